@@ -21,6 +21,7 @@ from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.records import ActionRow, Wanted
 from sopilot.runtime.session import (
     Batch,
+    Lease,
     NewSession,
     StoreCorrupt,
     StoreUnavailable,
@@ -156,6 +157,27 @@ def test_what_one_writes_too_long_is_nobody_elses_matter(postgres: PostgresHere)
     asyncio.run(case())
 
 
+def test_a_session_that_was_deleted_under_its_owner_is_nobody_elses_matter(
+    postgres: PostgresHere,
+) -> None:
+    async def case(name: str) -> None:
+        store = PostgresStore(postgres.dsn, schema=name)
+        names = [f"s{number}" for number in range(40)]
+        leases = [await store.create(NewSession(n, {}, {}), owner=n, **LEASE) for n in names]
+        run(postgres.dsn, f"DELETE FROM {name}.sessions WHERE id = 's7'")
+
+        async def one(lease: Lease) -> Lease:
+            head = start_of(lease.session_id)
+            return await store.append(lease, Batch(head, events(head, 1), {}, {}), **LEASE)
+
+        ended = await asyncio.gather(*map(one, leases), return_exceptions=True)
+        assert isinstance(ended.pop(7), UnknownSession)
+        assert set(map(type, ended)) == {Lease}
+        await store.close()
+
+    asyncio.run(case(schema()))
+
+
 def test_a_call_with_an_endless_id_is_made_once(postgres: PostgresHere) -> None:
     chance = random.Random(2)
     ids = ["".join(chance.choices(string.ascii_letters, k=size)) for size in (3000, 20_000)]
@@ -224,6 +246,46 @@ def test_a_table_that_does_not_keep_what_is_written_is_none(
     run(dsn, *(one.replace("HERE", here) for one in statements))
     with pytest.raises(StoreCorrupt, match="`events` is no plain table"):
         asyncio.run(conversations(dsn, ["c"], here))
+
+
+def test_a_role_may_do_what_it_was_named_for_last(postgres: PostgresHere) -> None:
+    async def case(name: str) -> None:
+        store = PostgresStore(postgres.dsn, schema=name)
+        await store.migrate()
+
+        def may() -> list[tuple[object, ...]]:
+            return run(
+                postgres.dsn,
+                "SELECT privilege_type FROM information_schema.table_privileges"
+                f" WHERE grantee = '{name}' AND table_name = 'events' ORDER BY 1",
+            )
+
+        await store.grant(keepers=[name])
+        assert may() == [("DELETE",), ("INSERT",), ("SELECT",), ("UPDATE",)]
+        await store.grant(auditors=[name])
+        assert may() == [("SELECT",)]
+        await store.grant(runtime=[name], auditors=[name])
+        assert may() == [("INSERT",), ("SELECT",), ("UPDATE",)]
+        await store.close()
+
+    name = schema()
+    run(postgres.dsn, f"CREATE ROLE {name} LOGIN")
+    asyncio.run(case(name))
+
+
+def test_whoever_owns_the_tables_keeps_its_rights(postgres: PostgresHere) -> None:
+    name = schema()
+    run(postgres.dsn, f"CREATE ROLE {name} LOGIN", f"GRANT CREATE ON DATABASE postgres TO {name}")
+
+    async def case() -> None:
+        store = PostgresStore(make_conninfo(postgres.dsn, user=name), schema=name)
+        await store.migrate()
+        await store.grant(auditors=[name])
+        await store.close()
+
+    asyncio.run(case())
+    deletes = f"SELECT has_table_privilege('{name}', '{name}.events', 'DELETE')"
+    assert run(postgres.dsn, deletes) == [(True,)]
 
 
 def test_a_host_that_vanished_is_given_up(postgres: PostgresHere) -> None:

@@ -38,7 +38,12 @@ def sentences() -> list[tuple[str, str]]:
     times = {name: one["wall"] for name, one in walk["ratios"].items()}
     gateway, growth = kept("mcp-gateway"), kept("prompt-growth")["largest_request_by_turns"]
     storm, wording = kept("mcp-storm"), kept("official-wording")
+    ours = {one["what"]: one["ours"] for one in kept("study-claims")["rows"]}
     found = [
+        ("design/compiler.md",
+         f"| functions, median / max | {ours['Functions per artifact, median / maximum']} |"),
+        ("design/compiler.md",
+         f"| characters, median | {ours['serialized length, median (range)'].split()[0]} |"),
         ("README.md", f"took {paper['pg_to_flat']['tokens']:.1f} times the prompt tokens and "
                       f"{paper['pg_to_flat']['calls']:.1f} times the calls on Bank"),
         ("README.md", f"takes {pg['tokens']:.1f} times the tokens"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections import defaultdict
@@ -86,6 +87,13 @@ def test_figures_that_the_study_prints_agree_with_each_other() -> None:
         assert (row[2], row[3], row[5]) == (claim.paper, judged.ours, judged.status)
         computed += claim.ours is not None
     assert computed > 60
+
+
+def test_the_page_and_the_evidence_are_of_one_run() -> None:
+    kept = json.loads((ROOT / "evidence" / "study-claims.json").read_text("utf-8"))["rows"]
+    names = ("where", "what", "paper", "ours", "status")
+    claimed = [[" ".join(str(one[name]).split()) for name in names] for one in kept]
+    assert [[*row[:4], row[-1]] for row in rows()] == claimed
 
 
 def test_a_difference_without_a_reason_is_no_status() -> None:

@@ -6,8 +6,7 @@ Every metric is named in this file. Without the library nothing is counted, and 
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from importlib.util import find_spec
 from inspect import iscoroutinefunction
 from typing import Any, cast
@@ -56,18 +55,30 @@ class NoMetrics:
     def time(self, name: str, seconds: float, **labels: str) -> None:
         """One of ``TIMES``."""
 
-    @contextmanager
-    def timing(self, name: str, **labels: str) -> Iterator[None]:
-        begun = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.time(name, time.perf_counter() - begun, **labels)
+    def timing(self, name: str, **labels: str) -> Timing:
+        return Timing(self, name, labels)
 
     def text(self) -> bytes:
         raise mistake(
             "missing-extra", "there are no metrics here", help="pip install 'sopilot[metrics]'"
         )
+
+
+class Timing:
+    """Written out by hand: every call comes by here several times."""
+
+    __slots__ = ("_begun", "_labels", "_meter", "_name")
+
+    def __init__(self, meter: NoMetrics, name: str, labels: dict[str, str]) -> None:
+        self._meter = meter
+        self._name = name
+        self._labels = labels
+
+    def __enter__(self) -> None:
+        self._begun = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        self._meter.time(self._name, time.perf_counter() - self._begun, **self._labels)
 
 
 class PrometheusMetrics(NoMetrics):
@@ -109,8 +120,8 @@ def metrics() -> NoMetrics:
 
 
 def metered(store: Store, meter: NoMetrics) -> Store:
-    """The store, with every operation timed."""
-    return cast(Store, _MeteredStore(store, meter))
+    """The store, with every operation timed, where that is kept."""
+    return store if type(meter) is NoMetrics else cast(Store, _MeteredStore(store, meter))
 
 
 class _MeteredStore:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import time
+from typing import Any
 from urllib.parse import urlsplit
 
 from sopilot.language.diagnostics import RunEnded, UserMistake, mistake
@@ -13,6 +16,8 @@ ALGORITHMS = (
 """Signatures with a public key: with a shared secret whoever checks could sign as well."""
 
 _SECONDS = 10.0
+"""For each of a provider's two documents, to its last byte."""
+_LONGEST = 1 << 20
 _LEEWAY_SECONDS = 30
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 
@@ -27,52 +32,83 @@ def subject_of(token: str, providers: dict[str, Provider]) -> tuple[str, str]:
         ) from None
     try:
         claimed = jwt.decode(token, options={"verify_signature": False}).get("iss")
+        named = jwt.get_unverified_header(token).get("kid")
     except (jwt.PyJWTError, ValueError, RecursionError):
         raise mistake("no-token", "this is no token of ours, and none of a provider") from None
     provider = providers.get(str(claimed))
     if provider is None:
         raise mistake("unknown-provider", f"tokens of `{claimed}` are not believed here")
-    keys = jwt.PyJWKClient(_keys_address(provider.issuer), timeout=_SECONDS)
     try:
-        key = keys.get_signing_key_from_jwt(token)
         claims = jwt.decode(
             token,
-            key,
+            _key_of(provider.issuer, named),
             algorithms=list(ALGORITHMS),
             audience=provider.audience,
             issuer=provider.issuer,
             leeway=_LEEWAY_SECONDS,
             options={"require": ["exp", "iat", "iss", "aud", "sub"]},
         )
-    except jwt.PyJWKClientConnectionError as problem:
-        raise RunEnded(f"the keys of {provider.issuer} cannot be had: {problem}") from None
     except jwt.PyJWTError as problem:
         raise mistake("bad-token", f"the token is not good: {problem}") from None
+    if not claims["sub"]:
+        raise mistake("bad-token", "the token is not good: its subject has no name")
     return provider.issuer, str(claims["sub"])
 
 
-def _keys_address(issuer: str) -> str:
-    """As the provider's own description says."""
+def _key_of(issuer: str, named: object) -> Any:
+    """The key that the provider publishes under this name, for signatures. What a token says of
+    keys (`jku`, `x5u`, `jwk`) is nobody's word."""
+    import jwt
+
+    about = issuer.rstrip("/") + "/.well-known/openid-configuration"
+    description = _document(about)
+    if description.get("issuer") != issuer:
+        raise RunEnded(f"{about} describes another issuer")
+    address = str(description.get("jwks_uri"))
+    keys = _document(address).get("keys")
+    for one in keys if isinstance(keys, list) else ():
+        if isinstance(one, dict) and one.get("kid") == named and named and _signs(one):
+            try:
+                return jwt.PyJWK(one)
+            except (jwt.PyJWTError, ValueError, TypeError, LookupError) as problem:
+                raise RunEnded(f"the key `{named}` of {address} is none: {problem}") from None
+    raise mistake("bad-token", f"the token is not good: {issuer} has no key `{named}` to sign with")
+
+
+def _signs(key: dict[str, Any]) -> bool:
+    return key.get("use", "sig") == "sig" and key.get("alg", ALGORITHMS[0]) in ALGORITHMS
+
+
+def _document(address: str) -> dict[str, Any]:
+    """As it is found there: nobody is followed elsewhere, nor waited for without an end."""
     import httpx2
 
-    _require_safe(issuer)
-    address = issuer.rstrip("/") + "/.well-known/openid-configuration"
+    _require_safe(address)
+    body = b""
+    until = time.monotonic() + _SECONDS
     try:
-        answer = httpx2.get(address, timeout=_SECONDS)
-        answer.raise_for_status()
-        found = answer.json()
-    except (httpx2.HTTPError, ValueError) as problem:
+        with httpx2.stream("GET", address, timeout=_SECONDS) as answer:
+            answer.raise_for_status()
+            for part in answer.iter_bytes():
+                body += part
+                if len(body) > _LONGEST or time.monotonic() > until:
+                    raise RunEnded(f"{address} is too long, or takes too long")
+        found = json.loads(body)
+    except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, RecursionError) as problem:
         raise RunEnded(f"{address} cannot be read: {problem}") from None
-    if not isinstance(found, dict) or found.get("issuer") != issuer:
-        raise RunEnded(f"{address} describes another issuer")
-    keys = str(found.get("jwks_uri"))
-    _require_safe(keys)
-    return keys
+    if not isinstance(found, dict):
+        raise RunEnded(f"{address} cannot be read: it is no JSON object")
+    return found
 
 
 def _require_safe(address: str) -> None:
-    parts = urlsplit(address)
-    if parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOCAL):
+    """Without a fragment: `ISSUER#SUBJECT` is one person's."""
+    try:
+        parts = urlsplit(address)
+        local = parts.scheme == "http" and parts.hostname in _LOCAL
+    except ValueError:
+        parts, local = urlsplit(""), False
+    if (parts.scheme == "https" or local) and not parts.fragment:
         return
     raise mistake(
         "unsafe-provider", f"`{address}` is not https: keys could be exchanged on the way"

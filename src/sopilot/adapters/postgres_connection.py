@@ -206,21 +206,27 @@ class PostgresServer:
         auditors: Sequence[str] = (),
         keepers: Sequence[str] = (),
     ) -> None:
-        """What each kind of role may do: serve and write, read, or throw away as well."""
+        """What each kind of role may do, and no more than that from now on: serve and write, read,
+        or throw away as well. Whoever owns the tables may do everything."""
         psycopg = _psycopg()
         wanted = [
             *((role, "SELECT, INSERT, UPDATE") for role in runtime),
             *((role, "SELECT") for role in auditors),
             *((role, "SELECT, INSERT, UPDATE, DELETE") for role in keepers),
         ]
+        tables = f"ALL TABLES IN SCHEMA {self._schema}"
         async with self.transaction() as connection:
-            for role, rights in wanted:
-                name = psycopg.sql.Identifier(role).as_string()
-                for statement in (
-                    f"GRANT USAGE ON SCHEMA {self._schema} TO {name}",
-                    f"GRANT {rights} ON ALL TABLES IN SCHEMA {self._schema} TO {name}",
-                ):
-                    await connection.execute(statement.encode())
+            cursor = await connection.execute(
+                "SELECT DISTINCT tableowner FROM pg_tables WHERE schemaname = %s", (self._schema,)
+            )
+            owners = {row[0] for row in await cursor.fetchall()}
+            names = {role: psycopg.sql.Identifier(role).as_string() for role, _ in wanted}
+            for statement in (
+                *(f"REVOKE ALL ON {tables} FROM {names[one]}" for one in names.keys() - owners),
+                *(f"GRANT USAGE ON SCHEMA {self._schema} TO {one}" for one in names.values()),
+                *(f"GRANT {rights} ON {tables} TO {names[role]}" for role, rights in wanted),
+            ):
+                await connection.execute(statement.encode())
 
     async def _connect(self) -> AsyncConnection:
         psycopg = _psycopg()

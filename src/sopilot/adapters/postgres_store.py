@@ -352,13 +352,13 @@ class PostgresStore(PostgresWaiting, PostgresCopies):
 
     async def _refusal(
         self, db: AsyncConnection, lease: Lease, batch: Batch
-    ) -> LeaseLost | Conflict:
+    ) -> LeaseLost | Conflict | UnknownSession:
         cursor = await db.execute(
             self._sql("SELECT token, head_seq FROM {sessions} WHERE id = %s"), (lease.session_id,)
         )
         row = await cursor.fetchone()
         if row is None:
-            raise UnknownSession(lease.session_id)
+            return UnknownSession(lease.session_id)
         if row[0] != lease.token:
             return LeaseLost(lease.session_id)
         return Conflict(lease.session_id, batch.expected.seq, row[1])

@@ -129,6 +129,7 @@ def test_tools_without_a_maker(folder: Path, tmp_path: Path) -> None:
             "make_tools(task, out)` gave",
             "`schemas()` and an",
         ),
+        ("def make", "async def make", 0, "make_tools(task, out)` is `async def`", "write `def`"),
         ("return Tools(out)", "return {}", 0, "make_tools(task, out)` gave", "`schemas()` and an"),
         ("return Tools(out)", "1 / 0", 16, "broke off with ZeroDivisionError", "mend it there"),
         ("return Tools(out)", "return (", 16, "`tools.py` broke off with Syntax", "mend it there"),

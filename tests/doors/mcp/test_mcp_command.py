@@ -79,6 +79,11 @@ def test_tokens_come_from_a_file_that_others_cannot_read(tmp_path: Path) -> None
     assert "`anna` has two tokens" in refused(
         "bank-desk", "--http", "127.0.0.1:1", "--token-file", str(path)
     )
+    # Whoever holds it would be let in as one of the two, to sessions of the other's.
+    path.write_text(f"anna {'a' * 32}\nben {'a' * 32}\n")
+    assert "`ben` has another name's token" in refused(
+        "bank-desk", "--http", "127.0.0.1:1", "--token-file", str(path)
+    )
     path.write_text("anna\n")
     assert "`NAME TOKEN`" in refused(
         "bank-desk", "--http", "127.0.0.1:1", "--token-file", str(path)

@@ -36,6 +36,7 @@ from sopilot.runtime.session import (
     Store,
     StoreCorrupt,
     StoreUnavailable,
+    UnknownSession,
     resume_session,
 )
 
@@ -221,6 +222,22 @@ def test_health_readiness_and_a_name_for_every_request() -> None:
             assert len((await http.post(f"{url}/mcp")).headers["x-request-id"]) == 16
             watch.stopping.set()
             assert (await http.get(f"{url}/readyz")).status_code == 503
+
+    asyncio.run(case())
+
+
+def test_nothing_is_kept_of_sessions_that_there_are_not() -> None:
+    async def case() -> None:
+        hub = Hub(MemoryStore(), source_service(open_source("bank-desk"), PG))
+        for number in range(50):
+            with pytest.raises(UnknownSession):
+                await hub.seat("anna", "key", f"{number}")
+        assert len(hub._opening) == 0
+        # Of those who come at once, one opens, and the others have the same.
+        seats = await asyncio.gather(*(hub.seat("anna", "key") for _ in range(5)))
+        assert len({seat.session.id for seat in seats}) == 1
+        assert len(hub._opening) == 0
+        await hub.close()
 
     asyncio.run(case())
 

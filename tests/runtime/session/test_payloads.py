@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 
 import pytest
 
@@ -12,6 +13,8 @@ from sopilot.runtime.session import (
     Session,
     Settings,
     StoreCorrupt,
+    ToolResult,
+    call_answer,
     export_trace,
     open_session,
     read_trace,
@@ -20,8 +23,8 @@ from sopilot.runtime.session import (
     write_trace,
 )
 from sopilot.runtime.session._settings import settings_from_json
-from sopilot.runtime.trace import encode_line
-from sopilot.runtime.vm import Automation, Limits
+from sopilot.runtime.trace import _redaction, encode_line
+from sopilot.runtime.vm import JSON, Automation, Limits, canonical
 
 
 async def run_with_secrets(store: MemoryStore) -> Session:
@@ -93,6 +96,33 @@ def test_a_payload_that_was_swapped_is_noticed() -> None:
             await resume_session(store, session.id, clock=session.clock)
 
     asyncio.run(case())
+
+
+def test_a_large_answer_is_spelled_once_to_be_withheld_and_once_to_be_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    spelled: list[str] = []
+    for module in (_redaction, call_answer):
+
+        def counting(value: JSON, name: str = module.__name__) -> bytes:
+            text = canonical(value)
+            if len(text) > 100_000:
+                spelled.append(name)
+            return text
+
+        monkeypatch.setattr(module, "canonical", counting)
+
+    class Wordy(CountingTools):
+        async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
+            return ToolResult(True, {"text": "x" * 100_000})
+
+    async def case() -> None:
+        session = await open_session(MemoryStore(), COUNTER, tools=Wordy(), clock=HandClock())
+        answer = await session.call_tool("read_balance", {"user": "una"}, "c")
+        assert answer.said("de")
+
+    asyncio.run(case())
+    assert spelled == [_redaction.__name__, call_answer.__name__]
 
 
 def test_settings_are_remembered() -> None:

@@ -22,6 +22,7 @@ from sopilot.runtime.records.people import Principal
 from sopilot.runtime.session import (
     HeldState,
     Lease,
+    LeaseLost,
     Session,
     SessionRecord,
     Settings,
@@ -36,6 +37,7 @@ from sopilot.runtime.session.deciding import decide_or_leave
 from sopilot.runtime.session.identity import change_people
 from sopilot.runtime.session.registers import register
 from sopilot.runtime.session.unsettled import settle_orphan, sweep, waiting_in
+from sopilot.runtime.trace.runtime_notes import ANSWERED_LATE as LATE
 from sopilot.runtime.vm import JSON
 
 
@@ -174,6 +176,34 @@ def test_an_owner_that_was_only_slow_records_what_the_tool_said(store: Store) ->
         assert session.unknown_outcomes == ()
         assert (await store.record(session.id)).summary["status"] != "unknown"
         assert await store.unsettled(now=clock.now()) == []
+        await store.close()
+
+    asyncio.run(case())
+
+
+@pytest.mark.parametrize("happened", [True, False])
+def test_a_tool_that_contradicts_whoever_settled_its_call_is_heard(
+    store: Store, happened: bool
+) -> None:
+    async def case() -> None:
+        clock, tools = HandClock(), Hanging()
+        session, work = await at_work(store, tools, clock)
+        clock.advance(60)
+        await sweep(store, clock=clock)
+        person = await resume_session(store, session.id, clock=clock)
+        await person.settle_outcome("t", ok=happened, by="olga")
+        await person.release()
+        tools.go_on.set()  # it did happen
+        with pytest.raises(LeaseLost):
+            await work
+        events = [one.event for one in await store.events(session.id)]
+        late = [one.payload["details"] for one in events if one.payload.get("name") == LATE]
+        found = audit_trace(COUNTER.programs, events).findings
+        says = [one.explanation for one in found if one.code == "unknown-outcome"]
+        assert late == ([] if happened else [{"call_id": "t", "ok": True}])
+        assert [one for one in says if "then said that it took effect" in one] == (
+            [] if happened else ["`t` was settled, and its tool then said that it took effect"]
+        )
         await store.close()
 
     asyncio.run(case())

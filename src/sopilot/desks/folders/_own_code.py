@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,21 +26,29 @@ def own_code(file: Path, hook: str) -> Iterator[None]:
         raise mistake(_CODE, message, _place(file, problem), "mend it there") from problem
 
 
-def wrong_kind(file: Path, hook: str, wanted: str) -> UserMistake:
-    return mistake(_CODE, f"`{hook}` gave something else", Place(str(file)), f"return {wanted}")
+def wrong_kind(file: Path, hook: str, given: object, wanted: str) -> UserMistake:
+    if inspect.iscoroutine(given):
+        given.close()  # else Python warns of it, too
+        what, wanted = "is `async def`, and must not be", f"write `def`, and return {wanted}"
+    else:
+        what = "gave nothing" if given is None else "gave something else"
+        wanted = f"return {wanted}"
+    return mistake(_CODE, f"`{hook}` {what}", Place(str(file)), wanted)
 
 
 def checked_tools(file: Path, hook: str, given: object) -> Tools:
     """``given`` is what ``hook`` gave: tools whose schemas can be listed."""
     if not isinstance(given, Tools):
         wanted = "an object with `schemas()` and an async `call(name, arguments, *, key)`"
-        raise wrong_kind(file, hook, wanted)
+        raise wrong_kind(file, hook, given, wanted)
     with own_code(file, "schemas()"):
         listed = given.schemas()
         if not isinstance(listed, list | tuple) or not all(
             isinstance(one, ToolSchema) for one in listed
         ):
-            raise wrong_kind(file, "schemas()", "a list of `ToolSchema(name, description, …)`")
+            raise wrong_kind(
+                file, "schemas()", listed, "a list of `ToolSchema(name, description, …)`"
+            )
     return given
 
 

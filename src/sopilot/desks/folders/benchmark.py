@@ -8,7 +8,7 @@ folder. See ``docs/benchmarks.md``.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -85,7 +85,8 @@ def load_benchmark(source: str) -> Benchmark:
     with own_code(file, "open_benchmark()"):
         made = maker()
     if not isinstance(made, Benchmark):
-        raise wrong_kind(file, "open_benchmark()", "an object with `tasks()` and `open(task)`")
+        wanted = "an object with `tasks()` and `open(task)`"
+        raise wrong_kind(file, "open_benchmark()", made, wanted)
     return _Checked(made, file)
 
 
@@ -98,9 +99,11 @@ class _Checked:
 
     def tasks(self) -> Sequence[BenchmarkTask]:
         with own_code(self._file, "tasks()"):
-            listed = list(self._benchmark.tasks())
+            given: object = self._benchmark.tasks()
+            listed = list(given) if isinstance(given, Iterable) else []
         if not listed or not all(isinstance(one, BenchmarkTask) for one in listed):
-            raise wrong_kind(self._file, "tasks()", "a list of `BenchmarkTask(name, request, …)`")
+            wanted = "a list of `BenchmarkTask(name, request, …)`"
+            raise wrong_kind(self._file, "tasks()", given, wanted)
         return listed
 
     def open(self, task: BenchmarkTask) -> BenchmarkWorld:
@@ -108,7 +111,7 @@ class _Checked:
             world: object = self._benchmark.open(task)
             if not isinstance(world, BenchmarkWorld):
                 wanted = "an object with `tools`, `verdict(messages, said)` and `close()`"
-                raise wrong_kind(self._file, "open(task)", wanted)
+                raise wrong_kind(self._file, "open(task)", world, wanted)
             checked_tools(self._file, "tools", world.tools)
         if isinstance(world, KnowsTruth):
             return _KnowingWorld(world, self._file, world)
@@ -130,7 +133,7 @@ class _CheckedWorld:
             given: object = self._world.verdict(messages, said)
         if not isinstance(given, Mapping) or not isinstance(given.get("success"), bool):
             wanted = 'a mapping: {"success": True or False, "reasons": […]}'
-            raise wrong_kind(self._file, hook, wanted)
+            raise wrong_kind(self._file, hook, given, wanted)
         return given
 
     def close(self) -> None:
@@ -150,5 +153,5 @@ class _KnowingWorld(_CheckedWorld):
         with own_code(self._file, hook):
             given: object = self._truth.holds(predicate, arguments, evidence)
         if not isinstance(given, bool):
-            raise wrong_kind(self._file, hook, "True or False")
+            raise wrong_kind(self._file, hook, given, "True or False")
         return given

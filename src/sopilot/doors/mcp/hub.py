@@ -7,9 +7,10 @@ the command line; and when it was not used for a while, for whoever wants it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from weakref import WeakValueDictionary
 
 from sopilot.adapters.metrics import NoMetrics
 from sopilot.desks.tasks import World
@@ -92,9 +93,11 @@ class Seat:
     def idle_for(self, now: float) -> float:
         return now - self._used_at if self.idle else 0.0
 
-    @asynccontextmanager
-    async def using(self) -> AsyncIterator[Player]:
+    def using(self) -> _Using:
         """The player, with the session's lease. Several may use it at once."""
+        return _Using(self)
+
+    async def _begin_use(self) -> None:
         self._users += 1
         if self._timer is not None:
             self._timer.cancel()
@@ -104,15 +107,17 @@ class Seat:
                 if self._released:
                     await self._take_back()
                 await self.session.take_decisions()
-            yield self.player
-        except LeaseLost:
-            self._released = True
+        except BaseException as problem:
+            await self._end_use(problem)
             raise
-        finally:
-            self._users -= 1
-            self._used_at = asyncio.get_running_loop().time()
-            if self._users == 0 and not self._released:
-                await self._rest(0.0)
+
+    async def _end_use(self, problem: BaseException | None) -> None:
+        if isinstance(problem, LeaseLost):
+            self._released = True
+        self._users -= 1
+        self._used_at = asyncio.get_running_loop().time()
+        if self._users == 0 and not self._released:
+            await self._rest(0.0)
 
     async def begin(self, *, awaited: bool) -> None:
         """Counts as used from now on. The lease that it came with is kept for who waits for it,
@@ -158,6 +163,22 @@ class Seat:
             await self.player.driver.begin()
 
 
+class _Using:
+    """Written out by hand: every call comes by here."""
+
+    __slots__ = ("_seat",)
+
+    def __init__(self, seat: Seat) -> None:
+        self._seat = seat
+
+    async def __aenter__(self) -> Player:
+        await self._seat._begin_use()
+        return self._seat.player
+
+    async def __aexit__(self, kind: object, problem: BaseException | None, *_: object) -> None:
+        await self._seat._end_use(problem)
+
+
 class Hub:
     """``key`` is whatever tells a client's conversations apart: a connection, a process. At
     most ``most_seats`` are kept at once, each with connections to every upstream of its own,
@@ -187,7 +208,8 @@ class Hub:
         self._by_key: dict[tuple[str, str], str] = {}
         self._served: set[tuple[str, str]] = set()
         """Whose a session is never changes."""
-        self._opening: dict[tuple[str, str], asyncio.Lock] = {}
+        self._opening: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
+        """As long as somebody opens or waits: a client may ask for any number of sessions."""
 
     def seated(self, owner: str, key: str) -> Seat | None:
         """The owner's session under this key, if it is here."""
@@ -216,7 +238,6 @@ class Hub:
             if seat is None:
                 seat = await self._open(owner)
                 self._by_key[owner, key] = seat.session.id
-        self._opening.pop((owner, session_id or key), None)
         return seat
 
     async def connect(self, owner: str, session_id: str | None) -> str:

@@ -221,6 +221,8 @@ def _tokens(path: Path | None) -> dict[str, str]:
             )
         if words[0] in tokens:
             raise UserMistake(f"{path}: `{words[0]}` has two tokens; give each its own name")
+        if words[1] in tokens.values():
+            raise UserMistake(f"{path}: `{words[0]}` has another name's token; whose is it?")
         tokens[words[0]] = words[1]
     if not tokens:
         raise UserMistake(f"{path}: there is no token in it")

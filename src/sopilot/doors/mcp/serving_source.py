@@ -97,6 +97,8 @@ def serve_source(options: ServerOptions, tell: Tell) -> None:
     if options.workers is not None and settings is not None:
         worker, settings = serving.supervise(settings, options.workers, tell, options.http)
         call_this_process(worker.name)
+        if worker.again:  # tools are approved by who starts the service and looks at them then
+            options = replace(options, approve=(), approve_tools=False)
     with asyncio.Runner(loop_factory=serving.fast_loop()) as runner:
         runner.run(_serve(options, specs, settings, tell, worker))
 
@@ -108,7 +110,8 @@ async def _serve(
     tell: Tell,
     worker: serving.Worker | None,
 ) -> None:
-    meter = metrics()
+    read = settings is not None and settings.admin is not None
+    meter = metrics() if read else NoMetrics()
     store = metered(open_store(options.store_spec), meter)
     catalogue: Catalogue | None = None
     try:

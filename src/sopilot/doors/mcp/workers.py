@@ -43,6 +43,8 @@ class Worker:
     """Processes before it, as owners of sessions are called (`runtime.session.owners`)."""
     serves: Callable[[], None] = lambda: None
     """To be called once it is ready for requests."""
+    again: bool = False
+    """One has served before it: what an operator said for the start was done by then."""
     supervisor: int = 0
     """Its process. Without it nobody would replace or stop this one."""
 
@@ -97,6 +99,7 @@ class Supervisor:
                     break
                 del self._due[index]
                 name = secrets.token_hex(8)
+                self._served = self._served or any(self._serving[:])
                 self._serving[index] = 0
                 # Neither may a signal come to a child that still has this process's handlers, nor
                 # one to this process before it knows the child.
@@ -135,7 +138,8 @@ class Supervisor:
         def serves() -> None:
             self._serving[index] = 1
 
-        return Worker(index, own, name, tuple(self._dead), serves, supervisor)
+        dead = tuple(self._dead)
+        return Worker(index, own, name, dead, serves, self._served, supervisor)
 
     @property
     def _gave_up(self) -> bool:

@@ -13,7 +13,7 @@ from sopilot.runtime.agent._result import Ending, to_customer
 from sopilot.runtime.agent.arms._answers import Answers, step_answer
 from sopilot.runtime.agent.dialog import MALFORMED_CALL, MALFORMED_STEP, not_done, told_in_one
 from sopilot.runtime.agent.operators import KeepsUnmadeCalls, Operator
-from sopilot.runtime.agent.progress import Progress, Watch, shown_call
+from sopilot.runtime.agent.progress import Progress, Watch, nobody_watches, shown_call
 from sopilot.runtime.agent.spending import Spending
 from sopilot.runtime.agent.stated_values import stated_values
 from sopilot.runtime.agent.toolbox import (
@@ -292,8 +292,10 @@ class CallHandler:
         if ready is not None:
             await ready(name)
         self._spending.spend_domain_call()
-        clear = self._session.secrets.shown(name, arguments)
-        self._watch(Progress("call", shown_call(name, clear)))
+        watched = self._watch is not nobody_watches  # else nothing is spelled, which may be long
+        if watched:
+            clear = self._session.secrets.shown(name, arguments)
+            self._watch(Progress("call", shown_call(name, clear)))
         answer = await self._session.call_tool(name, arguments, call_id)
         if answer.status is CallStatus.HELD:
             # Nothing was called: a held call costs nothing.
@@ -301,7 +303,7 @@ class CallHandler:
             self._watch(Progress("held", answer.problem))
             if answer.held is not None:
                 answer = await self._voted(answer, answer.held)
-        if answer.status is not CallStatus.UNKNOWN:
+        if watched and answer.status is not CallStatus.UNKNOWN:
             self._watch(Progress("result", answer.text))
         return answer
 

@@ -29,6 +29,7 @@ from sopilot.runtime.audit._state import (
     has_withheld,
 )
 from sopilot.runtime.trace.runtime_notes import (
+    ANSWERED_LATE,
     AWAITS_APPROVAL,
     AWAITS_ROOT,
     HELD_CALL,
@@ -291,6 +292,10 @@ def note(run: AuditState, event: Event) -> None:
         hold(run, event, details)
     if name == HELD_CALL and details.get("awaits") == AWAITS_ROOT:
         _held_back(run, event, str(details.get("action", "")))
+    if name == ANSWERED_LATE:
+        said = "took effect" if details.get("ok") is True else "failed"
+        message = f"`{call_id}` was settled, and its tool then said that it {said}"
+        run.find("unknown-outcome", event, message, severity=Severity.WARNING)
     if name != OUTCOME_UNKNOWN:
         return
     call = run.pending.get(call_id)

@@ -12,7 +12,7 @@ from sopilot.runtime.session._entitlement import named, no_witness
 from sopilot.runtime.session.identity import load_people
 from sopilot.runtime.session.protocols import ToolResult, Tools
 from sopilot.runtime.session.releases import authors_of
-from sopilot.runtime.trace.runtime_notes import OUTCOME_UNKNOWN
+from sopilot.runtime.trace.runtime_notes import ANSWERED_LATE, OUTCOME_UNKNOWN
 from sopilot.runtime.vm import JSON, Actor, DomainResult, Note, Outcome
 
 if TYPE_CHECKING:
@@ -70,6 +70,15 @@ async def record_late(session: Session) -> None:
 
 async def note_unknown(session: Session, call_id: str, action: str, why: str) -> None:
     await session.step(Note(OUTCOME_UNKNOWN, {"call_id": call_id, "action": action, "why": why}))
+
+
+async def note_answered_late(session: Session, call_id: str, result: ToolResult) -> None:
+    """Inside ``writing``: where the tool contradicts whoever settled the call before it said so."""
+    settled = session.ledger.answered.get(call_id)
+    said = session.own_events[settled].payload if settled is not None else {"ok": result.ok}
+    if said["ok"] != result.ok and not result.unknown:
+        details: dict[str, JSON] = {"call_id": call_id, "ok": result.ok}
+        await session.step(Note(ANSWERED_LATE, details))
 
 
 def unknown_call(call_id: str, known: Iterable[str]) -> UserMistake:

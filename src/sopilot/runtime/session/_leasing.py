@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import random
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, suppress
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -51,7 +51,7 @@ class Leased(ABC):
     def keep_alive(self) -> AbstractAsyncContextManager[None]:
         """Renews the lease in the background while something slow happens, and puts on record
         what people have decided meanwhile."""
-        return _beating(self)
+        return _Beating(self)
 
     async def release(self) -> None:
         """Gives the session up. Anybody may take it; this object writes nothing more."""
@@ -153,31 +153,40 @@ async def when_free(attempt: Callable[[], Awaitable[Answer]], *, patience_second
         pause = min(2 * pause, _LONGEST_PAUSE)
 
 
-@asynccontextmanager
-async def _beating(session: Leased) -> AsyncIterator[None]:
-    async def beat() -> None:
-        while True:
-            try:
-                await session.renew()
-                await session.take_decisions()
-            except LeaseLost:
-                return  # shows at the next write, where it matters
-            except RunEnded:
-                pass  # a store that is gone for a moment: a lease that nobody took is ours
-            await asyncio.sleep(session.settings.lease_seconds / 3)
+class _Beating:
+    """Written out by hand: every call comes by here, and most are over before the first beat.
+    Then there is no task at all."""
 
-    beats: set[asyncio.Task[None]] = set()
-    # Most of what is waited for is over before the first beat: then there is no task at all.
-    first = asyncio.get_running_loop().call_later(
-        session.settings.lease_seconds / 3, lambda: beats.add(asyncio.create_task(beat()))
-    )
-    try:
-        yield
-    finally:
-        first.cancel()
-        for task in beats:
-            task.cancel()
-            await asyncio.wait({task})  # unlike `await task`: an interrupt of ours is not lost
-            problem = None if task.cancelled() else task.exception()
+    __slots__ = ("_beats", "_first", "_session")
+
+    def __init__(self, session: Leased) -> None:
+        self._session = session
+        self._beats: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> None:
+        pause = self._session.settings.lease_seconds / 3
+        self._first = asyncio.get_running_loop().call_later(pause, self._begin)
+
+    def _begin(self) -> None:
+        self._beats = asyncio.create_task(_beat(self._session))
+
+    async def __aexit__(self, *_: object) -> None:
+        self._first.cancel()
+        if self._beats is not None:
+            self._beats.cancel()
+            await asyncio.wait({self._beats})  # unlike `await`: an interrupt of ours is not lost
+            problem = None if self._beats.cancelled() else self._beats.exception()
             if problem is not None and not isinstance(problem, RunEnded):
                 raise problem
+
+
+async def _beat(session: Leased) -> None:
+    while True:
+        try:
+            await session.renew()
+            await session.take_decisions()
+        except LeaseLost:
+            return  # shows at the next write, where it matters
+        except RunEnded:
+            pass  # a store that is gone for a moment: a lease that nobody took is ours
+        await asyncio.sleep(session.settings.lease_seconds / 3)

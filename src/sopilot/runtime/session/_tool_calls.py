@@ -11,6 +11,7 @@ from sopilot.language.handbook import BUILT_IN
 from sopilot.runtime.session._admission import admit, hold_call, under_way
 from sopilot.runtime.session._call_results import (
     asked,
+    note_answered_late,
     note_unknown,
     read_failure,
     record_result,
@@ -134,12 +135,14 @@ async def _perform(
 
 async def _record_after_all(session: Session, call_id: str, result: ToolResult) -> int:
     """Somebody took the session for dead while its tool was at work. Where nobody has it now and
-    nobody has settled the call, what the tool said is how it ended."""
+    nobody has settled the call, what the tool said is how it ended; where somebody has settled it
+    otherwise, that is on record for whoever looks."""
     try:
         await session.refresh()
     except LeaseHeld:
         raise LeaseLost(session.id) from None
     async with session.writing():
         if call_id not in session.configuration.pending:
+            await note_answered_late(session, call_id, result)
             raise LeaseLost(session.id)
         return await record_result(session, call_id, result)

@@ -19,7 +19,10 @@ DEEPEST = 16
 
 def reference(value: JSON, salt: bytes = b"") -> dict[str, JSON]:
     """Commits to the value. Short secrets can be guessed from a bare digest: give a salt."""
-    spelled = canonical(value)
+    return _commitment(canonical(value), salt)
+
+
+def _commitment(spelled: bytes, salt: bytes) -> dict[str, JSON]:
     return {REF: hashlib.sha256(salt + spelled).hexdigest(), "bytes": len(spelled)}
 
 
@@ -118,8 +121,11 @@ def redact(
     if limit is not None:
         for name in _WHOLE:
             value = payload.get(name)
-            if value is not None and len(canonical(value)) > limit:
-                payload[name] = work.withhold(value)
+            if value is None:
+                continue
+            spelled = canonical(value)
+            if len(spelled) > limit:
+                payload[name] = work.withhold(value, spelled)
     return event._replace(payload=payload), work.kept
 
 
@@ -138,10 +144,10 @@ class _Redaction:
         self._secrets = secrets
         self.kept: dict[str, JSON] = {}
 
-    def withhold(self, value: JSON) -> dict[str, JSON]:
+    def withhold(self, value: JSON, spelled: bytes | None = None) -> dict[str, JSON]:
         if is_reference(value):
             return dict(value)
-        ref = reference(value, self._salt)
+        ref = _commitment(canonical(value) if spelled is None else spelled, self._salt)
         self.kept[str(ref[REF])] = value
         return ref
 
