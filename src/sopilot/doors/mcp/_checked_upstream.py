@@ -80,6 +80,12 @@ class CheckedUpstream:
         ended_ago = self._now - self._last_call_at
         return not self._under_way and ended_ago < _PAUSE_SECONDS and self._is_same
 
+    @property
+    def looks_ahead(self) -> bool:
+        """Whether a look that will do for the next call is under way, or over."""
+        looking = self._beside is not None and not self._beside.done()
+        return self.goes_on and (looking or self._served >= self._last_call)
+
     async def call(
         self, name: str, arguments: Mapping[str, JSON], link: CallLink | None = None, *, key: str
     ) -> types.CallToolResult:

@@ -86,11 +86,14 @@ class GatewayTools:
         return recorded(given)
 
     def look(self, name: object, *, irreversible: bool) -> Look | None:
-        """A call of it has come: it is looked at while the call is read."""
+        """A call of it has come: it is looked at while the call is read, unless somebody looks
+        already."""
         offer = self._catalogue.offer(name) if isinstance(name, str) else None
         if offer is None:
             return None
         upstream = self._upstream(offer.upstream)
+        if upstream.looks_ahead and not irreversible:
+            return None
         task = asyncio.create_task(upstream.check(anew=irreversible))
         task.add_done_callback(lambda task: task.cancelled() or task.exception())
         return Look(upstream, task)

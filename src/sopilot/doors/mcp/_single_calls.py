@@ -8,7 +8,8 @@ library's still.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import anyio
@@ -64,8 +65,12 @@ class Exchange:
     tell: Tell
     ask: Ask | None = None
     message_metadata: ServerMessageMetadata | None = None
-    cancel_requested: anyio.Event = field(default_factory=anyio.Event)
     answered: bool = False
+
+    @cached_property
+    def cancel_requested(self) -> anyio.Event:
+        """Hardly anybody asks, and to make one takes a while."""
+        return anyio.Event()
 
     @property
     def request_id(self) -> str | int:
