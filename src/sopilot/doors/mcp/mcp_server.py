@@ -12,7 +12,7 @@ from logging import INFO
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import mcp_types as types
-from mcp.server.context import CallNext, HandlerResult
+from mcp.server.context import CallNext, HandlerResult, ServerMiddleware
 from mcp.server.lowlevel import Server
 from mcp.server.lowlevel.server import NotificationOptions
 from mcp.server.models import InitializationOptions
@@ -295,7 +295,7 @@ def _tool(schema: ToolSchema) -> types.Tool:
     )
 
 
-def _where_it_is_traced(middleware: Any) -> Any:
+def _where_it_is_traced(middleware: ServerMiddleware[Any]) -> ServerMiddleware[Any]:
     """The library's spans, only for requests that are part of somebody's trace: where nothing is
     sent anywhere, they do nothing but hand it on."""
     if type(middleware).__name__ != "OpenTelemetryMiddleware":
