@@ -56,8 +56,8 @@ class Desk:
         return link
 
     async def answered(self, link: CallLink) -> None:
-        if link.afterwards is not None:
-            link.afterwards()
+        for one in link.afterwards:
+            one()
         for _ in range(5):
             await asyncio.sleep(0)
 

@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,7 +17,9 @@ pytest.importorskip("mcp", reason="needs the extra `mcp`")
 
 import anyio
 import mcp_types as types
+from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
+from opentelemetry.trace import get_current_span
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from test_direct import Counting, Sent, World, call, post
 
@@ -27,6 +30,7 @@ from sopilot.doors.mcp._standard_streams import StandardStreams
 from sopilot.doors.mcp._stateful_clients import Clients
 from sopilot.doors.mcp._upstream_http import UpstreamHttp
 from sopilot.doors.mcp._upstream_process import UpstreamProcess
+from sopilot.doors.mcp.mcp_server import _where_it_is_traced
 
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
 INITIALIZE = {
@@ -510,3 +514,24 @@ def test_the_library_still_has_what_is_taken_from_it() -> None:
     assert ServerSession(None, connection)._connection is connection  # type: ignore[arg-type]
     read.close()
     write.close()
+
+
+def test_spans_are_made_for_requests_that_are_part_of_a_trace() -> None:
+    (spans,) = Server[Any]("x").middleware
+    traced = _where_it_is_traced(spans)
+    assert traced is not spans
+    assert _where_it_is_traced(traced) is traced
+
+    async def span_of(meta: dict[str, Any] | None) -> str:
+        async def call_next(ctx: Any) -> Any:
+            return f"{get_current_span().get_span_context().trace_id:032x}"
+
+        about = SimpleNamespace(
+            meta=meta, params={}, method="tools/call", protocol_version="x", request_id=1
+        )
+        return str(await traced(about, call_next))
+
+    trace = "0af7651916cd43dd8448eb211c80319c"
+    told = {"traceparent": f"00-{trace}-b7ad6b7169203331-01"}
+    assert asyncio.run(span_of(told)) == trace
+    assert asyncio.run(span_of({"other": 1})) == asyncio.run(span_of(None)) == "0" * 32

@@ -32,6 +32,8 @@ class Audience:
     def __init__(self) -> None:
         self.bus = InMemorySubscriptionBus()
         self._listeners: dict[tuple[str, str], Listener] = {}
+        self._watchers: set[tuple[str, str]] = set()
+        """Those of them who watch something, mostly few."""
 
     def heard(self, who: Asker, peer: ServerSession) -> Listener:
         """The last who asked is the last to give way."""
@@ -47,10 +49,18 @@ class Audience:
     def left(self, owner: str, key: str) -> None:
         self._listeners.pop((owner, key), None)
 
+    def watch(self, who: Asker, peer: ServerSession, session_id: str, uri: str) -> None:
+        self.heard(who, peer).watched.add((session_id, uri))
+        self._watchers.add((who.owner, who.key))
+
     async def changed(self, session_id: str, uris: Iterable[str]) -> None:
+        watchers = [(one, self._listeners.get(one)) for one in self._watchers]
+        for key, listener in watchers:
+            if listener is None or not listener.watched:
+                self._watchers.discard(key)
         for uri in uris:
-            for listener in tuple(self._listeners.values()):
-                if (session_id, uri) in listener.watched:
+            for _, listener in watchers:
+                if listener is not None and (session_id, uri) in listener.watched:
                     await listener.peer.send_resource_updated(uri)
             await self.bus.publish(ResourceUpdated(uri))
 

@@ -96,7 +96,7 @@ class BesideTools:
             passing, link = await self._passing(ctx, "resource")
             await passing.subscribe(params, link)
             return types.EmptyResult()
-        self._audience.heard(self._asker(ctx), ctx.session).watched.add((seat.session.id, uri))
+        self._audience.watch(self._asker(ctx), ctx.session, seat.session.id, uri)
         return types.EmptyResult()
 
     async def _unsubscribe(

@@ -58,7 +58,7 @@ class CallLink:
     on the way to it."""
     held: object = None
     """Why the call was not made, where that comparison says so."""
-    afterwards: Callable[[], object] | None = None
+    afterwards: list[Callable[[], object]] = field(default_factory=list)
     """What is done when the client has its answer."""
     ask: Ask | None = None
     """How the client asks its user, where it can."""

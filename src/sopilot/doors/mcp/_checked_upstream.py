@@ -99,7 +99,7 @@ class CheckedUpstream:
             self._tickets += 1
             self._last_call, self._last_call_at = self._tickets, self._now
             if goes_on and link is not None and not self._recheck_seconds:
-                link.afterwards = self._look_ahead
+                link.afterwards.append(self._look_ahead)
 
     def holds(self, *, strictly: bool) -> bool:
         """Whether a look that was taken for a call is good for it still: no other connection was

@@ -7,10 +7,12 @@ import json
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from logging import INFO
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import mcp_types as types
+from mcp.server.context import CallNext, HandlerResult, ServerMiddleware
 from mcp.server.lowlevel import Server
 from mcp.server.lowlevel.server import NotificationOptions
 from mcp.server.models import InitializationOptions
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from sopilot.adapters.telemetry import Telemetry
 
 Answer = TypeVar("Answer")
+_TRACE_WORDS = frozenset({"traceparent", "tracestate", "baggage"})
 
 
 class ProcedureServer(BesideTools):
@@ -80,6 +83,8 @@ class ProcedureServer(BesideTools):
             on_get_prompt=self._get_prompt,
         )
         self.server.add_request_handler("server/discover", types.RequestParams, self._discover)
+        if telemetry is None:
+            self.server.middleware[:] = map(_where_it_is_traced, self.server.middleware)
         if catalogue is not None:
             catalogue.on_change = self._tools_changed
             add = self.server.add_request_handler
@@ -140,15 +145,18 @@ class ProcedureServer(BesideTools):
         task = asyncio.create_task(work)
         CURRENT_LINK.reset(token)
         self._running.add(task)
-        task.add_done_callback(self._running.discard)
+        answer = asyncio.shield(task)
+        task.add_done_callback(partial(self._carry_on, link))  # behind the shield's: it goes first
         try:
-            return await asyncio.shield(task)
+            return await answer
         except asyncio.CancelledError:
             link.cancelled.set()
             raise
-        finally:
-            if link.afterwards is not None:
-                asyncio.get_running_loop().call_soon(link.afterwards)
+
+    def _carry_on(self, link: CallLink, task: asyncio.Task[Any]) -> None:
+        self._running.discard(task)
+        for one in link.afterwards:
+            asyncio.get_running_loop().call_soon(one)
 
     async def _handle(
         self, who: Asker, params: types.CallToolRequestParams, link: CallLink
@@ -175,7 +183,7 @@ class ProcedureServer(BesideTools):
             return answered(told(problem), "", ok=False, session_id=session_id)
         outcome = "not_done" if result.is_error else "ok"
         self._logged(who, params.name, session_id, outcome, begun)
-        await self._changed(seat)
+        link.afterwards.append(lambda: self._soon(self._changed(seat)))
         return result
 
     def _spanned(self, name: str, session_id: str) -> AbstractContextManager[object]:
@@ -258,7 +266,10 @@ class ProcedureServer(BesideTools):
         )
 
     def _tools_changed(self) -> None:
-        task = asyncio.ensure_future(self._audience.tools_changed())
+        self._soon(self._audience.tools_changed())
+
+    def _soon(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
         self._running.add(task)
         task.add_done_callback(self._running.discard)
 
@@ -282,6 +293,20 @@ def _tool(schema: ToolSchema) -> types.Tool:
         description=schema.description,
         input_schema=dict(schema.parameters),
     )
+
+
+def _where_it_is_traced(middleware: ServerMiddleware[Any]) -> ServerMiddleware[Any]:
+    """The library's spans, only for requests that are part of somebody's trace: where nothing is
+    sent anywhere, they do nothing but hand it on."""
+    if type(middleware).__name__ != "OpenTelemetryMiddleware":
+        return middleware
+
+    async def traced(ctx: Context, call_next: CallNext) -> HandlerResult:
+        if ctx.meta and not _TRACE_WORDS.isdisjoint(ctx.meta):
+            return await middleware(ctx, call_next)
+        return await call_next(ctx)
+
+    return traced
 
 
 class _Server(Server[Any]):
