@@ -190,7 +190,7 @@ class SQLiteStore(SQLiteCopies):
             db.execute("INSERT INTO events VALUES (?, ?)", (first + sealed.event.seq, line))
         if batch.payloads:
             db.executemany(
-                "INSERT OR REPLACE INTO payloads VALUES (?, ?, ?)",
+                "INSERT INTO payloads VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
                 ((number, ref, spell(value)) for ref, value in batch.payloads.items()),
             )
         if batch.programs:
