@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 import pytest
@@ -203,13 +204,29 @@ def _look_alike(left: object, right: object) -> bool:
     if not isinstance(left, str) or not isinstance(right, str) or left == right:
         return False
     shown = [unicodedata.normalize("NFKC", one) for one in (left, right)]
-    seen = {"".join(s for s in one if unicodedata.category(s) != "Cf").strip() for one in shown}
-    return len(seen) == 1
+    return len({"".join(s for s in one if not _unseen(s)).strip() for one in shown}) == 1
+
+
+_IGNORABLE = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
+    "\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e0fff]"
+)
+"""Unicode's Default_Ignorable_Code_Point."""
+
+
+def _unseen(sign: str) -> bool:
+    """What screens leave out: ignorable signs, formats and controls, and the empty braille cell."""
+    if _IGNORABLE.match(sign) or sign == "\u2800":
+        return True
+    return unicodedata.category(sign) in ("Cf", "Cc") and not sign.isspace()
 
 
 @settings(deadline=None, max_examples=200)
 @given(_SCALARS, _SCALARS)
 @example("", "\r")
+@example("", "\x1b")
+@example("a", "a\u3164")
 @example("a", "a ")
 @example("\u00e9", "e\u0301")
 @example("ab", "a\u200bb")
