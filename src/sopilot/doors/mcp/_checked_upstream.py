@@ -66,7 +66,7 @@ class CheckedUpstream:
     async def check(self, link: CallLink | None = None, *, anew: bool = False) -> None:
         """Before a call: look, unless the last look still holds. ``anew``: it does not, if it
         only came after the last call."""
-        if self._is_same and self._age < self._recheck_seconds:
+        if self._recheck_seconds and self._is_same and self._age < self._recheck_seconds:
             return
         if anew or not self.goes_on:
             await self.look(link)
@@ -77,8 +77,9 @@ class CheckedUpstream:
     def goes_on(self) -> bool:
         """Whether the last call ended a moment ago, on this connection, and none is under way
         that could change something yet."""
-        ended_ago = self._now - self._last_call_at
-        return not self._under_way and ended_ago < _PAUSE_SECONDS and self._is_same
+        if self._under_way or not self._is_same:
+            return False
+        return self._now - self._last_call_at < _PAUSE_SECONDS
 
     @property
     def looks_ahead(self) -> bool:

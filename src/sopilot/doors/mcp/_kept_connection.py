@@ -69,6 +69,9 @@ class KeptConnection:
         self._client: Client | None = None
         self._wire: Wire | None = None
         """The connection itself, where it can be asked past the client."""
+        self._version = ""
+        self._modern = False
+        """What is spoken on it; since 2026-07-28 without a handshake."""
         self._keeper: asyncio.Task[None] | None = None
         self._stop = asyncio.Event()
         self._connecting = asyncio.Lock()
@@ -82,6 +85,8 @@ class KeptConnection:
     # --- the connection -------------------------------------------------------------
 
     async def _connected(self) -> Client:
+        if self._client is not None and self.connected:
+            return self._client
         async with self._connecting:
             if not self.connected:
                 await self._connect()
@@ -113,9 +118,13 @@ class KeptConnection:
         try:
             async with AsyncExitStack() as stack:
                 client = await stack.enter_async_context(await self._client_for(stack))
+                self._version = client.protocol_version
+                self._modern = self._version in MODERN_PROTOCOL_VERSIONS
+                if not hasattr(client.session, "_stamp"):
+                    self._wire = None
                 await self._same_level(client)
                 ready.set_result(client)
-                if client.protocol_version in MODERN_PROTOCOL_VERSIONS:
+                if self._modern:
                     await self._listen(client, stop)
                 await stop.wait()
         except (OSError, ValueError, RuntimeError, MCPError, httpx2.HTTPError) as problem:
@@ -129,8 +138,7 @@ class KeptConnection:
                 ready.set_exception(UpstreamFailed(f"`{self.spec.name}` cannot be reached: {why}"))
 
     async def _same_level(self, client: Client) -> None:
-        modern = client.protocol_version in MODERN_PROTOCOL_VERSIONS
-        if self.log_level is not None and client.server_capabilities.logging and not modern:
+        if self.log_level is not None and client.server_capabilities.logging and not self._modern:
             params = types.SetLevelRequestParams(level=self.log_level)
             await client.session.send_request(
                 types.SetLevelRequest(params=params), types.EmptyResult

@@ -141,7 +141,7 @@ class McpUpstream(KeptConnection):
             self._under_way.append(relay)
         try:
             asked = self._rounds(client, request, answer, link)
-            if not self._past(client, request):
+            if not self._past(request):
                 asked = self._answer(request.what, asked, link)
             return await self._understood(asked)
         finally:
@@ -152,13 +152,12 @@ class McpUpstream(KeptConnection):
         self, client: Client, request: _Request, answer: type[Answer], link: CallLink | None
     ) -> Answer:
         """Since 2026-07-28 a server that needs something first says so, and is asked again."""
-        modern = client.protocol_version in MODERN_PROTOCOL_VERSIONS
-        if modern and self.log_level is not None:
+        if self._modern and self.log_level is not None:
             request.params["_meta"] = {
                 **request.params.get("_meta", {}),
                 _LOG_LEVEL: self.log_level,
             }
-        wanted = _or_more_asked(answer) if modern else answer
+        wanted = _or_more_asked(answer) if self._modern else answer
         wire = self._wire
         for _ in range(_MOST_ROUNDS):
             found = await self._sent(client, request, wanted, link)
@@ -182,14 +181,11 @@ class McpUpstream(KeptConnection):
                 raise McpRefused(f"the connection to `{self.spec.name}` was lost before it went on")
         raise McpRefused(f"`{self.spec.name}` asks without end")
 
-    def _past(self, client: Client, request: _Request) -> bool:
-        """Lists and calls of tools go past the client, to the same effect."""
+    def _past(self, request: _Request) -> bool:
+        """Lists and calls of tools go past the client, to the same effect. Over HTTP older servers
+        have streams that are taken up again: the library does that."""
         wire = self._wire
-        if wire is None or wire.off or not hasattr(client.session, "_stamp"):
-            return False
-        # Over HTTP older servers have streams that are taken up again: the library does that.
-        modern = client.protocol_version in MODERN_PROTOCOL_VERSIONS
-        if self.spec.url and not modern:
+        if wire is None or wire.off or (self.spec.url and not self._modern):
             return False
         return request.method in (_CALL, _LIST)
 
@@ -201,7 +197,7 @@ class McpUpstream(KeptConnection):
         link: CallLink | None,
     ) -> Any:
         progress = link.progress if link is not None else None
-        if not self._past(client, request):
+        if not self._past(request):
             whole = request.model.model_validate(request.data(), by_name=False)
             return await client.session.send_request(whole, answer, progress_callback=progress)
         assert self._wire is not None
@@ -211,12 +207,12 @@ class McpUpstream(KeptConnection):
         asked = self._wire.ask(method, params, options.get("headers", {}), progress)
         raw = await self._in_time(request.what, asked, link)
         if method != _LIST:
-            return _read(method, client.protocol_version, raw, answer)
+            return _read(method, self._version, raw, answer)
         # Mostly nothing has changed. Spelled out, because `True` and 1 are equal in Python.
         cursor, spelled = params.get("cursor"), pydantic_core.to_json(raw)
         before, page = self._pages.get(cursor, (b"", None))
         if page is None or before != spelled:
-            page = _read(method, client.protocol_version, raw, answer)
+            page = _read(method, self._version, raw, answer)
             if len(self._pages) >= _MOST_PAGES:
                 self._pages.clear()
             self._pages[cursor] = spelled, page
@@ -228,7 +224,7 @@ class McpUpstream(KeptConnection):
         client = await self._connected()
         if client.server_capabilities.logging is None:
             return
-        if client.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+        if not self._modern:
             params = types.SetLevelRequestParams(level=level)
             await self.ask(types.SetLevelRequest(params=params), types.EmptyResult)
 

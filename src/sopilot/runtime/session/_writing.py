@@ -91,9 +91,8 @@ def _seal_kept(
     names, limit = settings.by_reference, settings.inline_limit
     strange: frozenset[str] = frozenset()
     if secrets.names:
-        secrets.learn(event)
+        strange = secrets.learn(event)
         names |= secrets.places.fields_in(event)
-        strange = secrets.places.strange_in(event)
     event, kept = redact(event, names=names, salt=salt, secrets=secrets.values, strange=strange)
     payloads.update(kept)
     sealed, line = seal_line(event, previous)

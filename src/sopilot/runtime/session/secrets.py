@@ -39,6 +39,7 @@ _WORDS: Mapping[str, frozenset[str]] = {
     "note": frozenset({"reason", "calls"}),
 }
 """Fields in which somebody writes what they like."""
+_NONE: frozenset[str] = frozenset()
 _UNREAD = frozenset({"arguments", "problem"})
 """Of a call that could not be read, and that may have had a secret in it."""
 
@@ -92,9 +93,11 @@ class SecretPlaces:
 
     def strange_in(self, event: Event) -> frozenset[str]:
         """The names of its arguments that nobody declared."""
-        given = self._given(event.kind, event.payload)
-        if given is None or given.declared is None:
-            return frozenset()
+        return self._strange(self._given(event.kind, event.payload))
+
+    def _strange(self, given: _Given | None) -> frozenset[str]:
+        if given is None or given.declared is None or given.arguments.keys() <= given.declared:
+            return _NONE
         return frozenset(given.arguments) - given.declared - self.names
 
     def kept_back_in(self, event: Event) -> frozenset[str]:
@@ -107,14 +110,18 @@ class SecretPlaces:
     def values_in(self, event: Event) -> set[str]:
         """The secrets that the event shows. An argument that is not declared for its call is one
         where the call leaves out a secret that it should have had, or nothing goes by its name."""
-        event = _as_meant(event)
-        found = secrets_under(self.names, event.payload)
-        strange = self.strange_in(event)
-        given = self._given(event.kind, event.payload) if strange else None
-        if given is not None and given.declared is not None:
+        return self.read(event)[0]
+
+    def read(self, event: Event) -> tuple[set[str], frozenset[str]]:
+        """The secrets that it shows, and what is strange in it."""
+        meant = _as_meant(event)
+        found = secrets_under(self.names, meant.payload)
+        given = self._given(meant.kind, meant.payload)
+        strange = self._strange(given)
+        if strange and given is not None and given.declared is not None:
             left_out = (given.declared & self.names) - given.arguments.keys()
             found |= secrets_under(strange if left_out else strange - self._all, given.arguments)
-        return found
+        return found, strange if meant is event else self.strange_in(event)
 
     def _given(self, kind: str, payload: Mapping[str, JSON]) -> _Given | None:
         inner = payload.get("operation") if kind == "rejected" else payload.get("details")
@@ -166,8 +173,11 @@ class Secrets:
             called += [dict(one.arguments) for one in held]
             self.values.learn(secrets_under(self.names, called))
 
-    def learn(self, event: Event) -> None:
-        self.values.learn(self.places.values_in(event))
+    def learn(self, event: Event) -> frozenset[str]:
+        """What is strange in it."""
+        found, strange = self.places.read(event)
+        self.values.learn(found)
+        return strange
 
     def masked(self, text: str) -> str:
         return str(mask(text, self.values)) if self.values else text
