@@ -17,7 +17,7 @@ import pytest
 pytest.importorskip("mcp", reason="needs the extra `mcp`")
 
 import mcp_types as types
-from gateway_scenes import Watched, call, offered, play
+from gateway_scenes import Watched, call, offered, play, until
 from mcp.client import Client
 from odd_upstream import FORGED, PICTURE
 from reference_client import drive, texts
@@ -326,3 +326,18 @@ def test_prompts_start_procedures(odd_url: str) -> None:
         assert "odd" not in message.content.text
 
     play(scene, url=odd_url)
+
+
+def test_who_cannot_be_told_of_a_change_spoils_nobody_s_answer(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scene(client: Client, server: ProcedureServer, watched: Watched) -> None:
+        async def gone(session_id: str, uris: object) -> None:
+            raise RuntimeError("the client has left")
+
+        server._audience.changed = gone  # type: ignore[method-assign]
+        assert not (await call(client, "echo", n=1)).is_error
+        await until(lambda: "the client has left" in caplog.text)
+
+    play(scene, "bank-desk")
+    assert "not everybody was told of a change" in caplog.text

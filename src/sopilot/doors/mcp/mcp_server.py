@@ -271,7 +271,12 @@ class ProcedureServer(BesideTools):
     def _soon(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
         self._running.add(task)
-        task.add_done_callback(self._running.discard)
+        task.add_done_callback(self._told_all)
+
+    def _told_all(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        if not task.cancelled() and (problem := task.exception()) is not None:
+            LOG.warning("not everybody was told of a change: %s", problem)
 
     async def left(self, owner: str, key: str) -> None:
         """A client has closed its connection."""
