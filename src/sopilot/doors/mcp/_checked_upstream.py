@@ -1,9 +1,7 @@
 """A connection whose tools are looked at before they are used.
 
 A server can change what it says of a tool without a word, so nothing but looking
-helps. Calls that come at once share a look, but only one that began after they came. Where calls
-follow one another without a pause, the look for the next one is taken after the last, while its
-answer is on its way: what a call has changed is seen by it.
+helps. Calls that come at once share a look, but only one that began after they came.
 """
 
 from __future__ import annotations
@@ -20,9 +18,6 @@ from sopilot.doors.mcp._mcp_client import Answer, Listing, McpRefused, McpUpstre
 from sopilot.runtime.session.protocols import JSON
 
 Compare = Callable[[Sequence[types.Tool]], object]
-_NEVER = -1e9
-_PAUSE_SECONDS = 0.1
-"""After such a pause there is a look anew. Whoever thinks about an answer takes longer."""
 _LONG_SECONDS = 1.0
 """A call that has waited so long for its turn is looked at once more."""
 
@@ -45,11 +40,9 @@ class CheckedUpstream:
         self._served = 0
         self._last_call = 0
         """The ticket of a look that begins when the last call has ended."""
-        self._last_call_at = _NEVER
         self._last_told = 0
         """The ticket of a look that begins when the server has told of a change."""
         self._closed = False
-        self._under_way = 0
         self._failed: tuple[int, UpstreamFailed] | None = None
         self._turn = asyncio.Lock()
         self._wanted = 0
@@ -63,44 +56,22 @@ class CheckedUpstream:
         assert self._found is not None
         return self._found
 
-    async def check(self, link: CallLink | None = None, *, anew: bool = False) -> None:
-        """Before a call: look, unless the last look still holds. ``anew``: it does not, if it
-        only came after the last call."""
-        if self._recheck_seconds and self._is_same and self._age < self._recheck_seconds:
-            return
-        if anew or not self.goes_on:
+    async def check(self, link: CallLink | None = None) -> None:
+        """Before a call: look, unless the last look still holds."""
+        unchanged = self._is_same and self._served >= self._last_told
+        if not (unchanged and self._age < self._recheck_seconds):
             await self.look(link)
-        else:
-            await self._look_since(self._last_call, link)
-
-    @property
-    def goes_on(self) -> bool:
-        """Whether the last call ended a moment ago, on this connection, and none is under way
-        that could change something yet."""
-        if self._under_way or not self._is_same:
-            return False
-        return self._now - self._last_call_at < _PAUSE_SECONDS
-
-    @property
-    def looks_ahead(self) -> bool:
-        """Whether a look that will do for the next call is under way, or over."""
-        looking = self._beside is not None and not self._beside.done()
-        return self.goes_on and (looking or self._served >= self._last_call)
 
     async def call(
         self, name: str, arguments: Mapping[str, JSON], link: CallLink | None = None, *, key: str
     ) -> types.CallToolResult:
         """On the connection that was looked at, or not at all."""
-        here, goes_on = self._generation, self.goes_on
-        self._under_way += 1
+        here = self._generation
         try:
             return await self._upstream.call(name, arguments, link, key=key, generation=here)
         finally:
-            self._under_way -= 1
             self._tickets += 1
-            self._last_call, self._last_call_at = self._tickets, self._now
-            if goes_on and link is not None and not self._recheck_seconds:
-                link.afterwards.append(self._look_ahead)
+            self._last_call = self._tickets
 
     def holds(self, *, strictly: bool) -> bool:
         """Whether a look that was taken for a call is good for it still: no other connection was
@@ -183,11 +154,6 @@ class CheckedUpstream:
         # What was seen before holds for nobody.
         self._last_call = self._last_told = self._tickets
         self._look_beside(self._last_call)
-
-    def _look_ahead(self) -> None:
-        """The last call has been answered, and another one is likely to come."""
-        if self.goes_on:
-            self._look_beside(self._last_call)
 
     def _look_beside(self, ticket: int) -> None:
         self._wanted = ticket

@@ -85,16 +85,13 @@ class GatewayTools:
             link.given = given
         return recorded(given)
 
-    def look(self, name: object, *, irreversible: bool) -> Look | None:
-        """A call of it has come: it is looked at while the call is read, unless somebody looks
-        already."""
+    def look(self, name: object) -> Look | None:
+        """A call of it has come: it is looked at while the call is read."""
         offer = self._catalogue.offer(name) if isinstance(name, str) else None
         if offer is None:
             return None
         upstream = self._upstream(offer.upstream)
-        if upstream.looks_ahead and not irreversible:
-            return None
-        task = asyncio.create_task(upstream.check(anew=irreversible))
+        task = asyncio.create_task(upstream.check())
         task.add_done_callback(lambda task: task.cancelled() or task.exception())
         return Look(upstream, task)
 
@@ -120,7 +117,7 @@ class GatewayTools:
         look, link.look = link.look, None
         mine = look is not None and look.upstream is upstream and await self._looked(look, link)
         if not mine or not upstream.holds(strictly=link.irreversible):
-            await upstream.check(link, anew=link.irreversible)
+            await upstream.check(link)
 
     async def _looked(self, look: Look | None, link: CallLink) -> bool:
         """Whether it came to its end. One that failed says nothing: the next one says why."""

@@ -24,7 +24,7 @@ from sopilot import __version__
 from sopilot.adapters.logs import LOG, about
 from sopilot.adapters.metrics import NoMetrics
 from sopilot.doors.mcp._beside_tools import CARD_URI, FRAME_URI, BesideTools, gateway_of
-from sopilot.doors.mcp._call_link import COMING, CURRENT_LINK, CallLink, Look
+from sopilot.doors.mcp._call_link import COMING, CURRENT_LINK, CallLink
 from sopilot.doors.mcp._clients import Asker, Context
 from sopilot.doors.mcp._content import answered
 from sopilot.doors.mcp._gateway import GatewayTools, ToolHeld
@@ -132,11 +132,7 @@ class ProcedureServer(BesideTools):
         seat = self._hub.seated(owner, key)
         tools = seat.session.tools if seat is not None else None
         if seat is not None and isinstance(tools, GatewayTools):
-            COMING.set((tools, self._look(seat, tools, params.get("name"))))
-
-    def _look(self, seat: Seat, tools: GatewayTools, name: object) -> Look | None:
-        guarded = isinstance(name, str) and name in seat.session.programs.guarded
-        return tools.look(name, irreversible=guarded)
+            COMING.set((tools, tools.look(params.get("name"))))
 
     async def _carried_out(self, work: Coroutine[Any, Any, Answer], link: CallLink) -> Answer:
         """A client that gives up does not leave a call without a word in the trace: the work
@@ -170,7 +166,7 @@ class ProcedureServer(BesideTools):
             if tools is not None:
                 looked, link.look = COMING.get()
                 if looked is not tools:
-                    link.look = self._look(seat, tools, params.name)
+                    link.look = tools.look(params.name)
             with self._spanned(params.name, session_id), about(session=session_id):
                 async with seat.using() as player:
                     result = await self._move(seat, params, link)

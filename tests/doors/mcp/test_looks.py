@@ -1,4 +1,4 @@
-"""When the tools of a server are looked at: before every call, and for the next one of a row."""
+"""When the tools of a server are looked at: before every call, or now and then."""
 
 from __future__ import annotations
 
@@ -49,17 +49,10 @@ class Desk:
         self.upstream = Upstream()
         self.checked = CheckedUpstream(self.upstream, lambda tools: None, **options)  # type: ignore[arg-type]
 
-    async def call(self, name: str, *, anew: bool = False) -> CallLink:
+    async def call(self, name: str) -> None:
         link = CallLink()
-        await self.checked.check(link, anew=anew)
+        await self.checked.check(link)
         await self.checked.call(name, {}, link, key="k")
-        return link
-
-    async def answered(self, link: CallLink) -> None:
-        for one in link.afterwards:
-            one()
-        for _ in range(5):
-            await asyncio.sleep(0)
 
 
 def played(scene: Callable[[Desk], Awaitable[None]], **options: float) -> list[str]:
@@ -71,95 +64,71 @@ def played(scene: Callable[[Desk], Awaitable[None]], **options: float) -> list[s
     return asyncio.run(run())
 
 
-def test_in_a_row_the_look_for_the_next_call_follows_the_last() -> None:
+def test_every_call_is_looked_for() -> None:
     async def scene(desk: Desk) -> None:
-        for name in ("a", "b", "c", "d"):
-            await desk.answered(await desk.call(name))
-
-    # Of the first nobody knows that another one follows.
-    assert played(scene) == ["look", "a", "look", "b", "look", "c", "look", "d", "look"]
-
-
-def test_a_look_that_began_before_the_last_call_ended_is_none() -> None:
-    async def scene(desk: Desk) -> None:
-        await desk.call("a")
-        await desk.call("b")  # nobody looked ahead
-        await desk.call("c")
+        for name in ("a", "b", "c"):
+            await desk.call(name)
 
     assert played(scene) == ["look", "a", "look", "b", "look", "c"]
 
 
-def test_after_a_pause_there_is_a_look(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_calls_that_come_at_once_share_a_look_that_began_after_they_came() -> None:
     async def scene(desk: Desk) -> None:
-        await desk.answered(await desk.call("a"))
-        await desk.answered(await desk.call("b"))
-        monkeypatch.setattr(_checked_upstream, "_PAUSE_SECONDS", 0.0)
-        await desk.answered(await desk.call("c"))
+        await asyncio.gather(*map(desk.call, ("a", "b", "c")))
 
-    assert played(scene) == ["look", "a", "look", "b", "look", "look", "c"]
-
-
-def test_before_what_cannot_be_undone_there_is_always_one() -> None:
-    async def scene(desk: Desk) -> None:
-        await desk.answered(await desk.call("a"))
-        await desk.answered(await desk.call("b"))
-        await desk.answered(await desk.call("pay", anew=True))
-
-    assert played(scene) == ["look", "a", "look", "b", "look", "look", "pay", "look"]
-
-
-def test_who_is_told_of_a_change_looks_again() -> None:
-    async def scene(desk: Desk) -> None:
-        await desk.answered(await desk.call("a"))
-        await desk.answered(await desk.call("b"))
-        assert desk.upstream.on_list_changed is not None
-        desk.upstream.on_list_changed()
-        await desk.call("c")
-
-    assert played(scene) == ["look", "a", "look", "b", "look", "look", "c"]
+    asked = played(scene)
+    assert (asked.count("look"), asked[:2]) == (2, ["look", "a"])
 
 
 def test_while_a_call_is_under_way_every_other_one_is_looked_for() -> None:
     async def scene(desk: Desk) -> None:
         desk.upstream.slow = asyncio.Event()
-        await desk.answered(await desk.call("a"))
-        await desk.answered(await desk.call("b"))
         slow = asyncio.create_task(desk.call("slow"))
-        await asyncio.sleep(0)
-        await desk.call("c")
+        await asyncio.sleep(0.01)
+        await desk.call("a")
         desk.upstream.slow.set()
         await slow
 
-    assert played(scene) == ["look", "a", "look", "b", "look", "slow", "look", "c"]
+    assert played(scene) == ["look", "slow", "look", "a"]
 
 
-def test_another_connection_is_looked_at() -> None:
-    async def scene(desk: Desk) -> None:
-        await desk.answered(await desk.call("a"))
-        await desk.answered(await desk.call("b"))
-        desk.upstream.generation = 2
-        await desk.call("c")
-
-    assert played(scene) == ["look", "a", "look", "b", "look", "look", "c"]
-
-
-def test_who_looks_now_and_then_looks_ahead_of_nothing() -> None:
+def test_who_looks_now_and_then_does_not_look_for_every_call() -> None:
     async def scene(desk: Desk) -> None:
         for name in ("a", "b", "c"):
-            await desk.answered(await desk.call(name))
+            await desk.call(name)
 
     assert played(scene, recheck_seconds=60.0) == ["look", "a", "b", "c"]
 
 
+def test_who_is_told_of_a_change_looks_again() -> None:
+    async def scene(desk: Desk) -> None:
+        await desk.call("a")
+        assert desk.upstream.on_list_changed is not None
+        desk.upstream.on_list_changed()
+        await desk.call("b")
+
+    assert played(scene, recheck_seconds=60.0) == ["look", "a", "look", "b"]
+
+
+def test_another_connection_is_looked_at() -> None:
+    async def scene(desk: Desk) -> None:
+        await desk.call("a")
+        desk.upstream.generation = 2
+        await desk.call("b")
+
+    assert played(scene, recheck_seconds=60.0) == ["look", "a", "look", "b"]
+
+
 def test_a_connection_that_is_closed_is_not_looked_at_again() -> None:
     async def scene(desk: Desk) -> None:
-        await desk.answered(await desk.call("a"))
-        link = await desk.call("b")
+        await desk.call("a")
         await desk.checked.close()
-        await desk.answered(link)
+        assert desk.upstream.on_list_changed is not None
+        desk.upstream.on_list_changed()
+        await asyncio.sleep(0.01)
         assert desk.upstream.closed_at == len(desk.upstream.asked)
 
-    assert played(scene) == ["look", "a", "look", "b"]
+    assert played(scene) == ["look", "a"]
 
 
 def test_a_look_is_good_for_a_call_as_long_as_nothing_happened(
@@ -167,16 +136,16 @@ def test_a_look_is_good_for_a_call_as_long_as_nothing_happened(
 ) -> None:
     async def scene(desk: Desk) -> None:
         checked = desk.checked
-        await checked.check(anew=True)
+        await checked.check()
         assert checked.holds(strictly=True)
         await checked.call("a", {}, None, key="k")
         assert checked.holds(strictly=False)
         assert not checked.holds(strictly=True)
-        await checked.check(anew=True)
+        await checked.check()
         assert desk.upstream.on_list_changed is not None
         desk.upstream.on_list_changed()
         assert not checked.holds(strictly=False)
-        await checked.check(anew=True)
+        await checked.check()
         monkeypatch.setattr(_checked_upstream, "_LONG_SECONDS", 0.0)
         assert not checked.holds(strictly=False)
 
