@@ -45,7 +45,6 @@ class CheckedUpstream:
         self._closed = False
         self._failed: tuple[int, UpstreamFailed] | None = None
         self._turn = asyncio.Lock()
-        self._wanted = 0
         self._beside: asyncio.Task[None] | None = None
         upstream.on_list_changed = self._look_soon
 
@@ -153,18 +152,14 @@ class CheckedUpstream:
         self._tickets += 1
         # What was seen before holds for nobody.
         self._last_call = self._last_told = self._tickets
-        self._look_beside(self._last_call)
-
-    def _look_beside(self, ticket: int) -> None:
-        self._wanted = ticket
         if not self._closed and (self._beside is None or self._beside.done()):
             self._beside = asyncio.create_task(self._catch_up())
 
     async def _catch_up(self) -> None:
         # A connection that breaks now is looked at when it is made again.
         with suppress(UpstreamFailed, McpRefused):
-            while self._served < self._wanted:
-                await self._look_since(self._wanted, None)
+            while self._served < self._last_told:
+                await self._look_since(self._last_told, None)
 
 
 def _same(found: Sequence[types.Tool], known: Sequence[types.Tool]) -> bool:

@@ -131,7 +131,7 @@ class ProcedureServer(BesideTools):
         """A call has arrived, of which nothing is read yet. Inside its context."""
         seat = self._hub.seated(owner, key)
         tools = seat.session.tools if seat is not None else None
-        if seat is not None and isinstance(tools, GatewayTools):
+        if isinstance(tools, GatewayTools):
             COMING.set((tools, tools.look(params.get("name"))))
 
     async def _carried_out(self, work: Coroutine[Any, Any, Answer], link: CallLink) -> Answer:
