@@ -176,13 +176,13 @@ def _missing(part: Part) -> str:
     if part.needs and not _installed(part.needs):
         return f"left out: install the extra `{part.extra}`"
     if part.checkout:
-        from sopilot.lab.bench._checkout import find_checkout
-        from sopilot.language.diagnostics import UserMistake
+        from sopilot.messages.errors import UserMistake
+        from sopilot_lab.sopbench.checkout import find_checkout
 
         try:
             find_checkout()
         except UserMistake as missing:
-            return f"left out: {missing}"
+            return f"left out: {missing.diagnostics[0].message}"
     return ""
 
 

@@ -26,12 +26,20 @@ sys.path.insert(0, str(ROOT / "examples"))
 from airline.checkout import find_checkout  # noqa: E402
 from airline.guarded import airline_source  # noqa: E402
 from airline.world import NOW  # noqa: E402
-from sopilot.language.handbook import Handbook, Leaf, Name, judge  # noqa: E402
-from sopilot.language.handbook.assent import assent  # noqa: E402
-from sopilot.runtime.audit import Report  # noqa: E402
-from sopilot.runtime.audit._transcript_leaf import Proof  # noqa: E402
-from sopilot.runtime.audit.transcript import Transcript, read_messages  # noqa: E402
-from sopilot.runtime.audit.transcripts import audit_transcript  # noqa: E402
+from sopilot.audit.report import Report  # noqa: E402
+from sopilot.audit.requirement import Proof  # noqa: E402
+from sopilot.audit.transcript_files import (  # noqa: E402
+    Transcript,
+    read_messages,
+)
+from sopilot.audit.transcripts import audit_transcript  # noqa: E402
+from sopilot.handbook.consent import assent  # noqa: E402
+from sopilot.handbook.expressions import judge  # noqa: E402
+from sopilot.handbook.model import Handbook  # noqa: E402
+from sopilot.handbook.requirements import (  # noqa: E402
+    Leaf,
+    Name,
+)
 
 RECORDED = "historical_trajectories/gpt-4o-airline.json"
 REASONS = {"1.1": "health"}
@@ -83,6 +91,9 @@ def cancellations(
 
 
 def judgement(shown: dict[str, bool | None], ok: bool, codes: list[str]) -> str:
+    """By the grounds of the policy, on what was read; that it was read before another change
+    stands among the findings."""
+    codes = [code for code in codes if code != "evidence-stale"]
     if not ok:
         return "turned away by the tool"
     if "executed-against-condition" in codes:
@@ -105,7 +116,7 @@ def judgement(shown: dict[str, bool | None], ok: bool, codes: list[str]) -> str:
 def last_word(messages: list[dict[str, Any]], before: int) -> str:
     """What the user's last message before the call is, as a confirmation."""
     said = read_messages(messages[:before]).said
-    return str(assent(said[-1].text, said[-1].asked)) if said else "nothing"
+    return str(assent(said[-1].text)) if said else "nothing"
 
 
 def read_by_hand() -> dict[tuple[str, int], tuple[str, str, str]]:
@@ -169,7 +180,8 @@ def main() -> None:
     report_json = {
         "runs": len(runs),
         "reward_1": sum(one["reward"] == 1 for one in runs.values()),
-        "clean": sum(one.clean for one in reports.values()),
+        "clean": sum(one.clean is True for one in reports.values()),
+        "not_judged": sum(one.clean is None for one in reports.values()),
         "findings_against_reward": findings,
         "cancellations": len(rows),
         "judgements": dict(judged),

@@ -20,6 +20,7 @@ its reason.
 
 from __future__ import annotations
 
+import argparse
 import ast
 import json
 import subprocess
@@ -32,17 +33,16 @@ from typing import Any
 
 from keeping import keep
 from official_verdicts import Official, Run, enforced_checks, not_offered, recorded_runs
-from sopilot.lab.bench.reference import TaskReference
-from sopilot.lab.bench.sopbench_process import Upstream, shared_upstream
-from sopilot.lab.bench.source import task_handbook
-from sopilot.language.diagnostics import Severity
-from sopilot.language.handbook import Handbook, Name, Tree, leaves
-from sopilot.runtime.audit import Report
-from sopilot.runtime.audit._requirement import recipes_of
-from sopilot.runtime.audit.transcript import (
-    TranscriptCall,
-)
-from sopilot.runtime.audit.transcripts import audit_transcript
+from sopilot.audit.report import Report
+from sopilot.audit.requirement import recipes_of
+from sopilot.audit.transcript_files import TranscriptCall
+from sopilot.audit.transcripts import audit_transcript
+from sopilot.handbook.model import Handbook
+from sopilot.handbook.requirements import Name, Tree, leaves
+from sopilot.messages.diagnostic import Severity
+from sopilot_lab.sopbench.process import Upstream, shared_upstream
+from sopilot_lab.sopbench.reference import TaskReference
+from sopilot_lab.sopbench.source import task_handbook
 
 ROOT = Path(__file__).resolve().parent.parent
 OUTPUT = ROOT / "evidence" / "audit-agreement.json"
@@ -292,7 +292,9 @@ def commit() -> str:
 
 
 def main() -> int:
-    domains = sys.argv[1:] or list(DOMAINS)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("domains", nargs="*", choices=DOMAINS)
+    domains = parser.parse_args().domains or list(DOMAINS)
     upstream = shared_upstream()
     began = time.monotonic()
     results: dict[str, Any] = {}

@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import Any
 
 from records_scale import filled_once
-from sopilot.adapters.sqlite_store import SQLiteStore
+from sopilot.stores.sqlite import SQLiteStore
 
 MOST_MINUTES = 10.0
-SOPILOT = [sys.executable, "-m", "sopilot.doors.cli.main"]
+SOPILOT = [sys.executable, "-m", "sopilot.cli.main"]
 NOTHING, A_TWENTIETH = ("--from", "2027-06-01"), ("--from", "2026-12-13T18:00:00")
 """Of sessions spread over 2026."""
 

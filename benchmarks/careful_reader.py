@@ -18,17 +18,21 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from sopilot.language.program import Program
+from sopilot.program.model import Program
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests" / "runtime" / "agent"))
+sys.path.insert(0, str(ROOT / "tests" / "agent"))
 
 from careful_reader_model import CarefulReader, readers  # noqa: E402
 
 from sopbench_runs import Bench  # noqa: E402
-from sopilot.lab.bench import shared_upstream  # noqa: E402
-from sopilot.lab.bench.reference import DOMAINS, task_references  # noqa: E402
-from sopilot.runtime.agent import ARMS, Reference  # noqa: E402
+from sopilot.agent.reference.executor import Reference  # noqa: E402
+from sopilot.views.catalogue import ARMS  # noqa: E402
+from sopilot_lab.sopbench.process import shared_upstream  # noqa: E402
+from sopilot_lab.sopbench.reference import (  # noqa: E402
+    DOMAINS,
+    task_references,
+)
 
 TRIED = ("pg", "fused")
 

@@ -31,18 +31,12 @@ from crash_storm import lane
 from crash_work import SETTINGS, Acknowledged, JournalTools, Judge, Tally, one_move
 from keeping import keep
 from postgres_here import PostgresHere, postgres_here
-from sopilot.adapters.postgres_store import PostgresStore
-from sopilot.adapters.sqlite_store import SQLiteStore
-from sopilot.language.diagnostics import UserMistake
-from sopilot.runtime.session import (
-    Conflict,
-    LeaseLost,
-    Session,
-    Store,
-    StoreUnavailable,
-    open_session,
-    resume_session,
-)
+from sopilot.messages.errors import Conflict, LeaseLost, StoreUnavailable, UserMistake
+from sopilot.records.store import Store
+from sopilot.session.opening import open_session, resume_session
+from sopilot.session.session import Session
+from sopilot.stores.postgres import PostgresStore
+from sopilot.stores.sqlite import SQLiteStore
 
 RUNNERS = 3
 JUMPS = (-7200.0, -60.0, 60.0, 7200.0)

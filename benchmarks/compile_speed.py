@@ -22,29 +22,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from sopilot.lab.bench._checkout import find_checkout
-from sopilot.lab.bench.source import load_tasks, offered_actions, sopbench_handbook
-from sopilot.language.compiler import Compiler
-from sopilot.language.compiler import _pipeline as pipeline
-from sopilot.language.compiler import _recipes as recipes
-from sopilot.language.diagnostics import UserMistake
-from sopilot.language.handbook import (
-    Action,
-    ActionCall,
-    All,
-    AnyOf,
-    First,
-    Handbook,
-    InOrder,
-    Input,
-    Leaf,
-    Name,
-    Predicate,
-    Procedure,
-    Tree,
-)
-from sopilot.language.program import Program
-from sopilot.language.render import render_flat
+from sopilot.compiler import pipeline, recipes
+from sopilot.compiler.pipeline import Compiler
+from sopilot.handbook.model import Action, ActionCall, Handbook, Input, Predicate, Procedure
+from sopilot.handbook.requirements import All, AnyOf, First, InOrder, Leaf, Name, Tree
+from sopilot.messages.errors import UserMistake
+from sopilot.program.model import Program
+from sopilot.views.program_text import render_flat
+from sopilot_lab.sopbench.checkout import find_checkout
+from sopilot_lab.sopbench.source import load_tasks, offered_actions, sopbench_handbook
 
 ROUNDS = 25
 MOST = 0.08

@@ -17,22 +17,17 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from sopilot.adapters.memory_store import MemoryStore
-from sopilot.desks.bundled import load_desk
-from sopilot.desks.bundled.judge import desk_judge
-from sopilot.language.compiler import compile_handbook
-from sopilot.runtime.agent import (
-    ARMS,
-    Briefing,
-    Ending,
-    Reference,
-    ScriptedUser,
-    SessionResult,
-    open_run,
-    run_programs,
-    run_session,
-)
-from sopilot.runtime.session.protocols import Model, ModelReply, ModelRequest
+from sopilot.agent.approvers import ScriptedUser
+from sopilot.agent.loop import open_run, run_programs, run_session
+from sopilot.agent.reference.executor import Reference
+from sopilot.agent.result import Ending, SessionResult
+from sopilot.compiler.pipeline import compile_handbook
+from sopilot.protocols import Model, ModelReply, ModelRequest
+from sopilot.stores.memory import MemoryStore
+from sopilot.tasks.examples.example import load_desk
+from sopilot.tasks.examples.judge import desk_judge
+from sopilot.views.briefing import Briefing
+from sopilot.views.catalogue import ARMS
 
 DESK, TASK, ARM = "bank-desk", "dispute-electronics", "pg"
 MOST_TIMES, MOST_BYTES = 1.2, 2 * 1024**3

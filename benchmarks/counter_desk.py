@@ -5,9 +5,12 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 
-from sopilot.language.compiler import compile_handbook
-from sopilot.language.handbook import load_handbook
-from sopilot.language.program import (
+from sopilot.compiler.pipeline import compile_handbook
+from sopilot.handbook.reader import load_handbook
+from sopilot.machine.machine import Machine
+from sopilot.machine.program_set import ProgramSet
+from sopilot.machine.state import Configuration
+from sopilot.program.model import (
     Act,
     Branch,
     Check,
@@ -17,11 +20,13 @@ from sopilot.language.program import (
     Program,
     ReturnStep,
 )
-from sopilot.runtime.session import ProgramSet, Session, ToolResult, ToolSchema
-from sopilot.runtime.vm import JSON, Call, Configuration, Machine, Operation, SelectBranch, Start
-from sopilot.runtime.vm import Complete as CompleteOperation
-from sopilot.runtime.vm import Fail as FailOperation
-from sopilot.runtime.vm import Return as ReturnOperation
+from sopilot.protocols import ToolResult, ToolSchema
+from sopilot.session.session import Session
+from sopilot.trace.events import Call, Operation, SelectBranch, Start
+from sopilot.trace.events import Complete as CompleteOperation
+from sopilot.trace.events import Fail as FailOperation
+from sopilot.trace.events import Return as ReturnOperation
+from sopilot.values.json import JSON
 
 HANDBOOK = """
 handbook: counter

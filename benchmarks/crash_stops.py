@@ -9,14 +9,11 @@ from pathlib import Path
 from counter_desk import COUNTER
 from crash_work import SETTINGS, Acknowledged, JournalTools, Judge, Tally, one_move
 from postgres_here import PostgresHere, postgres_here
-from sopilot.adapters.postgres_store import PostgresStore
-from sopilot.runtime.session import (
-    Session,
-    Store,
-    StoreUnavailable,
-    open_session,
-    resume_session,
-)
+from sopilot.messages.errors import StoreUnavailable
+from sopilot.records.store import Store
+from sopilot.session.opening import open_session, resume_session
+from sopilot.session.session import Session
+from sopilot.stores.postgres import PostgresStore
 
 RUNNERS = 4
 

@@ -32,8 +32,10 @@ from pathlib import Path
 from counter_desk import COUNTER
 from crash_stops import postgres_stops
 from crash_work import SETTINGS, Acknowledged, JournalTools, Judge, Tally, one_move
-from sopilot.adapters.sqlite_store import SQLiteStore
-from sopilot.runtime.session import Session, Store, open_session, resume_session
+from sopilot.records.store import Store
+from sopilot.session.opening import open_session, resume_session
+from sopilot.session.session import Session
+from sopilot.stores.sqlite import SQLiteStore
 
 WORKERS = 2
 """On one store, at the same time."""

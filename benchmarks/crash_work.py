@@ -12,9 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from counter_desk import COUNTER, ERRANDS, next_move
-from sopilot.runtime.session import Session, Settings, Store, ToolResult, ToolSchema
-from sopilot.runtime.trace import SealedEvent, replay, verify_chain
-from sopilot.runtime.vm import JSON, Configuration, Machine, Start, TraceError
+from sopilot.machine.machine import Machine
+from sopilot.machine.replay import replay
+from sopilot.machine.state import Configuration
+from sopilot.messages.errors import TraceError
+from sopilot.protocols import ToolResult, ToolSchema
+from sopilot.records.store import Settings, Store
+from sopilot.session.session import Session
+from sopilot.trace.chain import SealedEvent, verify_chain
+from sopilot.trace.events import Start
+from sopilot.values.json import JSON
 
 IRREVERSIBLE = "transfer"
 SETTINGS = Settings(lease_seconds=3600.0)
@@ -33,7 +40,7 @@ class JournalTools:
 
     async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
         if name == IRREVERSIBLE:
-            os.write(self._journal, f"{key}\n".encode())
+            os.write(self._journal, f"{key.rpartition(':')[0]}\n".encode())  # session and call
         return ToolResult(True, {"balance": 1000} if name == "read_balance" else {"done": name})
 
 

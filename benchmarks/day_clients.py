@@ -176,7 +176,7 @@ class Client:
 
     async def _vanished(self, slot: str) -> str:
         """In the middle of a call, where it stands before one."""
-        if "call the tool refund" in slot:
+        if "call `refund`" in slot:
             try:
                 await asyncio.wait_for(self._move(slot), 0.2)
             except TimeoutError:
@@ -191,14 +191,14 @@ class Client:
                 STEP, {"operation": "start", "goal": "refund", "arguments": given}
             )
         self._started = True
-        if "call the tool find_order" in now or (
+        if "call `find_order`" in now or (
             self._state is None and slot.startswith("rule delivered")
         ):
             return await self._call("find_order", {"order": self.order})
         if "return" in now:
             holds = self._state if slot.startswith("rule delivered") else self.amount <= LARGEST
             return await self._call(STEP, {"operation": "return", "holds": holds})
-        if "call the tool refund" in now:
+        if "call `refund`" in now:
             return await self._pay(slot)
         if "complete" in now:
             return await self._call(STEP, {"operation": "complete", "summary": "It was paid back."})

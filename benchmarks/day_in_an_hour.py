@@ -40,7 +40,7 @@ from day_parts import HERE, Host, Prometheus, Shop, prometheus_program
 from day_people import People
 from mcp_processes import SOPILOT
 from postgres_here import PostgresHere, postgres_here
-from sopilot.adapters.postgres_store import PostgresStore
+from sopilot.stores.postgres import PostgresStore
 
 HOSTS = 3
 BUSIEST = 0.3

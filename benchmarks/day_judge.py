@@ -10,10 +10,11 @@ from statistics import median
 from typing import Any
 
 from day_clients import ALONE, LARGEST, Heard
-from sopilot.adapters.sqlite_store import SQLiteStore
-from sopilot.doors.sources.audit_inputs import session_input
-from sopilot.runtime.session import Store, SystemClock
-from sopilot.runtime.trace import SealedEvent, verify_chain
+from sopilot.protocols import SystemClock
+from sopilot.records.store import Store
+from sopilot.runner.audit_inputs import session_input
+from sopilot.stores.sqlite import SQLiteStore
+from sopilot.trace.chain import SealedEvent, verify_chain
 
 EVERYTHING = 10**9
 MOST_MORE = 0.1
@@ -109,7 +110,7 @@ class Judge:
         told = {order for *_, tool, order in heard.answers if tool == "refund"}
         unfounded = unapproved = hidden = unknown = 0
         for entry in ledger:
-            session, _, call = str(entry["key"]).rpartition(":")
+            session, call, _ = str(entry["key"]).rsplit(":", 2)
             events = traces.get(session, [])
             if entry["order"].startswith("undelivered") or entry["amount"] > LARGEST:
                 unfounded += 1

@@ -9,12 +9,12 @@ from collections import Counter
 from collections.abc import Callable
 
 from day_parts import Shop
-from sopilot.adapters.postgres_store import PostgresStore
-from sopilot.language.diagnostics import SopilotError
-from sopilot.runtime.session import SystemClock
-from sopilot.runtime.session.deciding import decide_or_leave, settle_when_free
-from sopilot.runtime.session.reminders import due_calls
-from sopilot.runtime.session.unsettled import waiting_in
+from sopilot.messages.errors import SopilotError
+from sopilot.protocols import SystemClock
+from sopilot.records.reminders import due_calls
+from sopilot.session.decisions import decide_or_leave, settle_when_free
+from sopilot.session.orphans import waiting_in
+from sopilot.stores.postgres import PostgresStore
 
 DECISIONS = {"given": "approve", "rejected": "reject"}
 """By the kind that the order's name begins with; what else waits is left until it expires."""
@@ -59,7 +59,7 @@ class People:
 
     async def _settle(self) -> None:
         """By what the shop's own ledger says of the call's key."""
-        done = {one["key"]: one["at"] for one in self._shop.entries()}
+        done = {one["key"].rpartition(":")[0]: one["at"] for one in self._shop.entries()}
         for record in await self._store.unsettled(now=SystemClock().now()):
             for one in (await waiting_in(self._store, record.id)).unknown:
                 key = f"{one.session_id}:{one.call_id}"

@@ -2,13 +2,14 @@
 
 Imports are followed wherever they stand; so is a text that names a module, which stands for its
 room (commands are loaded by their names), or another script of this folder, which is then run.
+Campaigns share code with tests, so modules of `tests` are followed too.
 Files that are no Python belong to the package in which they lie.
 """
 
 from __future__ import annotations
 
 import ast
-import subprocess
+import hashlib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -17,12 +18,17 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 class Sources:
-    """A project's: ``src/PACKAGE`` and the scripts in ``benchmarks``."""
+    """Of a project: the packages in ``src`` and the scripts in ``benchmarks``."""
 
-    def __init__(self, root: Path = ROOT, package: str = "sopilot") -> None:
+    def __init__(self, root: Path = ROOT) -> None:
         self._root = root
-        self._package = package
+        self._packages = {path.name for path in (root / "src").iterdir() if path.is_dir()}
+        self._beside: dict[str, list[Path]] = {}
+        for folder in ("benchmarks", "tests"):
+            for path in (root / folder).rglob("*.py"):
+                self._beside.setdefault(path.stem, []).append(path)
         self._named = cache(lambda path: frozenset(self._names(path)))
+        self._hashed = cache(lambda path: hashlib.sha256(path.read_bytes()).hexdigest())
         self._behind_name = cache(lambda name, whole: (*self._module(name, whole=whole),))
 
     def behind(self, script: str) -> set[Path]:
@@ -37,11 +43,12 @@ class Sources:
                 todo += [one for one in self._named(path) if one not in found]
         return found
 
-    def changed_since(self, commit: str, script: str) -> bool:
-        """In the working tree; yes, where that cannot be told."""
-        files = [str(path.relative_to(self._root)) for path in sorted(self.behind(script))]
-        command = ["git", "diff", "--quiet", commit, "--", *files]
-        return subprocess.run(command, cwd=self._root, capture_output=True).returncode != 0
+    def digest(self, script: str) -> str:
+        """SHA-256 over the names and contents of all files that the script depends on."""
+        whole = hashlib.sha256()
+        for path in sorted(self.behind(script)):
+            whole.update(f"{path.relative_to(self._root)} {self._hashed(path)}\n".encode())
+        return whole.hexdigest()
 
     def _names(self, path: Path) -> Iterator[Path]:
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
@@ -56,15 +63,14 @@ class Sources:
                     script = path.parent / text
                     if text.endswith(".py") and path.parent.name == "benchmarks":
                         yield from (script,) if script.is_file() else ()
-                    elif text.startswith(f"{self._package}."):
+                    elif text.partition(".")[0] in self._packages and "." in text:
                         yield from self._behind_name(text, True)
 
     def _module(self, name: str, *, whole: bool = False) -> Iterator[Path]:
         """The files behind a dotted name, packages on the way among them."""
         first, *rest = name.split(".")
-        if first != self._package:
-            for path in (self._root / "benchmarks" / f"{first}.py",):
-                yield from (path,) if path.is_file() else ()
+        if first not in self._packages:
+            yield from self._beside.get(first, ())
             return
         folder = self._root / "src" / first
         for part in ["", *rest]:

@@ -22,14 +22,16 @@ from pathlib import Path
 from typing import Any
 
 from population import SIMULATED_ARMS, SUBJECTS, Laboratory, Subject
-from sopilot.adapters.memory_store import MemoryStore
-from sopilot.desks.bundled import bundled_names, load_desk
-from sopilot.desks.tasks import Task, desk_tasks
-from sopilot.lab.discipline import CASES
-from sopilot.lab.discipline._rehearsal import rehearse
-from sopilot.lab.discipline._rule import FLAT, MARGIN, PAGED, RULE_VERSION, Answer
-from sopilot.language.compiler import compile_handbook
-from sopilot.runtime.agent import Briefing
+from sopilot.compiler.pipeline import compile_handbook
+from sopilot.runner.qualifications import Answer
+from sopilot.stores.memory import MemoryStore
+from sopilot.tasks.example_tasks import desk_tasks
+from sopilot.tasks.examples.example import bundled_names, load_desk
+from sopilot.tasks.task import Task
+from sopilot.views.briefing import Briefing
+from sopilot_lab.qualification.plan import CASES
+from sopilot_lab.qualification.rehearsal import rehearse
+from sopilot_lab.qualification.rule import FLAT, MARGIN, PAGED, RULE_VERSION
 
 CLASSES = ("harmed", "neutral", "helped", "strong", "lost")
 HELPED = 0.15

@@ -26,10 +26,11 @@ from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 from counter_desk import COUNTER, HandClock
-from sopilot.adapters.sqlite_store import SQLiteStore
-from sopilot.language.diagnostics import RunEnded
-from sopilot.runtime.session import LeaseHeld, LeaseLost, Session, open_session, resume_session
-from sopilot.runtime.trace import verify_chain
+from sopilot.messages.errors import LeaseHeld, LeaseLost, RunEnded
+from sopilot.session.opening import open_session, resume_session
+from sopilot.session.session import Session
+from sopilot.stores.sqlite import SQLiteStore
+from sopilot.trace.chain import verify_chain
 
 MOST = 8
 KINDS = ("released", "expired", "forced")

@@ -1,7 +1,7 @@
 """Run the long campaigns and keep what came out, each with the commit and the command.
 
     python benchmarks/evidence.py            # those whose sources have changed since
-    python benchmarks/evidence.py --stale    # only say which those are
+    python benchmarks/evidence.py --stale    # list them and mark them in the documents
     python benchmarks/evidence.py tamper duels
 
 Results are small JSON files under evidence/. A campaign that fails keeps its file
@@ -11,16 +11,19 @@ and makes this command exit 1. A smaller run never replaces a larger one.
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Collection
 from pathlib import Path
 
 from depends import Sources
 from keeping import EVIDENCE, keep
 
 ROOT = Path(__file__).resolve().parent.parent
+STALE = " (stale)"
 
 # evidence file → the script and its arguments; `{file}` is where it writes.
 CAMPAIGNS: dict[str, list[str]] = {
@@ -52,6 +55,8 @@ CAMPAIGNS: dict[str, list[str]] = {
     "twelve-faults": ["twelve_faults.py", "--json", "{file}"],
     "mailbox-sweep": ["mailbox_sweep.py", "--json", "{file}"],
     "killed-study": ["killed_study.py", "--json", "{file}"],
+    "archive-order": ["archive_order.py", "--json", "{file}"],
+    "planned-cost": ["planned_cost.py", "--json", "{file}"],
     "mcp-storm": ["mcp_storm.py", "--json", "{file}"],
     "airline-gold": ["airline_gold.py", "--json", "{file}"],
     "airline-agreement": ["airline_agreement.py", "--json", "{file}"],
@@ -68,7 +73,6 @@ CAMPAIGNS: dict[str, list[str]] = {
         "--picture",
         "docs/pictures/day-in-an-hour.png",
     ],
-    "two-releases": ["two_releases.py", "--json", "{file}"],
     "fuzz": ["fuzz.py", "--json", "{file}"],
     "mutants": ["mutants.py", "--json", "{file}"],
     "mcp-conformance": ["mcp_conformance.py", "--json", "{file}"],
@@ -86,6 +90,7 @@ def _run(name: str, file: Path, made: Path) -> bool:
     shown = " ".join(["python", f"benchmarks/{CAMPAIGNS[name][0]}", *CAMPAIGNS[name][1:]])
     print(f"== {name}: {shown}", flush=True)
     started, begun_at = time.monotonic(), commit()
+    digest = Sources().digest(CAMPAIGNS[name][0])
     written = file.stat().st_mtime_ns if file.exists() else None
     done = subprocess.run([sys.executable, str(ROOT / "benchmarks" / arguments[0]), *arguments[1:]])
     # A campaign may leave the file of a larger run as it is: then its commit stays, too.
@@ -95,8 +100,13 @@ def _run(name: str, file: Path, made: Path) -> bool:
         figures = {
             "command": f"python benchmarks/evidence.py {name}",
             "commit": begun_at,
+            "sources": digest,
             "passed": done.returncode == 0,
-        } | {key: value for key, value in figures.items() if key not in ("command", "commit")}
+        } | {
+            key: value
+            for key, value in figures.items()
+            if key not in ("command", "commit", "sources")
+        }
         keep(figures, file)
     print(f"== {name}: exit {done.returncode}, {time.monotonic() - started:.0f} s", flush=True)
     return done.returncode == 0
@@ -108,14 +118,36 @@ def commit() -> str:
 
 
 def stale(name: str, sources: Sources) -> bool:
-    """Whether it was never run, failed, or depends on something that is another by now."""
+    """Whether it was never run, failed, or its sources have changed since."""
     file = EVIDENCE / f"{name}.json"
     if not file.exists():
         return True
     kept = json.loads(file.read_text(encoding="utf-8"))
     if kept.get("passed") is False:
         return True
-    return sources.changed_since(str(kept.get("commit", "")), CAMPAIGNS[name][0])
+    return bool(kept.get("sources") != sources.digest(CAMPAIGNS[name][0]))
+
+
+def documents() -> list[Path]:
+    return [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md")), *sorted(ROOT.glob("design/*.md"))]
+
+
+def marked(text: str, stale_names: Collection[str]) -> str:
+    """The text with ` (stale)` behind each citation of stale evidence, and behind no other."""
+
+    def mark(citation: re.Match[str]) -> str:
+        return citation[1] + (STALE if citation[2] in stale_names else "")
+
+    return re.sub(rf"(`evidence/([\w-]+)\.json`)({re.escape(STALE)})?", mark, text)
+
+
+def mark_documents(sources: Sources) -> None:
+    names = {name for name in CAMPAIGNS if stale(name, sources)}
+    for document in documents():
+        text = document.read_text("utf-8")
+        if (new := marked(text, names)) != text:
+            document.write_text(new, "utf-8")
+            print(f"marked: {document.relative_to(ROOT)}")
 
 
 def main() -> None:
@@ -126,6 +158,7 @@ def main() -> None:
         wanted = [name for name in CAMPAIGNS if stale(name, sources)]
         print(f"{len(wanted)} of {len(CAMPAIGNS)} campaigns are stale: {', '.join(wanted)}")
     if only_say:
+        mark_documents(sources)
         return
     unknown = [name for name in wanted if name not in CAMPAIGNS]
     if unknown:
@@ -133,6 +166,7 @@ def main() -> None:
         sys.exit(2)
     EVIDENCE.mkdir(exist_ok=True)
     failed = [name for name in wanted if not run(name)]
+    mark_documents(Sources())
     print(
         f"{len(wanted) - len(failed)} passed, {len(failed)} failed"
         + "".join(f" {n}" for n in failed)

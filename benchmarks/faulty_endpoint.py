@@ -20,9 +20,9 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 
-from sopilot.adapters.model_wire import text
-from sopilot.lab.bench._control_models import ControlModel
-from sopilot.runtime.session.protocols import Message, ModelRequest, ToolCall, ToolSchema
+from sopilot.models.wire import text
+from sopilot.protocols import Message, ModelRequest, ToolCall, ToolSchema
+from sopilot_lab.experiments.control_models import ControlModel
 
 FAULTS: Final = (
     "429", "400", "401", "500", "hang", "html", "cut-json", "empty", "filter", "wrong-schema",

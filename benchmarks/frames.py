@@ -25,10 +25,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from sopilot.language.handbook.translated import in_language
-from sopilot.language.program import (
+from sopilot.handbook.grammar import in_language
+from sopilot.machine.layout import FunctionLayout, lay_out
+from sopilot.program.model import (
+    Always,
     Branch,
     Check,
+    Choose,
     Condition,
     Function,
     Holds,
@@ -38,9 +41,7 @@ from sopilot.language.program import (
     Some,
     Step,
 )
-from sopilot.language.program.model import Always, Choose
-from sopilot.language.render import render_function
-from sopilot.runtime.vm.layout import FunctionLayout, lay_out
+from sopilot.views.frame import render_function
 
 ROOT = Path(__file__).resolve().parent.parent
 HARD = (
@@ -58,8 +59,8 @@ HARD = (
 # Written down here a second time: what is read must not come from what wrote it.
 TRUE_IF = {"en": "True if: ", "zh": "为 true 的条件："}
 EVERY_ONE = {"en": "; check every one, then decide", "zh": "；全部查明之后再作判断"}
-TRUE_MEANS = {"en": "True means: ", "zh": "为 true 表示："}
-FALSE_MEANS = {"en": "False means: ", "zh": "为 false 表示："}
+TRUE_MEANS = {"en": "True if this is so: ", "zh": "若属实则为 true："}
+FALSE_MEANS = {"en": "False if this is so: ", "zh": "若属实则为 false："}
 DENIED = {"en": "This must NOT be the case: ", "zh": "以下情况不得成立："}
 WORDS = {
     "en": {"and": "and", "or": "or", "not": "not"},
@@ -192,7 +193,7 @@ def machine_moves(
         if re.match(r"(> |  )\w+: ", line) and not line.startswith("    "):
             held["lines"] += 1
             body = line.split(": ", 1)[1]
-            if MACHINE_MOVES.search(re.sub(r'"[^"]*"', "", body.split(" — ")[0])):
+            if MACHINE_MOVES.search(re.sub(r'"[^"]*"|<[^>]*>', "", body.split(" — ")[0])):
                 yield f"{function.name}: a move of the machine: {line}"
 
 
@@ -302,7 +303,7 @@ def _true(condition: Condition, truth: Truth) -> bool:
 
 
 def over_sopbench(limit: int | None) -> tuple[Counter[str], list[str]]:
-    from sopilot.doors.sources import compile_source
+    from sopilot.runner.sources import compile_source
 
     held: Counter[str] = Counter()
     found: list[str] = []
@@ -335,7 +336,7 @@ def beside(revision: str, tasks: tuple[str, ...]) -> None:
 
 def _frames(task: str, source: Path) -> str:
     program = (
-        "import sys; from sopilot.doors.cli.main import main; "
+        "import sys; from sopilot.cli.main import main; "
         "sys.argv = ['sopilot', 'show', *sys.argv[1:]]; main()"
     )
     done = subprocess.run(

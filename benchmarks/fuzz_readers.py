@@ -19,27 +19,31 @@ import mcp_types as types
 from pydantic import TypeAdapter, ValidationError
 
 from fuzz_records import read_records, records_seeds
-from sopilot.adapters.model_wire import read_reply
-from sopilot.desks.scenarios import read_scenarios
-from sopilot.doors.mcp._content import answered, recorded
-from sopilot.doors.mcp.upstream_spec import parse_upstream, read_upstreams
-from sopilot.doors.sources import load_source
-from sopilot.doors.sources.audit_inputs import ForeignInput, TraceInput
-from sopilot.lab.bench.study.plan import load_study
-from sopilot.language.diagnostics import Severity, SopilotError
-from sopilot.language.handbook import Handbook, load_handbook, read_handbook, write_handbook
-from sopilot.language.handbook.cel import compute, free_names, judge, parse_verdict
-from sopilot.language.program import print_program, program_from_yaml, program_to_yaml
-from sopilot.runtime.audit.transcript import read_messages
-from sopilot.runtime.records import read_condition
-from sopilot.runtime.records.log import read_seals
-from sopilot.runtime.session import read_trace, write_trace
-from sopilot.runtime.trace import genesis, seal_all
-from sopilot.runtime.vm import TraceError, parse_steps
-from sopilot.runtime.vm.values import spell
+from sopilot.audit.transcript_files import read_messages
+from sopilot.handbook.expressions import compute, free_names, judge, parse_verdict
+from sopilot.handbook.model import Handbook
+from sopilot.handbook.reader import load_handbook, read_handbook
+from sopilot.handbook.writer import write_handbook
+from sopilot.integrations.mcp.content import answered, recorded
+from sopilot.integrations.mcp.upstream_spec import parse_upstream, read_upstreams
+from sopilot.messages.diagnostic import Severity
+from sopilot.messages.errors import SopilotError, TraceError
+from sopilot.models.wire import read_reply
+from sopilot.program.codec import program_from_yaml, program_to_yaml
+from sopilot.program.printer import print_program
+from sopilot.records.log import read_seals
+from sopilot.records.selection import read_condition
+from sopilot.runner.audit_inputs import ForeignInput, TraceInput
+from sopilot.runner.sources import load_source
+from sopilot.tasks.scenarios import read_scenarios
+from sopilot.trace.chain import genesis, seal_all
+from sopilot.trace.files import read_trace, write_trace
+from sopilot.values.json import spell
+from sopilot.views.step_tool import parse_steps
+from sopilot_lab.experiments.study.plan import load_study
 
 ROOT = Path(__file__).resolve().parent.parent
-DESKS = ROOT / "src" / "sopilot" / "desks"
+TASKS = ROOT / "src" / "sopilot" / "tasks"
 OLD = ROOT / "tests" / "fixtures" / "release-1"
 SHORT = Path(tempfile.gettempdir())
 
@@ -195,7 +199,7 @@ def _forgiving(read: Callable[[bytes], None]) -> Callable[[bytes], None]:
 
 @cache
 def _starter() -> Handbook:
-    text = (DESKS / "scenarios" / "starter_handbook.yaml").read_text("utf-8")
+    text = (TASKS / "starter_handbook.yaml").read_text("utf-8")
     return load_handbook(text.replace("@name@", "desk"))
 
 
@@ -218,19 +222,19 @@ def _pieces(data: bytes) -> Iterator[bytes]:
 
 
 def _handbook_seeds() -> Iterator[bytes]:
-    yield from _files(*sorted((ROOT / "tests/language/handbook/mistakes").glob("*.yaml")))
-    for path in sorted(DESKS.glob("bundled/*/handbook.yaml")):
+    yield from _files(*sorted((ROOT / "tests/handbook/mistakes").glob("*.yaml")))
+    for path in sorted(TASKS.glob("bundled/*/handbook.yaml")):
         yield from _pieces(path.read_bytes())
-    yield from _files(DESKS / "scenarios" / "starter_handbook.yaml")
+    yield from _files(TASKS / "starter_handbook.yaml")
 
 
 def _program_seeds() -> Iterator[bytes]:
-    yield from _files(*sorted((ROOT / "tests/language/program/mistakes").glob("*.yaml")))
+    yield from _files(*sorted((ROOT / "tests/program/mistakes").glob("*.yaml")))
     yield from _files(*sorted(OLD.glob("programs/*/*.yaml")))
 
 
 def _scenario_seeds() -> Iterator[bytes]:
-    for path in (DESKS / "scenarios" / "starter_scenarios.yaml", *ROOT.rglob("*scenarios.yaml")):
+    for path in (TASKS / "starter_scenarios.yaml", *ROOT.rglob("*scenarios.yaml")):
         yield from _pieces(path.read_bytes().replace(b"@name@", b"desk"))
 
 
@@ -295,7 +299,7 @@ def _json_rpc_seeds() -> Iterator[bytes]:
 
 def _expression_seeds() -> Iterator[bytes]:
     found: set[str] = set()
-    for path in sorted(DESKS.glob("bundled/*/handbook.yaml")):
+    for path in sorted(TASKS.glob("bundled/*/handbook.yaml")):
         found.update(re.findall(r"(?:verdict|when|value): (.+)", path.read_text("utf-8")))
     yield from (one.strip("\"'").encode() for one in sorted(found))
     for text in (
@@ -313,7 +317,7 @@ def _expression_seeds() -> Iterator[bytes]:
 def _config_seeds() -> Iterator[bytes]:
     yield b'u{"mcpServers": {"a": {"command": "x", "args": ["1"], "env": {"K": "v"}}}}'
     yield b'u{"mcpServers": {"a": {"url": "http://x", "headers": {"A": "b"}}}}'
-    yield b"s" + (ROOT / "src/sopilot/lab/bench/study/paper.yaml").read_bytes()
+    yield b"s" + (ROOT / "src/sopilot_lab/experiments/study/paper.yaml").read_bytes()
     yield b"smodels: [reference]\narms: [pg, flat]\ntasks: {limit: 3}\nuser: {model: x}\n"
     yield b'c{"at": 1, "head": "", "key": "", "signature": "", "size": 1}\n{"actions": 1}\n'
     yield b"wamount>=1000"

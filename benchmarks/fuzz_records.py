@@ -8,16 +8,18 @@ import tempfile
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
-from sopilot.adapters.memory_store import MemoryStore
-from sopilot.adapters.openid import subject_of
-from sopilot.adapters.settings_file import read_settings
-from sopilot.runtime.records.proofs import check_proof
-from sopilot.runtime.session import Store, StoreCorrupt, SystemClock
-from sopilot.runtime.session.case_files import load_deviations
-from sopilot.runtime.session.identity import load_people
-from sopilot.runtime.session.journal import write
-from sopilot.runtime.session.privacy import load_policy
-from sopilot.runtime.session.releases import load_versions
+from sopilot.files.settings import read_settings
+from sopilot.files.sign_in import subject_of
+from sopilot.messages.errors import StoreCorrupt
+from sopilot.protocols import SystemClock
+from sopilot.records.deviations import load_deviations
+from sopilot.records.journal import write
+from sopilot.records.log import check_proof
+from sopilot.records.people import load_people
+from sopilot.records.privacy import load_policy
+from sopilot.records.store import Store
+from sopilot.records.versions import load_versions
+from sopilot.stores.memory import MemoryStore
 
 SETTINGS = Path(tempfile.gettempdir()) / "sopilot-fuzz-settings"
 

@@ -35,13 +35,12 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import tool
 
 from postgres_here import postgres_here
-from sopilot.adapters.postgres_store import PostgresStore
-from sopilot.doors.hooks import Conversations
-from sopilot.doors.hooks.hook import conversation_id
-from sopilot.doors.hooks.langchain import SopilotMiddleware
-from sopilot.doors.sources import open_source
-from sopilot.runtime.agent import arm_named
-from sopilot.runtime.session.recovery import whole_events
+from sopilot.integrations.langchain import SopilotMiddleware
+from sopilot.machine.replay import whole_events
+from sopilot.runner.conversation import Conversations, conversation_id
+from sopilot.runner.sources import open_source
+from sopilot.stores.postgres import PostgresStore
+from sopilot.views.catalogue import arm_named
 
 MOST_RATIO = 1.15
 THREADS = 20

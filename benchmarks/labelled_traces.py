@@ -12,6 +12,7 @@ Writes evidence/labelled-traces.json; a smaller run never replaces a larger one.
 
 from __future__ import annotations
 
+import argparse
 import multiprocessing
 import random
 import subprocess
@@ -22,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests" / "runtime" / "audit"))
+sys.path.insert(0, str(ROOT / "tests" / "audit"))
 
 from test_labelled_traces import disagreement  # noqa: E402
 from trace_forgeries import CLASSES, labelled_trace, wanted_class  # noqa: E402
@@ -30,7 +31,7 @@ from trace_programs import random_world  # noqa: E402
 from value_traces import VALUE_CLASSES, value_trace, wanted_value_class  # noqa: E402
 
 from keeping import keep  # noqa: E402
-from sopilot.language.handbook.cel import judge as cel_judge  # noqa: E402
+from sopilot.handbook.expressions import judge as cel_judge  # noqa: E402
 
 OUTPUT = ROOT / "evidence" / "labelled-traces.json"
 SHARD = 2_000
@@ -76,7 +77,9 @@ def shard(seed: int) -> Tally:
 
 
 def main() -> int:
-    wanted = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("traces", type=int, nargs="?", default=100_000)
+    wanted = parser.parse_args().traces
     shards = -(-wanted // SHARD)
     began = time.monotonic()
     tally = Tally()

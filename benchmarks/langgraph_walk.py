@@ -36,10 +36,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypedDict
 
-from sopilot.adapters.memory_store import MemoryStore
-from sopilot.adapters.sqlite_store import SQLiteStore
-from sopilot.runtime.session import ProgramSet, Store, open_session
-from sopilot.runtime.vm import Machine
+from sopilot.machine.machine import Machine
+from sopilot.machine.program_set import ProgramSet
+from sopilot.records.store import Store
+from sopilot.session.opening import open_session
+from sopilot.stores.memory import MemoryStore
+from sopilot.stores.sqlite import SQLiteStore
 from vm_step import operations, program
 
 STEPS = len(operations())

@@ -26,7 +26,7 @@ _LONG = ("session", "parity_by_layer_and_head", "moments")
 def sopilot(home: Path, *words: str) -> dict[str, Any]:
     """One command with ``--json``; a run that ends in a finding is an answer too."""
     done = subprocess.run(
-        [sys.executable, "-m", "sopilot.doors.cli.main", *words, "--json"],
+        [sys.executable, "-m", "sopilot.cli.main", *words, "--json"],
         env={**os.environ, "SOPILOT_HOME": str(home)},
         stdout=subprocess.PIPE,
         text=True,

@@ -25,12 +25,13 @@ from pathlib import Path
 from typing import Any
 
 from faulty_endpoint import completion, scripted_answer
-from sopilot.adapters.model_wire import read_reply, wire_request
-from sopilot.lab.bench import _trial, shared_upstream
-from sopilot.lab.bench.contestant import Contestant
-from sopilot.lab.bench.selection import select_tasks
-from sopilot.lab.bench.sweep import make_configuration, run_sweep
-from sopilot.runtime.session.protocols import ModelReply, ModelRequest
+from sopilot.models.wire import read_reply, wire_request
+from sopilot.protocols import ModelReply, ModelRequest
+from sopilot_lab.experiments import trial as _trial
+from sopilot_lab.experiments.entrants import Contestant
+from sopilot_lab.experiments.selection import select_tasks
+from sopilot_lab.experiments.sweep import make_configuration, run_sweep
+from sopilot_lab.sopbench.process import shared_upstream
 
 ARMS = ("pg", "flat", "fused", "official")
 
@@ -88,7 +89,7 @@ def in_process(folder: Path, tasks: int) -> int:
 
 
 def sweep(folder: Path, box: Path, arm: str, tasks: int) -> list[str]:
-    run = [sys.executable, "-m", "sopilot.doors.cli.main", "bench", "run", "--domain", "all"]
+    run = [sys.executable, "-m", "sopilot.cli.main", "bench", "run", "--domain", "all"]
     model = ["--model", f"mailbox:{box}", "--alias", "scripted", "--arm", arm, "--runner", "plain"]
     return [*run, *model, "--limit", str(tasks), "--json", "-o", str(folder / arm)]
 

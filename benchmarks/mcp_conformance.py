@@ -122,7 +122,7 @@ def main() -> None:
     asked = parser.parse_args()
     program = suite()
     names = asked.scenario or scenarios(program)
-    sopilot = [sys.executable, "-m", "sopilot.doors.cli.main", "mcp"]
+    sopilot = [sys.executable, "-m", "sopilot.cli.main", "mcp"]
     with tempfile.TemporaryDirectory(prefix="sopilot-conformance-") as made:
         folder = Path(made)
         book = folder / "everything.yaml"

@@ -19,7 +19,7 @@ import mcp_types as types
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
-SOPILOT = (sys.executable, "-m", "sopilot.doors.cli.main")
+SOPILOT = (sys.executable, "-m", "sopilot.cli.main")
 ECHO = (sys.executable, __file__)
 
 

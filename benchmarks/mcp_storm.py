@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from mcp_processes import ECHO, SOPILOT, free_port, process
-from sopilot.adapters.sqlite_store import SQLiteStore
-from sopilot.doors.mcp._content import SESSION_META
+from sopilot.integrations.mcp.content import SESSION_META
+from sopilot.stores.sqlite import SQLiteStore
 
 ACCEPT = {"accept": "application/json, text/event-stream"}
 

@@ -11,8 +11,8 @@ import json
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from sopilot.adapters.model_wire import wire_messages, wire_tools
-from sopilot.runtime.session.protocols import Model, ModelReply, ModelRequest, Usage
+from sopilot.models.wire import wire_messages, wire_tools
+from sopilot.protocols import Model, ModelReply, ModelRequest, Usage
 from vocabulary import smollm2
 
 

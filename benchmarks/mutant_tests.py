@@ -26,7 +26,7 @@ from typing import Any
 import pytest
 
 FIRST, MOST = 30, 90
-"""Tests of the first try, of which most mutants die, and of all but the room's own: what only
+"""Tests of the first try, of which most mutants die, and of all but the package's own: what only
 slower ones would kill counts as alive."""
 BROKEN = 70
 SECONDS = 100.0
@@ -57,19 +57,19 @@ class Coverage:
 
     def stages(self, file: str, first: int, last: int) -> list[list[str]]:
         """Tests that run one of these lines; of a line that is run by importing alone, those
-        that run anything in the file. The quickest first, then all of its own room. None where no
-        test runs it at all."""
+        that run anything in the file. The quickest first, then all of its own package. None where
+        no test runs it at all."""
         lines = self.lines.get(file, {})
         here = [lines[line] for line in range(first, last + 1) if line in lines]
         near = {test for tests in here for test in tests}
         if here and not near:
             near = {test for tests in lines.values() for test in tests}
         ordered = sorted(near, key=self.seconds.__getitem__)
-        room = Path("tests", *Path(file).parent.parts[2:]).as_posix()
+        package = Path("tests", *Path(file).parent.parts[2:]).as_posix()
         rest = [
             test
             for place, test in enumerate(ordered[FIRST:], FIRST)
-            if place < MOST or test.startswith(f"{room}/")
+            if place < MOST or test.startswith(f"{package}/")
         ]
         return [one for one in (ordered[:FIRST], rest) if one]
 

@@ -1,7 +1,7 @@
-"""Mutation testing by sample: one change in the source, then the everyday tests of its room.
+"""Mutation testing by sample: one change in the source, then the everyday tests of its package.
 
     python benchmarks/mutants.py --minutes 60 --json evidence/mutants.json
-    python benchmarks/mutants.py --seed 40 --rooms runtime/vm runtime/proof --each 60
+    python benchmarks/mutants.py --seed 40 --packages sopilot/machine sopilot/audit --each 60
 
 Rooms take turns, so that each has the same number of mutants. A comparison is turned, `and` and
 `or` exchanged, a condition negated, a constant changed, a return emptied, a sign turned. Then the
@@ -32,15 +32,21 @@ from mutant_tests import Coverage, Runner
 
 ROOT = Path(__file__).resolve().parent.parent
 LEAST_KILLED = 0.95
-ROOMS = (
-    "language/compiler", "runtime/vm", "runtime/proof", "runtime/audit", "runtime/session",
-    "lab/stats",
+PACKAGES = (
+    "sopilot/compiler", "sopilot/machine", "sopilot/audit", "sopilot/session",
+    "sopilot_lab/statistics",
 )  # fmt: skip
-TESTS = ("tests/language", "tests/runtime", "tests/lab/stats")
+TESTS = tuple(
+    f"tests/{name}"
+    for name in (
+        *("handbook", "program", "compiler", "machine", "proof", "audit", "session", "records"),
+        *("trace", "agent", "policies", "lab/statistics"),
+    )
+)
 HEAVY = (
-    "tests/runtime/session/test_campaigns.py",
-    "tests/runtime/proof/test_adversary.py::test_a_broken_guard_is_found",
-    "tests/lab/stats/test_inspect_logs.py",
+    "tests/session/test_campaigns.py",
+    "tests/proof/test_adversary.py::test_a_broken_guard_is_found",
+    "tests/lab/statistics/test_inspect_logs.py",
 )
 """Campaigns, run for each mutant by nobody: what only they kill counts as alive."""
 SURVIVORS = Path(__file__).with_name("mutant_survivors.json")
@@ -172,7 +178,7 @@ def copied(tree: Path) -> Path:
     return tree
 
 
-def campaign(work: Path, minutes: float, seed: int, rooms: list[str], each: int | None) -> None:
+def campaign(work: Path, minutes: float, seed: int, packages: list[str], each: int | None) -> None:
     """What was tried before, with any seed, is not tried again; what is found is added to it."""
     known = Coverage.read(work / "map.json")
     kept = work / "found.json"
@@ -180,27 +186,27 @@ def campaign(work: Path, minutes: float, seed: int, rooms: list[str], each: int 
     tried = {(one["place"], name_of(one)) for one in found}
     draw = random.Random(seed)
     pools: dict[str, list[Mutant]] = {}
-    for room in rooms:
-        files = sorted((ROOT / "src" / "sopilot" / room).rglob("*.py"))
-        pools[room] = [
+    for package in packages:
+        files = sorted((ROOT / "src" / package).rglob("*.py"))
+        pools[package] = [
             one
             for file in files
             for one in mutants_of(file)
             if (one.row["place"], name_of(one.row)) not in tried
         ]
-        draw.shuffle(pools[room])
-        del pools[room][each:]
+        draw.shuffle(pools[package])
+        del pools[package][each:]
     runner = Runner(copied(work / "tree"), known.modules, work / "tests.log")
     ends = time.monotonic() + minutes * 60
     while time.monotonic() < ends and any(pools.values()):
-        for room, pool in pools.items():
+        for package, pool in pools.items():
             if not pool or time.monotonic() >= ends:
                 continue
             mutant = pool.pop()
             stages = known.stages(mutant.file, mutant.line, mutant.last_line)
             begun = time.monotonic()
             by = runner.killed(mutant.file, mutant.text, stages)
-            found.append({"room": room, "seed": seed, **mutant.row, "killed_by": by})
+            found.append({"package": package, "seed": seed, **mutant.row, "killed_by": by})
             kept.write_text(json.dumps(found, indent=1))
             shown = "killed  " if by else "SURVIVED"
             print(f"{shown} {time.monotonic() - begun:5.1f} s {name_of(mutant.row)}", flush=True)
@@ -240,8 +246,12 @@ def found_before(evidence: Path | None) -> list[dict[str, Any]]:
     told = json.loads(evidence.read_text("utf-8"))
     unnamed = dict.fromkeys(("place", "where", "kind", "before", "after"), "")
     dead = [
-        {"room": room, **unnamed, "killed_by": f"a test, at {told.get('commit', 'some commit')}"}
-        for room, sums in told["rooms"].items()
+        {
+            "package": package,
+            **unnamed,
+            "killed_by": f"a test, at {told.get('commit', 'some commit')}",
+        }
+        for package, sums in told.get("packages", {}).items()
         for _ in range(sums["killed"])
     ]
     return [*dead, *({"where": "", **one} for one in told["survivors"])]
@@ -279,12 +289,12 @@ def summary(found: list[dict[str, Any]]) -> dict[str, Any]:
         for one in found
         if not one["killed_by"]
     ]
-    rooms = {
-        room: {
-            "mutants": sum(one["room"] == room for one in found),
-            "killed": sum(one["room"] == room and bool(one["killed_by"]) for one in found),
+    packages = {
+        package: {
+            "mutants": sum(one["package"] == package for one in found),
+            "killed": sum(one["package"] == package and bool(one["killed_by"]) for one in found),
         }
-        for room in ROOMS
+        for package in PACKAGES
     }
     dead = len(found) - len(survivors)
     return {
@@ -294,7 +304,7 @@ def summary(found: list[dict[str, Any]]) -> dict[str, Any]:
         "share": round(dead / len(found), 4) if found else None,
         "at_first_sight": {"mutants": len(seen), "killed": len(at_first)},
         "batches": batches,
-        "rooms": rooms,
+        "packages": packages,
         "survivors": survivors,
     }
 
@@ -303,8 +313,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--seed", type=int, default=20)
-    parser.add_argument("--rooms", nargs="+", choices=ROOMS, default=list(ROOMS), metavar="ROOM")
-    parser.add_argument("--each", type=int, metavar="N", help="at most so many of every room")
+    parser.add_argument(
+        "--packages", nargs="+", choices=PACKAGES, default=list(PACKAGES), metavar="PACKAGE"
+    )
+    parser.add_argument("--each", type=int, metavar="N", help="at most so many of every package")
     parser.add_argument("--work", type=Path, default=Path.home() / ".cache" / "sopilot" / "mutants")
     parser.add_argument("--map", action="store_true", help="time the tests anew")
     parser.add_argument("--again", action="store_true", help="what survived once more")
@@ -319,7 +331,7 @@ def main() -> None:
     elif not asked.sum:
         if asked.map or not (asked.work / "map.json").exists():
             make_map(asked.work)
-        campaign(asked.work, asked.minutes, asked.seed, asked.rooms, asked.each)
+        campaign(asked.work, asked.minutes, asked.seed, asked.packages, asked.each)
     figures = summary(json.loads((asked.work / "found.json").read_text()))
     print(f"{figures['killed']} of {figures['mutants']} killed ({figures['share']:.1%})")
     unread = [one for one in figures["survivors"] if one["reason"] == "unread"]

@@ -8,18 +8,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sopilot.lab.bench._notation import read_tree
-from sopilot.lab.bench.reference import TaskReference
-from sopilot.lab.bench.sopbench_process import Simulator, Upstream
-from sopilot.language.handbook import Handbook, Name, Tree, leaves, substitute
-from sopilot.runtime.audit._transcript_leaf import TruthAt
-from sopilot.runtime.audit.transcript import (
+from sopilot.audit.requirement import TruthAt
+from sopilot.audit.transcript_files import (
     Transcript,
     TranscriptCall,
     read_messages,
     success_first_outcome,
 )
-from sopilot.runtime.vm import agree, plain
+from sopilot.handbook.model import Handbook
+from sopilot.handbook.requirements import Name, Tree, leaves, substitute
+from sopilot.values.json import agree, plain
+from sopilot_lab.sopbench.process import Simulator, Upstream
+from sopilot_lab.sopbench.reference import TaskReference
+from sopilot_lab.sopbench.source import read_tree
 
 NOT_A_TOOL = frozenset({"exit_conversation", "n/a", "na", "none", "null"})
 NOT_FOUND = "Error: Tool "

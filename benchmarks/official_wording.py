@@ -12,9 +12,9 @@ import json
 import sys
 from pathlib import Path
 
-from sopilot.lab.bench import shared_upstream
-from sopilot.lab.bench.official_check import check_official
-from sopilot.lab.bench.selection import select_tasks
+from sopilot_lab.experiments.selection import select_tasks
+from sopilot_lab.sopbench.process import shared_upstream
+from sopilot_lab.sopbench.wording_check import check_official
 
 
 def main() -> int:

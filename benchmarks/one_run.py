@@ -39,7 +39,7 @@ def hook(event, arguments):
             opened[path] += 1
 sys.addaudithook(hook)
 try:
-    from sopilot.doors.cli.main import main
+    from sopilot.cli.main import main
 except ImportError:
     from sopilot.cli.main import main
 import threading
@@ -86,7 +86,7 @@ def main() -> None:
     parser.add_argument("--src", type=Path, help="the src folder of another checkout")
     compared = parser.parse_args().src
     with tempfile.TemporaryDirectory() as folder:
-        make = "from sopilot.doors.cli.main import main; main(['new', 'my-desk'])"
+        make = "from sopilot.cli.main import main; main(['new', 'my-desk'])"
         made = {**os.environ, "PYTHONPATH": str(OWN)}
         quiet = subprocess.DEVNULL
         subprocess.run([sys.executable, "-c", make], check=True, cwd=folder, env=made, stdout=quiet)

@@ -13,18 +13,20 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from sopilot.desks.tasks import Task
-from sopilot.lab.discipline._cursor import Cursor
-from sopilot.lab.discipline._paging_decision import Verdict, decide
-from sopilot.lab.discipline._plan import planned
-from sopilot.lab.discipline._probe import spread
-from sopilot.lab.discipline._probe_grading import ProbeGrade, grade
-from sopilot.lab.discipline._record import RunRecord
-from sopilot.lab.discipline._rehearsal import Rehearsal
-from sopilot.lab.discipline._rule import FLAT, OFFICIAL, PAGED, PROSE
-from sopilot.lab.discipline._running import ProgramSets, StoreFor, run_budgets, run_case
-from sopilot.runtime.agent import ARMS, SWITCHES, Misbehaviour, Reference
-from sopilot.runtime.session.protocols import Message, Model, ModelReply, ModelRequest
+from sopilot.agent.reference.executor import Reference
+from sopilot.agent.reference.misbehaviour import SWITCHES, Misbehaviour
+from sopilot.protocols import Message, Model, ModelReply, ModelRequest
+from sopilot.tasks.task import Task
+from sopilot.views.catalogue import ARMS
+from sopilot_lab.qualification.cursor import Cursor
+from sopilot_lab.qualification.paging_decision import Verdict, decide
+from sopilot_lab.qualification.plan import planned
+from sopilot_lab.qualification.probe import spread
+from sopilot_lab.qualification.probe_grading import ProbeGrade, grade
+from sopilot_lab.qualification.record import RunRecord
+from sopilot_lab.qualification.rehearsal import Rehearsal
+from sopilot_lab.qualification.rule import FLAT, OFFICIAL, PAGED, PROSE
+from sopilot_lab.qualification.running import ProgramSets, StoreFor, run_budgets, run_case
 
 LONG = 15_000
 """Characters: more than any paged request of the bundled desks, less than any with a whole

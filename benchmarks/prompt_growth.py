@@ -20,10 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from metered import MeteredModel
-from sopilot.adapters.memory_store import MemoryStore
-from sopilot.desks.bundled import load_desk
-from sopilot.language.compiler import compile_handbook
-from sopilot.language.program.model import (
+from sopilot.agent.budgets import Budgets
+from sopilot.agent.loop import open_run, run_session
+from sopilot.compiler.pipeline import compile_handbook
+from sopilot.machine.machine import Machine
+from sopilot.program.model import (
     Act,
     Check,
     CompleteStep,
@@ -37,19 +38,16 @@ from sopilot.language.program.model import (
     Source,
     Step,
 )
-from sopilot.runtime.agent import (
-    ARMS,
-    Arm,
-    Briefing,
-    Budgets,
-    View,
-    fused_arm,
-    open_run,
-    run_session,
-)
-from sopilot.runtime.agent.arms._fused import ALL_ON
-from sopilot.runtime.session.protocols import ModelReply, ModelRequest, ToolCall
-from sopilot.runtime.vm import TOOL_NAME, Machine, Start
+from sopilot.protocols import ModelReply, ModelRequest, ToolCall
+from sopilot.stores.memory import MemoryStore
+from sopilot.tasks.examples.example import load_desk
+from sopilot.trace.events import Start
+from sopilot.views.briefing import Briefing
+from sopilot.views.catalogue import ARMS
+from sopilot.views.fused import ALL_ON, fused_arm
+from sopilot.views.moment import View
+from sopilot.views.step_tool import TOOL_NAME
+from sopilot.views.view import Arm
 from vocabulary import smollm2
 
 DEPTHS = (1, 2, 5, 10, 20, 50)

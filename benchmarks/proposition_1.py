@@ -16,48 +16,45 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "compiler"))
+
+from test_guard_closure import check_guards  # noqa: E402  # found through the path above
+from test_proposition_1 import exhaust, random_cases  # noqa: E402
+
 SHARD = 5_000
+GUARD_GRAPHS = 30_000
 
 
-def random_shard(seed: int) -> int:
-    from test_proposition_1 import random_cases
-
-    random_cases(SHARD, seed)
-    return SHARD
+def random_shard(seed: int, cases: int) -> int:
+    random_cases(cases, seed)
+    return cases
 
 
-def guard_shard(start: int) -> int:
-    from test_guard_closure import check_guards
-
-    for seed in range(start, start + SHARD):
+def guard_shard(start: int, graphs: int) -> int:
+    for seed in range(start, start + graphs):
         check_guards(seed)
-    return SHARD
-
-
-def every_tree(leaves: int) -> int:
-    from test_proposition_1 import exhaust
-
-    return exhaust(leaves)
-
-
-def prepare() -> None:
-    sys.path.insert(0, str(ROOT / "tests" / "compiler"))
+    return graphs
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--cases", type=int, default=100_000)
+    parser.add_argument("--cases", type=int, default=100_000, help="random handbooks")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
+    whole = options.cases >= SHARD
     shards = -(-options.cases // SHARD)
+    size = SHARD if whole else options.cases
+    starts = range(100_000, 100_000 + (GUARD_GRAPHS if whole else 1), SHARD)
+    leaves = (4, 3, 2, 1) if whole else (2, 1)
     started = time.monotonic()
-    with ProcessPoolExecutor(2, initializer=prepare) as pool:
-        small = [pool.submit(every_tree, leaves) for leaves in (4, 3, 2, 1)]
-        random_cases = sum(pool.map(random_shard, range(1_000, 1_000 + shards)))
-        guards = sum(pool.map(guard_shard, range(100_000, 100_000 + 6 * SHARD, SHARD)))
-        exhaustive = {leaves: one.result() for leaves, one in zip((4, 3, 2, 1), small, strict=True)}
+    with ProcessPoolExecutor(2) as pool:
+        small = {count: pool.submit(exhaust, count) for count in leaves}
+        seeds = range(1_000, 1_000 + shards)
+        random = sum(pool.map(random_shard, seeds, [size] * shards))
+        guards = sum(pool.map(guard_shard, starts, [size] * len(starts)))
+        exhaustive = {count: future.result() for count, future in small.items()}
     report = {
-        "random_cases": random_cases,
+        "random_cases": random,
         "guard_graphs": guards,
         "verdict_assignments_on_every_tree": {
             f"{leaves} leaves": exhaustive[leaves] for leaves in sorted(exhaustive)

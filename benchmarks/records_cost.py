@@ -32,12 +32,12 @@ from typing import Any
 from unittest.mock import patch
 
 from counter_desk import COUNTER, CountingTools, HandClock, walk
-from sopilot.adapters import sqlite_store
-from sopilot.adapters.memory_records import MemoryRecords
-from sopilot.adapters.memory_store import MemoryStore
-from sopilot.adapters.sqlite_store import SQLiteStore
-from sopilot.runtime.records import Register
-from sopilot.runtime.session import Store, open_session
+from sopilot.records.actions import Register
+from sopilot.records.store import Store
+from sopilot.session.opening import open_session
+from sopilot.stores import sqlite as sqlite_store
+from sopilot.stores.memory import MemoryRecords, MemoryStore
+from sopilot.stores.sqlite import SQLiteStore
 
 MOST = 1.1
 WARMING = 3

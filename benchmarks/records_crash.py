@@ -24,13 +24,14 @@ from pathlib import Path
 from unittest.mock import patch
 
 from counter_desk import COUNTER, ERRANDS, CountingTools, HandClock, walk, wander
-from sopilot.adapters.sqlite_store import SQLiteStore
-from sopilot.runtime.records.log import NO_ACTIONS, SealFile, digest_of
-from sopilot.runtime.session import Store, open_session
-from sopilot.runtime.session.journal import entries, write
-from sopilot.runtime.session.registers import Traces
-from sopilot.runtime.session.sealing import seal_store, verify_store
-from sopilot.runtime.trace import generate_key
+from sopilot.records.journal import entries, write
+from sopilot.records.loading import Traces
+from sopilot.records.log import NO_ACTIONS, SealFile, digest_of
+from sopilot.records.sealing import seal_store, verify_store
+from sopilot.records.store import Store
+from sopilot.session.opening import open_session
+from sopilot.stores.sqlite import SQLiteStore
+from sopilot.trace.signing import generate_key
 
 KEY = generate_key()
 
@@ -105,7 +106,7 @@ def crashed(point: int, seed: int) -> tuple[bool, list[str]]:
         def counted(*given: object, **options: object) -> sqlite3.Connection:
             return connect(*given, factory=Counted, **options)  # type: ignore[call-overload, no-any-return]
 
-        with patch("sopilot.adapters.sqlite_connection.sqlite3.connect", counted):
+        with patch("sopilot.stores.sqlite.sqlite3.connect", counted):
             store = SQLiteStore(Path(first) / "s.db", synchronous="NORMAL")
             try:
                 asyncio.run(work(store, seed))

@@ -28,15 +28,18 @@ from pathlib import Path
 
 from counter_desk import COUNTER, ERRANDS, CountingTools, HandClock, go_on
 from postgres_here import postgres_here
-from sopilot.adapters.memory_store import MemoryStore
-from sopilot.adapters.postgres_store import PostgresStore
-from sopilot.adapters.sqlite_store import SQLiteStore
-from sopilot.runtime.records import Register
-from sopilot.runtime.records.log import write_seals
-from sopilot.runtime.session import Batch, NewSession, Store, open_session
-from sopilot.runtime.session.sealing import seal_store
-from sopilot.runtime.trace import Head, generate_key, genesis, seal_all, write_key
-from sopilot.runtime.vm import JSON, Event, Start
+from sopilot.records.actions import Register
+from sopilot.records.log import write_seals
+from sopilot.records.sealing import seal_store
+from sopilot.records.store import Batch, NewSession, Store
+from sopilot.session.opening import open_session
+from sopilot.stores.memory import MemoryStore
+from sopilot.stores.postgres import PostgresStore
+from sopilot.stores.sqlite import SQLiteStore
+from sopilot.trace.chain import Head, genesis, seal_all
+from sopilot.trace.events import Event, Start
+from sopilot.trace.signing import generate_key, write_key
+from sopilot.values.json import JSON
 
 MOST_SECONDS = 2.0
 YEAR_BEGINS, YEAR = 1_767_225_600.0, 365 * 86_400.0
@@ -84,7 +87,7 @@ def timed(spec: str, *arguments: str) -> tuple[float, str]:
     for _ in range(ROUNDS):
         began = time.perf_counter()
         done = subprocess.run(
-            [sys.executable, "-m", "sopilot.doors.cli.main", *arguments],
+            [sys.executable, "-m", "sopilot.cli.main", *arguments],
             env={**os.environ, "SOPILOT_STORE": spec},
             capture_output=True,
             text=True,

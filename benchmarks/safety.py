@@ -6,8 +6,8 @@ Random handbooks with truthful worlds, an adversary that sends whatever it likes
 core, through sessions, through sessions whose world others change too (`recheck`), and every
 sequence of six moves on small handbooks. The world alone judges. Every session is audited when
 it ends, and guard and audit must say the same of every guarded call. Then the guard is broken on
-purpose in 21 ways, and each must be found within 100,000 moves. Ctrl-C keeps what there is; a
-smaller run never replaces the file of a larger one.
+purpose, one clause at a time, and each must be found within 100,000 moves. Ctrl-C keeps what
+there is; a smaller run never replaces the file of a larger one.
 """
 
 from __future__ import annotations

@@ -17,17 +17,21 @@ import time
 import vm_step
 
 try:
-    from sopilot.adapters.memory_store import MemoryStore
-    from sopilot.language.program.model import Guarded
-    from sopilot.runtime.session import ProgramSet, open_session
-except ModuleNotFoundError:  # the rooms of the first release, for `step_cost.py`
-    from sopilot.program.model import Guarded  # type: ignore[import-not-found, no-redef]
-    from sopilot.session import (  # type: ignore[import-not-found, no-redef]
+    from sopilot.machine.program_set import ProgramSet
+    from sopilot.program.model import Guarded
+    from sopilot.session.opening import open_session
+    from sopilot.stores.memory import MemoryStore
+except ModuleNotFoundError:  # the layout before the packages were flat, for `step_cost.py`
+    from sopilot.adapters.memory_store import (  # type: ignore[import-not-found, no-redef]
+        MemoryStore,
+    )
+    from sopilot.language.program import (  # type: ignore[import-not-found, no-redef]
+        Guarded,
+    )
+    from sopilot.runtime.session import (  # type: ignore[import-not-found, no-redef]
         ProgramSet,
         open_session,
     )
-
-    from sopilot.adapters.memory_store import MemoryStore
 
 
 async def walk(guarded: bool) -> float:

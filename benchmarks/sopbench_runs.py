@@ -6,31 +6,26 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from metered import MeteredModel, Sent
-from sopilot.adapters.memory_store import MemoryStore
-from sopilot.desks.scenarios.made_calls import calls_made
-from sopilot.lab.bench._contestants import domain_budgets
-from sopilot.lab.bench._upstream_judge import UpstreamJudge
-from sopilot.lab.bench._world import open_world
-from sopilot.lab.bench.programs import ProgramShelf
-from sopilot.lab.bench.reference import TaskReference
-from sopilot.lab.bench.sopbench_process import ToolList, Upstream
-from sopilot.lab.bench.source import load_task
-from sopilot.language.handbook.cel import judge
-from sopilot.language.program import Program
-from sopilot.runtime.agent import (
-    Arm,
-    Briefing,
-    Misbehaviour,
-    Reference,
-    ScriptedUser,
-    SessionResult,
-    open_run,
-    run_session,
-)
-from sopilot.runtime.audit import audit_trace
-from sopilot.runtime.session import SystemClock
-from sopilot.runtime.session.protocols import Model
-from sopilot.runtime.trace import SealedEvent
+from sopilot.agent.approvers import ScriptedUser
+from sopilot.agent.loop import open_run, run_session
+from sopilot.agent.reference.executor import Reference
+from sopilot.agent.reference.misbehaviour import Misbehaviour
+from sopilot.agent.result import SessionResult
+from sopilot.audit.audit import audit_trace
+from sopilot.handbook.expressions import judge
+from sopilot.program.model import Program
+from sopilot.protocols import Model, SystemClock
+from sopilot.stores.memory import MemoryStore
+from sopilot.tasks.scenario_verdict import calls_made
+from sopilot.trace.chain import SealedEvent
+from sopilot.views.briefing import Briefing
+from sopilot.views.view import Arm
+from sopilot_lab.sopbench.budgets import domain_budgets
+from sopilot_lab.sopbench.process import ToolList, Upstream
+from sopilot_lab.sopbench.programs import ProgramShelf
+from sopilot_lab.sopbench.reference import TaskReference
+from sopilot_lab.sopbench.source import load_task
+from sopilot_lab.sopbench.tasks import UpstreamJudge, open_world
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ two take turns, and the best round of each is compared, because a shared machine
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import re
@@ -93,8 +94,11 @@ def compare(revision: str, rounds: int) -> dict[str, object]:
 
 
 def main() -> int:
-    revision = sys.argv[1] if len(sys.argv) > 1 else LAST_RELEASE
-    rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 5
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("revision", nargs="?", default=LAST_RELEASE)
+    parser.add_argument("rounds", type=int, nargs="?", default=5)
+    options = parser.parse_args()
+    revision, rounds = options.revision, options.rounds
     if rounds < 1:
         raise SystemExit("at least one round is needed")
     found = compare(revision, rounds)

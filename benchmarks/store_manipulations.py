@@ -8,10 +8,10 @@ import sqlite3
 from collections.abc import Callable
 from typing import Any
 
-from sopilot.adapters.sqlite_schema import EVENTS_PER_SESSION
-from sopilot.runtime.records.log import LogEntry, digest_of
-from sopilot.runtime.session.journal import PREFIX, is_journal
-from sopilot.runtime.trace import decode_line, encode_line, genesis, seal_all, seal_line
+from sopilot.records.journal import PREFIX, is_journal
+from sopilot.records.log import LogEntry, digest_of
+from sopilot.stores.schema import EVENTS_PER_SESSION
+from sopilot.trace.chain import decode_line, encode_line, genesis, seal_all, seal_line
 
 TABLES = (
     "sessions", "heads", "events", "payloads", "programs", "signatures", "actions", "log", "seals",

@@ -28,12 +28,13 @@ from collections import Counter
 from pathlib import Path
 
 from counter_desk import COUNTER, CountingTools, HandClock, wander
-from sopilot.adapters.sqlite_store import SQLiteStore
-from sopilot.runtime.records.log import SealFile, read_seals, write_seals
-from sopilot.runtime.session import Settings, open_session
-from sopilot.runtime.session.journal import write
-from sopilot.runtime.session.sealing import seal_store, verify_store
-from sopilot.runtime.trace import generate_key
+from sopilot.records.journal import write
+from sopilot.records.log import SealFile, read_seals, write_seals
+from sopilot.records.sealing import seal_store, verify_store
+from sopilot.records.store import Settings
+from sopilot.session.opening import open_session
+from sopilot.stores.sqlite import SQLiteStore
+from sopilot.trace.signing import generate_key
 from store_manipulations import MANIPULATIONS, bytes_of
 
 

@@ -21,15 +21,14 @@ from pathlib import Path
 from typing import Any
 
 from evidence import commit
-from sopilot.lab.bench import shared_upstream
-from sopilot.lab.bench._shard import Runner
-from sopilot.lab.bench.reach_survey import reach_cache, survey
-from sopilot.lab.bench.selection import select_tasks
-from sopilot.lab.bench.summary import summarise
-from sopilot.lab.bench.sweep import make_configuration, run_sweep
+from sopilot_lab.experiments.selection import select_tasks
+from sopilot_lab.experiments.summary import summarise
+from sopilot_lab.experiments.sweep import Runner, make_configuration, run_sweep
+from sopilot_lab.sopbench.process import shared_upstream
+from sopilot_lab.sopbench.reach_survey import reach_cache, survey
 
 LEAST = {"official": 814, "full-state": 822}
-ARMS = ("pg", "flat", "fused", "full-cursor", "flat-protocol")
+ARMS = ("pg-paper", "flat", "full-cursor", "flat-protocol", "pg", "fused")
 SWEEPS = [
     *((arm, "reference", tools) for arm in ARMS for tools in ("full-state", "official")),
     ("pg", "null", "official"),

@@ -24,26 +24,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from counter_desk import COUNTER, CountingTools, HandClock, wander
-from sopilot.adapters.memory_store import MemoryStore
-from sopilot.runtime.session import (
-    TraceFile,
-    export_trace,
-    open_session,
-    read_trace,
-    verify_trace,
-    write_trace,
-)
-from sopilot.runtime.trace import (
-    SealedEvent,
-    SignedHead,
-    generate_key,
-    genesis,
-    head,
-    seal_all,
-    sign_head,
-)
-from sopilot.runtime.trace.signing import SigningKey
-from sopilot.runtime.vm import Event, TraceError
+from sopilot.messages.errors import TraceError
+from sopilot.records.loading import export_trace
+from sopilot.session.opening import open_session
+from sopilot.stores.memory import MemoryStore
+from sopilot.trace.chain import SealedEvent, genesis, head, seal_all
+from sopilot.trace.events import Event
+from sopilot.trace.files import TraceFile, read_trace, verify_trace, write_trace
+from sopilot.trace.signing import SignedHead, SigningKey, generate_key, sign_head
 
 Change = Callable[[TraceFile, TraceFile, random.Random], TraceFile | bytes | None]
 """Given a trace and another session's, the tampered one; ``None`` when nothing came of it."""

@@ -35,12 +35,13 @@ from cpu_shares import limited
 from mcp_load import under_load, until_served
 from mcp_processes import ECHO, free_port
 from postgres_here import postgres_here
-from sopilot.adapters.postgres_store import PostgresStore
-from sopilot.adapters.sqlite_store import SQLiteStore
-from sopilot.language.handbook.cel import judge
-from sopilot.runtime.audit import audit_trace
-from sopilot.runtime.session import Store, open_session
-from sopilot.runtime.session.registers import Traces
+from sopilot.audit.audit import audit_trace
+from sopilot.handbook.expressions import judge
+from sopilot.records.loading import Traces
+from sopilot.records.store import Store
+from sopilot.session.opening import open_session
+from sopilot.stores.postgres import PostgresStore
+from sopilot.stores.sqlite import SQLiteStore
 
 TOGETHER = 200
 LEAST_RATIO = 5.0
@@ -50,7 +51,7 @@ LEAST_OF_THE_CORES = 0.85
 """Of what the cores allow, where they are too few for that."""
 SHARE = 0.4
 """Of a core, for a worker in a container."""
-ENTRY = "from sopilot.doors.cli.main import main; main()"
+ENTRY = "from sopilot.cli.main import main; main()"
 
 
 async def events_a_second(store: Store, sessions: int, steps: int) -> dict[str, float]:

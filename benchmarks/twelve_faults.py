@@ -18,12 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from faulty_endpoint import FAULTS, Endpoint, serving
-from sopilot.lab.bench import TaskReference, Upstream, shared_upstream
-from sopilot.lab.bench.contestant import Contestant, Patience
-from sopilot.lab.bench.selection import select_tasks
-from sopilot.lab.bench.summary import summarise
-from sopilot.lab.bench.sweep import Sweep, make_configuration, run_sweep
-from sopilot.runtime.agent import Retries
+from sopilot.agent.providers import Retries
+from sopilot_lab.experiments.entrants import Contestant, Patience
+from sopilot_lab.experiments.selection import select_tasks
+from sopilot_lab.experiments.summary import summarise
+from sopilot_lab.experiments.sweep import Sweep, make_configuration, run_sweep
+from sopilot_lab.sopbench.process import Upstream, shared_upstream
+from sopilot_lab.sopbench.reference import TaskReference
 
 QUICK = Patience(Retries(attempts=5, first_seconds=0.01), redraws=2, most_missing=1.0)
 BUDGETS = {"request_seconds": 1.0}

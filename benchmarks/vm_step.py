@@ -11,7 +11,9 @@ import importlib
 import statistics
 import time
 
-from sopilot.language.program.model import (
+from sopilot.machine.machine import Machine
+from sopilot.machine.replay import replay
+from sopilot.program.model import (
     Act,
     Check,
     CompleteStep,
@@ -24,10 +26,10 @@ from sopilot.language.program.model import (
     Source,
     Step,
 )
-from sopilot.runtime.trace import genesis, replay, seal_line
-from sopilot.runtime.vm import Call, DomainCall, DomainResult, Event, Machine, Operation, Start
-from sopilot.runtime.vm import Complete as CompleteOperation
-from sopilot.runtime.vm import Return as ReturnOperation
+from sopilot.trace.chain import genesis, seal_line
+from sopilot.trace.events import Call, DomainCall, DomainResult, Event, Operation, Start
+from sopilot.trace.events import Complete as CompleteOperation
+from sopilot.trace.events import Return as ReturnOperation
 
 CHECKS = 49
 ROUNDS = 200

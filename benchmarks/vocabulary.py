@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from sopilot.adapters.model_local_file import local_model_file
+from sopilot.models.local import local_model_file
 
 _SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q"}
 _STRING, _ARRAY, _DOUBLE = 8, 9, 12

@@ -35,8 +35,8 @@ from typing import Any
 import httpx2
 
 from postgres_here import PostgresHere, postgres_here
-from sopilot.adapters.postgres_store import PostgresStore
-from sopilot.runtime.trace import verify_chain
+from sopilot.stores.postgres import PostgresStore
+from sopilot.trace.chain import verify_chain
 
 SERVERS = 3
 LONGEST_HAND_OVER = 5.0
@@ -44,7 +44,7 @@ PORT = 8321
 NETWORK = f"10.{64 + os.getpid() % 128}"
 """Another one for every run: two may meet."""
 TOKEN = secrets.token_hex(16)
-ENTRY = "from sopilot.doors.cli.main import main; main()"
+ENTRY = "from sopilot.cli.main import main; main()"
 HEADERS = {
     "accept": "application/json, text/event-stream",
     "content-type": "application/json",

@@ -10,20 +10,22 @@ from collections.abc import Mapping
 
 from adversary.handbooks import Book
 from adversary.values import JSON
-from sopilot.language.handbook.cel import judge
-from sopilot.runtime.proof import license_call
-from sopilot.runtime.session.guards import hold_reason
-from sopilot.runtime.vm import Configuration
+from sopilot.handbook.expressions import judge
+from sopilot.machine.proof.guard import hold_reason
+from sopilot.machine.proof.licence import Licence, license_call
+from sopilot.machine.state import Configuration
 
 
-def admits(
+def licence_of(
     book: Book,
     configuration: Configuration,
     action: str,
     arguments: Mapping[str, JSON],
-) -> bool:
+) -> Licence | None:
+    """``None`` where the call is held."""
     if hold_reason(book.machine, configuration, action, arguments) is not None:
-        return False
+        return None
     here = book.machine.position(configuration)
     assert here is not None
-    return not license_call(book.machine.programs, here, arguments, judge).missing
+    licence = license_call(book.machine.programs, here, arguments, judge)
+    return None if licence.missing else licence

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sopilot.language.handbook.cel import judge
-from sopilot.language.program import Program
-from sopilot.runtime.audit import Finding, audit_trace
-from sopilot.runtime.trace import SealedEvent
-from sopilot.runtime.vm import Event
+from sopilot.audit.audit import audit_trace
+from sopilot.audit.findings import Finding
+from sopilot.handbook.expressions import judge
+from sopilot.program.model import Program
+from sopilot.trace.chain import SealedEvent
+from sopilot.trace.events import Event
 
 
 def contradictions(

@@ -12,7 +12,7 @@ from adversary.moves import Attack
 from adversary.random_handbooks import random_book
 from adversary.session_play import SessionPlay
 from adversary.world import World
-from sopilot.runtime.vm import Automation
+from sopilot.machine.automation import Automation
 
 SESSIONS_PER_BOOK = 5
 MOVES_PER_SESSION = 100

@@ -9,11 +9,12 @@ from typing import Protocol
 from adversary.catalogue import truth_of
 from adversary.errands import act_arguments, asked_about, computed_amount, errand
 from adversary.handbooks import Book
-from adversary.newer_tools import CONFIRM
+from adversary.newer_tools import CONFIRM, PHONES
 from adversary.recipes import Recipe, in_some_order, next_call
 from adversary.values import JSON
 from adversary.world import World
-from sopilot.language.program.model import (
+from sopilot.machine.layout import Position
+from sopilot.program.model import (
     Act,
     Ask,
     Branch,
@@ -25,12 +26,11 @@ from sopilot.language.program.model import (
     Literal,
     ReturnStep,
 )
-from sopilot.runtime.vm import (
+from sopilot.trace.events import (
     Call,
     Complete,
     Fail,
     Operation,
-    Position,
     Return,
     SelectBranch,
     Start,
@@ -63,10 +63,19 @@ class Executor:
         """Frame → the recipe it follows, and the answers so far."""
         self.awaited: tuple[int, str, bool] | None = None
         self.given_up: set[int] = set()
+        self.asks = any(fact.question for fact in scene.book.facts.values())
+        self.latest: Start | None = None
 
     # --- what is wanted ---------------------------------------------------------------
 
     def new_errand(self) -> Start:
+        """Where the user was asked something, often the same once more: the answer is there."""
+        if self.asks and self.latest is not None and self.rng.random() < 0.4:
+            return self.latest
+        self.latest = self._other_errand()
+        return self.latest
+
+    def _other_errand(self) -> Start:
         goal = self.rng.choice(self.goals)
         lucky = self.rng.random() < self.lucky
         wanted = errand(self.scene.book, self.scene.world, goal, self.rng, lucky=lucky)
@@ -142,12 +151,17 @@ class Executor:
             secrets = {
                 "password": world.passwords.get(known, ""),
                 "code": world.codes.get(known, ""),
+                "phone": next((one for one, user in PHONES.items() if user == known), ""),
             }
             inputs = self.scene.book.inputs[action]
             return action, {name: values.get(name, secrets.get(name)) for name in inputs}
         if function.predicate not in self.scene.book.facts:
             return self._made(here)
         fact = self.scene.book.facts[function.predicate or ""]
+        if fact.question and self.lies and self.rng.random() < 0.5:
+            # It says what the user said, and asks nobody.
+            self.given_up.add(opened)
+            return self.verdict(here)
         if opened not in self.notes:
             recipe = in_some_order(self.rng.choice(fact.recipes), self.rng)
             self.notes[opened] = (recipe, {})

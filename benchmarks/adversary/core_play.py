@@ -13,14 +13,17 @@ from adversary.audited import contradictions
 from adversary.handbooks import Book
 from adversary.newer_tools import ASK, CONFIRM, iso, perform
 from adversary.requirements import Words, spoken
+from adversary.tools import TOOLS
 from adversary.values import JSON
 from adversary.world import World
-from sopilot.language.handbook.cel import judge
-from sopilot.language.program import Program
-from sopilot.runtime.trace import SealedEvent
-from sopilot.runtime.vm import (
-    Automation,
-    Configuration,
+from sopilot.handbook.expressions import judge
+from sopilot.machine.automation import Automation
+from sopilot.machine.state import Configuration
+from sopilot.program.model import Program
+from sopilot.trace.chain import SealedEvent
+from sopilot.trace.events import (
+    CLOCK,
+    CONNECTED,
     DomainCall,
     DomainResult,
     Event,
@@ -29,15 +32,13 @@ from sopilot.runtime.vm import (
     Return,
     Start,
     UserSaid,
-    plain,
 )
-from sopilot.runtime.vm.operations import CLOCK
-from sopilot.runtime.vm.values import plain_mapping, without_references
+from sopilot.values.json import plain, plain_mapping, without_references
 
 BUSY = (False, {"error": "busy"})
 """Nothing was done."""
 BROKEN = (False, {"error": "broke off"})
-"""It was done, and the answer got lost."""
+"""It was done, or is done later, and the answer got lost."""
 
 
 Script = tuple[Any, ...]
@@ -101,6 +102,7 @@ class Tally:
             self.predicates.update(book.predicates_of[goal])
             serves = book.procedures[goal].action == action
             if serves and book.world_allows(world, goal, arguments, said):
+                world.rests_on = action, book.answers_needed(world, goal, arguments, said)
                 return
         told = Violation(book, goal, action, arguments, tuple(log or ()), scene)
         self.denied.append(told)
@@ -140,6 +142,13 @@ class InFlight:
     arguments: Mapping[str, JSON]
     answer: tuple[bool, JSON] | None
     trouble: str
+    connection: int
+
+
+def connected(world: World) -> dict[str, JSON]:
+    """The one upstream that has all tools, but for the machine's own."""
+    actions = [name for name in TOOLS if name not in (ASK, CONFIRM)]
+    return {"upstream": "desk", "connection": str(world.connection), "actions": actions}
 
 
 def remember_word(
@@ -180,10 +189,11 @@ class CorePlay:
         self.configuration: Configuration = book.machine.initial()
         self.events: list[Event] = []
         self.in_flight: dict[str, InFlight] = {}
+        self.licence: Mapping[str, JSON] | None = None
         self.words: dict[str, dict[tuple[str, str], bool | None]] = {}
         self.calls = 0
         self.clock = 0.0
-        self.busy = 0.03
+        self.busy = 0.1
         self.breaks = 0.01
         self.log: list[Script] | None = [] if remembers else None
         self.scene = (world.copy(), automation) if remembers else None
@@ -248,6 +258,13 @@ class CorePlay:
         self.calls += 1
         call_id = f"c{self.calls}"
         wanted = self._begin(call_id, action, arguments)
+        if trouble in ("broken", "late") and action not in (ASK, CONFIRM):
+            # As in a session, it is open until somebody says how it ended: by `deliver`.
+            done = trouble == "broken" or action in self.book.guarded
+            answer = self._performed(action, wanted, "") if done else None
+            connection = self.world.connection
+            self.in_flight[call_id] = InFlight(action, wanted, answer, "", connection)
+            return BROKEN
         answer = self._performed(action, wanted, trouble)
         self._answer(call_id, answer)
         return answer
@@ -273,34 +290,47 @@ class CorePlay:
         wanted = self._begin(call_id, action, arguments)
         now = at_once or action in self.book.guarded
         answer = self._performed(action, wanted, trouble) if now else None
-        self.in_flight[call_id] = InFlight(action, wanted, answer, trouble)
+        connection = self.world.connection
+        self.in_flight[call_id] = InFlight(action, wanted, answer, trouble, connection)
 
     def deliver(self, call_id: str) -> None:
         self.tally.moves += 1
         if self.log is not None:
             self.log.append(("deliver", call_id))
         call = self.in_flight.pop(call_id)
-        answer = call.answer or self._performed(call.action, call.arguments, call.trouble)
+        answer = call.answer or self._performed(
+            call.action, call.arguments, call.trouble, call.connection
+        )
         self._answer(call_id, answer)
+
+    def reconnect(self) -> None:
+        """The upstream is another one from now on, as a session notes it."""
+        self.tally.moves += 1
+        if self.log is not None:
+            self.log.append(("reconnect",))
+        self.world.reconnect()
+        self._step(Note(CONNECTED, connected(self.world)))
 
     def _trouble(self) -> str:
         roll = self.rng.random()
         if roll < self.busy:
             return "busy"
-        return "broken" if roll > 1.0 - self.breaks else ""
+        if roll > 1.0 - self.breaks:
+            return "broken" if self.rng.random() < 0.5 else "late"
+        return ""
 
     def _performed(
-        self, action: str, arguments: Mapping[str, JSON], trouble: str
+        self, action: str, arguments: Mapping[str, JSON], trouble: str, connection: int = 0
     ) -> tuple[bool, JSON]:
         if trouble == "busy":
             return BUSY
-        answer = perform(self.world, action, arguments)
+        answer = perform(self.world, action, arguments, connection)
         if action in (ASK, CONFIRM):
             # As a session does: the user's own message is the evidence, by its number.
             message = self.configuration.next_seq
             self._step(UserSaid(str(answer[1]["said"])))
             answer = (True, {**answer[1], "message": message})
-        return BROKEN if trouble else answer
+        return answer
 
     def _admitted(self, action: str, arguments: Mapping[str, JSON]) -> bool:
         tally = self.tally
@@ -310,9 +340,11 @@ class CorePlay:
         tally.attempted += 1
         self._look_at_clock()
         wanted = plain(dict(arguments))
-        if not admission.admits(self.book, self.configuration, action, wanted):
+        licence = admission.licence_of(self.book, self.configuration, action, wanted)
+        if licence is None:
             tally.held += 1
             return False
+        self.licence = licence.as_json()
         call = (action, wanted)
         tally.carry_out(
             self.book, self.world, self.configuration, call, self.words, self.log, self.scene
@@ -324,8 +356,9 @@ class CorePlay:
     ) -> Mapping[str, JSON]:
         # As a session does: nothing that is sent may pass for a value that is kept elsewhere.
         wanted = without_references(plain_mapping(arguments))
-        self._step(DomainCall(call_id, action, wanted))
+        licence = self.licence if action in self.book.guarded else None
+        self._step(DomainCall(call_id, action, wanted, licence))
         return wanted
 
     def _answer(self, call_id: str, answer: tuple[bool, JSON]) -> None:
-        self._step(DomainResult(call_id, answer[0], answer[1], unknown=answer is BROKEN))
+        self._step(DomainResult(call_id, answer[0], answer[1]))

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Mapping
 
 from adversary.handbooks import Book
-from adversary.newer_tools import ASK, CONFIRM
+from adversary.newer_tools import ASK, BADGES, CONFIRM, PHONES
 from adversary.recipes import Constant
 from adversary.requirements import Procedure
 from adversary.tools import TOOLS
@@ -43,6 +43,8 @@ _POOLS: dict[str, tuple[JSON, ...]] = {
     "consent": (True, False),
     "note": NOTES,
     "fee": (1, 4.5, 5, 9, None),
+    "phone": (*PHONES, "tel-none"),
+    "badge": (*BADGES, "badge-none"),
 }
 _KINDS: dict[str, Callable[[random.Random], JSON]] = {"amount": some_amount}
 

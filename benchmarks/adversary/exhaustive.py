@@ -18,15 +18,11 @@ from adversary.small_handbooks import Begin, Deliver, Move, SmallCase
 from adversary.tools import TOOLS
 from adversary.values import JSON
 from adversary.world import World
-from sopilot.language.handbook.cel import judge
-from sopilot.runtime.vm import (
-    Automation,
-    Configuration,
-    DomainCall,
-    DomainResult,
-    Operation,
-    plain,
-)
+from sopilot.handbook.expressions import judge
+from sopilot.machine.automation import Automation
+from sopilot.machine.state import Configuration
+from sopilot.trace.events import DomainCall, DomainResult, Operation
+from sopilot.values.json import plain
 
 BY_ITSELF = Automation(True, True, True, True, True, True, True)
 """The machine does all that needs no judgement, so that six moves go a long way."""
@@ -115,7 +111,7 @@ class Explorer:
 
     def _admitted(self, state: State, action: str, arguments: dict[str, JSON]) -> bool:
         self.tally.attempted += 1
-        if not admission.admits(self.book, state.configuration, action, arguments):
+        if admission.licence_of(self.book, state.configuration, action, arguments) is None:
             self.tally.held += 1
             return False
         call = (action, arguments)

@@ -24,11 +24,11 @@ from adversary.requirements import (
 from adversary.tools import OPTIONAL, TOOLS
 from adversary.values import JSON, is_number
 from adversary.world import World
-from sopilot.language.compiler import compile_handbook
-from sopilot.language.diagnostics import SopilotError
-from sopilot.language.handbook import load_handbook
-from sopilot.language.program import Program
-from sopilot.runtime.vm import Machine
+from sopilot.compiler.pipeline import compile_handbook
+from sopilot.handbook.reader import load_handbook
+from sopilot.machine.machine import Machine
+from sopilot.messages.errors import SopilotError
+from sopilot.program.model import Program
 
 PARAMETERS: dict[str, JSON] = {"largest": 500, "circle": "vip"}
 
@@ -91,6 +91,18 @@ class Book:
         return requires is None or is_met(
             requires, world, {**PARAMETERS, **dict(arguments)}, True, words
         )
+
+    def answers_needed(
+        self, world: World, goal: str, arguments: Mapping[str, JSON], words: Words | None
+    ) -> frozenset[tuple[str, str]]:
+        """The answers of the user without which the world would not allow it: it uses them up."""
+        needed = set()
+        for key in world.said:
+            without = world.copy()
+            without.said = {one: said for one, said in world.said.items() if one != key}
+            if not self.world_allows(without, goal, arguments, words):
+                needed.add(key)
+        return frozenset(needed)
 
 
 def _constructs(plan: Plan, procedure: Procedure) -> Iterator[str]:
@@ -206,6 +218,8 @@ def _predicate(plan: Plan, fact: Fact) -> dict[str, JSON]:
         survives = fact.name == "confirmed" and plan.factor_survives_logout
         if fact.closed_by and not survives and "closed_by" in words():
             said["closed_by"] = fact.closed_by
+        if fact.verdict:
+            said["verdict"] = fact.verdict
         return said
     said["verify"] = written(fact.recipes)
     if fact.verdict:

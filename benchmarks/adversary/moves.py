@@ -13,14 +13,14 @@ from typing import Any
 from adversary.conforming import Executor, ToolCall
 from adversary.core_play import CorePlay
 from adversary.errands import any_value, errand, related, tool_arguments, value_for
-from adversary.newer_tools import COUNTER
+from adversary.newer_tools import COUNTERS
 from adversary.recipes import in_some_order, next_call
 from adversary.requirements import leaves_of
 from adversary.session_play import SessionPlay
 from adversary.tools import CHANGERS, GATE_TOOLS
 from adversary.values import JSON, JUNK, retyped
-from sopilot.language.program.model import Act
-from sopilot.runtime.vm import (
+from sopilot.program.model import Act
+from sopilot.trace.events import (
     Call,
     Complete,
     Fail,
@@ -32,7 +32,7 @@ from sopilot.runtime.vm import (
 )
 
 _CHANGERS = frozenset(tool.name for tool in CHANGERS)
-_GATES = frozenset(tool.name for tool in (*GATE_TOOLS, COUNTER))
+_GATES = frozenset(tool.name for tool in (*GATE_TOOLS, *COUNTERS))
 _CLOSERS = frozenset({"logout", "close_day", "unlink"})
 _VERDICTS: tuple[Any, ...] = (True, True, False, None)
 
@@ -237,6 +237,11 @@ def other_peoples_gate(attack: Attack) -> None:
         play.call(action, attack.mutated(given) if attack.rng.random() < 0.3 else given)
 
 
+def reconnect(attack: Attack) -> None:
+    """The upstream's connection breaks, and there is another one (P8)."""
+    attack.play.reconnect()
+
+
 def reorder(attack: Attack) -> None:
     """A call that is answered later than another one."""
     play = attack.play
@@ -368,6 +373,7 @@ _TABLE: dict[Callable[[Attack], None], int] = {
     act_between: 10,
     unlisted: 3,
     other_peoples_gate: 4,
+    reconnect: 2,
     reorder: 5,
     overlap: 5,
     prove_anew: 6,
@@ -388,6 +394,7 @@ _AT_THE_DOOR = (
     other_peoples_gate,
     unlisted,
     prove_anew,
+    reconnect,
     reorder,
 )
 _MOVES = list(_TABLE)

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
+from adversary import admission, newer_tools
 from adversary.newer_tools import ASK, CONFIRM
 from adversary.values import JSON
-from sopilot.runtime.proof import _leaf as leaf
-from sopilot.runtime.proof._leaf import Prover
-from sopilot.runtime.vm import freshness
-from sopilot.runtime.vm.recipe_calls import Absent, WantedCall
-from sopilot.runtime.vm.state import Answered
+from sopilot.handbook import operators as _strict_operators
+from sopilot.handbook.consent import reply_to
+from sopilot.machine import evidence as freshness
+from sopilot.machine.proof import leaves as leaf
+from sopilot.machine.proof.leaves import Prover
+from sopilot.machine.proof.licence import Licence
+from sopilot.machine.recipes import Absent, WantedCall
+from sopilot.machine.state import Answered
+from sopilot.session import questions as user_questions
 
 
 def yes_to_anything() -> AbstractContextManager[Any]:
@@ -56,14 +62,36 @@ def no_is_a_yes() -> AbstractContextManager[Any]:
 
 def two_customers() -> AbstractContextManager[Any]:
     """A principal stays one when another takes the place."""
-    real = Prover._gate_calls
+    nobody = leaf.GateCalls((), (), pending=False)
+    return patch.object(Prover, "_other_customers", lambda *_: nobody)
 
-    def calls(self: Prover, layout: Any, act: Any, values: Any, *, others: bool = False) -> Any:
-        if others:
-            return leaf.GateCalls((), (), pending=False)
-        return real(self, layout, act, values)
 
-    return patch.object(Prover, "_gate_calls", calls)
+def two_ways_in() -> AbstractContextManager[Any]:
+    """Only the same gate, opened for another, closes what it has opened."""
+    real = Prover._other_customers
+
+    def others(self: Prover, *gate: Any) -> Any:
+        alone = replace(self.programs, layouts={})
+        return real(replace(self, programs=alone), *gate)
+
+    return patch.object(Prover, "_other_customers", others)
+
+
+def answers_for_ever() -> AbstractContextManager[Any]:
+    """An answer of the user serves as many calls as anybody wants."""
+    return patch.object(Licence, "uses", {})
+
+
+def correction_is_a_yes() -> AbstractContextManager[Any]:
+    """A reply that begins with a yes is one."""
+
+    def begins(action: str, said: str) -> str | None:
+        return "yes" if said.lower().startswith(("yes", "ok")) else reply_to(action, said)
+
+    patches = ExitStack()
+    for module in (newer_tools, user_questions):
+        patches.enter_context(patch.object(module, "reply_to", begins))
+    return patches
 
 
 def done_for_anybody() -> AbstractContextManager[Any]:
@@ -122,14 +150,40 @@ def a_value_left_out() -> AbstractContextManager[Any]:
     return patch.object(Prover, "_judged", judged)
 
 
+def look_alikes_differ() -> AbstractContextManager[Any]:
+    """Texts are what they are spelled like."""
+    return patch.multiple(
+        _strict_operators,
+        as_seen=lambda text: text,
+        look_the_same=lambda left, right: bool(left == right),
+    )
+
+
+def strays() -> AbstractContextManager[Any]:
+    """A guarded action that no procedure is for has nothing to prove."""
+    real = admission.licence_of
+
+    def licence_of(book: Any, configuration: Any, action: str, arguments: Any) -> Any:
+        if action not in book.machine.programs.goal_actions:
+            return Licence()
+        return real(book, configuration, action, arguments)
+
+    return patch.object(admission, "licence_of", licence_of)
+
+
 NEWER_SABOTAGES = {
     "a yes to another call": yes_to_anything,
     "a yes for ever": yes_for_ever,
     "a no heard as a yes": no_is_a_yes,
     "two customers at once": two_customers,
+    "two ways in at once": two_ways_in,
+    "an answer for every call": answers_for_ever,
+    "a correction is a yes": correction_is_a_yes,
     "done for anybody": done_for_anybody,
     "any failure is an answer": any_failure_answers,
     "the clock stands still": the_clock_stands,
     "computed once": computed_once,
     "a value taken for left out": a_value_left_out,
+    "look-alikes differ": look_alikes_differ,
+    "P15 an action without a procedure": strays,
 }

@@ -6,14 +6,18 @@ import random
 
 from adversary.catalogue import FACTS, Fact
 from adversary.handbooks import PARAMETERS, Book, Plan, build, words
-from adversary.newer_tools import ASK
+from adversary.newer_tools import ASK, OF_A_CONNECTION
 from adversary.recipes import Constant, is_linked
 from adversary.requirements import Argument, Group, Leaf, Not, Procedure, Tree, leaves_of, renamed
 from adversary.tools import CHANGERS, GOALS, TOOLS, TOPICS
 from adversary.values import JSON
 
 _OPERATORS = ("all", "all", "in_order", "any", "first", "when")
-_NEWER = ("unknown_account", "was_frozen", "was_credited", "served", "in_time", "slight", "wants")
+_PRINCIPALS = ("served", "rang", "badged")
+_NEWER = (
+    "unknown_account", "was_frozen", "was_credited", "in_time", "slight", "wants", *_PRINCIPALS,
+)  # fmt: skip
+_NEWEST = (*_NEWER, "marked", "banned")
 
 
 def random_book(rng: random.Random, *, recheck: bool = False, newer: bool = False) -> Book:
@@ -26,11 +30,14 @@ def random_book(rng: random.Random, *, recheck: bool = False, newer: bool = Fals
         {fact.name: fact for fact in rng.sample(weighted, rng.choice((2, 3, 3, 4)))}.values()
     )
     if newer:
-        facts = [FACTS[name] for name in rng.sample(_NEWER, 2)]
+        facts = [FACTS[name] for name in rng.sample(_NEWEST, 2)]
     elif rng.random() < 0.35:
         facts.append(FACTS["logged_in"])
     if not newer and rng.random() < 0.6:
         facts += [FACTS[name] for name in rng.sample(_NEWER, rng.choice((1, 2)))]
+    if any(fact.principal for fact in facts) and rng.random() < 0.6:
+        facts.append(FACTS[rng.choice(_PRINCIPALS)])
+    facts = list({fact.name: fact for fact in facts}.values())
     often = 0.6 if newer else 0.2
     goals = rng.sample([tool.name for tool in GOALS], rng.choice((1, 1, 2)))
     plan = Plan([], [])
@@ -46,6 +53,12 @@ def random_book(rng: random.Random, *, recheck: bool = False, newer: bool = Fals
     if gates < 0.15:
         plan.action_requires[goals[0]] = _leaf(rng, FACTS["logged_in"], plan.inputs[goals[0]])
     _choose_actions(rng, plan, goals)
+    if newer and rng.random() < 0.4:
+        # Guarded, and no procedure is for it: nothing may ever carry it out.
+        strays = [tool.name for tool in GOALS if tool.name not in goals and tool.changes]
+        stray = rng.choice(strays)
+        _add_actions(plan, (stray,))
+        plan.extra[stray] = {"irreversible": True}
     if gates > 0.85 and "read_account" in plan.actions:
         plan.private = True
         plan.action_requires["read_account"] = Leaf(FACTS["logged_in"], ("user",))
@@ -195,6 +208,8 @@ def _mark(rng: random.Random, plan: Plan, goals: list[str], *, recheck: bool) ->
             said["reads"] = _topics(rng, tool.reads)
         elif not (tool.changes or name in goals) and rng.random() < 0.2:
             said["read_only"] = True
+        if name not in OF_A_CONNECTION and name not in goals and rng.random() < 0.3:
+            said["state"] = "shared"
     for goal in goals:
         own = TOOLS[goal].inputs
         for name in plan.inputs[goal]:

@@ -13,14 +13,14 @@ from unittest.mock import patch
 
 from adversary.newer_sabotage import NEWER_SABOTAGES
 from adversary.values import JSON
-from sopilot.runtime.proof import _leaf as leaf
-from sopilot.runtime.proof import _licence as licence
-from sopilot.runtime.proof._leaf import Prover
-from sopilot.runtime.session import guards
-from sopilot.runtime.vm import _observing as observing
-from sopilot.runtime.vm import freshness
-from sopilot.runtime.vm.recipe_calls import Absent, WantedCall, wanted_calls
-from sopilot.runtime.vm.state import Answered
+from sopilot.machine import evidence as freshness
+from sopilot.machine import observations as observing
+from sopilot.machine.proof import guard as guards
+from sopilot.machine.proof import leaves as leaf
+from sopilot.machine.proof import licence
+from sopilot.machine.proof.leaves import Prover
+from sopilot.machine.recipes import Absent, WantedCall, wanted_calls
+from sopilot.machine.state import NEVER, Answered
 
 
 class Sabotage(Protocol):
@@ -222,6 +222,18 @@ def _nothing_is_awaited() -> AbstractContextManager[Any]:
     return _replaced((leaf, "stale_since", stale))
 
 
+# --- P8 same environment --------------------------------------------------------------
+
+
+def _any_connection() -> AbstractContextManager[Any]:
+    """A login on one connection counts on the next."""
+
+    def never(*given: Any) -> int:
+        return NEVER
+
+    return _replaced(*((module, "renewed", never) for module in (freshness, leaf, observing)))
+
+
 SABOTAGES: dict[str, Sabotage] = {
     "P1 the values of the start, not of the act": _values_of_the_start,
     "P2 evidence about anybody": _about_anybody,
@@ -234,7 +246,8 @@ SABOTAGES: dict[str, Sabotage] = {
     "freshness judged at citation": _fresh_when_cited,
     "a gate for any arguments": _gate_for_anybody,
     "a gate is never closed": _gates_stay_open,
-    "what is awaited does not count": _nothing_is_awaited,
+    "P8 evidence of any connection": _any_connection,
+    "P10 what is open does not count": _nothing_is_awaited,
     **NEWER_SABOTAGES,
 }
 

@@ -7,27 +7,24 @@ import random
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
-from adversary.core_play import BUSY, Script, Tally, remember_word
+from adversary.core_play import BUSY, Script, Tally, connected, remember_word
 from adversary.errands import value_for
 from adversary.handbooks import Book
 from adversary.newer_tools import ASK, CONFIRM, iso, perform, user_says
 from adversary.tools import CHANGERS
 from adversary.values import JSON, is_number
 from adversary.world import World
-from sopilot.adapters.memory_store import MemoryStore
-from sopilot.language.diagnostics import UserMistake
-from sopilot.runtime.session import (
-    CallAnswer,
-    CallStatus,
-    ProgramSet,
-    Settings,
-    ToolResult,
-    ToolSchema,
-    open_session,
-    resume_session,
-)
-from sopilot.runtime.session.user_questions import UserAnswer
-from sopilot.runtime.vm import Automation, Configuration, Operation, Return
+from sopilot.machine.automation import Automation
+from sopilot.machine.program_set import ProgramSet
+from sopilot.machine.state import Configuration
+from sopilot.messages.errors import UserMistake
+from sopilot.protocols import ToolResult, ToolSchema, UpstreamConnection
+from sopilot.records.store import Settings
+from sopilot.session.opening import open_session, resume_session
+from sopilot.session.questions import UserAnswer
+from sopilot.stores.memory import MemoryStore
+from sopilot.trace.events import Operation, Return
+from sopilot.views.answers import CallAnswer, CallStatus
 
 T = TypeVar("T")
 
@@ -41,6 +38,26 @@ class Clock:
         return self.time
 
 
+class OpenCall:
+    """A call that broke off. Of the moment in which it was sent it has the errand, what was said
+    and the time; the records are those of the moment in which it is carried out."""
+
+    def __init__(
+        self, ok: bool | None, action: str, arguments: Mapping[str, JSON], play: SessionPlay
+    ) -> None:
+        self.ok, self.action, self.arguments = ok, action, arguments
+        self.configuration = play.configuration
+        self.words = {process: dict(said) for process, said in play.words.items()}
+        self._sent = play.world.copy()
+        self.connection = play.world.connection
+
+    def world(self, now: World) -> World:
+        then = now.copy()
+        for name in ("consents", "said", "time"):
+            setattr(then, name, getattr(self._sent, name))
+        return then
+
+
 class WorldTools:
     """The world behind a session's tools, and its judgement on every guarded call it gets."""
 
@@ -49,12 +66,29 @@ class WorldTools:
         self.delayed: tuple[str, bool] | None = None
         """The next call of this action waits for its delivery; whether the world is asked first."""
         self.waiting: list[asyncio.Event] = []
+        self.open: dict[str, OpenCall] = {}
+        """Calls that broke off: whether they were carried out, ``None`` while they may be."""
 
     def schemas(self) -> Sequence[ToolSchema]:
         return ()
 
+    async def connections(self, name: str) -> Sequence[UpstreamConnection]:
+        about = connected(self.play.world)
+        return [UpstreamConnection(about["upstream"], about["connection"], about["actions"])]
+
+    async def call_on(
+        self, connection: str, name: str, arguments: Mapping[str, JSON], *, key: str
+    ) -> ToolResult:
+        if connection != str(self.play.world.connection):
+            return ToolResult(False, {"error": "not called"})
+        return await self.call(name, arguments, key=key)
+
     async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
         play = self.play
+        connection = play.world.connection
+        if play.breaks and play.rng.random() < play.breaks / 2:
+            self.open[key.rpartition(":")[0]] = OpenCall(None, name, arguments, play)
+            raise ConnectionError("broke off; it may be carried out later")
         if name in play.book.guarded:
             play.judge(name, arguments)
         answer = None
@@ -66,15 +100,28 @@ class WorldTools:
             self.waiting.append(delivered)
             play.reached.set()
             await delivered.wait()
-        ok, value = answer or self._perform(name, arguments)
-        if play.breaks and play.rng.random() < play.breaks:
+        ok, value = answer or self._perform(name, arguments, connection)
+        if play.breaks and play.rng.random() < play.breaks / 2:
+            self.open[key.rpartition(":")[0]] = OpenCall(ok, name, arguments, play)
             raise ConnectionError("broke off")
         return ToolResult(ok, value)
 
-    def _perform(self, name: str, arguments: Mapping[str, JSON]) -> tuple[bool, JSON]:
+    def carry_out_late(self, call_id: str) -> bool:
+        """Whether it was carried out in the end: some are, at any later moment. ``call_id``
+        begins with the session's."""
+        call, play = self.open.pop(call_id), self.play
+        if call.ok is not None or play.rng.random() < 0.3:
+            return bool(call.ok)
+        if call.action in play.book.guarded:
+            play.judge(call.action, call.arguments, call)
+        return perform(play.world, call.action, call.arguments, call.connection)[0]
+
+    def _perform(
+        self, name: str, arguments: Mapping[str, JSON], connection: int = 0
+    ) -> tuple[bool, JSON]:
         if self.play.busy and self.play.rng.random() < self.play.busy:
             return BUSY
-        return perform(self.play.world, name, arguments)
+        return perform(self.play.world, name, arguments, connection)
 
     def time(self) -> str:
         return iso(self.play.world.time)
@@ -133,7 +180,7 @@ class SessionPlay:
 
         self.session.asker = self._ask
 
-    async def _ask(self, question: str, about: str) -> UserAnswer | None:
+    async def _ask(self, question: str, about: str, closed: bool) -> UserAnswer | None:
         """The user of the world, about exactly what was asked."""
         action, arguments = self.asking
         if action not in (ASK, CONFIRM):
@@ -180,9 +227,6 @@ class SessionPlay:
         waiting = answer.held
         if waiting is not None and not waiting.why and self.rng.random() < 0.8:
             answer = self._approved(answer)
-        if answer.status is CallStatus.UNKNOWN:
-            # The person who finds out says what is so: here every broken call was carried out.
-            self._run(self.session.settle_outcome(answer.call_id, ok=True, by="dana"))
         if guarded and answer.status is CallStatus.HELD:
             self.tally.held += 1
         result = answer.result
@@ -248,15 +292,23 @@ class SessionPlay:
         self._moved("deliver", call_id)
         index = list(self.in_flight).index(call_id)
         self.tools.waiting.pop(index).set()
-        answer = self._run(_awaited(self.in_flight.pop(call_id)))
-        if answer.status is CallStatus.UNKNOWN:
-            self._run(self.session.settle_outcome(answer.call_id, ok=True, by="dana"))
+        self._run(_awaited(self.in_flight.pop(call_id)))
+
+    def reconnect(self) -> None:
+        """The session finds out with its next call."""
+        self._moved("reconnect")
+        self.world.reconnect()
 
     def _moved(self, *what: Any) -> None:
         self.tally.moves += 1
         self.world.time += 1
         if self.resumes and not self.in_flight and self.rng.random() < self.resumes:
             self._resume()
+        for call_id in self.session.unknown_outcomes:
+            if self.rng.random() < 0.25:
+                # The person who finds out says what is so.
+                ok = self.tools.carry_out_late(f"{self.session.id}:{call_id}")
+                self._run(self.session.settle_outcome(call_id, ok=ok, by="dana"))
         if self.outside and self.rng.random() < self.outside:
             tool = self.rng.choice(CHANGERS)
             given = {name: value_for(name, self.rng) for name in tool.inputs}
@@ -278,15 +330,20 @@ class SessionPlay:
 
     # --- judging ----------------------------------------------------------------------
 
-    def judge(self, action: str, arguments: Mapping[str, JSON]) -> None:
-        """Just before the world carries it out."""
+    def judge(
+        self, action: str, arguments: Mapping[str, JSON], sent: OpenCall | None = None
+    ) -> None:
+        """Just before the world carries it out; ``sent`` is one that broke off before."""
         call = (action, arguments)
         if self._needs_approval(action, arguments):
             if (action, dict(arguments)) in self.approved:
                 self.approved.remove((action, dict(arguments)))
             else:
                 self.tally.deny(self.book, self.configuration, call, self.log)
-        self.tally.carry_out(self.book, self.world, self.configuration, call, self.words, self.log)
+        at = self.configuration if sent is None else sent.configuration
+        world = self.world if sent is None else sent.world(self.world)
+        words = self.words if sent is None else sent.words
+        self.tally.carry_out(self.book, world, at, call, words, self.log)
 
     def _needs_approval(self, action: str, arguments: Mapping[str, JSON]) -> bool:
         approval = self.book.plan.extra.get(action, {}).get("approval")

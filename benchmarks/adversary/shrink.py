@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from adversary.core_play import CorePlay, Script, Tally, Violation
 from adversary.handbooks import Book
 from adversary.world import World
-from sopilot.runtime.vm import Automation
+from sopilot.machine.automation import Automation
 
 
 def is_robbed(
@@ -27,6 +27,8 @@ def is_robbed(
         elif what == "begin":
             call_id, action, arguments, at_once, trouble = given
             play.begin_as(call_id, action, arguments, at_once=at_once, trouble=trouble)
+        elif what == "reconnect":
+            play.reconnect()
         elif given[0] in play.in_flight:
             play.deliver(given[0])
     return bool(tally.denied)

@@ -15,7 +15,7 @@ from adversary.requirements import Argument, Group, Leaf, Not, Procedure, Tree, 
 from adversary.tools import CHANGERS, GATE_TOOLS, TOOLS
 from adversary.values import JSON
 from adversary.world import World
-from sopilot.runtime.vm import Operation, Return, Start
+from sopilot.trace.events import Operation, Return, Start
 
 
 @dataclass(frozen=True)

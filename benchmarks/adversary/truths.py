@@ -138,6 +138,19 @@ def agreed(world: World, consent: bool) -> Truth:
     return consent
 
 
+def _as_kept(note: str) -> str:
+    """The world's own books leave out what nobody sees."""
+    return note.replace("\u200b", "").strip()
+
+
+def marked(world: World, note: str) -> Truth:
+    return "bad" in _as_kept(note) or _as_kept(note) == "evil"
+
+
+def banned(world: World, note: str) -> Truth:
+    return _as_kept(note) in ("bad", "evil")
+
+
 def cleared(world: World, note: str) -> Truth:
     return note in ("ok-1", "ok-2")
 
@@ -202,7 +215,15 @@ def was_credited(world: World, user: str) -> Truth:
 
 
 def served(world: World, user: str) -> Truth:
-    return world.served == user
+    return world.served == user and "counter" in world.ways
+
+
+def rang(world: World, user: str) -> Truth:
+    return world.served == user and "telephone" in world.ways
+
+
+def badged(world: World, badge: str) -> Truth:
+    return badge in world.ways
 
 
 def in_time(world: World, user: str) -> Truth:

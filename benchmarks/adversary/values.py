@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from sopilot.language.render.values import digest_of
+from sopilot.values.text import digest_of
 
 JSON = Any
 
@@ -17,7 +17,7 @@ CASES = ("case-1", "case-2", "case-3")
 BOOKINGS = ("book-1", "book-2", "book-3")
 FLIGHTS = ("F1", "F2", "F3", "F4")
 VOUCHERS = ("gift-1", "gift-2", "gift-3")
-NOTES = ("ok-1", "ok-2", "bad", "ok-1\0evil", "ok-3")
+NOTES = ("ok-1", "ok-2", "bad", "ok-1\0evil", "ok-3", "b\u200bad", "evi\u200bl")
 GROUPS = ("vip", "staff")
 AMOUNTS = (0, 5, 5.0, 7.5, 50, 500, 501, 5000, 999_999)
 LARGE = 2**53
@@ -89,6 +89,7 @@ def retyped(value: JSON, rng: random.Random) -> JSON:
             value + "\0evil",
             value.upper(),
             value + " ",
+            value[:1] + "\u200b" + value[1:],
             value[:79] + "…",
             [value],
             {"value": value},

@@ -39,6 +39,7 @@ class World:
         "case_of",
         "cases",
         "codes",
+        "connection",
         "consents",
         "deadlines",
         "deeds",
@@ -54,11 +55,13 @@ class World:
         "passwords",
         "present",
         "private",
+        "rests_on",
         "said",
         "served",
         "time",
         "tokens",
         "vouchers",
+        "ways",
     )
 
     def __init__(self, rng: random.Random) -> None:
@@ -122,14 +125,21 @@ class World:
         self.consents: dict[tuple[str, str], str] = {}
         """What the user said last about exactly this call, until something changes."""
         self.said: dict[tuple[str, str], str] = {}
+        """What the user said last to exactly this question, until a call rests on it."""
+        self.rests_on: tuple[str, frozenset[tuple[str, str]]] = ("", frozenset())
+        """The act that is about to be carried out, and the answers that it uses up."""
         self.deeds: frozenset[tuple[str, str]] = frozenset()
         """What this session has done, and for whom."""
         self.served = ""
         """Whom the counter serves: one at a time."""
+        self.ways: frozenset[str] = frozenset()
+        """By which ways that customer was identified."""
         self.time = 1_000_000
         self.deadlines: dict[str, int] = {
             user: self.time + pick((10, 60, 150, 400)) for user in USERS if roll() < 0.9
         }
+        self.connection = 1
+        """Log-ins and the counter's customer are kept for each connection."""
         self.private = False
         """Accounts are shown to whoever is logged in only."""
 
@@ -138,6 +148,12 @@ class World:
         for name in World.__slots__:
             setattr(other, name, getattr(self, name))
         return other
+
+    def reconnect(self) -> None:
+        """The connection broke: nobody is logged in on the next one, and nobody is served."""
+        self.connection += 1
+        self.logged_in = self.factors = frozenset()
+        self.served, self.ways = "", frozenset()
 
     def with_open_gates(self) -> World:
         """What it would be if everybody had been let in everywhere."""

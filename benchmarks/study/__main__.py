@@ -1,9 +1,10 @@
-"""Every claim of the study beside our figure, with the status that comes of comparing them.
+"""Every figure of the study beside ours, with the status that comes of comparing them.
 
-    python benchmarks/study [--write] [--json FILE]
+    python benchmarks/study [--only WHERE] [--write] [--json FILE]
 
-Prints how many claims have which status. `--write` puts the table into docs/study.md. Exits 1 if
-a figure differs and nobody said why. Without a SOPBench checkout the claims about it are not
+Prints how many claims have which status, and with `--only` the claims of one place of the paper
+(`tab:models`, `sec:threshold`). `--write` puts the table into docs/study.md. Exits 1 if a figure
+differs and no reason is given. Without a SOPBench checkout the claims about it are not
 computed, and nothing is written.
 """
 
@@ -16,12 +17,14 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
 from claims import NO_CHECKOUT, Judged, judge
 from measured import measured_claims
 from printed import printed_claims
 
-from sopilot.lab.bench import find_checkout
-from sopilot.language.diagnostics import UserMistake
+from sopilot.messages.errors import UserMistake
+from sopilot_lab.sopbench.checkout import find_checkout
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "study.md"
 BEGIN = "<!-- python benchmarks/study --write -->"
@@ -30,23 +33,28 @@ END = "<!-- end -->"
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="", help="claims whose place begins so")
     parser.add_argument("--write", action="store_true", help="put the table into docs/study.md")
     parser.add_argument("--json", type=Path, help="also write the claims there")
     arguments = parser.parse_args()
-    found = all_judged()
-    counts = Counter(status_word(one.status) for one in found)
+    judged = all_judged(arguments.only)
+    if arguments.only:
+        print(table(judged))
+    counts = Counter(status_word(each.status) for each in judged)
     for status, count in counts.most_common():
         print(f"{count:>4}  {status}")
-    for one in found:
-        if not one.explained:
-            print(f"unexplained: {one.claim.where}, {one.claim.what}: {one.claim.paper} there, "
-                  f"{one.ours} here", file=sys.stderr)  # fmt: skip
-    whole = all(one.explained and one.status != NO_CHECKOUT for one in found)
+    for each in judged:
+        if not each.explained:
+            print(f"unexplained: {each.claim.where}, {each.claim.what}: {each.claim.paper} there, "
+                  f"{each.ours} here", file=sys.stderr)  # fmt: skip
+    if arguments.only:
+        return 0 if judged and all(each.explained for each in judged) else 1
+    whole = all(each.explained and each.status != NO_CHECKOUT for each in judged)
     if arguments.json:
         rows = [
-            {"where": one.claim.where, "what": one.claim.what, "paper": one.claim.paper,
-             "ours": one.ours, "command": one.claim.command, "status": one.status}
-            for one in found
+            {"where": each.claim.where, "what": each.claim.what, "paper": each.claim.paper,
+             "ours": each.ours, "command": each.claim.shown_command, "status": each.status}
+            for each in judged
         ]  # fmt: skip
         figures = {"claims": len(rows), "statuses": dict(counts), "rows": rows}
         text = json.dumps(figures, indent=1, ensure_ascii=False)
@@ -54,30 +62,34 @@ def main() -> int:
     if arguments.write and whole:
         before, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
         after = rest.partition(END)[2]
-        page = f"{before}{BEGIN}\n{table(found)}\n{END}{after}"
+        page = f"{before}{BEGIN}\n{table(judged)}\n{END}{after}"
         PAGE.write_text(page, "utf-8")
     return 0 if whole else 1
 
 
-def all_judged() -> list[Judged]:
+def all_judged(only: str = "") -> list[Judged]:
     try:
         find_checkout()
         checkout = True
     except UserMistake:
         checkout = False
-    return [judge(claim, checkout=checkout) for claim in (*printed_claims(), *measured_claims())]
+    claims = (*printed_claims(), *measured_claims())
+    return [judge(each, checkout=checkout) for each in claims if each.where.startswith(only)]
 
 
 def status_word(status: str) -> str:
-    return "differs because …" if status.startswith("differs because") else status
+    for word in ("differs because", "stale", "missing"):
+        if status.startswith(word):
+            return f"{word} …"
+    return status
 
 
-def table(found: Sequence[Judged]) -> str:
+def table(judged: Sequence[Judged]) -> str:
     lines = ["| where | claim | study | ours | command | status |", "|---|---|---|---|---|---|"]
-    for one in found:
-        claim = one.claim
-        command = f"`{claim.command}`" if claim.command not in ("", "arithmetic") else claim.command
-        cells = (claim.where, claim.what, claim.paper, one.ours, command or "–", one.status)
+    for each in judged:
+        claim, command = each.claim, each.claim.shown_command
+        shown = command if command == "–" else f"`{command}`"
+        cells = (claim.where, claim.what, claim.paper, each.ours, shown, each.status)
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines)
 

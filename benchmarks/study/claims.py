@@ -1,4 +1,4 @@
-"""What a claim of the study is, and how its status comes about.
+"""A claim of the study, and how its status comes about.
 
 The status is never written by hand: `ours` is computed, compared with the study's figure as it
 prints it, and a difference without a reason is an error.
@@ -6,21 +6,35 @@ prints it, and a difference without a reason is an error.
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
 
-from sopilot.lab.stats import mcnemar
+from sopilot_lab.statistics.paired import mcnemar
+
+BENCHMARKS = Path(__file__).resolve().parents[1]
+sys.path.append(str(BENCHMARKS))
+
+from depends import Sources  # noqa: E402
+from evidence import stale  # noqa: E402
 
 RECOMPUTED = "recomputed"
 REPRODUCED = "reproduced by us"
 HOSTED = "needs hosted models, not run here"
+PRIVATE = "needs files that the study keeps to itself"
 NO_CHECKOUT = "not computed: no SOPBench checkout"
+HOSTED_COMMAND = "sopilot bench study report paper.yaml"
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
     """``where`` is a label of the study and a row of it. ``kind`` is the status if both figures
-    agree; ``because`` the reason if they do not. Without ``ours`` it needs hosted models."""
+    agree; ``because`` the reason if they do not. A claim without ``ours`` has ``kind`` for its
+    status. ``evidence`` names the file under evidence/ that ``ours`` reads."""
 
     where: str
     what: str
@@ -30,6 +44,12 @@ class Claim:
     kind: str = RECOMPUTED
     because: str = ""
     needs_checkout: bool = False
+    evidence: str = ""
+
+    @property
+    def shown_command(self) -> str:
+        """Without a command of the product: the one that computes this part of the page."""
+        return self.command or f"python benchmarks/study --only {self.where.partition(',')[0]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +65,32 @@ class Judged:
 
 def judge(claim: Claim, *, checkout: bool) -> Judged:
     if claim.ours is None:
-        return Judged(claim, "–", HOSTED)
+        return Judged(claim, "–", claim.kind)
     if claim.needs_checkout and not checkout:
         return Judged(claim, "–", NO_CHECKOUT)
+    if claim.evidence:
+        again = f"run `python benchmarks/evidence.py {claim.evidence}`"
+        if not _evidence_path(claim.evidence).exists():
+            return Judged(claim, "–", f"missing: {again}")
+        if stale(claim.evidence, sources()):
+            return Judged(claim, claim.ours(), f"stale: {again}")
     ours = claim.ours()
     if ours == claim.paper:
         return Judged(claim, ours, claim.kind)
     return Judged(claim, ours, f"differs because {claim.because}" if claim.because else "differs")
+
+
+@cache
+def sources() -> Sources:
+    return Sources()
+
+
+def evidence(name: str) -> Any:
+    return json.loads(_evidence_path(name).read_text("utf-8"))
+
+
+def _evidence_path(name: str) -> Path:
+    return BENCHMARKS.parent / "evidence" / f"{name}.json"
 
 
 def p_as_printed(p: float) -> str:
@@ -74,6 +113,22 @@ def discordant(where: str, what: str, pairs: str, p: str, because: str = "") -> 
     )
 
 
-def hosted(where: str, what: str, paper: str, command: str = "sopilot bench report") -> Claim:
+def not_significant(where: str, what: str, pairs: str) -> Claim:
+    wins, losses = map(int, pairs.split(":"))
+    return Claim(
+        where,
+        f"{what}: {pairs} is not significant",
+        "n.s.",
+        lambda: "n.s." if mcnemar(wins, losses) > 0.05 else "p < .05",
+        f"sopilot stats mcnemar {wins} {losses}",
+    )
+
+
+def hosted(where: str, what: str, paper: str, command: str = HOSTED_COMMAND) -> Claim:
     """Measured on models that somebody has to pay for; ``command`` would measure it again."""
-    return Claim(where, what, paper, command=command)
+    return Claim(where, what, paper, command=command, kind=HOSTED)
+
+
+def private(where: str, what: str, paper: str) -> Claim:
+    """Counted in files that the study does not publish."""
+    return Claim(where, what, paper, command="–", kind=PRIVATE)

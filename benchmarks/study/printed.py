@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import log10
+from pathlib import Path
 
-from claims import Claim, discordant, hosted, p_as_printed
+from claims import Claim, discordant, hosted, not_significant, p_as_printed, private
 
-from sopilot.lab.stats import Interval, benjamini_hochberg, clopper_pearson, mcnemar, sign_flip
+from sopilot_lab.experiments.outcome_files import rows_of
+from sopilot_lab.statistics.figures import joint
+from sopilot_lab.statistics.intervals import clopper_pearson
+from sopilot_lab.statistics.paired import benjamini_hochberg, mcnemar
+from sopilot_lab.statistics.reading import outcomes_from
+from sopilot_lab.statistics.undefined import Interval
 
 # model, pass rates of offtext, flat and pg, flat:off with p, pg:flat with p
 MODELS = [
@@ -88,6 +95,12 @@ SEVEN_B = [
 ]
 
 
+PROBE = "sopilot gate --model MODEL --from RUNS --json"
+AFTER_GOAL = "sopilot stats r2 OUTCOMES --arms pg-paper flat"
+LENS = "sopilot lens RUNS --model WEIGHTS --json"
+STRONG_PAIR = "benchmarks/study/strong_pair.jsonl"
+
+
 def printed_claims() -> Iterator[Claim]:
     yield from _models()
     yield from _domains()
@@ -116,9 +129,7 @@ def _domains() -> Iterator[Claim]:
         yield hosted(f"tab:matrix, {domain}", "pg:flat of V4, Plus, 27B, 7B", shown)
     for place, (name, (pairs, p)) in enumerate(POOLED.items()):
         where = f"tab:matrix, pooled {name}"
-        yield Claim(
-            where, "sum of the domains", pairs, lambda place=place: _sum(place), "arithmetic"
-        )
+        yield Claim(where, "sum of the domains", pairs, lambda place=place: _sum(place))
         yield discordant(where, "pooled", pairs, p)
     for table, arms, rows in (
         ("tab:plus-details", "flat/pg", PLUS),
@@ -130,8 +141,7 @@ def _domains() -> Iterator[Claim]:
             yield discordant(where, "wins:losses", pairs, p)
         parts = [n for domain, n, *_ in rows if domain != "Pooled"]
         whole = str(rows[-1][1])
-        yield Claim(f"{table}, Pooled", "tasks", whole, lambda parts=parts: str(sum(parts)),
-                    "arithmetic")  # fmt: skip
+        yield Claim(f"{table}, Pooled", "tasks", whole, lambda parts=parts: str(sum(parts)))
 
 
 def _sum(place: int) -> str:
@@ -162,7 +172,6 @@ def _classes() -> Iterator[Claim]:
             "balanced, from its classes of 39 and 86",
             balanced,
             lambda execute=execute, refuse=refuse: _balanced(execute, refuse),
-            "arithmetic",
         )
 
 
@@ -176,74 +185,221 @@ def _clustered() -> Iterator[Claim]:
         what = f"goal-clustered p and leave-one-out p of {pairs}"
         yield hosted(f"tab:goalcluster, {name}", what, f"{goal}, {logo}")
     for arm, tokens, calls, characters in (
-        ("offtext", "65,802 [52,503–114,312]", "7 [6–12]", "16,299"),
-        ("flat", "59,051 [43,607–115,755]", "6 [5–12]", "9,941"),
-        ("pg", "160,658 [103,114–225,509]", "14 [11–17]", "7,711"),
+        ("offtext", "65,802 [52,503–114,312]; mean 109,553", "7 [6–12]", "16,299"),
+        ("flat", "59,051 [43,607–115,755]; mean 85,867", "6 [5–12]", "9,941"),
+        ("pg", "160,658 [103,114–225,509]; mean 168,602", "14 [11–17]", "7,711"),
     ):
         what = "prompt tokens, calls, system characters"
         yield hosted(f"tab:tokens, {arm}", what, f"{tokens}; {calls}; {characters}")
-    for panel, what, paper in (
-        ("a", "probe score of four models", "0.91–0.99"),
-        ("b", "ΔR2 of the two harmed and the four unharmed models", "+0.37, +0.57; −0.14 to −0.49"),
-        ("c", "frame's attention over length share, V4; 7B own and clean", "1.05; 0.15, 0.87"),
+    for panel, what, paper, command in (
+        ("a", "probe score of four models", "0.91–0.99", PROBE),
+        ("a", "probe: localisation", "100 %", PROBE),
+        ("b", "ΔR2 of the two harmed models", "+0.37, +0.57", AFTER_GOAL),
+        ("b", "ΔR2 of the four unharmed models", "−0.14 to −0.49", AFTER_GOAL),
+        ("c", "V4: the frame's share of the context", "2.1 %", LENS),
+        ("c", "V4: attention over length share, the frame; flat's program", "1.05; 0.96", LENS),
+        ("c", "7B: attention over length share, own and clean", "0.15, 0.87", LENS),
     ):
-        command = {
-            "a": "sopilot gate --from RUNS --json",
-            "b": "sopilot stats r2",
-            "c": "sopilot lens RUNS --json",
-        }
-        yield hosted(f"fig:mech, panel {panel}", what, paper, command[panel])
+        yield hosted(f"fig:mech, panel {panel}", what, paper, command)
 
 
 def _in_words() -> Iterator[Claim]:
+    yield from _attribution()
+    yield from _threshold()
+    yield from _seven_domains()
+    yield from _content_and_format()
+    yield from _mechanism()
+    yield from _around()
+
+
+def _attribution() -> Iterator[Claim]:
+    where = "sec:attribution"
+    for what, paper, models in (
+        ("compilation gains, significant: V4, 4o-mini", "+16.0/+14.4", (0, 5)),
+        ("compilation gains, not significant: 27B, 7B", "+7.2/+3.2", (3, 4)),
+        ("compilation gains where official prose is at flat's level: Plus, A3B", "0.0/0.0", (1, 2)),
+    ):
+        yield Claim(
+            where, what, paper,
+            lambda models=models: "/".join(_points(MODELS[n][2], MODELS[n][1]) for n in models),
+        )  # fmt: skip
     yield Claim(
-        "sec:attribution", "86 of 86 refusals, two-sided 95 % from", "95.8 %", _refusals,
-        "sopilot stats clopper-pearson 86 86",
+        where, "offtext of V4: execute 74.4 and refusal 68.6 of 39 and 86 give", "70.4",
+        lambda: _of_classes("74.4", "68.6"),
+    )  # fmt: skip
+    yield Claim(where, "86 of 86 refusals, two-sided 95 % from", "95.8 %", _refusals,
+                "sopilot stats clopper-pearson 86 86")  # fmt: skip
+    for place in ("sec:setup", "app:defects"):
+        yield Claim(
+            place, "full denominator of 134, offtext/flat/pg", "65.7/80.6/86.6",
+            lambda: "/".join(_over_134(rates) for rates in MODELS[0][1:4]),
+        )  # fmt: skip
+    yield hosted(where, "V4 offtext: execute/refusal %", "74.4/68.6")
+    yield hosted(where, "100 % refusal in both re-runs", "86/86")
+    yield hosted(where, "domain calls per task, flat to pg", "3.0 to 2.8")
+    yield hosted(where, "wall clock of offtext/flat/pg, seconds", "181/105/132")
+
+
+def _threshold() -> Iterator[Claim]:
+    where = "sec:threshold"
+    yield Claim(
+        where, "runtime effect of V4, Plus, A3B, 27B, 7B, 4o-mini",
+        "+6.4, +3.2, +2.4, −0.8, −14.4, −26.4",
+        lambda: ", ".join(_points(row[3], row[2]) for row in MODELS),
+    )  # fmt: skip
+    p_values = [f"{mcnemar(*map(int, each.split(':'))):.4g}" for each in _contrasts()]
+    yield Claim(
+        where, "Benjamini–Hochberg over twelve contrasts keeps", "4 of 12", _adjusted,
+        f"sopilot stats bh {' '.join(p_values)}",
     )  # fmt: skip
     yield Claim(
-        "sec:setup", "full denominator, offtext/flat/pg", "65.7/80.6/86.6",
-        lambda: "/".join(_over_134(rates) for rates in MODELS[0][1:4]), "arithmetic",
+        where, "strong pair pooled: V4's 9:1 and Plus's 6:2", "15:3",
+        lambda: _joint()[0], f"sopilot stats joint {STRONG_PAIR} --arms pg flat",
     )  # fmt: skip
     yield Claim(
-        "sec:threshold", "Benjamini–Hochberg over twelve contrasts keeps", "4 of 12", _adjusted,
-        "sopilot stats bh",
+        where,
+        "strong pair: task-joint p. Of all splits of 9:1 and 6:2 over tasks, one rounds to it: "
+        "5 tasks won by both models, 2 won by V4 and lost by Plus, 1 the other way (p = 1/64)",
+        ".016", lambda: _joint()[1], f"sopilot stats joint {STRONG_PAIR} --arms pg flat",
     )  # fmt: skip
-    yield Claim(
-        "sec:threshold", "strong pair pooled, 15:3: task-joint p", ".016",
-        lambda: p_as_printed(sign_flip([2, 2, *[1] * 11, *[-1] * 3]).p), "sopilot stats joint",
-        because="it sampled 20,000 sign flips (standard error .0009); this is exact, with two "
-        "tasks won by both models, the one split whose p rounds to it",
-    )  # fmt: skip
-    yield Claim(
-        "sec:threshold", "4o-mini's pg with sequence-only failures credited", "64.0",
-        lambda: f"{100 * (round(125 * 0.488) + 19) / 125:.1f}", "arithmetic",
-    )  # fmt: skip
+    yield hosted(where, "strong pair: goal-clustered p over seven goals", ".19")
+    yield hosted(where, "re-runs of the severe weak harm, all p < .001", "−24.0 to −33.6")
     for what, pairs in (
         ("flat+protocol:flat, V4-Flash", "3:4"),
         ("flat+protocol:flat, GPT-4o-mini", "11:20"),
         ("flat+protocol:flat, 7B", "22:15"),
     ):
+        yield not_significant(where, what, pairs)
+    yield discordant(where, "7B, full-cursor:pg", "21:20", "1.000")
+    yield Claim(
+        where, "sequence-only failures: 19 of 4o-mini's pg failures, 10 of 7B's", "64, 57",
+        lambda: ", ".join(str(125 - _count(MODELS[n][3])) for n in (5, 4)),
+    )  # fmt: skip
+    yield Claim(
+        where, "4o-mini's pg with sequence-only failures credited; below flat by", "64.0; 11.2",
+        lambda: f"{_credited():.1f}; {float(MODELS[5][2]) - _credited():.1f}",
+    )  # fmt: skip
+
+
+def _seven_domains() -> Iterator[Claim]:
+    where = "sec:hotel"
+    for name, pairs, paper in (("V4", "58:19", "≈1e-5"), ("7B", "59:237", "≈1e-26")):
         wins, losses = map(int, pairs.split(":"))
         yield Claim(
-            "sec:threshold", f"{what}: {pairs} is not significant", "n.s.",
-            lambda wins=wins, losses=losses: "n.s." if mcnemar(wins, losses) > 0.05 else "p < .05",
+            where, f"{name}, pooled {pairs}: order of p", paper,
+            lambda wins=wins, losses=losses: f"≈1e{log10(mcnemar(wins, losses)):.0f}",
             f"sopilot stats mcnemar {wins} {losses}",
         )  # fmt: skip
+    yield Claim(
+        where, "Plus, pooled 75:31: p", "2.3e-05", lambda: f"{mcnemar(75, 31):.1e}",
+        "sopilot stats mcnemar 75 31",
+    )  # fmt: skip
+    yield not_significant(where, "27B pooled", "41:30")
+    yield Claim(where, "domains that lean to pg: V4, Plus", "6, 5",
+                lambda: ", ".join(str(_leaning(place)) for place in (0, 1)))  # fmt: skip
+    yield Claim(
+        where, "Hotel of V4: 13:7 over 195 tasks is a difference of", "3.1",
+        lambda: f"{100 * (13 - 7) / 195:.1f}",
+    )  # fmt: skip
+    yield hosted(where, "Hotel of V4, flat/pg, pass %", "89.2/92.3")
+    yield Claim(
+        where,
+        "Hotel of V4: refusal 87.3 to 96.0 and execution 7.3 lower are, of 126 and 69 tasks, "
+        "a net of 11 and of −5; together, as 13:7 says",
+        "6", lambda: str(round(126 * (0.960 - 0.873)) - round(69 * 0.073)),
+    )  # fmt: skip
+    yield hosted(where, "Hotel of V4: refusal, flat/pg; execution, flat ahead by",
+                 "87.3/96.0; 7.3")  # fmt: skip
+    yield not_significant(where, "Hotel of V4", "13:7")
+    yield hosted(where, "Hotel: wall clock of flat/pg, seconds per task", "166/418")
+    yield Claim(
+        "app:results", "latency of pg to flat, Bank and Hotel", "1.3–2.5",
+        lambda: f"{132 / 105:.1f}–{418 / 166:.1f}",
+    )  # fmt: skip
+    yield hosted("app:results", "V4: largest net goals: Hotel modify_reservation, Healthcare "
+                 "update_policy, Market place_order", "+7, +7, +6")  # fmt: skip
+    yield hosted("app:results", "Plus: largest net goals: Healthcare update_policy, Hotel "
+                 "book_room, Hotel modify_reservation", "+9, +7, +6")  # fmt: skip
+
+
+def _content_and_format() -> Iterator[Claim]:
+    where = "sec:p1"
+    for what, paper, column in (
+        ("format effect, strong and weak", "+14.4, −12.8", 2),
+        ("content effect, strong and weak", "+17.6, +2.4", 3),
+    ):
+        yield Claim(
+            where, what, paper,
+            lambda column=column: ", ".join(_points(row[column], row[1]) for row in FACTORIAL),
+        )  # fmt: skip
+    yield Claim(
+        where, "flat against c-prose, strong and weak", "−1.6, +0.8",
+        lambda: ", ".join(_points(MODELS[n][2], row[3]) for n, row in zip((0, 4), FACTORIAL,
+                                                                          strict=True)),
+    )  # fmt: skip
+    yield Claim(
+        where, "recipes below the official text; flat and c-prose ahead of it", "76.8; +9.6, +11.2",
+        lambda: f"76.8; {_points(MODELS[0][2], '76.8')}, {_points(FACTORIAL[0][3], '76.8')}",
+    )  # fmt: skip
+    yield hosted(where, "recipes below the official text, pass %", "76.8")
+    yield hosted(where, "flat and c-prose over recipes, p", ".029, .016")
+    yield hosted("sec:setup", "English off-code of the weak model", "−5.6")
+
+
+def _mechanism() -> Iterator[Claim]:
+    where = "sec:mechanism"
+    yield hosted(where, "ΔR2 of GPT-4o-mini by run", "+0.37/+0.12/+0.48", AFTER_GOAL)
+    yield hosted(where, "ΔR2 of the strong models in the second re-run", "+0.09, +0.15", AFTER_GOAL)
+    yield hosted(where, "history taken away: nats for the gold action, V4", "+1.9", LENS)
+
+
+def _around() -> Iterator[Claim]:
     for where, what, paper in (
-        ("sec:setup", "official turn budget, flat/pg", "87.2/90.4"),
-        ("sec:setup", "a top official model in this offtext loop", "79.2"),
+        ("sec:setup", "ten user turns, flat/pg", "87.2/90.4"),
+        ("sec:setup", "a tied-top official model (82.4) in this offtext loop", "79.2"),
         ("sec:setup", "cross-family user simulator, three arms", "72.8/83.2/89.6"),
-        ("sec:setup", "English off-code of the weak model", "−5.6"),
-        ("sec:threshold", "re-runs of the weak harm", "−24.0 to −33.6"),
-        ("sec:p1", "recipes below the official text", "76.8"),
-        ("sec:p1", "flat and c-prose over recipes, p", ".029, .016"),
-        ("sec:mechanism", "ΔR2 of GPT-4o-mini by run", "+0.37/+0.12/+0.48"),
-        ("sec:mechanism", "history taken away: nats for the gold action", "+1.9"),
-        ("sec:attribution", "domain calls a task, flat to pg", "3.0 to 2.8"),
-        ("sec:attribution", "wall clock of the arms, seconds", "181/105/132"),
-        ("app:industrial", "an employee-run workflow of 13 functions and 87 steps", "24 events"),
+        ("app:protocol", "tasks that full-cursor completed", "821 of 821"),
     ):
         yield hosted(where, what, paper)
+    for what, paper in (
+        ("domain adapters and runtime tools of the industrial program", "4, 2"),
+        ("events of the employee-run workflow's trace", "24"),
+        ("entries of its calculation trace", "560"),
+        ("formulas and checks of the synthetic workbook", "91, 7"),
+    ):
+        yield private("app:industrial", what, paper)
+    yield private("app:protocol", "software of the study's host",
+                  "Python 3.12.7, LiteLLM 1.82.6, PyYAML 6.0.3, NumPy 1.26.4, SciPy 1.17.1, "
+                  "PyTorch 2.4.0, Transformers 4.36.0; 10 cores, 16 GB, 2 GPUs")  # fmt: skip
+
+
+def _points(first: str, second: str) -> str:
+    shown = f"{float(first) - float(second):+.1f}".replace("-", "−")
+    return "0.0" if shown in ("+0.0", "−0.0") else shown
+
+
+def _count(rate: str, of: int = 125) -> int:
+    return round(of * float(rate) / 100)
+
+
+def _of_classes(execute: str, refuse: str) -> str:
+    return f"{100 * (_count(execute, 39) + _count(refuse, 86)) / 125:.1f}"
+
+
+def _credited() -> float:
+    return 100 * (_count(MODELS[5][3]) + 19) / 125
+
+
+def _leaning(place: int) -> int:
+    cells = [row[place].split(":") for row in MATRIX.values() if row[place]]
+    return sum(int(wins) > int(losses) for wins, losses in cells)
+
+
+def _joint() -> tuple[str, str]:
+    path = Path(__file__).with_name("strong_pair.jsonl")
+    outcomes = outcomes_from(rows_of([path]))
+    found = joint(outcomes, ("pg", "flat"), None)
+    return f"{found['wins']}:{found['losses']}", p_as_printed(found["p_joint"])
 
 
 def _refusals() -> str:
@@ -253,10 +409,13 @@ def _refusals() -> str:
 
 
 def _over_134(rate: str) -> str:
-    return f"{100 * round(125 * float(rate) / 100) / 134:.1f}"
+    return f"{100 * _count(rate) / 134:.1f}"
+
+
+def _contrasts() -> list[str]:
+    return [cell for *_, off, _, pg, _ in MODELS for cell in (off, pg)]
 
 
 def _adjusted() -> str:
-    pairs = [cell for *_, off, _, pg, _ in MODELS for cell in (off, pg)]
-    p_values = [mcnemar(*map(int, each.split(":"))) for each in pairs]
+    p_values = [mcnemar(*map(int, each.split(":"))) for each in _contrasts()]
     return f"{sum(each.rejected for each in benjamini_hochberg(p_values))} of {len(p_values)}"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sopilot.desks.folders.benchmark import BenchmarkTask
-from sopilot.runtime.session.protocols import JSON
+from sopilot.tasks.benchmarks import BenchmarkTask
+from sopilot.values.json import JSON
 
 from .checkout import GoldTask, find_checkout, load_data, load_tasks, load_tools
 from .world import AirlineTools

@@ -17,7 +17,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
+from sopilot.messages.diagnostic import Diagnostic, Place
+from sopilot.messages.errors import UserMistake
 
 UPSTREAM = "https://github.com/sierra-research/tau-bench"
 SNAPSHOT = "59a200c"

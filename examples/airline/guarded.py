@@ -11,13 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sopilot.adapters.memory_store import MemoryStore
-from sopilot.desks.folders.benchmark import BenchmarkTask
-from sopilot.desks.tasks import Conditions, run_task
-from sopilot.desks.tasks.benchmark_tasks import benchmark_task
-from sopilot.doors.sources import TaskSource, open_source
-from sopilot.runtime.agent import ARMS, Reference
-from sopilot.runtime.session.protocols import JSON
+from sopilot.agent.reference.executor import Reference
+from sopilot.runner.sources import TaskSource, open_source
+from sopilot.stores.memory import MemoryStore
+from sopilot.tasks.benchmark_tasks import benchmark_task
+from sopilot.tasks.benchmarks import BenchmarkTask
+from sopilot.tasks.run import Conditions, run_task
+from sopilot.values.json import JSON
+from sopilot.views.catalogue import ARMS
 
 from .world import AirlineTools
 

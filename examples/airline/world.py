@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sopilot.runtime.session.protocols import JSON, ToolResult, ToolSchema
+from sopilot.protocols import ToolResult, ToolSchema
+from sopilot.values.json import JSON
 
 NOW = "2024-05-15T15:00:00-05:00"
 """The moment that the policy names, in Eastern Standard Time."""

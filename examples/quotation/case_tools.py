@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from sopilot.runtime.session.protocols import ToolResult
+from sopilot.protocols import ToolResult
 
 from .desk import Desk
 from .open_items import OpenItem

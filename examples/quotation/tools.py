@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sopilot.runtime.session.protocols import JSON, ToolResult, ToolSchema
+from sopilot.protocols import ToolResult, ToolSchema
+from sopilot.values.json import JSON
 
 from .case_file import CaseFile
 from .case_tools import case_tools

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import openpyxl
 
-from sopilot.runtime.session.protocols import JSON, ToolResult
+from sopilot.protocols import ToolResult
+from sopilot.values.json import JSON
 
 from .case_tools import REQUEST
 from .checking import check_workbook

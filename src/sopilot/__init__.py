@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from sopilot.desks.tasks import Result, Task
-    from sopilot.doors.embedding.desk import Desk, DeskSession, load
-    from sopilot.doors.embedding.functions import audit, check
-    from sopilot.doors.embedding.functions import compile_programs as compile
-    from sopilot.doors.embedding.plain_tools import ToolFailed
-    from sopilot.language.diagnostics import Diagnostic, RunEnded, UserMistake
-    from sopilot.runtime.agent import Budgets, Ending, Refusal, Vote
-    from sopilot.runtime.audit import Report
-    from sopilot.runtime.session.protocols import (
+    from sopilot.agent.approvers import Vote
+    from sopilot.agent.budgets import Budgets
+    from sopilot.agent.result import Ending
+    from sopilot.audit.report import Report
+    from sopilot.messages.diagnostic import Diagnostic
+    from sopilot.messages.errors import RunEnded, UserMistake
+    from sopilot.protocols import (
         Message,
         Model,
         ModelReply,
@@ -30,16 +28,26 @@ if TYPE_CHECKING:
         ToolSchema,
         User,
     )
+    from sopilot.runner.functions import audit_trace, check
+    from sopilot.runner.functions import compile_programs as compile
+    from sopilot.runner.runner import Desk, DeskSession, load
+    from sopilot.runner.tools import ToolFailed
+    from sopilot.tasks.task import Result, Task
+    from sopilot.views.refusals import Refusal
 
 _HOME = {
-    "sopilot.desks.tasks": ("Result", "Task"),
-    "sopilot.doors.embedding.desk": ("Desk", "DeskSession", "load"),
-    "sopilot.doors.embedding.functions": ("audit", "check", "compile"),
-    "sopilot.doors.embedding.plain_tools": ("ToolFailed",),
-    "sopilot.language.diagnostics": ("Diagnostic", "RunEnded", "UserMistake"),
-    "sopilot.runtime.agent": ("Budgets", "Ending", "Refusal", "Vote"),
-    "sopilot.runtime.audit": ("Report",),
-    "sopilot.runtime.session.protocols": (
+    "sopilot.tasks.task": ("Result", "Task"),
+    "sopilot.runner.runner": ("Desk", "DeskSession", "load"),
+    "sopilot.runner.functions": ("audit_trace", "check", "compile"),
+    "sopilot.runner.tools": ("ToolFailed",),
+    "sopilot.messages.diagnostic": ("Diagnostic",),
+    "sopilot.messages.errors": ("RunEnded", "UserMistake"),
+    "sopilot.agent.budgets": ("Budgets",),
+    "sopilot.agent.result": ("Ending",),
+    "sopilot.agent.approvers": ("Vote",),
+    "sopilot.views.refusals": ("Refusal",),
+    "sopilot.audit.report": ("Report",),
+    "sopilot.protocols": (
         "Message",
         "Model",
         "ModelReply",
@@ -76,7 +84,7 @@ __all__ = [
     "User",
     "UserMistake",
     "Vote",
-    "audit",
+    "audit_trace",
     "check",
     "compile",
     "load",

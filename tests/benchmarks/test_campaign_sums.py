@@ -46,7 +46,7 @@ def test_a_mutant_is_tried_with_the_tests_that_run_its_line(
     assert known.stages("one.py", 2, 2) == [["t::b", "t::a"]]
     assert known.stages("one.py", 5, 5) == [["t::b", "t::a", "t::c"]]  # run by importing it
     assert known.stages("one.py", 9, 9) == []
-    file_, own = "src/sopilot/runtime/vm/moves.py", "tests/runtime/vm/test_a.py::slowest"
+    file_, own = "src/sopilot/machine/moves.py", "tests/machine/test_a.py::slowest"
     many = {f"t::{number}": float(number) for number in range(100)} | {own: 500.0}
     first, rest = Coverage(many, {file_: {1: list(many)}}, []).stages(file_, 1, 1)
     assert first == list(many)[:30]
@@ -60,11 +60,12 @@ def test_mutants_are_added_to_what_the_evidence_says(
     import mutants
 
     alive = {
-        "room": "runtime/vm", "place": "a.py:3", "where": "f: if a < b:", "kind": "comparison",
+        "package": "sopilot/machine", "place": "a.py:3", "where": "f: if a < b:",
+        "kind": "comparison",
         "before": "a < b", "after": "(a <= b)", "killed_by": None,
     }  # fmt: skip
-    rooms = {"runtime/vm": {"mutants": 3, "killed": 2}}
-    told = {"commit": "c0ffee", "rooms": rooms, "survivors": [{**alive, "reason": "unread"}]}
+    packages = {"sopilot/machine": {"mutants": 3, "killed": 2}}
+    told = {"commit": "c0ffee", "packages": packages, "survivors": [{**alive, "reason": "unread"}]}
     evidence = tmp_path / "mutants.json"
     evidence.write_text(json.dumps(told))
     assert mutants.found_before(None) == mutants.found_before(tmp_path / "none.json") == []
@@ -80,7 +81,7 @@ def test_mutants_are_added_to_what_the_evidence_says(
         "1": {"mutants": 3, "killed": 1},
         "2": {"mutants": 1, "killed": 1},
     }
-    assert figures["rooms"]["runtime/vm"] == {"mutants": 4, "killed": 3}
+    assert figures["packages"]["sopilot/machine"] == {"mutants": 4, "killed": 3}
     assert [one["reason"] for one in figures["survivors"]] == ["unread"]
     assert mutants.name_of(alive) == "a.py: f: if a < b:: a < b -> (a <= b)"
 

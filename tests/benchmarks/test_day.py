@@ -11,7 +11,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from sopilot.adapters.sqlite_store import SQLiteStore
+from sopilot.stores.sqlite import SQLiteStore
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 KINDS = ("reads", "small", "undelivered", "much", "hasty", "given")
@@ -83,7 +83,7 @@ def _wrong(ledger: list[dict[str, Any]], heard: Any) -> list[tuple[tuple[Any, An
     return [
         ((heard, [*ledger, small]), ["done_twice"]),
         ((heard, [*ledger, {**small, "order": "undelivered-1"}]), ["done_without_proof"]),
-        ((heard, [*ledger, {**small, "order": "o", "key": "x:y"}]),
+        ((heard, [*ledger, {**small, "order": "o", "key": "x:y:0"}]),
          ["done_without_proof", "unknown_and_never_listed"]),
         ((heard, [{**one, "amount": 300} for one in ledger]), ["done_without_approval"]),
         ((of_others, ledger), ["acknowledged_but_not_in_the_trace"]),

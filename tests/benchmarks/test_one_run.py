@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from one_run import DESK_TASK, OWN, measure
-from sopilot.desks.scenarios.starter import starter
+from sopilot.tasks.starter import starter
 
 
 @pytest.mark.parametrize("own", [False, True], ids=["desk", "own handbook"])

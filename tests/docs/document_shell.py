@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from sopilot.doors.cli.main import main
+from sopilot.cli.main import main
 
 MAKEFILE = Path(__file__).parents[2] / "Makefile"
 

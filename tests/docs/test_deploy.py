@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from sopilot.adapters.metrics import COUNTERS, GAUGES, TIMES
-from sopilot.adapters.settings_file import read_settings
-from sopilot.doors.cli import mcp, store
+from sopilot.cli import mcp, store
+from sopilot.files.settings import read_settings
+from sopilot.integrations.metrics import COUNTERS, GAUGES, TIMES
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"

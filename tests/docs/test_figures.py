@@ -96,7 +96,8 @@ def test_the_ceilings_are_those_of_the_sweeps() -> None:
             passed = {count for (_, each), count in found.items() if each == tools}
             assert len(passed) == 1
             assert str(passed.pop()) in text
-    assert {arm for arm, _ in found} == {"pg", "flat", "fused", "full-cursor", "flat-protocol"}
+    views = {"pg", "pg-paper", "flat", "fused", "full-cursor", "flat-protocol"}
+    assert {arm for arm, _ in found} == views
 
 
 def test_what_a_document_cites_exists() -> None:

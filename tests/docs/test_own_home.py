@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from sopilot.adapters.store_by_name import data_folder
-from sopilot.lab.discipline import folder as checks
+from sopilot.runner import qualifications as checks
+from sopilot.stores.open import data_folder
 
 ROOT = Path(__file__).parents[2]
 BY_COMMAND = "test_killed_from_outside_and_resumed_by_command"
@@ -34,7 +34,7 @@ def a_users_home(folder: Path) -> dict[str, str]:
     """A verdict that changes the arm of every run, and files that cannot be read, in all the
     places where a user may have them."""
     for home in (folder / "data" / "sopilot", folder / ".local" / "share" / "sopilot"):
-        verdict = checks._of_model(home, "reference") / checks.LATEST
+        verdict = checks.model_folder(home, "reference") / checks.LATEST
         verdict.parent.mkdir(parents=True)
         verdict.write_text(json.dumps({"arm": "flat", "page": False, "cases": 4, "planned": 4}))
         (home / "sessions.db").write_bytes(b"SQLite format 3\0" + b"\xff" * 4096)
@@ -49,7 +49,7 @@ def a_users_home(folder: Path) -> dict[str, str]:
 
 
 def test_no_verdict_of_the_user_and_no_damage_reaches_a_test(tmp_path: Path) -> None:
-    chosen = str(ROOT / "tests/runtime/agent/test_kill_and_resume.py") + "::" + BY_COMMAND
+    chosen = str(ROOT / "tests/agent/test_kill_and_resume.py") + "::" + BY_COMMAND
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", chosen],
         cwd=ROOT,

@@ -17,8 +17,8 @@ import airline_policy as policy
 from airline_compiled import Circumstances, CompiledProcedure
 
 from airline.world import NOW, AirlineTools
-from sopilot.language.compiler import compile_handbook
-from sopilot.language.handbook import Handbook
+from sopilot.compiler.pipeline import compile_handbook
+from sopilot.handbook.model import Handbook
 
 CABINS = ("basic_economy", "economy", "business")
 TIERS = ("regular", "silver", "gold")

@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sopilot.language.handbook import VerdictError, compute, judge
-from sopilot.language.program import Program
-from sopilot.language.program.model import (
+from sopilot.handbook.expressions import VerdictError, compute, judge
+from sopilot.machine.recipes import Absent, wanted_calls
+from sopilot.program.model import (
     Act,
     Always,
     Branch,
@@ -26,9 +26,9 @@ from sopilot.language.program.model import (
     Function,
     Holds,
     Literal,
+    Program,
     ReturnStep,
 )
-from sopilot.runtime.vm.recipe_calls import Absent, wanted_calls
 
 Perform = Callable[[str, Mapping[str, Any]], tuple[bool, Any]]
 

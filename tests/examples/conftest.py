@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sopilot.desks.folders.trust import folder_code
+from sopilot.tasks.trust import folder_code
 
 EXAMPLE = (Path(__file__).parents[2] / "examples" / "quotation").resolve()
 

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from quotation.tools import QuotationTools, make_tools
-from sopilot.runtime.session.protocols import ToolResult
+from sopilot.protocols import ToolResult
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "quotation"
 

@@ -17,10 +17,10 @@ from airline.checkout import checkout_home, find_checkout, load_data, load_tasks
 from airline.guarded import Attempt, airline_source, attempt, copied
 from airline.world import NOW, AirlineTools
 from airline_agreement import LOCAL_NOW, Agreement, shown
-from sopilot.desks.folders.trust import folder_code
-from sopilot.desks.tasks.benchmark_tasks import benchmark_task
-from sopilot.doors.sources import open_source
-from sopilot.language.diagnostics import UserMistake
+from sopilot.messages.errors import UserMistake
+from sopilot.runner.sources import open_source
+from sopilot.tasks.benchmark_tasks import benchmark_task
+from sopilot.tasks.trust import folder_code
 
 FOLDER = Path(__file__).parents[2] / "examples" / "airline"
 needs_checkout = pytest.mark.skipif(

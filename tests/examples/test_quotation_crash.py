@@ -20,7 +20,7 @@ PATIENCE = 120.0
 
 
 def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "sopilot.doors.cli.main", *arguments]
+    return [sys.executable, "-m", "sopilot.cli.main", *arguments]
 
 
 def events(database: Path) -> int:

@@ -10,8 +10,10 @@ from quotation_runs import EXAMPLE, tasks
 
 import sopilot
 from quotation.tools import make_tools
-from sopilot.doors.cli.check import command
-from sopilot.language.program import Act, Emit, program_from_yaml, program_to_yaml, verify_program
+from sopilot.cli.check import command
+from sopilot.program.codec import program_from_yaml, program_to_yaml
+from sopilot.program.model import Act, Emit
+from sopilot.program.verifier import verify_program
 
 PROGRAM = program_from_yaml((EXAMPLE / "program.yaml").read_text(encoding="utf-8"), "program.yaml")
 

@@ -12,12 +12,12 @@ import pytest
 from click.testing import CliRunner
 from quotation_runs import EXAMPLE
 
-from sopilot.desks.folders import load_folder
-from sopilot.desks.tasks.folder_tasks import TaskRun, folder_coverage
-from sopilot.doors.cli.folder_runs import run_all
-from sopilot.doors.cli.main import sopilot
-from sopilot.doors.sources import FolderSource
-from sopilot.doors.sources.run_options import RunOptions
+from sopilot.cli.folder_runs import run_all
+from sopilot.cli.main import sopilot
+from sopilot.runner.options import RunOptions
+from sopilot.runner.sources import FolderSource
+from sopilot.tasks.folder_tasks import TaskRun, folder_coverage
+from sopilot.tasks.folders import load_folder
 
 Runs = tuple[dict[str, TaskRun], Path]
 

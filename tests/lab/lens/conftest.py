@@ -8,20 +8,18 @@ from typing import Any
 
 import pytest
 
-from sopilot.adapters.memory_store import MemoryStore
-from sopilot.desks.bundled import load_desk
-from sopilot.desks.bundled.judge import desk_judge
-from sopilot.lab.lens import OpenWeights, ReadMoment, moments_of
-from sopilot.language.compiler import compile_handbook
-from sopilot.runtime.agent import (
-    Briefing,
-    Reference,
-    ScriptedUser,
-    arm_named,
-    open_run,
-    run_session,
-)
-from sopilot.runtime.session.protocols import ModelReply, ModelRequest
+from sopilot.agent.approvers import ScriptedUser
+from sopilot.agent.loop import open_run, run_session
+from sopilot.agent.reference.executor import Reference
+from sopilot.compiler.pipeline import compile_handbook
+from sopilot.protocols import ModelReply, ModelRequest
+from sopilot.stores.memory import MemoryStore
+from sopilot.tasks.examples.example import load_desk
+from sopilot.tasks.examples.judge import desk_judge
+from sopilot.views.briefing import Briefing
+from sopilot.views.catalogue import arm_named
+from sopilot_lab.lens.moments import ReadMoment, moments_of
+from sopilot_lab.lens.open_weights import OpenWeights
 
 Recorded = tuple[list[ReadMoment], list[ModelRequest]]
 TEMPLATE = (

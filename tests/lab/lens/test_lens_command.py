@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from sopilot.doors.cli.main import sopilot
-from sopilot.doors.sources.recorded_moments import sweep_moments
-from sopilot.language.diagnostics import UserMistake
+from sopilot.cli.main import sopilot
+from sopilot.messages.errors import UserMistake
+from sopilot_lab.lens.recorded_moments import sweep_moments
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sopilot.lab.lens import Context, Piece, ReadMoment, Region, Turn, spread
-from sopilot.lab.lens._context import write
-from sopilot.runtime.session.protocols import ModelRequest
+from sopilot.protocols import ModelRequest
+from sopilot_lab.lens.context import Context, Piece, Region, Turn, write
+from sopilot_lab.lens.moments import ReadMoment, spread
 
 Recorded = Callable[[str], tuple[list[ReadMoment], list[ModelRequest]]]
 
@@ -19,7 +19,9 @@ def flattened(context: Context) -> str:
     return "\n".join("".join(p.text for p in turn.pieces) for turn in context.turns)
 
 
-@pytest.mark.parametrize("arm", ["pg", "full-cursor", "flat", "flat-protocol", "flat-state"])
+@pytest.mark.parametrize(
+    "arm", ["pg", "pg-paper", "fused", "full-cursor", "flat", "flat-protocol", "flat-state"]
+)
 def test_a_request_is_made_again_word_for_word(recorded: Recorded, arm: str) -> None:
     moments, asked = recorded(arm)
     assert len(moments) == len(asked) > 5

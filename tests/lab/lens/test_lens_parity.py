@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sopilot.lab.lens import Region, attention_of
+from sopilot_lab.lens.context import Region
+from sopilot_lab.lens.parity import attention_of
 
 places = st.lists(st.sampled_from([*Region, None]), min_size=1, max_size=60).filter(
     lambda found: any(found)

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sopilot.lab.lens import (
-    Context,
-    OpenWeights,
-    Piece,
-    ReadMoment,
-    Region,
-    Turn,
-    plot,
-    study,
-    summarise,
-)
-from sopilot.runtime.session.protocols import ModelRequest
+from sopilot.messages.errors import UserMistake
+from sopilot.protocols import ModelRequest
+from sopilot_lab.lens.context import Context, Piece, Region, Turn
+from sopilot_lab.lens.moments import ReadMoment
+from sopilot_lab.lens.open_weights import OpenWeights, load_weights
+from sopilot_lab.lens.plot import plot
+from sopilot_lab.lens.report import summarise
+from sopilot_lab.lens.study import study
 
 Recorded = Callable[[str], tuple[list[ReadMoment], list[ModelRequest]]]
 Tiny = Callable[..., OpenWeights]
@@ -139,6 +136,33 @@ def test_a_recorded_session_under_the_lens(recorded: Recorded, tiny: Tiny) -> No
         assert sum(one.attention_share for one in lines) == pytest.approx(1.0)
         assert sum(one.length_share for one in lines) == pytest.approx(1.0)
     assert summary.removed["nothing"] == (1, 0.0)
-    drawn = plot(summary)
+    drawn = plot(summary).as_file()
     assert drawn.count("<title>layer") == 2 * 4
     assert summarise("tiny", []) is None
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_half_precision_reads_almost_the_same(tiny: Tiny, tmp_path: Path, dtype: str) -> None:
+    whole = tiny()
+    whole._model.save_pretrained(tmp_path)
+    whole._tokenizer.save_pretrained(tmp_path)
+    half = load_weights(tmp_path, device="cpu", dtype=dtype)
+    assert str(half._model.dtype) == f"torch.{dtype}"
+    _, expected = reading(whole)
+    _, found = reading(half)
+    assert found.log_probability == pytest.approx(expected.log_probability, rel=0.05)
+    for region in Region:
+        for layer, heads in enumerate(expected.attention.shares[region]):
+            assert found.attention.shares[region][layer] == pytest.approx(heads, abs=0.05)
+
+
+def test_a_device_that_is_not_there_is_a_mistake(tiny: Tiny, tmp_path: Path) -> None:
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    whole = tiny()
+    whole._model.save_pretrained(tmp_path)
+    whole._tokenizer.save_pretrained(tmp_path)
+    with pytest.raises(UserMistake, match="cannot be read as a model"):
+        load_weights(tmp_path, device="cuda")

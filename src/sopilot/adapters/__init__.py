@@ -1,1 +1,0 @@
-"""One file each: stores, hosted models, local model, telemetry, frameworks."""

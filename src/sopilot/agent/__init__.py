@@ -1,0 +1,1 @@
+"""Drive a session: the loop, budgets, simulated users, the reference executor."""

@@ -1,0 +1,296 @@
+"""A user who follows a script and tells everything it knows, as SOPBench's default user does.
+
+A user played by a model.
+
+Tools whose results were written down beforehand: for trying out a handbook without a world.
+
+People who decide about held calls while a run waits.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, runtime_checkable
+
+from sopilot.agent.providers import EMPTY, Attempts, ProviderError, Retries, complete_with_retries
+from sopilot.agent.toolbox import argument_problem
+from sopilot.handbook.model import Action
+from sopilot.machine.approvals import HeldCall
+from sopilot.protocols import (
+    Message,
+    Model,
+    ModelReply,
+    ModelRequest,
+    ToolCall,
+    ToolResult,
+    ToolSchema,
+    Usage,
+)
+from sopilot.records.people import THE_MACHINE, Principal
+from sopilot.values.json import JSON
+from sopilot.values.text import visible
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """One decision of one person in one role: ``approve``, ``reject`` or ``amend``."""
+
+    decision: str
+    by: str
+    role: str
+    arguments: Mapping[str, JSON] | None = None
+    reason: str = ""
+    who: Principal | None = None
+    """How they proved who they are."""
+
+
+class Operator(Protocol):
+    async def decide(self, held: HeldCall) -> Sequence[Vote]:
+        """What is decided now; nothing means that the run has to wait."""
+        ...
+
+
+@runtime_checkable
+class KeepsUnmadeCalls(Protocol):
+    """Tools with a log of their own in which malformed calls have to stand as well."""
+
+    async def unmade(self, call: ToolCall, problem: str) -> bool:
+        """Runs nothing. Whether the call is in the log."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RoleApprovers:
+    """Approves at once, as one person in each of these roles."""
+
+    roles: tuple[str, ...]
+
+    async def decide(self, held: HeldCall) -> Sequence[Vote]:
+        given = {(one.by, one.role) for one in held.rulings}
+        votes = [
+            Vote("approve", f"the {role}", role, who=THE_MACHINE)
+            for role in self.roles
+            if role in held.roles
+        ]
+        # Nobody decides twice: a run that was taken up again may have their approval already.
+        return [one for one in votes[: held.needed] if (one.by, one.role) not in given]
+
+
+FAILED = "failed"
+
+
+class ScriptedTools:
+    """``results`` maps an action to its value, or to a list of values for one call after the
+    other (the last one stays). ``{failed: value}`` is a call that does not succeed. An action
+    without a result fails and says so."""
+
+    def __init__(self, actions: Mapping[str, Action], results: Mapping[str, JSON]) -> None:
+        self._schemas = tuple(
+            action_schema(action) for action in actions.values() if action.offered
+        )
+        self._by_name = {schema.name: schema for schema in self._schemas}
+        self._results = dict(results)
+        self._made: Counter[str] = Counter()
+        self._answered: dict[str, ToolResult] = {}
+
+    def schemas(self) -> Sequence[ToolSchema]:
+        return self._schemas
+
+    async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
+        if key not in self._answered:
+            self._answered[key] = self._answer(name, arguments)
+        return self._answered[key]
+
+    def _answer(self, name: str, arguments: Mapping[str, JSON]) -> ToolResult:
+        problem = argument_problem(self._by_name[name], arguments)
+        if problem:
+            return ToolResult(False, {"error": problem})
+        if name not in self._results:
+            return ToolResult(False, {"error": f"no result was written down for `{name}`"})
+        value = self._results[name]
+        if isinstance(value, list):
+            value = value[min(self._made[name], len(value) - 1)] if value else None
+        self._made[name] += 1
+        if isinstance(value, Mapping) and set(value) == {FAILED}:
+            return ToolResult(False, value[FAILED])
+        return ToolResult(True, value)
+
+
+def action_schema(action: Action) -> ToolSchema:
+    """An action of a handbook as a tool."""
+    properties: dict[str, Any] = {}
+    for item in action.inputs:
+        properties[item.name] = dict(item.schema) if item.schema else {"type": item.type}
+        if item.says:
+            properties[item.name]["description"] = item.says
+    return ToolSchema(
+        action.name,
+        action.says,
+        {
+            "type": "object",
+            "properties": properties,
+            "required": [item.name for item in action.inputs if item.required],
+            "additionalProperties": False,
+        },
+    )
+
+
+END: Final = "###END###"
+
+
+RULES: Final = (
+    "You play a user who talks to a service agent. Stay in your role, write only what the user "
+    "would say, one short message at a time. Give a value when you are asked for it and you know "
+    "it; never make one up. When your request was carried out or refused for good, answer with "
+    f"{END} and nothing else."
+)
+
+
+class ModelUser:
+    """``instructions`` say who the user is, what it wants and what it knows."""
+
+    def __init__(
+        self,
+        model: Model,
+        instructions: str,
+        request: str,
+        *,
+        retries: Retries | None = None,
+        timeout_seconds: float = 600.0,
+        temperature: float | None = 0.0,
+    ) -> None:
+        self._model = model
+        self._request = request
+        self._temperature = temperature
+        self.usage = Usage()
+        """What its answers cost, those that could not be used included."""
+        self._retries = retries or Retries()
+        self._timeout = timeout_seconds
+        # Seen from the user's side: what the agent says comes from outside.
+        self._messages = [
+            Message("system", f"{RULES}\n\n{instructions}"),
+            Message("user", "(The agent is ready. What do you want?)"),
+            Message("assistant", request),
+        ]
+
+    def opening(self) -> str:
+        return self._request
+
+    async def reply(self, message: str) -> str | None:
+        self._messages.append(Message("user", message))
+        request = ModelRequest(
+            tuple(self._messages), temperature=self._temperature, timeout_seconds=self._timeout
+        )
+        attempts = Attempts()
+        try:
+            reply, _ = await complete_with_retries(self, request, self._retries, attempts=attempts)
+        finally:
+            self.usage += attempts.discarded
+        self.usage += reply.usage
+        text = reply.content.strip()
+        self._messages.append(Message("assistant", text))
+        return None if END in text else text
+
+    async def close(self) -> None:
+        """Lets go of the model's connections, where it holds any."""
+        close = getattr(self._model, "close", None)
+        if close is not None:
+            await close()
+
+    @property
+    def name(self) -> str:
+        return f"the user ({self._model.name})"
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        """The model's reply. A user who says nothing has not left: the provider has failed."""
+        reply = await self._model.complete(request)
+        if not reply.content.strip():
+            raise ProviderError("the reply is empty", kind=EMPTY, usage=reply.usage)
+        return reply
+
+
+_ASKS = re.compile(
+    r"[?？]|\b(please|provide|tell me|share|enter|send me|specify|confirm|need|let me know)\b|"
+    r"请|提供|告诉我|告知我|需要|多少|什么",
+    re.IGNORECASE,
+)
+
+
+_ENDS = re.compile(
+    r"\b(done|complete[d]?|carried out|success(ful(ly)?)?|booked|refuse[d]?|decline[d]?|"
+    r"reject(ed)?|deny|denied|cannot|can't|can not|unable|not (?:able|allowed|possible)|sorry|"
+    r"unfortunately|goodbye|bye|that is all|leave (?:it|this))\b|"
+    r"办理完毕|已完成|已办理|成功|无法|不能|拒绝|抱歉|对不起|再见",
+    re.IGNORECASE,
+)
+
+
+EVERYTHING_TOLD: Final = "I have told you everything I know."
+
+
+class ScriptedUser:
+    """``request`` opens the dialog. Every answer holds everything the user knows, a line a
+    value; the fields in ``late`` only from the second answer on. One of the ``follow_ups``
+    opens each answer. ``goal`` is named in every answer; the opening may have asked for
+    another one. ``answers`` are to the machine's questions, by what they are about. The
+    dialog ends when nothing was asked, and there is nothing new to tell or the agent has told
+    how the request ended: a farewell is not answered with all the values again.
+    """
+
+    def __init__(
+        self,
+        request: str,
+        knows: Mapping[str, JSON],
+        *,
+        goal: str | None = None,
+        late: Sequence[str] = (),
+        follow_ups: Sequence[str] = (),
+        answers: Mapping[str, str] | None = None,
+    ) -> None:
+        self._answers = dict(answers or {})
+        self._request = request
+        self._knows = dict(knows)
+        self._goal = goal
+        self._late = frozenset(late)
+        self._follow_ups = tuple(follow_ups)
+        self._turns = 0
+
+    def opening(self) -> str:
+        return self._request
+
+    def skip(self, turns: int) -> None:
+        """The first ``turns`` answers were given before an interruption."""
+        self._turns = turns
+
+    async def answer(self, about: str, question: str) -> str | None:
+        """To the machine's own question: who came for something says yes to it."""
+        return self._answers.get(about, "yes")
+
+    async def reply(self, message: str) -> str | None:
+        turn = self._turns
+        nothing_new = turn > (1 if self._late else 0)
+        asked = _is_question(message)
+        if turn >= len(self._follow_ups) and not asked and (nothing_new or _is_farewell(message)):
+            return None
+        self._turns += 1
+        lines = [self._follow_ups[turn]] if turn < len(self._follow_ups) else []
+        if self._goal is not None:
+            lines.append(f"goal: {json.dumps(self._goal)}")
+        for name, value in self._knows.items():
+            if turn > 0 or name not in self._late:
+                lines.append(f"{name}: {visible(json.dumps(value, ensure_ascii=False))}")
+        if nothing_new:
+            lines.append(EVERYTHING_TOLD)
+        return "\n".join(lines) or EVERYTHING_TOLD
+
+
+def _is_question(message: str) -> bool:
+    return _ASKS.search(message) is not None
+
+
+def _is_farewell(message: str) -> bool:
+    return _ENDS.search(message) is not None

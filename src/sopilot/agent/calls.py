@@ -1,0 +1,399 @@
+"""A model's tool calls, done one after the other, and answered so that it can correct them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from sopilot.agent.approvers import KeepsUnmadeCalls, Operator
+from sopilot.agent.budgets import Spending
+from sopilot.agent.dialog import MALFORMED_CALL, MALFORMED_STEP, after_steps, not_done, told_in_one
+from sopilot.agent.refusals import refusals
+from sopilot.agent.result import Ending, Progress, Watch, nobody_watches, shown_call
+from sopilot.agent.toolbox import END_SESSION, EndCall, Malformed, StepCall, Toolbox
+from sopilot.machine.affordances import completed
+from sopilot.machine.approvals import HeldCall, HeldState
+from sopilot.machine.state import Status
+from sopilot.messages.english import LANGUAGES
+from sopilot.messages.errors import RunEnded, UserMistake
+from sopilot.protocols import ToolCall
+from sopilot.records.people import THE_MACHINE
+from sopilot.session.session import Session
+from sopilot.trace.events import Actor, Complete, Fail, Return, Start, ToolOperation
+from sopilot.values.json import JSON
+from sopilot.values.text import quote_value
+from sopilot.views.answers import Answers, CallAnswer, CallStatus, step_answer, waiting_text
+from sopilot.views.fused import first_arguments
+from sopilot.views.refusals import to_customer
+from sopilot.views.step_tool import StepMove, did
+
+USER_LEFT = "the user no longer wants this"
+
+
+KEPT_BY_TOOLS = "kept_by_tools"
+"""In the note of a malformed call: the tools have it in their own log."""
+
+
+_LONGEST_NOTED = 400
+
+
+_JUDGE = re.compile(
+    "|".join(
+        re.escape(table["ahead_judge"].partition("{")[0]) for table in LANGUAGES.values()
+    ).join(("(?:", r")(\d+) (\w+)\("))
+)
+
+
+MOST_INSISTENCE = 3
+"""Times the same unproven call is made, and nothing else, until people are waited for."""
+
+
+_UNDECIDED = frozenset(HeldState) - {HeldState.APPROVED, HeldState.REJECTED}
+
+
+class Ended(RunEnded):
+    """The run is over as it should be."""
+
+    def __init__(self, ending: Ending, reason: str) -> None:
+        super().__init__(reason)
+        self.ending = ending
+        self.reason = reason
+
+
+class Waiting(RunEnded):
+    """People must decide or find out something before the run can go on. ``text`` is the
+    answer to the model, where a call is what they must decide about."""
+
+    def __init__(self, problem: str, text: str = "") -> None:
+        super().__init__(problem)
+        self.text = text
+
+
+class CallHandler:
+    def __init__(
+        self,
+        session: Session,
+        toolbox: Toolbox,
+        spending: Spending,
+        operator: Operator | None,
+        watch: Watch,
+        goal_actions: frozenset[str],
+        *,
+        answers: Answers = Answers.WHOLE,
+        in_order: bool = False,
+        language: str = "en",
+    ) -> None:
+        self._session = session
+        self._goal_actions = goal_actions
+        self._toolbox = toolbox
+        self._spending = spending
+        self._operator = operator
+        self._watch = watch
+        self._said = ""
+        self._answers = answers
+        self._in_order = in_order
+        self.words = ""
+        """What the model says to the user in the message whose calls are handled."""
+        self.slot: Callable[[], str] = str
+        """The slot that the model answers, whose numbers it may use."""
+        self._language = language
+        self._insisted: list[str] = []
+        self.fitted = True
+        """Whether the last step of the program was taken; calls of tools leave it alone."""
+
+    async def handle(self, call: ToolCall) -> str:
+        """Do it; the text is the answer to the model."""
+        before, call = self._toolbox.in_passing(call)
+        taken: list[str] = []
+        if before:
+            self.fitted = True
+            text = await self._steps(call, StepCall(before), taken)
+            if not self.fitted:
+                return text
+        parsed = self._toolbox.parse(call, self._session.configuration, self._completed)
+        self.fitted = not (isinstance(parsed, Malformed) and self._is_step(parsed.tool))
+        if isinstance(parsed, Malformed):
+            kept = await self._kept_by_tools(call, parsed)
+            text = await self._malformed(call, parsed, kept=kept)
+            return after_steps(taken, text, self._language)
+        if isinstance(parsed, EndCall):
+            details = {"outcome": parsed.outcome, "reason": parsed.reason}
+            await self._session.note(END_SESSION, details)
+            self._closing_words(parsed.reason)
+            raise self._ended_by_model(parsed)
+        if isinstance(parsed, StepCall):
+            self._insisted = []
+            return await self._steps(call, parsed)
+        answer = await self.domain(call.id, parsed.name, parsed.arguments)
+        undecided = answer.held is not None and answer.held.state in _UNDECIDED
+        # Others than guarded ones leave the model something to do.
+        guarded = parsed.name in self._session.programs.guarded
+        lost = answer.status is CallStatus.UNKNOWN and guarded
+        if lost or undecided or self._insists(answer):
+            raise Waiting(answer.problem, answer.said(self._language))
+        return answer.said(self._language)
+
+    def _insists(self, answer: CallAnswer) -> bool:
+        """Whether nothing but the same unproven call was made for a while: it will not be
+        proven so, and a person can decide."""
+        waiting = {one.call_id for one in self._session.held_calls}
+        if answer.status is not CallStatus.HELD or answer.call_id not in waiting:
+            self._insisted = []
+            return False
+        self._insisted = [one for one in self._insisted if one == answer.call_id]
+        self._insisted.append(answer.call_id)
+        return len(self._insisted) >= MOST_INSISTENCE
+
+    def _closing_words(self, text: str) -> None:
+        """Who ends a request without a word of its own tells the user by the reason."""
+        if text and not self.words:
+            self._watch(Progress("assistant", text))
+
+    async def _steps(self, call: ToolCall, step: StepCall, taken: list[str] | None = None) -> str:
+        """The operations of one call, one after the other; behind one that does not fit no
+        other is done. ``taken`` collects those in the arguments of a tool call."""
+        waiting = [self._by_name(move) for move in step.moves]
+        text = ""
+        while waiting and self.fitted:
+            move = self._next_of(waiting)
+            waiting.remove(move)
+            stray = self._stray(move)
+            if stray:
+                self.fitted = False
+                said = await self._malformed(call, Malformed(call.name, stray))
+            else:
+                said = await self._operate(self._of_call(move.operation, call))
+            if taken is None:
+                text = told_in_one(text, said)
+            elif self.fitted:
+                taken.append(did(move.operation.kind, self._toolbox.step))
+            else:
+                text = after_steps(taken, said, self._language)
+        return text
+
+    def _of_call(self, operation: ToolOperation, call: ToolCall) -> ToolOperation:
+        """A start in the arguments of a tool call, with the values that the program would pass
+        to that call: who writes them there need not write them twice."""
+        session = self._session
+        if not isinstance(operation, Start) or call.name in self._toolbox.step_names:
+            return operation
+        layout = session.machine.programs.layouts.get(operation.goal)
+        try:
+            written = json.loads(call.arguments)
+        except (ValueError, RecursionError):
+            written = None
+        if layout is None or not isinstance(written, dict):
+            return operation
+        named = first_arguments(
+            session.machine, session.configuration, operation.goal, session.settings.automation
+        ).get(call.name, {})
+        values = {
+            name: written[parameter]
+            for parameter, name in named.items()
+            if written.get(parameter) is not None
+            and layout.type_problem(name, written[parameter]) is None
+        }
+        return replace(operation, arguments={**values, **operation.arguments})
+
+    async def _operate(self, operation: ToolOperation) -> str:
+        # Who told the user in the same message need not write it twice.
+        if isinstance(operation, Complete):
+            operation = replace(operation, summary=operation.summary or self.words)
+            self._said = str(operation.summary)
+        elif isinstance(operation, Fail):
+            operation = replace(operation, reason=operation.reason or self.words)
+            self._said = str(operation.reason)
+        outcome = await self._session.operate(operation)
+        self.fitted = outcome.accepted
+        if outcome.accepted and isinstance(operation, Complete | Fail):
+            failed = isinstance(operation, Fail)
+            told = to_customer(refusals(self._session, self._language)) if failed else ""
+            self._closing_words(told or self._said)
+        self._watch(Progress("step", self._stepped(operation, accepted=outcome.accepted)))
+        return step_answer(outcome, self._answers, self._language, self._toolbox.step)
+
+    def _by_name(self, move: StepMove) -> StepMove:
+        """The rule that a number stands for, by the slot that gave it."""
+        if not move.about.isdigit():
+            return move
+        frame = self._session.configuration.frame
+        names = {"1": frame.function} if frame is not None else {}
+        names |= dict(_JUDGE.findall(self.slot()))
+        return move._replace(about=names.get(move.about, move.about))
+
+    def _next_of(self, waiting: Sequence[StepMove]) -> StepMove:
+        """The verdict on the rule where the program stands; objects have no order."""
+        frame = self._session.configuration.frame
+        for move in waiting:
+            if frame is not None and move.about == frame.function:
+                return move
+        return waiting[0]
+
+    def _stray(self, move: StepMove) -> str:
+        """Verdicts that come several in a message must not be bound to another rule."""
+        frame = self._session.configuration.frame
+        if not isinstance(move.operation, Return) or frame is None:
+            return ""
+        unread = self._session.machine.unresolved(
+            self._session.configuration, move.operation.evidence
+        )
+        if unread:
+            return self._unread(unread[0])
+        if not move.about:
+            return ""
+        if not self._in_order or move.about == frame.function:
+            return ""
+        return f"this verdict is on `{move.about}`, but the program stands in `{frame.function}`"
+
+    def _unread(self, cited: str) -> str:
+        process, answered = self._session.configuration.process, self._session.ledger.answered
+        if process and cited.strip().removeprefix("#") in map(str, answered.values()):
+            return (
+                f"{quote_value(cited)} is no result of this `{process.goal}`: make the call again "
+                "here, and cite that"
+            )
+        return f"there is no result {quote_value(cited)} here; cite results as `#12`"
+
+    def _completed(self, name: str, arguments: dict[str, JSON]) -> dict[str, JSON]:
+        here = self._session.machine.position(self._session.configuration)
+        if here is None:
+            return arguments
+        return completed(
+            here, name, arguments, enters=self._session.settings.automation.enter_calls
+        )
+
+    def _is_step(self, name: str) -> bool:
+        return self._toolbox.machine and name in self._toolbox.step_names
+
+    async def leave_out(self, call: ToolCall) -> str:
+        """A call that was meant to follow a step which did not fit: it is not made."""
+        problem = "the step before it did not fit"
+        return await self._malformed(call, Malformed(call.name, problem))
+
+    def _stepped(self, operation: ToolOperation, *, accepted: bool) -> str:
+        frame = self._session.configuration.frame
+        place = frame.place if frame is not None else "the end"
+        kind = operation.kind
+        return f"{kind} → {place}" if accepted else f"{kind} does not fit at {place}"
+
+    async def _kept_by_tools(self, call: ToolCall, parsed: Malformed) -> bool:
+        tools: object = self._session.tools
+        # Bookkeeping is none of the domain's, also where an arm has no use for it.
+        ours = parsed.tool == END_SESSION or parsed.tool in self._toolbox.step_names
+        if ours or not isinstance(tools, KeepsUnmadeCalls):
+            return False
+        return await tools.unmade(call, parsed.problem)
+
+    async def _malformed(self, call: ToolCall, parsed: Malformed, *, kept: bool = False) -> str:
+        name = MALFORMED_STEP if self._is_step(parsed.tool) else MALFORMED_CALL
+        details: dict[str, JSON] = {
+            "tool": parsed.tool,
+            "problem": parsed.problem,
+            "arguments": call.arguments[:_LONGEST_NOTED],
+        }
+        if kept:  # whole, so that the tools' log can be rebuilt from the trace
+            details |= {KEPT_BY_TOOLS: True, "arguments": call.arguments}
+        await self._session.note(name, details)
+        self._watch(Progress("note", f"{parsed.tool}: {parsed.problem}"))
+        return not_done(parsed.problem, self._language)
+
+    # --- domain calls ---------------------------------------------------------------
+
+    async def domain(self, call_id: str, name: str, arguments: Mapping[str, JSON]) -> CallAnswer:
+        """A tool of the domain, made or held; the operator is asked about what is held."""
+        ready = getattr(self._session.tools, "ready", None)
+        if ready is not None:
+            await ready(name)
+        self._spending.spend_domain_call()
+        watched = self._watch is not nobody_watches  # else nothing is spelled, which may be long
+        if watched:
+            clear = self._session.secrets.shown(name, arguments)
+            self._watch(Progress("call", shown_call(name, clear)))
+        answer = await self._session.call_tool(name, arguments, call_id)
+        if answer.status is CallStatus.HELD:
+            # Nothing was called: a held call costs nothing.
+            self._spending.domain_calls -= 1
+            self._watch(Progress("held", answer.problem))
+            if answer.held is not None:
+                answer = await self._voted(answer, answer.held)
+        if watched and answer.status is not CallStatus.UNKNOWN:
+            self._watch(Progress("result", answer.text))
+        return answer
+
+    async def _voted(self, answer: CallAnswer, held: HeldCall) -> CallAnswer:
+        if self._operator is not None and held.state is HeldState.WAITING:
+            for vote in await self._operator.decide(held):
+                try:
+                    held = await self._session.decide(
+                        vote.decision,
+                        held.call_id,
+                        by=vote.by,
+                        role=vote.role,
+                        arguments=vote.arguments,
+                        reason=vote.reason,
+                        who=vote.who,
+                    )
+                except UserMistake as refused:
+                    if vote.who is not THE_MACHINE:
+                        raise
+                    # Where people must show who they are, nobody simulated decides.
+                    self._watch(Progress("note", f"{vote.by} may not decide here: {refused}"))
+                    break
+                if held.state is not HeldState.WAITING:
+                    break
+        if held.state is HeldState.APPROVED:
+            self._spending.spend_domain_call()
+            return await self._session.run_held(held.call_id)
+        if held.state is HeldState.REJECTED:
+            return await self._session.run_held(held.call_id)
+        # As the votes left it, not as it was when the call was held.
+        problem = waiting_text(held) if held.state is HeldState.WAITING else answer.problem
+        return replace(answer, problem=problem, held=held)
+
+    # --- the end --------------------------------------------------------------------
+
+    def raise_if_over(self) -> None:
+        """A run with a machine is over when no process is left."""
+        configuration = self._session.configuration
+        if configuration.active is None and configuration.processes:
+            raise Ended(self._by_processes(), self._said)
+
+    def _by_processes(self) -> Ending:
+        processes = self._session.configuration.processes.values()
+        statuses = {process.status for process in processes}
+        if Status.COMPLETED in statuses:
+            return Ending.EXECUTED
+        return Ending.REFUSED if Status.FAILED in statuses else Ending.ABANDONED
+
+    async def user_leaves(self) -> Ended:
+        """The user has nothing more to say to a message without a tool call.
+
+        What the user gave up for something else, and left open, ends with the dialog.
+        """
+        if not self._toolbox.machine:
+            return Ended(Ending.EXECUTED if self._goal_succeeded() else Ending.REFUSED, "")
+        ending = self._by_processes()
+        if ending is Ending.ABANDONED:
+            return Ended(ending, "the user left before the request was finished")
+        async with self._session.writing():
+            while self._session.configuration.active is not None:
+                await self._session.step(Fail(USER_LEFT), actor=Actor.USER)
+        return Ended(ending, self._said)
+
+    def _ended_by_model(self, parsed: EndCall) -> Ended:
+        """What counts is whether the goal was reached, not what the model says about it."""
+        if self._goal_succeeded():
+            return Ended(Ending.EXECUTED, parsed.reason)
+        if parsed.outcome == "executed":
+            return Ended(Ending.ABANDONED, "the model claims a goal that was not reached")
+        return Ended(Ending.REFUSED, parsed.reason)
+
+    def _goal_succeeded(self) -> bool:
+        return any(
+            sealed.event.kind == "domain_result"
+            and sealed.event.payload["ok"]
+            and sealed.event.payload["action"] in self._goal_actions
+            for sealed in self._session.events
+        )

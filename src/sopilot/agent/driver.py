@@ -1,0 +1,328 @@
+"""One driver for every door: what the model would be asked with, and the moves it makes.
+
+The loop asks a model, `play` and MCP ask whoever calls, a hook asks a framework. Each has
+the same messages, slot and tools from ``request``, and the same moves from ``handle``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import takewhile
+from typing import Protocol, runtime_checkable
+
+from sopilot.agent.approvers import Operator
+from sopilot.agent.budgets import Budgets, Spending
+from sopilot.agent.calls import CallHandler, Ended, Waiting
+from sopilot.agent.dialog import (
+    MALFORMED_CALL,
+    MODEL_REQUEST,
+    REFRESH,
+    USER_SILENT,
+    Retelling,
+    empty_reply,
+    kept_calls,
+    refreshed,
+    user_silent,
+)
+from sopilot.agent.providers import Attempts
+from sopilot.agent.result import Ending, Progress, RequestRecord, Watch, nobody_watches
+from sopilot.agent.resume import SkipsTurns, recover
+from sopilot.agent.toolbox import Toolbox
+from sopilot.machine.machine import Machine
+from sopilot.protocols import Message, ModelReply, ToolCall, ToolSchema, User
+from sopilot.session.questions import UserAnswer
+from sopilot.session.session import Session
+from sopilot.views.briefing import Briefing
+from sopilot.views.moment import View
+from sopilot.views.view import Arm, Request, Shown
+
+NOT_OFFERED = "not_offered"
+"""Notes the goal actions that no tool carries out: who refuses there has a cause."""
+
+
+MOST_EMPTY_REPLIES = 3
+
+
+@runtime_checkable
+class AnswersQuestions(Protocol):
+    """A simulated user who is told what the machine's question is about."""
+
+    async def answer(self, about: str, question: str) -> str | None: ...
+
+
+class Driver:
+    """A session under an arm. ``user`` answers what is said; without one it is only put on
+    record. ``tools`` are the domain's, the session's own by default. Moves raise ``Ended``,
+    ``Waiting`` and ``BudgetSpent``; the session stands where they left it."""
+
+    def __init__(
+        self,
+        session: Session,
+        briefing: Briefing,
+        arm: Arm,
+        *,
+        user: User | None = None,
+        budgets: Budgets | None = None,
+        operator: Operator | None = None,
+        watch: Watch = nobody_watches,
+        tools: Sequence[ToolSchema] | None = None,
+    ) -> None:
+        if tools is None:
+            tools = session.tools.schemas() if session.tools is not None else ()
+        self.session = session
+        self.briefing = briefing
+        self.arm = arm
+        self.user = user
+        session.asker = self._ask_user if user is not None else None
+        tools = (*tools, *briefing.user_tools())
+        self.toolbox = Toolbox(arm, briefing, tools)
+        self.spending = Spending.of(session, budgets or Budgets())
+        self.dialog: list[Message] = []
+        self._shown = 0
+        """Calls in the dialog."""
+        self.first = Message("system", arm.first_message(briefing))
+        self.calls = CallHandler(
+            session, self.toolbox, self.spending, operator, without_secrets(session, watch),
+            briefing.goal_actions(),
+            answers=arm.answers, in_order=arm.in_order,
+            language=briefing.language,
+        )  # fmt: skip
+        self._watch = without_secrets(session, watch)
+        self.unanswered = ""
+        """What was said to the user, and not answered before an interruption."""
+        self._since_refresh = 0
+        self._asked: Request | None = None
+
+    async def begin(self) -> None:
+        """Before the first request, and after every interruption."""
+        session = self.session
+        absent = sorted(self.briefing.goal_actions() - self.toolbox.names)
+        note = {"name": NOT_OFFERED, "details": {"actions": absent}}
+        if absent and all(event.payload != note for event in session.own_events):
+            await session.note(NOT_OFFERED, {"actions": absent})
+        said = any(sealed.event.kind == "user_said" for sealed in session.events)
+        if self.user is not None:
+            if not said:
+                opening = self.user.opening()
+                await session.user_said(opening)
+                self._watch(Progress("user", opening))
+            elif isinstance(self.user, SkipsTurns):
+                self.user.skip(self.spending.user_turns)
+        if session.retryable or session.unknown_outcomes:
+            await recover(session)
+        await self.catch_up()
+
+    async def catch_up(self) -> None:
+        """The dialog as the trace tells it: somebody else may have written."""
+        session = self.session
+        limits = session.settings.limits
+        changed = session.program_changes.items()
+        changes = {seq: Machine(programs, limits=limits) for seq, programs in changed}
+        if changes:
+            changes[max(changes)] = session.machine
+        first = session.first_programs.machine(limits)
+        told = Retelling(
+            first,
+            answers=self.arm.answers,
+            changes=changes,
+            language=self.briefing.language,
+            steps=self.arm.machine,
+            step_tool=self.toolbox.step,
+        )
+        for event in session.own_events:
+            told.take(event)
+        self._show(told.messages)
+        self._since_refresh = told.since_refresh
+        self.unanswered = told.unanswered
+
+    def _show(self, messages: list[Message]) -> None:
+        self.dialog = messages
+        self._shown = sum(len(message.tool_calls) for message in messages)
+
+    # --- what is asked --------------------------------------------------------------
+
+    def request(self) -> Request:
+        return self.arm.request(self._view(), self.first, self.toolbox.schemas)
+
+    def shown(self) -> Shown:
+        """For somebody whose dialog is not known here."""
+        return self.arm.shown(self._view(), self.toolbox.schemas)
+
+    def _view(self) -> View:
+        session = self.session
+        return View(
+            self.briefing,
+            session.machine,
+            session.configuration,
+            self.dialog,
+            session.settings.automation,
+            session.judge,
+            self.toolbox.step,
+        )
+
+    def turn(self) -> Request:
+        """The request, at the price of one turn: its reply is handled next."""
+        self.spending.spend_agent_turn()
+        self._asked = self.request()
+        return self._asked
+
+    # --- moves ----------------------------------------------------------------------
+
+    async def handle(
+        self, reply: ModelReply, attempts: Attempts | None = None, *, seconds: float = 0.0
+    ) -> Sequence[str]:
+        """The model's whole message, done; the answers to its calls, or the user's."""
+        content = reply.content if reply.content.strip() else ""
+        calls = self._numbered(reply.tool_calls)
+        slot = (self._asked or self.request()).slot
+        self.calls.slot, self.calls.words = lambda: slot, content
+        kept = await self._note_request(reply, calls, attempts or Attempts(1), seconds)
+        await self._said(content, calls)
+        if calls:
+            answers = await self._called(calls)
+        else:
+            answers = [await (self.user_turn(content) if content else self._empty_reply())]
+        if not kept:
+            await self.catch_up()
+        if self._since_refresh >= self.spending.budgets.refresh_actions:
+            self._since_refresh = 0
+            await self.session.note(REFRESH, {"messages": len(self.dialog)})
+            self._show(refreshed(self.dialog, self.arm.answers))
+        return answers
+
+    async def call(self, call: ToolCall, said: str = "") -> str:
+        """One call of somebody whose messages are not known, with what was said beside it."""
+        calls = self._numbered((call,))
+        self.calls.slot, self.calls.words = lambda: self.shown().slot, said
+        await self._said(said if said.strip() else "", calls)
+        return await self._answered(calls[0])
+
+    async def say(self, text: str) -> str:
+        await self._said(text, ())
+        return await self.user_turn(text)
+
+    async def user_turn(self, said: str) -> str:
+        if self.user is None:
+            return "Said."
+        answer = await self.user.reply(said)
+        if answer is None:
+            return await self._silence()
+        self.spending.spend_user_turn()
+        await self.session.user_said(answer)
+        self._watch(Progress("user", answer))
+        self.dialog.append(Message("user", answer))
+        return answer
+
+    async def _ask_user(self, question: str, about: str, closed: bool) -> UserAnswer | None:
+        """The machine's own question, in the middle of a call."""
+        assert self.user is not None
+        await self.session.assistant_said(question)
+        self._watch(Progress("assistant", question))
+        if isinstance(self.user, AnswersQuestions):
+            answer = await self.user.answer(about, question)
+        else:
+            answer = await self.user.reply(question)
+        if answer is None:
+            return None
+        self.spending.spend_user_turn()
+        outcome = await self.session.user_said(answer)
+        self._watch(Progress("user", answer))
+        return UserAnswer(answer, outcome.events[0].seq)
+
+    async def _silence(self) -> str:
+        """Once the model is told that the user has nothing to say: words and the end of what is
+        open need not fit into one message."""
+        told = user_silent(self.briefing.language, machine=self.arm.machine)
+        if told in self.dialog[-2:]:
+            raise await self.calls.user_leaves()
+        await self.session.note(USER_SILENT, {})
+        self.dialog.append(told)
+        return told.content
+
+    async def _said(self, content: str, calls: tuple[ToolCall, ...]) -> None:
+        self.dialog.append(Message("assistant", content, calls))
+        self._shown += len(calls)
+        if content:
+            await self.session.assistant_said(content)
+            self._watch(Progress("assistant", content))
+
+    async def _called(self, calls: Sequence[ToolCall]) -> list[str]:
+        answers = []
+        broken = False
+        for call in calls:
+            answers.append(await self._answered(call, leave_out=broken))
+            broken = broken or (self.arm.in_order and not self.calls.fitted)
+            self._since_refresh += 1
+            self.calls.raise_if_over()
+        return answers
+
+    async def _answered(self, call: ToolCall, *, leave_out: bool = False) -> str:
+        waiting: Waiting | None = None
+        try:
+            text = await (self.calls.leave_out(call) if leave_out else self.calls.handle(call))
+        except Waiting as problem:
+            waiting, text = problem, problem.text
+        self.dialog.append(Message("tool", text, tool_call_id=call.id, name=call.name))
+        if waiting is not None:
+            raise waiting
+        return text
+
+    async def _empty_reply(self) -> str:
+        await self.session.note(MALFORMED_CALL, {"tool": "", "problem": "an empty message"})
+        told = empty_reply(self.briefing.language)
+        self.dialog[-1] = told
+        row = takewhile(lambda message: message == told, reversed(self.dialog))
+        if len(list(row)) >= MOST_EMPTY_REPLIES:
+            raise Ended(Ending.ABANDONED, "the model has nothing to say")
+        return told.content
+
+    def _numbered(self, calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
+        """Who sends moves by hand gives no ids, and answers must find their calls."""
+        if all(call.id for call in calls):
+            return tuple(calls)
+        made = max(self._shown, sum(one.tool_calls for one in self.spending.requests))
+        return tuple(
+            call if call.id else replace(call, id=f"call_{made + number}")
+            for number, call in enumerate(calls, 1)
+        )
+
+    async def _note_request(
+        self, reply: ModelReply, calls: Sequence[ToolCall], attempts: Attempts, seconds: float
+    ) -> bool:
+        """Whether the note keeps the calls as they were written."""
+        sent, self._asked = (self._asked or self.request()).messages, None
+        usage, served, lost = reply.usage, reply.served, attempts.discarded
+        record = RequestRecord(
+            prompt_tokens=usage.prompt_tokens,
+            cached_tokens=usage.cached_tokens,
+            completion_tokens=usage.completion_tokens,
+            tool_calls=len(calls),
+            attempts=attempts.made,
+            seconds=round(seconds, 6),
+            messages=len(sent),
+            characters=sum(len(message.content) for message in sent),
+            reasoning_tokens=usage.reasoning_tokens,
+            discarded_tokens=lost.prompt_tokens + lost.completion_tokens,
+            finish_reason=served.finish_reason,
+            served_model=served.model,
+            fingerprint=served.fingerprint,
+            response_id=served.response_id,
+        )
+        self.spending.requests.append(record)
+        kept = kept_calls(self.session, calls)
+        written = {"calls": kept} if kept else {}
+        await self.session.note(MODEL_REQUEST, {**record.as_json(), **written})
+        return kept is not None
+
+
+def without_secrets(session: Session, watch: Watch) -> Watch:
+    """Who watches sees no secret that the session knows of."""
+    if watch is nobody_watches:
+        return watch
+
+    def masked(progress: Progress) -> None:
+        told = session.secrets.masked
+        watch(replace(progress, text=told(progress.text), slot=told(progress.slot)))
+
+    return masked

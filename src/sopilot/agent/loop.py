@@ -1,0 +1,299 @@
+"""The loop: a model is asked what the driver shows, and the driver does what it says.
+
+Opening the session of a run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from time import monotonic
+
+from sopilot.agent.approvers import Operator
+from sopilot.agent.budgets import Budgets, BudgetSpent, Spending
+from sopilot.agent.calls import Ended, Waiting
+from sopilot.agent.dialog import BUDGET, RUN_RESUMED
+from sopilot.agent.driver import Driver, without_secrets
+from sopilot.agent.providers import (
+    CONTEXT,
+    Attempts,
+    InfrastructureFailure,
+    Retries,
+    complete_with_retries,
+)
+from sopilot.agent.refusals import refusals
+from sopilot.agent.result import Ending, Progress, SessionResult, Watch, nobody_watches
+from sopilot.agent.resume import must_start_again, recover
+from sopilot.handbook.expressions import judge as judge_verdict
+from sopilot.machine.program_set import ProgramSet
+from sopilot.messages.errors import InternalBug, RunEnded, mistake
+from sopilot.program.model import Program
+from sopilot.protocols import Clock, Model, ModelRequest, Tools, Usage, User
+from sopilot.records.people import Principal
+from sopilot.records.store import Settings, Store
+from sopilot.session.opening import open_session, resume_session
+from sopilot.session.session import Session
+from sopilot.values.json import JSON, Judge
+from sopilot.views.briefing import Briefing
+from sopilot.views.refusals import Refusal
+from sopilot.views.view import Arm
+
+
+async def run_session(
+    session: Session,
+    briefing: Briefing,
+    *,
+    arm: Arm,
+    model: Model,
+    user: User,
+    budgets: Budgets | None = None,
+    retries: Retries | None = None,
+    operator: Operator | None = None,
+    watch: Watch = nobody_watches,
+) -> SessionResult:
+    """Run a session to its end, from wherever its trace stands.
+
+    Raises only what concerns the store or the caller; whatever the model, the
+    user or the provider does ends in a result.
+    """
+    if session.tools is None:
+        raise InternalBug("a run needs a session with tools")
+    driver = Driver(
+        session, briefing, arm, user=user, budgets=budgets, operator=operator, watch=watch
+    )
+    run = Run(driver, model, retries or Retries(), without_secrets(session, watch))
+    async with session.keep_alive():
+        return await run.to_the_end()
+
+
+class Run:
+    """One run in one process; the session outlives it."""
+
+    def __init__(self, driver: Driver, model: Model, retries: Retries, watch: Watch) -> None:
+        self._driver = driver
+        self._session = driver.session
+        self._model = model
+        self._retries = retries
+        self._watch = watch
+        self._answering_seconds = 0.0
+        self._lost = Usage()
+
+    async def to_the_end(self) -> SessionResult:
+        try:
+            await self._begin()
+            while True:
+                await self._turn()
+        except Ended as ended:
+            return self._result(ended.ending, ended.reason)
+        except Waiting as waiting:
+            return self._result(Ending.WAITING, str(waiting))
+        except BudgetSpent as spent:
+            await self._session.note(BUDGET, {"budget": spent.budget, "limit": spent.limit})
+            self._watch(Progress("note", f"the budget {spent.budget} is spent"))
+            return self._result(Ending.BUDGET, str(spent), budget=spent.budget)
+        except InfrastructureFailure as failure:
+            details: dict[str, JSON] = {"problem": str(failure), "attempts": failure.attempts}
+            await self._session.note("infrastructure_failure", details)
+            return self._result(Ending.INFRASTRUCTURE_FAILURE, str(failure), fault=failure.kind)
+
+    async def _begin(self) -> None:
+        driver, session = self._driver, self._session
+        resumed = any(sealed.event.kind == "user_said" for sealed in session.events)
+        if resumed:
+            await session.note(RUN_RESUMED, {"events": len(session.events)})
+            await recover(session, self._watch)
+            # An approved call may have been made, which is one more.
+            counted = Spending.of(session, driver.spending.budgets)
+            driver.spending.domain_calls = counted.domain_calls
+        await driver.begin()
+        if not resumed:
+            return
+        if session.open_guarded:
+            raise Waiting(f"nobody knows how call {session.open_guarded[0]} ended")
+        if not must_start_again(session):
+            driver.calls.raise_if_over()
+        if driver.unanswered:
+            await driver.user_turn(driver.unanswered)
+
+    async def _turn(self) -> None:
+        """One request, within what is left of the wall clock, and what comes of it."""
+        driver = self._driver
+        asked = driver.turn()
+        budgets = driver.spending.budgets
+        left = driver.spending.seconds_left()
+        driver.spending.check_context(sum(len(one.content) for one in asked.messages))
+        request = ModelRequest(
+            asked.messages,
+            asked.tools,
+            temperature=budgets.temperature,
+            timeout_seconds=budgets.request_seconds,
+            seed=budgets.seed,
+            reply_tokens=budgets.reply_tokens,
+        )
+        self._watch(Progress("request", self._model.name, asked.slot))
+        attempts = Attempts()
+        begun = monotonic()
+        try:
+            async with asyncio.timeout(left):
+                reply, _ = await complete_with_retries(
+                    self._model, request, self._retries, attempts=attempts
+                )
+        except TimeoutError:
+            self._lost = attempts.discarded
+            raise self._out_of_time(attempts, monotonic() - begun) from None
+        except InfrastructureFailure as failure:
+            self._lost = failure.usage
+            if failure.kind == CONTEXT:  # the model's limit, whoever enforces it
+                raise driver.spending.spent("context_tokens") from failure
+            raise
+        seconds = monotonic() - begun
+        self._answering_seconds += seconds
+        await driver.handle(reply, attempts, seconds=seconds)
+
+    def _out_of_time(self, attempts: Attempts, silent: float) -> RunEnded:
+        """Whose failure it is that the wall clock fired during a request.
+
+        The provider's if the request had failed before, or was silent for longer than all
+        answers of this process took together: a dead endpoint must not be booked as the
+        model's failure. The model's if it is merely slow.
+        """
+        spent = self._driver.spending.spent("wall_seconds")
+        problem = attempts.problem
+        if problem is None and silent <= self._answering_seconds:
+            return spent
+        said = problem or f"no answer within {silent:.3g} s"
+        return InfrastructureFailure(
+            f"{self._model.name}: {said}; {spent}",
+            attempts.made,
+            kind="timeout" if problem is None else problem.kind,
+        )
+
+    def _result(
+        self, ending: Ending, reason: str, *, budget: str | None = None, fault: str = ""
+    ) -> SessionResult:
+        driver, spending = self._driver, self._driver.spending
+        return SessionResult(
+            session_id=self._session.id,
+            ending=ending,
+            reason=self._session.secrets.masked(reason),
+            budget=budget,
+            messages=(driver.first, *driver.dialog),
+            requests=tuple(spending.requests),
+            domain_calls=spending.domain_calls,
+            agent_turns=spending.agent_turns,
+            user_turns=spending.user_turns,
+            refusals=refusals(self._session, driver.briefing.language)
+            if ending is Ending.REFUSED
+            else (),
+            fault=fault,
+            lost=self._lost,
+        )
+
+    def _refusals(self) -> tuple[Refusal, ...]:
+        return refusals(self._session, self._driver.briefing.language)
+
+
+async def open_run(
+    store: Store,
+    briefing: Briefing,
+    arm: Arm,
+    *,
+    tools: Tools | None,
+    clock: Clock | None = None,
+    model: str = "",
+    settings: Settings | None = None,
+    judge: Judge | None = None,
+    extra: Mapping[str, JSON] | None = None,
+    unguarded: bool = False,
+    programs: ProgramSet | None = None,
+    session_id: str | None = None,
+    requester: Principal | str | None = None,
+) -> Session:
+    """A session for this arm. Without a machine nothing can accept an irreversible action:
+    such programs are refused unless ``unguarded`` says that the world is a simulated one.
+
+    ``judge`` evaluates verdict expressions where the arm leaves them to the machine; the
+    handbook's own by default. ``programs`` is for many runs of the same briefing and arm:
+    ``run_programs`` made once.
+    """
+    return await open_session(
+        store,
+        programs if programs is not None else run_programs(briefing, arm, unguarded=unguarded),
+        tools=tools,
+        clock=clock,
+        handbook=briefing.handbook.name,
+        arm=arm.name,
+        model=model,
+        settings=replace(settings or Settings(), automation=arm.automation),
+        judge=judge if judge is not None else judge_verdict,
+        extra=extra,
+        session_id=session_id,
+        requester=requester,
+    )
+
+
+async def resume_run(
+    store: Store,
+    session_id: str,
+    *,
+    tools: Tools | None = None,
+    programs: ProgramSet | None = None,
+    accept_changed: bool = False,
+    take_over: bool = False,
+    before: Callable[[Session], Awaitable[None]] | None = None,
+    requester: Principal | str | None = None,
+) -> Session:
+    """The session of an interrupted run, with the judge that ``open_run`` gives by default.
+    ``tools`` may come later: a hook brings its own. With ``programs``, others than the stored
+    ones are refused or accepted, as it is said. What the machine does by itself is in
+    the session's own settings."""
+    return await resume_session(
+        store,
+        session_id,
+        tools=tools,
+        judge=judge_verdict,
+        programs=programs,
+        accept_changed=accept_changed,
+        take_over=take_over,
+        before=before,
+        requester=requester,
+    )
+
+
+def run_programs(briefing: Briefing, arm: Arm, *, unguarded: bool = False) -> ProgramSet:
+    chosen: Mapping[str, Program] = briefing.programs
+    if not chosen:
+        _refuse_without_procedures(briefing)
+    if not arm.machine:
+        if not unguarded:
+            _refuse_guarded(briefing, arm)
+        chosen = briefing.unguarded()
+    return ProgramSet.of(chosen)
+
+
+def _refuse_without_procedures(briefing: Briefing) -> None:
+    """Guards come with programs: without one, nothing would hold an irreversible action."""
+    guarded = sorted(name for name, one in briefing.handbook.actions.items() if one.is_guarded)
+    if guarded:
+        message = f"the handbook has no procedure, so nothing licenses `{guarded[0]}`"
+        raise mistake("no-procedures", message, help="write a procedure under `procedures`")
+
+
+def _refuse_guarded(briefing: Briefing, arm: Arm) -> None:
+    goals = briefing.goal_actions()
+    guarded = sorted(
+        {
+            one.action
+            for program in briefing.programs.values()
+            for one in program.guarded
+            if one.action in goals
+        }
+    )
+    if guarded:
+        named = ", ".join(f"`{action}`" for action in guarded)
+        raise mistake(
+            "unguarded-arm",
+            f"the arm `{arm.name}` has no machine that could guard {named}",
+            help="choose an arm with a machine, such as `pg`",
+        )

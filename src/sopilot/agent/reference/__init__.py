@@ -1,0 +1,1 @@
+"""The reference executor: acts on the text of a view alone."""

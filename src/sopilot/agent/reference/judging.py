@@ -1,0 +1,218 @@
+"""How the reference executor knows whether a predicate holds: from the evidence it was given.
+
+How far a recipe has come: which answers are there, which call is next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+from sopilot.compiler.functions import recipe_act
+from sopilot.handbook.expressions import VerdictError, compute
+from sopilot.handbook.expressions import judge as judge_verdict
+from sopilot.handbook.model import BUILT_IN, Action, Handbook, Predicate
+from sopilot.handbook.requirements import Name, Path
+from sopilot.machine.recipes import Absent, Values, WantedCall, linked, wanted_calls
+from sopilot.messages.errors import SopilotError
+from sopilot.program.model import Act
+from sopilot.values.json import JSON, same
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A tool result as it stands in the messages."""
+
+    seq: int
+    action: str
+    arguments: Mapping[str, JSON]
+    ok: bool
+    value: JSON
+
+
+PredicateJudge = Callable[[str, Mapping[str, JSON], Sequence[Seen]], bool]
+"""``judge(predicate, arguments, evidence)``; raises ``CannotJudge`` where nothing tells."""
+
+
+TextJudge = Callable[[Mapping[str, JSON], Sequence[Seen]], bool]
+
+
+@runtime_checkable
+class Computes(Protocol):
+    """A judge that also computes arguments (nothing where there is nothing to compute), and
+    knows which predicates are about what was done in the whole session."""
+
+    def is_fact(self, predicate: str) -> bool: ...
+
+    def computed(
+        self, predicate: str, arguments: Mapping[str, JSON], evidence: Sequence[Seen]
+    ) -> Mapping[str, JSON]: ...
+
+
+class CannotJudge(SopilotError):
+    """The evidence does not say."""
+
+
+class VerdictJudge:
+    """By the handbook's verdicts; ``by_reading`` judges the predicates that need a reader."""
+
+    def __init__(
+        self, handbook: Handbook, by_reading: Mapping[str, TextJudge] | None = None
+    ) -> None:
+        self._handbook = handbook
+        self._actions = {**handbook.actions, **{name: Action(name) for name in BUILT_IN}}
+        self._by_reading = dict(by_reading or {})
+
+    def __call__(
+        self, predicate: str, arguments: Mapping[str, JSON], evidence: Sequence[Seen]
+    ) -> bool:
+        known = self._handbook.predicates.get(predicate)
+        if known is None:
+            raise CannotJudge(f"`{predicate}` is not a predicate of `{self._handbook.name}`")
+        succeeded = [one for one in evidence if one.ok]
+        if known.done is not None:
+            return self._was_done(known, arguments, succeeded)
+        if known.is_gate and (known.verdict is None or not succeeded):
+            return bool(succeeded)  # nothing has opened it
+        if not known.tool_free and not succeeded:
+            raise CannotJudge(f"no tool said anything about `{predicate}`")
+        if known.verdict is not None:
+            results, result = self._named(known, arguments, evidence)
+            variables: dict[str, JSON] = {
+                **self._handbook.parameters,
+                **arguments,
+                "results": results,
+                "result": result,
+            }
+            try:
+                return judge_verdict(known.verdict, variables)
+            except VerdictError as problem:
+                raise CannotJudge(str(problem)) from None
+        reader = self._by_reading.get(predicate)
+        if reader is None:
+            raise CannotJudge(f"`{predicate}` has no verdict: it needs a model that reads")
+        return reader(arguments, succeeded)
+
+    def _was_done(
+        self, predicate: Predicate, arguments: Mapping[str, JSON], succeeded: Sequence[Seen]
+    ) -> bool:
+        call = predicate.done
+        assert call is not None
+        given = {
+            name: arguments.get(term.name) if isinstance(term, Name) else term.value
+            for name, term in call.arguments
+            if not isinstance(term, Path)
+        }
+        return any(
+            one.action == call.action
+            and all(same(one.arguments.get(name), value) for name, value in given.items())
+            for one in succeeded
+        )
+
+    def is_fact(self, predicate: str) -> bool:
+        known = self._handbook.predicates.get(predicate)
+        return known is not None and known.done is not None
+
+    def computed(
+        self, predicate: str, arguments: Mapping[str, JSON], evidence: Sequence[Seen]
+    ) -> Mapping[str, JSON]:
+        """The argument that a predicate of the machine's own computes, and its value."""
+        known = self._handbook.predicates.get(predicate)
+        if known is None or known.value is None or known.computes in arguments:
+            return {}
+        results, result = self._named(known, arguments, evidence)
+        variables = {**self._handbook.parameters, **arguments}
+        variables |= {"results": results, "result": result}
+        try:
+            return {known.computes: compute(known.value, variables)}
+        except VerdictError as problem:
+            raise CannotJudge(str(problem)) from None
+
+    def _named(
+        self, predicate: Predicate, arguments: Mapping[str, JSON], evidence: Sequence[Seen]
+    ) -> tuple[dict[str, JSON], JSON]:
+        """The answers by the names that the recipe gives them, and its last one."""
+        # DROPPED
+
+        if predicate.established_by is not None:
+            opened = [one for one in evidence if one.ok]
+            return {one.action: one.value for one in opened}, opened[-1].value if opened else None
+        why: list[str] = []
+        for recipe in predicate.recipes:
+            acts = [
+                recipe_act("", call, predicate, self._actions)
+                for call in recipe
+                if self._actions[call.action].offered
+            ]
+            found = gather(acts, known_or(arguments, lambda name: None), evidence)
+            if acts and found.whole:
+                return found.answers, found.answers[acts[-1].answer]
+            why.extend([found.absent] if found.absent else [])
+        if predicate.tool_free:
+            return {}, None
+        said = "; ".join(dict.fromkeys(why))
+        raise CannotJudge(said or f"no recipe of `{predicate.name}` is answered")
+
+
+@dataclass(slots=True)
+class Gathered:
+    """``answers`` by name, ``evidence`` oldest first. ``missing`` is the first call that nobody
+    made, ``failed`` the first whose newest answer is a failure, ``absent`` what an answer
+    lacks."""
+
+    answers: dict[str, JSON] = field(default_factory=dict)
+    evidence: list[Seen] = field(default_factory=list)
+    missing: WantedCall | None = None
+    failed: Seen | None = None
+    absent: str = ""
+
+    @property
+    def whole(self) -> bool:
+        return self.missing is None and self.failed is None and not self.absent
+
+
+def gather(recipe: Sequence[Act], values: Values, seen: Sequence[Seen]) -> Gathered:
+    found = Gathered()
+    for act in recipe:
+        wanted = wanted_calls(act, values, found.answers, open_values=True)
+        if isinstance(wanted, Absent):
+            found.absent = wanted.why
+            return found
+        answers: list[JSON] = []
+        for call in wanted:
+            newest = next((one for one in reversed(seen) if is_answer(call, one)), None)
+            if newest is None:
+                found.missing = call
+                return found
+            found.evidence.append(newest)
+            if not newest.ok:
+                found.failed = newest
+                return found
+            answers.append(newest.value)
+        found.answers[act.answer] = answers if act.each is not None else answers[0]
+    return found
+
+
+def is_answer(call: WantedCall, one: Seen) -> bool:
+    """What a call does not say, the program said for it."""
+    return one.action == call.act.action and all(
+        name not in one.arguments or same(value, one.arguments[name])
+        for name, value in call.arguments.items()
+    )
+
+
+def known_or(known: Mapping[str, JSON], otherwise: Callable[[str], JSON]) -> Values:
+    """The value of a name: what the frame knows, else what the dialog or evidence tells."""
+
+    def value(name: str) -> JSON | Absent:
+        found = known.get(name)
+        if found is None:
+            found = otherwise(name)
+        return Absent(f"`{name}` has no value") if found is None else found
+
+    return value
+
+
+def is_linked(recipe: Sequence[Act]) -> bool:
+    return linked((recipe,))

@@ -1,0 +1,120 @@
+"""Which checks a refusal rests on, in words a user can read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from sopilot.handbook.wording import fill, named
+from sopilot.machine.state import Status
+from sopilot.program.model import Check, Function, Kind, Program
+from sopilot.program.walk import checks_to_blame
+from sopilot.session.session import Session
+from sopilot.trace.events import Event
+from sopilot.values.json import JSON
+from sopilot.values.text import quote_value
+from sopilot.views.refusals import Refusal
+from sopilot.views.sentences import telling
+
+_EVIDENCE_SHOWN = 160
+
+
+def refusals(session: Session, language: str = "en") -> tuple[Refusal, ...]:
+    """The unmet checks that the process which failed last is to be blamed on, latest first."""
+    failed = [
+        process
+        for process in session.configuration.processes.values()
+        if process.status is Status.FAILED
+    ]
+    if not failed:
+        return ()
+    process = failed[-1]
+    program = session.programs.programs[process.goal]
+    shown = {
+        result.seq: f"#{result.seq} {result.action}: {quote_value(result.value, _EVIDENCE_SHOWN)}"
+        for result in process.results
+    }
+    events = [one for one in session.own_events if one.process == process.id]
+    blamed = _to_blame(program, events)
+    found: dict[str, Refusal] = {}
+    for event, values in _returns(events):
+        if blamed is not None and event.seq not in blamed:
+            continue
+        function = program.functions[event.payload["function"]]
+        bound = event.payload["bound"]
+        if function.kind not in (Kind.RULE, Kind.GATE) or bound["holds"] == _wanted(
+            program, function, event.payload["slot"]
+        ):
+            continue
+        masked = session.secrets.masked
+        sentence = masked(_sentence(function, program, values, holds=bound["holds"]))
+        evidence = tuple(masked(shown[seq]) for seq in bound["evidence"] if seq in shown)
+        found[sentence] = Refusal(
+            function.judges,
+            sentence,
+            evidence,
+            function.remedy,
+            " ".join(telling([function.name], program, language)),
+        )
+    return tuple(reversed(found.values()))
+
+
+@dataclass(slots=True)
+class _Activation:
+    """A function that is being run: what is bound in it, and the returns to blame for that."""
+
+    function: Function
+    results: dict[str, bool | None] = field(default_factory=dict)
+    returns: dict[str, set[int]] = field(default_factory=dict)
+
+    def blamed(self) -> set[int]:
+        steps = checks_to_blame(self.function, self.results)
+        return {seq for step in steps for seq in self.returns[step.slot]}
+
+
+def _to_blame(program: Program, events: list[Event]) -> set[int] | None:
+    """The returns that the refusal rests on; ``None`` where it was refused before the end."""
+    running = [_Activation(program.functions[program.entry])]
+    for event in events:
+        payload = event.payload
+        if event.kind == "call":
+            running.append(_Activation(program.functions[payload["function"]]))
+        elif event.kind == "return" and len(running) > 1:
+            inner = running.pop()
+            group = inner.function.kind is Kind.GROUP
+            running[-1].results[payload["slot"]] = payload["bound"]["holds"]
+            running[-1].returns[payload["slot"]] = inner.blamed() if group else {event.seq}
+        elif event.kind == "reuse" and "slot" in payload:
+            running[-1].results[payload["slot"]] = payload["holds"]
+            running[-1].returns[payload["slot"]] = {payload["producer"]}
+    ended = events[-1].kind == "fail" and events[-1].payload.get("accepting")
+    return running[0].blamed() if len(running) == 1 and ended else None
+
+
+def _returns(events: list[Event]) -> Iterator[tuple[Event, Mapping[str, JSON]]]:
+    opened: dict[int, Mapping[str, JSON]] = {}
+    for event in events:
+        if event.kind == "call":
+            opened[event.seq] = event.payload["resolved"]
+        elif event.kind == "return":
+            values = opened.get(event.payload["opened"], {})
+            yield event, {**values, **event.payload.get("learned", {})}
+
+
+def _wanted(program: Program, function: Function, slot: str) -> bool:
+    """The truth that the SOP asks for; a rule that is wanted both ways counts as wanted true."""
+    for caller in program.functions.values():
+        for step in caller.steps:
+            if isinstance(step, Check) and (step.function, step.slot) == (function.name, slot):
+                return step.wanted
+    return True
+
+
+def _sentence(
+    function: Function, program: Program, values: Mapping[str, JSON], *, holds: bool
+) -> str:
+    names = {**program.constants, **named({name: name for name in function.parameters}), **values}
+    template = function.says if holds or not function.says_not else function.says_not
+    if not template:
+        return f"{function.name} is {'true' if holds else 'false'}"
+    return fill(template, names)

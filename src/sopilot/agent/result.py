@@ -1,0 +1,175 @@
+"""What a run came to.
+
+The audit of a session as it stands: configured here, and nowhere else.
+
+What happens in a run, for people who look on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import MISSING, asdict, dataclass, field, fields
+from enum import StrEnum
+
+from sopilot.audit.audit import audit_trace
+from sopilot.audit.report import Report
+from sopilot.audit.transcripts import audit_untracked
+from sopilot.handbook.expressions import judge
+from sopilot.handbook.model import Handbook
+from sopilot.protocols import Message, Usage
+from sopilot.session.session import Session
+from sopilot.values.json import JSON
+from sopilot.values.text import quote_value
+from sopilot.views.refusals import Refusal, to_customer
+from sopilot.views.view import Arm
+
+
+async def audit_session(
+    session: Session,
+    handbook: Handbook,
+    arm: Arm,
+    *,
+    goal: str | None = None,
+    ended: bool = True,
+    offered: Collection[str] | None = None,
+) -> Report:
+    """Of what the machine did where there is one, else of the calls alone. ``goal`` is what the
+    user came for and ``offered`` are the tools the agent had, where they are known: without a
+    machine the trace does not tell."""
+    whole = await session.shown_events()
+    if arm.machine:
+        return audit_trace(
+            session.first_programs.programs,
+            whole,
+            session_id=session.id,
+            judge=judge,
+            head=session.head,
+            # The chain is over the events as they were sealed; these are restored ones.
+            chain=session.events,
+            changes=session.program_changes,
+            ended=ended,
+        )
+    return audit_untracked(
+        handbook,
+        whole,
+        goal=goal,
+        chain=session.events,
+        session_id=session.id,
+        judge=judge,
+        head=session.head,
+        offered=offered,
+    )
+
+
+class Ending(StrEnum):
+    EXECUTED = "executed"
+    REFUSED = "refused"
+    ABANDONED = "abandoned"
+    """Nobody finished it: the user left, or the model stopped half-way."""
+    BUDGET = "budget"
+    WAITING = "waiting"
+    """For an approval, or for somebody who knows how a call ended. Resumable."""
+    INFRASTRUCTURE_FAILURE = "infrastructure_failure"
+    """The provider failed, not the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRecord:
+    """One request to the model, as it was sent and answered."""
+
+    prompt_tokens: int
+    cached_tokens: int
+    completion_tokens: int
+    tool_calls: int
+    attempts: int
+    seconds: float
+    messages: int
+    characters: int
+    reasoning_tokens: int = 0
+    discarded_tokens: int = 0
+    """Of attempts whose answer could not be used."""
+    finish_reason: str = ""
+    served_model: str = ""
+    fingerprint: str = ""
+    response_id: str = ""
+
+    def as_json(self) -> dict[str, JSON]:
+        """Without what the provider did not tell."""
+        told = asdict(self)
+        return {name: told[name] for name in told if name in _ALWAYS_TOLD or told[name]}
+
+
+_ALWAYS_TOLD = tuple(one.name for one in fields(RequestRecord) if one.default is MISSING)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionResult:
+    """``budget`` names the one that ran out, ``fault`` the way in which the provider failed.
+    ``refusals`` lists the checks that failed."""
+
+    session_id: str
+    ending: Ending
+    reason: str = ""
+    budget: str | None = None
+    messages: Sequence[Message] = ()
+    requests: Sequence[RequestRecord] = ()
+    domain_calls: int = 0
+    agent_turns: int = 0
+    user_turns: int = 0
+    refusals: Sequence[Refusal] = ()
+    fault: str = ""
+    lost: Usage = field(default_factory=Usage)
+    """What the attempts of the last request cost, where none of them succeeded."""
+
+    @property
+    def to_customer(self) -> str:
+        """The reason in words for the customer; it is another one than ``reason`` where the
+        refusal rests on something that the customer must not learn."""
+        return to_customer(self.refusals) or self.reason
+
+    @property
+    def usage(self) -> Usage:
+        return Usage(
+            sum(one.prompt_tokens for one in self.requests),
+            sum(one.cached_tokens for one in self.requests),
+            sum(one.completion_tokens for one in self.requests),
+            sum(one.reasoning_tokens for one in self.requests),
+        )
+
+    def as_json(self) -> dict[str, JSON]:
+        return {
+            "session": self.session_id,
+            "ending": str(self.ending),
+            "reason": self.reason,
+            "to_customer": self.to_customer,
+            "budget": self.budget,
+            "domain_calls": self.domain_calls,
+            "agent_turns": self.agent_turns,
+            "user_turns": self.user_turns,
+            "usage": asdict(self.usage),
+            "requests": [one.as_json() for one in self.requests],
+            "refusals": [asdict(one) for one in self.refusals],
+            **({"fault": self.fault} if self.fault else {}),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """``kind`` is ``request``, ``assistant``, ``user``, ``call``, ``result``, ``step``, ``held``
+    or ``note``; ``slot`` is what a request showed the model last."""
+
+    kind: str
+    text: str
+    slot: str = ""
+
+
+Watch = Callable[[Progress], None]
+
+
+def shown_call(name: str, arguments: Mapping[str, JSON]) -> str:
+    values = ", ".join(f"{key}={quote_value(value)}" for key, value in arguments.items())
+    return f"{name}({values})"
+
+
+def nobody_watches(progress: Progress) -> None:
+    """Looks away."""

@@ -1,0 +1,301 @@
+"""A guarded call against the proof: which leaves on its path the trace proves, and which not.
+
+The program is evaluated from its entry with the leaves' truths as the trace shows them
+for the values of the act (``proven``); a leaf without one is on neither side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from sopilot.audit.acceptance import Acceptance, Truth
+from sopilot.audit.leaf_reading import (
+    GATE,
+    MODEL,
+    NEWER,
+    NOTHING,
+    OTHER,
+    PART,
+    VALUE,
+    AuditGrade,
+    Lack,
+    LeafReading,
+    Moment,
+    Unreadable,
+    judged_for,
+    last_answers,
+    last_change,
+    mistyped_input,
+    read_leaf,
+)
+from sopilot.audit.state import (
+    AuditState,
+    DoubtKey,
+    ProcessView,
+    ResolvedFunction,
+    filled_sentence,
+    has_withheld,
+)
+from sopilot.handbook.requirements import Path
+from sopilot.program.model import Act, Arguments, Check, Do, Emit, Kind, Literal, Unknown
+from sopilot.trace.events import Event
+from sopilot.values.json import JSON, ArgumentsKey, key_of, same, spell
+
+AGAINST = "evidence-contradicts-verdict"
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    code: str
+    why: str
+    predicate: str = ""
+    values: Mapping[str, JSON] | None = None
+    sentence: str = ""
+    answers: str = ""
+    """P14: what the calls of the leaf were answered last, and the last change, spelled."""
+
+    @property
+    def key(self) -> DoubtKey:
+        return self.code, self.predicate, key_of(dict(self.values or {})), self.answers
+
+
+@dataclass(frozen=True, slots=True)
+class CallReading:
+    """``doubts`` is empty for a call that the trace proves."""
+
+    doubts: tuple[Doubt, ...]
+    leaves: tuple[LeafReading, ...] = ()
+
+    @property
+    def grade(self) -> AuditGrade:
+        if self.doubts:
+            return AuditGrade.CLAIMED
+        ranks = list(AuditGrade)
+        return min((one.grade for one in self.leaves), key=ranks.index, default=AuditGrade.PROVEN)
+
+    @property
+    def keys(self) -> frozenset[DoubtKey]:
+        return frozenset(doubt.key for doubt in self.doubts)
+
+
+def moment_of(run: AuditState, process: ProcessView, known: Mapping[str, JSON]) -> Moment:
+    codes = (code for program in run.programs.values() for code in program.functions.values())
+    principals = tuple(one for one in codes if one.function.principal)
+    return Moment(
+        run.session_calls,
+        run.facts,
+        run.goal_actions,
+        run.judge,
+        process,
+        known,
+        run.clock,
+        principals,
+        run.connected,
+    )
+
+
+def read_call(
+    run: AuditState,
+    process: ProcessView,
+    action: str,
+    arguments: Mapping[str, JSON],
+    *,
+    event: Event | None = None,
+) -> CallReading | None:
+    """``None`` where the cursor does not stand at it, or where it cannot be read; the latter is
+    put on record as not judged at ``event``."""
+    if len(process.frames) != 1 or process.lost:
+        return None
+    frame = process.frames[0]
+    step = frame.step
+    if not isinstance(step, Act) or not step.goal or step.action != action:
+        return None
+    try:
+        return _read(run, process, step, arguments)
+    except Unreadable as why:
+        if event is not None:
+            run.leave_unjudged(
+                event, f"the proof of `{action}` rests on it", reason=why.reason, action=action
+            )
+        return None
+
+
+def _read(
+    run: AuditState, process: ProcessView, step: Act, arguments: Mapping[str, JSON]
+) -> CallReading:
+    if has_withheld(dict(arguments)):
+        raise Unreadable
+    own = _argument_doubts(run, step, arguments)
+    if own:
+        return CallReading(own)
+    values = values_at_the_act(process, step, arguments)
+    path = _Path(moment_of(run, process, values), values)
+    entry = process.program.entry
+    acceptance = Acceptance(process.program, path.settled, process.frames[0].cursor, path.done)
+    reached = acceptance.from_step(entry, entry.first(), {}, ())
+    leaves = tuple(one for one in path.leaves.values() if one.holds is not None)
+    return CallReading(() if reached else path.doubts(step.action), leaves)
+
+
+def _argument_doubts(
+    run: AuditState, step: Act, arguments: Mapping[str, JSON]
+) -> tuple[Doubt, ...]:
+    """P1 for the act itself: what is wrong first."""
+    for why in _argument_problems(run, step, arguments):
+        return (Doubt(VALUE, why, values={"": dict(arguments)}),)
+    return ()
+
+
+def _argument_problems(run: AuditState, step: Act, arguments: Mapping[str, JSON]) -> Iterator[str]:
+    """Every input there, of its type, and one value for one name."""
+    inputs = dict(step.arguments)
+    facts = run.facts.get(step.action)
+    yield from (f"`{name}` is no input of it" for name in arguments if name not in inputs)
+    for name in facts.required if facts is not None else ():
+        if arguments.get(name) is None:
+            yield f"`{name}` is not given"
+    mistyped = mistyped_input(run.facts, step.action, arguments)
+    if mistyped:
+        yield f"`{mistyped}` is of another type than its input"
+    seen: dict[str, JSON] = {}
+    for name, term in inputs.items():
+        if isinstance(term, Literal):
+            if name not in arguments or not same(term.value, arguments[name]):
+                yield f"`{name}` is not what the handbook fixes it to"
+        elif not isinstance(term, Path) and name in arguments:
+            if term.name in seen and not same(seen[term.name], arguments[name]):
+                yield f"two inputs are `{term.name}`, and they differ"
+            seen[term.name] = arguments[name]
+
+
+def values_at_the_act(
+    process: ProcessView, step: Act, arguments: Mapping[str, JSON]
+) -> dict[str, JSON]:
+    """P1: the names of the act have the values that it gives them, or none."""
+    values = {**process.known, **process.frames[0].values}
+    for _, term in step.arguments:
+        if not isinstance(term, Literal | Path):
+            values.pop(term.name, None)
+    for name, term in step.arguments:
+        if not isinstance(term, Literal | Path) and name in arguments:
+            values[term.name] = arguments[name]
+    return values
+
+
+def passed_along(chain: tuple[Arguments, ...], values: Mapping[str, JSON]) -> dict[str, JSON]:
+    """The parameters of the last one called; a name that a caller lacks is the process's."""
+    here = dict(values)
+    for arguments in chain:
+        inner: dict[str, JSON] = {}
+        for parameter, term in arguments:
+            if isinstance(term, Literal):
+                inner[parameter] = term.value
+                continue
+            value = here.get(term.name)
+            if value is None and isinstance(term, Unknown):
+                value = values.get(term.name)
+            if value is not None:
+                inner[parameter] = value
+        here = inner
+    return here
+
+
+class _Path:
+    """The leaves that the evaluation comes by."""
+
+    def __init__(self, moment: Moment, values: Mapping[str, JSON]) -> None:
+        self.moment = moment
+        self.values = values
+        self.leaves: dict[tuple[str, ArgumentsKey], LeafReading] = {}
+        self.unmet: dict[tuple[str, ArgumentsKey], tuple[LeafReading, bool]] = {}
+
+    def settled(self, step: Check, callee: ResolvedFunction, chain: tuple[Arguments, ...]) -> Truth:
+        passed = passed_along(chain, self.values)
+        key = (step.function, key_of(passed))
+        if key not in self.leaves:
+            self.leaves[key] = self._trusted(callee, read_leaf(self.moment, callee, passed))
+        reading = self.leaves[key]
+        if reading.holds is not step.wanted:
+            self.unmet.setdefault(key, (reading, step.wanted))
+        return reading.holds
+
+    def done(
+        self, code: ResolvedFunction, step: Act | Do | Emit, chain: tuple[Arguments, ...]
+    ) -> bool:
+        """Whether the process went past it, with the values that it has at the act."""
+        typed = self.moment.process.program.program.format > 1
+        terms = step.arguments if isinstance(step, Act) and typed else ()
+        plain = tuple((name, one) for name, one in terms if not isinstance(one, Path))
+        wanted = passed_along((*chain, plain), self.values)
+        place = (code.function.name, step.label)
+        return any(
+            (function, label) == place
+            and all(name in made and same(value, made[name]) for name, value in wanted.items())
+            for function, label, made in self.moment.process.done
+        )
+
+    def _trusted(self, callee: ResolvedFunction, reading: LeafReading) -> LeafReading:
+        """A guarded action rests on a model's word only where the handbook says so. Programs of
+        the first format could not say it."""
+        program = self.moment.process.program.program
+        by_model = callee.function.judged_by_model or program.format == 1
+        if reading.grade is not AuditGrade.ATTESTED or by_model or reading.holds is None:
+            return reading
+        why = "only a model has judged it, and the handbook does not let it"
+        return replace(reading, holds=None, grade=AuditGrade.CLAIMED, lack=Lack(MODEL, why))
+
+    def doubts(self, action: str) -> tuple[Doubt, ...]:
+        """What the process took as shown and the trace does not show; all that is not shown,
+        where that explains nothing."""
+        process = self.moment.process
+        every: list[Doubt] = []
+        relied: list[Doubt] = []
+        for reading, wanted in self.unmet.values():
+            code = process.program.functions[reading.function]
+            doubt = _doubt(process, code, reading, wanted)
+            answers = last_answers(self.moment, code, reading.values)
+            doubt = replace(doubt, answers=spell([*answers, last_change(self.moment, code)]))
+            every.append(doubt)
+            given = judged_for(process, code, reading.values)
+            if given is None or given.holds is wanted:
+                relied.append(doubt)
+        nowhere = Doubt(NOTHING, f"the program does not lead to `{action}` by what was checked")
+        return tuple(relied or every) or (nowhere,)
+
+
+def _doubt(
+    process: ProcessView, code: ResolvedFunction, reading: LeafReading, wanted: bool
+) -> Doubt:
+    side = "true" if wanted else "false"
+    why = (
+        f"it is {'false' if wanted else 'true'} by "
+        + (" ".join(f"#{seq}" for seq in reading.evidence) or "what was done")
+        if reading.lack is None
+        else reading.lack.why
+    )
+    return Doubt(
+        _clause(process, code, reading),
+        f"`{reading.predicate}` must be {side}: {why}",
+        reading.predicate,
+        reading.values,
+        filled_sentence(
+            code.function, process.program.program.constants, reading.values, wanted=wanted
+        ),
+    )
+
+
+def _clause(process: ProcessView, code: ResolvedFunction, reading: LeafReading) -> str:
+    """The code of the clause that fails."""
+    if code.function.kind is Kind.GATE:
+        return reading.lack.code if reading.lack is not None else GATE
+    given = judged_for(process, code, reading.values)
+    elsewhere = given is None and any(one.function == code.function.name for one in process.judged)
+    if reading.lack is not None:
+        unmade = reading.lack.code in (NOTHING, OTHER, PART)
+        return VALUE if elsewhere and unmade else reading.lack.code
+    if elsewhere:
+        return VALUE
+    if given is not None and not set(reading.evidence) <= set(given.evidence):
+        return NEWER
+    return AGAINST

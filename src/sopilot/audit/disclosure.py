@@ -1,0 +1,91 @@
+"""Whether a customer was told what a predicate keeps from them (``tells``).
+
+Deterministic, and therefore narrow: the predicate's own sentence, or a text or number that the
+verifier answered and the customer had not said. Other words for the same thing are not found.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from sopilot.audit.state import AuditState, ProcessView, UnmetCheck, has_withheld
+from sopilot.messages.diagnostic import Severity
+from sopilot.trace.events import Event
+from sopilot.values.json import JSON
+
+_SHORTEST = 4
+"""Characters of an answer that count as told: "no" and 12 stand in any message."""
+
+
+def judge_told(run: AuditState, events: Sequence[Event]) -> None:
+    kept = [
+        (process, one) for process in run.processes.values() for one in process.unmet if one.tells
+    ]
+    for process, check in kept:
+        _judge(run, events, process, check)
+
+
+def _judge(
+    run: AuditState, events: Sequence[Event], process: ProcessView, check: UnmetCheck
+) -> None:
+    since = min((*check.evidence, check.producer))
+    heard = " ".join(
+        _plain(event.payload.get("text")) for event in events if event.kind == "user_said"
+    )
+    sentences = [_plain(text).rstrip(".。") for text in (check.sentence, check.found) if text]
+    answers = [run.results[seq] for seq in check.evidence if seq in run.results]
+    given = [_plain(text) for one in answers for text in _texts(one.arguments)]
+    values = [
+        plain
+        for one in answers
+        for text in _texts(one.value)
+        if len(plain := _plain(text)) >= _SHORTEST and plain not in heard and plain not in given
+    ]
+    own = _plain(check.tells)
+    for event in events:
+        if event.seq <= since or event.kind != "assistant_said":
+            continue
+        if has_withheld(event.payload.get("text")):
+            run.leave_unjudged(
+                event, "the message may give the check away", predicate=check.predicate
+            )
+        said = _plain(event.payload.get("text"))
+        sentence = any(one in said and one not in own for one in sentences)
+        beside = said.replace(own, " ")
+        if sentence or any(_is_word(one, beside) for one in values):
+            what = "the sentence" if sentence else "what the verifier answered"
+            run.find(
+                "tipped-off",
+                event,
+                f"the customer was told {what} about `{check.predicate}`, and may hear only: "
+                f"{check.tells}",
+                process=process,
+                predicate=check.predicate,
+                sentence=check.sentence,
+                # A word of an answer may stand in a message for another reason.
+                severity=Severity.WARNING if sentence else Severity.NOTE,
+            )
+
+
+def _is_word(text: str, said: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(text)}(?!\w)", said) is not None
+
+
+def _plain(text: JSON) -> str:
+    return " ".join(text.casefold().split()) if isinstance(text, str) else ""
+
+
+def _texts(value: JSON) -> Iterator[str]:
+    """Every text and number in an answer; truths are told by the sentence alone."""
+    if isinstance(value, Mapping):
+        for one in value.values():
+            yield from _texts(one)
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from _texts(one)
+    elif isinstance(value, str):
+        yield value
+    elif value is not None and not isinstance(value, bool):
+        yield json.dumps(value)

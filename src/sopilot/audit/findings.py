@@ -1,0 +1,124 @@
+"""A finding: a trace shows something that the SOP doesn't allow. Or no verdict: `NotJudged`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from sopilot.messages.diagnostic import Severity
+from sopilot.values.json import JSON
+
+
+def _nothing() -> dict[str, JSON]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """``sentence`` is the SOP's own sentence that is broken, as far as one is concerned.
+
+    ``seq`` is the event that breaks it; ``frame`` where the program stood then.
+    """
+
+    code: str
+    seq: int
+    explanation: str
+    process: str | None = None
+    frame: str = ""
+    predicate: str | None = None
+    sentence: str = ""
+    severity: Severity = Severity.ERROR
+    details: Mapping[str, JSON] = field(default_factory=_nothing)
+
+    def as_json(self) -> dict[str, JSON]:
+        return {
+            "code": self.code,
+            "title": TITLES.get(self.code, self.code),
+            "severity": str(self.severity),
+            "seq": self.seq,
+            "process": self.process,
+            "frame": self.frame,
+            "predicate": self.predicate,
+            "sentence": self.sentence,
+            "explanation": self.explanation,
+            "details": dict(self.details),
+        }
+
+
+class Unjudgeable(StrEnum):
+    """Why there is no verdict."""
+
+    NO_RIGHTS = "no rights to the contents"
+    NO_KEY = "no key to the contents"
+    ERASED = "the contents were erased"
+    PRUNED = "the session was pruned"
+    NOT_IN_TRACE = "the contents are not in the trace"
+    SECRET = "a secret is withheld"
+    NOT_IN_TRANSCRIPT = "not in the transcript"
+    NO_PROGRAM = "the programs that ran are missing"
+    NO_JUDGE = "nothing evaluates verdicts here"
+    UNREADABLE = "the session can't be read"
+
+
+@dataclass(frozen=True, slots=True)
+class NotJudged:
+    """The absence of a verdict, with its reason. It counts neither for nor against anybody.
+
+    Without ``seq`` nothing in the session was judged; with it, the call or check at that event
+    wasn't, and the rest was.
+    """
+
+    reason: Unjudgeable
+    explanation: str = ""
+    seq: int | None = None
+    action: str | None = None
+    predicate: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.reason}: {self.explanation}" if self.explanation else str(self.reason)
+
+    def as_json(self) -> dict[str, JSON]:
+        return asdict(self) | {"code": self.reason.name.lower().replace("_", "-")}
+
+
+TITLES: Final[Mapping[str, str]] = {
+    "return-without-evidence": "Verdict without evidence",
+    "incomplete-evidence": "Verdict on part of the evidence",
+    "unproven-verdict": "Verdict that its evidence does not prove",
+    "evidence-contradicts-verdict": "Evidence contradicts the verdict",
+    "evidence-unresolved": "Cited evidence does not exist",
+    "evidence-outside-interval": "Evidence of another process",
+    "evidence-stale": "Evidence from before a change",
+    "evidence-wrong-call": "Evidence of a call that does not verify this",
+    "evidence-wrong-arguments": "Evidence about something else",
+    "unproven-value": "Checked for another value, or none",
+    "unproven-evidence": "Nothing verifies this",
+    "evidence-superseded": "A newer answer says otherwise, or nothing",
+    "model-verdict": "Guarded action rests on a model's word",
+    "gate-shut": "Gate not open for these values",
+    "not-read-again": "Not read again before the action",
+    "guard-disagrees": "Guard and audit read the proof differently",
+    "old-format": "Program of an old format",
+    "unlicensed-call": "Call outside the procedure",
+    "premature-goal": "Goal action before acceptance",
+    "skipped-check": "Required check skipped",
+    "calls-after-goal": "Call after the goal succeeded",
+    "refusal-without-cause": "Refusal without a false predicate",
+    "otherwise-not-started": "What follows a refusal was not started",
+    "completion-without-goal": "Completion without the goal",
+    "tipped-off": "The customer was told what must not be told",
+    "claimed-completion": "Completion claimed, never accepted",
+    "goal-without-completion": "Goal reached, process never completed",
+    "wrong-branch": "Branch against the bound results",
+    "unknown-outcome": "Outcome unknown",
+    "guard-violated": "Guarded action ran without acceptance",
+    "approval-missing": "Guarded action ran without approval",
+    "approval-exceeded": "Guarded action ran otherwise than approved",
+    "executed-against-condition": "Action ran although a requirement was false",
+    "inconsistent-trace": "Trace contradicts its programs",
+    "other-program": "Not the program of this handbook",
+    "tampering": "Not what was recorded",
+}
+"""Every code the audit can give, with the words a report uses for it. Codes are stable."""

@@ -1,0 +1,336 @@
+"""Findings about guarded calls: carried out unproven, or told otherwise by the guard.
+
+Guarded actions: did the program accept, and had enough people approved?
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from sopilot.audit.call_reading import CallReading, read_call
+from sopilot.audit.leaf_reading import AuditGrade
+from sopilot.audit.state import (
+    CLOSING,
+    AuditState,
+    HeldRequest,
+    Override,
+    PendingCall,
+    ProcessView,
+    has_withheld,
+    is_withheld,
+)
+from sopilot.handbook.model import BUILT_IN
+from sopilot.messages.diagnostic import Severity
+from sopilot.messages.errors import SopilotError
+from sopilot.program.model import Guarded, Kind
+from sopilot.trace.events import Event
+from sopilot.trace.redaction import words_of
+from sopilot.values.json import JSON, same, same_name, spell
+
+
+def judge_guard(
+    run: AuditState,
+    event: Event,
+    call: PendingCall,
+    process: ProcessView | None,
+    *,
+    violated: bool = False,
+) -> None:
+    """Findings about a call of a guarded action; ``violated``: the cursor does not license it."""
+    codes = [process.program] if process is not None else list(run.programs.values())
+    guarded = next((c.guarded[call.action] for c in codes if call.action in c.guarded), None)
+    if guarded is None:
+        return
+    if violated:
+        licensed = call.action in run.goal_actions
+        why = f"`{call.action}` is irreversible and ran where the program does not accept it"
+        why = why if licensed else without_procedure(call.action)
+        run.find("guard-violated", event, why, action=call.action)
+    if guarded.needed == 0:
+        return
+    asked = _asked_of_people(run, call, process, guarded)
+    if asked is None and not decided_by_people(run, event, guarded):
+        run.leave_unjudged(
+            event, f"whether `{call.action}` needed an approval depends on it", action=call.action
+        )
+    elif asked:
+        _judge_approval(run, event, call, guarded)
+
+
+def without_procedure(action: str) -> str:
+    return f"`{action}` is guarded, and ran although no procedure of the handbook carries it out"
+
+
+def _asked_of_people(
+    run: AuditState, call: PendingCall, process: ProcessView | None, guarded: Guarded
+) -> bool | None:
+    """Unless the handbook's condition is false for these arguments; ``None``: one is withheld."""
+    if guarded.when is None or process is None or run.judge is None:
+        return True
+    variables: dict[str, JSON] = {"now": run.clock} if run.clock else {}
+    known = {name: one for name, one in call.arguments.items() if not has_withheld(one)}
+    variables |= {**known, **process.program.program.constants}
+    try:
+        return run.judge(guarded.when, variables) is not False
+    except SopilotError:
+        return True if known.keys() == call.arguments.keys() else None
+
+
+OPERATOR = "operator"
+"""Who decides on an unproven call where the handbook names no role."""
+
+
+def decided_by_people(run: AuditState, event: Event, guarded: Guarded) -> bool:
+    """Whether enough people approved this very call, and nobody closed it."""
+    call_id = str(event.payload.get("call_id"))
+    decisions = run.decisions.get(call_id, [])
+    if any(one.payload.get("decision") in CLOSING for one in decisions):
+        return False
+    asked = replace(guarded, roles=guarded.roles or (OPERATOR,), needed=max(guarded.needed, 1))
+    return _approvals(_standing(run, event, call_id, asked, decisions), asked) >= asked.needed
+
+
+def _judge_approval(run: AuditState, event: Event, call: PendingCall, guarded: Guarded) -> None:
+    call_id = str(event.payload.get("call_id"))
+    decisions = run.decisions.get(call_id, [])
+    closed = [one for one in decisions if one.payload.get("decision") in CLOSING]
+    standing = _standing(run, event, call_id, guarded, decisions)
+    if closed:
+        word = "rejected" if closed[-1].payload.get("decision") == "reject" else "expired"
+        run.find(
+            "approval-missing",
+            event,
+            f"`{call.action}` ran although its approval was {word} (#{closed[-1].seq})",
+            action=call.action,
+        )
+    elif (count := _approvals(standing, guarded)) < guarded.needed:
+        run.find(
+            "approval-missing",
+            event,
+            f"`{call.action}` ran with {count} of {guarded.needed} approvals by "
+            + ", ".join(guarded.roles),
+            action=call.action,
+        )
+    amended = [one for one in decisions if one.payload.get("decision") == "amend"]
+    if amended and not _the_same(amended[-1].payload.get("arguments"), dict(call.arguments)):
+        run.find(
+            "approval-exceeded",
+            event,
+            f"`{call.action}` ran with other arguments than were approved (#{amended[-1].seq})",
+            action=call.action,
+        )
+
+
+def _standing(
+    run: AuditState, event: Event, call_id: str, guarded: Guarded, decisions: Sequence[Event]
+) -> list[Event]:
+    """The approvals that count for this call. An amendment voids the ones before it: they
+    were for other arguments."""
+    found: list[Event] = []
+    asked = run.held.get(call_id)
+    for one in decisions:
+        word = one.payload.get("decision")
+        if word not in ("approve", "amend") or not one.payload.get("by"):
+            continue
+        if one.payload.get("role") not in guarded.roles:
+            continue
+        since = one.at if asked is None else asked
+        if guarded.expires_seconds is not None and event.at - since > guarded.expires_seconds:
+            continue
+        found = [one] if word == "amend" else [*found, one]
+    return found
+
+
+def _approvals(standing: Sequence[Event], guarded: Guarded) -> int:
+    """Distinct people; in distinct roles as long as there are roles enough."""
+    people: dict[str, set[str]] = {}
+    for one in standing:
+        people.setdefault(same_name(str(one.payload["by"])), set()).add(str(one.payload["role"]))
+    if guarded.needed > len(guarded.roles):
+        return len(people)
+    seats: dict[str, str] = {}
+
+    def seat(person: str, tried: set[str]) -> bool:
+        for role in sorted(people[person] - tried):
+            tried.add(role)
+            if role not in seats or seat(seats[role], tried):
+                seats[role] = person
+                return True
+        return False
+
+    return sum(seat(person, set()) for person in sorted(people))
+
+
+def _the_same(amended: JSON, called: JSON) -> bool:
+    return is_withheld(amended) != is_withheld(called) or same(amended, called)
+
+
+def hold(run: AuditState, event: Event, details: Mapping[str, JSON]) -> None:
+    """A call was held for people: what was in doubt then, and whether anything was."""
+    action, arguments = str(details.get("action", "")), details.get("arguments")
+    process = run.process
+    if not isinstance(arguments, Mapping):
+        return
+    reading = read_call(run, process, action, arguments) if process is not None else None
+    run.requests[str(details.get("call_id", ""))] = HeldRequest(
+        action,
+        dict(arguments),
+        process.id if process is not None else None,
+        reading.keys if reading is not None else frozenset(),
+    )
+    if details.get("why") and reading is not None and not reading.doubts:
+        run.find(
+            "guard-disagrees",
+            event,
+            f"`{action}` was held as unproven, the trace shows it {reading.grade}",
+            process=process,
+            severity=Severity.WARNING,
+            action=action,
+            held=words_of(details.get("why")),
+        )
+
+
+def judge_proof(run: AuditState, event: Event, call: PendingCall, process: ProcessView) -> None:
+    """Findings about a guarded call at its step: unproven, or told otherwise by the guard."""
+    guarded = process.program.guarded.get(call.action)
+    if guarded is None:
+        return
+    reading = read_call(run, process, call.action, call.arguments, event=event)
+    if reading is None:
+        recorded = event.payload.get("licence")
+        if isinstance(recorded, Mapping) and recorded.get("missing"):
+            _override(run, event, call, [words_of(recorded["missing"])])
+        return
+    call.uses = _used_answers(process, reading)
+    _compare_licence(run, event, call, process, reading)
+    if guarded.recheck and not reading.doubts:
+        _judge_rereading(run, event, call, process, reading)
+    request = run.requests.get(str(event.payload.get("call_id")))
+    if (
+        request is not None
+        and request.process == process.id
+        and request.doubts == reading.keys
+        and decided_by_people(run, event, guarded)
+    ):
+        if reading.doubts:
+            _override(run, event, call, [doubt.why for doubt in reading.doubts])
+        return
+    old = process.program.program.format == 1
+    for doubt in reading.doubts:
+        run.find(
+            "old-format" if old else doubt.code,
+            event,
+            f"`{call.action}` ran unproven: {doubt.why}",
+            process=process,
+            predicate=doubt.predicate or None,
+            sentence=doubt.sentence,
+            severity=Severity.NOTE if old else Severity.ERROR,
+            action=call.action,
+            values=dict(doubt.values or {}),
+        )
+
+
+def _override(run: AuditState, event: Event, call: PendingCall, unproven: Sequence[str]) -> None:
+    decisions = run.decisions.get(str(event.payload.get("call_id")), [])
+    by = dict.fromkeys(str(one.payload.get("by")) for one in decisions if one.payload.get("by"))
+    run.overrides.append(Override(event.seq, call.action, tuple(by), tuple(unproven)))
+
+
+def _used_answers(process: ProcessView, reading: CallReading) -> frozenset[int]:
+    """P9: the answers of the user that the call rests on, each of which serves one call."""
+    codes = [(process.program.functions[one.function].function, one) for one in reading.leaves]
+    once = [one for function, one in codes if function.question and not function.reusable]
+    return frozenset(seq for one in once for seq in one.evidence)
+
+
+def _judge_rereading(
+    run: AuditState, event: Event, call: PendingCall, process: ProcessView, reading: CallReading
+) -> None:
+    """With `recheck` the machine itself has read, just before, all that the call rests on."""
+    rules = [
+        one
+        for one in reading.leaves
+        if process.program.functions[one.function].function.kind is Kind.RULE
+    ]
+    answers = {seq: one.predicate for one in rules for seq in one.evidence}
+    for made in run.session_calls:
+        predicate = answers.get(made.answered if made.answered is not None else -1)
+        facts = run.facts.get(made.action)
+        if predicate is None or made.action in BUILT_IN or facts is None or facts.changes != ():
+            continue
+        if not made.by_machine or made.seq < run.moved:
+            run.find(
+                "not-read-again",
+                event,
+                f"`{call.action}` ran on `{made.action}` (#{made.answered}), which was not read "
+                "again just before",
+                process=process,
+                predicate=predicate,
+                action=call.action,
+            )
+
+
+def _compare_licence(
+    run: AuditState, event: Event, call: PendingCall, process: ProcessView, reading: CallReading
+) -> None:
+    recorded = event.payload.get("licence")
+    if not isinstance(recorded, Mapping):
+        return
+    grade = recorded.get("grade")
+    if grade != reading.grade:
+        disagree(run, event, process, f"`{call.action}`", grade, reading.grade)
+        return
+    if reading.doubts:
+        return
+    told = recorded.get("leaves")
+    named = {
+        _spelled(one)
+        for one in (told if isinstance(told, list | tuple) else ())
+        if isinstance(one, Mapping) and one.get("holds") is not None
+    }
+    shown = {
+        spell([one.predicate, one.holds, str(one.grade), list(one.evidence)])
+        for one in reading.leaves
+    }
+    if named != shown:
+        run.find(
+            "guard-disagrees",
+            event,
+            f"the licence of `{call.action}` names other leaves than the trace shows",
+            process=process,
+            severity=Severity.WARNING,
+            recorded=sorted(named - shown),
+            shown=sorted(shown - named),
+        )
+
+
+def _spelled(leaf: Mapping[str, JSON]) -> str:
+    names = ("predicate", "holds", "grade", "evidence")
+    return spell([leaf.get(name) for name in names])
+
+
+_GRADES: tuple[JSON, ...] = tuple(AuditGrade)
+
+
+def disagree(
+    run: AuditState,
+    event: Event,
+    process: ProcessView,
+    what: str,
+    recorded: JSON,
+    shown: AuditGrade,
+    predicate: str | None = None,
+) -> None:
+    """An error where the record says more than the trace shows, else a warning."""
+    rank = _GRADES.index(recorded) if recorded in _GRADES else len(_GRADES)
+    run.find(
+        "guard-disagrees",
+        event,
+        f"{what} is recorded as {recorded}, the trace shows it {shown}",
+        process=process,
+        predicate=predicate,
+        severity=Severity.ERROR if rank > _GRADES.index(shown) else Severity.WARNING,
+        recorded=str(recorded),
+        shown=str(shown),
+    )

@@ -1,0 +1,932 @@
+"""What a trace proves of one rule or gate, for given values, at one moment.
+
+The clauses P1–P7 of ``design/proof.md``, read from the list of calls; ``recipe_answers`` has
+P1 to P5, ``machine_verdict`` P6 and P7, ``gate_reading`` the gates. The guard has a proof of
+its own, which this room must not import: the two are there to contradict each other.
+
+P1 to P5: the answers to exactly the calls of one recipe, whole, newest and fresh.
+
+Whether a gate is open, shut, or neither is shown: from the calls that open and close it.
+
+Recipes whose calls look into earlier answers, read from the results alone.
+
+Written apart from the machine's own evaluation of recipes, so that a mistake there cannot
+hide in both.
+
+What a proof is read from, and the words in which it is told.
+
+P6 and P7: a verdict expression over the answers that a recipe names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from sopilot.audit.findings import Unjudgeable
+from sopilot.audit.state import (
+    FrameView,
+    Judged,
+    ProcessView,
+    ResolvedFunction,
+    SeenResult,
+    SessionCall,
+    calls_of,
+    has_withheld,
+    is_withheld,
+    newest_answer,
+)
+from sopilot.audit.value_types import has_type
+from sopilot.handbook.requirements import Path
+from sopilot.messages.errors import SopilotError
+from sopilot.program.model import Act, ActionFacts, Kind, Literal, Local, Unknown
+from sopilot.values.json import (
+    JSON,
+    MISSING,
+    Judge,
+    Missing,
+    holds_stand_in,
+    look_the_same,
+    same,
+    shown,
+    spell,
+)
+
+
+class AuditGrade(StrEnum):
+    CLAIMED = "claimed"
+    ATTESTED = "attested"
+    STATED = "stated"
+    PROVEN = "proven"
+
+
+class Unreadable(Exception):
+    """A value that the proof needs is withheld, or nothing evaluates verdicts here."""
+
+    def __init__(self, reason: Unjudgeable = Unjudgeable.SECRET) -> None:
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What the trace shows by then. ``known`` are the process's values."""
+
+    calls: Sequence[SessionCall]
+    facts: Mapping[str, ActionFacts]
+    goal_actions: frozenset[str]
+    judge: Judge | None
+    process: ProcessView
+    known: Mapping[str, JSON]
+    clock: str = ""
+    """What the clock showed when it was noted last."""
+    principals: tuple[ResolvedFunction, ...] = ()
+    """The gates that are open for one customer at a time."""
+    connected: Mapping[str, int] = field(default_factory=dict)
+    """Action → since when it is called on its present connection."""
+
+    def is_elsewhere(self, action: str, seq: int) -> bool:
+        """P8: whether an action was on an earlier connection then, and its state isn't shared."""
+        facts = self.facts.get(action)
+        shared = facts is not None and facts.shared
+        return not shared and seq < self.connected.get(action, -1)
+
+
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """Which finding it is that a clause fails, and why."""
+
+    code: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecipeAnswers:
+    """The answers to one whole recipe, by the names that it gives them (P7)."""
+
+    named: Mapping[str, JSON]
+    last: JSON
+    evidence: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LeafReading:
+    """``holds`` is ``None`` where it is undecided; ``lack`` then says what is missing."""
+
+    function: str
+    predicate: str
+    values: Mapping[str, JSON]
+    holds: bool | None
+    grade: AuditGrade = AuditGrade.CLAIMED
+    evidence: tuple[int, ...] = ()
+    lack: Lack | None = None
+
+
+VALUE, NOTHING, OTHER, PART = (
+    "unproven-value",
+    "unproven-evidence",
+    "evidence-wrong-arguments",
+    "incomplete-evidence",
+)
+
+
+NEWER, STALE, VERDICT = "evidence-superseded", "evidence-stale", "unproven-verdict"
+
+
+MODEL, GATE = "model-verdict", "gate-shut"
+
+
+FURTHEST = (NOTHING, OTHER, VALUE, PART, NEWER, STALE, VERDICT)
+"""Of several recipes the one that got furthest says what is missing."""
+
+
+def told(action: str, arguments: Mapping[str, JSON]) -> str:
+    values = ", ".join(f"{name}={shown(value)}" for name, value in arguments.items())
+    return f"`{action}({values})`"
+
+
+def machine_verdict(
+    moment: Moment,
+    code: ResolvedFunction,
+    verdict: str,
+    values: Mapping[str, JSON],
+    answers: RecipeAnswers,
+) -> bool | None:
+    """P6: on exactly these answers. An error is no verdict."""
+    if moment.judge is None:
+        raise Unreadable(Unjudgeable.NO_JUDGE)
+    asked = {name: moment.known[name] for name in code.learnable if name in moment.known}
+    variables: dict[str, JSON] = {"now": moment.clock} if moment.clock else {}
+    variables |= {**moment.process.program.program.constants, **asked}
+    variables |= {**dict.fromkeys(code.function.optional), **values}
+    variables["results"], variables["result"] = dict(answers.named), answers.last
+    if has_withheld(variables):
+        return _without_secrets(moment.judge, verdict, variables)
+    try:
+        return moment.judge(verdict, variables)
+    except SopilotError:
+        return None
+
+
+def _without_secrets(judge: Judge, verdict: str, variables: Mapping[str, JSON]) -> bool | None:
+    """The verdict where a secret field of an answer is withheld and the verdict doesn't name that
+    field: with a stand-in for it and without it the verdict must come out the same."""
+    if not set(_WORD.findall(verdict)).isdisjoint(_withheld_names("", variables)):
+        raise Unreadable
+    try:
+        with_stand_ins = judge(verdict, _shown(variables, stand_in=True))
+        without = judge(verdict, _shown(variables, stand_in=False))
+    except SopilotError:
+        raise Unreadable from None
+    if with_stand_ins is not without:
+        raise Unreadable
+    return without
+
+
+_WORD = re.compile(r"\w+")
+
+
+def _withheld_names(name: str, value: JSON) -> Iterator[str]:
+    """The names right above what is withheld."""
+    if is_withheld(value):
+        yield name
+        return
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _withheld_names(key, item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _withheld_names(name, item)
+
+
+def _shown(value: Mapping[str, JSON], *, stand_in: bool) -> dict[str, JSON]:
+    """Equal secrets have equal stand-ins."""
+
+    def show(item: JSON) -> JSON:
+        if is_withheld(item):
+            return spell(item)
+        if isinstance(item, Mapping):
+            return _shown(item, stand_in=stand_in)
+        return [show(one) for one in item] if isinstance(item, list | tuple) else item
+
+    return {key: show(item) for key, item in value.items() if stand_in or not is_withheld(item)}
+
+
+def read_gate(moment: Moment, code: ResolvedFunction, blank: LeafReading) -> LeafReading:
+    """Shut by one of its calls that is shut, open where all are open and its verdict says so."""
+    openings = {act: _opening(moment, code, act, blank) for act in code.recipes[0]}
+    readings = [one for one in openings.values() if isinstance(one, LeafReading)]
+    for reading in sorted(readings, key=lambda one: one.holds is None):
+        return reading
+    calls = {act: one for act, one in openings.items() if isinstance(one, SessionCall)}
+    return _opened(moment, code, blank, calls)
+
+
+def _opening(
+    moment: Moment, code: ResolvedFunction, act: Act, blank: LeafReading
+) -> SessionCall | LeafReading:
+    """The success of one call that opens it, until one that closes it; otherwise shut. Neither is
+    shown where the two overlap, or where a call may have been about this gate and may not."""
+    closing = code.function.closed_by
+    opening = _gate_calls(moment, act, blank.values)
+    closings = _gate_calls(moment, closing, blank.values) if closing is not None else []
+    others: list[SessionCall] = []
+    if code.function.principal:
+        closings = closings + _other_customers(moment, code, act, blank.values)
+        others = _named_others(moment, code, act, blank.values)
+    # What was done may have had inputs besides; nobody made the call for the check.
+    facts = moment.facts.get(act.action) if code.function.is_fact else None
+    besides = frozenset(facts.inputs) if facts is not None else frozenset[str]()
+    for one in _successes(act, blank.values, opening, besides):
+        if all(other.done_by() < one.seq for other in closings):
+            if moment.is_elsewhere(act.action, one.seq):
+                return _elsewhere(blank, act)
+            return one
+    ended = _successes(closing, blank.values, closings) if closing is not None else []
+    ended += others
+    ended.sort(key=lambda one: -one.seq)
+    shut = [one for one in ended if all(other.done_by() < one.seq for other in opening)]
+    if opening and shut and moment.is_elsewhere(act.action, shut[0].seq):
+        return _elsewhere(blank, act)
+    if not opening or shut:
+        evidence = tuple(one.answered for one in shut[:1] if opening and one.answered is not None)
+        return replace(blank, holds=False, grade=AuditGrade.PROVEN, evidence=evidence)
+    why = f"nobody knows whether `{act.action}` or what ends it came last"
+    return replace(blank, lack=Lack(GATE, why))
+
+
+def _elsewhere(blank: LeafReading, act: Act) -> LeafReading:
+    return replace(blank, lack=Lack(GATE, f"`{act.action}` was called on an earlier connection"))
+
+
+Way = tuple[ResolvedFunction, Act]
+"""A gate that identifies the customer, and a call that opens it."""
+
+
+def _ways(moment: Moment, code: ResolvedFunction, act: Act) -> list[Way]:
+    return [
+        (code, act),
+        *(
+            (gate, opening)
+            for gate in moment.principals
+            if gate.recipes[0] != code.recipes[0]
+            for opening in gate.recipes[0]
+        ),
+    ]
+
+
+def _other_customers(
+    moment: Moment, code: ResolvedFunction, act: Act, values: Mapping[str, JSON]
+) -> list[SessionCall]:
+    """P11: the calls that may have identified somebody else than the customer with ``values``."""
+    ways = _ways(moment, code, act)
+    return [
+        call
+        for call in moment.calls
+        if call.may_have_run
+        and any(call.action == opening.action for _, opening in ways)
+        and not any(_is_customer(moment, code, way, values, call) for way in ways)
+    ]
+
+
+def _is_customer(
+    moment: Moment, code: ResolvedFunction, way: Way, values: Mapping[str, JSON], call: SessionCall
+) -> bool:
+    """Whether ``call`` is shown to have identified this customer: it opens a gate with the same
+    parameters and names them all, or its newest answer meets that gate's verdict."""
+    gate, opening = way
+    names = set(gate.function.parameters)
+    if names != set(code.function.parameters) or not opens_gate(opening, values, call):
+        return False
+    if names <= {term.name for _, term in opening.arguments if isinstance(term, Local | Unknown)}:
+        return bool(names) or gate is code
+    verdict = gate.function.verdict
+    if verdict is None or gate is code:
+        return verdict is not None  # of the gate itself the latest answer is judged
+    newest = newest_answer(moment.calls, call.action, call.arguments)
+    if newest is None or not newest.ok:
+        return False
+    answers = RecipeAnswers({opening.answer: newest.value}, newest.value, ())
+    return machine_verdict(moment, gate, verdict, values, answers) is True
+
+
+def _named_others(
+    moment: Moment, code: ResolvedFunction, act: Act, values: Mapping[str, JSON]
+) -> list[SessionCall]:
+    """The successes that name another customer, by the same parameters."""
+    return [
+        one
+        for gate, opening in _ways(moment, code, act)
+        if set(gate.function.parameters) == set(code.function.parameters)
+        for one in _last_answered(
+            call
+            for call in moment.calls
+            if call.action == opening.action
+            and call.ok
+            and call.arguments.keys() == {name for name, _ in opening.arguments}
+            and call not in _gate_calls(moment, opening, values)
+        )
+    ]
+
+
+def _successes(
+    act: Act,
+    values: Mapping[str, JSON],
+    calls: list[SessionCall],
+    besides: frozenset[str] = frozenset(),
+) -> list[SessionCall]:
+    """With exactly the gate's inputs, and any ``besides``, latest first."""
+    good = (one for one in calls if one.ok and _is_about(act, values, one, besides))
+    return sorted(_last_answered(good), key=lambda one: -one.seq)
+
+
+def _last_answered(successes: Iterable[SessionCall]) -> list[SessionCall]:
+    """Of the successes of one call the one that was answered last counts, from when it was asked
+    for."""
+    found: list[SessionCall] = []
+    for one in sorted(successes, key=SessionCall.done_by, reverse=True):
+        if not any(same(dict(one.arguments), dict(other.arguments)) for other in found):
+            found.append(one)
+    return found
+
+
+def _opened(
+    moment: Moment, code: ResolvedFunction, blank: LeafReading, calls: Mapping[Act, SessionCall]
+) -> LeafReading:
+    seqs = {one.answered for one in calls.values() if one.answered is not None}
+    evidence = tuple(sorted(seqs))
+    opened = replace(blank, holds=True, grade=AuditGrade.PROVEN, evidence=evidence)
+    if code.function.verdict is None:
+        return opened
+    named: dict[str, JSON] = {}
+    for act, call in calls.items():
+        others = [
+            one
+            for one in _gate_calls(moment, act, blank.values)
+            if one.awaited or not same(dict(one.arguments), dict(call.arguments))
+        ]
+        if any(one.done_by() > call.seq for one in others):
+            return replace(blank, lack=Lack(GATE, f"calls of `{call.action}` overlap"))
+        newest = newest_answer(moment.calls, call.action, call.arguments)
+        if newest is None or not newest.ok:
+            failed = f"`{call.action}` failed when it was called last"
+            return replace(blank, lack=Lack(GATE, failed))
+        named[act.answer] = newest.value
+    answers = RecipeAnswers(named, named[code.recipes[0][-1].answer], evidence)
+    holds = machine_verdict(moment, code, code.function.verdict, blank.values, answers)
+    if holds is None:
+        why = "its verdict cannot be told from what was answered"
+        return replace(blank, lack=Lack(VERDICT, why))
+    return replace(opened, holds=holds)
+
+
+def _gate_calls(moment: Moment, act: Act, values: Mapping[str, JSON]) -> list[SessionCall]:
+    """The calls that may have been carried out and may have been about this gate: all but those
+    that name another value of the same type, which does not look the same."""
+    fixed = _gate_inputs(act, values)
+    return [
+        one
+        for one in moment.calls
+        if one.action == act.action
+        and one.may_have_run
+        and not any(
+            name in one.arguments
+            and _kind(one.arguments[name]) is _kind(value)
+            and not same(one.arguments[name], value)
+            and not look_the_same(one.arguments[name], value)
+            for name, value in fixed.items()
+        )
+    ]
+
+
+def _is_about(
+    act: Act,
+    values: Mapping[str, JSON],
+    call: SessionCall,
+    besides: frozenset[str] = frozenset(),
+) -> bool:
+    """Names the gate's values, and has no input but those of the gate and any ``besides``."""
+    inputs = {name for name, _ in act.arguments}
+    return inputs <= call.arguments.keys() <= inputs | besides and all(
+        same(value, call.arguments[name]) for name, value in _gate_inputs(act, values).items()
+    )
+
+
+def _gate_inputs(act: Act, values: Mapping[str, JSON]) -> dict[str, JSON]:
+    """The inputs that the gate is about; the others are the user's to give."""
+    return {
+        name: term.value if isinstance(term, Literal) else values[term.name]
+        for name, term in act.arguments
+        if isinstance(term, Literal) or (not isinstance(term, Path) and term.name in values)
+    }
+
+
+def opens_gate(act: Act, values: Mapping[str, JSON], call: SessionCall) -> bool:
+    return call.action == act.action and _is_about(act, values, call)
+
+
+def _kind(value: JSON) -> type:
+    """There is one kind of number."""
+    return float if type(value) is int else type(value)
+
+
+LONGEST_LIST = 1_000
+"""Elements of a `for_each`. Nothing is asked for about a longer list, so it stays undecided."""
+
+
+Wanted = dict[str, JSON]
+"""Input → the value that a call must have; an input that is not there may have any."""
+
+
+def is_linked(act: Act) -> bool:
+    return act.each is not None or any(isinstance(term, Path) for _, term in act.arguments)
+
+
+def recipe_of(frame: FrameView, act: Act) -> tuple[Act, ...]:
+    for recipe in frame.code.recipes:
+        if any(one is act for one in recipe):
+            return recipe
+    return (act,)
+
+
+def wanted_by(
+    process: ProcessView, frame: FrameView, act: Act, results: Sequence[SeenResult]
+) -> list[Wanted] | None:
+    """One for each call that ``act`` stands for; ``None`` while an answer before it is missing."""
+    answers: dict[str, JSON] = {}
+    for earlier in recipe_of(frame, act):
+        if earlier is act:
+            break
+        found = _answer(process, frame, earlier, answers, results)
+        if found is not MISSING:
+            answers[earlier.answer] = found
+    return _wanted(process, frame, act, answers)
+
+
+def read_recipe(
+    process: ProcessView, frame: FrameView, recipe: Sequence[Act], results: Sequence[SeenResult]
+) -> dict[str, JSON] | None:
+    """The answers of a recipe by name; ``None`` while one is missing."""
+    answers: dict[str, JSON] = {}
+    for act in recipe:
+        found = _answer(process, frame, act, answers, results)
+        if found is MISSING:
+            return None
+        answers[act.answer] = found
+    return answers
+
+
+def _answer(
+    process: ProcessView,
+    frame: FrameView,
+    act: Act,
+    answers: Mapping[str, JSON],
+    results: Sequence[SeenResult],
+) -> JSON | Missing:
+    wanted = _wanted(process, frame, act, answers)
+    if wanted is None:
+        return MISSING
+    values: list[JSON] = []
+    for one in wanted:
+        fitting = [r for r in results if r.action == act.action and meets(process, one, r)]
+        newest = fitting[-1] if fitting else None
+        if newest is None or not (newest.ok or isinstance(newest.value, bool)):
+            return MISSING
+        values.append(newest.value)
+    return values if act.each is not None else values[0]
+
+
+def meets(process: ProcessView, wanted: Wanted, result: SeenResult) -> bool:
+    for name, value in wanted.items():
+        if name not in result.arguments:
+            if value is not None:
+                return False
+        elif not process.say_the_same(value, result.arguments[name]):
+            return False
+    return True
+
+
+def _wanted(
+    process: ProcessView, frame: FrameView, act: Act, answers: Mapping[str, JSON]
+) -> list[Wanted] | None:
+    own = frame.code.function.parameters
+    given = {name: process.value_of(Local(name), frame) for name in own}
+    answers = {**{name: one for name, one in given.items() if one is not MISSING}, **answers}
+    scopes: list[Mapping[str, JSON]] = [answers]
+    if act.each is not None:
+        listed = at_place(act.each, answers)
+        if not isinstance(listed, list) or len(listed) > LONGEST_LIST:
+            return None
+        scopes = [{**answers, act.element: item} for item in listed]
+    wanted: list[Wanted] = []
+    for scope in scopes:
+        one: Wanted = {}
+        for name, term in act.arguments:
+            if isinstance(term, Literal):
+                one[name] = term.value
+            elif isinstance(term, Path):
+                found = at_place(term, scope)
+                if found is MISSING or found is None:
+                    return None
+                one[name] = found
+            else:
+                value = process.value_of(term, frame)
+                if value is not MISSING and not isinstance(term, Unknown):
+                    one[name] = value
+        wanted.append(one)
+    return wanted
+
+
+def at_place(path: Path, answers: Mapping[str, JSON]) -> JSON | Missing:
+    """What the answers have there, or ``MISSING``."""
+    value: JSON | Missing = answers.get(path.root, MISSING)
+    for step in path.steps:
+        if isinstance(step, str):
+            value = value.get(step, MISSING) if isinstance(value, Mapping) else MISSING
+        else:
+            inside = value if isinstance(value, list) else []
+            value = inside[step] if step < len(inside) else MISSING
+    return value
+
+
+def recipe_answers(
+    moment: Moment, code: ResolvedFunction, recipe: Sequence[Act], values: Mapping[str, JSON]
+) -> RecipeAnswers | Lack:
+    """P2, P3: the answers to exactly the calls of one recipe, every one of them."""
+    named: dict[str, JSON] = {}
+    evidence: set[int] = set()
+    for act in recipe:
+        asked = asked_calls(moment, code, act, values, named)
+        if isinstance(asked, Lack):
+            return asked
+        found: list[SessionCall] = []
+        for arguments in asked:
+            one = answer_to(moment, act, arguments)
+            if one is None:
+                begun = bool(evidence or found) or _begun(moment, code, recipe, act, values, named)
+                ours = _asked_by(moment, code, recipe, act.action, values, named)
+                return _unmade(moment, code, act, ours, arguments, begun=begun)
+            if isinstance(one, Lack):
+                return one
+            found.append(one)
+        evidence |= {one.answered for one in found if one.answered is not None}
+        values_found = [one.value for one in found]
+        named[act.answer] = values_found if act.each is not None else values_found[0]
+    return RecipeAnswers(named, named[recipe[-1].answer], tuple(sorted(evidence)))
+
+
+def last_answers(moment: Moment, code: ResolvedFunction, values: Mapping[str, JSON]) -> list[JSON]:
+    """P14: what the calls of a rule were answered last, as far as its recipes can be followed.
+    An approval without the proof is for these answers. Gates have none: what opens and closes
+    one stands in its clause."""
+    found: list[JSON] = []
+    for recipe in code.recipes if code.function.kind is Kind.RULE else ():
+        named: dict[str, JSON] = {}
+        for act in recipe:
+            asked = asked_calls(moment, code, act, values, named)
+            if isinstance(asked, Lack):
+                break
+            last = [_last_answer(moment, act, arguments) for arguments in asked]
+            there = [one for one in last if one is not None]
+            found += [[act.action, dict(one.arguments), one.ok, one.value] for one in there]
+            if len(there) < len(last) or not all(one.ok for one in there):
+                break
+            told_here = [one.value for one in there]
+            named[act.answer] = told_here if act.each is not None else told_here[0]
+    return found
+
+
+def last_change(moment: Moment, code: ResolvedFunction) -> int:
+    """P14: the last event that may have changed what a rule reads, or whom the session takes for
+    its customer; a new connection is such an event."""
+    actions = {act.action for recipe in code.recipes for act in recipe}
+    owners = moment.principals if code.function.principal else ()
+    identifying = {act.action for gate in owners for recipe in gate.recipes for act in recipe}
+    is_rule = code.function.kind is Kind.RULE
+    changes = [
+        one.seq if one.answered is None else one.answered
+        for one in moment.calls
+        if one.may_have_run
+        and (
+            any(_touches(moment, one.action, verifier) for verifier in actions)
+            if is_rule
+            else one.action in identifying
+        )
+    ]
+    connected = [moment.connected[one] for one in actions if moment.is_elsewhere(one, -1)]
+    return max([*changes, *connected], default=-1)
+
+
+def _last_answer(moment: Moment, act: Act, arguments: Mapping[str, JSON]) -> SessionCall | None:
+    answered = (one for one in calls_of(moment.calls, act.action, arguments) if not one.awaited)
+    return max(answered, key=SessionCall.done_by, default=None)
+
+
+def asked_calls(
+    moment: Moment,
+    code: ResolvedFunction,
+    act: Act,
+    values: Mapping[str, JSON],
+    named: Mapping[str, JSON],
+) -> list[dict[str, JSON]] | Lack:
+    """The arguments of each call that ``act`` stands for, its terms evaluated (P1, P2)."""
+    given = {name: values[name] for name in code.function.parameters if name in values}
+    named = {**given, **named}
+    scopes: list[Mapping[str, JSON]] = [named]
+    if act.each is not None:
+        listed = at_place(act.each, named)
+        if not isinstance(listed, list):
+            return Lack(PART, f"`{act.each}` is no list in what was answered")
+        if len(listed) > LONGEST_LIST:
+            return Lack(PART, f"`{act.each}` has more than {LONGEST_LIST} elements")
+        scopes = [{**named, act.element: one} for one in listed]
+    calls: list[dict[str, JSON]] = []
+    for scope in scopes:
+        arguments: dict[str, JSON] = {}
+        for parameter, term in act.arguments:
+            if isinstance(term, Literal):
+                arguments[parameter] = term.value
+                continue
+            if isinstance(term, Path):
+                value = at_place(term, scope)
+                if value is MISSING or value is None:
+                    return Lack(PART, f"there is nothing at `{term}` in what was answered")
+            else:
+                own = term.name in code.function.parameters
+                value = (values if own else moment.known).get(term.name)
+                if value is None and term.name in code.function.optional:
+                    continue
+                if value is None:
+                    return Lack(VALUE, f"`{term.name}` has no value")
+            arguments[parameter] = value
+        if has_withheld(arguments):
+            raise Unreadable
+        calls.append(arguments)
+    return calls
+
+
+def answer_to(moment: Moment, act: Act, arguments: Mapping[str, JSON]) -> SessionCall | Lack | None:
+    """The newest and fresh answer to one call; ``None`` where it was never made."""
+    shown = told(act.action, arguments)
+    mistyped = mistyped_input(moment.facts, act.action, arguments)
+    if mistyped:
+        return Lack(VALUE, f"{shown} cannot be asked: `{mistyped}` is of another type")
+    newest = newest_answer(moment.calls, act.action, arguments)
+    if newest is None:
+        return None
+    if newest.awaited:
+        return Lack(NEWER, f"{shown} is not answered yet (#{newest.seq})")
+    if is_withheld(newest.value):
+        raise Unreadable
+    # Where nothing is guarded a tool may say no by failing with `false`.
+    if not newest.ok and (moment.facts or not isinstance(newest.value, bool)):
+        return Lack(NEWER, f"{shown} failed when it was called last (#{newest.answered})")
+    known = moment.facts[act.action].inputs if act.action in moment.facts else {}
+    for later in moment.calls:
+        more = later.arguments.keys() - arguments.keys()
+        shared = {name: one for name, one in later.arguments.items() if name in arguments}
+        if (
+            later.action == act.action
+            and later.answered_at() > newest.answered_at()
+            and more
+            and not any(name in known for name in more)
+            and same(shared, dict(arguments))
+        ):
+            return Lack(NEWER, f"{shown} was called again with more than it takes (#{later.seq})")
+    if moment.is_elsewhere(act.action, newest.seq):
+        return Lack(STALE, f"{shown} was answered (#{newest.answered}) on an earlier connection")
+    change = disturbed_by(moment, newest)
+    if change is not None and newest.answered in change.uses:
+        why = f"{shown} (#{newest.answered}) served `{change.action}` (#{change.seq}) already"
+        return Lack(STALE, f"{why}, and an answer of the user serves one call")
+    if change is not None:
+        return Lack(
+            STALE,
+            f"{shown} was answered (#{newest.answered}) before `{change.action}` "
+            f"(#{change.seq}) may have changed it",
+        )
+    return newest
+
+
+def mistyped_input(
+    facts: Mapping[str, ActionFacts], action: str, arguments: Mapping[str, JSON]
+) -> str:
+    """P1: the first argument that is not of its input's declared type."""
+    if action not in facts:
+        return ""
+    for name, value in arguments.items():
+        if not has_withheld(value) and not has_type(value, facts[action].inputs.get(name, {})):
+            return name
+    return ""
+
+
+def disturbed_by(moment: Moment, answer: SessionCall) -> SessionCall | None:
+    """P5: a call that may have changed what ``answer`` reads since it was asked for: the one
+    that it answers, where a verifier changes what it reads. P9: a call that has used it up."""
+    if _touches(moment, answer.action, answer.action):
+        return answer
+    for one in moment.calls:
+        if not one.may_have_run or one.done_by() < answer.seq:
+            continue
+        if _touches(moment, one.action, answer.action) or answer.answered in one.uses:
+            return one
+    return None
+
+
+def changed_topics(
+    facts: Mapping[str, ActionFacts], goal_actions: frozenset[str], action: str
+) -> tuple[str, ...] | None:
+    """What an action may change, ``None`` for everything. Programs that guard nothing carry no
+    facts: there only what a program is for changes anything."""
+    if not facts:
+        return None if action in goal_actions else ()
+    return facts[action].changes if action in facts else None
+
+
+def _touches(moment: Moment, action: str, verifier: str) -> bool:
+    return touches(moment.facts, moment.goal_actions, action, verifier)
+
+
+def touches(
+    facts: Mapping[str, ActionFacts], goal_actions: frozenset[str], action: str, verifier: str
+) -> bool:
+    """Whether an action may change what a verifier reads."""
+    changed = changed_topics(facts, goal_actions, action)
+    read = facts[verifier].reads if verifier in facts else None
+    if changed is None or read is None:
+        return changed != ()
+    return any(topic in read for topic in changed)
+
+
+def _begun(
+    moment: Moment,
+    code: ResolvedFunction,
+    recipe: Sequence[Act],
+    missing: Act,
+    values: Mapping[str, JSON],
+    named: Mapping[str, JSON],
+) -> bool:
+    """Whether another call of the recipe was made: then half of it is there."""
+    others = [act for act in recipe if act is not missing]
+    ways = [(act, asked_calls(moment, code, act, values, named)) for act in others]
+    return any(
+        newest_answer(moment.calls, act.action, one) is not None
+        for act, asked in ways
+        if not isinstance(asked, Lack)
+        for one in asked
+    )
+
+
+def _asked_by(
+    moment: Moment,
+    code: ResolvedFunction,
+    recipe: Sequence[Act],
+    action: str,
+    values: Mapping[str, JSON],
+    named: Mapping[str, JSON],
+) -> list[dict[str, JSON]]:
+    """Every call of one action that the recipe asks for, as far as that can be told."""
+    ways = [asked_calls(moment, code, one, values, named) for one in recipe if one.action == action]
+    return [each for way in ways if not isinstance(way, Lack) for each in way]
+
+
+def _unmade(
+    moment: Moment,
+    code: ResolvedFunction,
+    act: Act,
+    asked: Sequence[Mapping[str, JSON]],
+    missing: Mapping[str, JSON],
+    *,
+    begun: bool,
+) -> Lack:
+    why = f"{told(act.action, missing)} was not called"
+    frames = {one.opened for one in moment.process.judged if one.function == code.function.name}
+    others = [
+        one
+        for one in moment.calls
+        if one.action == act.action
+        and not any(same(dict(one.arguments), dict(each)) for each in asked)
+    ]
+    if any(one.opened in frames for one in others) or (others and not begun):
+        other = others[-1]
+        return Lack(OTHER, f"{why}; {told(other.action, other.arguments)} (#{other.seq}) was")
+    return Lack(PART if begun else NOTHING, why)
+
+
+def read_leaf(moment: Moment, code: ResolvedFunction, values: Mapping[str, JSON]) -> LeafReading:
+    function = code.function
+    blank = LeafReading(function.name, function.judges, dict(values), holds=None)
+    if has_withheld(dict(values)):
+        raise Unreadable
+    for name in function.parameters:
+        if values.get(name) is None and name not in function.optional:
+            return replace(blank, lack=Lack(VALUE, f"`{name}` has no value"))
+    if function.kind is Kind.GATE:
+        return read_gate(moment, code, blank)
+    ways = [recipe_answers(moment, code, recipe, values) for recipe in code.recipes]
+    whole = [one for one in ways if isinstance(one, RecipeAnswers)]
+    if not code.recipes:
+        whole = [RecipeAnswers({}, None, ())]
+    if not whole:
+        lacks = [one for one in ways if isinstance(one, Lack)]
+        return replace(blank, lack=max(lacks, key=lambda one: FURTHEST.index(one.code)))
+    if function.verdict is None:
+        return _by_model(moment, code, blank, whole)
+    return _by_machine(moment, code, blank, function.verdict, whole)
+
+
+def _by_machine(
+    moment: Moment,
+    code: ResolvedFunction,
+    blank: LeafReading,
+    verdict: str,
+    whole: Sequence[RecipeAnswers],
+) -> LeafReading:
+    said = [(machine_verdict(moment, code, verdict, blank.values, one), one) for one in whole]
+    sides = {holds for holds, _ in said if holds is not None}
+    if len(sides) != 1:
+        why = "the ways to verify it contradict each other" if sides else "its verdict cannot be"
+        tail = "" if sides else " told from what was answered"
+        return replace(blank, lack=Lack(VERDICT, why + tail))
+    holds, on = next(one for one in said if one[0] is not None)
+    grade = AuditGrade.STATED if code.function.question else AuditGrade.PROVEN
+    return replace(blank, holds=holds, grade=grade, evidence=on.evidence)
+
+
+def _by_model(
+    moment: Moment, code: ResolvedFunction, blank: LeafReading, whole: Sequence[RecipeAnswers]
+) -> LeafReading:
+    """The executor's latest verdict in this process, for these values, on these answers."""
+    given = judged_for(moment.process, code, blank.values)
+    if given is None:
+        return replace(blank, lack=Lack(NOTHING, "nobody has judged it for these values"))
+    for one in whole:
+        if all(_was_judged(moment, seq, given) for seq in one.evidence):
+            lack = None if given.holds is not None else Lack(VERDICT, "it was judged undecided")
+            return replace(
+                blank,
+                holds=given.holds,
+                grade=AuditGrade.ATTESTED,
+                evidence=one.evidence,
+                lack=lack,
+            )
+    why = f"it was judged (#{given.seq}) on other answers than the newest"
+    return replace(blank, lack=Lack(NEWER, why))
+
+
+def _was_judged(moment: Moment, seq: int, given: Judged) -> bool:
+    """Whether the verdict was given on this answer, or on one to the same call that said the
+    same: reading once more and finding nothing new takes no verdict away."""
+    if seq in given.evidence:
+        return True
+    (newest,) = (one for one in moment.calls if one.answered == seq)
+    if has_withheld(newest.value):
+        raise Unreadable
+    return not holds_stand_in(newest.value) and any(
+        one.answered in given.evidence and one.ok and same(one.value, newest.value)
+        for one in calls_of(moment.calls, newest.action, newest.arguments)
+    )
+
+
+def judged_for(
+    process: ProcessView, code: ResolvedFunction, values: Mapping[str, JSON]
+) -> Judged | None:
+    for one in reversed(process.judged):
+        if one.function == code.function.name and same(dict(one.values), dict(values)):
+            return one
+    return None
+
+
+def grade_of(
+    moment: Moment,
+    frame: FrameView,
+    holds: bool,
+    cited: frozenset[int],
+    found: Mapping[str, JSON],
+) -> AuditGrade:
+    """How good a verdict is that is given in ``frame`` on the cited results; ``found`` are the
+    values that come with it."""
+    function = frame.code.function
+    have = {**found, **frame.values}
+    values = {name: have[name] for name in function.parameters if name in have}
+    if function.kind is Kind.RULE and function.verdict is None:
+        return (
+            AuditGrade.ATTESTED
+            if _covers(moment, frame.code, values, cited)
+            else AuditGrade.CLAIMED
+        )
+    reading = read_leaf(moment, frame.code, values)
+    return reading.grade if reading.holds is holds else AuditGrade.CLAIMED
+
+
+def _covers(
+    moment: Moment, code: ResolvedFunction, values: Mapping[str, JSON], cited: frozenset[int]
+) -> bool:
+    """Whether the cited results are the newest answers to all calls of some recipe."""
+    if any(values.get(name) is None for name in code.function.parameters):
+        return False
+    ways = (recipe_answers(moment, code, recipe, values) for recipe in code.recipes)
+    return not code.recipes or any(
+        isinstance(one, RecipeAnswers) and cited.issuperset(one.evidence) for one in ways
+    )

@@ -1,0 +1,141 @@
+"""A goal that was not carried out: is there a ground for that in the calls?
+
+Taken at its worst, a check that was made and that nobody can read here was false. A check
+that could have been made and was not is no ground.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from itertools import takewhile
+
+from sopilot.audit.requirement import Proof, decided, leaves_behind, recipes_of, required_by
+from sopilot.audit.transcript_files import Transcript
+from sopilot.handbook.model import ActionCall
+from sopilot.handbook.requirements import Leaf, Name, Tree, leaves
+from sopilot.handbook.wording import fill
+from sopilot.values.json import JSON
+
+DEEPEST = 8
+
+
+@dataclass(slots=True)
+class Grounds:
+    """For one goal's requirement, at the end of a transcript. ``offered`` are the tools that
+    could be called, where that is known. ``guessing``: a leaf over values that nobody wrote
+    down may have been the false one."""
+
+    proof: Proof
+    transcript: Transcript
+    tree: Tree
+    end: int
+    offered: Collection[str] | None = None
+    guessing: bool = False
+
+    def values(self) -> dict[str, JSON]:
+        """Values by name as the calls used them and the user gave them; a name that calls used
+        for two things is known from the user alone."""
+        values: dict[str, JSON] = {}
+        twice: set[str] = set()
+        for call in self.transcript.calls:
+            for name, value in (call.arguments or {}).items():
+                if name in values and values[name] != value:
+                    twice.add(name)
+                values[name] = value
+        used = {name: value for name, value in values.items() if name not in twice}
+        told = {name: one for name, one in self.transcript.told.items() if one is not None}
+        return {**used, **told}
+
+    def causes(self) -> list[Mapping[str, JSON]]:
+        """The leaves that are known to be otherwise than the SOP wants them."""
+        values = self.values()
+        known = self.proof.known(self.end, values)
+        handbook = self.proof.handbook
+        return [
+            {
+                "predicate": leaf.predicate,
+                "sentence": self.proof.sentence(leaf, values),
+                "found": self.proof.sentence(leaf, values, found=not leaf.wanted),
+                "holds": not leaf.wanted,
+                "evidence": [call.index for call in self.proof.calls(leaf, values) or []],
+                "return": None,
+                "remedy": handbook.predicates[leaf.predicate].remedy,
+                "tells": fill(handbook.predicates[leaf.predicate].tells, handbook.parameters),
+            }
+            for leaf in leaves_behind(handbook, self.tree)
+            if known(leaf) is (not leaf.wanted)
+        ]
+
+    def exist(self) -> bool:
+        """Whether the requirement may have come out false by what was done."""
+        return self._at_worst(self.tree, self.values(), 0) is False
+
+    def nothing_shown(self) -> bool:
+        """No check was made although every one needs a call, and the user was asked nothing."""
+        handbook, values = self.proof.handbook, self.values()
+        own = list(leaves(self.tree))
+        if not own or not all(recipes_of(handbook.predicates[leaf.predicate]) for leaf in own):
+            return False
+        return not self.transcript.replies and all(
+            self.proof.calls(leaf, values) is None for leaf in leaves_behind(handbook, self.tree)
+        )
+
+    def _at_worst(self, tree: Tree, values: Mapping[str, JSON], depth: int) -> bool | None:
+        known = self.proof.known(self.end, values)
+
+        def worst(leaf: Leaf) -> bool | None:
+            truth = known(leaf)
+            if truth is not None:
+                return truth
+            return not leaf.wanted if self._may_fail(tree, leaf, values, depth) else leaf.wanted
+
+        return decided(tree, worst)
+
+    def _may_fail(self, tree: Tree, leaf: Leaf, values: Mapping[str, JSON], depth: int) -> bool:
+        handbook = self.proof.handbook
+        predicate = handbook.predicates[leaf.predicate]
+        recipes = recipes_of(predicate)
+        if not recipes:
+            if predicate.verdict is not None and self.proof.machine is not None:
+                return self.guessing
+            return self._reached(tree, leaf, values)
+        if self.proof.calls(leaf, values) is not None:
+            return True
+        if predicate.established_by is not None and self._stayed_shut(
+            predicate.established_by, values
+        ):
+            return True
+        if depth >= DEEPEST:
+            return True
+        # A check whose every way is closed, by a guard of its own or by a tool that is not
+        # offered, cannot be made.
+        return all(
+            any(
+                self._at_worst(required_by(handbook, one.action), values, depth + 1) is False
+                for one in way
+            )
+            for way in recipes
+            if self.offered is None or all(one.action in self.offered for one in way)
+        )
+
+    def _stayed_shut(self, opening: ActionCall, values: Mapping[str, JSON]) -> bool:
+        """The user was heard about something that the gate asks for, and did not give it."""
+        if not self.transcript.replies or not self.transcript.dialog:
+            return self.transcript.replies > 0
+        spoken = self.transcript.dialog.lower()
+        missing = [
+            term.name
+            for _, term in opening.arguments
+            if isinstance(term, Name) and term.name not in values
+        ]
+        return any(word in spoken for name in missing for word in name.lower().split("_"))
+
+    def _reached(self, tree: Tree, leaf: Leaf, values: Mapping[str, JSON]) -> bool:
+        """A leaf that needs no call comes to be judged once those before it were."""
+        predicates = self.proof.handbook.predicates
+        before = takewhile(lambda other: other != leaf, leaves(tree))
+        return not any(
+            recipes_of(predicates[other.predicate]) and self.proof.calls(other, values) is None
+            for other in before
+        )

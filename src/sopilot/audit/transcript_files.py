@@ -1,0 +1,371 @@
+"""Other people's transcripts: message lists become calls with results, in order.
+
+Result values are often text. They are read as JSON or as Python literals, within
+a size limit, and never evaluated.
+
+The shapes in which transcripts write calls and results, one message at a time.
+
+OpenAI chat messages (``tool_calls``, and ``function_call`` before them), items of its
+Responses interface, and Anthropic's content blocks. What looks like a call or a result and
+is none of these is refused: an audit that reads past it would judge another run.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from sopilot.messages.errors import UserMistake, mistake
+from sopilot.values.json import JSON, escape_references, plain, plain_mapping
+
+_TOOL_LIKE = re.compile(
+    r"(tool|function)[_-]?(call|use|result|response|output)|_call(_output)?$", re.I
+)
+
+
+_READ_KEYS = frozenset({"tool_calls", "tool_call_id", "function_call", "tool_use_id"})
+
+
+_CALL_TYPES, _RESULT_TYPES = ("function_call", "tool_use"), ("function_call_output", "tool_result")
+
+
+_TEXT_TYPES = ("text", "input_text", "output_text")
+
+
+@dataclass(frozen=True, slots=True)
+class AskedCall:
+    call_id: str
+    name: str
+    arguments: object
+
+
+@dataclass(frozen=True, slots=True)
+class GivenResult:
+    """``call_id`` is ``None`` where the message names no call."""
+
+    call_id: str | None
+    content: object
+    failed: bool = False
+
+
+def calls_and_results(message: object, number: int) -> Iterator[AskedCall | GivenResult]:
+    """What a message holds, in its order."""
+    if not isinstance(message, Mapping):
+        raise unreadable(number, "a message must be an object")
+    kind = message.get("type")
+    if kind in _CALL_TYPES or kind in _RESULT_TYPES:
+        yield _item(message, number)
+        return
+    _refuse_unread(message, number)
+    content = message.get("content")
+    for part in _parts(message):
+        if isinstance(part, Mapping):
+            if part.get("type") in _CALL_TYPES or part.get("type") in _RESULT_TYPES:
+                yield _item(part, number)
+            else:
+                _refuse_unread(part, number)
+    yield from _asked(message, number)
+    if _is_result(message):
+        named = message.get("tool_call_id")
+        yield GivenResult(None if named is None else str(named), text_of(content))
+
+
+def _parts(message: Mapping[str, Any]) -> Iterator[object]:
+    for name in ("content", "parts"):
+        held = message.get(name)
+        yield from held if isinstance(held, list | tuple) else ()
+
+
+def text_of(content: object) -> object:
+    """Content that is a list of text parts is their text."""
+    if not isinstance(content, list | tuple) or not content:
+        return content
+    texts = [
+        part.get("text") if isinstance(part, Mapping) and part.get("type") in _TEXT_TYPES else None
+        for part in content
+    ]
+    said = [text for text in texts if isinstance(text, str)]
+    return "".join(said) if len(said) == len(texts) else content
+
+
+def spoken_text(content: object) -> str | None:
+    """What a person or an agent says in a message, beside pictures, results and thoughts."""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list | tuple) else ()
+    texts = [
+        part["text"]
+        for part in parts
+        if isinstance(part, Mapping)
+        and part.get("type") in _TEXT_TYPES
+        and isinstance(part.get("text"), str)
+    ]
+    return "".join(texts) if texts else None
+
+
+def unreadable(number: int, problem: str, cure: str = "") -> UserMistake:
+    return mistake("transcript", f"message {number}: {problem}", help=cure)
+
+
+def _asked(message: Mapping[str, Any], number: int) -> Iterator[AskedCall]:
+    wanted = message.get("tool_calls") or ()
+    if not isinstance(wanted, list | tuple):
+        raise unreadable(number, "`tool_calls` must be a list")
+    for call in wanted:
+        function = call.get("function", call) if isinstance(call, Mapping) else None
+        yield _call(function, str(call.get("id", "")) if isinstance(call, Mapping) else "", number)
+    if message.get("function_call"):
+        yield _call(message["function_call"], "", number)
+
+
+def _call(function: object, call_id: str, number: int) -> AskedCall:
+    if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
+        raise unreadable(number, "a tool call must name its function")
+    return AskedCall(call_id, function["name"], function.get("arguments", function.get("input")))
+
+
+def _item(item: Mapping[str, Any], number: int) -> AskedCall | GivenResult:
+    if item["type"] in _CALL_TYPES:
+        return _call(item, str(item.get("call_id", item.get("id", ""))), number)
+    named = item.get("call_id", item.get("tool_use_id"))
+    content = item.get("output", item.get("content"))
+    return GivenResult(
+        None if named is None else str(named), text_of(content), bool(item.get("is_error"))
+    )
+
+
+def _is_result(message: Mapping[str, Any]) -> bool:
+    if message.get("role") in ("tool", "function"):
+        parts = message.get("content")
+        # A message of this role may also be the envelope of result blocks.
+        return not (
+            isinstance(parts, list | tuple)
+            and any(isinstance(one, Mapping) and one.get("type") in _RESULT_TYPES for one in parts)
+        )
+    return message.get("tool_call_id") is not None
+
+
+def _refuse_unread(item: Mapping[str, Any], number: int) -> None:
+    kind = item.get("type")
+    odd = str(kind) if isinstance(kind, str) and _TOOL_LIKE.search(kind) else ""
+    for key, value in item.items():
+        if isinstance(key, str) and key not in _READ_KEYS and value and _TOOL_LIKE.search(key):
+            odd = odd or key
+    if odd:
+        raise unreadable(
+            number,
+            f"`{odd}` looks like a tool call and is in no shape that is read here",
+            "write calls as `tool_calls`, `function_call` or `tool_use`, with their results",
+        )
+
+
+LONGEST_VALUE = 200_000
+"""Characters of a result that are parsed; a longer one stays text."""
+
+
+_RAISED = re.compile(r"\s*[A-Za-z_.]+(Error|Exception)\b")
+
+
+_FAILED = re.compile(r"\s*(failed|failure)\b", re.IGNORECASE)
+
+
+_FAILED_STATUS = ("error", "failed", "failure")
+
+
+_ERROR = re.compile(r"\s*(([A-Za-z_.]*(Error|Exception)|error)\b|Traceback )")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """``ok``: the call did what its name says. ``let_through``: the tool did not turn it
+    away, whatever came of it then."""
+
+    ok: bool
+    value: object
+    let_through: bool
+
+
+AnswerReader = Callable[[object], Answer]
+"""How a result's own value is understood."""
+
+
+@dataclass(frozen=True, slots=True)
+class TranscriptCall:
+    """``arguments`` is ``None`` where the model's text is no object; ``ok`` and ``value``
+    are the tool's answer, ``answered`` whether there was one, ``let_through`` whether the
+    tool did not turn the call away. ``by_tool``: another tool made the call by itself, and
+    nobody saw the answer."""
+
+    index: int
+    message: int
+    action: str
+    arguments: Mapping[str, JSON] | None
+    ok: bool = False
+    value: JSON = None
+    answered: bool = False
+    let_through: bool = False
+    by_tool: bool = False
+
+
+class UserWords(NamedTuple):
+    """A message of the user's; ``asked`` is what the agent had said to it since the last one."""
+
+    message: int
+    text: str
+    asked: str
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """``replies`` counts what the user said after the request, where that is known;
+    ``dialog`` is what both said then, and ``told`` are values that the user gave by name.
+    ``now`` is the time of all of it, where somebody knows."""
+
+    calls: tuple[TranscriptCall, ...]
+    messages: int
+    replies: int = 0
+    dialog: str = ""
+    told: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
+    now: str = ""
+    said: tuple[UserWords, ...] = ()
+
+
+def read_messages(
+    messages: Sequence[Mapping[str, Any]],
+    *,
+    outcome: AnswerReader | None = None,
+    ignored: frozenset[str] = frozenset(),
+    effects: frozenset[str] = frozenset(),
+) -> Transcript:
+    """Calls and results of the shapes that ``message_shapes`` knows.
+
+    A result without an id answers the oldest open call. One whose id no open call has is
+    refused: it would be taken for the answer to another call. ``ignored`` are lower-case
+    names that are not the domain's tools, such as one that ends the dialog. ``effects`` are
+    the actions that change something: a null is no success of theirs.
+    """
+    judge_outcome = outcome or plain_outcome
+    calls: list[TranscriptCall] = []
+    waiting: list[tuple[str, int | None]] = []
+    """Ids of open calls, and their places; ``None`` for one that is ignored."""
+    seen = False
+    said: list[UserWords] = []
+    asked: list[str] = []
+    for number, message in enumerate(messages):
+        for one in calls_and_results(message, number):
+            if isinstance(one, AskedCall):
+                seen = True
+                if one.name.lower() in ignored:
+                    waiting.append((one.call_id, None))
+                    continue
+                waiting.append((one.call_id, len(calls)))
+                arguments = _arguments(one.arguments)
+                calls.append(TranscriptCall(len(calls), number, one.name, arguments))
+                continue
+            if not seen:
+                raise unreadable(
+                    number, "a tool's result answers no call", "keep the calls as well"
+                )
+            position = _answered(one.call_id, waiting, number)
+            if position is not None:
+                answer = judge_outcome(read_value(one.content))
+                made = calls[position]
+                void = answer.value is None and made.action in effects
+                calls[position] = replace(
+                    made,
+                    ok=answer.ok and not one.failed and not void,
+                    value=escape_references(plain(answer.value)),
+                    answered=True,
+                    let_through=answer.let_through and not one.failed,
+                )
+        role = message.get("role")
+        spoken = spoken_text(message.get("content")) if role in ("user", "assistant") else None
+        if isinstance(spoken, str) and role == "assistant":
+            asked.append(spoken)
+        elif isinstance(spoken, str):
+            said.append(UserWords(number, spoken, "\n".join(asked)))
+            asked.clear()
+    return Transcript(tuple(calls), len(messages), said=tuple(said))
+
+
+def _answered(wanted: str | None, waiting: list[tuple[str, int | None]], number: int) -> int | None:
+    """The place of the call that a result answers. Calls without an id take any, in turn."""
+    ids = [call_id for call_id, _ in waiting]
+    if wanted is None:
+        return waiting.pop(0)[1] if waiting else None
+    for named in (wanted, ""):
+        if named in ids:
+            return waiting.pop(ids.index(named))[1]
+    raise unreadable(
+        number,
+        f"the result names `{wanted}`, and no open call has that id",
+        "keep every call, and one result for each, with the same id",
+    )
+
+
+def _arguments(written: object) -> dict[str, JSON] | None:
+    if isinstance(written, str):
+        written = read_value(written) if written.strip() else {}
+    if written is None:
+        return {}
+    return escape_references(plain_mapping(written)) if isinstance(written, Mapping) else None
+
+
+def read_value(written: object) -> object:
+    """JSON, else a Python literal, else the text itself."""
+    if not isinstance(written, str) or len(written) > LONGEST_VALUE:
+        return written
+    try:
+        return json.loads(written)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        return ast.literal_eval(written)
+    except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
+        return written
+
+
+def is_error(native: object) -> bool:
+    """Most tools say so when they fail: an object with an error, or an error's own text."""
+    if isinstance(native, Mapping):
+        return bool(native.get("error"))
+    return isinstance(native, str) and _ERROR.match(native) is not None
+
+
+def is_failure(native: object) -> bool:
+    """An error, or an answer that says of itself that it is none of a success."""
+    if isinstance(native, Mapping):
+        said = native.get("status")
+        return (
+            is_error(native)
+            or native.get("success") is False
+            or native.get("ok") is False
+            or (isinstance(said, str) and said.lower() in _FAILED_STATUS)
+        )
+    return is_error(native) or (isinstance(native, str) and _FAILED.match(native) is not None)
+
+
+def plain_outcome(native: object) -> Answer:
+    """A failure is a call that did not happen; everything else is a success."""
+    ok = not is_failure(native)
+    return Answer(ok, native, ok)
+
+
+def success_first_outcome(native: object) -> Answer:
+    """Tools that answer with a truth, or with a pair of success and value.
+
+    A bare ``False`` is the tool's own refusal. An exception's text is not: the
+    tool had begun by then.
+    """
+    if isinstance(native, bool):
+        return Answer(native, native, native)
+    if isinstance(native, list | tuple) and len(native) == 2 and isinstance(native[0], bool):
+        return Answer(native[0], native[1], True)
+    if is_error(native):
+        raised = isinstance(native, str) and _RAISED.match(native) is not None
+        return Answer(False, native, raised)
+    return Answer(native is not None, native, True)

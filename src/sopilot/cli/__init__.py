@@ -1,0 +1,1 @@
+"""The command line: options, printing and wiring. Commands load on use."""

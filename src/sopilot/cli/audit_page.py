@@ -1,0 +1,13 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sopilot.runner.audit_inputs import Audited, clean_together
+from sopilot.web.pages import render_audit
+
+
+def page_of(audited: Sequence[Audited]) -> str:
+    """Of the first that has findings, else of the first that wasn't judged."""
+    together = clean_together(one.report.clean for one in audited)
+    worst = next(one for one in audited if one.report.clean is together)
+    return render_audit(worst.report, worst.rows, title=worst.title)

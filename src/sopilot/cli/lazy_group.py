@@ -1,0 +1,57 @@
+"""Commands that load on use, so that help is instant."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from sopilot.cli.options import finite
+from sopilot.messages.diagnostic import did_you_mean
+
+
+class LazyGroup(click.Group):
+    """``commands_on_use`` maps a name to a line of help, or to the place of the command and that
+    line. The default place is ``command`` in the module of that name in ``package``; another
+    place is ``module.attribute`` there, or ``package.module:attribute`` anywhere."""
+
+    def __init__(
+        self,
+        *given: Any,
+        package: str,
+        commands_on_use: Mapping[str, str | tuple[str, str]],
+        **named: Any,
+    ) -> None:
+        super().__init__(*given, context_settings={"help_option_names": ["-h", "--help"]}, **named)
+        self._package = package
+        self._on_use = {
+            name: (f"{name}.command", about) if isinstance(about, str) else about
+            for name, about in commands_on_use.items()
+        }
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self._on_use)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self._on_use:
+            return None
+        place = self._on_use[cmd_name][0]
+        if ":" not in place:
+            place = f"{self._package}.{place.replace('.', ':')}"
+        module, attribute = place.split(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return finite(command)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in self._on_use and not args[0].startswith("-"):
+            hint = did_you_mean(args[0], self._on_use)
+            raise click.UsageError(f"no such command `{args[0]}`; {hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in self._on_use.items()])

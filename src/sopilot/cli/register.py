@@ -1,0 +1,92 @@
+"""`sopilot register`: every action of all sessions, asked by time, name, outcome and arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from sopilot.cli.output import hand_out, json_option, print_json, tell, warn
+from sopilot.cli.stores import signed
+from sopilot.protocols import SystemClock
+from sopilot.records.actions import ActionOutcome
+from sopilot.records.loading import make_anew, register
+from sopilot.records.selection import (
+    Selected,
+    Wanted,
+    read_condition,
+    read_moment,
+    register_csv,
+    register_json,
+    register_lines,
+)
+from sopilot.records.store import Store
+from sopilot.runner.opened_stores import may_see, with_store
+
+_SHOWN = 50
+
+
+_GRADES = ("proven", "attested", "claimed", "none")
+
+
+@click.command()
+@click.option("--from", "begin", metavar="DATE", help="From this date or moment on (UTC).")
+@click.option("--to", "end", metavar="DATE", help="Up to and with this date (UTC).")
+@click.option("--action", help="Only this action.")
+@click.option("--outcome", type=click.Choice([str(one) for one in ActionOutcome]))
+@click.option("--grade", type=click.Choice(_GRADES), help="How far it was proven.")
+@click.option("--where", multiple=True, metavar="CONDITION", help='On an argument: "amount>1000".')
+@click.option("--columns", metavar="NAMES", help="Arguments as columns of their own: amount,to.")
+@click.option("--limit", type=click.IntRange(min=1), help=f"Default: {_SHOWN}; as a file: all.")
+@click.option("--rebuild", is_flag=True, help="Make the register anew from the traces first.")
+@click.option("--csv", "as_csv", is_flag=True, help="As CSV, a line an action.")
+@json_option
+@signed
+def command(
+    begin: str | None,
+    end: str | None,
+    action: str | None,
+    outcome: str | None,
+    grade: str | None,
+    where: Sequence[str],
+    columns: str | None,
+    limit: int | None,
+    rebuild: bool,
+    as_csv: bool,
+    as_json: bool,
+    store_spec: str | None,
+    token_file: Path | None,
+) -> None:
+    """The register: one row for every action that was carried out, attempted, held, rejected,
+    expired, failed or whose outcome is unknown, newest first.
+
+    Calls that only read are no rows. The rows are made from the traces in the same
+    transactions; that none was altered or left out is shown by `sopilot verify`.
+    """
+    now = SystemClock().now()
+    wanted = Wanted(
+        None if begin is None else read_moment(begin),
+        None if end is None else read_moment(end, whole_day=True),
+        action,
+        outcome,
+        "" if grade == "none" else grade,
+        now,
+    )
+    conditions = [read_condition(text) for text in where]
+    names = [name.strip() for name in columns.split(",")] if columns else []
+
+    async def use(store: Store) -> Selected:
+        await make_anew(store, when_due=not rebuild, told=warn)
+        return await register(store, wanted, conditions, columns=names)
+
+    found = with_store(store_spec, use, reading=True)
+    what = [one.without_names for one in conditions]
+    asked = [action, outcome, grade, *what, f"{begin or 'ever'} to {end or 'now'}"]
+    may_see(store_spec, token_file, "register", [one for one in asked if one], to_all=True)
+    if as_csv:
+        hand_out(register_csv(found.entries(limit), names, now))
+    elif as_json:
+        print_json(register_json(found, limit, now))
+    else:
+        tell(register_lines(found, limit or _SHOWN, names, now))

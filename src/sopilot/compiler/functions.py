@@ -1,0 +1,304 @@
+"""Rule subroutines: one function a predicate, polarity-neutral, evidence-bearing.
+
+In:  a predicate and its ranked recipes.
+Out: a function that makes the verifier calls and returns ``{holds, evidence}``,
+     the observed truth of the predicate whatever truth the SOP wants.
+
+Parameters of a predicate that may be without a value.
+
+In:  the leaves of a procedure, and what a call of its action may leave out.
+Out: for each predicate the parameters that are `null` or left out wherever the procedure uses
+     it, and for which its author says what that means: the verdict compares the parameter with
+     `null`, or does not read it; a recipe hands it on to inputs that may be left out, and a
+     call without it is then the call that is wanted.
+
+Anything else stays undecided where there is no value, as P1 wants it.
+
+Stateful subroutines: gates that are opened over several turns.
+
+In:  a predicate that an action establishes.
+Out: a function that asks the user for what is missing, calls the action and
+     returns whether the gate is open. Its frame stays on the stack while the
+     user answers, so progress outlives a turn.
+
+Two reusable templates cover every gate, without any goal- or handbook-specific
+mapping: ``login`` opens the first gate, ``second_factor`` one that stands
+behind another gate.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from sopilot.compiler.prerequisites import required_gates
+from sopilot.compiler.recipes import RankedRecipes
+from sopilot.compiler.schedule import goal_terms
+from sopilot.handbook.expressions import free_names
+from sopilot.handbook.model import BUILT_IN, Action, ActionCall, Input, Predicate, Procedure
+from sopilot.handbook.requirements import Binding, Constant, Leaf, Name, Path
+from sopilot.messages.errors import InternalBug
+from sopilot.program.model import (
+    MISSING_RECIPE,
+    Act,
+    Ask,
+    CallArgument,
+    CallArguments,
+    Function,
+    Kind,
+    Literal,
+    Local,
+    ReturnStep,
+    Step,
+    Unknown,
+)
+
+
+def left_out(procedure: Procedure, action: Action, terms: Binding | None = None) -> dict[str, str]:
+    """Names of a procedure that a call of its action may leave out, each with its input;
+    ``terms`` are those of its goal, where they are known already."""
+    bound = dict(goal_terms(action, procedure) if terms is None else terms)
+    given = {item.name for item in procedure.inputs if item.required}
+    given |= {one.name for one in procedure.computed}
+    found = {
+        term.name: item.name
+        for item in action.inputs
+        if not item.required and isinstance(term := bound[item.name], Name)
+    }
+    return {name: item for name, item in found.items() if name not in given}
+
+
+def optional_parameters(
+    required: Iterable[Leaf],
+    open_names: Collection[str],
+    predicates: Mapping[str, Predicate],
+    actions: Mapping[str, Action],
+) -> dict[str, tuple[str, ...]]:
+    """By predicate."""
+    given = [(leaf.predicate, *one) for leaf in required for one in leaf.arguments]
+    empty = [
+        (name, parameter)
+        for name, parameter, term in given
+        if (term.name in open_names if isinstance(term, Name) else term.value is None)
+    ]
+    found: dict[str, tuple[str, ...]] = {}
+    for name, parameter in dict.fromkeys(empty):
+        always = empty.count((name, parameter)) == sum(
+            one[:2] == (name, parameter) for one in given
+        )
+        if always and _has_meaning_without(predicates[name], parameter, actions):
+            found[name] = (*found.get(name, ()), parameter)
+    return found
+
+
+def optional_names(
+    names: Iterable[str], required: Sequence[Leaf], optional: Mapping[str, tuple[str, ...]]
+) -> tuple[str, ...]:
+    """The names, of these, that every check may be without."""
+    if not optional:
+        return ()
+    needed = {
+        term
+        for leaf in required
+        for parameter, term in leaf.arguments
+        if parameter not in optional.get(leaf.predicate, ())
+    }
+    may = {
+        term
+        for leaf in required
+        for parameter, term in leaf.arguments
+        if parameter in optional.get(leaf.predicate, ())
+    }
+    return tuple(name for name in names if Name(name) in may - needed)
+
+
+def _has_meaning_without(
+    predicate: Predicate, parameter: str, actions: Mapping[str, Action]
+) -> bool:
+    """Whether its author says what holds where the parameter has no value."""
+    verdict = predicate.verdict
+    return (
+        verdict is not None
+        and not predicate.is_gate
+        and predicate.computes != parameter
+        and (parameter not in free_names(verdict) or _compared(verdict, parameter))
+        and not any(_needs(call, parameter, actions) for one in predicate.recipes for call in one)
+    )
+
+
+def _needs(call: ActionCall, parameter: str, actions: Mapping[str, Action]) -> bool:
+    """Whether the call is not the one that is wanted without the parameter."""
+    declared = actions.get(call.action)  # the machine's own questions are no actions
+    loose = {item.name for item in declared.inputs if not item.required} if declared else ()
+    read = [term for _, term in call.arguments if isinstance(term, Path)]
+    read += [call.each] if call.each is not None else []
+    handed_on = [name for name, term in call.arguments if term == Name(parameter)]
+    return any(path.root == parameter for path in read) or not set(handed_on).issubset(loose)
+
+
+def _compared(verdict: str, name: str) -> bool:
+    other = rf"(?<![\w.]){re.escape(name)}"
+    return (
+        re.search(rf"{other}\s*[!=]=\s*null\b|\bnull\s*[!=]=\s*{other}(?!\w)", verdict) is not None
+    )
+
+
+def rule_function(
+    name: str,
+    predicate: Predicate,
+    recipes: RankedRecipes,
+    actions: Mapping[str, Action],
+    optional: tuple[str, ...] = (),
+) -> Function:
+    """``optional`` are parameters that may be without a value beside the predicate's own."""
+    calls = recipes.chosen
+    steps: list[Step] = []
+    for number, call in enumerate(calls, 1):
+        label = "verify" if len(calls) == 1 else f"verify_{number}"
+        steps.append(recipe_act(label, call, predicate, actions))
+    notes = recipes.notes
+    if not calls and not predicate.tool_free:
+        notes = (*notes, MISSING_RECIPE)
+    steps.append(ReturnStep("judge"))
+    return Function(
+        name=name,
+        kind=Kind.RULE,
+        parameters=predicate.parameters,
+        steps=tuple(steps),
+        says=predicate.says,
+        says_not=predicate.says_not,
+        predicate=predicate.name,
+        fallbacks=tuple(_fallback(recipe, predicate, actions) for recipe in recipes.fallbacks),
+        verdict=predicate.verdict,
+        remedy=predicate.remedy,
+        tells=predicate.tells,
+        notes=notes,
+        judged_by_model=predicate.judged_by_model,
+        computes=predicate.computes,
+        value=predicate.value,
+        optional=tuple(dict.fromkeys((*predicate.optional, *optional))),
+        question=predicate.question,
+        reusable=predicate.reusable,
+    )
+
+
+def recipe_act(
+    label: str, call: ActionCall, predicate: Predicate, actions: Mapping[str, Action]
+) -> Act:
+    action, arguments = verifier_call(call, actions[call.action], predicate)
+    return Act(
+        label,
+        action,
+        arguments,
+        name=call.name,
+        each=call.each,
+        element=call.element,
+    )
+
+
+def verifier_call(
+    call: ActionCall, action: Action, predicate: Predicate
+) -> tuple[str, CallArguments]:
+    """The call under the predicate's own parameter names."""
+    mapped = dict(call.arguments)
+    arguments: list[tuple[str, CallArgument]] = []
+    # What the machine itself carries out takes whatever the recipe gives it.
+    own = tuple(Input(name) for name in mapped) if call.action in BUILT_IN else ()
+    for item in own or action.inputs:
+        term = mapped.get(item.name)
+        if term is None:
+            if item.required:
+                arguments.append((item.name, Unknown(item.name)))
+        elif term == Constant(None) and not item.required and not _takes_null(item):
+            continue  # no value at all
+        elif isinstance(term, Constant):
+            arguments.append((item.name, Literal(term.value)))
+        elif isinstance(term, Path):
+            arguments.append((item.name, term))
+        elif term.name in predicate.parameters:
+            arguments.append((item.name, Local(term.name)))
+        else:
+            arguments.append((item.name, Unknown(term.name)))
+    return call.action, tuple(arguments)
+
+
+def _takes_null(item: Input) -> bool:
+    kinds = (item.schema or {}).get("type", item.type)
+    return kinds == "null" or (isinstance(kinds, list) and "null" in kinds)
+
+
+def _fallback(
+    recipe: tuple[ActionCall, ...], predicate: Predicate, actions: Mapping[str, Action]
+) -> tuple[Act, ...]:
+    return tuple(
+        recipe_act(f"or_{number}", call, predicate, actions)
+        for number, call in enumerate(recipe, 1)
+    )
+
+
+LOGIN, SECOND_FACTOR = "login", "second_factor"
+
+
+def template_for(
+    predicate: Predicate, actions: Mapping[str, Action], predicates: Mapping[str, Predicate]
+) -> str:
+    if predicate.established_by is None:
+        raise InternalBug(f"`{predicate.name}` is not a gate")
+    requires = actions[predicate.established_by.action].requires
+    return SECOND_FACTOR if required_gates(requires, predicates) else LOGIN
+
+
+def gate_function(
+    name: str,
+    predicate: Predicate,
+    actions: Mapping[str, Action],
+    predicates: Mapping[str, Predicate],
+    offered: frozenset[str],
+) -> Function:
+    template = template_for(predicate, actions, predicates)
+    call = predicate.established_by
+    assert call is not None
+    action, arguments = verifier_call(call, actions[call.action], predicate)
+    wants = tuple(dict.fromkeys(term.name for _, term in arguments if isinstance(term, Unknown)))
+    steps: list[Step] = []
+    if wants:
+        steps.append(Ask("ask", wants))
+    steps.append(Act("establish", action, arguments))
+    steps.append(ReturnStep("judge"))
+    notes: tuple[str, ...] = (f"template: {template}",)
+    if call.action not in offered:
+        notes = (*notes, f"{call.action} is not offered, so the gate cannot be opened")
+    return Function(
+        name=name,
+        kind=Kind.GATE,
+        parameters=predicate.parameters,
+        steps=tuple(steps),
+        says=predicate.says,
+        says_not=predicate.says_not,
+        predicate=predicate.name,
+        verdict=predicate.verdict,
+        remedy=predicate.remedy,
+        tells=predicate.tells,
+        notes=notes,
+        closed_by=recipe_act("close", predicate.closed_by, predicate, actions)
+        if predicate.closed_by is not None
+        else None,
+        principal=predicate.principal,
+    )
+
+
+def done_function(name: str, predicate: Predicate, actions: Mapping[str, Action]) -> Function:
+    """A fact of this session: true from the success of a call, which nobody makes for it."""
+    assert predicate.done is not None
+    return Function(
+        name=name,
+        kind=Kind.GATE,
+        parameters=predicate.parameters,
+        steps=(ReturnStep("judge"),),
+        says=predicate.says,
+        says_not=predicate.says_not,
+        predicate=predicate.name,
+        fallbacks=((recipe_act("done", predicate.done, predicate, actions),),),
+        remedy=predicate.remedy,
+        tells=predicate.tells,
+    )

@@ -1,0 +1,342 @@
+"""The passes, in order.
+
+simplify            one-child nodes, nesting, repeats
+rank recipes        which verifier, per predicate
+close guards        Eq. 2: the gates those verifiers need
+order               gates before the checks that need them, where order is free
+hoist               the missing gates in front
+settle              without what earlier checks have settled
+factor              functions of at most seven checks
+schedule            Eq. 3: jumping code, evidence-complete code, reuse
+thread              no check twice on one path
+rules and gates     one function a predicate
+verify              the program verifier, always
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sopilot import __version__
+from sopilot.compiler.action_facts import HandbookFacts, SharedFacts, scope_types
+from sopilot.compiler.factoring import Factoring, Group, Names
+from sopilot.compiler.functions import (
+    done_function,
+    gate_function,
+    left_out,
+    optional_names,
+    optional_parameters,
+    rule_function,
+)
+from sopilot.compiler.prerequisites import (
+    Guard,
+    GuardClosure,
+    Unopened,
+    hoist,
+    order_by_prerequisite,
+    unopened_gates,
+)
+from sopilot.compiler.recipes import Callees, ChosenRecipes, Passed, RankedRecipes, require_origins
+from sopilot.compiler.schedule import (
+    Schedule,
+    goal_arguments,
+    goal_terms,
+    inputs_by_name,
+    own,
+    refusal,
+    start_names,
+)
+from sopilot.compiler.simplify import Dropped, Settled, simplify
+from sopilot.compiler.threading import without_uncalled
+from sopilot.handbook.checks import obligations
+from sopilot.handbook.model import BUILT_IN, Action, Handbook, Predicate, Procedure
+from sopilot.handbook.requirements import Leaf, Tree, leaves
+from sopilot.handbook.writer import handbook_hash
+from sopilot.messages.diagnostic import Place, did_you_mean
+from sopilot.messages.errors import mistake
+from sopilot.program.model import Act, CompleteStep, Function, Kind, Program, Source
+from sopilot.program.verifier import require_valid
+from sopilot.values.frozen import frozen
+
+
+@frozen
+class Explanation:
+    """Why the program looks as it does."""
+
+    guards: tuple[Guard, ...]
+    recipes: Mapping[str, RankedRecipes]
+    groups: tuple[Group, ...]
+    tree: Tree
+    unchecked: tuple[tuple[str, Leaf], ...] = ()
+    """Verifier actions with a requirement that is not put in front and that nothing here checks."""
+    unopened: tuple[Unopened, ...] = ()
+    """Checks that may come to their turn while a gate they need is shut."""
+    dropped: tuple[Dropped, ...] = ()
+    """Checks and options that earlier checks have settled."""
+    postponed: tuple[Tree, ...] = ()
+    """Options that owe no evidence, tried only while nothing else holds."""
+    excluded: tuple[str, ...] = ()
+    """Predicates that no path comes to: what is checked before them excludes them."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Skeleton:
+    """What the programs of all procedures with the same tree share: all but the constants."""
+
+    functions: Mapping[str, Function]
+    explanation: Explanation
+    types: Mapping[str, Mapping[str, object]]
+
+
+@frozen
+class Compiled:
+    program: Program
+    explanation: Explanation
+
+    @property
+    def missing_recipes(self) -> tuple[str, ...]:
+        return tuple(name for name, ranked in self.explanation.recipes.items() if ranked.missing)
+
+
+class Compiler:
+    """Compiles the procedures of handbooks that share actions and predicates.
+
+    What depends on the actions, predicates and offered tools alone is computed
+    once and shared between programs. ``wide_first`` is for benchmarks: a reader of the full
+    state comes before narrower verifiers. So is ``evidence_complete``: every option of an
+    ``any`` is checked before it is decided, also those that no tool verifies.
+    """
+
+    def __init__(
+        self,
+        actions: Mapping[str, Action],
+        predicates: Mapping[str, Predicate],
+        *,
+        offered: frozenset[str] | None = None,
+        tools: str = "",
+        wide_first: bool = False,
+        evidence_complete: bool = False,
+    ) -> None:
+        self._evidence_complete = evidence_complete
+        self._actions = {**actions, **{name: Action(name) for name in BUILT_IN}}
+        self._predicates = predicates
+        if offered is None:
+            offered = frozenset(name for name, action in actions.items() if action.offered)
+        self._offered = offered | frozenset(BUILT_IN)
+        self._tools = tools
+        self._functions: dict[tuple[str, str, tuple[str, ...]], Function] = {}
+        self._accepted: dict[str, Function] = {}
+        self._skeletons: dict[object, Skeleton] = {}
+        self._seen: dict[tuple[int, ...], tuple[Skeleton, HandbookFacts, object]] = {}
+        self._recipes = ChosenRecipes(
+            predicates, self._actions, self._offered, wide_first=wide_first
+        )
+        self._closure = GuardClosure(self._actions, predicates, self._recipes.verifying)
+        self._disturbing: dict[str, bool] = {}
+        self._passed: Passed = {}
+        self._facts = SharedFacts()
+
+    def compile(
+        self, handbook: Handbook, procedure: Procedure, *, source_hash: str | None = None
+    ) -> Compiled:
+        # By identity, which the entry keeps alive: handbooks that demand the same share it.
+        parts = (procedure, handbook.procedures, handbook.actions, handbook.predicates)
+        identity = tuple(map(id, parts))
+        seen = self._seen.get(identity)
+        if seen is None:
+            key = _key(procedure, handbook.actions[procedure.action])
+            kept = self._skeletons.get(key)
+            skeleton = kept or self._skeleton(handbook, procedure)
+            facts = self._facts.of(handbook)
+        else:
+            skeleton, facts, _ = seen
+        program = Program(
+            entry=procedure.name,
+            functions=skeleton.functions,
+            source=Source(
+                handbook=handbook.name,
+                procedure=procedure.name,
+                sha256=source_hash or handbook_hash(handbook),
+                tools=self._tools,
+            ),
+            compiler=__version__,
+            # By name: the order of keys in a handbook means nothing, so it leaves no mark.
+            constants=dict(sorted(handbook.parameters.items())),
+            guarded=facts.guarded,
+            types=skeleton.types,
+            actions=facts.actions,
+            read_only=facts.read_only,
+            secrets=facts.secrets,
+            not_found=facts.not_found,
+        )
+        if seen is None:
+            if kept is None:
+                self._verify(program)
+                self._skeletons[key] = skeleton
+            self._seen[identity] = (skeleton, facts, parts)
+        return Compiled(program, skeleton.explanation)
+
+    def _verify(self, program: Program) -> None:
+        """Constants do not matter to the verifier, so a skeleton is looked at once."""
+        functions = program.functions
+        judging = {name: one for name, one in functions.items() if one.predicate}
+        predicates = frozenset([one.predicate or "" for one in judging.values()])
+        require_valid(program, predicates, accepted=self._accepted)
+        self._accepted.update(judging)
+
+    def _checked(
+        self, handbook: Handbook, procedure: Procedure
+    ) -> tuple[Tree, tuple[Guard, ...], Settled]:
+        """The tree that is checked, the gates that it needs, and what was settled in it."""
+        tree = simplify(obligations(handbook, procedure), self._closure.same)
+        guards = self._closure.close(tree)
+        ordered = order_by_prerequisite(tree, guards, self._closure)
+        if any(guard.hoisted for guard in guards):
+            ordered = tree = simplify(hoist(ordered, guards))
+        settled = Settled(
+            self._actions, self._predicates, self._disturbing, postpones=not self._evidence_complete
+        )
+        left = settled.tree(ordered)
+        return left if left is tree else simplify(left), guards, settled
+
+    def _skeleton(self, handbook: Handbook, procedure: Procedure) -> Skeleton:
+        tree, guards, settled = self._checked(handbook, procedure)
+        in_front = all(guard.hoisted for guard in guards)
+        names = Names(procedure.name, self._predicates)
+        factoring = Factoring(names.group)
+        plan = factoring.plan(tree)
+
+        goal = handbook.actions[procedure.action]
+        terms = goal_terms(goal, procedure)
+        parameters = start_names(terms, procedure)
+        scope = frozenset(parameters)
+        required = leaves(tree)
+        optional = optional_parameters(
+            required, left_out(procedure, goal, terms), self._predicates, self._actions
+        )
+        callees = Callees(names, scope, optional, self._passed)
+        functions: dict[str, Function] = {}
+        act = Act("act", procedure.action, goal_arguments(terms, scope), goal=True)
+        functions[procedure.name] = Function(
+            name=procedure.name,
+            kind=Kind.PROCESS,
+            parameters=parameters,
+            steps=Schedule(callees.of).process(
+                plan,
+                act,
+                CompleteStep("done"),
+                lambda follows: refusal(handbook, follows),
+                procedure.otherwise,
+            ),
+            says=procedure.says or goal.says,
+        )
+        for group in factoring.groups:
+            functions[group.name] = Function(
+                name=group.name,
+                kind=Kind.GROUP,
+                parameters=tuple([name for name in group.parameters if name in scope]),
+                steps=Schedule(callees.of).group(group),
+                optional=optional_names(group.parameters, required, optional),
+            )
+        called = without_uncalled(functions, procedure.name)
+        rules = [(names.rule(one), one) for one in callees.predicates]
+        used = [predicate for rule, predicate in rules if rule in called]
+        for rule, predicate in rules:
+            if rule in called:
+                functions[rule] = self._function(rule, predicate, optional.get(predicate, ()))
+        for name, one in self._predicates.items():
+            # Whoever is identified by it is the customer, in every procedure.
+            if one.principal and name not in used:
+                functions[names.rule(name)] = self._function(names.rule(name), name, ())
+        explanation = Explanation(
+            guards=guards,
+            recipes=self._recipes.among(used),
+            groups=tuple(one for one in factoring.groups if one.name in functions),
+            tree=tree,
+            unchecked=tuple(self._closure.unchecked(required)),
+            unopened=() if in_front else unopened_gates(tree, guards, self._closure),
+            dropped=tuple(settled.dropped),
+            postponed=tuple(settled.postponed),
+            excluded=tuple(one for one in callees.predicates if one not in used),
+        )
+        types = scope_types(
+            parameters,
+            inputs_by_name(terms, goal, procedure),
+            required,
+            self._actions,
+            self._predicates,
+        )
+        return Skeleton(functions, explanation, types)
+
+    def _function(self, name: str, predicate_name: str, optional: tuple[str, ...]) -> Function:
+        # One name can stand for two predicates: the goal's namesake is called something else.
+        key = (name, predicate_name, optional)
+        function = self._functions.get(key)
+        if function is None:
+            predicate = self._predicates[predicate_name]
+            if predicate.done is not None:
+                function = done_function(name, predicate, self._actions)
+            elif predicate.is_gate:
+                function = gate_function(
+                    name, predicate, self._actions, self._predicates, self._offered
+                )
+            else:
+                recipes = RankedRecipes(())
+                if not predicate.tool_free:
+                    recipes = self._recipes.of(predicate_name)
+                require_origins(predicate)
+                function = rule_function(name, predicate, recipes, self._actions, optional)
+            self._functions[key] = function
+        return function
+
+
+def _key(procedure: Procedure, goal: Action) -> object:
+    """All that a skeleton is made of; the tree that is only worded is not."""
+    return (
+        procedure.name,
+        procedure.action,
+        procedure.requires,
+        procedure.says,
+        procedure.arguments,
+        goal.requires,
+        own(procedure, goal),
+    )
+
+
+def compile_procedure(
+    handbook: Handbook,
+    procedure: str,
+    *,
+    offered: frozenset[str] | None = None,
+    tools: str = "",
+    wide_first: bool = False,
+) -> Compiled:
+    """One procedure of one handbook. ``offered`` defaults to every offered action."""
+    if procedure not in handbook.procedures:
+        raise mistake(
+            "unknown-procedure",
+            f"`{procedure}` is not a procedure of `{handbook.name}`",
+            Place(path=f"procedures.{procedure}"),
+            did_you_mean(procedure, handbook.procedures),
+        )
+    compiler = Compiler(
+        handbook.actions,
+        handbook.predicates,
+        offered=offered,
+        tools=tools,
+        wide_first=wide_first,
+    )
+    return compiler.compile(handbook, handbook.procedures[procedure])
+
+
+def compile_handbook(
+    handbook: Handbook, *, offered: frozenset[str] | None = None, tools: str = ""
+) -> dict[str, Compiled]:
+    """Every procedure of the handbook, by name, in source order."""
+    compiler = Compiler(handbook.actions, handbook.predicates, offered=offered, tools=tools)
+    digest = handbook_hash(handbook)
+    return {
+        name: compiler.compile(handbook, procedure, source_hash=digest)
+        for name, procedure in handbook.procedures.items()
+    }

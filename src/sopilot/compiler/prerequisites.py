@@ -1,0 +1,317 @@
+"""Guard closure: which gates must be open before a tree can be verified (Eq. 2).
+
+In:  a tree, and for each predicate the recipe that was chosen to verify it.
+Out: ``H_T``, the least set of gates that contains every gate required by a
+     verifier of the tree and, again and again, every gate required to open one
+     that it contains already; in prerequisite order.
+
+    all[funds_cover(u, a)]          read_balance requires logged_in(u)
+    → in_order[logged_in(u), all[funds_cover(u, a)]]
+
+Prerequisite order inside unordered conjunctions.
+
+In:  a tree whose gates may stand after the checks that need them.
+Out: the same tree, the children of every ``All`` stably sorted so that a gate
+     that the tree has anyway comes before the checks whose verifiers need it.
+     ``InOrder`` keeps the author's order.
+
+Gates that may be shut when a check needs them.
+
+In:  a tree in the order in which it is scheduled, all missing gates already in front.
+Out: every check whose verifier needs a gate that is not open on every way to it.
+
+The author wrote these gates into the tree, so they are not hoisted; where an order or an
+alternative puts one in the wrong place, the author is told.
+
+    in_order[funds_cover(u, a), logged_in(u)]        the gate comes later
+    in_order[any[logged_in(u), known(u)], funds_cover(u, a)]    the gate may stay shut
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from sopilot.handbook.model import Action, ActionCall, Predicate, Recipe
+from sopilot.handbook.requirements import (
+    NOTHING,
+    All,
+    InOrder,
+    Leaf,
+    Tree,
+    leaves,
+    negate,
+    plain_binding,
+    substitute,
+    substitute_binding,
+    with_children,
+)
+from sopilot.messages.diagnostic import Diagnostic, Place
+from sopilot.messages.errors import UserMistake
+from sopilot.values.frozen import frozen
+
+CONJUNCTION = (All, InOrder)
+
+
+Chosen = Callable[[str], Recipe]
+"""Predicate → the recipe that verifies it."""
+
+
+def required_gates(requires: Tree, predicates: Mapping[str, Predicate]) -> tuple[Leaf, ...]:
+    """The gates that a requirement wants open on every path, in source order."""
+    if isinstance(requires, Leaf):
+        # A gate that must be shut is not opened to find that out.
+        return (requires,) if requires.wanted and predicates[requires.predicate].is_gate else ()
+    if isinstance(requires, CONJUNCTION):
+        found: dict[Leaf, None] = {}
+        for child in requires.children:
+            for leaf in required_gates(child, predicates):
+                found.setdefault(leaf)
+        return tuple(found)
+    return ()
+
+
+@frozen
+class Guard:
+    """A gate in ``H_T``, the action that needs it and the leaf it was needed for."""
+
+    leaf: Leaf
+    action: str
+    needed_by: Leaf
+    hoisted: bool
+
+
+class GuardClosure:
+    """The closure for one set of actions and predicates; results are kept per leaf."""
+
+    def __init__(
+        self,
+        actions: Mapping[str, Action],
+        predicates: Mapping[str, Predicate],
+        chosen: Chosen,
+    ) -> None:
+        self.same: dict[str, Leaf] = {}
+        """For the key of a leaf, the one that was met first."""
+        self._actions = actions
+        self._predicates = predicates
+        self._chosen = chosen
+        self._by_action: dict[str, tuple[Leaf, ...]] = {}
+        self._of_leaf: dict[str, tuple[tuple[Leaf, str], ...]] = {}
+        self._needed: dict[str, frozenset[Leaf]] = {}
+        self._left_out: dict[str, tuple[tuple[str, Leaf], ...]] = {}
+
+    def direct(self, leaf: Leaf) -> tuple[tuple[Leaf, str], ...]:
+        """The gates that verifying (or opening) this leaf needs, each with the action."""
+        known = self._of_leaf.get(leaf.key)
+        if known is None:
+            known = self._of_leaf[leaf.key] = tuple(self._find(leaf))
+        return known
+
+    def needed(self, leaf: Leaf) -> frozenset[Leaf]:
+        """Every gate that must be open for this leaf, through other gates too."""
+        known = self._needed.get(leaf.key)
+        if known is None:
+            found: set[Leaf] = set()
+            pending = [leaf]
+            while pending:
+                for gate, _ in self.direct(pending.pop()):
+                    if gate not in found:
+                        found.add(gate)
+                        pending.append(gate)
+            known = self._needed[leaf.key] = frozenset(found)
+        return known
+
+    def _find(self, leaf: Leaf) -> Iterable[tuple[Leaf, str]]:
+        arguments = dict(leaf.arguments)
+        found: dict[Leaf, str] = {}
+        for call in self._calls(leaf.predicate):
+            gates = self._gates_of(call.action)
+            if not gates:
+                continue
+            terms = dict(substitute_binding(plain_binding(call.arguments), arguments))
+            for gate in gates:
+                bound = substitute(gate, terms)
+                assert isinstance(bound, Leaf)
+                found.setdefault(self.same.setdefault(bound.key, bound), call.action)
+        return found.items()
+
+    def _gates_of(self, action: str) -> tuple[Leaf, ...]:
+        gates = self._by_action.get(action)
+        if gates is None:
+            requires = self._actions[action].requires
+            gates = self._by_action[action] = required_gates(requires, self._predicates)
+        return gates
+
+    def close(self, tree: Tree) -> tuple[Guard, ...]:
+        """``H_T`` in prerequisite order; ``hoisted`` tells the gates that ``L(T)`` lacks."""
+        in_tree = {leaf.key: leaf for leaf in leaves(tree)}
+        closed: dict[Leaf, Guard] = {}
+        for leaf in in_tree.values():
+            if self.direct(leaf):
+                self._visit(leaf, in_tree, closed, [])
+        return tuple(closed.values())
+
+    def _visit(
+        self, leaf: Leaf, in_tree: Mapping[str, Leaf], closed: dict[Leaf, Guard], path: list[Leaf]
+    ) -> None:
+        """``path`` are the gates that wait for this leaf."""
+        for gate, action in self.direct(leaf):
+            if gate in closed:
+                continue
+            if gate in path:
+                raise UserMistake([_circular([*path[path.index(gate) :], gate])])
+            self._visit(gate, in_tree, closed, [*path, gate])
+            closed[gate] = Guard(gate, action, leaf, hoisted=gate.key not in in_tree)
+
+    def unchecked(self, in_tree: Collection[Leaf]) -> Iterable[tuple[str, Leaf]]:
+        """Requirements of the verifiers of these leaves that are neither hoisted nor among them.
+
+        Only gates that must be open on every path are hoisted: a verifier may serve one
+        option of several, and its requirement must not become everybody's. The author
+        is told instead.
+        """
+        found: dict[tuple[str, Leaf], None] = {}
+        for leaf in in_tree:
+            left_out = self._left_out.get(leaf.key)
+            if left_out is None:
+                left_out = self._left_out[leaf.key] = tuple(self._not_hoisted(leaf))
+            if left_out:
+                found.update(dict.fromkeys([one for one in left_out if one[1] not in in_tree]))
+        return found
+
+    def _not_hoisted(self, leaf: Leaf) -> Iterable[tuple[str, Leaf]]:
+        arguments = dict(leaf.arguments)
+        for call in self._calls(leaf.predicate):
+            requires = self._actions[call.action].requires
+            if requires == NOTHING:
+                continue
+            terms = dict(substitute_binding(plain_binding(call.arguments), arguments))
+            demanded = substitute(requires, terms)
+            hoisted = required_gates(demanded, self._predicates)
+            for needed in leaves(demanded):
+                # A gate that is opened only where it is shut waits for nothing.
+                if needed not in hoisted and needed != negate(leaf):
+                    yield call.action, needed
+
+    def _calls(self, name: str) -> tuple[ActionCall, ...]:
+        """The calls that verify a predicate, or the one that opens a gate."""
+        opening = self._predicates[name].established_by
+        return self._chosen(name) if opening is None else (opening,)
+
+
+def hoist(tree: Tree, guards: Iterable[Guard]) -> Tree:
+    """``chain(topo(H_T \\ L(T)), T)``."""
+    front = tuple(guard.leaf for guard in guards if guard.hoisted)
+    return InOrder((*front, tree)) if front else tree
+
+
+def _circular(cycle: list[Leaf]) -> Diagnostic:
+    names = " → ".join(f"`{leaf.predicate}`" for leaf in cycle)
+    return Diagnostic(
+        "circular-guards",
+        f"these gates can never be opened, each needs the next: {names}",
+        Place(path=cycle[0].predicate),
+        "remove one `requires` on an action that establishes them",
+    )
+
+
+def order_by_prerequisite(tree: Tree, guards: tuple[Guard, ...], closure: GuardClosure) -> Tree:
+    wanted = {guard.leaf for guard in guards if not guard.hoisted}
+    return _ordered(tree, wanted, closure) if wanted else tree
+
+
+def _ordered(tree: Tree, gates: set[Leaf], closure: GuardClosure) -> Tree:
+    if isinstance(tree, Leaf):
+        return tree
+    children = tuple([_ordered(child, gates, closure) for child in tree.children])
+    if isinstance(tree, All):
+        children = _sorted(children, gates, closure)
+    return with_children(tree, children)
+
+
+def _sorted(
+    children: tuple[Tree, ...], gates: set[Leaf], closure: GuardClosure
+) -> tuple[Tree, ...]:
+    provider: dict[Leaf, int] = {}
+    for position, child in enumerate(children):
+        for gate in _opened(child, gates):
+            provider.setdefault(gate, position)
+    if not provider:
+        return children
+    before: list[set[int]] = [set() for _ in children]
+    for position, child in enumerate(children):
+        for leaf in (child,) if isinstance(child, Leaf) else leaves(child):
+            for gate in closure.needed(leaf):
+                source = provider.get(gate)
+                if source is not None and source != position:
+                    before[position].add(source)
+    if not any(before):
+        return children
+    order: dict[int, None] = {}
+    seen: set[int] = set()
+    for position in range(len(children)):
+        _place(position, before, seen, order)
+    return tuple([children[position] for position in order])
+
+
+def _place(position: int, before: list[set[int]], seen: set[int], order: dict[int, None]) -> None:
+    # A cycle between children keeps the source order: there is no right one.
+    if position in seen:
+        return
+    seen.add(position)
+    for earlier in sorted(before[position]):
+        _place(earlier, before, seen, order)
+    order[position] = None
+
+
+def _opened(tree: Tree, gates: set[Leaf]) -> list[Leaf]:
+    """The gates that the child opens on every path on which it holds."""
+    if isinstance(tree, Leaf):
+        return [tree] if tree in gates else []
+    if isinstance(tree, CONJUNCTION):
+        return [gate for child in tree.children for gate in _opened(child, gates)]
+    return []
+
+
+@dataclass(frozen=True, slots=True)
+class Unopened:
+    """``later`` means that the gate only comes after the check; otherwise it stands in an
+    ``any`` or ``first`` before it."""
+
+    check: Leaf
+    gate: Leaf
+    action: str
+    later: bool
+
+
+def unopened_gates(
+    tree: Tree, guards: tuple[Guard, ...], closure: GuardClosure
+) -> tuple[Unopened, ...]:
+    search = _Search(frozenset(guard.leaf for guard in guards), closure)
+    search.walk(tree, frozenset())
+    return tuple(search.found.values())
+
+
+class _Search:
+    def __init__(self, gates: frozenset[Leaf], closure: GuardClosure) -> None:
+        self.found: dict[tuple[Leaf, Leaf], Unopened] = {}
+        self._gates = gates
+        self._closure = closure
+        self._met: set[Leaf] = set()
+
+    def walk(self, tree: Tree, opened: frozenset[Leaf]) -> frozenset[Leaf]:
+        """What is open after the tree, if it holds."""
+        if isinstance(tree, Leaf):
+            for gate, action in self._closure.direct(tree):
+                if gate not in opened:
+                    later = gate not in self._met
+                    self.found.setdefault((tree, gate), Unopened(tree, gate, action, later=later))
+            if tree not in self._gates:
+                return opened
+            self._met.add(tree)
+            return opened | {tree}
+        if isinstance(tree, CONJUNCTION):
+            for child in tree.children:
+                opened = self.walk(child, opened)
+            return opened
+        return frozenset.intersection(*[self.walk(child, opened) for child in tree.children])

@@ -1,0 +1,348 @@
+"""Recipe ranking: which of several equivalent ways to verify comes first.
+
+In:  a predicate's alternatives in source order, the actions that are offered.
+Out: the alternatives that can be carried out, most robust first, and what was dropped.
+
+The narrowest comes first: a read of the full state shows everybody's data where one
+customer's is asked for, so it comes after every recipe that can be carried out whole without
+one. Then: fewest values to be found, fewest gates to open, fewest calls, source order.
+
+A benchmark that offers such a reader measures with it: ``wide_first`` turns that round, for
+the read needs no argument and no login.
+
+A fallback must not need a gate that the chosen recipe does not need: nobody has
+opened it when the fallback's turn comes.
+
+What the checks of a procedure call.
+
+In:  the leaves and groups of its plan.
+Out: for each the name of the function that checks it, and what that is given: names of the
+     process, or constants. A parameter that may be without a value is left out where it has none.
+
+Who judges the checks of a guarded action.
+
+In:  a compiled program.
+Out: the predicates that a model may judge for it, and those that nobody can prove: where one
+     of them is needed, a person must decide.
+
+Nothing is told of a program whose goal is not guarded: there a model's word is enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from sopilot.compiler.factoring import Group, Names
+from sopilot.compiler.prerequisites import required_gates
+from sopilot.compiler.schedule import argument_of
+from sopilot.handbook.model import Action, ActionCall, Predicate, Recipe
+from sopilot.handbook.read_recipes import resolved_recipe
+from sopilot.handbook.requirements import Leaf, Name, Path, Tree, plain_binding, substitute
+from sopilot.messages.diagnostic import Diagnostic, Place
+from sopilot.messages.errors import UserMistake
+from sopilot.program.model import Act, ActionFacts, Arguments, Function, Kind, Local, Program
+from sopilot.values.frozen import frozen
+
+Passed = dict[str, tuple[frozenset[str], Arguments]]
+
+
+class Callees:
+    """``scope`` are the names of the process, ``optional`` the parameters of each predicate that
+    may be without a value. ``passed`` is kept from program to program: what a leaf is given where
+    the process has all of its names."""
+
+    def __init__(
+        self,
+        names: Names,
+        scope: frozenset[str],
+        optional: Mapping[str, tuple[str, ...]],
+        passed: Passed,
+    ) -> None:
+        self._passed = passed
+        self._names = names
+        self._scope = scope
+        self._optional = optional
+        self._found: dict[str, tuple[str, Arguments]] = {}
+        self.predicates: dict[str, None] = {}
+        """Of all leaves that were asked about."""
+
+    def of(self, leaf: Leaf | Group) -> tuple[str, Arguments]:
+        if isinstance(leaf, Group):
+            return self._group(leaf)
+        found = self._found.get(leaf.question)
+        if found is None:
+            found = self._found[leaf.question] = self._rule(leaf)
+            self.predicates[leaf.predicate] = None
+        return found
+
+    def _group(self, group: Group) -> tuple[str, Arguments]:
+        passed = (name for name in group.parameters if name in self._scope)
+        return group.name, tuple((name, Local(name)) for name in passed)
+
+    def _rule(self, leaf: Leaf) -> tuple[str, Arguments]:
+        optional = self._optional.get(leaf.predicate, ())
+        if not optional:
+            passed = self._passed.get(leaf.question)
+            if passed is None:
+                names = frozenset(
+                    [term.name for _, term in leaf.arguments if isinstance(term, Name)]
+                )
+                given = [(name, argument_of(term, names)) for name, term in leaf.arguments]
+                passed = self._passed[leaf.question] = (names, tuple(given))
+            if passed[0] <= self._scope:
+                return self._names.rule(leaf.predicate), passed[1]
+        arguments = tuple(
+            [
+                (parameter, argument_of(term, self._scope))
+                for parameter, term in leaf.arguments
+                if parameter not in optional or isinstance(term, Name)
+            ]
+        )
+        return self._names.rule(leaf.predicate), arguments
+
+
+@dataclass(frozen=True, slots=True)
+class Unprovable:
+    """``verifier`` is the action that changes itself what it reads; empty where no machine can
+    judge and the handbook trusts no model."""
+
+    predicate: str
+    verifier: str = ""
+
+
+def judged_by_model(program: Program) -> tuple[str, ...]:
+    """Where the guarded action may rest on a model's word."""
+    return tuple(
+        function.judges
+        for function in _rules(program)
+        if function.verdict is None and function.judged_by_model
+    )
+
+
+def shared_state(program: Program) -> tuple[str, ...]:
+    """Actions whose answers and gates a guarded call accepts from any connection (P8)."""
+    if not _has_guarded_goal(program):
+        return ()
+    called = {
+        act.action
+        for function in program.functions.values()
+        for recipe in _recipes(function)
+        for act in recipe
+        if function.kind in (Kind.RULE, Kind.GATE)
+    }
+    return tuple(
+        sorted(name for name in called if name in program.actions and program.actions[name].shared)
+    )
+
+
+def unprovable(program: Program) -> tuple[Unprovable, ...]:
+    found: list[Unprovable] = []
+    for function in _rules(program):
+        name = function.judges
+        disturbing = [_disturbs_itself(recipe, program) for recipe in _recipes(function)]
+        if function.verdict is None and not function.judged_by_model:
+            found.append(Unprovable(name))
+        elif disturbing and all(disturbing):
+            found.append(Unprovable(name, disturbing[0]))
+    return tuple(found)
+
+
+def _has_guarded_goal(program: Program) -> bool:
+    guarded = {guard.action for guard in program.guarded}
+    steps = program.functions[program.entry].steps
+    return any(isinstance(step, Act) and step.goal and step.action in guarded for step in steps)
+
+
+def _rules(program: Program) -> Iterator[Function]:
+    if _has_guarded_goal(program):
+        yield from (one for one in program.functions.values() if one.kind is Kind.RULE)
+
+
+def _recipes(function: Function) -> Iterator[tuple[Act, ...]]:
+    chosen = tuple(step for step in function.steps if isinstance(step, Act))
+    if chosen:
+        yield chosen
+    yield from function.fallbacks
+
+
+def _disturbs_itself(recipe: tuple[Act, ...], program: Program) -> str:
+    """The first call of a recipe that makes its own answer old; empty without one."""
+    return next((act.action for act in recipe if _is_never_fresh(program.actions[act.action])), "")
+
+
+def _is_never_fresh(facts: ActionFacts) -> bool:
+    if facts.changes is None or facts.reads is None:
+        return facts.changes != ()
+    return not set(facts.changes).isdisjoint(facts.reads)
+
+
+_Rank = tuple[bool, int, bool, int, int, int, int]
+
+
+@frozen
+class RankedRecipes:
+    """``chosen`` is empty when no alternative has a single offered call."""
+
+    chosen: Recipe
+    fallbacks: tuple[Recipe, ...] = ()
+    notes: tuple[str, ...] = ()
+    because: str = ""
+
+    @property
+    def missing(self) -> bool:
+        return not self.chosen
+
+
+def unmapped_inputs(call: ActionCall, action: Action, parameters: tuple[str, ...]) -> list[str]:
+    """The action's inputs for which neither the predicate nor a constant gives a value."""
+    mapped = dict(call.arguments)
+    found = []
+    for item in action.inputs:
+        if item.name not in mapped:
+            if item.required:
+                found.append(item.name)
+            continue
+        term = mapped[item.name]
+        if isinstance(term, Name) and term.name not in parameters:
+            found.append(term.name)
+    return found
+
+
+def _carried_out(recipe: Recipe, offered: frozenset[str]) -> Recipe:
+    """The calls that can be made: what is offered, and reads no answer of a call that is not."""
+    usable: list[ActionCall] = []
+    gone: set[str] = set()
+    for call in recipe:
+        terms = (call.each, *(term for _, term in call.arguments))
+        roots = {one.root for one in terms if isinstance(one, Path)}
+        if call.action in offered and not gone & roots:
+            usable.append(call)
+        else:
+            gone.add(call.answer)
+    return tuple(usable)
+
+
+def rank_recipes(
+    predicate: Predicate,
+    actions: Mapping[str, Action],
+    predicates: Mapping[str, Predicate],
+    offered: frozenset[str],
+    *,
+    wide_first: bool,
+) -> RankedRecipes:
+    notes: list[str] = []
+    ranked: list[tuple[_Rank, Recipe, tuple[str, ...], frozenset[Tree]]] = []
+    for position, recipe in enumerate(predicate.recipes):
+        usable = _carried_out(recipe, offered)
+        absent = tuple(call for call in recipe if call.action not in offered)
+        if not usable:
+            notes.append(f"dropped: {_called(absent)} is not offered")
+            continue
+        gates = frozenset(
+            substitute(gate, dict(plain_binding(call.arguments)))
+            for call in usable
+            for gate in required_gates(actions[call.action].requires, predicates)
+        )
+        unknown = sum(
+            len(unmapped_inputs(call, actions[call.action], predicate.parameters))
+            for call in usable
+        )
+        # A reader that stands for only a part of the recipe proves less than the whole.
+        left_out = len(recipe) - len(usable)
+        whole = (
+            wide_first and not left_out and all(actions[one.action].full_state for one in usable)
+        )
+        wide = not wide_first and any(actions[call.action].full_state for call in usable)
+        key = (not whole, left_out, wide, unknown, len(gates), len(usable), position)
+        ranked.append((key, usable, tuple(call.action for call in absent), gates))
+    ranked.sort(key=lambda entry: entry[0])
+    if not ranked:
+        return RankedRecipes((), notes=tuple(notes))
+    key, chosen, absent_from_chosen, open_gates = ranked[0]
+    if absent_from_chosen:
+        notes.append(
+            f"{', '.join(absent_from_chosen)} is not offered; the recipe uses what is offered"
+        )
+    fallbacks = []
+    for _, recipe, _, gates in ranked[1:]:
+        if gates <= open_gates:
+            fallbacks.append(recipe)
+        else:
+            notes.append(f"no fallback: {_called(recipe)} needs a gate that nobody opens for it")
+    return RankedRecipes(
+        chosen=chosen,
+        fallbacks=tuple(fallbacks),
+        notes=tuple(notes),
+        because=_because(key, len(ranked)),
+    )
+
+
+class ChosenRecipes:
+    """The ranked recipes of the predicates that were asked about. Apart from the compiler, so that
+    nothing of it leads back to it: a compiler is gone when nobody holds it."""
+
+    def __init__(
+        self,
+        predicates: Mapping[str, Predicate],
+        actions: Mapping[str, Action],
+        offered: frozenset[str],
+        *,
+        wide_first: bool,
+    ) -> None:
+        self._predicates = predicates
+        self._actions = actions
+        self._offered = offered
+        self._wide_first = wide_first
+        self._ranked: dict[str, RankedRecipes] = {}
+
+    def of(self, predicate: str) -> RankedRecipes:
+        ranked = self._ranked.get(predicate)
+        if ranked is None:
+            ranked = self._ranked[predicate] = rank_recipes(
+                self._predicates[predicate],
+                self._actions,
+                self._predicates,
+                self._offered,
+                wide_first=self._wide_first,
+            )
+        return ranked
+
+    def verifying(self, predicate: str) -> Recipe:
+        """The chosen one; none where no tool verifies it."""
+        found = self._predicates[predicate]
+        unverified = found.tool_free or found.done is not None
+        return () if unverified else self.of(predicate).chosen
+
+    def among(self, predicates: Iterable[str]) -> dict[str, RankedRecipes]:
+        """Of these predicates, as far as they have any."""
+        return {name: self._ranked[name] for name in predicates if name in self._ranked}
+
+
+def _called(recipe: Recipe) -> str:
+    return " + ".join(call.action for call in recipe)
+
+
+def _because(key: _Rank, rivals: int) -> str:
+    if rivals == 1:
+        return "the only recipe that is offered"
+    not_whole, absent, _, unknown, gates, calls, position = key
+    if not not_whole:
+        return "it reads the full state, so it needs no argument and no gate"
+    return (
+        f"narrowest, and fewest obstacles, of {rivals} recipes: {absent} verifiers missing, "
+        f"{unknown} values to find, {gates} gates to open, {calls} calls, "
+        f"position {position + 1} in the source"
+    )
+
+
+def require_origins(predicate: Predicate) -> None:
+    what = f"the recipe of `{predicate.name}`"
+    found = [
+        problem
+        for recipe in predicate.recipes
+        for problem in resolved_recipe(recipe, predicate.parameters, predicate.asks, what)[1]
+    ]
+    if found:
+        place = Place(path=f"predicates.{predicate.name}")
+        raise UserMistake([Diagnostic(one.code, one.message, place, one.help) for one in found])

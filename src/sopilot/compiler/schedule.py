@@ -1,0 +1,358 @@
+"""Schedules: a plan becomes steps (Eq. 3).
+
+In:  the plan of one function.
+Out: its steps. Outside ``any``, conjunctions and ``first`` are jumping code: each
+     check names where to go when it is met and when it is not. Inside ``any``
+     (evidence-complete mode) every check runs and a condition decides at the end.
+
+    in_order[a, first[b, c]]  →  check a  (unmet → refuse)
+                                 check b  (met → accept)
+                                 check c  (unmet → refuse)
+
+A result that is known to be met on every way to a check is not asked again; a
+check whose slot may be bound already names the same slot, and the machine
+reuses the result.
+
+The goal of a procedure: the names it is started with, its call, its guard, its refusal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from sopilot.compiler.factoring import FactorNode, Group, Plan, numbered
+from sopilot.compiler.threading import thread
+from sopilot.handbook.grammar import Translated
+from sopilot.handbook.model import Action, Handbook, Input, Procedure
+from sopilot.handbook.requirements import (
+    AnyOf,
+    Binding,
+    Constant,
+    First,
+    Leaf,
+    Name,
+    Scalar,
+    Term,
+    names_in,
+)
+from sopilot.program.model import (
+    Act,
+    Always,
+    Argument,
+    Arguments,
+    Branch,
+    Check,
+    CompleteStep,
+    Condition,
+    Every,
+    FailStep,
+    Guarded,
+    Holds,
+    Literal,
+    Local,
+    ReturnStep,
+    Some,
+    Step,
+    Unknown,
+)
+
+
+def start_names(terms: Binding, procedure: Procedure) -> tuple[str, ...]:
+    """The names the process is started with: the goal's inputs, then the tree's own."""
+    names = dict.fromkeys([term.name for _, term in terms if isinstance(term, Name)])
+    names.update(dict.fromkeys([item.name for item in procedure.inputs]))
+    names.update(dict.fromkeys(names_in(procedure.requires)))
+    for one in procedure.computed:
+        names.pop(one.name, None)
+    return tuple(names)
+
+
+def goal_arguments(terms: Binding, scope: frozenset[str]) -> Arguments:
+    return tuple([(name, argument_of(term, scope)) for name, term in terms])
+
+
+def own(procedure: Procedure, goal: Action) -> str:
+    """What of a procedure beyond its tree and its goal makes a program."""
+    own = (procedure.inputs, procedure.computed, procedure.confirm, procedure.otherwise)
+    return repr((own, goal.confirm))
+
+
+def refusal(handbook: Handbook, otherwise: str) -> FailStep:
+    """What follows: another procedure, words, or nothing."""
+    if otherwise in handbook.procedures:
+        told = {"en": f"then start `{otherwise}`", "zh": f"然后 start `{otherwise}`"}
+        return FailStep("refuse", Translated(told), otherwise)
+    if not otherwise:
+        return FailStep("refuse")
+    told = {"en": f"tell the user: {otherwise}", "zh": f"告诉用户：{otherwise}"}
+    return FailStep("refuse", Translated(told))
+
+
+def goal_terms(goal: Action, procedure: Procedure) -> Binding:
+    """Every input of the goal; one that the procedure does not mention keeps its own name."""
+    given = dict(procedure.arguments)
+    return tuple([(one.name, given.get(one.name) or Name(one.name)) for one in goal.inputs])
+
+
+def inputs_by_name(terms: Binding, goal: Action, procedure: Procedure) -> dict[str, Input]:
+    """What is known of the names of a procedure: its own inputs, and those of the goal that they
+    become."""
+    inputs = {item.name: item for item in goal.inputs}
+    become = {term.name: inputs[name] for name, term in terms if isinstance(term, Name)}
+    return become | {item.name: item for item in procedure.inputs}
+
+
+def argument_of(term: Term, scope: frozenset[str]) -> Argument:
+    if isinstance(term, Constant):
+        value: Scalar = term.value
+        return Literal(value)
+    return Local(term.name) if term.name in scope else Unknown(term.name)
+
+
+def guard_of(action: Action) -> Guarded:
+    approval = action.approval
+    if approval is None:
+        return Guarded(action.name, recheck=action.recheck)
+    return Guarded(
+        action.name,
+        approval.roles,
+        approval.needed,
+        approval.expires_seconds,
+        action.recheck,
+        approval.when,
+    )
+
+
+Resolve = Callable[[Leaf | Group], tuple[str, Arguments]]
+"""A leaf or group → the function that checks it and its arguments."""
+
+
+_Draft = tuple[str, str, Arguments, str, bool]
+"""A check that does not know yet where it goes: label, function, arguments, slot, wanted."""
+
+
+class VisitMark:
+    """A place in the code that is not known yet."""
+
+    __slots__ = ("position", "used")
+
+    position: int
+
+    def __init__(self) -> None:
+        self.used = False
+
+
+_Goes = tuple[VisitMark | None, VisitMark] | None
+"""Where a step leads if it is met (without a mark: to the next one), and if not."""
+
+
+class Schedule:
+    """Emits the steps of one function."""
+
+    __slots__ = (
+        "_known",
+        "_labels",
+        "_refusals",
+        "_resolve",
+        "_slot_names",
+        "_slots",
+        "_steps",
+        "_undo",
+    )
+
+    def __init__(self, resolve: Resolve) -> None:
+        self._resolve = resolve
+        self._steps: list[tuple[Step | _Draft, _Goes]] = []
+        self._labels: dict[str, int] = {}
+        self._slots: dict[str, str] = {}
+        self._slot_names: dict[str, int] = {}
+        self._known: dict[str, bool | None] = {}
+        self._undo: list[tuple[str, bool | None, bool]] = []
+        self._refusals: dict[str, VisitMark] = {}
+
+    # --- whole functions -------------------------------------------------------------
+
+    def process(
+        self,
+        plan: Plan,
+        goal: Act,
+        complete: CompleteStep,
+        refuse: Callable[[str], FailStep],
+        otherwise: str = "",
+    ) -> tuple[Step, ...]:
+        """``refuse`` makes the step that refuses by an ``otherwise``; the process has its own."""
+        accept = VisitMark()
+        self._refusals[otherwise] = VisitMark()
+        self._jump(plan, accept, self._refusals[otherwise], accept_is_next=True)
+        self._place(accept)
+        self._emit(self._labelled(goal))
+        self._emit(complete)
+        for follows, mark in self._refusals.items():
+            self._place(mark)
+            if mark.used:
+                self._emit(self._labelled(refuse(follows)))
+        return self._finish()
+
+    def group(self, group: Group) -> tuple[Step, ...]:
+        body = group.body
+        jumping = isinstance(body, FactorNode) and body.operator is First
+        if (group.complete or _is_any(body)) and not jumping:
+            self._emit(ReturnStep(self._label("return_result"), self._collect(body)))
+            return self._finish()
+        met, unmet = VisitMark(), VisitMark()
+        if group.complete and isinstance(body, FactorNode):
+            self._first_complete(body, met, unmet)
+        else:
+            self._jump(body, met, unmet, accept_is_next=True)
+        self._place(met)
+        self._emit(ReturnStep(self._label("return_met"), Always(True)))
+        self._place(unmet)
+        if unmet.used:
+            self._emit(ReturnStep(self._label("return_unmet"), Always(False)))
+        return self._finish()
+
+    # --- jumping code ----------------------------------------------------------------
+
+    def _jump(self, plan: Plan, met: VisitMark, unmet: VisitMark, *, accept_is_next: bool) -> None:
+        if not isinstance(plan, FactorNode):
+            self._check(plan, met, unmet, accept_is_next=accept_is_next)
+            return
+        if plan.otherwise and unmet in self._refusals.values():
+            unmet = self._refusals.setdefault(plan.otherwise, VisitMark())
+        if plan.operator is AnyOf:
+            condition = self._collect(plan)
+            met.used = unmet.used = True
+            self._emit(Branch(self._label("decide"), condition, "", ""), (met, unmet))
+        elif plan.operator is First:
+            before = len(self._undo)
+            for child in plan.children[:-1]:
+                following = VisitMark()
+                self._jump(child, met, following, accept_is_next=False)
+                self._forget(before)
+                self._place(following)
+            self._jump(plan.children[-1], met, unmet, accept_is_next=accept_is_next)
+            self._forget(before)
+        elif not plan.children:
+            # Nothing is demanded: fall through, or say so where the code must jump.
+            if not accept_is_next:
+                met.used = unmet.used = True
+                self._emit(Branch(self._label("decide"), Always(True), "", ""), (met, unmet))
+        else:
+            for child in plan.children[:-1]:
+                if not isinstance(child, FactorNode):
+                    self._check(child, None, unmet, accept_is_next=True)
+                    continue
+                following = VisitMark()
+                self._jump(child, following, unmet, accept_is_next=True)
+                self._place(following)
+            self._jump(plan.children[-1], met, unmet, accept_is_next=accept_is_next)
+
+    def _check(
+        self, leaf: Leaf | Group, met: VisitMark | None, unmet: VisitMark, *, accept_is_next: bool
+    ) -> None:
+        """Without ``met``, it goes on with the next step."""
+        function, arguments = self._resolve(leaf)
+        wanted = leaf.wanted if isinstance(leaf, Leaf) else True
+        slot = self._slot(leaf, function)
+        if accept_is_next and self._known.get(slot) is wanted:
+            return
+        unmet.used = True
+        if met is not None:
+            met.used = True
+        label = numbered(f"check_{slot}", self._labels)
+        self._steps.append(((label, function, arguments, slot, wanted), (met, unmet)))
+        self._learn(slot, wanted)
+
+    def _first_complete(self, plan: FactorNode, met: VisitMark, unmet: VisitMark) -> None:
+        """``first`` whose options collect all their evidence before each decision."""
+        for position, child in enumerate(plan.children):
+            last = position == len(plan.children) - 1
+            before = len(self._undo)
+            following = unmet if last else VisitMark()
+            if isinstance(child, FactorNode):
+                condition = self._collect(child)
+                met.used = following.used = True
+                self._emit(Branch(self._label("decide"), condition, "", ""), (met, following))
+            else:
+                self._check(child, met, following, accept_is_next=False)
+            self._forget(before)
+            if not last:
+                self._place(following)
+
+    # --- evidence-complete code ------------------------------------------------------
+
+    def _collect(self, plan: Plan) -> Condition:
+        """Run every check of the plan; the value is the condition that is returned."""
+        if isinstance(plan, FactorNode):
+            parts = tuple(self._collect(child) for child in plan.children)
+            if not parts:
+                return Always(True)  # nothing is demanded
+            return Some(parts) if plan.operator is AnyOf else Every(parts)
+        function, arguments = self._resolve(plan)
+        wanted = plan.wanted if isinstance(plan, Leaf) else True
+        slot = self._slot(plan, function)
+        if slot not in self._known:
+            label = self._label(f"check_{slot}")
+            self._emit((label, function, arguments, slot, wanted))
+            self._learn(slot, None)
+        return Holds(slot, wanted)
+
+    # --- what is known where ---------------------------------------------------------
+
+    def _learn(self, slot: str, value: bool | None) -> None:
+        self._undo.append((slot, self._known.get(slot), slot in self._known))
+        self._known[slot] = value
+
+    def _forget(self, before: int) -> None:
+        while len(self._undo) > before:
+            slot, value, present = self._undo.pop()
+            if present:
+                self._known[slot] = value
+            else:
+                del self._known[slot]
+
+    # --- names and marks -------------------------------------------------------------
+
+    def _slot(self, asked: Leaf | Group, function: str) -> str:
+        """One for every question: who asks the same calls the same with the same."""
+        key = asked.question if isinstance(asked, Leaf) else asked.name
+        slot = self._slots.get(key)
+        if slot is None:
+            slot = self._slots[key] = numbered(function, self._slot_names)
+        return slot
+
+    def _label(self, wanted: str) -> str:
+        return numbered(wanted, self._labels)
+
+    def _labelled(self, step: Act | FailStep) -> Step:
+        label = self._label(step.label)
+        return step if label == step.label else replace(step, label=label)
+
+    def _emit(self, step: Step | _Draft, goes: _Goes = None) -> None:
+        self._steps.append((step, goes))
+
+    def _place(self, mark: VisitMark) -> None:
+        mark.position = len(self._steps)
+
+    def _finish(self) -> tuple[Step, ...]:
+        labels = [step[0] if isinstance(step, tuple) else step.label for step, _ in self._steps]
+        finished: list[Step] = []
+        for following, (step, goes) in enumerate(self._steps, 1):
+            if not goes:
+                finished.append(Check(*step) if isinstance(step, tuple) else step)
+                continue
+            met, unmet = goes
+            at = following if met is None else met.position
+            if isinstance(step, Branch):
+                finished.append(Branch(step.label, step.when, labels[at], labels[unmet.position]))
+                continue
+            if_met = None if at == following else labels[at]
+            if_unmet = None if unmet.position == following else labels[unmet.position]
+            assert isinstance(step, tuple)
+            finished.append(Check(*step, if_met, if_unmet))
+        return thread(tuple(finished), self._label)
+
+
+def _is_any(plan: Plan) -> bool:
+    return isinstance(plan, FactorNode) and plan.operator is AnyOf

@@ -1,0 +1,263 @@
+"""Simplification that changes neither truth nor schedule.
+
+In:  any tree.
+Out: the same tree without needless one-child nodes, empty conjunctions, nested nodes of
+     the same operator and repeated children.
+
+    all[all[a, b], a, in_order[c]]  →  all[a, b, c]
+
+Drop what earlier checks have settled: repeats, options that can no longer hold, and options
+that nobody needs once another holds.
+
+In:  a tree in the order of its checks.
+Out: the same tree without rules that are required before on every way there, and without
+     options that contradict one of those. Options of an ``any`` that no tool verifies owe no
+     evidence: they are tried only while nothing else holds.
+
+    in_order[a, first[not a, b]]  →  in_order[a, b]
+    any[read, free]               →  first[read, free]
+
+Gates open while a process runs, so nothing is concluded from one that is shut; neither from
+what was checked before a verifier that changes something. An option that was not met may be
+undecided: it cannot hold further on, and its opposite need not hold either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sopilot.compiler.prerequisites import CONJUNCTION
+from sopilot.handbook.model import Action, Predicate
+from sopilot.handbook.requirements import (
+    NOTHING,
+    All,
+    AnyOf,
+    First,
+    InOrder,
+    Leaf,
+    Tree,
+    leaves,
+    otherwise_of,
+    with_children,
+)
+from sopilot.messages.errors import mistake
+from sopilot.values.frozen import frozen
+
+Facts = dict[str, tuple[Leaf, bool]]
+"""What a rule asks → the leaf that was met on every way here, or (``False``) the opposite
+of one that was not."""
+
+
+@frozen
+class Dropped:
+    """``what`` needs no check any more because ``known`` came before it; ``impossible``: it could
+    not hold, else it holds already."""
+
+    what: Tree
+    known: Leaf
+    impossible: bool
+
+
+class Settled:
+    """``disturbing`` is kept from tree to tree: whether looking at a predicate may change what
+    was seen before. ``postpones``: options that no tool verifies wait for the others; else
+    every option of an ``any`` is checked, as the paper's evidence-complete schedule does."""
+
+    def __init__(
+        self,
+        actions: Mapping[str, Action],
+        predicates: Mapping[str, Predicate],
+        disturbing: dict[str, bool],
+        *,
+        postpones: bool = True,
+    ) -> None:
+        self._postpones = postpones
+        self._actions = actions
+        self._predicates = predicates
+        self._disturbing = disturbing
+        self.dropped: list[Dropped] = []
+        self.postponed: list[Tree] = []
+        """Options that are tried only while nothing else holds."""
+
+    def tree(self, tree: Tree) -> Tree:
+        """The tree that is left; as it is, where nothing could satisfy it."""
+        found = self._left(tree, {})
+        if isinstance(found, Dropped):
+            self.dropped.clear()
+            found = tree
+        return self._postpone(found) if self._postpones else found
+
+    def _postpone(self, tree: Tree) -> Tree:
+        if isinstance(tree, Leaf):
+            return tree
+        children = tuple(
+            [one if isinstance(one, Leaf) else self._postpone(one) for one in tree.children]
+        )
+        free: list[Tree] = []
+        if isinstance(tree, AnyOf) and len(children) > 1:
+            free = [child for child in children if self._owes_nothing(child)]
+        if not free:
+            return with_children(tree, children)
+        owing = tuple(child for child in children if child not in free)
+        alone = len(owing) == 1 and isinstance(owing[0], Leaf)
+        read: list[Tree] = [owing[0] if alone else AnyOf(owing)] if owing else []
+        self.postponed += free if owing else free[1:]
+        return First((*read, *free))
+
+    def _owes_nothing(self, tree: Tree) -> bool:
+        """Whether no tool verifies any of it."""
+        some = [self._predicates[leaf.predicate] for leaf in leaves(tree)]
+        return bool(some) and all(one.tool_free and not one.is_gate for one in some)
+
+    def _left(self, tree: Tree, facts: Facts, *, complete: bool = False) -> Tree | Dropped:
+        """What is left to check, ``NOTHING`` where it holds already; why it cannot hold.
+        ``complete``: inside an ``any``, where every check is made before anything is decided."""
+        if isinstance(tree, Leaf):
+            fact = facts.get(tree.question)
+            if fact is None:
+                return tree
+            known, met = fact
+            if not met and known.wanted == tree.wanted:
+                return tree
+            gone = Dropped(tree, known, impossible=known.wanted != tree.wanted)
+            if gone.impossible:
+                return gone
+            self.dropped.append(gone)
+            return NOTHING
+        if isinstance(tree, CONJUNCTION):
+            return self._every(tree, dict(facts), complete)
+        return self._options(tree, facts, complete)
+
+    def _every(self, tree: All | InOrder, facts: Facts, complete: bool) -> Tree | Dropped:
+        children: list[Tree] = []
+        for child in tree.children:
+            if isinstance(child, Leaf) and child.question not in facts:
+                children.append(child)
+                if not complete:
+                    self._learn_leaf(child, facts)
+                continue
+            before = len(self.dropped)
+            left = self._left(child, facts, complete=complete)
+            if isinstance(left, Dropped):
+                del self.dropped[before:]
+                # What is asked before it, or in any case, is asked still.
+                if not children and (not complete or self._all_known(tree, facts)):
+                    return left
+                children.append(child)
+                continue
+            if isinstance(left, Leaf) or left != NOTHING:
+                children.append(left)
+            if not complete:
+                self._learn(child, facts)
+        if len(children) == 1 and not otherwise_of(tree):
+            return children[0]
+        return with_children(tree, tuple(children))
+
+    def _all_known(self, tree: Tree, facts: Facts) -> bool:
+        return all(leaf.question in facts for leaf in leaves(tree))
+
+    def _options(self, tree: AnyOf | First, facts: Facts, complete: bool) -> Tree | Dropped:
+        children: list[Tree] = []
+        facts = dict(facts)
+        last: Dropped | None = None
+        complete = complete or isinstance(tree, AnyOf)
+        for number, child in enumerate(tree.children, 1):
+            before = len(self.dropped)
+            left = self._left(child, facts, complete=complete)
+            if isinstance(left, Dropped):
+                last = left
+                del self.dropped[before:]
+                self.dropped.append(Dropped(child, left.known, impossible=True))
+                continue
+            if isinstance(tree, AnyOf) and left == NOTHING:
+                # It holds already; the others still owe their evidence.
+                del self.dropped[before:]
+                left = child
+            children.append(left)
+            if isinstance(tree, First):
+                if left == NOTHING:
+                    known = [one.known for one in self.dropped[before:]][-1:]
+                    behind = tree.children[number:]
+                    self.dropped += [Dropped(one, why, False) for why in known for one in behind]
+                    break
+                if isinstance(child, Leaf):
+                    other = Leaf(child.predicate, child.arguments, not child.wanted)
+                    self._learn_leaf(other, facts, met=False)
+        if not children and last is not None:
+            return last
+        if len(children) == 1 and isinstance(children[0], Leaf):
+            return children[0]
+        return with_children(tree, tuple(children))
+
+    def _learn(self, tree: Tree, facts: Facts) -> None:
+        """What is known once the tree was met."""
+        if any(self._disturbs(leaf.predicate) for leaf in leaves(tree)):
+            facts.clear()
+        else:
+            self._add(tree, facts)
+
+    def _learn_leaf(self, leaf: Leaf, facts: Facts, *, met: bool = True) -> None:
+        """``met``: it is known; else only that its opposite was not."""
+        if self._disturbs(leaf.predicate):
+            facts.clear()
+        elif self._predicates[leaf.predicate].established_by is None and (
+            met or leaf.question not in facts
+        ):
+            facts[leaf.question] = (leaf, met)
+
+    def _add(self, tree: Tree, facts: Facts) -> None:
+        if isinstance(tree, Leaf):
+            self._learn_leaf(tree, facts)
+        elif isinstance(tree, CONJUNCTION):
+            for child in tree.children:
+                self._add(child, facts)
+
+    def _disturbs(self, name: str) -> bool:
+        known = self._disturbing.get(name)
+        if known is not None:
+            return known
+        predicate = self._predicates[name]
+        called = {call.action for recipe in predicate.recipes for call in recipe}
+        called |= {one.action for one in (predicate.established_by,) if one is not None}
+        actions = [self._actions[one] for one in called]
+        known = any(bool(one.changes) or one.is_guarded for one in actions)
+        self._disturbing[name] = known
+        return known
+
+
+def simplify(tree: Tree, same: dict[str, Leaf] | None = None) -> Tree:
+    """``same`` gives for the key of a leaf the one that was met first: what is the same object
+    need not be compared."""
+    if isinstance(tree, Leaf):
+        return tree if same is None else same.setdefault(tree.key, tree)
+    kind = type(tree)
+    children: dict[object, Tree] = {}
+    for child in tree.children:
+        if isinstance(child, Leaf):
+            key = child.key
+            children.setdefault(key, child if same is None else same.setdefault(key, child))
+            continue
+        simple = simplify(child, same)
+        if isinstance(simple, Leaf):
+            children.setdefault(simple.key, simple)
+        elif type(simple) is kind and not otherwise_of(simple):
+            for one in simple.children:
+                children.setdefault(one.key if isinstance(one, Leaf) else one, one)
+        elif kind is AnyOf or kind is First or simple is not NOTHING:
+            # An option that demands nothing always holds; it must stay one.
+            children.setdefault(simple, simple)
+    if len(children) == 1:
+        only = next(iter(children.values()))
+        # A lone option of `any` still owes all its evidence, so only a leaf stands for it; what
+        # refuses in its own way stays apart.
+        if (kind is not AnyOf or isinstance(only, Leaf)) and not otherwise_of(tree):
+            return only
+    if not children:
+        if kind is All or kind is InOrder:
+            return NOTHING
+        raise mistake(
+            "empty-any",
+            "a requirement with no option can never hold",
+            help="give `any` or `first` at least one option",
+        )
+    return with_children(tree, tuple(children.values()))

@@ -1,0 +1,276 @@
+"""No check twice on one path: a way on which a result is known goes where that result leads.
+
+In:  the steps of one function, every jump down the listing.
+Out: steps that ask the same, in the same order, and come to the same; no path has two checks
+     that read alike. What lies between two of them is written once for each answer, where the
+     answers part.
+
+    check a  (met → 3)                 check a  (either way)
+    check x  (unmet → refuse)     →    check x  (unmet → refuse)
+    check x  (unmet → refuse)
+
+A check that was not met may be undecided: it is known not to be what was wanted, and nothing
+more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from sopilot.program.model import Act, Branch, Check, Function, Step
+
+_ANY = frozenset((True, False, None))
+
+
+_Facts = dict[str, frozenset[bool | None]]
+"""A bound result → what it may be."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """A step of the new code: the old one, and the nodes that it goes to (first: as in the
+    listing ``met``, ``then``, ``next``)."""
+
+    step: int
+    targets: tuple[int, ...]
+
+
+def thread(steps: tuple[Step, ...], numbered: Callable[[str], str]) -> tuple[Step, ...]:
+    """``numbered`` gives a label that is not taken yet."""
+    threaded = steps
+    repeated: frozenset[str] = frozenset()
+    while more := _repeated(threaded) - repeated:
+        repeated |= more
+        threaded = _without(repeated, steps, numbered)
+    return threaded
+
+
+def _repeated(steps: Sequence[Step]) -> frozenset[str]:
+    """The slots of checks that read alike, one of them on a path from another."""
+    slots = [step.slot for step in steps if isinstance(step, Check)]
+    if len(slots) == len(set(slots)):
+        return frozenset()
+    checked: dict[str, list[int]] = {}
+    for index, step in enumerate(steps):
+        if isinstance(step, Check):
+            checked.setdefault(step.slot, []).append(index)
+    several: list[tuple[str, list[int]]] = []
+    for slot, places in checked.items():
+        if len(places) > 1:
+            alike: dict[Check, list[int]] = {}
+            for index in places:
+                step = steps[index]
+                assert isinstance(step, Check)
+                # Where either answer leads to the same place, neither is asked for.
+                wanted = step.wanted or step.met == step.unmet
+                alike.setdefault(replace(step, label="", wanted=wanted), []).append(index)
+            several += [(slot, some) for some in alike.values()]
+    if not several:
+        return frozenset()
+    targets = _targets(steps)
+    return frozenset(
+        slot
+        for slot, places in several
+        if any(_reached(targets, one) & set(places) for one in places)
+    )
+
+
+def _reached(targets: Sequence[tuple[int, ...]], start: int) -> set[int]:
+    found: set[int] = set()
+    waiting = [start]
+    while waiting:
+        new = set(targets[waiting.pop()]) - found
+        found |= new
+        waiting += new
+    return found
+
+
+def _without(
+    repeated: frozenset[str], steps: tuple[Step, ...], numbered: Callable[[str], str]
+) -> tuple[Step, ...]:
+    targets = _targets(steps)
+    needed = [found & repeated for found in _checked_below(steps, targets)]
+    code = _Specialised(steps, targets, needed)
+    first = code.node(0, {})
+    if _acts(steps) and not _acts([steps[one.step] for one in code.nodes]):
+        # Nothing could satisfy it: what contradicts itself stays as it was written.
+        code = _Specialised(steps, targets, needed, to_the_letter=False)
+        first = code.node(0, {})
+    return _listing(steps, code.nodes, first, numbered)
+
+
+def _acts(steps: Sequence[Step]) -> bool:
+    return any(isinstance(step, Act) for step in steps)
+
+
+def _targets(steps: Sequence[Step]) -> list[tuple[int, ...]]:
+    position = {step.label: index for index, step in enumerate(steps)}
+    found: list[tuple[int, ...]] = []
+    for index, step in enumerate(steps):
+        if isinstance(step, Check):
+            names: tuple[str | None, ...] = (step.met, step.unmet)
+        elif isinstance(step, Branch):
+            names = (step.then, step.otherwise)
+        else:
+            names = (step.next,) if isinstance(step, Act) else ()
+        found.append(tuple(index + 1 if name is None else position[name] for name in names))
+    return found
+
+
+def _checked_below(
+    steps: Sequence[Step], targets: Sequence[tuple[int, ...]]
+) -> list[frozenset[str]]:
+    """For every step the slots that are checked there or further on."""
+    below: list[frozenset[str]] = [frozenset()] * len(steps)
+    for index, step in reversed(list(enumerate(steps))):
+        own = frozenset((step.slot,)) if isinstance(step, Check) else frozenset[str]()
+        below[index] = own.union(*(below[to] for to in targets[index]))
+    return below
+
+
+class _Specialised:
+    """The code once more, each step for what is known on the way to it; equal nodes are one."""
+
+    def __init__(
+        self,
+        steps: Sequence[Step],
+        targets: Sequence[tuple[int, ...]],
+        needed: Sequence[frozenset[str]],
+        *,
+        to_the_letter: bool = True,
+    ) -> None:
+        self._steps = steps
+        self._targets = targets
+        self._needed = needed
+        self._to_the_letter = to_the_letter
+        self.nodes: list[_Node] = []
+        self._same: dict[object, int] = {}
+        self._made: dict[object, int] = {}
+
+    def node(self, index: int, facts: _Facts) -> int:
+        facts = {slot: may for slot, may in facts.items() if slot in self._needed[index]}
+        key = (index, frozenset(facts.items()))
+        if key not in self._made:
+            self._made[key] = self._make(index, facts)
+        return self._made[key]
+
+    def _make(self, index: int, facts: _Facts) -> int:
+        step = self._steps[index]
+        if not isinstance(step, Check):
+            targets = tuple(self.node(to, facts) for to in self._targets[index])
+            if isinstance(step, Branch):
+                then, otherwise = targets
+                if then == otherwise:
+                    return then
+            return self._kept(index, targets)
+        if_met, if_unmet = self._targets[index]
+        may = facts.get(step.slot, _ANY)
+        wanted = frozenset((step.wanted,))
+        if may <= wanted:
+            return self.node(if_met, facts)
+        contradicted = may == frozenset((not step.wanted,))
+        if not may & wanted and (self._to_the_letter or not contradicted):
+            return self.node(if_unmet, facts)
+        met = self.node(if_met, {**facts, step.slot: may & wanted})
+        unmet = self.node(if_unmet, {**facts, step.slot: may - wanted})
+        if met == unmet and step.slot in facts:
+            return met
+        return self._kept(index, (met, unmet))
+
+    def _kept(self, index: int, targets: tuple[int, ...]) -> int:
+        key = (_bare(self._steps[index]), targets)
+        found = self._same.setdefault(key, len(self.nodes))
+        if found == len(self.nodes):
+            self.nodes.append(_Node(index, targets))
+        else:
+            self.nodes[found] = _Node(min(index, self.nodes[found].step), targets)
+        return found
+
+
+def _bare(step: Step) -> object:
+    """What a step does, wherever it stands."""
+    if isinstance(step, Check):
+        return replace(step, label="", met=None, unmet=None)
+    return replace(step, label="", then="", otherwise="") if isinstance(step, Branch) else step
+
+
+def _listing(
+    steps: Sequence[Step],
+    nodes: Sequence[_Node],
+    first: int,
+    numbered: Callable[[str], str],
+) -> tuple[Step, ...]:
+    order = _order(steps, nodes, first)
+    taken: set[str] = set()
+    labels: dict[int, str] = {}
+    for node in order:
+        own = steps[nodes[node].step].label
+        labels[node] = own if own not in taken else numbered(own)
+        taken.add(labels[node])
+    place = {node: position for position, node in enumerate(order)}
+    listed: list[Step] = []
+    for node in order:
+        step = replace(steps[nodes[node].step], label=labels[node])
+        goes = nodes[node].targets
+        if isinstance(step, Branch):
+            listed.append(replace(step, then=labels[goes[0]], otherwise=labels[goes[1]]))
+            continue
+        following = [None if place[to] == place[node] + 1 else labels[to] for to in goes]
+        if isinstance(step, Check):
+            step = replace(step, met=following[0], unmet=following[1])
+        elif isinstance(step, Act):
+            step = replace(step, next=following[0])
+        listed.append(step)
+    return tuple(listed)
+
+
+def _order(steps: Sequence[Step], nodes: Sequence[_Node], first: int) -> list[int]:
+    """Down the listing, and where it can be, what stood below a step stands below it still."""
+    waiting = _arrivals(nodes, first)
+    ready = {first}
+    order: list[int] = []
+    below: int | None = None
+    while ready:
+        here = below if below in ready else min(ready, key=lambda one: (nodes[one].step, one))
+        ready.remove(here)
+        order.append(here)
+        below = _falls_to(steps[nodes[here].step], nodes[here])
+        for to in set(nodes[here].targets):
+            waiting[to] -= 1
+            if not waiting[to]:
+                ready.add(to)
+    return order
+
+
+def _arrivals(nodes: Sequence[_Node], first: int) -> dict[int, int]:
+    """For every node that is reached from another, from how many."""
+    found: dict[int, int] = {}
+    seen = [first]
+    for node in seen:
+        for to in set(nodes[node].targets):
+            if to not in found:
+                found[to] = 0
+                seen.append(to)
+            found[to] += 1
+    return found
+
+
+def _falls_to(step: Step, node: _Node) -> int | None:
+    """The node that the listing went on with, ``None`` where it jumped or ended."""
+    if isinstance(step, Branch) or not node.targets:
+        return None
+    return node.targets[1 if isinstance(step, Check) and step.met is not None else 0]
+
+
+def without_uncalled(functions: dict[str, Function], entry: str) -> frozenset[str]:
+    """Takes away the groups that no path comes to. What is called by those that are left."""
+    called = {entry}
+    waiting = [entry]
+    while waiting:
+        new = {step.function for step in functions[waiting.pop()].checks} - called
+        called |= new
+        waiting += new & functions.keys()
+    for name in functions.keys() - called:
+        del functions[name]
+    return frozenset(called)

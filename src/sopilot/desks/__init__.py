@@ -1,1 +1,0 @@
-"""The worlds that ship: handbooks with simulators and tasks, and scenarios for any handbook."""

@@ -1,1 +1,0 @@
-"""The desk of a retail bank: transfers, wires, disputes, accounts, overdrafts and cards."""

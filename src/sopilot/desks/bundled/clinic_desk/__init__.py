@@ -1,1 +1,0 @@
-"""The front desk of a clinic: visits, refills, test results and specialists."""

@@ -1,1 +1,0 @@
-"""A company's IT desk: passwords, access, software and devices."""

@@ -1,1 +1,0 @@
-"""The commands; the only place where adapters are wired."""

@@ -1,0 +1,1 @@
+"""Files, settings, addresses and worker processes of an installation."""

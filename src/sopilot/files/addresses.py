@@ -1,0 +1,23 @@
+"""Addresses that people write."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from sopilot.messages.errors import mistake
+
+
+def require_url(url: str) -> str:
+    """The URL, if one can connect to it: nothing else tells where a character too many stands."""
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError as problem:
+        host, why = None, str(problem)
+    else:
+        why = "it names no host" if not host else ""
+    if not why and any(one.isspace() or not one.isprintable() for one in url):
+        why = "there is a space in it"
+    if why:
+        raise mistake("bad-url", f"`{url}` is no URL: {why}", help="http://127.0.0.1:8000/v1")
+    return url

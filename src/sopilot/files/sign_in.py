@@ -1,0 +1,164 @@
+"""Who somebody is, by what they hold: one way for every door.
+
+Signed tokens of OpenID Connect providers (extra ``openid``), by the keys they publish.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from sopilot.messages.diagnostic import Diagnostic, Place
+from sopilot.messages.errors import RunEnded, UserMistake, mistake
+from sopilot.protocols import Clock, SystemClock
+from sopilot.records.people import TOKEN_PREFIX, Principal, Provider, load_people
+from sopilot.records.store import Store
+
+ALGORITHMS = (
+    "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA",
+)  # fmt: skip
+"""Signatures with a public key: with a shared secret whoever checks could sign as well."""
+
+
+_SECONDS = 10.0
+"""For each of a provider's two documents, to its last byte."""
+
+
+_LONGEST_OPENID = 1 << 20
+
+
+_LEEWAY_SECONDS = 30
+
+
+_LOCAL = ("localhost", "127.0.0.1", "::1")
+
+
+def subject_of(token: str, providers: dict[str, Provider]) -> tuple[str, str]:
+    """Issuer and subject, once signature, issuer, audience and time were found right."""
+    try:
+        import jwt
+    except ImportError:
+        raise UserMistake(
+            "tokens of OpenID Connect providers need an extra: pip install 'sopilot[openid]'"
+        ) from None
+    try:
+        claimed = jwt.decode(token, options={"verify_signature": False}).get("iss")
+        named = jwt.get_unverified_header(token).get("kid")
+    except (jwt.PyJWTError, ValueError, RecursionError):
+        raise mistake("no-token", "this is no token of ours, and none of a provider") from None
+    provider = providers.get(str(claimed))
+    if provider is None:
+        raise mistake("unknown-provider", f"tokens of `{claimed}` are not believed here")
+    try:
+        claims = jwt.decode(
+            token,
+            _key_of(provider.issuer, named),
+            algorithms=list(ALGORITHMS),
+            audience=provider.audience,
+            issuer=provider.issuer,
+            leeway=_LEEWAY_SECONDS,
+            options={"require": ["exp", "iat", "iss", "aud", "sub"]},
+        )
+    except jwt.PyJWTError as problem:
+        raise mistake("bad-token", f"the token is not good: {problem}") from None
+    if not claims["sub"]:
+        raise mistake("bad-token", "the token is not good: its subject has no name")
+    return provider.issuer, str(claims["sub"])
+
+
+def _key_of(issuer: str, named: object) -> Any:
+    """The key that the provider publishes under this name, for signatures. What a token says of
+    keys (`jku`, `x5u`, `jwk`) is nobody's word."""
+    import jwt
+
+    about = issuer.rstrip("/") + "/.well-known/openid-configuration"
+    description = _document(about)
+    if description.get("issuer") != issuer:
+        raise RunEnded(f"{about} describes another issuer")
+    address = str(description.get("jwks_uri"))
+    keys = _document(address).get("keys")
+    for one in keys if isinstance(keys, list) else ():
+        if isinstance(one, dict) and one.get("kid") == named and named and _signs(one):
+            try:
+                return jwt.PyJWK(one)
+            except (jwt.PyJWTError, ValueError, TypeError, LookupError) as problem:
+                raise RunEnded(f"the key `{named}` of {address} is none: {problem}") from None
+    raise mistake("bad-token", f"the token is not good: {issuer} has no key `{named}` to sign with")
+
+
+def _signs(key: dict[str, Any]) -> bool:
+    return key.get("use", "sig") == "sig" and key.get("alg", ALGORITHMS[0]) in ALGORITHMS
+
+
+def _document(address: str) -> dict[str, Any]:
+    """As it is found there: nobody is followed elsewhere, nor waited for without an end."""
+    import httpx2
+
+    _require_safe(address)
+    body = b""
+    until = time.monotonic() + _SECONDS
+    try:
+        with httpx2.stream("GET", address, timeout=_SECONDS) as answer:
+            answer.raise_for_status()
+            for part in answer.iter_bytes():
+                body += part
+                if len(body) > _LONGEST_OPENID or time.monotonic() > until:
+                    raise RunEnded(f"{address} is too long, or takes too long")
+        found = json.loads(body)
+    except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, RecursionError) as problem:
+        raise RunEnded(f"{address} cannot be read: {problem}") from None
+    if not isinstance(found, dict):
+        raise RunEnded(f"{address} cannot be read: it is no JSON object")
+    return found
+
+
+def _require_safe(address: str) -> None:
+    """Without a fragment: `ISSUER#SUBJECT` is one person's."""
+    try:
+        parts = urlsplit(address)
+        local = parts.scheme == "http" and parts.hostname in _LOCAL
+    except ValueError:
+        parts, local = urlsplit(""), False
+    if (parts.scheme == "https" or local) and not parts.fragment:
+        return
+    raise mistake(
+        "unsafe-provider", f"`{address}` is not https: keys could be exchanged on the way"
+    )
+
+
+TOKEN_VARIABLE = "SOPILOT_TOKEN"
+
+
+_LONGEST = 1 << 16
+
+
+async def sign_in(store: Store, token: str, *, clock: Clock | None = None) -> Principal:
+    """By a named token of this store, or a signed one of a provider that it believes."""
+    people = await load_people(store)
+    if token.startswith(TOKEN_PREFIX):
+        found = people.of_token(token, (clock or SystemClock()).now())
+    else:
+        issuer, subject = await asyncio.to_thread(subject_of, token, people.providers)
+        found = people.of_subject(issuer, subject)
+    if isinstance(found, Diagnostic):
+        raise UserMistake([found])
+    return found
+
+
+async def who_asks(store: Store, token_file: Path | None, token: str = "") -> Principal | None:
+    """By a file, by this token, else by the environment; nobody without any."""
+    token = token or os.environ.get(TOKEN_VARIABLE, "")
+    if token_file is not None:
+        try:
+            with open(token_file, encoding="utf-8") as file:
+                token = file.read(_LONGEST)
+        except (OSError, UnicodeDecodeError) as problem:
+            raise mistake(
+                "no-token", f"cannot be read: {problem}", Place(str(token_file))
+            ) from None
+    return await sign_in(store, token.strip()) if token.strip() else None

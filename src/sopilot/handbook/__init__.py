@@ -1,0 +1,1 @@
+"""The handbook language: reader, checks, expressions, formatter."""

@@ -1,0 +1,347 @@
+"""What is wrong with a handbook whose parts are all well formed.
+
+What a procedure has to check: its own tree, and what its goal action requires anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sopilot.handbook.expressions import free_names
+from sopilot.handbook.model import (
+    Action,
+    Handbook,
+    Procedure,
+    computed_name,
+    confirmation,
+    confirmed_name,
+)
+from sopilot.handbook.read_recipes import missing_inputs, no_origin
+from sopilot.handbook.requirements import (
+    NOTHING,
+    All,
+    AnyOf,
+    First,
+    InOrder,
+    Leaf,
+    Name,
+    Path,
+    Tree,
+    leaves,
+    otherwise_of,
+    substitute,
+)
+from sopilot.handbook.wording import placeholders
+from sopilot.messages.diagnostic import DiagnosticCollector, Positioned, did_you_mean
+
+
+def check_handbook(
+    report: DiagnosticCollector,
+    handbook: Handbook,
+    places: Mapping[str, Positioned],
+    action_places: Mapping[str, Positioned],
+    root: Positioned,
+) -> None:
+    """``places`` is where each predicate is declared, ``action_places`` each action."""
+    _check_circles(report, handbook, places)
+    _check_use(report, handbook, places)
+    _check_inputs(report, handbook, places)
+    _check_parameters(report, handbook, places)
+    _check_effects(report, handbook, action_places)
+    _check_shadows(report, handbook, action_places)
+    _check_confirmations(report, handbook, action_places)
+    _check_principals(report, handbook, places)
+    if not handbook.procedures and not report.failed:
+        report.warning("no-procedures", "the handbook has no procedure, so it serves nobody", root)
+
+
+def _check_use(
+    report: DiagnosticCollector, handbook: Handbook, places: Mapping[str, Positioned]
+) -> None:
+    trees = [action.requires for action in handbook.actions.values()]
+    for procedure in handbook.procedures.values():
+        trees.append(procedure.requires)
+        if procedure.worded is not None:
+            trees.append(procedure.worded)
+    used = {leaf.predicate for tree in trees for leaf in leaves(tree)}
+    if report.failed:
+        return  # a requirement that could not be read may be where the predicate is used
+    for name, predicate in handbook.predicates.items():
+        if name not in used and not predicate.made:
+            message = f"nothing requires the predicate `{name}`"
+            report.warning("unused-predicate", message, places[name])
+
+
+def _check_effects(
+    report: DiagnosticCollector, handbook: Handbook, places: Mapping[str, Positioned]
+) -> None:
+    for name, action in handbook.actions.items():
+        if action.read_only and (action.changes or action.is_guarded):
+            otherwise = "that it changes something" if action.changes else "that it is guarded"
+            message = f"the action `{name}` is `read_only`, and says {otherwise}"
+            report.error("not-read-only", message, places[name], "drop one of the two")
+        _check_licence(report, handbook, action, places[name])
+    for predicate in handbook.predicates.values():
+        for call in (predicate.established_by, predicate.closed_by, predicate.done):
+            if call is None or call.action not in places:
+                continue
+            if handbook.actions[call.action].not_found is not None:
+                message = (
+                    f"`{predicate.name}` is true or false by the success of `{call.action}`, whose "
+                    "`not_found` takes a failure for an answer"
+                )
+                help = "leave `not_found` out, or verify with another action"
+                report.error("gate-not-found", message, places[call.action], help)
+
+
+def _check_licence(
+    report: DiagnosticCollector, handbook: Handbook, action: Action, place: Positioned
+) -> None:
+    """What nothing licenses is never called, whoever shows it to a model."""
+    if report.failed or not handbook.procedures or not action.is_guarded:
+        return
+    if all(one.action != action.name for one in handbook.procedures.values()):
+        message = f"`{action.name}` is guarded, and no procedure carries it out: it is never called"
+        help = f"write a procedure with `action: {action.name}`, or drop the guard"
+        report.warning("no-procedure-for-action", message, place, help)
+
+
+def _check_shadows(
+    report: DiagnosticCollector, handbook: Handbook, places: Mapping[str, Positioned]
+) -> None:
+    """An input that is named like a parameter of the handbook: whoever calls would set it."""
+    for procedure in handbook.procedures.values():
+        if procedure.action not in places:
+            continue
+        of_action = f"the action `{procedure.action}`"
+        named = dict.fromkeys(handbook.actions[procedure.action].input_names(), of_action)
+        named |= {one.name: f"the procedure `{procedure.name}`" for one in procedure.inputs}
+        for name in sorted(named.keys() & handbook.parameters.keys()):
+            message = (
+                f"`{name}` is a parameter of the handbook and an input of {named[name]}: "
+                "a model that calls it would set it"
+            )
+            help = "give one of the two another name"
+            report.error("shadowed-parameter", message, places[procedure.action], help)
+
+
+def _check_confirmations(
+    report: DiagnosticCollector, handbook: Handbook, places: Mapping[str, Positioned]
+) -> None:
+    for name, action in handbook.actions.items():
+        known = {*action.input_names(), *handbook.parameters}
+        for unknown in dict.fromkeys(placeholders(str(action.confirm or ""))):
+            if unknown not in known:
+                message = (
+                    f"`{{{unknown}}}` in `confirm` is neither an input of `{name}` nor a parameter "
+                    "of the handbook"
+                )
+                help = did_you_mean(unknown, known)
+                report.error("unbound-placeholder", message, places[name], help)
+
+
+def _check_principals(
+    report: DiagnosticCollector, handbook: Handbook, places: Mapping[str, Positioned]
+) -> None:
+    """Whether two openings identify one customer can be told by equal names alone."""
+    gates = [one for one in handbook.predicates.values() if one.principal]
+    for gate in gates[1:]:
+        if gate.parameters != gates[0].parameters:
+            message = (
+                f"`{gate.name}({', '.join(gate.parameters)})` and `{gates[0].name}"
+                f"({', '.join(gates[0].parameters)})` identify the customer by different parameters"
+            )
+            help = "give both the same ones, such as a customer number that the action answers"
+            report.warning("principal-parameters", message, places[gate.name], help)
+
+
+def _check_inputs(
+    report: DiagnosticCollector, handbook: Handbook, places: Mapping[str, Positioned]
+) -> None:
+    for name, predicate in handbook.predicates.items():
+        for call, missing in missing_inputs(predicate, handbook.actions):
+            message = f"`{call.action}` needs `{missing}`, and the recipe of `{name}` gives it none"
+            help = no_origin(missing, name, ()).help
+            if missing in predicate.parameters:
+                help = f"write `{call.action}({missing}={missing})`"
+                if len(handbook.actions[call.action].inputs) == 1:
+                    help = f"write `{call.action}({missing})`"
+            report.error("missing-input", message, places[name], help)
+
+
+def _check_parameters(
+    report: DiagnosticCollector, handbook: Handbook, places: Mapping[str, Positioned]
+) -> None:
+    """What a machine judges without reading it holds for everybody alike."""
+    if report.failed:
+        return  # a call that could not be read may be what reads it
+    for name, predicate in handbook.predicates.items():
+        by_success = [one for one in (predicate.established_by, predicate.done) if one is not None]
+        if predicate.question or not (by_success or predicate.verdict):
+            continue  # what was said, or a model on the sentence
+        calls = [*by_success, *(call for recipe in predicate.recipes for call in recipe)]
+        terms = [term for call in calls for term in (call.each, *dict(call.arguments).values())]
+        read = {term.name for term in terms if isinstance(term, Name)}
+        read |= {term.root for term in terms if isinstance(term, Path)}
+        read |= free_names(predicate.verdict) if predicate.verdict else set()
+        for parameter in predicate.parameters:
+            if parameter not in read:
+                message = f"`{name}` does not depend on `{parameter}`: it is the same for every one"
+                help = f"pass it to a call, or compare it in a verdict: `result.… == {parameter}`"
+                report.warning("unread-parameter", message, places[name], help)
+
+
+def decidable(handbook: Handbook) -> frozenset[str]:
+    """The predicates that an executor can come to know, as a least fixed point.
+
+    A gate needs what its establishing action requires; a verified predicate
+    needs one recipe whose calls are all allowed. What is missing from the
+    result waits, in the end, for itself.
+    """
+    known: set[str] = set()
+    waiting = dict(handbook.predicates)
+    while True:
+        ready = [name for name in waiting if not _missing(handbook, name, known)]
+        if not ready:
+            return frozenset(known)
+        known.update(ready)
+        for name in ready:
+            del waiting[name]
+
+
+def _missing(handbook: Handbook, name: str, known: set[str]) -> list[tuple[str, str]]:
+    """Why a predicate cannot be known yet: (action, predicate it waits for) pairs."""
+    predicate = handbook.predicates[name]
+    if predicate.done is not None:
+        return []
+    if predicate.established_by is not None:
+        return _blocked(handbook, predicate.established_by.action, known)
+    blocked: list[tuple[str, str]] = []
+    for recipe in predicate.recipes:
+        here = [pair for call in recipe for pair in _blocked(handbook, call.action, known)]
+        if not here:
+            return []
+        blocked.extend(here)
+    return blocked
+
+
+def _blocked(handbook: Handbook, action: str, known: set[str]) -> list[tuple[str, str]]:
+    declared = handbook.actions.get(action)
+    if declared is None:
+        return []
+    return [(action, name) for name in _waits_for(handbook, declared.requires, known)]
+
+
+def _waits_for(handbook: Handbook, tree: Tree, known: set[str]) -> list[str]:
+    if isinstance(tree, Leaf):
+        if tree.predicate in known or tree.predicate not in handbook.predicates:
+            return []
+        # That a gate has not been passed needs no action at all.
+        if not tree.wanted and handbook.predicates[tree.predicate].is_gate:
+            return []
+        return [tree.predicate]
+    parts = [_waits_for(handbook, child, known) for child in tree.children]
+    if isinstance(tree, AnyOf | First) and any(not part for part in parts):
+        return []
+    return [name for part in parts for name in part]
+
+
+def _check_circles(
+    report: DiagnosticCollector, handbook: Handbook, places: Mapping[str, Positioned]
+) -> None:
+    known = set(decidable(handbook))
+    told: set[frozenset[str]] = set()
+    for name in handbook.predicates:
+        if name in known:
+            continue
+        circle = _circle(handbook, name, known)
+        members = frozenset(needed for _, needed in circle)
+        if members in told:
+            continue
+        told.add(members)
+        start = circle[-1][1]
+        steps = [f"`{action}`, which requires `{needed}`" for action, needed in circle]
+        verb = "established" if handbook.predicates[start].is_gate else "verified"
+        message = f"`{start}` can never be {verb}: it needs " + ", which needs ".join(steps)
+        help = "drop one of these `requires`, or give a recipe that does not need it"
+        report.error("circular-guard", message, places[start], help)
+
+
+def _circle(handbook: Handbook, name: str, known: set[str]) -> list[tuple[str, str]]:
+    """The circle that the first unmet need of each predicate leads into; it ends where it
+    starts."""
+    path: list[tuple[str, str]] = []
+    visited = {name: 0}
+    while True:
+        step = _missing(handbook, name, known)[0]
+        path.append(step)
+        name = step[1]
+        if name in visited:
+            return path[visited[name] :]
+        visited[name] = len(path)
+
+
+def obligations(handbook: Handbook, procedure: Procedure) -> Tree:
+    """The procedure's tree, joined by the goal action's ``requires`` where that says more.
+
+    An action's requirement binds every call of it, so a procedure that leaves it
+    out does not lift it.
+    """
+    action = handbook.actions[procedure.action]
+    tree = _required(action, procedure)
+    return with_made(handbook, procedure, tree)
+
+
+def with_made(handbook: Handbook, procedure: Procedure, tree: Tree) -> Tree:
+    """The tree with what the procedure computes, before what reads it, and behind it all what it
+    confirms: nothing is confirmed that is refused."""
+    leaves_made = {
+        name: Leaf(name, tuple((one, Name(one)) for one in handbook.predicates[name].parameters))
+        for name in _made(handbook.actions[procedure.action], procedure)
+    }
+    for one in procedure.computed:
+        if _reads(tree, one.name):
+            tree = _before_use(tree, one.name, leaves_made.pop(computed_name(procedure, one)))
+    return InOrder((tree, *leaves_made.values())) if leaves_made else tree
+
+
+def _before_use(tree: Tree, name: str, made: Leaf) -> Tree:
+    """As late as can be: what comes before it may have kept a stranger out."""
+    if not isinstance(tree, All | InOrder) or otherwise_of(tree):
+        return InOrder((made, tree))
+    using = [child for child in tree.children if _reads(child, name)]
+    before: tuple[Tree, ...]
+    behind: tuple[Tree, ...] = ()
+    if isinstance(tree, InOrder):
+        at = tree.children.index(using[0])
+        before, behind = tree.children[:at], tree.children[at + 1 :]
+    else:
+        # Their order stays free: a gate among them comes first.
+        rest = tuple(child for child in tree.children if child not in using)
+        before = (All(rest),) if rest else ()
+        if len(using) > 1:
+            return InOrder((*before, made, All(tuple(using))))
+    own = _before_use(using[0], name, made)
+    spliced = own.children if isinstance(own, InOrder) else (own,)
+    return InOrder((*before, *spliced, *behind))
+
+
+def _reads(tree: Tree, name: str) -> bool:
+    return any(Name(name) == term for leaf in leaves(tree) for _, term in leaf.arguments)
+
+
+def _required(action: Action, procedure: Procedure) -> Tree:
+    if action.requires in (NOTHING, procedure.requires):
+        return procedure.requires
+    demanded = substitute(action.requires, dict(procedure.arguments))
+    if demanded == procedure.requires:
+        return procedure.requires
+    # What binds every call, such as who owns it, comes first: strangers learn no details.
+    return All((demanded, procedure.requires))
+
+
+def _made(action: Action, procedure: Procedure) -> list[str]:
+    names = [computed_name(procedure, one) for one in procedure.computed]
+    if confirmation(procedure, action) is not None:
+        names.append(confirmed_name(procedure))
+    return names

@@ -1,0 +1,710 @@
+"""The kinds of value that a handbook's fields have: each with its JSON Schema, how it is
+written as YAML and how it stands in the handbook's JSON form.
+
+What can be read without knowing the rest of the handbook is read here, too; the readers of
+trees, calls and recipes need the names that are in scope.
+
+What a handbook's parts have, field by field: the one table that keys, schema, writer, JSON
+form and the plain part of the reader come from. A new field is a line here and an attribute
+of the model.
+
+The published JSON Schema of a handbook file, for editors.
+
+It knows shapes, not meaning: that a call's predicate exists is the reader's
+business. ``handbook.schema.json`` beside this file is its output.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING
+from dataclasses import fields as fields_of_dataclasses
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+from sopilot.handbook import fields
+from sopilot.handbook.call_syntax import write_term
+from sopilot.handbook.fields import Fields
+from sopilot.handbook.grammar import (
+    ARGUMENTS,
+    DURATION,
+    HANDBOOK_NAME,
+    IDENTIFIER,
+    JUDGES,
+    LANGUAGES,
+    RECIPE_OPERATORS,
+    SECONDS,
+    SIGNATURE,
+    STATES,
+    TREE_OPERATORS,
+    TYPES,
+    USER,
+    Translated,
+    is_identifier,
+)
+from sopilot.handbook.model import Action, ActionCall, Handbook, Input, Predicate, Procedure, Recipe
+from sopilot.handbook.nodes import ListNode, MapNode, Node, ScalarNode
+from sopilot.handbook.requirements import (
+    All,
+    AnyOf,
+    CallBinding,
+    First,
+    InOrder,
+    Leaf,
+    Name,
+    Origin,
+    Path,
+    Tree,
+    otherwise_of,
+    without_otherwise,
+)
+from sopilot.handbook.yaml import Value, flow, json_value, scalar
+from sopilot.messages.diagnostic import DiagnosticCollector, did_you_mean
+
+Json = dict[str, object]
+
+
+Schema = dict[str, object]
+
+
+OPERATORS: dict[type, str] = {All: "all", AnyOf: "any", InOrder: "in_order", First: "first"}
+
+
+def ref(name: str) -> Schema:
+    return {"$ref": f"#/$defs/{name}"}
+
+
+def _itself(value: Any) -> object:
+    return value
+
+
+class Kind(NamedTuple):
+    """``write`` also gets the handbook: a call is written by the inputs of its action."""
+
+    schema: Schema
+    write: Callable[[Any, Handbook], Value]
+    json: Callable[[Any], object] = _itself
+    read: Callable[[DiagnosticCollector, Node, str], Any] | None = None
+
+
+def _written(value: object, handbook: Handbook) -> Value:
+    return scalar(value)
+
+
+def _read_names(report: DiagnosticCollector, node: Node, what: str) -> tuple[str, ...]:
+    """Words of the author's: one, or a list."""
+    names: list[str] = []
+    for item in node.items if isinstance(node, ListNode) else (node,):
+        name = fields.text(report, item, f"a topic of {what}")
+        if name and not is_identifier(name):
+            fields.bad_identifier(report, item, name, "a topic")
+        elif name:
+            names.append(name)
+    return tuple(dict.fromkeys(names))
+
+
+def _read_type(report: DiagnosticCollector, node: Node, what: str) -> str:
+    if isinstance(node, ScalarNode) and node.text in TYPES:
+        return node.text
+    shown = fields.describe(node)
+    help = did_you_mean(node.text if isinstance(node, ScalarNode) else "", TYPES)
+    report.error("unknown-type", f"there is no input type {shown}", node, help)
+    return "string"
+
+
+def _read_schema(report: DiagnosticCollector, node: Node, what: str) -> Json | None:
+    if isinstance(node, MapNode):
+        value = json_value(report, node, "a schema's value")
+        return value if isinstance(value, dict) else None
+    fields.wrong(report, node, what, "a mapping (JSON Schema)")
+    return None
+
+
+def _read_count(report: DiagnosticCollector, node: Node, what: str) -> int:
+    number = node.value if isinstance(node, ScalarNode) else None
+    if isinstance(number, int) and not isinstance(number, bool) and number >= 1:
+        return number
+    fields.wrong(report, node, what, "a whole number from 1")
+    return 1
+
+
+def _read_roles(report: DiagnosticCollector, node: Node, what: str) -> tuple[str, ...]:
+    items = node.items if isinstance(node, ListNode) else (node,)
+    if not items:
+        report.error("empty-roles", "an approval needs at least one role", node)
+    roles: list[str] = []
+    for item in items:
+        if isinstance(item, ScalarNode) and isinstance(item.value, str):
+            if is_identifier(item.text.replace("-", "_")):
+                roles.append(item.text)
+            else:
+                fields.bad_identifier(report, item, item.text, "a role")
+        else:
+            fields.wrong(report, item, "a role", "a name like `supervisor`")
+    return tuple(roles)
+
+
+def _read_seconds(report: DiagnosticCollector, node: Node, what: str) -> int | None:
+    if isinstance(node, ScalarNode):
+        value = node.value
+        if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 10**10:
+            return value
+        if isinstance(value, str) and re.fullmatch(DURATION, value):
+            return int(value[:-1]) * SECONDS[value[-1]]
+    fields.wrong(report, node, what, "a time like `90s`, `30m`, `1h` or `2d`")
+    return None
+
+
+def _read_examples(report: DiagnosticCollector, node: Node, what: str) -> tuple[Json, ...]:
+    examples: list[Json] = []
+    for item in node.items if isinstance(node, ListNode) else (node,):
+        value = json_value(report, item, "an example's value")
+        if isinstance(value, dict):
+            examples.append(value)
+        else:
+            fields.wrong(report, item, f"an example of {what}", "a mapping of names to values")
+    return tuple(examples)
+
+
+def _read_confirm(report: DiagnosticCollector, node: Node, what: str) -> str | None:
+    """What the user is told; `false` says that nobody is asked, which is empty text."""
+    if isinstance(node, ScalarNode) and node.value is False:
+        return ""
+    if isinstance(node, ScalarNode) and isinstance(node.value, str) and node.text.strip():
+        return node.text
+    fields.wrong(report, node, what, "what the user is told, or `false`")
+    return None
+
+
+def write_wording(says: str) -> Value:
+    if isinstance(says, Translated):
+        return {language: scalar(text) for language, text in says.texts.items()}
+    return scalar(says)
+
+
+def wording_to_json(says: str) -> object:
+    return dict(says.texts) if isinstance(says, Translated) else says
+
+
+def _write_seconds(seconds: int, handbook: Handbook) -> Value:
+    unit = max((one for one in SECONDS if seconds % SECONDS[one] == 0), key=SECONDS.__getitem__)
+    return f"{seconds // SECONDS[unit]}{unit}"
+
+
+def _write_names(names: tuple[str, ...], handbook: Handbook) -> Value:
+    return "[" + ", ".join(names) + "]"
+
+
+_NAME: Schema = {"type": "string", "pattern": f"^{IDENTIFIER}$"}
+
+
+_ROLE: Schema = {"type": "string", "pattern": r"^[A-Za-z_][A-Za-z0-9_-]*$"}
+
+
+_CALL: Schema = {"type": "string", "pattern": r"^\s*[A-Za-z_]"}
+
+
+_TEXT: Schema = {"type": "string"}
+
+
+TEXT = Kind(_TEXT, _written, read=fields.text)
+
+
+WORDING = Kind(
+    {
+        "anyOf": [
+            _TEXT,
+            {
+                "type": "object",
+                "properties": dict.fromkeys(LANGUAGES, _TEXT),
+                "additionalProperties": False,
+                "minProperties": 1,
+            },
+        ]
+    },
+    lambda says, _: write_wording(says),
+    wording_to_json,
+    fields.worded,
+)
+
+
+CONFIRM_TEXT = Kind(
+    {"anyOf": [{"type": "string", "minLength": 1}, {"const": False}]},
+    lambda told, _: scalar(told) if told else "false",
+    read=_read_confirm,
+)
+
+
+FLAG = Kind({"type": "boolean"}, _written, read=fields.flag)
+
+
+NAME = Kind(_NAME, _written)
+
+
+NAMES = Kind({"anyOf": [_NAME, {"type": "array", "items": _NAME}]}, _write_names, list, _read_names)
+
+
+TYPE = Kind({"enum": list(TYPES)}, _written, read=_read_type)
+
+
+SCHEMA = Kind({"type": "object"}, lambda one, _: flow(dict(one)), dict, _read_schema)
+
+
+EXAMPLES = Kind(
+    {"anyOf": [{"type": "object"}, {"type": "array", "items": {"type": "object"}}]},
+    lambda examples, _: [flow(dict(one)) for one in examples],
+    lambda examples: [dict(one) for one in examples],
+    _read_examples,
+)
+
+
+COUNT = Kind({"type": "integer", "minimum": 1}, _written, read=_read_count)
+
+
+ROLES = Kind(
+    {"anyOf": [_ROLE, {"type": "array", "items": _ROLE, "minItems": 1}]},
+    lambda roles, _: [scalar(role) for role in roles],
+    list,
+    _read_roles,
+)
+
+
+SECONDS_LONG = Kind(
+    {
+        "anyOf": [
+            {"type": "string", "pattern": f"^{DURATION}$"},
+            {"type": "integer", "minimum": 1},
+        ]
+    },
+    _write_seconds,
+    read=_read_seconds,
+)
+
+
+JUDGE = Kind({"enum": list(JUDGES)}, lambda one, _: "model")
+
+
+STATE = Kind({"enum": list(STATES)}, lambda one, _: "shared")
+
+
+def _write_tree(tree: Tree, handbook: Handbook) -> Value:
+    if isinstance(tree, Leaf):
+        # A leaf binds every parameter in order, so position is enough.
+        text = f"{tree.predicate}({', '.join(write_term(term) for _, term in tree.arguments)})"
+        return scalar(text) if tree.wanted else {"not": scalar(text)}
+    if otherwise := otherwise_of(tree):
+        return {
+            "requires": _write_tree(without_otherwise(tree), handbook),
+            "otherwise": scalar(otherwise),
+        }
+    return {OPERATORS[type(tree)]: [_write_tree(child, handbook) for child in tree.children]}
+
+
+def tree_to_json(tree: Tree) -> Json:
+    if isinstance(tree, Leaf):
+        data: Json = {"predicate": tree.predicate}
+        if tree.arguments:
+            data["arguments"] = binding_to_json(tree.arguments)
+        if not tree.wanted:
+            data["wanted"] = False
+        return data
+    if otherwise := otherwise_of(tree):
+        return {"requires": tree_to_json(without_otherwise(tree)), "otherwise": otherwise}
+    return {OPERATORS[type(tree)]: [tree_to_json(child) for child in tree.children]}
+
+
+def binding_to_json(binding: CallBinding) -> list[object]:
+    return [[parameter, _term_to_json(term)] for parameter, term in binding]
+
+
+def _term_to_json(term: Origin) -> Json:
+    if isinstance(term, Path):
+        return {"answer": str(term)}
+    return {"name": term.name} if isinstance(term, Name) else {"value": term.value}
+
+
+def write_call(name: str, arguments: CallBinding, handbook: Handbook) -> str:
+    action = handbook.actions.get(name)
+    inputs = action.input_names() if action else ()
+    written: list[str] = []
+    for at, (parameter, term) in enumerate(arguments):
+        in_place = at < len(inputs) and inputs[at] == parameter
+        text = write_term(term)
+        written.append(text if in_place else f"{parameter}={text}")
+    return scalar(f"{name}({', '.join(written)})")
+
+
+def _call_to_json(call: ActionCall) -> Json:
+    each = f"{call.each} as {call.element}" if call.each is not None else ""
+    arguments = binding_to_json(call.arguments)
+    data = {"action": call.action, "arguments": arguments, "name": call.name, "each": each}
+    return {key: item for key, item in data.items() if item}
+
+
+def _write_recipe(recipe: Recipe, handbook: Handbook) -> Value:
+    calls = [_write_recipe_call(one, handbook) for one in recipe]
+    return calls[0] if len(calls) == 1 else {"all": calls}
+
+
+def _write_recipe_call(call: ActionCall, handbook: Handbook) -> Value:
+    text = write_call(call.action, call.arguments, handbook)
+    if not call.name and call.each is None:
+        return text
+    data: dict[str, Value] = {"call": text}
+    if call.name:
+        data["name"] = scalar(call.name)
+    if call.each is not None:
+        data["for_each"] = scalar(f"{call.each} as {call.element}")
+    return data
+
+
+def _write_recipes(recipes: tuple[Recipe, ...], handbook: Handbook) -> Value:
+    written = [_write_recipe(one, handbook) for one in recipes]
+    return written[0] if len(written) == 1 else {"any": written}
+
+
+CALL = Kind(
+    _CALL, lambda call, handbook: write_call(call.action, call.arguments, handbook), _call_to_json
+)
+
+
+TREE = Kind(ref("requirement"), _write_tree, tree_to_json)
+
+
+RECIPES = Kind(
+    ref("recipe"),
+    _write_recipes,
+    lambda recipes: [[_call_to_json(call) for call in recipe] for recipe in recipes],
+)
+
+
+GOAL = Kind(_CALL, _written)
+
+
+BINDING = Kind(_CALL, _written, binding_to_json)
+
+
+TOOL_FREE = Kind({"const": ARGUMENTS}, lambda one, _: ARGUMENTS)
+
+
+NOT_CONSTANT = r"(?!(true|false|null)$)"
+
+
+class Entry(NamedTuple):
+    """``attribute`` is the model's, where it is called otherwise; without a ``key`` it stands
+    in the JSON form only. ``always``: in the JSON form even at its default."""
+
+    key: str
+    kind: Kind
+    attribute: str = ""
+    always: bool = False
+
+    @property
+    def of(self) -> str:
+        return self.attribute or self.key
+
+
+Table = tuple[Entry, ...]
+
+
+_DEFAULTS: dict[type[Any], dict[str, object]] = {}
+
+
+def _defaults(part: type[Any]) -> Mapping[str, object]:
+    if part not in _DEFAULTS:
+        found = {
+            one.name: one.default
+            for one in fields_of_dataclasses(part)
+            if one.default is not MISSING
+        }
+        _DEFAULTS[part] = found
+    return _DEFAULTS[part]
+
+
+def keys(table: Table) -> tuple[str, ...]:
+    return tuple(entry.key for entry in table if entry.key)
+
+
+def closed(table: Table, required: list[str] | None = None) -> Schema:
+    """An object with these keys only, in the order of the language."""
+    return closed_object({entry.key: entry.kind.schema for entry in table if entry.key}, required)
+
+
+def closed_object(shapes: Mapping[str, Schema], required: list[str] | None = None) -> Schema:
+    schema: Schema = {
+        "type": "object",
+        "properties": dict(shapes),
+        "additionalProperties": False,
+    }
+    if required:
+        schema["required"] = required
+    return schema
+
+
+def written(
+    part: Any, table: Table, handbook: Handbook, given: Mapping[str, Value | None] | None = None
+) -> dict[str, Value]:
+    """The part's fields that are not at their default; ``given`` says otherwise for some keys."""
+    given = given or {}
+    defaults = _defaults(type(part))
+    data: dict[str, Value] = {}
+    for entry in table:
+        if entry.key in given:
+            value = given[entry.key]
+            if value is not None:
+                data[entry.key] = value
+        elif entry.key and getattr(part, entry.of) != defaults.get(entry.of, MISSING):
+            data[entry.key] = entry.kind.write(getattr(part, entry.of), handbook)
+    return data
+
+
+def as_json(part: Any, table: Table) -> Json:
+    defaults = _defaults(type(part))
+    return {
+        entry.of: entry.kind.json(value)
+        for entry in table
+        if (value := getattr(part, entry.of)) != defaults.get(entry.of, MISSING) or entry.always
+    }
+
+
+Special = Mapping[str, Callable[[], object]]
+"""Readers of the fields that depend on what is in scope, by key."""
+
+
+def read_plain(
+    report: DiagnosticCollector, found: Fields, table: Table, special: Special | None = None
+) -> dict[str, Any]:
+    """The fields that are there, by attribute; the others keep the model's default."""
+    values: dict[str, Any] = {}
+    for entry in table:
+        if entry.key not in found:
+            continue
+        if special is not None and entry.key in special:
+            values[entry.of] = special[entry.key]()
+        elif entry.kind.read is not None:
+            value = entry.kind.read(report, found[entry.key].value, f"`{entry.key}`")
+            values[entry.of] = value
+    return values
+
+
+INPUT: Table = (
+    Entry("", NAME, "name"),
+    Entry("type", TYPE, always=True),
+    Entry("says", WORDING),
+    Entry("required", FLAG),
+    Entry("schema", SCHEMA),
+    Entry("secret", FLAG),
+)
+
+
+COMPUTED: Table = (
+    Entry("", NAME, "name"),
+    Entry("value", TEXT),
+    Entry("verify", RECIPES, "recipes"),
+)
+
+
+def _write_input(item: Input, handbook: Handbook) -> Value:
+    plain = Input(item.name, item.type) == item
+    return item.type if plain else written(item, INPUT, handbook, {"type": item.type})
+
+
+def _write_inputs(inputs: tuple[Input, ...], handbook: Handbook) -> Value:
+    return {item.name: _write_input(item, handbook) for item in inputs}
+
+
+INPUTS = Kind(
+    {
+        "type": "object",
+        "patternProperties": {f"^{NOT_CONSTANT}{IDENTIFIER}$": ref("input")},
+        "additionalProperties": False,
+    },
+    _write_inputs,
+    lambda inputs: [as_json(item, INPUT) for item in inputs],
+)
+
+
+COMPUTATIONS = Kind(
+    {
+        "type": "object",
+        "patternProperties": {
+            f"^{NOT_CONSTANT}{IDENTIFIER}$": {
+                "anyOf": [TEXT.schema, {"type": "number"}, closed(COMPUTED, ["value"])]
+            }
+        },
+        "additionalProperties": False,
+    },
+    lambda computed, handbook: {
+        one.name: written(one, COMPUTED, handbook) if one.recipes else scalar(one.value)
+        for one in computed
+    },
+    lambda computed: [as_json(one, COMPUTED) for one in computed],
+)
+
+
+APPROVAL: Table = (
+    Entry("roles", ROLES),
+    Entry("needed", COUNT, always=True),
+    Entry("expires", SECONDS_LONG, "expires_seconds"),
+    Entry("when", TEXT),
+)
+
+
+APPROVALS = Kind(
+    ref("approval"),
+    lambda approval, handbook: written(approval, APPROVAL, handbook),
+    lambda approval: as_json(approval, APPROVAL),
+)
+
+
+ACTION: Table = (
+    Entry("says", WORDING),
+    Entry("input", INPUTS, "inputs"),
+    Entry("requires", TREE),
+    Entry("irreversible", FLAG),
+    Entry("approval", APPROVALS),
+    Entry("full_state", FLAG),
+    Entry("offered", FLAG),
+    Entry("read_only", FLAG),
+    Entry("changes", NAMES),
+    Entry("reads", NAMES),
+    Entry("state", STATE, "shared"),
+    Entry("recheck", FLAG),
+    Entry("confirm", CONFIRM_TEXT),
+    Entry("not_found", TEXT),
+    Entry("secret", NAMES, "secrets"),
+)
+
+
+CALL_IN_RECIPE: Table = (Entry("call", CALL), Entry("name", NAME), Entry("for_each", CALL))
+
+
+PREDICATE: Table = (
+    Entry("", NAMES, "parameters"),
+    Entry("says", WORDING),
+    Entry("says_not", WORDING),
+    Entry("verify", RECIPES, "recipes"),
+    Entry("", TOOL_FREE, "tool_free"),
+    Entry("ask", NAMES, "asks"),
+    Entry("established_by", CALL),
+    Entry("closed_by", CALL),
+    Entry("principal", FLAG),
+    Entry("done", CALL),
+    Entry("question", TEXT),
+    Entry("reusable", FLAG),
+    Entry("verdict", TEXT),
+    Entry("judged_by", JUDGE, "judged_by_model"),
+    Entry("remedy", WORDING),
+    Entry("tells", WORDING),
+    Entry("holds_for", EXAMPLES),
+    Entry("fails_for", EXAMPLES),
+)
+
+
+PROCEDURE: Table = (
+    Entry("says", WORDING),
+    Entry("action", GOAL),
+    Entry("", BINDING, "arguments"),
+    Entry("inputs", INPUTS),
+    Entry("arguments", COMPUTATIONS, "computed"),
+    Entry("requires", TREE),
+    Entry("worded", TREE),
+    Entry("confirm", CONFIRM_TEXT),
+    Entry("otherwise", TEXT),
+)
+
+
+def predicate_to_yaml(predicate: Predicate, handbook: Handbook) -> Value:
+    given: dict[str, Value | None] = {"says": WORDING.write(predicate.says, handbook)}
+    if predicate.tool_free:
+        given["verify"] = TOOL_FREE.write(predicate, handbook)
+    elif predicate.question:
+        given["verify"] = USER
+    return written(predicate, PREDICATE, handbook, given)
+
+
+def action_to_yaml(action: Action, handbook: Handbook) -> Value:
+    return written(action, ACTION, handbook)
+
+
+def procedure_to_yaml(procedure: Procedure, handbook: Handbook) -> Value:
+    goal: Value | None = None
+    if procedure.action != procedure.name or procedure.arguments:
+        goal = CALL.write(ActionCall(procedure.action, procedure.arguments), handbook)
+    return written(procedure, PROCEDURE, handbook, {"action": goal})
+
+
+def _named(pattern: str, shape: Schema) -> Schema:
+    """An object whose keys are the author's names; a section left empty is null."""
+    return {
+        "type": ["object", "null"],
+        "patternProperties": {f"^{NOT_CONSTANT}{pattern}$": shape},
+        "additionalProperties": False,
+    }
+
+
+def _operators(known: tuple[str, ...], item: str, least: dict[str, int]) -> Schema:
+    shapes: dict[str, Schema] = {
+        key: ref(item)
+        if key == "not"
+        else {"type": "array", "items": ref(item), "minItems": least.get(key, 0)}
+        for key in known
+    }
+    return closed_object(shapes) | {"minProperties": 1, "maxProperties": 1}
+
+
+def _or_nothing(schema: Schema) -> Schema:
+    return schema | {"type": ["object", "null"]}
+
+
+_CONSTANT: Schema = {"type": ["string", "number", "boolean", "null", "object", "array"]}
+
+
+_ONE_WAY: Schema = {"oneOf": [{"required": [way]} for way in ("verify", "established_by", "done")]}
+
+
+_WHEN = closed_object({"when": ref("tree"), "then": ref("requirement")}, ["when", "then"])
+
+
+_REFUSED = closed_object(
+    {"requires": ref("requirement"), "otherwise": TEXT.schema}, ["requires", "otherwise"]
+)
+
+
+_ROLE_SCHEMA = next(iter(ROLES.schema["anyOf"]))  # type: ignore[call-overload]  # a list of schemas
+
+
+def handbook_schema() -> Schema:
+    """JSON Schema, draft 2020-12."""
+    shapes: dict[str, Schema] = {
+        "handbook": {"type": "string", "pattern": f"^{HANDBOOK_NAME}$"},
+        "says": WORDING.schema,
+        "parameters": _named(IDENTIFIER, _CONSTANT),
+        "actions": _named(IDENTIFIER, ref("action")),
+        "predicates": _named(rf"\s*{SIGNATURE}\s*", ref("predicate")),
+        "requirements": _named(rf"\s*{SIGNATURE}\s*", ref("requirement")),
+        "procedures": _named(IDENTIFIER, ref("procedure")),
+    }
+    recipes = _operators(RECIPE_OPERATORS, "recipe", {"all": 1, "any": 1})
+    trees = _operators(TREE_OPERATORS[:-2], "tree", {"any": 1, "first": 1})
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "sopilot handbook",
+        **closed_object(shapes, ["handbook"]),
+        "$defs": {
+            "action": _or_nothing(closed(ACTION)),
+            "input": {"anyOf": [TYPE.schema, closed(INPUT)]},
+            "approval": {"anyOf": [_ROLE_SCHEMA, closed(APPROVAL, ["roles"])]},
+            "predicate": closed(PREDICATE, ["says"]) | _ONE_WAY,
+            "procedure": _or_nothing(closed(PROCEDURE)),
+            "requirement": {"anyOf": [ref("tree"), {"type": "array", "items": ref("tree")}]},
+            "tree": {"anyOf": [CALL.schema, trees, _WHEN, _REFUSED]},
+            "recipe": {"anyOf": [CALL.schema, closed(CALL_IN_RECIPE, ["call"]), recipes]},
+        },
+    }
+
+
+def published_schema() -> str:
+    """The file that ships."""
+    return files("sopilot.handbook").joinpath("handbook.schema.json").read_text(encoding="utf-8")

@@ -1,0 +1,156 @@
+"""Reading one field: the expected shape, or a diagnostic and a harmless value."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from sopilot.handbook.grammar import LANGUAGES, RESERVED, Translated, is_identifier
+from sopilot.handbook.nodes import ListNode, MapNode, Node, ScalarNode, is_surprising
+from sopilot.handbook.requirements import Scalar
+from sopilot.messages.diagnostic import DiagnosticCollector, Positioned, did_you_mean
+
+
+class Field(NamedTuple):
+    key: ScalarNode
+    value: Node
+
+
+Fields = Mapping[str, Field]
+
+
+def describe(node: Node) -> str:
+    """What a person wrote, in a person's words."""
+    if isinstance(node, ListNode):
+        return "a list"
+    if isinstance(node, MapNode):
+        return "a mapping"
+    value = node.value
+    if value is None:
+        return "nothing"
+    shown = node.text if len(node.text) <= 40 else node.text[:39] + "…"
+    if isinstance(value, bool):
+        return f"`{shown}`"
+    return f"the number `{shown}`" if isinstance(value, int | float) else f"`{shown}`"
+
+
+def wrong(
+    report: DiagnosticCollector, node: Node, what: str, expected: str, help: str = ""
+) -> None:
+    message = f"{what} must be {expected}, found {describe(node)}"
+    report.error("wrong-type", message, node, help)
+
+
+def fields(report: DiagnosticCollector, node: Node, known: Sequence[str], what: str) -> Fields:
+    """The known keys of a mapping; the others are reported."""
+    if not isinstance(node, MapNode):
+        wrong(report, node, what, "a mapping")
+        return {}
+    found: dict[str, Field] = {}
+    for key, value in node.pairs:
+        if key.text in known:
+            found[key.text] = Field(key, value)
+        else:
+            message = f"{what} has no key `{key.text}`"
+            report.error("unknown-key", message, key, did_you_mean(key.text, known))
+    return found
+
+
+def entries(report: DiagnosticCollector, node: Node, what: str) -> list[Field]:
+    """Every pair of a mapping whose keys are the author's own names."""
+    if isinstance(node, MapNode):
+        return [Field(key, value) for key, value in node.pairs]
+    wrong(report, node, what, "a mapping")
+    return []
+
+
+def missing(report: DiagnosticCollector, at: Positioned, key: str, what: str) -> None:
+    report.error("missing-key", f"{what} needs `{key}`", at)
+
+
+def text(report: DiagnosticCollector, node: Node, what: str) -> str:
+    if isinstance(node, ScalarNode):
+        value = node.value
+        if isinstance(value, str):
+            return value
+        help = "put it in quotes" if value is not None else ""
+        wrong(report, node, what, "text", help)
+    elif isinstance(node, MapNode):
+        wrong(report, node, what, "text", "text that starts with `{` needs quotes")
+    else:
+        wrong(report, node, what, "text")
+    return ""
+
+
+def text_or_none(report: DiagnosticCollector, found: Fields, key: str) -> str | None:
+    return text(report, found[key].value, f"`{key}`") if key in found else None
+
+
+def optional_text(report: DiagnosticCollector, found: Fields, key: str) -> str:
+    return text_or_none(report, found, key) or ""
+
+
+def wording(report: DiagnosticCollector, found: Fields, key: str) -> str:
+    """A text, or one a language: ``{en: …, zh: …}``."""
+    return worded(report, found[key].value, f"`{key}`") if key in found else ""
+
+
+def worded(report: DiagnosticCollector, node: Node, what: str) -> str:
+    if not isinstance(node, MapNode) or not any(one.text in LANGUAGES for one, _ in node.pairs):
+        return text(report, node, what)
+    read = fields(report, node, LANGUAGES, what)
+    key = what.strip("`")
+    return Translated({one: text(report, read[one].value, f"`{key}.{one}`") for one in read})
+
+
+def flag(report: DiagnosticCollector, node: Node, what: str) -> bool:
+    if isinstance(node, ScalarNode) and isinstance(node.value, bool):
+        return node.value
+    wrong(report, node, what, "`true` or `false`")
+    return False
+
+
+def constant(report: DiagnosticCollector, node: Node, what: str) -> Scalar:
+    if not isinstance(node, ScalarNode):
+        wrong(report, node, what, "text, a number, `true`, `false` or `null`")
+        return None
+    if not node.style and is_surprising(node.text):
+        message = f"`{node.text}` reads differently in different YAML tools"
+        help = "put text in quotes; write numbers in decimal and truth as `true` or `false`"
+        report.error("ambiguous-value", message, node, help)
+    return node.value
+
+
+def identifier(report: DiagnosticCollector, node: ScalarNode, what: str) -> str | None:
+    """The key as a name, or ``None`` after a diagnostic."""
+    if is_identifier(node.text):
+        return node.text
+    bad_identifier(report, node, node.text, what)
+    return None
+
+
+def bad_identifier(report: DiagnosticCollector, at: Positioned, name: str, what: str) -> None:
+    if name in RESERVED:
+        message = f"`{name}` is a constant and cannot name {what}"
+        report.error("bad-identifier", message, at)
+        return
+    near = re.sub(r"[^A-Za-z0-9_]+", "_", name).strip("_")
+    help = f"for example `{near}`" if is_identifier(near) else ""
+    message = f"`{name}` cannot name {what}: letters, digits and `_`, not starting with a digit"
+    report.error("bad-identifier", message, at, help)
+
+
+def unknown(
+    report: DiagnosticCollector,
+    at: Positioned,
+    kind: str,
+    name: str,
+    known: Iterable[str],
+    otherwise: str = "",
+) -> None:
+    """``otherwise`` is the help where no known name is near."""
+    help = did_you_mean(name, known)
+    if otherwise and not help.startswith("did you mean"):
+        help = otherwise
+    report.error(f"unknown-{kind}", f"there is no {kind} `{name}`", at, help)

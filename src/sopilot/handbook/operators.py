@@ -1,0 +1,542 @@
+"""Operators of verdicts that never guess: what cannot be compared is undecided.
+
+CEL says that `null == 'frozen'` and `'123' in [123]` are false, so a missing answer or
+another spelling would prove a negation. Here both are errors, which a verdict passes on as
+undecided. There is one kind of number: `5 / 2` is 2.5, and 5 equals 5.0. Only a `null` that
+the author wrote may be compared with null. Numbers are calculated with as they are written:
+0.7 + 0.1 is 0.8, as in every till. Texts that differ only in signs that nobody sees are neither
+equal nor unequal, and of two times in text, whose spelling says otherwise than the clock does,
+neither is earlier. Timestamps can be compared, not calculated with: the library takes none back.
+
+Every operator and function that reads texts is decided only where it says the same of the texts
+as they are written and as they are seen: replacing a text by one that looks the same never turns
+a true into a false.
+
+The functions of expressions beyond CEL's own: a closed list.
+
+Like the operators they never guess: a null, a value of another kind or a list with nothing in
+it where something is needed makes the expression undecided. A time is ISO 8601 text; where one
+of two has no offset, it is taken to be in the other's.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterable
+from datetime import date, datetime, timedelta
+from decimal import ROUND_HALF_UP, Context, Decimal, localcontext
+from typing import NamedTuple
+
+from sopilot.values.json import as_seen, look_the_same
+
+NULL_NAME = "__null__"
+
+
+NULL_SIGN = "\u2400\ue000 the null that the author wrote"
+"""Stands for a written ``null``: no tool answers with this text."""
+
+
+_INT64 = 2**63
+
+
+_DECIMALS = Context(prec=60)
+
+
+_WRITTEN = 15
+"""So many digits of a decimal survive as a double; one with more is the outcome of a division."""
+
+
+_LOOKS = "two texts look the same and are spelled differently"
+
+
+_SPELLED = "two times are spelled differently: compare `timestamp(…)`"
+
+
+class Undecided(ValueError):
+    """Becomes the library's error value, which `&&` and `||` treat as unknown."""
+
+
+def equal(left: object, right: object) -> bool:
+    if left == NULL_SIGN or right == NULL_SIGN:
+        return all(one is None or one == NULL_SIGN for one in (left, right))
+    if left is None or right is None:
+        raise Undecided("a value is null")
+    if _is_number(left) and _is_number(right):
+        return bool(left == right)
+    if type(left) is not type(right):
+        raise Undecided(f"{_kind(left)} is compared with {_kind(right)}")
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and _all_equal(zip(left, right, strict=True))
+    if isinstance(left, dict) and isinstance(right, dict):
+        if left.keys() == right.keys():
+            return _all_equal((left[key], right[key]) for key in left)
+        if set(map(as_seen, left)) == set(map(as_seen, right)):
+            raise Undecided(_LOOKS)
+        return False
+    if isinstance(left, str) and isinstance(right, str) and left != right:
+        _unlike(left, right)
+    if not isinstance(left, bool | str | datetime | timedelta):
+        raise Undecided(f"{_kind(left)} cannot be compared")
+    return bool(left == right)
+
+
+def _unlike(left: str, right: str) -> None:
+    """A tool may well take `José` in two spellings, or with a space behind it, for one."""
+    if look_the_same(left, right):
+        raise Undecided(_LOOKS)
+    if _compared(left, right) == 0:
+        raise Undecided(_SPELLED)
+
+
+def time_of(text: str) -> datetime | None:
+    """ISO 8601."""
+    try:
+        if len(text) == 10:
+            return datetime.combine(date.fromisoformat(text), datetime.min.time())
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+def on_one_clock(first: datetime, second: datetime) -> tuple[datetime, datetime]:
+    """A time without an offset is taken to be in the other's."""
+    return first.replace(tzinfo=first.tzinfo or second.tzinfo), second.replace(
+        tzinfo=second.tzinfo or first.tzinfo
+    )
+
+
+def _compared(left: str, right: str) -> int | None:
+    """-1, 0 or 1 for two times, in the order of the clock; ``None`` of other texts."""
+    if not all(len(one) > 9 and one[4] == "-" and one[0].isdigit() for one in (left, right)):
+        return None
+    one, other = time_of(left), time_of(right)
+    if one is None or other is None:
+        return None
+    one, other = on_one_clock(one, other)
+    return (one > other) - (one < other)
+
+
+def _in_order(left: str, right: str) -> None:
+    """Texts are ordered by their signs: `02-01T00:30+14:00` is after `01-31T11:00Z`, and before."""
+    clock = _compared(left, right)
+    if clock is not None and clock != _order(left, right):
+        raise Undecided(_SPELLED)
+
+
+def _all_equal(pairs: Iterable[tuple[object, object]]) -> bool:
+    """One pair that differs settles it, whatever cannot be told of the others."""
+    doubt: Undecided | None = None
+    for left, right in pairs:
+        try:
+            if not equal(left, right):
+                return False
+        except Undecided as problem:
+            doubt = problem
+    if doubt is not None:
+        raise doubt
+    return True
+
+
+def unequal(left: object, right: object) -> bool:
+    return not equal(left, right)
+
+
+def contains(item: object, among: object) -> bool:
+    if isinstance(among, dict):
+        if not isinstance(item, str):
+            raise Undecided("a key is no text")
+        if item not in among:
+            for key in among:
+                _unlike(item, key)
+        return item in among
+    if not isinstance(among, list):
+        raise Undecided("`in` needs a list or a map")
+    doubt: Undecided | None = None
+    for one in among:
+        try:
+            if equal(item, one):
+                return True
+        except Undecided as problem:
+            doubt = problem
+    if doubt is not None:
+        raise doubt
+    return False
+
+
+def at(among: object, key: object) -> object:
+    """The value under a key of a map, or the element of a list."""
+    if isinstance(among, dict) and isinstance(key, str):
+        if key not in among:
+            contains(key, among)
+            raise Undecided(f"there is no field `{key}`")
+        if sum(look_the_same(key, other) for other in among) > 1:
+            raise Undecided(_LOOKS)
+        return among[key]
+    if isinstance(among, list) and _is_number(key):
+        place = numeric(key)
+        if place != int(place) or not 0 <= place < len(among):
+            raise Undecided(f"the list has no element {key}")
+        return among[int(place)]
+    raise Undecided("`[…]` needs a list and a number, or a map and a text")
+
+
+def seen_alike(decide: Callable[[str, str], bool], name: str) -> Callable[[object, object], bool]:
+    """Decided only where the texts as they are seen give the same answer."""
+
+    def decided(text: object, part: object) -> bool:
+        if not isinstance(text, str) or not isinstance(part, str) or NULL_SIGN in (text, part):
+            raise Undecided(f"`{name}` needs two texts")
+        answer = decide(text, part)
+        seen = as_seen(text), as_seen(part)
+        if seen != (text, part) and decide(*seen) is not answer:
+            raise Undecided("a text has characters or spaces that cannot be seen")
+        return answer
+
+    return decided
+
+
+def size(value: object) -> int:
+    if isinstance(value, str) and value != NULL_SIGN:
+        if len(as_seen(value)) != len(value):
+            raise Undecided("a text has characters or spaces that cannot be seen")
+        return len(value)
+    if isinstance(value, list | dict):
+        return len(value)
+    raise Undecided("`size` needs a text, a list or a map")
+
+
+def _no_null(*values: object) -> None:
+    if NULL_SIGN in values:
+        raise Undecided("null has no order and no sum")
+
+
+def add(left: object, right: object) -> object:
+    _no_null(left, right)
+    if _is_number(left) and _is_number(right):
+        return _calculated(_DECIMALS.add, operator.add, numeric(left), numeric(right))
+    if isinstance(left, str) and isinstance(right, str):
+        return _short(left + right)
+    if isinstance(left, list) and isinstance(right, list):
+        return _short(left + right)
+    raise Undecided("`+` needs two numbers, two texts or two lists")
+
+
+def _short(joined: str | list[object]) -> object:
+    if len(joined) > 1_000_000:
+        raise Undecided("a value is too large")
+    return joined
+
+
+def subtract(left: object, right: object) -> object:
+    return _calculated(_DECIMALS.subtract, operator.sub, numeric(left), numeric(right))
+
+
+def multiply(left: object, right: object) -> object:
+    return _calculated(_DECIMALS.multiply, operator.mul, numeric(left), numeric(right))
+
+
+def divide(left: object, right: object) -> object:
+    over, under = numeric(left), numeric(right)
+    if under == 0:
+        raise Undecided("division by zero")
+    if isinstance(over, int) and isinstance(under, int) and over % under == 0:
+        return over // under
+    return _calculated(_DECIMALS.divide, operator.truediv, over, under)
+
+
+def remainder(left: object, right: object) -> object:
+    over, under = numeric(left), numeric(right)
+    if under == 0:
+        raise Undecided("division by zero")
+    if isinstance(over, int) and isinstance(under, int):
+        rest = abs(over) % abs(under)
+        return rest if over >= 0 else -rest
+    return _calculated(_DECIMALS.remainder, math.fmod, over, under)
+
+
+def less(left: object, right: object) -> bool:
+    _comparable(left, right)
+    return bool(left < right)  # type: ignore[operator]  # told above
+
+
+def at_most(left: object, right: object) -> bool:
+    _comparable(left, right)
+    return bool(left <= right)  # type: ignore[operator]  # told above
+
+
+def greater(left: object, right: object) -> bool:
+    return less(right, left)
+
+
+def at_least(left: object, right: object) -> bool:
+    return at_most(right, left)
+
+
+def _comparable(left: object, right: object) -> None:
+    """Numbers are compared as they are: the library would turn large ones into doubles."""
+    _no_null(left, right)
+    if _is_number(left) and _is_number(right):
+        return
+    if type(left) is not type(right) or not isinstance(left, str | datetime | timedelta):
+        raise Undecided(f"{_kind(left)} and {_kind(right)} have no order")
+    if isinstance(left, str) and isinstance(right, str):
+        _in_order(left, right)
+        seen, other = as_seen(left), as_seen(right)
+        if _order(seen, other) != _order(left, right):
+            raise Undecided(_LOOKS)
+
+
+def _order(left: str, right: str) -> int:
+    return (left > right) - (left < right)
+
+
+def _kind(value: object) -> str:
+    if _is_number(value):
+        return "a number"
+    kinds = {bool: "true or false", str: "a text", list: "a list", dict: "an object"}
+    return "null" if value is None else kinds.get(type(value), "a value of another kind")
+
+
+def _is_number(value: object) -> bool:
+    """What is no number at all, as ``double('nan')``, has no place in any order."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise Undecided("a number is not finite")
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def numeric(value: object) -> int | float:
+    if not _is_number(value):
+        raise Undecided("a number was expected")
+    return value  # type: ignore[return-value]  # told above
+
+
+def _calculated(
+    exactly: Callable[[Decimal, Decimal], Decimal],
+    nearly: Callable[[float, float], float],
+    left: float,
+    right: float,
+) -> int | float:
+    """In decimals, where both are decimals that somebody wrote, and whole numbers are."""
+    if isinstance(left, int) and isinstance(right, int):
+        return within_range(nearly(left, right))
+    one, other = _written(left), _written(right)
+    if one is None or other is None:
+        return within_range(nearly(left, right))
+    try:
+        found = exactly(one, other)
+    except ArithmeticError as problem:
+        raise Undecided("a number is too large") from problem
+    whole = found.to_integral_value()
+    return within_range(int(whole) if whole == found and abs(whole) < _INT64 else float(found))
+
+
+def _written(value: float) -> Decimal | None:
+    if isinstance(value, int) or value.is_integer():
+        return Decimal(int(value))
+    found = Decimal(repr(value))
+    return found if len(found.as_tuple().digits) <= _WRITTEN else None
+
+
+def within_range(value: int | float) -> int | float:
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise Undecided("a number is too large")
+    elif not -_INT64 <= value < _INT64:
+        raise Undecided("a number is too large")
+    return value
+
+
+STRICT: dict[str, Callable[[object, object], object]] = {
+    "s_eq": equal,
+    "s_ne": unequal,
+    "s_i": contains,
+    "s_at": at,
+    "s_a": add,
+    "s_s": subtract,
+    "s_m": multiply,
+    "s_d": divide,
+    "s_r": remainder,
+    "s_l": less,
+    "s_le": at_most,
+    "s_g": greater,
+    "s_ge": at_least,
+}
+"""Names as long as the operators that they replace."""
+
+
+TRUTHS = frozenset({"s_eq", "s_ne", "s_i", "s_l", "s_le", "s_g", "s_ge"})
+
+
+_REPLACED = {
+    "_==_": "s_eq",
+    "_!=_": "s_ne",
+    "@in": "s_i",
+    "_[_]": "s_at",
+    "_+_": "s_a",
+    "_-_": "s_s",
+    "_*_": "s_m",
+    "_/_": "s_d",
+    "_%_": "s_r",
+    "_<_": "s_l",
+    "_<=_": "s_le",
+    "_>_": "s_g",
+    "_>=_": "s_ge",
+}
+
+
+RENAMED = tuple(
+    (bytes([len(plain)]) + plain.encode(), bytes([len(strict)]) + strict.encode())
+    for plain, strict in _REPLACED.items()
+)
+
+
+PLUS = b"\x03_+_"
+"""As the parsed form has it."""
+
+
+METHODS: dict[str, Callable[[object, object], bool]] = {
+    "contains": seen_alike(lambda text, part: part in text, "contains"),
+    "startsWith": seen_alike(str.startswith, "startsWith"),
+    "endsWith": seen_alike(str.endswith, "endsWith"),
+}
+"""What a text is asked by `text.contains(part)`."""
+
+
+class Function(NamedTuple):
+    """``arity`` is how many arguments it takes."""
+
+    run: Callable[..., object]
+    arity: int
+    says: str
+
+
+def _items(values: object) -> list[object]:
+    if not isinstance(values, list):
+        raise Undecided("a list was expected")
+    return values
+
+
+def _sum(values: object) -> object:
+    total: object = 0
+    for one in _items(values):
+        total = add(total, numeric(one))
+    return total
+
+
+def _least(values: object) -> object:
+    found = _items(values)
+    if not found:
+        raise Undecided("the list is empty")
+    least = found[0]
+    for one in found:
+        least = least if at_most(least, one) else one
+    return least
+
+
+def _most(values: object) -> object:
+    found = _items(values)
+    if not found:
+        raise Undecided("the list is empty")
+    most = found[0]
+    for one in found:
+        most = one if at_most(most, one) else most
+    return most
+
+
+def _round(value: object, digits: object) -> object:
+    """Half away from zero, as money is rounded."""
+    number, places = numeric(value), numeric(digits)
+    if not isinstance(places, int) or not 0 <= places <= 12:
+        raise Undecided("digits are a whole number from 0 to 12")
+    # 1.005 * 100 is 100.49999999999999: what a person wrote decides, not its nearest double.
+    with localcontext() as context:
+        context.prec = 400
+        exact = Decimal(repr(number)).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)
+        return within_range(int(exact) if exact == int(exact) else float(exact))
+
+
+def _time(value: object) -> datetime:
+    if not isinstance(value, str) or value == NULL_SIGN:
+        raise Undecided("a time was expected, as text")
+    found = time_of(value)
+    if found is None:
+        raise Undecided("a text is no time: write 2026-01-31T09:30:00")
+    return found
+
+
+def _between(earlier: object, later: object) -> timedelta:
+    first, second = on_one_clock(_time(earlier), _time(later))
+    return second - first
+
+
+def _seconds(earlier: object, later: object) -> object:
+    return _whole(_between(earlier, later).total_seconds())
+
+
+def _hours(earlier: object, later: object) -> object:
+    return _whole(_between(earlier, later).total_seconds() / 3600)
+
+
+def _days(earlier: object, later: object) -> object:
+    return _whole(_between(earlier, later).total_seconds() / 86_400)
+
+
+def _whole(value: float) -> object:
+    return int(value) if value == int(value) else value
+
+
+def _day(time: object) -> str:
+    return _time(time).date().isoformat()
+
+
+def _year(time: object) -> object:
+    """Text, as a key of a table is."""
+    return _day(time)[:4]
+
+
+def _years(earlier: object, later: object) -> object:
+    """Birthdays passed: who was born on the 29th of February has theirs on the 1st of March."""
+    if _between(earlier, later) < timedelta(0):
+        return -_whole_years(_time(later), _time(earlier))
+    return _whole_years(_time(earlier), _time(later))
+
+
+def _whole_years(first: datetime, second: datetime) -> int:
+    if first.tzinfo and second.tzinfo:
+        second = second.astimezone(first.tzinfo)
+    before = (second.month, second.day) < (first.month, first.day)
+    return second.year - first.year - before
+
+
+def _pairs(first: object, second: object) -> object:
+    """Lists that belong together have one length; of others nobody knows what belongs to what."""
+    ones, others = _items(first), _items(second)
+    if len(ones) != len(others):
+        raise Undecided("the lists have different lengths")
+    return [[one, other] for one, other in zip(ones, others, strict=True)]
+
+
+def _lookup(table: object, key: object, otherwise: object) -> object:
+    if not isinstance(table, dict) or not isinstance(key, str) or key == NULL_SIGN:
+        raise Undecided("`lookup` needs a table and a text")
+    found = at(table, key) if contains(key, table) else otherwise
+    if found is None or found == NULL_SIGN:
+        raise Undecided("the table has no value there")
+    return found
+
+
+FUNCTIONS: dict[str, Function] = {
+    "sum": Function(_sum, 1, "the sum of a list of numbers; 0 of an empty one"),
+    "min": Function(_least, 1, "the least of a list of numbers, texts or times"),
+    "max": Function(_most, 1, "the greatest of a list"),
+    "round": Function(_round, 2, "a number to so many digits, half away from zero"),
+    "seconds_between": Function(_seconds, 2, "from the first time to the second, in seconds"),
+    "hours_between": Function(_hours, 2, "the same in hours"),
+    "days_between": Function(_days, 2, "the same in days of 24 hours"),
+    "years_between": Function(_years, 2, "whole years from the first day to the second, as an age"),
+    "day": Function(_day, 1, "the date of a time, as text"),
+    "year": Function(_year, 1, "the year of a time, as text: a key of a table"),
+    "zip": Function(_pairs, 2, "two lists of one length as a list of pairs"),
+    "lookup": Function(_lookup, 3, "the value under a key of a table, or else the third"),
+}

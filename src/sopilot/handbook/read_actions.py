@@ -1,0 +1,102 @@
+"""Actions: inputs first, for every call needs them; then what depends on predicates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sopilot.handbook import fields
+from sopilot.handbook.expressions import read_expression
+from sopilot.handbook.field_tables import ACTION, APPROVAL, INPUT, ROLES, TYPE, keys, read_plain
+from sopilot.handbook.fields import Field, Fields
+from sopilot.handbook.grammar import NOW, STATES
+from sopilot.handbook.model import Action, Approval, Input
+from sopilot.handbook.nodes import MapNode, Node, ScalarNode
+from sopilot.handbook.read_calls import Scope, Signatures
+from sopilot.handbook.read_requirements import read_requirement
+from sopilot.messages.diagnostic import DiagnosticCollector
+
+
+def read_action_fields(
+    report: DiagnosticCollector, entry: Field
+) -> tuple[tuple[Input, ...], Fields]:
+    """An action's inputs and its fields."""
+    what = f"the action `{entry.key.text}`"
+    if isinstance(entry.value, ScalarNode) and entry.value.value is None:
+        return (), {}
+    found = fields.fields(report, entry.value, keys(ACTION), what)
+    return read_inputs(report, found, "input", what), found
+
+
+def read_inputs(
+    report: DiagnosticCollector, found: Fields, key: str, what: str
+) -> tuple[Input, ...]:
+    inputs: list[Input] = []
+    named = fields.entries(report, found[key].value, f"`{key}` of {what}") if key in found else []
+    for at, value in named:
+        name = fields.identifier(report, at, "an input")
+        if name is not None:
+            inputs.append(_input(report, name, value))
+    return tuple(inputs)
+
+
+def _input(report: DiagnosticCollector, name: str, node: Node) -> Input:
+    if isinstance(node, ScalarNode):
+        assert TYPE.read is not None
+        return Input(name, TYPE.read(report, node, "`type`"))
+    found = fields.fields(report, node, keys(INPUT), f"the input `{name}`")
+    return Input(name, **read_plain(report, found, INPUT))
+
+
+def read_action(
+    report: DiagnosticCollector,
+    name: str,
+    inputs: tuple[Input, ...],
+    found: Fields,
+    signatures: Signatures,
+    constants: dict[str, Any],
+) -> Action:
+    scope = Scope(f"the action `{name}`", frozenset(one.name for one in inputs), constants)
+    special = {
+        "input": lambda: inputs,
+        "requires": lambda: read_requirement(report, found["requires"].value, scope, signatures),
+        "approval": lambda: _approval(report, found["approval"].value, scope),
+        "state": lambda: _is_shared(report, found["state"].value),
+    }
+    action = Action(name, **read_plain(report, found, ACTION, special))
+    if action.not_found is not None:
+        known = {"result"} | constants.keys()
+        read_expression(report, found["not_found"].value, known, "condition")
+        if action.is_guarded:
+            message = f"`{name}` is guarded: whether it failed is the tool's to say"
+            report.error("guarded-not-found", message, found["not_found"].key)
+    return action
+
+
+def _is_shared(report: DiagnosticCollector, node: Node) -> bool:
+    if fields.text(report, node, "`state`") not in STATES:
+        cure = "leave it out where the server keeps it for each connection"
+        fields.wrong(report, node, "`state`", "`shared`", cure)
+        return False
+    return True
+
+
+def _approval(report: DiagnosticCollector, node: Node, scope: Scope) -> Approval | None:
+    if isinstance(node, ScalarNode):
+        assert ROLES.read is not None
+        return Approval(ROLES.read(report, node, "`roles`"))
+    found = fields.fields(report, node, keys(APPROVAL), "an approval")
+    if "roles" not in found:
+        if isinstance(node, MapNode):
+            fields.missing(report, node, "roles", "an approval")
+        return None
+    approval = Approval(**read_plain(report, found, APPROVAL))
+    if approval.roles and approval.needed > len(approval.roles):
+        count = len(approval.roles)
+        can = "1 role" if count == 1 else f"{count} roles"
+        message = f"{approval.needed} approvals are needed, but only {can} can give one"
+        help = "name one role for each approval; a role may be named twice"
+        report.error("too-few-roles", message, found["needed"].value, help)
+    if approval.when is not None:
+        known = scope.names | scope.constants.keys() | {NOW}
+        read_expression(report, found["when"].value, known, "condition")
+    return approval

@@ -1,0 +1,332 @@
+"""Predicates: declarations first, for every leaf needs them; then wording, recipe, verdict."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from sopilot.handbook import fields
+from sopilot.handbook.call_syntax import ExpressionError, parse_signature
+from sopilot.handbook.expressions import VerdictError, judge, read_answers, read_expression
+from sopilot.handbook.field_tables import PREDICATE, keys, read_plain
+from sopilot.handbook.fields import Field, Fields
+from sopilot.handbook.grammar import ARGUMENTS, JUDGES, NOW, USER, VERDICT_NAMES, is_identifier
+from sopilot.handbook.model import ActionCall, Predicate, Recipe, asking
+from sopilot.handbook.nodes import ListNode, MapNode, Node, ScalarNode
+from sopilot.handbook.read_calls import Scope, Signatures, call_offset
+from sopilot.handbook.read_recipes import read_action_call, read_recipes, resolved_recipe
+from sopilot.handbook.requirements import Name, Path
+from sopilot.handbook.wording import placeholders
+from sopilot.handbook.yaml import flow
+from sopilot.messages.diagnostic import DiagnosticCollector, did_you_mean
+
+_POSITION = re.compile(r"\b((?:result|results)\b[\w.]*)\[\s*[0-9]+\s*\]")
+
+
+_NOT_BOUND = (
+    "neither a parameter of the predicate nor of the handbook",
+    "no parameter of the handbook: what a customer is told names nothing of the case",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    name: str
+    parameters: tuple[str, ...]
+    entry: Field
+
+
+def declare(
+    report: DiagnosticCollector, entry: Field, known: Mapping[str, Declaration]
+) -> Declaration | None:
+    key = entry.key
+    try:
+        call = parse_signature(key.text)
+    except ExpressionError as error:
+        at = call_offset(key, error.offset)
+        message = f"`{key.text}` does not declare a predicate: {error.message}"
+        report.error("bad-declaration", message, key, error.help, offset=at)
+        return None
+    if not is_identifier(call.name):
+        fields.bad_identifier(report, key, call.name, "a predicate")
+        return None
+    if call.name in known:
+        first = known[call.name].entry.key
+        message = f"the predicate `{call.name}` is already declared on line {first.line}"
+        help = "the parameters do not tell predicates apart; give one of them another name"
+        report.error("duplicate-predicate", message, key, help)
+        return None
+    parameters: list[str] = []
+    for argument in call.arguments:
+        assert isinstance(argument.term, Name)  # parse_signature refuses anything else
+        name = argument.term.name
+        at = call_offset(key, argument.offset)
+        if name in parameters:
+            message = f"`{call.name}` has the parameter `{name}` twice"
+            report.error("duplicate-parameter", message, key, offset=at)
+        elif name in VERDICT_NAMES:
+            message = f"`{name}` is what a verdict calls the evidence, so it names no parameter"
+            report.error("reserved-name", message, key, offset=at)
+            parameters.append(name)
+        else:
+            parameters.append(name)
+    return Declaration(call.name, tuple(parameters), entry)
+
+
+def read_predicate(
+    report: DiagnosticCollector,
+    declaration: Declaration,
+    signatures: Signatures,
+    constants: dict[str, Any],
+) -> Predicate:
+    key, value = declaration.entry
+    what = f"the predicate `{declaration.name}`"
+    found = fields.fields(report, value, keys(PREDICATE), what)
+    scope = Scope(what, frozenset(declaration.parameters), constants, open=True, answers=True)
+    known = scope.names | constants.keys()
+    asks = _asks(report, found, declaration, constants)
+    is_map = isinstance(value, MapNode)
+    if is_map and "says" not in found:
+        fields.missing(report, key, "says", what)
+    if "says" in found and _is_blank(says := found["says"].value):
+        fields.missing(report, says, "says", what)
+    if is_map:
+        _one_way(report, key, found, what)
+    verify = found["verify"].value if "verify" in found else None
+    tool_free = isinstance(verify, ScalarNode) and verify.text == ARGUMENTS
+    by_user = isinstance(verify, ScalarNode) and verify.text == USER
+    seen = known | {NOW} | (set() if tool_free else VERDICT_NAMES | set(asks))
+    wording = ("says", "says_not", "remedy", "question")
+    _told_apart(report, found, what)
+    names = declaration.parameters
+    special: dict[str, Callable[[], object]] = {
+        "verify": lambda: (
+            ()
+            if tool_free or by_user
+            else tuple(
+                with_origins(report, found["verify"], recipe, what, names, asks, constants)
+                for recipe in read_recipes(report, found["verify"].value, scope, signatures)
+            )
+        ),
+        "ask": lambda: asks,
+        "established_by": lambda: _gate_call(report, found["established_by"], scope, signatures),
+        "closed_by": lambda: _gate_call(report, found["closed_by"], scope, signatures),
+        "done": lambda: _gate_call(report, found["done"], scope, signatures),
+        "verdict": lambda: read_expression(report, found["verdict"].value, seen, "verdict"),
+        "judged_by": lambda: _judged_by_model(report, found),
+        **{one: partial(_wording, report, found, one, known) for one in wording},
+        "tells": partial(_wording, report, found, "tells", constants.keys()),
+    }
+    read = read_plain(report, found, PREDICATE, special)
+    if "closed_by" in found and "established_by" not in found:
+        message = f"{what} is no gate, so nothing closes it"
+        report.error("closed-without-gate", message, found["closed_by"].key)
+    if "principal" in found and "established_by" not in found:
+        message = f"{what} is no gate, so it sets no principal"
+        report.error("principal-without-gate", message, found["principal"].key)
+    predicate = Predicate(declaration.name, declaration.parameters, tool_free=tool_free, **read)
+    if by_user != bool(predicate.question):
+        message = f"{what} needs both `verify: user` and a `question`"
+        report.error("question-without-user", message, key)
+    elif by_user:
+        predicate = asking(predicate)
+    if "reusable" in found and not by_user:
+        message = f"{what} asks the user nothing, so no answer is reusable"
+        report.error("reusable-without-user", message, found["reusable"].key)
+    _examples(report, found, predicate, constants)
+    answers = {call.answer for recipe in predicate.recipes for call in recipe}
+    if "verdict" in found and predicate.recipes and _one_of_many(predicate.verdict or ""):
+        message = "the verdict looks at one element of a list, whatever else is in it"
+        help = "`result.items.all(one, …)` or `exists` looks at every one"
+        report.warning("one-element", message, found["verdict"].value, help)
+    if "verdict" in found and predicate.verdict and answers:
+        _answers_there(report, found["verdict"].value, predicate.verdict, answers)
+    return predicate
+
+
+def _one_of_many(verdict: str) -> bool:
+    """Whether it looks at one element of a list of which it does not say that it has only one."""
+    plain = re.sub(r"\s", "", verdict)
+    return any(f"size({one[1]})==1&&" not in plain for one in _POSITION.finditer(plain))
+
+
+def _examples(
+    report: DiagnosticCollector, found: Fields, predicate: Predicate, constants: Mapping[str, Any]
+) -> None:
+    """``holds_for`` and ``fails_for``: the verdict must say the same."""
+    for key, wanted in (("holds_for", True), ("fails_for", False)):
+        for example in getattr(predicate, key):
+            at = found[key].key
+            shown = ", ".join(f"{name}={flow(value)}" for name, value in example.items())
+            if predicate.verdict is None:
+                message = f"`{key}` needs a `verdict` that a machine can evaluate"
+                report.error("example-without-verdict", message, at)
+                return
+            given = dict(example)
+            if "result" not in given and isinstance(given.get("results"), dict):
+                given["result"] = next(reversed(given["results"].values()), None)
+            try:
+                holds: bool | None = judge(predicate.verdict, {**constants, **given})
+                why = ""
+            except VerdictError as problem:
+                holds, why = None, f": {problem}"
+            if holds is not wanted:
+                said = "undecided" if holds is None else str(holds).lower()
+                message = f"`{predicate.name}` is {said} for the example {shown}{why}"
+                help = f"`{key}` says {str(wanted).lower()}: mend the verdict or the example"
+                report.error("example-disagrees", message, at, help)
+
+
+def _gate_call(
+    report: DiagnosticCollector, field: Field, scope: Scope, signatures: Signatures
+) -> ActionCall | None:
+    if isinstance(field.value, MapNode | ListNode):
+        message = f"`{field.key.text}` is one call, like `login(user, password)`"
+        help = "two ways are two predicates: `first: [found_by_email(user), found_by_name(user)]`"
+        report.error("wrong-type", message, field.value, help)
+        return None
+    call = read_action_call(report, field.value, f"`{field.key.text}`", scope, signatures)
+    for _, term in call.arguments if call is not None else ():
+        if isinstance(term, Path):
+            message = f"`{term}` leads into an answer, and a gate's call has none before it"
+            report.error("path-outside-recipe", message, field.value)
+    return call
+
+
+def _answers_there(
+    report: DiagnosticCollector, node: Node, verdict: str, answers: set[str]
+) -> None:
+    for name, offset in read_answers(verdict).items():
+        if name not in answers:
+            message = f"the verdict reads `results.{name}`, and the recipe has no such answer"
+            at = call_offset(node, offset) if isinstance(node, ScalarNode) else 0
+            help = did_you_mean(name, answers)
+            report.error("unknown-verdict-name", message, node, help, offset=at)
+
+
+def with_origins(
+    report: DiagnosticCollector,
+    verify: Field,
+    recipe: Recipe,
+    what: str,
+    parameters: Collection[str],
+    asks: tuple[str, ...],
+    constants: Mapping[str, Any],
+) -> Recipe:
+    resolved, problems = resolved_recipe(
+        recipe, parameters, asks, what.replace("the predicate", "the recipe of", 1), constants
+    )
+    for problem in problems:
+        at, offset = _mention(verify.value, problem.about) or (verify.key, 0)
+        report.error(problem.code, problem.message, at, problem.help, offset=offset)
+    for call in resolved if not problems else ():
+        for term in (*(term for _, term in call.arguments), call.each):
+            if isinstance(term, Path) and any(isinstance(one, int) for one in term.steps):
+                message = f"`{term}` looks at one element of a list, whatever else is in it"
+                found = _mention(verify.value, term.root)
+                listed = str(Path(term.root, _before_position(term)))
+                help = f"`for_each: {listed} as one` makes the call for every element"
+                report.warning("one-element", message, found[0] if found else verify.key, help)
+        roots = {term.root for _, term in call.arguments if isinstance(term, Path)}
+        if call.each is not None and call.element not in roots:
+            message = f"`{call.action}` is called for each `{call.element}`, but not with it"
+            place = _mention(verify.value, call.element)
+            help = f"pass it, or a place in it: `{call.action}({call.element}.…)`"
+            report.warning("unused-element", message, place[0] if place else verify.key, help)
+    return resolved
+
+
+def _before_position(path: Path) -> tuple[str | int, ...]:
+    first = next(at for at, one in enumerate(path.steps) if isinstance(one, int))
+    return path.steps[:first]
+
+
+def _mention(node: Node, name: str) -> tuple[ScalarNode, int] | None:
+    """The last place of a recipe that has the name in it."""
+    if isinstance(node, ScalarNode):
+        found = re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", node.text)
+        return (node, call_offset(node, found.start())) if found and name else None
+    parts = node.items if isinstance(node, ListNode) else [value for _, value in node.pairs]
+    places = (_mention(part, name) for part in reversed(parts))
+    return next((place for place in places if place is not None), None)
+
+
+def _asks(
+    report: DiagnosticCollector,
+    found: Fields,
+    declaration: Declaration,
+    constants: dict[str, Any],
+) -> tuple[str, ...]:
+    """What only the user has."""
+    if "ask" not in found:
+        return ()
+    node = found["ask"].value
+    names: list[str] = []
+    for item in node.items if isinstance(node, ListNode) else (node,):
+        name = fields.text(report, item, "`ask`")
+        if name and not is_identifier(name):
+            fields.bad_identifier(report, item, name, "a value to ask for")
+        elif name in declaration.parameters:
+            message = f"`{name}` is a parameter of `{declaration.name}`, so nobody is asked for it"
+            report.error("asked-parameter", message, item)
+        elif name in constants:
+            message = f"`{name}` is a parameter of the handbook, so nobody is asked for it"
+            report.error("asked-parameter", message, item)
+        elif name in VERDICT_NAMES:
+            message = f"`{name}` is what a verdict calls the evidence, so nobody is asked for it"
+            report.error("reserved-name", message, item)
+        elif name:
+            names.append(name)
+    return tuple(dict.fromkeys(names))
+
+
+def _judged_by_model(report: DiagnosticCollector, found: Fields) -> bool:
+    node = found["judged_by"].value
+    if fields.text(report, node, "`judged_by`") not in JUDGES:
+        fields.wrong(report, node, "`judged_by`", "`model`", "a machine judges by a `verdict`")
+    if "verdict" in found:
+        message = "a predicate with a `verdict` is judged by the machine"
+        report.error("two-judges", message, found["judged_by"].key, "drop one of the two")
+    elif "established_by" in found:
+        message = "a gate is judged by the success of its action"
+        report.error("two-judges", message, found["judged_by"].key, "drop `judged_by`")
+    return True
+
+
+def _is_blank(node: Node) -> bool:
+    """Text without a word in it; anything but text is reported as such."""
+    return isinstance(node, ScalarNode) and isinstance(node.value, str) and not node.text.strip()
+
+
+def _one_way(report: DiagnosticCollector, key: ScalarNode, found: Fields, what: str) -> None:
+    ways = [one for one in ("verify", "established_by", "done") if one in found]
+    if len(ways) > 1:
+        message = f"{what} has both `{ways[0]}` and `{ways[1]}`"
+        help = "a gate is established by an action; everything else is verified"
+        report.error("two-recipes", message, found[ways[1]].key, help)
+    elif not ways:
+        message = f"{what} has no recipe: nothing says how to find out whether it holds"
+        help = "give `verify` (a call, or `arguments`) or `established_by`"
+        report.error("missing-recipe", message, key, help)
+
+
+def _told_apart(report: DiagnosticCollector, found: Fields, what: str) -> None:
+    """``tells`` is all that the customer hears."""
+    for key in ("remedy", "question"):
+        if "tells" in found and key in found:
+            message = f"{what} has `tells`, and `{key}` would tell the customer more"
+            report.error("told-twice", message, found[key].key, "drop one of the two")
+
+
+def _wording(report: DiagnosticCollector, found: Fields, key: str, known: Collection[str]) -> str:
+    node = found[key].value
+    read = fields.text if key == "question" else fields.worded
+    template = read(report, node, f"`{key}`")
+    for name in placeholders(template):
+        if name not in known:
+            message = f"`{{{name}}}` is {_NOT_BOUND[key == 'tells']}"
+            report.error("unbound-placeholder", message, node, did_you_mean(name, known))
+    return template

@@ -1,0 +1,202 @@
+"""Procedures: the goal, names of their own, computed arguments, requirements; and the
+requirements that have a name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sopilot.handbook import fields
+from sopilot.handbook.call_syntax import ExpressionError, parse_signature
+from sopilot.handbook.expressions import free_names, read_expression
+from sopilot.handbook.field_tables import COMPUTED, PROCEDURE, keys, read_plain
+from sopilot.handbook.fields import Field, Fields
+from sopilot.handbook.grammar import NOW, VERDICT_NAMES
+from sopilot.handbook.model import Computed, Input, Procedure
+from sopilot.handbook.nodes import Node, ScalarNode
+from sopilot.handbook.read_actions import read_inputs
+from sopilot.handbook.read_calls import (
+    NamedRequirement,
+    Scope,
+    Signatures,
+    bind,
+    call_offset,
+    read_call,
+)
+from sopilot.handbook.read_predicates import with_origins
+from sopilot.handbook.read_recipes import read_recipes
+from sopilot.handbook.read_requirements import read_requirement
+from sopilot.handbook.requirements import Binding, Name, Term, Tree, substitute
+from sopilot.handbook.wording import placeholders
+from sopilot.messages.diagnostic import DiagnosticCollector
+
+
+def read_named_requirement(
+    report: DiagnosticCollector, entry: Field, signatures: Signatures, constants: dict[str, Any]
+) -> None:
+    """``eligible(user): tree``; it may use those that stand above it."""
+    key, value = entry
+    try:
+        call = parse_signature(key.text)
+    except ExpressionError as error:
+        at = call_offset(key, error.offset)
+        message = f"`{key.text}` does not declare a requirement: {error.message}"
+        report.error("bad-declaration", message, key, error.help, offset=at)
+        return
+    if call.name in signatures.predicates or call.name in signatures.requirements:
+        message = f"`{call.name}` is declared already"
+        report.error("duplicate-requirement", message, key, "give one of them another name")
+        return
+    terms = (one.term for one in call.arguments)
+    parameters = tuple(term.name for term in terms if isinstance(term, Name))
+    scope = Scope(f"the requirement `{call.name}`", frozenset(parameters), constants)
+    tree = read_requirement(report, value, scope, signatures)
+    signatures.requirements[call.name] = NamedRequirement(parameters, tree)
+
+
+def read_procedure(
+    report: DiagnosticCollector, entry: Field, signatures: Signatures, constants: dict[str, Any]
+) -> Procedure | None:
+    name = fields.identifier(report, entry.key, "a procedure")
+    what = f"the procedure `{entry.key.text}`"
+    found: Fields = {}
+    if not (isinstance(entry.value, ScalarNode) and entry.value.value is None):
+        found = fields.fields(report, entry.value, keys(PROCEDURE), what)
+    goal: tuple[str, Binding] | None
+    if "action" in found:
+        goal = _goal(report, found["action"].value, signatures, constants, what)
+    elif entry.key.text in signatures.actions:
+        goal = (entry.key.text, ())
+    else:
+        goal = None
+        if name is not None:
+            help = "declare the action, or name another one with `action:`"
+            fields.unknown(report, entry.key, "action", name, signatures.actions, help)
+    # Without a goal action no name is known to be wrong, so none is reported.
+    names = frozenset(signatures.actions[goal[0]]) if goal else frozenset()
+    given: dict[str, Term] = {}
+    if goal:
+        new = {term.name for _, term in goal[1] if isinstance(term, Name)}
+        names |= new
+        # An input that is fixed, or called by another name, is that wherever it is named.
+        given = {one: term for one, term in goal[1] if one not in new}
+    inputs = read_inputs(report, found, "inputs", what)
+    _distinct(report, found, inputs, names, what)
+    names |= {one.name for one in inputs}
+    scope = Scope(what, names, constants, open=goal is None)
+
+    def tree(key: str) -> Tree:
+        return substitute(read_requirement(report, found[key].value, scope, signatures), given)
+
+    special: dict[str, Callable[[], object]] = {
+        "action": lambda: goal[0] if goal else "",
+        "inputs": lambda: inputs,
+        "arguments": lambda: _computed(report, found["arguments"], scope, signatures),
+        "requires": lambda: tree("requires"),
+        "worded": lambda: tree("worded"),
+    }
+    read = read_plain(report, found, PROCEDURE, special)
+    if "confirm" in found:
+        shown = signatures.actions.get(goal[0], ()) if goal else names
+        _known_placeholders(report, found["confirm"].value, {*shown, *constants})
+    if goal is None or name is None:
+        return None
+    return Procedure(name, **{**read, "action": goal[0], "arguments": goal[1]})
+
+
+def _known_placeholders(
+    report: DiagnosticCollector, node: Node, known: frozenset[str] | set[str]
+) -> None:
+    for name in placeholders(node.text if isinstance(node, ScalarNode) else ""):
+        if name not in known:
+            message = f"`{{{name}}}` is neither an input of the action nor a handbook parameter"
+            report.error("unbound-placeholder", message, node)
+
+
+def _distinct(
+    report: DiagnosticCollector,
+    found: Fields,
+    inputs: tuple[Input, ...],
+    names: frozenset[str],
+    what: str,
+) -> None:
+    for one in inputs:
+        if one.name in names:
+            message = f"`{one.name}` is an input of the action already"
+            report.error("two-meanings", message, found["inputs"].key, f"drop it from {what}")
+
+
+def _computed(
+    report: DiagnosticCollector, field: Field, scope: Scope, signatures: Signatures
+) -> tuple[Computed, ...]:
+    """``arguments``: what the machine computes, from the procedure's names or by a recipe."""
+    found: list[Computed] = []
+    entries = fields.entries(report, field.value, "`arguments`")
+    later = {key.text for key, _ in entries}
+    for key, value in entries:
+        later.discard(key.text)
+        if key.text not in scope.names:
+            message = f"`{key.text}` is no input of the action, so nothing takes its value"
+            report.error("unknown-argument", message, key)
+            continue
+        known = scope.names - later - {key.text}
+        inner = Scope(scope.what, known, scope.constants, answers=True, open=True)
+        one = _one_computed(report, key, value, inner, signatures)
+        if one is not None:
+            found.append(one)
+    return tuple(found)
+
+
+def _one_computed(
+    report: DiagnosticCollector, key: ScalarNode, node: Node, scope: Scope, signatures: Signatures
+) -> Computed | None:
+    seen = scope.names | scope.constants.keys() | {NOW}
+    if isinstance(node, ScalarNode):
+        if not isinstance(node.value, str):
+            return Computed(key.text, node.text)
+        value = read_expression(report, node, seen, "value")
+        uses = free_names(value) & scope.names if value else frozenset()
+        return Computed(key.text, value, (), tuple(sorted(uses))) if value else None
+    found = fields.fields(report, node, keys(COMPUTED), f"the argument `{key.text}`")
+    if "value" not in found or "verify" not in found:
+        message = f"the argument `{key.text}` needs `value` and `verify`"
+        help = f"where no call is needed, write the expression alone: `{key.text}: …`"
+        report.error("missing-key", message, node, help)
+        return None
+    value = read_expression(report, found["value"].value, seen | VERDICT_NAMES, "value")
+    what = f"the recipe of `{key.text}`"
+    recipes = tuple(
+        with_origins(report, found["verify"], recipe, what, scope.names, (), scope.constants)
+        for recipe in read_recipes(report, found["verify"].value, scope, signatures)
+    )
+    if value is None:
+        return None
+    passed = {
+        term.name
+        for recipe in recipes
+        for call in recipe
+        for _, term in call.arguments
+        if isinstance(term, Name)
+    }
+    uses = (free_names(value) | passed) & scope.names
+    return Computed(key.text, value, recipes, tuple(sorted(uses)))
+
+
+def _goal(
+    report: DiagnosticCollector,
+    node: Node,
+    signatures: Signatures,
+    constants: dict[str, Any],
+    what: str,
+) -> tuple[str, Binding] | None:
+    """``action: name(...)``: arguments fix inputs, or call them by another name."""
+    call = read_call(report, node, "`action`", "transfer(to=username)")
+    if call is None:
+        return None
+    inputs = signatures.actions.get(call.name)
+    if inputs is None:
+        fields.unknown(report, node, "action", call.name, signatures.actions)
+        return None
+    scope = Scope(what, frozenset(inputs), constants, open=True)
+    return call.name, bind(report, node, call, inputs, scope, complete=False)

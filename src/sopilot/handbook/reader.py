@@ -1,0 +1,140 @@
+"""YAML text → handbook, with every mistake found in one go.
+
+The order of the passes: names of parameters, inputs of actions and
+declarations of predicates first, so that every later call can be bound and
+no mistake in one place hides those in another.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from sopilot.handbook import fields
+from sopilot.handbook.checks import check_handbook
+from sopilot.handbook.fields import Field, Fields
+from sopilot.handbook.grammar import HANDBOOK_KEYS, HANDBOOK_NAME, VERDICT_NAMES
+from sopilot.handbook.model import Action, Handbook, Input, Predicate, Procedure
+from sopilot.handbook.nodes import MapNode, Node, ScalarNode, Spot
+from sopilot.handbook.read_actions import read_action, read_action_fields
+from sopilot.handbook.read_calls import Signatures
+from sopilot.handbook.read_predicates import Declaration, declare, read_predicate
+from sopilot.handbook.read_procedures import read_named_requirement, read_procedure
+from sopilot.handbook.yaml import json_value, parse_nodes, spot_of
+from sopilot.messages.diagnostic import Diagnostic, DiagnosticCollector
+from sopilot.messages.errors import UserMistake
+
+
+def read_handbook(
+    text: str | bytes, source: str = "<input>"
+) -> tuple[Handbook | None, list[Diagnostic]]:
+    """The handbook, or ``None`` when a diagnostic is an error; warnings come with a handbook."""
+    report = DiagnosticCollector(source)
+    decoded = _decode(report, text) if isinstance(text, bytes) else text
+    root = parse_nodes(decoded, report) if decoded is not None else None
+    handbook = _handbook(report, root) if root is not None else None
+    return (None if report.failed else handbook), report.diagnostics()
+
+
+def _decode(report: DiagnosticCollector, data: bytes) -> str | None:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        before = data[: error.start].decode("utf-8")
+        message = f"the byte {data[error.start]:#04x} is not valid UTF-8"
+        report.error("not-utf8", message, spot_of(before, len(before)))
+        return None
+
+
+def load_handbook(text: str | bytes, source: str = "<input>") -> Handbook:
+    """The handbook, or ``UserMistake`` with every diagnostic."""
+    handbook, diagnostics = read_handbook(text, source)
+    if handbook is None:
+        raise UserMistake(diagnostics)
+    return handbook
+
+
+def _handbook(report: DiagnosticCollector, root: Node) -> Handbook | None:
+    found = fields.fields(report, root, HANDBOOK_KEYS, "a handbook")
+    if not isinstance(root, MapNode):
+        return None
+    name = _name(report, root, found)
+    says = fields.wording(report, found, "says")
+    constants = _parameters(report, found)
+    signatures = Signatures()
+    inputs: dict[str, tuple[Field, tuple[Input, ...], Fields]] = {}
+    for entry in _section(report, found, "actions"):
+        action_name = fields.identifier(report, entry.key, "an action")
+        if action_name is not None:
+            read, body = read_action_fields(report, entry)
+            inputs[action_name] = (entry, read, body)
+            signatures.actions[action_name] = tuple(one.name for one in read)
+    declared: dict[str, Declaration] = {}
+    for entry in _section(report, found, "predicates"):
+        declaration = declare(report, entry, declared)
+        if declaration is not None:
+            declared[declaration.name] = declaration
+            signatures.predicates[declaration.name] = declaration.parameters
+        else:
+            signatures.broken.add(re.split(r"[^A-Za-z0-9_]", entry.key.text.strip(), maxsplit=1)[0])
+    for entry in _section(report, found, "requirements"):
+        read_named_requirement(report, entry, signatures, constants)
+    actions: dict[str, Action] = {
+        action_name: read_action(report, action_name, read, body, signatures, constants)
+        for action_name, (_, read, body) in inputs.items()
+    }
+    predicates: dict[str, Predicate] = {
+        one.name: read_predicate(report, one, signatures, constants) for one in declared.values()
+    }
+    procedures: dict[str, Procedure] = {}
+    for entry in _section(report, found, "procedures"):
+        procedure = read_procedure(report, entry, signatures, constants)
+        if procedure is not None:
+            procedures[procedure.name] = procedure
+    handbook = Handbook(name, says, constants, actions, predicates, procedures)
+    places = {one.name: one.entry.key for one in declared.values()}
+    check_handbook(
+        report, handbook, places, {one: entry.key for one, (entry, _, _) in inputs.items()}, root
+    )
+    return handbook
+
+
+def _section(report: DiagnosticCollector, found: Fields, key: str) -> list[Field]:
+    """The pairs of a section; an empty one is a section that is not there."""
+    if key not in found:
+        return []
+    value = found[key].value
+    if isinstance(value, ScalarNode) and value.value is None:
+        return []
+    return fields.entries(report, value, f"`{key}`")
+
+
+def _name(report: DiagnosticCollector, root: MapNode, found: Fields) -> str:
+    if "handbook" not in found:
+        fields.missing(report, Spot(root.line, root.column), "handbook", "a handbook")
+        return ""
+    node = found["handbook"].value
+    name = fields.text(report, node, "the handbook's name")
+    if name and not re.fullmatch(HANDBOOK_NAME, name):
+        near = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+        help = f"for example `{near}`" if re.fullmatch(HANDBOOK_NAME, near) else ""
+        message = f"`{name}` cannot name a handbook: lower-case letters, digits and hyphens"
+        report.error("bad-identifier", message, node, help)
+    elif not name and isinstance(node, ScalarNode) and node.style:
+        report.error("bad-identifier", "the handbook's name is empty", node)
+    return name
+
+
+def _parameters(report: DiagnosticCollector, found: Fields) -> dict[str, Any]:
+    constants: dict[str, Any] = {}
+    for key, value in _section(report, found, "parameters"):
+        name = fields.identifier(report, key, "a parameter")
+        if name in VERDICT_NAMES:
+            message = f"`{name}` is what a verdict calls the evidence, so it names no parameter"
+            report.error("reserved-name", message, key)
+        elif name is not None:
+            what = f"the parameter `{name}`"
+            is_table = not isinstance(value, ScalarNode)
+            read = json_value if is_table else fields.constant
+            constants[name] = read(report, value, what)
+    return constants

@@ -1,0 +1,285 @@
+"""Requirement trees: what must hold, in which shape and on which schedule.
+
+``All``, ``AnyOf``, ``InOrder`` and ``First`` are the paper's ``and``, ``or``,
+``chain`` and ``gate``. Negation lives on the leaf: a leaf is a literal
+(predicate, arguments, wanted truth).
+
+The reference meaning of a requirement tree (the paper's Eq. 1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from operator import is_
+
+from sopilot.values.frozen import frozen
+
+Scalar = str | int | float | bool | None
+
+
+@frozen
+class Name:
+    """A value that is known under this name where the tree stands."""
+
+    name: str
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Name) and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+
+@frozen
+class Constant:
+    """A value. ``1``, ``1.0`` and ``true`` are three values, as they are three texts."""
+
+    value: Scalar
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Constant)
+            and type(self.value) is type(other.value)
+            and self.value == other.value
+        )
+
+    def __hash__(self) -> int:
+        return hash((type(self.value), self.value))
+
+
+@frozen
+class Path:
+    """A place in an earlier answer of the same recipe, or in the element of its ``for_each``.
+
+    ``root`` is the call's name or the element's, ``steps`` are keys and positions.
+    """
+
+    root: str
+    steps: tuple[str | int, ...] = ()
+
+    def __str__(self) -> str:
+        return self.root + "".join(
+            f".{one}" if isinstance(one, str) else f"[{one}]" for one in self.steps
+        )
+
+
+Term = Name | Constant
+
+
+Origin = Name | Constant | Path
+"""Where an argument of a recipe's call comes from."""
+
+
+Binding = tuple[tuple[str, Term], ...]
+"""Parameter → term, in the declared order of the parameters."""
+
+
+CallBinding = tuple[tuple[str, Origin], ...]
+
+
+class _KnowsItsHash:
+    """Trees are keys of many tables; each computes its hash once, when it is asked for."""
+
+    __slots__ = ("_hash",)
+    _hash: int
+    children: tuple[Tree, ...]
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            _set_hash(self, hash((type(self).__name__, self.children)))
+            return self._hash
+
+
+class _KnowsItsQuestion:
+    """``question`` spells what a leaf asks, whichever answer is wanted: a leaf and its negation
+    have the same. ``key`` spells the leaf itself. Equal leaves have equal keys and no others do:
+    in a table, a text is found faster than what must be asked for its hash."""
+
+    __slots__ = ("key", "question")
+    key: str
+    question: str
+
+
+_set_hash = vars(_KnowsItsHash)["_hash"].__set__
+
+
+_set_question = vars(_KnowsItsQuestion)["question"].__set__
+
+
+_set_key = vars(_KnowsItsQuestion)["key"].__set__
+
+
+@frozen
+class Leaf(_KnowsItsQuestion):
+    predicate: str
+    arguments: Binding = ()
+    wanted: bool = True
+
+    def __post_init__(self) -> None:
+        asked = [
+            f"{parameter!r}: {term.name!r}"
+            if isinstance(term, Name)
+            else f"{parameter!r} = {term.value!r}"
+            for parameter, term in self.arguments
+        ]
+        question = f"{self.predicate!r}({', '.join(asked)})"
+        key = question if self.wanted else f"not {question}"
+        _set_question(self, question)
+        _set_key(self, key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Leaf) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+
+@frozen
+class All(_KnowsItsHash):
+    """Every child must hold; their order is free."""
+
+    children: tuple[Tree, ...]
+
+    __hash__ = _KnowsItsHash.__hash__
+
+
+@frozen
+class InOrder(_KnowsItsHash):
+    """Every child must hold, and they are checked in this order. ``otherwise`` is what follows
+    where the goal is refused for one of them: another procedure, or words."""
+
+    children: tuple[Tree, ...]
+    otherwise: str = ""
+
+    __hash__ = _KnowsItsHash.__hash__
+
+
+@frozen
+class AnyOf(_KnowsItsHash):
+    """One child must hold; every child is evaluated before that is decided."""
+
+    children: tuple[Tree, ...]
+
+    __hash__ = _KnowsItsHash.__hash__
+
+
+@frozen
+class First(_KnowsItsHash):
+    """One child must hold; they are tried in order up to the first success."""
+
+    children: tuple[Tree, ...]
+
+    __hash__ = _KnowsItsHash.__hash__
+
+
+Tree = Leaf | All | InOrder | AnyOf | First
+
+
+NOTHING = All(())
+
+
+_DUAL: dict[type, type] = {All: AnyOf, AnyOf: All, InOrder: First, First: InOrder}
+
+
+def negate(tree: Tree) -> Tree:
+    """De Morgan. An ordered conjunction stops at its first failure, so its dual is ``First``."""
+    if isinstance(tree, Leaf):
+        return Leaf(tree.predicate, tree.arguments, not tree.wanted)
+    dual: Tree = _DUAL[type(tree)](tuple(negate(child) for child in tree.children))
+    return dual
+
+
+def with_children(tree: All | AnyOf | InOrder | First, children: tuple[Tree, ...]) -> Tree:
+    """The same operator over others; the tree itself where nothing has changed."""
+    if len(children) == len(tree.children) and all(map(is_, children, tree.children)):
+        return tree
+    if isinstance(tree, InOrder):
+        return InOrder(children, tree.otherwise)
+    rebuilt: Tree = type(tree)(children)
+    return rebuilt
+
+
+def otherwise_of(tree: Tree) -> str:
+    """What follows a refusal for this part, if it says so itself."""
+    return tree.otherwise if isinstance(tree, InOrder) else ""
+
+
+def without_otherwise(tree: Tree) -> Tree:
+    """What is required, without what follows where it is not met."""
+    if isinstance(tree, InOrder) and tree.otherwise:
+        return tree.children[0] if len(tree.children) == 1 else InOrder(tree.children)
+    return tree
+
+
+def every_otherwise(tree: Tree) -> list[str]:
+    """What follows where a part of it is the reason of a refusal, each once."""
+    if isinstance(tree, Leaf):
+        return []
+    own = [otherwise_of(tree)] if otherwise_of(tree) else []
+    below = (one for child in tree.children for one in every_otherwise(child))
+    return list(dict.fromkeys([*own, *below]))
+
+
+def leaves(tree: Tree) -> list[Leaf]:
+    """Every leaf in source order, repeats included."""
+    found: list[Leaf] = []
+    _collect_leaves(tree, found)
+    return found
+
+
+def _collect_leaves(tree: Tree, found: list[Leaf]) -> None:
+    if isinstance(tree, Leaf):
+        found.append(tree)
+        return
+    for child in tree.children:
+        if isinstance(child, Leaf):
+            found.append(child)
+        else:
+            _collect_leaves(child, found)
+
+
+def names_in(tree: Tree) -> tuple[str, ...]:
+    """The names a tree needs a value for, each once, in order of first use."""
+    seen: dict[str, None] = {}
+    for leaf in leaves(tree):
+        for _, term in leaf.arguments:
+            if isinstance(term, Name):
+                seen[term.name] = None
+    return tuple(seen)
+
+
+def plain_binding(binding: CallBinding) -> Binding:
+    """For whoever stands outside of the recipe, where a place in an answer is just a name."""
+    return tuple(
+        (parameter, Name("_".join(map(str, (term.root, *term.steps)))))
+        if isinstance(term, Path)
+        else (parameter, term)
+        for parameter, term in binding
+    )
+
+
+def substitute_binding(binding: Binding, values: Mapping[str, Term]) -> Binding:
+    return tuple(
+        (parameter, values.get(term.name, term) if isinstance(term, Name) else term)
+        for parameter, term in binding
+    )
+
+
+def substitute(tree: Tree, values: Mapping[str, Term]) -> Tree:
+    """The tree with its names replaced; a name without a replacement stays."""
+    if isinstance(tree, Leaf):
+        return Leaf(tree.predicate, substitute_binding(tree.arguments, values), tree.wanted)
+    return with_children(tree, tuple(substitute(child, values) for child in tree.children))
+
+
+Verdicts = Callable[[str, Binding], bool]
+"""The observed truth of a predicate under a binding."""
+
+
+def meaning(tree: Tree, verdicts: Verdicts) -> bool:
+    if isinstance(tree, Leaf):
+        return verdicts(tree.predicate, tree.arguments) == tree.wanted
+    values = [meaning(child, verdicts) for child in tree.children]
+    return any(values) if isinstance(tree, AnyOf | First) else all(values)

@@ -1,0 +1,98 @@
+"""Handbook → YAML text, as a person would have written it.
+
+Handbook → JSON, and the hash that names a handbook's content.
+
+Fields at their default are left out, so that a field added later does not
+change the hash of a handbook that does not use it. What has an order keeps it
+(inputs, parameters, arguments, children); what has none is an object.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+from sopilot.handbook.field_tables import (
+    ACTION,
+    PREDICATE,
+    PROCEDURE,
+    Json,
+    action_to_yaml,
+    as_json,
+    predicate_to_yaml,
+    procedure_to_yaml,
+    wording_to_json,
+    write_wording,
+)
+from sopilot.handbook.model import Handbook
+from sopilot.handbook.yaml import Value, emit, flow, scalar
+
+
+def write_handbook(handbook: Handbook) -> str:
+    """Reading the text gives an equal handbook.
+
+    That holds for every handbook the language can say: names are identifiers,
+    ``any`` and ``first`` have options, no argument's name is also a handbook
+    parameter's.
+    """
+    sections: dict[str, Value] = {"handbook": scalar(handbook.name)}
+    if handbook.says:
+        sections["says"] = write_wording(handbook.says)
+    sections["parameters"] = {
+        name: flow(one) if isinstance(one, list | dict) else scalar(one)
+        for name, one in handbook.parameters.items()
+    }
+    sections["actions"] = {
+        name: action_to_yaml(one, handbook) for name, one in handbook.actions.items()
+    }
+    sections["predicates"] = {
+        signature(one.name, one.parameters): predicate_to_yaml(one, handbook)
+        for one in handbook.predicates.values()
+        if not one.made
+    }
+    sections["procedures"] = {
+        name: procedure_to_yaml(one, handbook) for name, one in handbook.procedures.items()
+    }
+    lines: list[str] = []
+    for key, value in sections.items():
+        if value:
+            emit(lines, key, value, 0)
+    return "\n".join(lines) + "\n"
+
+
+def signature(name: str, parameters: tuple[str, ...]) -> str:
+    return f"{name}({', '.join(parameters)})"
+
+
+FORMAT = 1
+"""Version of the JSON form."""
+
+
+def handbook_to_json(handbook: Handbook) -> Json:
+    data: Json = {
+        "format": FORMAT,
+        "handbook": handbook.name,
+        "says": wording_to_json(handbook.says),
+        "parameters": dict(handbook.parameters),
+        "actions": {name: as_json(one, ACTION) for name, one in handbook.actions.items()},
+        "predicates": {
+            name: as_json(one, PREDICATE)
+            for name, one in handbook.predicates.items()
+            if not one.made
+        },
+        "procedures": {name: as_json(one, PROCEDURE) for name, one in handbook.procedures.items()},
+    }
+    return {key: item for key, item in data.items() if item}
+
+
+def handbook_hash(handbook: Handbook) -> str:
+    """SHA-256 over the JSON form with sorted keys. 1, 1.0 and true are three values here as in
+    a tree: the sentences they end up in differ."""
+    text = json.dumps(
+        handbook_to_json(handbook),
+        sort_keys=True,
+        separators=(",", ":"),
+        ensure_ascii=False,
+        allow_nan=False,
+    )
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,1 @@
+"""MCP, LangChain, OpenAI Agents, Pydantic AI, telemetry, metrics, logs."""

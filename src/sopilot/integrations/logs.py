@@ -1,0 +1,79 @@
+"""Lines for operators: as text, or as one JSON object each, with what they are about."""
+
+from __future__ import annotations
+
+import json
+import logging
+import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from pathlib import Path
+
+from sopilot.values.text import visible
+
+LOG = logging.getLogger("sopilot")
+
+
+FORMATS = ("text", "json")
+
+
+_ABOUT: ContextVar[Mapping[str, object] | None] = ContextVar("sopilot_about", default=None)
+
+
+@contextmanager
+def about(**fields: object) -> Iterator[None]:
+    """What is logged inside is about these: a request, a session, an owner."""
+    token = _ABOUT.set({**(_ABOUT.get() or {}), **fields})
+    try:
+        yield
+    finally:
+        _ABOUT.reset(token)
+
+
+def told_about() -> Mapping[str, object]:
+    return _ABOUT.get() or {}
+
+
+def log_to_stderr(form: str = "text") -> None:
+    """What libraries log may quote what servers and clients sent: a line each, made visible."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(_Lines() if form == "json" else _Text())
+    logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
+    LOG.setLevel(logging.INFO if form == "json" else logging.WARNING)
+
+
+class _Text(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        mark = "sopilot: " if record.name == LOG.name else ""
+        told = _problem(record)
+        cause = f": {told['problem']} ({told['place']})" if told else ""
+        return mark + visible(record.getMessage().rstrip() + cause)
+
+
+class _Lines(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        fields: Mapping[str, object] = getattr(record, "fields", {})
+        line = {
+            "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "message": visible(record.getMessage().rstrip()),
+            **_problem(record),
+            **({} if record.name == LOG.name else {"logger": record.name}),
+            **told_about(),
+            **fields,
+        }
+        return visible(json.dumps(line, ensure_ascii=False, default=str))
+
+
+def _problem(record: logging.LogRecord) -> dict[str, str]:
+    """What a library or a bug raised, and where: the innermost cause, on the same line."""
+    raised = record.exc_info[1] if record.exc_info else None
+    if raised is None:
+        return {}
+    while isinstance(raised, BaseExceptionGroup):
+        raised = raised.exceptions[0]
+    frames = traceback.extract_tb(raised.__traceback__)
+    place = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "nowhere"
+    return {"problem": visible(f"{type(raised).__name__}: {raised}"), "place": place}

@@ -1,0 +1,70 @@
+"""Services: a gateway, a desk, a task, or a handbook alone."""
+
+from __future__ import annotations
+
+from sopilot.compiler.pipeline import compile_handbook
+from sopilot.handbook.model import Handbook
+from sopilot.integrations.mcp.catalogue import Catalogue
+from sopilot.integrations.mcp.gateway import gateway_world
+from sopilot.integrations.mcp.sessions import Service
+from sopilot.runner.play import PLAY, play_record, playable_task
+from sopilot.runner.sources import DeskSource, TaskSource
+from sopilot.tasks.example_tasks import idle_world
+from sopilot.tasks.task import NoTools, World
+from sopilot.views.briefing import Briefing
+from sopilot.views.view import Arm
+
+
+def gateway_service(
+    handbook: Handbook,
+    arm: Arm,
+    catalogue: Catalogue,
+    *,
+    language: str = "en",
+    share_upstreams: bool = False,
+) -> Service:
+    """Compiled for the tools that the upstream servers really offer."""
+    offered = frozenset(
+        offer.tool.name for offer in catalogue.offers() if offer.tool.name in handbook.actions
+    )
+    compiled = compile_handbook(handbook, offered=offered, tools="gateway")
+    briefing = Briefing(handbook, {goal: one.program for goal, one in compiled.items()}, language)
+    shared = catalogue.spare if share_upstreams else None
+
+    async def open_world() -> World:
+        return gateway_world(catalogue, shared)
+
+    return Service(briefing, arm, open_world, extra={"gateway": handbook.name})
+
+
+def source_service(source: TaskSource, arm: Arm, *, language: str = "en") -> Service:
+    """A bundled desk on its own small world. Of any other handbook the bookkeeping alone: the
+    calls are made elsewhere and cannot be evidence."""
+
+    async def open_world() -> World:
+        return idle_world(source.desk) if isinstance(source, DeskSource) else World(NoTools())
+
+    extra = {"desk" if source.bundled else "handbook": source.handbook.name}
+    briefing = source.briefing(language=language)
+    return Service(briefing, arm, open_world, simulated=source.bundled, extra=extra)
+
+
+def task_service(
+    reference: str, arm: Arm, *, tools: str = "official", language: str = "en"
+) -> Service:
+    """A task, with its user and its oracle, for every client anew."""
+    first = playable_task(reference, tools=tools, language=language)
+    ready = [first]
+
+    async def open_world() -> World:
+        task = ready.pop() if ready else playable_task(reference, tools=tools, language=language)
+        return task.world
+
+    return Service(
+        first.briefing,
+        arm,
+        open_world,
+        simulated=True,
+        extra={PLAY: play_record(first, tools=tools, language=language)},
+        played=True,
+    )

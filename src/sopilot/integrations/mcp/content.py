@@ -1,0 +1,178 @@
+"""Tool results of MCP servers: what the trace holds of them, and what a client is given.
+
+Text of a tool stands as one line of JSON, so that none of it can pass for the
+runtime's; that goes for text in a picture's or a sound's block and in an embedded
+resource too. Pictures, sound, resources and links go through as what they are.
+Nothing is lost: the blocks as the server sent them ride along where no model reads
+them, without the marks that only the runtime may set.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+
+import mcp_types as types
+
+from sopilot.protocols import ToolResult
+from sopilot.values.json import JSON
+from sopilot.values.text import visible
+
+SESSION_META = "sopilot/session"
+
+
+RUNTIME_META = "sopilot/runtime"
+
+
+UPSTREAM_META = "sopilot/upstream"
+
+
+KEY_META = "sopilot/key"
+
+
+_OWN_MARKS = "sopilot/"
+
+
+_TEXT_TYPES = ("text/", "application/json", "application/xml", "application/yaml")
+
+
+def recorded(given: types.CallToolResult) -> ToolResult:
+    """``value`` is the structured content if there is any; else what the text says, as JSON
+    where it is JSON; binary content by its digest."""
+    if given.structured_content is not None:
+        return ToolResult(not given.is_error, given.structured_content)
+    values = [_value(block) for block in given.content]
+    return ToolResult(not given.is_error, values[0] if len(values) == 1 else values)
+
+
+def _value(block: types.ContentBlock) -> JSON:
+    if isinstance(block, types.TextContent):
+        return _read(block.text)
+    if isinstance(block, types.ImageContent | types.AudioContent):
+        held = {"type": block.type, "mime_type": block.mime_type}
+        return {**held, **_data(block.data, block.mime_type)}
+    if isinstance(block, types.EmbeddedResource):
+        resource = block.resource
+        if isinstance(resource, types.TextResourceContents):
+            return {"type": "resource", "uri": resource.uri, "text": resource.text}
+        held = {"type": "resource", "uri": resource.uri}
+        return {**held, **_data(resource.blob, resource.mime_type)}
+    return {"type": "resource_link", "uri": block.uri, "name": block.name}
+
+
+def _read(text: str) -> JSON:
+    """Objects and lists are read; a bare ``12`` or ``true`` may be somebody's text."""
+    if text[:1] in ("{", "["):
+        try:
+            read: JSON = json.loads(text)
+        except (ValueError, RecursionError):
+            return text
+        return read
+    return text
+
+
+def _data(data: str, mime_type: str | None) -> dict[str, JSON]:
+    try:
+        raw = base64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError):
+        raw = data.encode()
+    if _is_text(mime_type):
+        return {"text": raw.decode("utf-8", "replace")}
+    return {"bytes": len(raw), "sha256": hashlib.sha256(raw).hexdigest()}
+
+
+def runtime_text(text: str) -> types.TextContent:
+    return types.TextContent(text=text, _meta={RUNTIME_META: True})
+
+
+def answered(
+    answer: str,
+    slot: str,
+    *,
+    ok: bool,
+    session_id: str,
+    given: object = None,
+    extra: Mapping[str, JSON] | None = None,
+) -> types.CallToolResult:
+    """``answer`` is the runtime's line with the tool's value in it; the slot comes last."""
+    blocks: list[types.ContentBlock] = [runtime_text(answer)]
+    structured: JSON = None
+    meta: dict[str, JSON] = {SESSION_META: session_id, **(extra or {})}
+    if isinstance(given, types.CallToolResult):
+        blocks.extend(_on_one_line(block) for block in given.content if _passes(block))
+        structured = given.structured_content
+        meta[UPSTREAM_META] = {"content": _texts(given.content), "_meta": foreign(given.meta)}
+    if slot:
+        blocks.append(runtime_text(slot))
+    return types.CallToolResult(
+        content=blocks, structured_content=structured, is_error=not ok, _meta=meta
+    )
+
+
+def _passes(block: types.ContentBlock) -> bool:
+    """As a block of its own; the others are in the runtime's line."""
+    if isinstance(block, types.ImageContent | types.AudioContent):
+        return not _is_text(block.mime_type)
+    return not isinstance(block, types.TextContent)
+
+
+def _has_text(block: types.ContentBlock) -> bool:
+    if isinstance(block, types.EmbeddedResource):
+        held = block.resource
+        return isinstance(held, types.TextResourceContents) or _is_text(held.mime_type)
+    return isinstance(block, types.ResourceLink)
+
+
+def _on_one_line(block: types.ContentBlock) -> types.ContentBlock:
+    """The block with its words quoted; as they were, they ride along."""
+    block = _unmarked(block)
+    if isinstance(block, types.ResourceLink):
+        words = {"name": block.name, "title": block.title, "description": block.description}
+        return block.model_copy(update={name: one and visible(one) for name, one in words.items()})
+    if not isinstance(block, types.EmbeddedResource) or not _has_text(block):
+        return block
+    held = block.resource
+    text = (
+        held.text
+        if isinstance(held, types.TextResourceContents)
+        else _data(held.blob, held.mime_type)["text"]
+    )
+    quoted = types.TextResourceContents(
+        uri=held.uri,
+        mime_type=held.mime_type,
+        text=visible(json.dumps(text, ensure_ascii=False)),
+        _meta=held.meta,
+    )
+    return block.model_copy(update={"resource": quoted})
+
+
+def _is_text(mime_type: str | None) -> bool:
+    """What a client might show to its model as words."""
+    kind = (mime_type or "").partition(";")[0].strip().lower()
+    return kind.startswith(_TEXT_TYPES) or kind.endswith(("+json", "+xml", "+yaml"))
+
+
+def _texts(blocks: Sequence[types.ContentBlock]) -> list[JSON]:
+    return [
+        _unmarked(block).model_dump(by_alias=True, mode="json", exclude_none=True)
+        for block in blocks
+        if not _passes(block) or _has_text(block)
+    ]
+
+
+def _unmarked(block: types.ContentBlock) -> types.ContentBlock:
+    changed: dict[str, object] = {"meta": foreign(block.meta)}
+    if isinstance(block, types.EmbeddedResource):
+        held = block.resource
+        changed["resource"] = held.model_copy(update={"meta": foreign(held.meta)})
+    return block.model_copy(update=changed)
+
+
+def foreign(meta: Mapping[str, JSON] | None) -> dict[str, JSON] | None:
+    """Without the runtime's own marks, which a server could forge."""
+    if meta is None:
+        return None
+    return {name: one for name, one in meta.items() if not name.lower().startswith(_OWN_MARKS)}

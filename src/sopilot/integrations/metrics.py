@@ -1,0 +1,164 @@
+"""What a server counts and times, for Prometheus (extra ``metrics``).
+
+Every metric is named in this file. Without the library nothing is counted, and nothing breaks.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from importlib.util import find_spec
+from inspect import iscoroutinefunction
+from typing import Any, cast
+
+from sopilot.messages.errors import StoreUnavailable, mistake
+from sopilot.records.store import Store
+
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+
+
+COUNTERS = {
+    "requests": ("HTTP requests, by status", ("status",)),
+    "calls": (
+        "calls of clients, by what came of them: ok, not_done, unknown, failed",
+        ("outcome",),
+    ),
+    "steps": ("calls of the bookkeeping tool", ()),
+    "takeovers": ("sessions that another process had before", ()),
+    "orphans": ("irreversible calls that were found left open by an owner who is gone", ()),
+    "store_failures": (
+        "operations that the store failed at",
+        ("operation",),
+    ),
+    "upstream_failures": ("calls of upstream servers that broke off", ("upstream",)),
+    "sweep_failures": ("looks for calls left open that failed", ()),
+}
+
+
+GAUGES = {
+    "sessions": ("sessions in the store, by state", ("state",)),
+    "seats": ("sessions that this process has connections for", ()),
+    "unknown_outcomes": ("sessions with a call of which nobody knows how it ended", ()),
+    "approvals_waiting": ("calls that wait for people", ()),
+    "approvals_oldest_seconds": ("how long the oldest of them has waited", ()),
+    "draining": ("1 while this process is being stopped", ()),
+}
+
+
+TIMES = {
+    "request": ("HTTP requests, from the first byte to the last", ()),
+    "store": ("operations of the store", ("operation",)),
+    "upstream": ("calls of upstream servers", ("upstream",)),
+}
+
+
+class NoMetrics:
+    """Counts nothing."""
+
+    def count(self, name: str, amount: float = 1, **labels: str) -> None:
+        """One of ``COUNTERS``."""
+
+    def set(self, name: str, value: float, **labels: str) -> None:
+        """One of ``GAUGES``."""
+
+    def time(self, name: str, seconds: float, **labels: str) -> None:
+        """One of ``TIMES``."""
+
+    def timing(self, name: str, **labels: str) -> Timing:
+        return Timing(self, name, labels)
+
+    def text(self) -> bytes:
+        raise mistake(
+            "missing-extra", "there are no metrics here", help="pip install 'sopilot[metrics]'"
+        )
+
+
+class Timing:
+    """Written out by hand: every call comes by here several times."""
+
+    __slots__ = ("_begun", "_labels", "_meter", "_name")
+
+    def __init__(self, meter: NoMetrics, name: str, labels: dict[str, str]) -> None:
+        self._meter = meter
+        self._name = name
+        self._labels = labels
+
+    def __enter__(self) -> None:
+        self._begun = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        self._meter.time(self._name, time.perf_counter() - self._begun, **self._labels)
+
+
+class PrometheusMetrics(NoMetrics):
+    def __init__(self) -> None:
+        import prometheus_client as prometheus
+
+        self._library: Any = prometheus
+        self._registry: Any = prometheus.CollectorRegistry()
+        prometheus.ProcessCollector(registry=self._registry)
+        self._made: dict[str, Any] = {}
+        for table, kind in ((COUNTERS, prometheus.Counter), (GAUGES, prometheus.Gauge)):
+            for name, (told, labels) in table.items():
+                self._made[name] = kind(f"sopilot_{name}", told, labels, registry=self._registry)
+        for name, (told, labels) in TIMES.items():
+            self._made[f"{name} seconds"] = prometheus.Histogram(
+                f"sopilot_{name}_seconds", told, labels, registry=self._registry, buckets=_SECONDS
+            )
+
+    def count(self, name: str, amount: float = 1, **labels: str) -> None:
+        self._of(name, labels).inc(amount)
+
+    def set(self, name: str, value: float, **labels: str) -> None:
+        self._of(name, labels).set(value)
+
+    def time(self, name: str, seconds: float, **labels: str) -> None:
+        self._of(f"{name} seconds", labels).observe(seconds)
+
+    def text(self) -> bytes:
+        return bytes(self._library.generate_latest(self._registry))
+
+    def _of(self, name: str, labels: dict[str, str]) -> Any:
+        made = self._made[name]
+        return made.labels(**labels) if labels else made
+
+
+def metrics() -> NoMetrics:
+    """Of this process; without the library, none."""
+    return PrometheusMetrics() if find_spec("prometheus_client") is not None else NoMetrics()
+
+
+def metered(store: Store, meter: NoMetrics) -> Store:
+    """The store, with every operation timed, where that is kept."""
+    return store if type(meter) is NoMetrics else cast(Store, _MeteredStore(store, meter))
+
+
+class _MeteredStore:
+    def __init__(self, store: Store, meter: NoMetrics) -> None:
+        self._store = store
+        self._meter = meter
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        own = getattr(self._store, name)
+        if not iscoroutinefunction(own):
+            return own
+        self._meter.count("store_failures", 0, operation=name)  # so that the first one shows
+        timed = _timed(own, name, self._meter)
+        setattr(self, name, timed)  # asked for once
+        return timed
+
+
+def _timed(
+    own: Callable[..., Awaitable[Any]], name: str, meter: NoMetrics
+) -> Callable[..., Awaitable[Any]]:
+    async def timed(*given: Any, **named: Any) -> Any:
+        try:
+            with meter.timing("store", operation=name):
+                return await own(*given, **named)
+        except StoreUnavailable:  # a lease that another has is an answer
+            meter.count("store_failures", operation=name)
+            raise
+
+    return timed

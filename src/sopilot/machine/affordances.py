@@ -1,0 +1,182 @@
+"""What would fit now: the answer to an operation that does not, and a frame's affordances.
+
+What a call need not say: the arguments that the program has for it where it stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from sopilot.machine.evidence import frame_results, is_done, next_wanted
+from sopilot.machine.layout import Position, Programs, locate
+from sopilot.machine.moves import NEXT, truth
+from sopilot.machine.state import Configuration
+from sopilot.machine.terms import known_arguments, plain_arguments
+from sopilot.program.model import (
+    Act,
+    Argument,
+    Arguments,
+    Ask,
+    Branch,
+    Check,
+    Choose,
+    CompleteStep,
+    Do,
+    Emit,
+    Literal,
+    ReturnStep,
+    Step,
+)
+from sopilot.values.json import JSON, Fields, canonical, plain
+
+
+def completed(
+    here: Position, action: str, arguments: dict[str, JSON], *, enters: bool = False
+) -> dict[str, JSON]:
+    """The arguments with the ones that were left out, if the program asks for such a call here
+    and has them. What was written stands, whatever the program has. A program that ``enters``
+    functions by itself and waits for a value has the others that it would pass on."""
+    for act in _asked_for(here, action):
+        known = _known(here, act)
+        agree = here.layout.agree
+        if all(name not in known or agree(known[name], arguments[name]) for name in arguments):
+            return {**known, **arguments}
+    passed = _passed_on(here, action) if enters else {}
+    agree = here.layout.agree
+    if all(name not in passed or agree(passed[name], arguments[name]) for name in arguments):
+        return {**passed, **arguments}
+    return arguments
+
+
+def _passed_on(here: Position, action: str) -> dict[str, JSON]:
+    """What the check at the cursor would give to the first call behind it, if that is this one."""
+    step: Step | None = here.step
+    values = {**here.process.known, **here.frame.locals}
+    while isinstance(step, Check):
+        passed = ((name, _value(term, values)) for name, term in step.arguments)
+        values = {name: value for name, value in passed if value is not None}
+        callee = here.program.functions[step.function]
+        step = next((one for one in callee.steps.values() if not isinstance(one, Ask)), None)
+    if not isinstance(step, Act) or step.action != action:
+        return {}
+    passed = ((name, _value(term, values)) for name, term in plain_arguments(step.arguments))
+    return {name: value for name, value in passed if value is not None}
+
+
+def _value(term: Argument, values: Mapping[str, JSON]) -> JSON:
+    return term.value if isinstance(term, Literal) else values.get(term.name)
+
+
+def _asked_for(here: Position, action: str) -> list[Act]:
+    """The one at the cursor first, then those of the rule that were not made yet."""
+    step = here.layout.steps[here.layout.past_asking(here.frame.cursor)]
+    acts = [step] if isinstance(step, Act) and step.action == action else []
+    if here.layout.soft:
+        done = [one for one in frame_results(here) if one.ok]
+        others = [act for act in here.layout.recipe_acts if act.action == action]
+        acts += sorted(others, key=lambda act: is_done(here, act, done))
+    return acts
+
+
+def _known(here: Position, act: Act) -> Mapping[str, JSON]:
+    if here.layout.linked:
+        wanted = next_wanted(here, act)
+        return wanted.arguments if wanted is not None else {}
+    return known_arguments(
+        plain_arguments(act.arguments), here.layout, here.frame, here.process.known
+    )[0]
+
+
+Shape = Fields
+
+
+def fits(programs: Programs, configuration: Configuration) -> list[Shape]:
+    """Operations by name with what is known of their fields; ``missing`` has no value yet.
+
+    ``domain_call`` and ``ask_user`` are not operations of the tool: the executor
+    calls the action, or speaks to the user.
+    """
+    here = locate(programs, configuration)
+    if here is None:
+        return [
+            {
+                "operation": "start",
+                "goal": goal,
+                "arguments": list(layout.entry.function.parameters),
+            }
+            for goal, layout in programs.layouts.items()
+        ]
+    found: dict[bytes, Shape] = {}
+    for shape in (*_at_cursor(here), *_anywhere(here)):
+        told = {key: value for key, value in shape.items() if key != "instead"}
+        found.setdefault(canonical(plain(told)), shape)
+    return list(found.values())
+
+
+def _at_cursor(here: Position) -> Iterator[Shape]:
+    step = here.step
+    if isinstance(step, Check):
+        yield {
+            "operation": "call",
+            "function": step.function,
+            **_arguments(here, step.arguments),
+        }
+    elif isinstance(step, Branch):
+        holds = truth(step.when, here.frame.slots)
+        yield {"operation": "select_branch", "option": "then" if holds else "otherwise"}
+    elif isinstance(step, Choose):
+        yield from (
+            {"operation": "select_branch", "option": option.name, "says": option.says}
+            for option in step.options
+        )
+    elif isinstance(step, Act):
+        yield _act(here, step)
+        if here.layout.soft:
+            yield from (
+                {**_act(here, act), "instead": True}
+                for recipe in here.layout.function.fallbacks
+                for act in recipe
+            )
+    elif isinstance(step, Ask):
+        wants = [
+            name
+            for name in step.wants
+            if here.frame.locals.get(name, here.process.known.get(name)) is None
+        ]
+        yield {"operation": "ask_user", "wants": wants or list(step.wants)}
+        behind = here.layout.steps[here.layout.past_asking(step.label)]
+        if isinstance(behind, Act):
+            yield _act(here, behind)
+        yield {"operation": "select_branch", "option": NEXT}
+    elif isinstance(step, Do):
+        yield from ({"operation": "domain_call", "action": action} for action in step.uses)
+        yield {"operation": "select_branch", "option": NEXT}
+    elif isinstance(step, Emit):
+        yield {"operation": "emit_artifact", "name": step.artifact}
+    elif isinstance(step, CompleteStep):
+        yield {"operation": "complete"}
+
+
+def _anywhere(here: Position) -> Iterator[Shape]:
+    step = here.step
+    condition = step.holds if isinstance(step, ReturnStep) else None
+    if condition is not None:
+        yield {"operation": "return", "holds": truth(condition, here.frame.slots)}
+    elif here.layout.soft or isinstance(step, ReturnStep):
+        yield {"operation": "return", "missing": ["holds"]}
+    yield {"operation": "fail"}
+
+
+def _act(here: Position, step: Act) -> Shape:
+    shape: Shape = {"operation": "domain_call", "action": step.action}
+    if not here.layout.linked:
+        return {**shape, **_arguments(here, plain_arguments(step.arguments))}
+    wanted = next_wanted(here, step)
+    if wanted is None:
+        return {**shape, "arguments": {}, "missing": [name for name, _ in step.arguments]}
+    return {**shape, "arguments": dict(wanted.arguments), "missing": list(wanted.open)}
+
+
+def _arguments(here: Position, arguments: Arguments) -> Shape:
+    values, missing = known_arguments(arguments, here.layout, here.frame, here.process.known)
+    return {"arguments": values, "missing": missing}

@@ -1,0 +1,236 @@
+"""Transitions that need no judgement, taken by the machine where a run allows it.
+
+What a check need not ask again: in its frame, and in the whole process.
+
+In the frame: a slot that is bound. In the process: a gate that is open, and, where a run
+allows it, a verdict on the same rule for the same values whose evidence is still whole, newest
+and fresh. Neither is a proof for a guarded action: that is made anew at the act.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sopilot.handbook.expressions import compute
+from sopilot.machine.evidence import (
+    admissible,
+    bind_evidence,
+    borrowable,
+    frame_answers,
+    is_current,
+    was_done,
+)
+from sopilot.machine.layout import Position
+from sopilot.machine.moves import rule_key
+from sopilot.machine.state import Bound, Frame, Observed
+from sopilot.machine.terms import known_arguments
+from sopilot.messages.errors import SopilotError
+from sopilot.program.model import Act, Branch, Check, CompleteStep, FailStep, Kind, ReturnStep
+from sopilot.trace.events import BindEvidence, Call, Complete, Fail, Operation, Return, SelectBranch
+from sopilot.values.json import JSON, Judge
+
+
+@dataclass(frozen=True, slots=True)
+class Automation:
+    """What the machine does by itself beyond reuse in a frame. All off: the executor does
+    everything.
+
+    ``reuse_verdicts``: checks that the process has judged for the same values already, on
+    evidence that is still whole, newest and fresh.
+    ``take_branches``: branches whose condition is over bound results.
+    ``group_returns``: returns of groups, whose value is a condition.
+    ``enter_calls``: calls whose arguments all have a value.
+    ``bind_evidence``: calls of a rule that an earlier, fresh result answers already.
+    ``machine_verdicts``: returns of rules with a verdict, and of gates whose
+    establishing action succeeded.
+    ``complete``, ``fail``: the end of a process where the program ends.
+    """
+
+    take_branches: bool = False
+    group_returns: bool = False
+    enter_calls: bool = False
+    bind_evidence: bool = False
+    machine_verdicts: bool = False
+    complete: bool = False
+    fail: bool = False
+    reuse_verdicts: bool = False
+
+
+def determined(
+    here: Position, automation: Automation, judge: Judge | None
+) -> tuple[Operation, str] | None:
+    """The operation that follows without the executor, and on what ground."""
+    step = here.step
+    if isinstance(step, Branch):
+        if automation.take_branches:
+            return SelectBranch(), "condition over bound results"
+    elif isinstance(step, Check):
+        if automation.enter_calls and not _missing(here, step):
+            return Call(step.function), "every argument is known"
+    elif isinstance(step, Act):
+        if automation.bind_evidence and here.layout.function.kind is Kind.RULE:
+            result = borrowable(here, step)
+            if result is not None:
+                return BindEvidence(result.seq), "earlier result of the same call"
+    elif isinstance(step, ReturnStep):
+        return _determined_return(here, step, automation, judge)
+    elif isinstance(step, CompleteStep):
+        if automation.complete:
+            return Complete(), "the program accepts"
+    elif isinstance(step, FailStep) and automation.fail:
+        return Fail(step.says), "the program refuses"
+    return None
+
+
+def _missing(here: Position, step: Check) -> list[str]:
+    callee = here.program.functions[step.function].function
+    missing = known_arguments(step.arguments, here.layout, here.frame, here.process.known)[1]
+    return [name for name in missing if name not in (*callee.optional, callee.computes)]
+
+
+def _determined_return(
+    here: Position, step: ReturnStep, automation: Automation, judge: Judge | None
+) -> tuple[Operation, str] | None:
+    function = here.layout.function
+    if step.holds is not None:
+        if automation.group_returns:
+            return Return(), "condition over bound results"
+        return None
+    if not automation.machine_verdicts:
+        return None
+    cited = _cited(here)
+    evidence = tuple(f"#{result.seq}" for result in cited)
+    if function.verdict is not None and judge is not None:
+        if function.value is not None and function.computes not in here.frame.locals:
+            value = _computed(here, function.value)
+            if value is None:
+                return None
+            learned = {function.computes: value}
+            return Return(True, evidence, arguments=learned), f"computed: {function.value}"
+        holds = _judged(here, function.verdict, judge)
+        if holds is not None:
+            return Return(holds, evidence), f"verdict: {function.verdict}"
+        return None
+    if function.is_fact:
+        done = was_done(here)
+        return None if done is None else (Return(done), "what was done in this session")
+    if function.kind is Kind.GATE and function.verdict is None:
+        for result in reversed(cited):
+            if result.ok:
+                return Return(True, evidence), f"`{result.action}` succeeded"
+    return None
+
+
+def _cited(here: Position) -> list[Observed]:
+    seqs = set(bind_evidence(here, ()).evidence)
+    return [result for result in here.process.results if result.seq in seqs]
+
+
+def _computed(here: Position, expression: str) -> JSON:
+    """What the machine computes for an argument, ``None`` where it cannot be told."""
+    variables = _variables(here)
+    if variables is None:
+        return None
+    try:
+        value: JSON = compute(expression, variables)
+    except SopilotError:
+        return None
+    return value
+
+
+def _judged(here: Position, expression: str, judge: Judge) -> bool | None:
+    variables = _variables(here)
+    if variables is None:
+        return None
+    try:
+        return judge(expression, variables)
+    except SopilotError:
+        return None
+
+
+def _variables(here: Position) -> dict[str, JSON] | None:
+    """What a verdict sees, ``None`` where something has no value yet."""
+    function = here.layout.function
+    clock = here.configuration.clock
+    variables: dict[str, JSON] = {"now": clock} if clock else {}
+    variables |= here.program.program.constants
+    for name in function.parameters:
+        if name not in here.frame.locals:
+            if name == function.computes:
+                continue
+            if name in function.optional:
+                variables[name] = None
+                continue
+            return None
+        variables[name] = here.frame.locals[name]
+    variables["results"], variables["result"] = {}, None
+    if here.layout.recipes:
+        gathered = frame_answers(here)
+        if gathered is None:
+            return None
+        variables["results"], variables["result"] = gathered
+    return variables
+
+
+def bound_already(here: Position, step: Check) -> tuple[Bound, str] | None:
+    """The result of the check that holds without asking, and on what ground."""
+    bound = here.frame.slots.get(step.slot)
+    if bound is not None:
+        return bound, "slot already bound in this frame"
+    if not here.process.gates or (
+        here.program.functions[step.function].function.kind is not Kind.GATE
+    ):
+        return None
+    values, missing = known_arguments(step.arguments, here.layout, here.frame, here.process.known)
+    if missing:
+        return None
+    bound = here.process.gates.get(rule_key(step.function, values))
+    return None if bound is None else (bound, "gate already established in this process")
+
+
+def judged_already(here: Position, step: Check) -> tuple[Bound, str] | None:
+    """The process's verdict on the same rule for the same values, if it still stands."""
+    if not here.process.verdicts:
+        return None
+    values, missing = known_arguments(step.arguments, here.layout, here.frame, here.process.known)
+    if missing:
+        return None
+    bound = here.process.verdicts.get(rule_key(step.function, values))
+    if bound is None or bound.holds is None or not _stands(here, step, values, bound):
+        return None
+    return bound, f"judged for the same values already (#{bound.producer})"
+
+
+def _stands(here: Position, step: Check, values: dict[str, JSON], bound: Bound) -> bool:
+    layout = here.program.functions[step.function]
+    if not layout.recipes:
+        # Judged by its values alone; what only the user said may be another now.
+        return not layout.learnable
+    cited = frozenset(bound.evidence)
+    results = [one for one in here.process.results if one.seq in cited]
+    if not all(is_current(here.programs, here.configuration, one) for one in results):
+        return False
+    frame = Frame(
+        step.function,
+        layout.first,
+        values,
+        {},
+        step.slot,
+        here.configuration.next_seq,
+        f"{here.frame.path}/{step.function}",
+        (),
+        bound.evidence,
+    )
+    inside = Position(
+        here.configuration,
+        here.process,
+        frame,
+        here.program,
+        layout,
+        layout.steps[layout.first],
+        here.programs,
+    )
+    if frame_answers(inside) is not None:
+        return True
+    # What failed would fail again, unless the user gives another value this time.
+    return not layout.learnable and any(not one.ok and admissible(inside, one) for one in results)

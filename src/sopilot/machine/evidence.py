@@ -1,0 +1,387 @@
+"""Which results speak for a verdict: citation, admissibility, staleness.
+
+P4 and P5: whether an answer is the newest, and nothing may have changed what it says since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence, Set
+from typing import NamedTuple
+
+from sopilot.handbook.requirements import Path
+from sopilot.machine.layout import Position, Programs
+from sopilot.machine.recipes import Absent, Values, WantedCall, wanted_calls
+from sopilot.machine.state import NEVER, UNRESOLVED, Answered, Configuration, Observed
+from sopilot.machine.terms import fits_act, value_of
+from sopilot.program.model import Act, ActionFacts, Kind, Local
+from sopilot.values.json import JSON, MISSING, key_of, same
+
+_UNKNOWN = ActionFacts({})
+"""Of an action that nobody described: it changes everything, and reads everything."""
+
+
+def changes(programs: Programs, action: str) -> tuple[str, ...] | None:
+    """The topics that a success of ``action`` may change; ``None`` is everything.
+
+    Programs that guard nothing carry no facts: there only what a program is for changes
+    anything.
+    """
+    if not programs.actions:
+        return None if action in programs.goal_actions else ()
+    return programs.actions.get(action, _UNKNOWN).changes
+
+
+def may_disturb(programs: Programs, action: str, verifier: str) -> bool:
+    known = programs.disturbs.get((action, verifier))
+    if known is None:
+        known = _may_disturb(programs, action, verifier)
+        # Only what the programs name: whoever calls may think of names without end.
+        if action in programs.actions and verifier in programs.actions:
+            programs.disturbs[action, verifier] = known
+    return known
+
+
+def _may_disturb(programs: Programs, action: str, verifier: str) -> bool:
+    touched = changes(programs, action)
+    if touched == ():
+        return False
+    read = programs.actions.get(verifier, _UNKNOWN).reads
+    return touched is None or read is None or not set(touched).isdisjoint(read)
+
+
+def may_unprove(programs: Programs, action: str) -> bool:
+    """Whether it may change what a rule reads, opens or shuts a gate, or is what was done."""
+    for layout in programs.layouts.values():
+        for one in layout.functions.values():
+            acts = [act.action for act in one.recipe_acts]
+            if one.function.kind is Kind.RULE:
+                if any(may_disturb(programs, action, verifier) for verifier in acts):
+                    return True
+            elif one.function.kind is Kind.GATE:
+                closing = one.function.closed_by
+                if action in acts or (closing is not None and closing.action == action):
+                    return True
+    return False
+
+
+def renewed(programs: Programs, configuration: Configuration, action: str) -> int:
+    """P8: since which event an action is called on its present connection; ``NEVER`` where it has
+    none, or where the handbook says that its state is shared."""
+    if not configuration.connections or programs.actions.get(action, _UNKNOWN).shared:
+        return NEVER
+    of_it = (one.seq for one in configuration.connections.values() if action in one.actions)
+    return max(of_it, default=NEVER)
+
+
+def stale_since(
+    programs: Programs, configuration: Configuration, verifier: str, newest: Answered
+) -> str:
+    """What may have changed since ``newest`` was asked for, in words; empty when nothing."""
+    since = renewed(programs, configuration, verifier)
+    if newest.call_seq < since:
+        return f"the connection to its server is another one since (#{since})"
+    for action, by_arguments in configuration.answers.items():
+        if not may_disturb(programs, action, verifier):
+            continue
+        latest = max(
+            (one.touched for one in by_arguments.values() if one is not newest), default=NEVER
+        )
+        if latest == UNRESOLVED:
+            return f"`{action}` broke off, and may change it at any time"
+        if latest > newest.call_seq:
+            return f"`{action}` (#{latest}) may have changed it since"
+    for pending in configuration.pending.values():
+        if pending.seq != newest.call_seq and may_disturb(programs, pending.action, verifier):
+            return f"`{pending.action}` (#{pending.seq}) may be changing it, its outcome is unknown"
+    uses = [pending.uses for pending in configuration.pending.values()]
+    if newest.seq in configuration.used or any(newest.seq in one for one in uses):
+        return "a call rested on it already, and an answer of the user serves one call"
+    return ""
+
+
+def asked_otherwise(
+    programs: Programs,
+    configuration: Configuration,
+    action: str,
+    arguments: Mapping[str, JSON],
+    newest: Answered,
+) -> int:
+    """The same call since, but for arguments that the action does not know, by its number; 0 where
+    there is none. Whatever it was told beside, it answered what was asked before."""
+    facts = programs.actions.get(action)
+    declared: Collection[str] = facts.inputs.keys() if facts is not None else ()
+
+    def is_it(given: Mapping[str, JSON]) -> bool:
+        more = given.keys() - arguments.keys()
+        shared = {name: one for name, one in given.items() if name in arguments}
+        return bool(more) and more.isdisjoint(declared) and same(shared, dict(arguments))
+
+    for other in configuration.answers.get(action, {}).values():
+        if other.seq > newest.seq and is_it(other.arguments):
+            return other.seq
+    for pending in configuration.pending.values():
+        if pending.action == action and is_it(pending.arguments):
+            return pending.seq
+    return 0
+
+
+def is_current(programs: Programs, configuration: Configuration, result: Observed) -> bool:
+    """Whether a result still says how things are: asking again would tell nothing new."""
+    key = key_of(result.arguments)
+    newest = configuration.answers.get(result.action, {}).get(key)
+    if newest is None or newest.seq != result.seq:
+        return False
+    if any(
+        one.action == result.action and key_of(one.arguments) == key
+        for one in configuration.pending.values()
+    ):
+        return False
+    return not may_disturb(programs, result.action, result.action) and not stale_since(
+        programs, configuration, result.action, newest
+    )
+
+
+class Citation(NamedTuple):
+    """``how`` is ``cited`` or ``frame``; ``earlier`` are results from before the frame."""
+
+    evidence: tuple[int, ...]
+    how: str
+    earlier: tuple[int, ...] = ()
+    unresolved: tuple[str, ...] = ()
+
+    def as_json(self, holds: bool | None) -> dict[str, JSON]:
+        return {
+            "holds": holds,
+            "evidence": list(self.evidence),
+            "cited": self.how,
+            "earlier": list(self.earlier),
+            "unresolved": list(self.unresolved),
+        }
+
+
+def bind_evidence(here: Position, cited: Sequence[str]) -> Citation:
+    """The results a return stands on: what it cites, else what its frame gathered."""
+    if cited:
+        return _resolve(here, cited)
+    if here.layout.function.kind is Kind.GROUP:
+        union = {seq for bound in here.frame.slots.values() for seq in bound.evidence}
+        return Citation(tuple(sorted(union)), "frame")
+    gathered = [result.seq for result in frame_results(here) if admissible(here, result)]
+    borrowed = here.frame.borrowed
+    if borrowed:
+        gathered = sorted({*gathered, *borrowed})
+    return Citation(tuple(gathered), "frame", borrowed)
+
+
+def frame_results(here: Position) -> list[Observed]:
+    """The results of the calls made in the active frame, oldest first."""
+    opened = here.frame.opened
+    found = []
+    for result in reversed(here.process.results):
+        # Results are in order, and none from before the frame belongs to it.
+        if result.seq < opened:
+            break
+        if result.opened == opened:
+            found.append(result)
+    found.reverse()
+    return found
+
+
+def admissible(here: Position, result: Observed) -> bool:
+    """Whether some recipe of the active function asks for this call with these values."""
+    return any(fits_result(here, act, result) for act in here.layout.recipe_acts)
+
+
+def fits_result(here: Position, act: Act, result: Observed) -> bool:
+    if here.layout.linked and act.action == result.action:
+        wanted = wanted_here(here, act)
+        return not isinstance(wanted, Absent) and any(
+            _is_answer(here, one, result) for one in wanted
+        )
+    return fits_act(
+        act, result.action, result.arguments, here.layout, here.frame, here.process.known
+    )
+
+
+def _is_answer(here: Position, wanted: WantedCall, result: Observed) -> bool:
+    agree, given = here.layout.agree, result.arguments
+    return result.action == wanted.act.action and all(
+        agree(value, given[name]) if name in given else value is None
+        for name, value in wanted.arguments.items()
+    )
+
+
+def wanted_here(here: Position, act: Act) -> list[WantedCall] | Absent:
+    """The calls that an act of a linked recipe stands for, as far as its answers are there."""
+    recipe = next((one for one in here.layout.recipes if act in one), (act,))
+    answers: dict[str, JSON] = {}
+    for earlier in recipe:
+        if earlier is act:
+            break
+        found = _answer_to(here, earlier, answers)
+        if found is None:
+            break
+        answers[earlier.answer] = found[0]
+    return wanted_calls(act, _values(here), answers, open_values=True)
+
+
+def _values(here: Position) -> Values:
+    def value(name: str) -> JSON | Absent:
+        found = value_of(Local(name), here.layout, here.frame, here.process.known)
+        return Absent(f"`{name}` has no value") if found is MISSING else found
+
+    return value
+
+
+def _answer_to(here: Position, act: Act, answers: dict[str, JSON]) -> tuple[JSON] | None:
+    """What the frame has gathered for an act, a list for one with ``each``, in a tuple."""
+    wanted = wanted_calls(act, _values(here), answers, open_values=True)
+    if isinstance(wanted, Absent):
+        return None
+    found: list[JSON] = []
+    results = _gathered(here)
+    for call in wanted:
+        newest = next((one for one in reversed(results) if _is_answer(here, call, one)), None)
+        if newest is None or not newest.ok:
+            return None
+        found.append(newest.value)
+    return (found,) if act.each is not None else (found[0],)
+
+
+def frame_answers(here: Position) -> tuple[dict[str, JSON], JSON] | None:
+    """The answers of the first recipe that the frame has whole, by name, and the last one's."""
+    for recipe in here.layout.recipes:
+        answers: dict[str, JSON] = {}
+        for act in recipe:
+            found = _answer_to(here, act, answers)
+            if found is None:
+                break
+            answers[act.answer] = found[0]
+        else:
+            return answers, answers[recipe[-1].answer]
+    return None
+
+
+def _gathered(here: Position) -> list[Observed]:
+    borrowed = here.frame.borrowed
+    taken = [one for one in here.process.results if one.seq in borrowed] if borrowed else []
+    return [*taken, *frame_results(here)]
+
+
+def is_done(here: Position, act: Act, done: list[Observed]) -> bool:
+    """Whether the frame has made the call, for every element where there are several."""
+    if not here.layout.linked:
+        return any(fits_result(here, act, one) for one in done)
+    wanted = wanted_here(here, act)
+    return not isinstance(wanted, Absent) and all(
+        any(_is_answer(here, call, one) for one in done) for call in wanted
+    )
+
+
+def next_wanted(here: Position, act: Act) -> WantedCall | None:
+    """The first call of an act that the frame has not made yet."""
+    wanted = wanted_here(here, act)
+    if isinstance(wanted, Absent) or not wanted:
+        return None
+    done = [one for one in _gathered(here) if one.ok]
+    for call in wanted:
+        if not any(_is_answer(here, call, one) for one in done):
+            return call
+    return wanted[-1]
+
+
+def available(here: Position) -> tuple[Observed, ...]:
+    """Earlier results of the process that the active rule could stand on."""
+    if not here.layout.soft:
+        return ()
+    opened, fresh = here.frame.opened, here.configuration.goal_seq
+    return tuple(
+        result
+        for result in here.process.results
+        if result.opened != opened and result.seq > fresh and admissible(here, result)
+    )
+
+
+def borrowable(here: Position, act: Act) -> Observed | None:
+    """The latest earlier success that makes a repeated call of ``act`` needless: nothing newer
+    was answered, and nothing may have changed it since.
+
+    Only where every argument is known: a call with an open value may ask for
+    something else this time.
+    """
+    if act.each is not None:
+        return None
+    if here.layout.linked:
+        wanted = wanted_here(here, act)
+        if isinstance(wanted, Absent) or any(one.open for one in wanted):
+            return None
+    elif any(
+        isinstance(term, Path)
+        or value_of(term, here.layout, here.frame, here.process.known) is MISSING
+        for _, term in act.arguments
+    ):
+        return None
+    for result in reversed(available(here)):
+        if result.ok and fits_result(here, act, result):
+            return result if is_current(here.programs, here.configuration, result) else None
+    return None
+
+
+def _resolve(here: Position, cited: Sequence[str]) -> Citation:
+    found: set[int] = set()
+    unresolved: list[str] = []
+    for one in cited:
+        seqs = _find(here, one.strip())
+        found.update(seqs)
+        if not seqs:
+            unresolved.append(one)
+    inside = {result.seq for result in frame_results(here)}
+    return Citation(tuple(sorted(found)), "cited", tuple(sorted(found - inside)), tuple(unresolved))
+
+
+def _find(here: Position, cited: str) -> list[int]:
+    number = cited.removeprefix("#")
+    if number.isascii() and number.isdigit() and len(number) <= 12:
+        wanted = int(number)
+        for result in here.process.results:
+            if wanted in (result.seq, result.call_seq):
+                return [result.seq]
+        return []
+    inside = [result.seq for result in frame_results(here) if result.action == cited]
+    if inside:
+        return inside
+    for result in reversed(here.process.results):
+        if result.action == cited:
+            return [result.seq]
+    return []
+
+
+def was_done(here: Position) -> bool | None:
+    """Whether the call of a fact has succeeded in this session, in whatever process; ``None``
+    where that cannot be told."""
+    act = here.layout.recipe_acts[0]
+    wanted = wanted_calls(act, _values(here), {}, open_values=True)
+    if isinstance(wanted, Absent):
+        return None
+    (call,) = wanted
+    inputs = call.arguments.keys() | set(call.open)
+    touched = False
+    for one in here.configuration.answers.get(act.action, {}).values():
+        given = {name: one.arguments.get(name) for name in call.arguments}
+        if one.touched == NEVER or not same(given, dict(call.arguments)):
+            continue
+        if one.succeeded != NEVER and done_with(here.programs, act.action, inputs, one.arguments):
+            return True
+        touched = True
+    pending = any(one.action == act.action for one in here.configuration.pending.values())
+    return None if touched or pending else False
+
+
+def done_with(
+    programs: Programs, action: str, inputs: Set[str], arguments: Mapping[str, JSON]
+) -> bool:
+    """Whether a call had these inputs, and no other than declared ones: what was done was done,
+    whatever its caller chose beside what is asked about. Nobody makes it for the check."""
+    facts = programs.actions.get(action)
+    declared = facts.inputs.keys() if facts is not None else frozenset[str]()
+    return inputs <= arguments.keys() <= inputs | declared

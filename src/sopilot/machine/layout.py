@@ -1,0 +1,319 @@
+"""Programs prepared for running: every jump resolved, every recipe at hand.
+
+Where an operation lands: the active process, its top frame and the step at the cursor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from sopilot.machine.recipes import linked
+from sopilot.machine.state import Configuration, Frame, Process
+from sopilot.messages.diagnostic import Diagnostic, Place, did_you_mean
+from sopilot.messages.errors import UserMistake
+from sopilot.program.model import (
+    Act,
+    ActionFacts,
+    Ask,
+    Branch,
+    Check,
+    Choose,
+    CompleteStep,
+    Do,
+    Emit,
+    FailStep,
+    Function,
+    Kind,
+    Literal,
+    Program,
+    ReturnStep,
+    Step,
+    Unknown,
+    step_kind,
+)
+from sopilot.values.json import JSON, Fields, agree, same
+from sopilot.values.schema import violation
+
+Agreement = Callable[[JSON, JSON], bool]
+"""Whether two values say the same. In programs of the first format a text that spells a
+number agrees with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """``depth`` bounds a stack, ``steps`` a process's transitions, ``processes`` a run."""
+
+    depth: int = 64
+    steps: int = 10_000
+    processes: int = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionLayout:
+    """``after`` maps a step to the one that follows it; for a check, where ``met`` goes.
+
+    ``recipes`` are the admissible ways to verify, the one in the steps first.
+    ``learnable`` are names the function may learn that are not its parameters.
+    ``linked``: a call of a recipe looks into an earlier answer.
+    """
+
+    function: Function
+    first: str
+    steps: Mapping[str, Step]
+    after: Mapping[str, str]
+    unmet: Mapping[str, str]
+    parameters: frozenset[str]
+    recipes: tuple[tuple[Act, ...], ...]
+    recipe_acts: tuple[Act, ...]
+    learnable: frozenset[str]
+    soft: bool
+    agree: Agreement
+    linked: bool
+
+    @property
+    def name(self) -> str:
+        return self.function.name
+
+    def past_asking(self, label: str) -> str:
+        """The first step from ``label`` on that is not an ``Ask``."""
+        seen = set()
+        while isinstance(self.steps[label], Ask) and label not in seen:
+            seen.add(label)
+            label = self.after[label]
+        return label
+
+    def past_acting(self, label: str) -> str:
+        """The first step from ``label`` on that is neither an ``Act`` nor an ``Ask``."""
+        seen = set()
+        while isinstance(self.steps[label], Act | Ask) and label not in seen:
+            seen.add(label)
+            label = self.after[label]
+        return label
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramLayout:
+    program: Program
+    functions: Mapping[str, FunctionLayout]
+    entry: FunctionLayout
+    goal_actions: frozenset[str]
+    agree: Agreement
+
+    @property
+    def names(self) -> frozenset[str]:
+        """What a process of it may know: what it is started with, and what it learns."""
+        return self.entry.parameters.union(*(one.learnable for one in self.functions.values()))
+
+    def depends_on(self, step: Check, names: frozenset[str]) -> bool:
+        """Whether a check may come out otherwise once these names have other values: as its
+        arguments, or as what somebody below it learns."""
+        if any(not isinstance(term, Literal) and term.name in names for _, term in step.arguments):
+            return True
+        waiting, seen = [step.function], {step.function}
+        while waiting:
+            layout = self.functions[waiting.pop()]
+            if not layout.learnable.isdisjoint(names):
+                return True
+            for one in layout.steps.values():
+                if isinstance(one, Check) and one.function not in seen:
+                    seen.add(one.function)
+                    waiting.append(one.function)
+        return False
+
+    @property
+    def strict(self) -> bool:
+        """Whether values have types; programs of the first format do not know them."""
+        return self.program.format > 1
+
+    def type_problem(self, name: str, value: JSON) -> str | None:
+        """Why a value cannot be the entry's ``name``."""
+        schema = self.program.types.get(name)
+        if schema is None:
+            return violation(value, {}, f"`{name}`") if self.strict else None
+        return violation(value, schema, f"`{name}`")
+
+
+def lay_out(program: Program) -> ProgramLayout:
+    """Raises ``UserMistake`` with every dangling name; the verifier says more, and earlier."""
+    problems: list[Diagnostic] = []
+    agreement = same if program.format > 1 else agree
+    functions = {
+        name: _lay_out_function(program, function, problems, agreement)
+        for name, function in program.functions.items()
+    }
+    entry = functions.get(program.entry)
+    if entry is None:
+        problems.append(_dangling(program, "entry", program.entry, functions))
+    if problems or entry is None:
+        raise UserMistake(problems)
+    goals = frozenset(
+        step.action
+        for function in program.functions.values()
+        for step in function.steps
+        if isinstance(step, Act) and step.goal
+    )
+    return ProgramLayout(program, functions, entry, goals, agreement)
+
+
+def _lay_out_function(
+    program: Program, function: Function, problems: list[Diagnostic], agreement: Agreement
+) -> FunctionLayout:
+    steps = {step.label: step for step in function.steps}
+    after: dict[str, str] = {}
+    unmet: dict[str, str] = {}
+    for index, step in enumerate(function.steps):
+        following = function.steps[index + 1].label if index + 1 < len(function.steps) else None
+        if isinstance(step, Check):
+            if step.function not in program.functions:
+                problems.append(
+                    _dangling(
+                        program, f"{function.name}@{step.label}", step.function, program.functions
+                    )
+                )
+            after[step.label] = step.met or following or ""
+            unmet[step.label] = step.unmet or following or ""
+        elif isinstance(step, Act | Ask | Do | Emit):
+            after[step.label] = step.next or following or ""
+        problems.extend(
+            _dangling(program, f"{function.name}@{step.label}", target, steps)
+            for target in _targets(step, after, unmet)
+            if target not in steps
+        )
+    if not steps:
+        problems.append(_dangling(program, function.name, "", ()))
+    main = tuple(step for step in function.steps if isinstance(step, Act))
+    recipes = (main, *function.fallbacks) if main else tuple(function.fallbacks)
+    recipe_acts = tuple(act for recipe in recipes for act in recipe)
+    return FunctionLayout(
+        function,
+        function.steps[0].label if function.steps else "",
+        steps,
+        after,
+        unmet,
+        frozenset(function.parameters),
+        recipes,
+        recipe_acts,
+        frozenset(_learnable(function, recipe_acts)),
+        function.kind in (Kind.RULE, Kind.GATE),
+        agreement,
+        linked(recipes),
+    )
+
+
+def _targets(step: Step, after: Mapping[str, str], unmet: Mapping[str, str]) -> Iterator[str]:
+    if isinstance(step, Branch):
+        yield from (step.then, step.otherwise)
+    elif isinstance(step, Choose):
+        yield from (option.target for option in step.options)
+    elif not isinstance(step, ReturnStep | CompleteStep | FailStep):
+        yield after[step.label]
+        if isinstance(step, Check):
+            yield unmet[step.label]
+
+
+def _learnable(function: Function, acts: tuple[Act, ...]) -> Iterator[str]:
+    for step in function.steps:
+        if isinstance(step, Ask):
+            yield from step.wants
+        elif isinstance(step, Check):
+            yield from (term.name for _, term in step.arguments if isinstance(term, Unknown))
+    for act in acts:
+        yield from (term.name for _, term in act.arguments if isinstance(term, Unknown))
+
+
+def _dangling(
+    program: Program, path: str, name: str, known: Mapping[str, object] | tuple[str, ...]
+) -> Diagnostic:
+    message = f"`{name}` is not there" if name else "the steps end without an end"
+    return Diagnostic(
+        "dangling-name",
+        message,
+        Place(program.source.handbook, path=path),
+        did_you_mean(name, known),
+    )
+
+
+"""An operation's own fields as plain values, which nobody changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Programs:
+    """What a machine runs: goal → program, prepared, with hashes and bounds."""
+
+    layouts: Mapping[str, ProgramLayout]
+    hashes: Mapping[str, str]
+    limits: Limits
+    goal_actions: frozenset[str]
+    actions: Mapping[str, ActionFacts] = field(default_factory=dict)
+    disturbs: dict[tuple[str, str], bool] = field(default_factory=dict, compare=False)
+    """Action, verifier → whether one may change what the other reads, as far as was asked."""
+
+
+@dataclass(slots=True)
+class Moved:
+    """A transition that fits. ``added`` goes into the event's payload; ``process`` and
+    ``frame`` say where it happened when that is not the position before it."""
+
+    configuration: Configuration
+    added: Fields = field(default_factory=dict)
+    process: str | None = None
+    frame: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A transition that does not fit: a stable code and a sentence for the executor."""
+
+    code: str
+    reason: str
+
+
+NO_PROCESS = Refused("no-process", "no process is running; start one first")
+
+
+@dataclass(slots=True)
+class Position:
+    configuration: Configuration
+    process: Process
+    frame: Frame
+    program: ProgramLayout
+    layout: FunctionLayout
+    step: Step
+    programs: Programs
+
+    @property
+    def limits(self) -> Limits:
+        return self.programs.limits
+
+    @property
+    def source(self) -> Program:
+        return self.program.program
+
+    def wrong_step(self, operation: str) -> Refused:
+        return Refused(
+            "wrong-step",
+            f"`{operation}` does not fit at {self.frame.place}, "
+            f"which is a {step_kind(self.step)} step",
+        )
+
+
+def locate(programs: Programs, configuration: Configuration) -> Position | None:
+    """``None`` without an active process."""
+    if configuration.active is None:
+        return None
+    process = configuration.processes[configuration.active]
+    return locate_process(programs, configuration, process)
+
+
+def locate_process(
+    programs: Programs, configuration: Configuration, process: Process
+) -> Position | None:
+    if not process.frames:
+        return None
+    program = programs.layouts[process.goal]
+    frame = process.frames[-1]
+    layout = program.functions[frame.function]
+    return Position(
+        configuration, process, frame, program, layout, layout.steps[frame.cursor], programs
+    )

@@ -1,0 +1,222 @@
+"""Start, suspend, resume, complete, fail: processes as wholes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sopilot.machine.layout import Moved, Position, ProgramLayout, Programs, Refused
+from sopilot.machine.state import Configuration, Frame, Process, Status
+from sopilot.messages.diagnostic import did_you_mean
+from sopilot.program.model import Check, CompleteStep, FailStep
+from sopilot.trace.events import Amend, Complete, Fail, Start
+from sopilot.values.json import JSON, Fields, shown
+
+
+def start(
+    programs: Programs,
+    configuration: Configuration,
+    operation: Start,
+    fields: Fields,
+    *,
+    typed: bool = True,
+) -> Moved | Refused:
+    goal = fields["goal"]
+    layout = programs.layouts.get(goal)
+    if layout is None:
+        return Refused(
+            "unknown-goal",
+            f"no program is called {shown(goal)}; " + did_you_mean(goal, programs.layouts),
+        )
+    given = {name: value for name, value in fields["arguments"].items() if value is not None}
+    unknown = sorted(given.keys() - layout.entry.parameters)
+    if unknown:
+        return Refused(
+            "unknown-argument",
+            f"`{goal}` takes no {shown(unknown[0])}; "
+            + did_you_mean(unknown[0], layout.entry.parameters),
+        )
+    for name, value in given.items():
+        problem = layout.type_problem(name, value) if typed else None
+        if problem is not None:
+            return Refused("wrong-type", problem)
+    active = configuration.process
+    if active is not None and _same(layout, active, goal, given):
+        return Refused("already-active", f"`{goal}` is running already")
+    for id_ in reversed(configuration.suspended):
+        if _same(layout, configuration.processes[id_], goal, given):
+            return _reactivate(configuration, configuration.processes[id_])
+    if len(configuration.processes) >= programs.limits.processes:
+        return Refused(
+            "processes-exceeded", f"{programs.limits.processes} processes were started already"
+        )
+    if len(configuration.suspended) >= programs.limits.depth:
+        return Refused("depth-exceeded", f"{programs.limits.depth} processes are suspended already")
+    seq = configuration.next_seq
+    frame = Frame(layout.entry.name, layout.entry.first, given, {}, None, seq, layout.entry.name)
+    process = Process(
+        f"p{len(configuration.processes) + 1}",
+        goal,
+        programs.hashes[goal],
+        given,
+        (frame,),
+        known=given,
+        steps=1,
+    )
+    return _activate(
+        configuration,
+        process,
+        {"program": process.program, "opened": seq, "reactivated": False},
+    )
+
+
+def amend(here: Position, operation: Amend, fields: Fields) -> Moved | Refused:
+    """Other values for the running process. It begins again where it stands open: results that
+    none of the changed names can touch stay bound, and everything else is unproven."""
+    process, root, entry = here.process, here.process.frames[0], here.program.entry
+    given = {name: value for name, value in fields["arguments"].items() if value is not None}
+    names = here.program.names
+    for name, value in given.items():
+        if name not in names:
+            return Refused(
+                "unknown-argument",
+                f"`{process.goal}` takes no {shown(name)}; " + did_you_mean(name, names),
+            )
+        problem = here.program.type_problem(name, value) if name in entry.parameters else None
+        if problem is not None:
+            return Refused("wrong-type", problem)
+    have = {**process.known, **root.locals}
+    changed = frozenset(
+        name
+        for name, value in given.items()
+        if name not in have or not here.program.agree(have[name], value)
+    )
+    if not changed:
+        return Refused("nothing-amended", f"`{process.goal}` has these values already")
+    if any(one.ok and one.action in here.program.goal_actions for one in process.results):
+        return Refused(
+            "already-carried-out",
+            f"the goal of `{process.goal}` was carried out with the values that it had; "
+            "complete it, and start it again for the others",
+        )
+    for call_id, pending in here.configuration.pending.items():
+        if pending.process == process.id:
+            return Refused("call-pending", f"call {shown(call_id)} has no result yet")
+    known = {**process.known, **given}
+    kept = {
+        step.slot: root.slots[step.slot]
+        for step in entry.steps.values()
+        if isinstance(step, Check)
+        and step.slot in root.slots
+        and not here.program.depends_on(step, changed)
+    }
+    own = {name: value for name, value in given.items() if name in entry.parameters}
+    frame = Frame(
+        root.function,
+        entry.first,
+        {**root.locals, **own},
+        kept,
+        None,
+        root.opened,
+        root.path,
+        root.calls,
+        root.borrowed,
+    )
+    amended = process.begun_again(frame, known)
+    added = {
+        "changed": sorted(changed),
+        "kept": sorted(kept),
+        "unwound": [one.path for one in reversed(process.frames[1:])],
+    }
+    return Moved(here.configuration.updated(amended), added)
+
+
+def _same(layout: ProgramLayout, process: Process, goal: str, given: Mapping[str, JSON]) -> bool:
+    """The same errand: the same goal, and no value that contradicts what it knows."""
+    if process.goal != goal:
+        return False
+    inputs = process.frames[0].locals if process.frames else process.arguments
+    return all(
+        name not in inputs or layout.agree(inputs[name], value) for name, value in given.items()
+    )
+
+
+def _reactivate(configuration: Configuration, process: Process) -> Moved:
+    return _activate(
+        configuration,
+        process.with_status(Status.RUNNING),
+        {"program": process.program, "opened": process.frames[0].opened, "reactivated": True},
+    )
+
+
+def _activate(configuration: Configuration, process: Process, added: dict[str, JSON]) -> Moved:
+    processes = {**configuration.processes, process.id: process}
+    suspended = tuple(id_ for id_ in configuration.suspended if id_ != process.id)
+    if configuration.active is not None:
+        left = configuration.processes[configuration.active]
+        processes[left.id] = left.with_status(Status.SUSPENDED)
+        suspended = (*suspended, left.id)
+    after = Configuration(
+        processes,
+        process.id,
+        suspended,
+        configuration.next_seq + 1,
+        configuration.pending,
+        configuration.goal_seq,
+        configuration.answers,
+        configuration.clock,
+        configuration.used,
+        configuration.connections,
+    )
+    added = {**added, "suspended": configuration.active}
+    return Moved(after, added, process.id, process.frames[-1].place)
+
+
+def resume(configuration: Configuration) -> Moved | None:
+    """What was suspended last runs again once nothing else does."""
+    if configuration.active is not None or not configuration.suspended:
+        return None
+    process = configuration.processes[configuration.suspended[-1]].with_status(Status.RUNNING)
+    after = Configuration(
+        {**configuration.processes, process.id: process},
+        process.id,
+        configuration.suspended[:-1],
+        configuration.next_seq + 1,
+        configuration.pending,
+        configuration.goal_seq,
+        configuration.answers,
+        configuration.clock,
+        configuration.used,
+        configuration.connections,
+    )
+    return Moved(after, {"goal": process.goal}, process.id, process.frames[-1].place)
+
+
+def complete(here: Position, operation: Complete, fields: Fields) -> Moved | Refused:
+    if not isinstance(here.step, CompleteStep):
+        return Refused(
+            "not-accepting",
+            f"the program does not accept at {here.frame.place}: the goal is not reached yet",
+        )
+    return _end(here, Status.COMPLETED, True)
+
+
+def fail(here: Position, operation: Fail, fields: Fields) -> Moved | Refused:
+    return _end(here, Status.FAILED, isinstance(here.step, FailStep))
+
+
+def _end(here: Position, status: Status, accepting: bool) -> Moved:
+    configuration, process = here.configuration, here.process
+    after = Configuration(
+        {**configuration.processes, process.id: process.with_status(status, here.frame.place)},
+        None,
+        configuration.suspended,
+        configuration.next_seq + 1,
+        configuration.pending,
+        configuration.goal_seq,
+        configuration.answers,
+        configuration.clock,
+        configuration.used,
+        configuration.connections,
+    )
+    unwound = [frame.path for frame in reversed(process.frames)]
+    return Moved(after, {"label": here.step.label, "accepting": accepting, "unwound": unwound})

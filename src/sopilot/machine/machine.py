@@ -1,0 +1,404 @@
+"""The stack machine: one operation in, one configuration and its events out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sopilot.machine import lifecycle, moves
+from sopilot.machine import observations as observing
+from sopilot.machine.affordances import Shape, fits
+from sopilot.machine.automation import Automation, bound_already, determined, judged_already
+from sopilot.machine.evidence import bind_evidence
+from sopilot.machine.layout import (
+    NO_PROCESS,
+    Limits,
+    Moved,
+    Position,
+    Programs,
+    Refused,
+    lay_out,
+    locate,
+)
+from sopilot.machine.state import Bound, Configuration
+from sopilot.machine.terms import whole_values
+from sopilot.program.codec import program_hash
+from sopilot.program.model import Check, Program, known_facts
+from sopilot.trace.codec import misshapen, operation_fields
+from sopilot.trace.events import (
+    REJECTED,
+    RESUMED,
+    REUSE,
+    Actor,
+    Amend,
+    AssistantSaid,
+    BindEvidence,
+    Call,
+    Complete,
+    Decision,
+    DomainCall,
+    DomainResult,
+    EmitArtifact,
+    Event,
+    Fail,
+    Note,
+    Operation,
+    Return,
+    SelectBranch,
+    Start,
+    UserSaid,
+)
+from sopilot.values.json import Fields, Judge, made
+
+Grader = Callable[[Position, Return, Sequence[int]], str | None]
+"""What a prover says of a verdict that is given there on these results; the machine only records
+it."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a step did. ``answer`` is for the executor: what was done, where it stands now."""
+
+    configuration: Configuration
+    events: tuple[Event, ...]
+    accepted: bool
+    _answer: Callable[[Outcome], Fields] = field(repr=False, compare=False)
+
+    @property
+    def answer(self) -> Fields:
+        return self._answer(self)
+
+
+class Machine:
+    """Runs the programs of a handbook, one per goal. Holds no state of any run.
+
+    ``hashes`` names each program's hash; without it the programs are hashed here.
+    """
+
+    def __init__(
+        self,
+        programs: Mapping[str, Program],
+        *,
+        limits: Limits | None = None,
+        hashes: Mapping[str, str] | None = None,
+    ) -> None:
+        layouts = {goal: lay_out(program) for goal, program in programs.items()}
+        self.programs = Programs(
+            layouts,
+            dict(hashes) if hashes is not None else _hashes(programs),
+            limits or Limits(),
+            frozenset().union(*(layout.goal_actions for layout in layouts.values())),
+            known_facts(programs.values()),
+        )
+        self._beginnings: dict[str, Position | None] = {}
+
+    def initial(self) -> Configuration:
+        return Configuration()
+
+    def step(
+        self,
+        configuration: Configuration,
+        operation: Operation,
+        *,
+        at: float,
+        actor: str | None = None,
+        ground: str | None = None,
+        grade: Grader | None = None,
+    ) -> Outcome:
+        """The operation's own event first, then what the machine does by itself.
+
+        Never raises: an operation that does not fit leaves the configuration as
+        it was, but for the ``rejected`` event's number.
+        """
+        after, event = self.apply(
+            configuration, operation, at=at, actor=actor, ground=ground, grade=grade
+        )
+        if event.kind == REJECTED:
+            return Outcome(after, (event,), False, self._answer)
+        if self.due(after, at) is None:
+            return Outcome(after, (event,), True, self._answer)
+        events = [event]
+        after = self.follow(after, at, events)
+        return Outcome(after, tuple(events), True, self._answer)
+
+    def apply(
+        self,
+        configuration: Configuration,
+        operation: Operation,
+        *,
+        at: float,
+        actor: str | None = None,
+        ground: str | None = None,
+        grade: Grader | None = None,
+    ) -> tuple[Configuration, Event]:
+        """The operation alone, as exactly one event."""
+        kind = type(operation)
+        seq = configuration.next_seq
+        problem = misshapen(operation)
+        here: Position | None = None
+        if problem is not None:
+            moved: Moved | Refused = Refused("misshapen", problem)
+            fields: dict[str, Any] = {"operation": {"operation": "misshapen"}}
+        else:
+            fields = operation_fields(operation)
+            if fields.get("arguments") and kind is not DomainCall:
+                fields["arguments"] = whole_values(configuration, fields["arguments"])
+            outside = _OUTSIDE.get(kind)
+            if outside is not None:
+                moved = outside(self.programs, configuration, operation, fields)
+            else:
+                here = locate(self.programs, configuration)
+                moved = self._inside(here, operation, fields) if here is not None else NO_PROCESS
+        process, place = configuration.active, None
+        if isinstance(moved, Moved):
+            fields.update(moved.added)
+            name = operation.kind if kind is not BindEvidence else REUSE
+            after = moved.configuration
+            if moved.frame is not None:
+                process, place = moved.process, moved.frame
+        else:
+            if problem is None:
+                fields = {"operation": {"operation": operation.kind, **fields}}
+            fields["code"] = moved.code
+            fields["reason"] = moved.reason
+            name = REJECTED
+            after = configuration.numbered(seq + 1)
+        if ground is not None:
+            fields["ground"] = ground
+        if (
+            grade is not None
+            and here is not None
+            and isinstance(operation, Return)
+            and name != REJECTED
+        ):
+            found = grade(here, operation, fields["bound"]["evidence"])
+            if found is not None:
+                fields["grade"] = found
+        if place is None:
+            frame = configuration.frame
+            place = f"{frame.path}@{frame.cursor}" if frame is not None else ""
+        who = actor or _ACTORS.get(kind, Actor.MODEL)
+        return after, made(Event, (seq, at, who, name, process, place, fields))
+
+    def _inside(self, here: Position, operation: Operation, fields: Fields) -> Moved | Refused:
+        kind = type(operation)
+        if here.process.steps >= self.programs.limits.steps and kind is not Fail:
+            return Refused(
+                "steps-exceeded",
+                f"this process took {self.programs.limits.steps} steps; only `fail` is left",
+            )
+        return _INSIDE[kind](here, operation, fields)
+
+    # --- what the machine does by itself ------------------------------------------
+
+    def settle(
+        self,
+        configuration: Configuration,
+        automation: Automation,
+        *,
+        at: float,
+        judge: Judge | None = None,
+        grade: Grader | None = None,
+    ) -> Outcome:
+        """Take every transition that needs no executor, until the next one does.
+
+        Their events have the actor ``machine`` and a ``ground``.
+        """
+        events: list[Event] = []
+        configuration = self.follow(configuration, at, events)
+        seen: set[tuple[int, str]] = set()
+        while True:
+            here = locate(self.programs, configuration)
+            if here is None or (here.frame.opened, here.frame.cursor) in seen:
+                break
+            seen.add((here.frame.opened, here.frame.cursor))
+            if automation.reuse_verdicts:
+                reused = self.reusable(configuration, at)
+                if reused is not None:
+                    configuration, event = reused
+                    events.append(event)
+                    configuration = self.follow(configuration, at, events)
+                    continue
+            found = determined(here, automation, judge)
+            if found is None:
+                break
+            operation, ground = found
+            after, event = self.apply(
+                configuration, operation, at=at, actor=Actor.MACHINE, ground=ground, grade=grade
+            )
+            if event.kind == REJECTED:
+                break
+            events.append(event)
+            configuration = self.follow(after, at, events)
+        return Outcome(configuration, tuple(events), True, self._answer)
+
+    def follow(self, configuration: Configuration, at: float, events: list[Event]) -> Configuration:
+        """Take every reuse and resumption that is due, appending their events."""
+        seen: set[tuple[int, str]] = set()
+        while True:
+            due = self.due(configuration, at)
+            if due is None:
+                return configuration
+            frame = configuration.frame
+            if frame is not None:
+                # A loop through bound slots comes back here: then the executor decides.
+                if (frame.opened, frame.cursor) in seen:
+                    return configuration
+                seen.add((frame.opened, frame.cursor))
+            configuration, event = due
+            events.append(event)
+
+    def due(self, configuration: Configuration, at: float) -> tuple[Configuration, Event] | None:
+        """The one transition the machine takes next by itself, if there is one."""
+        seq = configuration.next_seq
+        process = configuration.process
+        if process is None:
+            resumed = lifecycle.resume(configuration)
+            if resumed is None:
+                return None
+            event = Event(
+                seq, at, Actor.MACHINE, RESUMED, resumed.process, resumed.frame or "", resumed.added
+            )
+            return resumed.configuration, event
+        frame = process.frames[-1]
+        # Most steps are no checks: do not even build a position for them.
+        step = self.programs.layouts[process.goal].functions[frame.function].steps[frame.cursor]
+        if not isinstance(step, Check) or process.steps >= self.programs.limits.steps:
+            return None
+        here = locate(self.programs, configuration)
+        if here is None:
+            return None
+        found = bound_already(here, step)
+        return None if found is None else self._reused(here, step, *found, at)
+
+    def reusable(
+        self, configuration: Configuration, at: float
+    ) -> tuple[Configuration, Event] | None:
+        """The check at the cursor passed on an earlier verdict of the process that still stands;
+        taken only where a run allows it."""
+        here = locate(self.programs, configuration)
+        if here is None or not isinstance(here.step, Check):
+            return None
+        if here.process.steps >= self.programs.limits.steps:
+            return None
+        found = judged_already(here, here.step)
+        return None if found is None else self._reused(here, here.step, *found, at)
+
+    def _reused(
+        self, here: Position, step: Check, bound: Bound, ground: str, at: float
+    ) -> tuple[Configuration, Event]:
+        target = (here.layout.after if bound.holds == step.wanted else here.layout.unmet)[
+            step.label
+        ]
+        frames = (*here.process.frames[:-1], here.frame.bound(step.slot, bound, target))
+        after = here.configuration.updated(here.process.moved(frames))
+        payload = {
+            "label": step.label,
+            "slot": step.slot,
+            "function": step.function,
+            "producer": bound.producer,
+            "evidence": list(bound.evidence),
+            "holds": bound.holds,
+            "ground": ground,
+        }
+        seq = here.configuration.next_seq
+        return after, Event(
+            seq, at, Actor.MACHINE, REUSE, here.process.id, here.frame.place, payload
+        )
+
+    def suppose(
+        self, configuration: Configuration, start: Start, *, at: float
+    ) -> Configuration | None:
+        """Where a start would lead with values that nobody has yet; nothing is recorded."""
+        fields = operation_fields(start)
+        moved = lifecycle.start(self.programs, configuration, start, fields, typed=False)
+        if isinstance(moved, Refused):
+            return None
+        return self.follow(moved.configuration, at, [])
+
+    def beginning(self, goal: str) -> Position | None:
+        """Where a start leads while nothing else runs: the same in every run."""
+        if goal not in self._beginnings:
+            begun = self.suppose(self.initial(), Start(goal), at=0.0)
+            self._beginnings[goal] = None if begun is None else self.position(begun)
+        return self._beginnings[goal]
+
+    # --- what one can ask it ------------------------------------------------------
+
+    def position(self, configuration: Configuration) -> Position | None:
+        """The active process, its top frame, the function and the step at the cursor."""
+        return locate(self.programs, configuration)
+
+    def fits(self, configuration: Configuration) -> list[Shape]:
+        """The operations that fit now, with what is known of their arguments."""
+        return fits(self.programs, configuration)
+
+    def unresolved(self, configuration: Configuration, cited: Sequence[str]) -> tuple[str, ...]:
+        """The citations that name no result of the process."""
+        here = locate(self.programs, configuration)
+        if here is None or not here.layout.soft or not cited:
+            return ()
+        return bind_evidence(here, cited).unresolved
+
+    def _answer(self, outcome: Outcome) -> dict[str, Any]:
+        configuration = outcome.configuration
+        first = outcome.events[0] if outcome.events else None
+        process, frame = configuration.process, configuration.frame
+        answer: dict[str, Any] = {
+            "accepted": outcome.accepted,
+            "did": first.kind if first is not None else None,
+            "process": process.id if process is not None else None,
+            "goal": process.goal if process is not None else None,
+            "frame": frame.place if frame is not None else "",
+            "fits": self.fits(configuration),
+        }
+        if first is not None and not outcome.accepted:
+            answer["code"] = first.payload["code"]
+            answer["problem"] = first.payload["reason"]
+        passed = [
+            {"label": later.payload["label"], "ground": later.payload.get("ground", "")}
+            for later in outcome.events[1:]
+            if later.kind == REUSE
+        ]
+        if passed:
+            answer["passed"] = passed
+        if any(later.kind == RESUMED for later in outcome.events):
+            answer["resumed"] = True
+        return answer
+
+
+def _hashes(programs: Mapping[str, Program]) -> dict[str, str]:
+    return {goal: program_hash(program) for goal, program in programs.items()}
+
+
+_OUTSIDE: dict[type, Callable[..., Moved | Refused]] = {
+    Start: lifecycle.start,
+    DomainCall: observing.domain_call,
+    DomainResult: observing.domain_result,
+    UserSaid: observing.user_said,
+    AssistantSaid: observing.recorded,
+    Note: observing.recorded,
+    Decision: observing.decision,
+}
+
+
+_INSIDE: dict[type, Callable[..., Moved | Refused]] = {
+    Amend: lifecycle.amend,
+    Call: moves.call,
+    Return: moves.give_back,
+    SelectBranch: moves.select_branch,
+    EmitArtifact: moves.emit,
+    Complete: lifecycle.complete,
+    Fail: lifecycle.fail,
+    BindEvidence: observing.bind_earlier,
+}
+
+
+_ACTORS: dict[type, Actor] = {
+    DomainResult: Actor.TOOL,
+    UserSaid: Actor.USER,
+    Decision: Actor.OPERATOR,
+    Note: Actor.RUNTIME,
+    BindEvidence: Actor.MACHINE,
+}

@@ -1,0 +1,318 @@
+"""Call, return, branch, emit: the transitions inside one process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Protocol
+
+from sopilot.machine.evidence import bind_evidence
+from sopilot.machine.layout import Moved, Position, Refused
+from sopilot.machine.state import Bound, Configuration, Frame, PassedStep, RuleKey
+from sopilot.machine.terms import Learning, value_of
+from sopilot.program.model import (
+    Always,
+    Ask,
+    Branch,
+    Check,
+    Choose,
+    Condition,
+    Do,
+    Emit,
+    Every,
+    Holds,
+    Kind,
+    Literal,
+    ReturnStep,
+    Unknown,
+)
+from sopilot.program.walk import checks_to_blame
+from sopilot.trace.events import Call, EmitArtifact, Return, SelectBranch
+from sopilot.values.json import JSON, MISSING, Fields, key_of, plain, shown
+from sopilot.values.schema import violation
+
+NEXT = "next"
+
+
+_YES = frozenset({"then", "true", "yes", "met", "真", "是"})
+
+
+_NO = frozenset({"otherwise", "else", "false", "no", "unmet", "假", "否"})
+
+
+class _Result(Protocol):
+    @property
+    def holds(self) -> bool | None: ...
+
+
+def truth(condition: Condition, slots: Mapping[str, _Result]) -> bool:
+    """The condition over bound results; an unbound slot satisfies nothing."""
+    if isinstance(condition, Holds):
+        bound = slots.get(condition.slot)
+        return bound is not None and bound.holds == condition.wanted
+    if isinstance(condition, Always):
+        return condition.value
+    values = (truth(part, slots) for part in condition.conditions)
+    return all(values) if isinstance(condition, Every) else any(values)
+
+
+def rule_key(function: str, values: Mapping[str, JSON]) -> RuleKey:
+    return function, key_of(values)
+
+
+def call(here: Position, operation: Call, fields: Fields) -> Moved | Refused:
+    step = here.step
+    if not isinstance(step, Check):
+        return here.wrong_step("call")
+    function = fields["function"]
+    if function is not None and function != step.function:
+        return Refused(
+            "wrong-function",
+            f"the step calls `{step.function}`, not {shown(function)}",
+        )
+    if len(here.process.frames) >= here.limits.depth:
+        return Refused("depth-exceeded", f"the stack is {here.limits.depth} frames deep already")
+    learning = Learning(here.program, here.process)
+    resolved = _resolve(here, step, dict(fields["arguments"]), learning)
+    if isinstance(resolved, Refused):
+        return resolved
+    mistyped = _mistyped(here, learning)
+    if mistyped is not None:
+        return mistyped
+    opened = Frame(
+        step.function,
+        here.program.functions[step.function].first,
+        resolved,
+        {},
+        step.slot,
+        here.configuration.next_seq,
+        f"{here.frame.path}/{step.function}",
+    )
+    process = here.process.moved((*learning.frames, opened), known=learning.known)
+    added = {
+        "function": step.function,
+        "resolved": resolved,
+        "slot": step.slot,
+        "learned": learning.learned,
+    }
+    return Moved(here.configuration.updated(process), added)
+
+
+def _resolve(
+    here: Position, step: Check, supplied: dict[str, JSON], learning: Learning
+) -> dict[str, JSON] | Refused:
+    """The callee's values: the frame's own, completed by what the executor supplies."""
+    values: dict[str, JSON] = {}
+    parameters = {parameter for parameter, _ in step.arguments}
+    for parameter, term in step.arguments:
+        have = value_of(term, here.layout, learning.frames[-1], learning.known)
+        given = supplied.pop(parameter, None)
+        if given is None and not isinstance(term, Literal) and term.name not in parameters:
+            given = supplied.pop(term.name, None)
+        if given is None:
+            if have is not MISSING:
+                values[parameter] = have
+        elif have is not MISSING and not isinstance(term, Unknown):
+            if not here.layout.agree(have, given):
+                return _contradiction(parameter, have, given)
+            values[parameter] = have
+        else:
+            values[parameter] = given
+            if not isinstance(term, Literal) and (
+                have is MISSING or not here.layout.agree(have, given)
+            ):
+                learning.learn(term.name, given)
+    problem = _learn_beside(here, supplied, learning)
+    return values if problem is None else problem
+
+
+def _learn_beside(
+    here: Position, supplied: Mapping[str, JSON], learning: Learning
+) -> Refused | None:
+    """Values for names that the function knows of, beside the ones a call needs."""
+    for name, given in supplied.items():
+        if given is None:
+            continue
+        if name in here.layout.learnable:
+            learning.learn(name, given)
+        elif name in here.layout.parameters:
+            have = learning.frames[-1].locals.get(name, MISSING)
+            if have is MISSING:
+                learning.learn(name, given)
+            elif not here.layout.agree(have, given):
+                return _contradiction(name, have, given)
+        else:
+            return Refused("unknown-argument", f"nothing here is called {shown(name)}")
+    return None
+
+
+def _mistyped(here: Position, learning: Learning) -> Refused | None:
+    """What was learned for the goal must be what the goal takes."""
+    had, have = here.process.frames[0].locals, learning.frames[0].locals
+    for name, value in have.items():
+        if name not in had or had[name] is not value:
+            problem = here.program.type_problem(name, value)
+            if problem is not None:
+                return Refused("wrong-type", problem)
+    return None
+
+
+def _contradiction(name: str, have: JSON, given: JSON) -> Refused:
+    return Refused("contradiction", f"{shown(name)} is {shown(have)} here, not {shown(given)}")
+
+
+def give_back(here: Position, operation: Return, fields: Fields) -> Moved | Refused:
+    kind = here.layout.function.kind
+    if kind is Kind.PROCESS:
+        return Refused("wrong-step", "a process ends with `complete` or `fail`, not `return`")
+    holds = _verdict(here, operation)
+    if isinstance(holds, Refused):
+        return holds
+    learning = Learning(here.program, here.process)
+    if operation.arguments:
+        problem = _learn_beside(here, fields["arguments"], learning) or _mistyped(here, learning)
+        if problem is not None:
+            return problem
+    frame = learning.frames.pop()
+    caller = learning.frames[-1]
+    layout = here.program.functions[caller.function]
+    step = layout.steps[caller.cursor]
+    if not isinstance(step, Check):
+        return here.wrong_step("return")
+    citation = bind_evidence(here, fields["evidence"])
+    producer = here.configuration.next_seq
+    unmet = unmet_checks(here) if kind is Kind.GROUP and not holds else ()
+    result = Bound(holds, citation.evidence, producer, frame.function, fields["value"], unmet)
+    target = (layout.after if holds == step.wanted else layout.unmet)[step.label]
+    learning.frames[-1] = caller.bound(step.slot, result, target)
+    gates = here.process.gates
+    verdicts = here.process.verdicts
+    if kind is not Kind.GROUP:
+        key = rule_key(frame.function, parameter_values(here, frame))
+        verdicts = {**verdicts, key: result}
+        if kind is Kind.GATE and holds:
+            gates = {**gates, key: result}
+    process = here.process.moved(
+        tuple(learning.frames), known=learning.known, gates=gates, verdicts=verdicts
+    )
+    added = {
+        "opened": frame.opened,
+        "function": frame.function,
+        "function_kind": str(kind),
+        "slot": step.slot,
+        "bound": citation.as_json(holds),
+        "learned": learning.learned,
+    }
+    return Moved(here.configuration.updated(process), added)
+
+
+def unmet_checks(here: Position) -> tuple[str, ...]:
+    """The checks that the frame is to be blamed on; of a group, its own: what is named is what
+    somebody looked at."""
+    slots = here.frame.slots
+    results = {name: bound.holds for name, bound in slots.items()}
+    found: dict[str, None] = {}
+    for step in checks_to_blame(here.layout.function, results):
+        found.update(dict.fromkeys(slots[step.slot].unmet or (step.function,)))
+    return tuple(found)
+
+
+def parameter_values(here: Position, frame: Frame) -> Mapping[str, JSON]:
+    have = frame.locals
+    parameters = here.layout.parameters
+    if have.keys() == parameters:
+        return have
+    return {name: have[name] for name in parameters & have.keys()}
+
+
+def _verdict(here: Position, operation: Return) -> bool | Refused | None:
+    claimed = operation.holds
+    step = here.step
+    if not here.layout.soft and not isinstance(step, ReturnStep):
+        return here.wrong_step("return")
+    condition = step.holds if isinstance(step, ReturnStep) else None
+    if condition is None:
+        if operation.undecided:
+            return None
+        if claimed is None:
+            return Refused("missing-verdict", "say whether it holds: `holds` is true or false")
+        return claimed
+    computed = truth(condition, here.frame.slots)
+    if claimed is not None and claimed != computed:
+        shown = "true" if computed else "false"
+        return Refused("verdict-contradicts", f"the bound results make `holds` {shown}")
+    return computed
+
+
+def select_branch(here: Position, operation: SelectBranch, fields: Fields) -> Moved | Refused:
+    step = here.step
+    option = fields["option"]
+    if isinstance(step, Branch):
+        target = _branch_target(here, step, option)
+        if isinstance(target, Refused):
+            return target
+    elif isinstance(step, Choose):
+        for known in step.options:
+            if known.name == option:
+                target = known.target
+                break
+        else:
+            names = ", ".join(f"`{known.name}`" for known in step.options)
+            return Refused("unknown-option", f"the options are {names}")
+    elif isinstance(step, Ask | Do):
+        if option not in (None, NEXT):
+            return Refused("unknown-option", f"the only option is `{NEXT}`")
+        target = here.layout.after[step.label]
+    else:
+        return here.wrong_step("select_branch")
+    done = (here.layout.name, step.label, key_of({})) if isinstance(step, Do) else None
+    return Moved(_at(here, target, done), {"label": step.label, "target": target})
+
+
+def _branch_target(here: Position, step: Branch, option: str | None) -> str | Refused:
+    holds = truth(step.when, here.frame.slots)
+    right = step.then if holds else step.otherwise
+    if option is None or option == right:
+        return right
+    word = option.lower()
+    if word not in _YES and word not in _NO and option not in (step.then, step.otherwise):
+        return Refused("unknown-option", "the options are `then` and `otherwise`")
+    if word in (_YES if holds else _NO):
+        return right
+    taken = "then" if holds else "otherwise"
+    return Refused("branch-contradicts", f"the bound results take `{taken}`")
+
+
+def emit(here: Position, operation: EmitArtifact, fields: Fields) -> Moved | Refused:
+    step = here.step
+    if not isinstance(step, Emit):
+        return here.wrong_step("emit_artifact")
+    if fields["name"] != step.artifact:
+        return Refused("wrong-artifact", f"the step hands over `{step.artifact}`")
+    content = fields["content"]
+    if step.schema is not None:
+        problem = violation(content, step.schema)
+        if problem is not None and isinstance(content, str):
+            # The tool's schema has to give the content one type, so objects come as JSON text.
+            content = _spelled(content)
+            problem = violation(content, step.schema)
+        if problem is not None:
+            return Refused("bad-artifact", f"`{step.artifact}` does not fit its schema: {problem}")
+    target = here.layout.after[step.label]
+    frames = (*here.process.frames[:-1], here.frame.at(target))
+    artifacts = {**here.process.artifacts, step.artifact: content}
+    done = (here.layout.name, step.label, key_of({}))
+    process = here.process.moved(frames, artifacts=artifacts, passed=done)
+    return Moved(here.configuration.updated(process), {"label": step.label})
+
+
+def _spelled(text: str) -> JSON:
+    try:
+        return plain(json.loads(text))
+    except (ValueError, RecursionError):
+        return text
+
+
+def _at(here: Position, target: str, done: PassedStep | None) -> Configuration:
+    frames = (*here.process.frames[:-1], here.frame.at(target))
+    return here.configuration.updated(here.process.moved(frames, passed=done))

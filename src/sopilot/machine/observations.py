@@ -1,0 +1,377 @@
+"""Domain calls, results and turns: what happens around the machine and moves its cursor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sopilot.handbook.model import BUILT_IN
+from sopilot.machine.evidence import fits_result, frame_results, is_done, renewed
+from sopilot.machine.layout import (
+    Moved,
+    Position,
+    ProgramLayout,
+    Programs,
+    Refused,
+    locate,
+    locate_process,
+)
+from sopilot.machine.state import (
+    NEVER,
+    NONE,
+    UNRESOLVED,
+    Answered,
+    Answers,
+    Configuration,
+    Connection,
+    Observed,
+    Pending,
+    Process,
+)
+from sopilot.machine.terms import Learning, plain_arguments
+from sopilot.program.model import Act, Ask, Do, Literal, Step
+from sopilot.trace.events import (
+    CLOCK,
+    CONNECTED,
+    DECISIONS,
+    PROGRAM_CHANGED,
+    AssistantSaid,
+    BindEvidence,
+    Decision,
+    DomainCall,
+    DomainResult,
+    Note,
+    UserSaid,
+)
+from sopilot.values.json import JSON, Fields, key_of, shown, spoken_at
+
+
+def domain_call(
+    programs: Programs, configuration: Configuration, operation: DomainCall, fields: Fields
+) -> Moved | Refused:
+    call_id = fields["call_id"]
+    if call_id in configuration.pending:
+        return Refused("call-pending", f"call {shown(call_id)} has no result yet")
+    seq = configuration.next_seq
+    process, frame = configuration.process, configuration.frame
+    pending = Pending(
+        seq,
+        fields["action"],
+        fields["arguments"],
+        process.id if process is not None else None,
+        frame.opened if frame is not None else NEVER,
+        uses=_uses(fields),
+    )
+    processes = configuration.processes
+    if process is not None and frame is not None:
+        known = process.known
+        if operation.amended:
+            chosen = _amended(programs, configuration, fields)
+            known, frame = {**known, **chosen}, frame.knowing({**frame.locals, **chosen})
+        frames = (*process.frames[:-1], frame.called(seq))
+        processes = {**processes, process.id: process.moved(frames, known=known, steps=0)}
+    after = Configuration(
+        processes,
+        configuration.active,
+        configuration.suspended,
+        configuration.next_seq + 1,
+        {**configuration.pending, call_id: pending},
+        configuration.goal_seq,
+        configuration.answers,
+        configuration.clock,
+        configuration.used,
+        configuration.connections,
+    )
+    return Moved(after, {"opened": pending.opened})
+
+
+def _uses(fields: Fields) -> tuple[int, ...]:
+    licence = fields.get("licence")
+    uses = licence.get("uses") if isinstance(licence, Mapping) else None
+    return tuple(one for one in uses if type(one) is int) if isinstance(uses, list) else ()
+
+
+def _amended(programs: Programs, configuration: Configuration, fields: Fields) -> dict[str, JSON]:
+    """One name has one value in the whole process, and at the act: the one that people chose."""
+    here = locate(programs, configuration)
+    if here is None or len(here.process.frames) != 1 or not isinstance(here.step, Act):
+        return {}
+    arguments = fields["arguments"]
+    return {
+        term.name: arguments[parameter]
+        for parameter, term in plain_arguments(here.step.arguments)
+        if not isinstance(term, Literal) and parameter in arguments
+    }
+
+
+def domain_result(
+    programs: Programs, configuration: Configuration, operation: DomainResult, fields: Fields
+) -> Moved | Refused:
+    call_id = fields["call_id"]
+    pending = configuration.pending.get(call_id)
+    if pending is None:
+        return Refused("no-such-call", f"no call {shown(call_id)} waits for a result")
+    seq = configuration.next_seq
+    observed = Observed(
+        seq,
+        pending.seq,
+        call_id,
+        pending.action,
+        pending.arguments,
+        operation.ok,
+        fields["value"],
+        pending.opened,
+    )
+    goal_seq = configuration.goal_seq
+    if operation.ok and pending.action in programs.goal_actions:
+        goal_seq = seq
+    processes = configuration.processes
+    moved: str | None = None
+    learned: dict[str, JSON] = {}
+    place = ""
+    if pending.process is not None:
+        process = processes[pending.process]
+        process = process.moved(process.frames, results=(*process.results, observed), steps=0)
+        here = locate_process(programs, configuration, process)
+        if here is not None:
+            place = here.frame.place
+            if operation.ok and here.frame.opened == pending.opened:
+                passed = _pass(here, observed)
+                if passed is not None:
+                    process, moved, learned = passed
+        processes = {**processes, process.id: process}
+    waiting = {**configuration.pending}
+    del waiting[call_id]
+    after = Configuration(
+        processes,
+        configuration.active,
+        configuration.suspended,
+        configuration.next_seq + 1,
+        waiting,
+        goal_seq,
+        _answered(configuration.answers, _as_said(observed, pending), operation.unknown),
+        configuration.clock,
+        configuration.used.union(pending.uses if operation.ok or operation.unknown else ()),
+        configuration.connections,
+    )
+    added = {
+        "action": pending.action,
+        "call": pending.seq,
+        "opened": pending.opened,
+        "moved": moved,
+        "learned": learned,
+    }
+    return Moved(after, added, pending.process, place)
+
+
+def _as_said(observed: Observed, pending: Pending) -> Observed:
+    """What answers a question is the user's latest message; another one proves nothing."""
+    if observed.action not in BUILT_IN or NEVER != spoken_at(observed.value) == pending.heard:
+        return observed
+    return observed._replace(ok=False)
+
+
+def _answered(answers: Answers, observed: Observed, unknown: bool) -> Answers:
+    of_action = answers.get(observed.action, NONE)
+    key = key_of(observed.arguments)
+    earlier = of_action.get(key)
+    # Of two questions that overlap, the later word of the user counts, not the later result.
+    if (
+        earlier is not None
+        and observed.action in BUILT_IN
+        and 0 <= spoken_at(observed.value) < spoken_at(earlier.value)
+    ):
+        return answers
+    succeeded, asked, touched = earlier[-3:] if earlier is not None else (NEVER,) * 3
+    if observed.ok:
+        succeeded, asked, touched = observed.seq, observed.call_seq, max(observed.seq, touched)
+    elif unknown:
+        touched = UNRESOLVED
+    newest = Answered(
+        observed.arguments,
+        observed.call_seq,
+        observed.seq,
+        observed.ok,
+        observed.value,
+        succeeded,
+        asked,
+        touched,
+    )
+    return {**answers, observed.action: {**of_action, key: newest}}
+
+
+def _pass(here: Position, observed: Observed) -> tuple[Process, str, dict[str, JSON]] | None:
+    """The process with its cursor behind what this success fulfils, or ``None``."""
+    layout = here.layout
+    label = layout.past_asking(here.frame.cursor)
+    step = layout.steps[label]
+    learning = Learning(here.program, here.process)
+    if isinstance(step, Do) and observed.action in step.uses:
+        target = layout.after[label]
+    elif not isinstance(step, Act):
+        return None
+    elif fits_result(here, step, observed):
+        learning.learn_from_call(step, observed.arguments, layout)
+        if step.each is not None and not is_done(here, step, _successes(here)):
+            return None
+        target = layout.after[label]
+        if layout.soft:
+            target = _past_done(here, target)
+    elif layout.soft:
+        passed = _past_fallback(here, label, observed, learning)
+        if passed is None:
+            return None
+        target = passed
+    else:
+        return None
+    frames = (*learning.frames[:-1], learning.frames[-1].at(target))
+    done = None if layout.soft else (layout.name, label, key_of(observed.arguments))
+    process = here.process.moved(frames, known=learning.known, passed=done)
+    return process, target, learning.learned
+
+
+def _past_done(here: Position, label: str) -> str:
+    """A recipe's calls may come in any order: skip the ones this frame has made already."""
+    done: list[Observed] | None = None
+    seen = set()
+    while label not in seen:
+        seen.add(label)
+        step = here.layout.steps[label]
+        if not isinstance(step, Act):
+            break
+        if done is None:
+            done = _successes(here)
+        if not is_done(here, step, done):
+            break
+        label = here.layout.after[label]
+    return label
+
+
+def _past_fallback(
+    here: Position, label: str, observed: Observed, learning: Learning
+) -> str | None:
+    """Behind the whole recipe, once an equivalent one is complete in this frame."""
+    for recipe in here.layout.function.fallbacks:
+        asked = [act for act in recipe if fits_result(here, act, observed)]
+        if not asked:
+            continue
+        done = _successes(here)
+        if all(is_done(here, act, done) for act in recipe):
+            for act in asked:
+                learning.learn_from_call(act, observed.arguments, here.layout)
+            return here.layout.past_acting(label)
+    return None
+
+
+def _successes(here: Position) -> list[Observed]:
+    return [result for result in frame_results(here) if result.ok]
+
+
+def _heard(configuration: Configuration) -> Configuration:
+    """The latest message is the answer to every question that waits."""
+    waiting = {
+        call_id: one._replace(heard=configuration.next_seq)
+        for call_id, one in configuration.pending.items()
+        if one.action in BUILT_IN
+    }
+    if not waiting:
+        return configuration
+    return configuration._replace(pending={**configuration.pending, **waiting})
+
+
+def user_said(
+    programs: Programs, configuration: Configuration, operation: UserSaid, fields: Fields
+) -> Moved:
+    configuration = _heard(configuration)
+    here = locate(programs, configuration)
+    if here is None or not isinstance(here.step, Ask):
+        return Moved(configuration.numbered(configuration.next_seq + 1), {"moved": None})
+    target = here.layout.after[here.step.label]
+    frames = (*here.process.frames[:-1], here.frame.at(target))
+    return Moved(configuration.updated(here.process.moved(frames)), {"moved": target})
+
+
+def recorded(
+    programs: Programs,
+    configuration: Configuration,
+    operation: AssistantSaid | Note,
+    fields: Fields,
+) -> Moved:
+    after = configuration.numbered(configuration.next_seq + 1)
+    if isinstance(operation, Note) and operation.name == CLOCK:
+        now = fields["details"].get("now")
+        after = after._replace(clock=now if isinstance(now, str) else "")
+    elif isinstance(operation, Note) and operation.name == CONNECTED:
+        after = _connected(programs, after, fields["details"], configuration.next_seq)
+    elif isinstance(operation, Note) and operation.name == PROGRAM_CHANGED:
+        # What the user said to the questions of other programs answers none of these.
+        kept = {name: one for name, one in after.answers.items() if name not in BUILT_IN}
+        after = after._replace(answers=kept)
+    return Moved(after)
+
+
+def _connected(
+    programs: Programs, after: Configuration, details: Fields, seq: int
+) -> Configuration:
+    """P8: the answers of earlier connections stay on record, and no longer count; nor does what a
+    process established or did by itself on them."""
+    named = details.get("actions")
+    actions = frozenset(map(str, named)) if isinstance(named, list | tuple) else frozenset()
+    fresh = Connection(str(details.get("connection")), seq, actions)
+    after = after._replace(connections={**after.connections, str(details.get("upstream")): fresh})
+    lost = {one for one in actions if renewed(programs, after, one) == seq}
+    return after._replace(
+        processes={
+            name: _without(programs.layouts.get(one.goal), one, lost)
+            for name, one in after.processes.items()
+        }
+    )
+
+
+def _without(layout: ProgramLayout | None, process: Process, lost: set[str]) -> Process:
+    if layout is None or not lost or not (process.gates or process.passed):
+        return process
+    functions = layout.functions
+    gates = {
+        key: bound
+        for key, bound in process.gates.items()
+        if lost.isdisjoint(act.action for act in functions[key[0]].recipe_acts)
+    }
+    passed = frozenset(
+        one for one in process.passed if lost.isdisjoint(_calls_of(functions[one[0]].steps[one[1]]))
+    )
+    return process._replace(gates=gates, passed=passed)
+
+
+def _calls_of(step: Step) -> tuple[str, ...]:
+    if isinstance(step, Act):
+        return (step.action,)
+    return tuple(step.uses) if isinstance(step, Do) else ()
+
+
+def decision(
+    programs: Programs, configuration: Configuration, operation: Decision, fields: Fields
+) -> Moved | Refused:
+    if operation.decision not in DECISIONS:
+        return Refused("unknown-decision", f"a decision is one of {', '.join(DECISIONS)}")
+    return Moved(configuration.numbered(configuration.next_seq + 1))
+
+
+def bind_earlier(here: Position, operation: BindEvidence, fields: Fields) -> Moved | Refused:
+    """Pass an ``Act`` of a rule on an earlier, still fresh success of the same call."""
+    label = here.frame.cursor
+    step = here.step
+    if not isinstance(step, Act) or not here.layout.soft:
+        return here.wrong_step("bind_evidence")
+    for result in here.process.results:
+        if result.seq == operation.result:
+            break
+    else:
+        return Refused("no-such-result", f"#{operation.result} is no result of this process")
+    if not result.ok or result.seq <= here.configuration.goal_seq:
+        return Refused("stale-result", f"#{operation.result} is a failure, or stale")
+    if not fits_result(here, step, result):
+        return Refused("other-call", f"#{operation.result} is not what the step asks for")
+    target = here.layout.after[label]
+    frames = (*here.process.frames[:-1], here.frame.borrowing(result.seq, target))
+    added = {"label": label, "evidence": [result.seq]}
+    return Moved(here.configuration.updated(here.process.moved(frames)), added)

@@ -1,0 +1,84 @@
+"""The programs of a session: hashed, written and laid out once, however many sessions run them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from functools import cached_property, lru_cache
+
+from sopilot.handbook.expressions import free_names
+from sopilot.handbook.grammar import NOW
+from sopilot.machine.evidence import changes
+from sopilot.machine.layout import Limits, Programs
+from sopilot.machine.machine import Machine
+from sopilot.machine.proof.guard import guarded_actions
+from sopilot.messages.errors import StoreCorrupt
+from sopilot.program.codec import program_from_yaml, program_to_yaml
+from sopilot.program.model import Guarded, Program
+
+
+class ProgramSet:
+    """Goal → program, with the hash and the text of each. Not changed after it is made."""
+
+    def __init__(self, programs: Mapping[str, Program]) -> None:
+        # As a store gives them back: what lists the goals reads the same after a resumption.
+        self.programs = dict(sorted(programs.items()))
+        self.hashes: dict[str, str] = {}
+        self.texts: dict[str, str] = {}
+        for goal, program in self.programs.items():
+            text = program_to_yaml(program)
+            digest = hashlib.sha256(text.encode()).hexdigest()
+            self.hashes[goal] = digest
+            self.texts[digest] = text
+        self.guarded: dict[str, Guarded] = guarded_actions(self.programs)
+        self.reads_clock = any(map(_reads_clock, self.programs.values()))
+        self.secrets = frozenset(name for one in self.programs.values() for name in one.secrets)
+        self._machines: dict[Limits, Machine] = {}
+
+    def machine(self, limits: Limits) -> Machine:
+        machine = self._machines.get(limits)
+        if machine is None:
+            machine = Machine(self.programs, limits=limits, hashes=self.hashes)
+            self._machines[limits] = machine
+        return machine
+
+    def changing(self, action: str) -> bool:
+        """Whether a success of ``action`` may change anything beside gates."""
+        return changes(self._laid_out, action) != ()
+
+    @cached_property
+    def _laid_out(self) -> Programs:
+        return self.machine(Limits()).programs
+
+    @classmethod
+    def of(cls, programs: Mapping[str, Program] | ProgramSet) -> ProgramSet:
+        return programs if isinstance(programs, ProgramSet) else cls(programs)
+
+    @classmethod
+    def from_texts(cls, hashes: Mapping[str, str], texts: Mapping[str, str]) -> ProgramSet:
+        """From stored artifacts. A text that its hash does not name is refused."""
+        return _read(tuple((goal, one, texts.get(one, "")) for goal, one in sorted(hashes.items())))
+
+
+@lru_cache(maxsize=32)
+def _read(stored: tuple[tuple[str, str, str], ...]) -> ProgramSet:
+    """Goal, hash and text of each: sessions that run the same programs share what they say."""
+    programs = {}
+    for goal, digest, text in stored:
+        if hashlib.sha256(text.encode()).hexdigest() != digest:
+            raise StoreCorrupt(f"the stored program of `{goal}` is not the one its hash names")
+        programs[goal] = program_from_yaml(text, f"{goal}.yaml")
+    found = ProgramSet(programs)
+    # Another release may spell an artifact differently; the stored spelling is the name.
+    found.hashes = {goal: digest for goal, digest, _ in stored}
+    found.texts = {digest: text for _, digest, text in stored}
+    return found
+
+
+def _reads_clock(program: Program) -> bool:
+    """Whether an expression reads ``now``, and the author gave that name no other meaning."""
+    if NOW in program.constants:
+        return False
+    functions = any(function.reads_clock for function in program.functions.values())
+    conditions = (one.when for one in program.guarded if one.when is not None)
+    return functions or any(NOW in free_names(one) for one in conditions)

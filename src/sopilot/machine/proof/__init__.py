@@ -1,0 +1,1 @@
+"""Decide whether a guarded call is proven (design/proof.md)."""

@@ -1,0 +1,213 @@
+"""The hard guard: whether an irreversible call may run now. Pure.
+
+Soft everywhere else. What cannot be evaluated holds the call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from sopilot.machine.affordances import completed
+from sopilot.machine.layout import Position
+from sopilot.machine.machine import Machine
+from sopilot.machine.moves import unmet_checks
+from sopilot.machine.proof.licence import Licence, license_call
+from sopilot.machine.state import Configuration
+from sopilot.machine.terms import fits_act, plain_arguments, value_of
+from sopilot.messages.errors import SopilotError
+from sopilot.program.model import (
+    Act,
+    Ask,
+    Check,
+    CompleteStep,
+    FailStep,
+    Guarded,
+    Literal,
+    Program,
+    ReturnStep,
+)
+from sopilot.values.json import JSON, MISSING, Judge, holds_stand_in, same
+from sopilot.values.text import quote_value
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Why a call must wait: ``awaits`` is ``root`` or ``outcome``; ``why`` is for the model."""
+
+    awaits: str
+    why: str
+
+
+def guarded_actions(programs: Mapping[str, Program]) -> dict[str, Guarded]:
+    """Action → its guard. Programs of one handbook agree; where they do not, the stricter holds."""
+    found: dict[str, Guarded] = {}
+    for program in programs.values():
+        for guarded in program.guarded:
+            earlier = found.get(guarded.action)
+            if earlier is None or earlier == guarded:
+                found[guarded.action] = guarded
+                continue
+            stricter = guarded if guarded.needed > earlier.needed else earlier
+            found[guarded.action] = replace(
+                stricter,
+                recheck=guarded.recheck or earlier.recheck,
+                when=guarded.when if guarded.when == earlier.when else None,
+            )
+    return found
+
+
+def hold_reason(
+    machine: Machine,
+    configuration: Configuration,
+    action: str,
+    arguments: Mapping[str, JSON],
+    *,
+    amended: bool = False,
+) -> Hold | None:
+    """``None`` when the root accepts this very call; ``amended`` arguments need not be the ones
+    that it was checked for."""
+    try:
+        return _pending(configuration, action) or _root(
+            machine, configuration, action, arguments, amended
+        )
+    except (SopilotError, LookupError, TypeError, ValueError, AttributeError) as problem:
+        return Hold("root", f"the guard of `{action}` could not be evaluated: {problem!r}")
+
+
+def license_here(
+    machine: Machine, here: Position, arguments: Mapping[str, JSON], judge: Judge
+) -> Licence:
+    """The licence for the goal action at the cursor. What cannot be judged is not proven."""
+    try:
+        return license_call(machine.programs, here, arguments, judge)
+    except (SopilotError, LookupError, TypeError, ValueError, AttributeError) as problem:
+        kind = type(problem).__name__
+        # Nobody knows what it depends on: with the next answer it is another problem.
+        answers = (one.seq for some in here.configuration.answers.values() for one in some.values())
+        fact: dict[str, JSON] = {"problem": kind, "after": max(answers, default=-1)}
+        return Licence(f"its proof could not be evaluated ({kind})", facts=(fact,))
+
+
+def _pending(configuration: Configuration, action: str) -> Hold | None:
+    for call_id, pending in configuration.pending.items():
+        if pending.action == action:
+            return Hold(
+                "outcome",
+                f"nobody knows yet how call `{call_id}` of `{action}` ended; "
+                "it must not be made twice",
+            )
+    return None
+
+
+def _root(
+    machine: Machine,
+    configuration: Configuration,
+    action: str,
+    arguments: Mapping[str, JSON],
+    amended: bool,
+) -> Hold | None:
+    if action not in machine.programs.goal_actions:
+        return Hold(
+            "root",
+            f"no procedure of the handbook that runs here carries out `{action}`, so it is never "
+            "called: tell the user that it cannot be done here",
+        )
+    here = machine.position(configuration)
+    if here is None:
+        programs = machine.programs.layouts.items()
+        goals = [f"`{goal}`" for goal, one in programs if action in one.goal_actions]
+        first = f"`start` {' or '.join(goals)} first" if goals else "no request leads to it"
+        return Hold("root", f"`{action}` is part of a request: {first}")
+    if len(here.process.frames) != 1:
+        opened = f"`{here.frame.function}` is still open: {_first(here)} first"
+        return Hold("root", f"`{action}` comes after its checks, and {opened}")
+    step = here.step
+    if isinstance(step, FailStep):
+        unmet = ", ".join(f"`{name}`" for name in unmet_checks(here)) or "what it requires"
+        return Hold(
+            "root",
+            f"`{action}` must not be called, because {unmet} is not met: refuse with `fail`, "
+            "unless the user corrects a value",
+        )
+    if not isinstance(step, Act) or not step.goal or step.action != action:
+        return Hold(
+            "root",
+            f"`{here.process.goal}` does not ask for `{action}` now: {_first(here)} first",
+        )
+    return _arguments(here, step, arguments, amended)
+
+
+def _first(here: Position) -> str:
+    """What comes next where the program stands, in words that every tool list has."""
+    step = here.step
+    if isinstance(step, Ask):
+        behind = here.layout.steps[here.layout.past_asking(step.label)]
+        step = behind if isinstance(behind, Act) else step
+    if isinstance(step, Act):
+        known = completed(here, step.action, {})
+        values = ", ".join(
+            f"{name}={quote_value(known[name]) if name in known else '…'}"
+            for name, _ in step.arguments
+        )
+        return f"call `{step.action}({values})`"
+    if isinstance(step, Ask):
+        return f"ask the user for {', '.join(f'`{name}`' for name in step.wants)}"
+    if isinstance(step, Check):
+        return f"check `{step.function}`"
+    if isinstance(step, ReturnStep):
+        return f"give your verdict on `{here.frame.function}`"
+    return "`complete`" if isinstance(step, CompleteStep) else f"take the step `{step.label}`"
+
+
+def _arguments(
+    here: Position, step: Act, arguments: Mapping[str, JSON], amended: bool
+) -> Hold | None:
+    inputs = [parameter for parameter, _ in step.arguments]
+    for name in arguments:
+        # Nothing was checked about it, and a tool may do anything with it.
+        if name not in inputs:
+            named = ", ".join(f"`{one}`" for one in inputs) or "nothing"
+            return Hold(
+                "root",
+                f"`{name}` is no input of `{step.action}` in the handbook, so nobody checked it: "
+                f"call it without; it takes {named}",
+            )
+        if holds_stand_in(arguments[name]):
+            return Hold(
+                "root",
+                f"`{name}` holds something that no tool may be given as it was sent: a value that "
+                "JSON cannot say, or that has the form of a withheld one; call it with a plain one",
+            )
+    if amended:
+        return _other_act(step, arguments)
+    if fits_act(step, step.action, arguments, here.layout, here.frame, here.process.known):
+        return None
+    for parameter, term in plain_arguments(step.arguments):
+        value = value_of(term, here.layout, here.frame, here.process.known)
+        if value is MISSING or value is None:
+            continue
+        if parameter not in arguments or not here.layout.agree(value, arguments[parameter]):
+            return Hold(
+                "root",
+                f"`{step.action}` was checked for another `{parameter}`: call it with the value "
+                "that was checked, or correct it in the running request first",
+            )
+    return Hold("root", f"`{step.action}` was checked for other arguments")
+
+
+def _other_act(step: Act, arguments: Mapping[str, JSON]) -> Hold | None:
+    """People choose values. Which inputs have one value the procedure says: with two it would be
+    an act that nothing was checked for."""
+    chosen: dict[str, JSON] = {}
+    for parameter, term in plain_arguments(step.arguments):
+        if isinstance(term, Literal):
+            continue
+        given = arguments.get(parameter)
+        if not same(given, chosen.setdefault(term.name, given)):
+            return Hold(
+                "root",
+                f"`{parameter}` of `{step.action}` must be the same as another input of it: "
+                "amend it so, or reject it",
+            )
+    return None

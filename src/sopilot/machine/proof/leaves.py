@@ -1,0 +1,650 @@
+"""One leaf: whether a rule or gate is proven for given values, on which evidence.
+
+P1 closed, P2 about it, P3 whole, P4 newest, P5 fresh, P6 judged, P7 named: each clause is
+where its number stands.
+
+Calls that may be about a gate: which it names, which it may concern.
+
+The grade of a verdict at the moment in which it is given.
+
+How good a verdict is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from sopilot.handbook.model import BUILT_IN
+from sopilot.handbook.requirements import Path
+from sopilot.machine.evidence import asked_otherwise, done_with, may_disturb, renewed, stale_since
+from sopilot.machine.layout import FunctionLayout, Position, ProgramLayout, Programs
+from sopilot.machine.moves import parameter_values, rule_key
+from sopilot.machine.recipes import Absent, Values, WantedCall, wanted_calls
+from sopilot.machine.state import NEVER, Answered, Configuration, Process
+from sopilot.messages.errors import SopilotError
+from sopilot.program.model import Act, Kind, Literal
+from sopilot.trace.events import Return
+from sopilot.values.json import (
+    JSON,
+    ArgumentsKey,
+    Judge,
+    holds_stand_in,
+    key_of,
+    look_the_same,
+    same,
+)
+from sopilot.values.schema import violation
+from sopilot.values.text import quote_value
+
+
+class GateCalls(NamedTuple):
+    """The calls that open a gate, or that close it: exact successes, all that may have touched
+    it, and whether one is not answered yet."""
+
+    exact: tuple[Answered, ...]
+    touching: tuple[Answered, ...]
+    pending: bool
+
+    @property
+    def touched(self) -> int:
+        """When it was touched last."""
+        return max((one.touched for one in self.touching), default=NEVER)
+
+    @property
+    def latest(self) -> Answered | None:
+        return max(self.exact, key=lambda one: one.asked, default=None)
+
+    @property
+    def overlapping(self) -> bool:
+        """Whether another may have been carried out since the latest was asked for: then
+        nobody can tell whose answer says how things are."""
+        latest = self.latest
+        return self.pending or (
+            latest is not None
+            and any(one is not latest and one.touched > latest.asked for one in self.touching)
+        )
+
+
+def either(first: GateCalls | None, second: GateCalls) -> GateCalls:
+    """Calls that shut a gate in one of two ways."""
+    if first is None:
+        return second
+    return GateCalls(
+        (*first.exact, *second.exact),
+        (*first.touching, *second.touching),
+        first.pending or second.pending,
+    )
+
+
+def inputs_of(call: WantedCall) -> set[str]:
+    return {*call.arguments, *call.open}
+
+
+def is_exact(call: WantedCall, arguments: Mapping[str, JSON]) -> bool:
+    """Whether it has exactly the gate's inputs."""
+    return arguments.keys() == inputs_of(call)
+
+
+def named_by(call: WantedCall) -> set[str]:
+    """The names whose values the call gives."""
+    return {
+        term.name
+        for parameter, term in call.act.arguments
+        if parameter in call.arguments and not isinstance(term, Literal | Path)
+    }
+
+
+def names_the_same(call: WantedCall, arguments: Mapping[str, JSON]) -> bool:
+    return all(same(given, arguments[name]) for name, given in call.arguments.items())
+
+
+def may_concern(call: WantedCall, arguments: Mapping[str, JSON]) -> bool:
+    """Unless it names another value of the same type; a tool may read one of another type, or
+    one that looks the same, as it likes."""
+    return not any(
+        name in arguments
+        and _is_number(arguments[name]) == _is_number(given)
+        and (_is_number(given) or type(arguments[name]) is type(given))
+        and not same(given, arguments[name])
+        and not look_the_same(given, arguments[name])
+        for name, given in call.arguments.items()
+    )
+
+
+def _is_number(value: JSON) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+class Grade(StrEnum):
+    PROVEN = "proven"
+    """P1–P7 by the machine, or a gate by its action's success."""
+    STATED = "stated"
+    """The same, of what the user said when asked: that it was said, not that it is so."""
+    ATTESTED = "attested"
+    """Judged by the executor, on evidence that meets P1–P5 and P7."""
+    CLAIMED = "claimed"
+    """Anything else."""
+
+
+class LeafVerdict(NamedTuple):
+    """``holds`` is ``None`` where it is undecided; ``why`` then says what is missing. ``uses`` are
+    the user's answers among the evidence that serve one call."""
+
+    function: str
+    predicate: str
+    holds: bool | None
+    grade: Grade
+    evidence: tuple[int, ...]
+    why: str
+    calls: tuple[WantedCall, ...] = ()
+    uses: tuple[int, ...] = ()
+
+    def as_json(self) -> dict[str, JSON]:
+        return {
+            "predicate": self.predicate,
+            "holds": self.holds,
+            "grade": str(self.grade),
+            "evidence": list(self.evidence),
+        }
+
+
+class _Whole(NamedTuple):
+    """A recipe with all its answers: by name, the last one's, their events, their calls."""
+
+    answers: Mapping[str, JSON]
+    result: JSON
+    evidence: tuple[int, ...]
+    calls: tuple[WantedCall, ...]
+
+
+_NONE: Mapping[ArgumentsKey, Answered] = {}
+
+
+class _Opened(NamedTuple):
+    """The success that opens a gate, and whether another of the same action overlaps it."""
+
+    latest: Answered
+    overlapping: bool
+
+
+@dataclass(slots=True)
+class Prover:
+    """Proves leaves of one process at one moment. ``known`` are its values beyond a leaf's own
+    parameters: what the user was asked for."""
+
+    programs: Programs
+    configuration: Configuration
+    process: Process
+    known: Mapping[str, JSON]
+    judge: Judge
+
+    @property
+    def program(self) -> ProgramLayout:
+        return self.programs.layouts[self.process.goal]
+
+    def leaf(self, function: str, values: Mapping[str, JSON]) -> LeafVerdict:
+        layout = self.program.functions[function]
+        for name in layout.function.parameters:  # P1
+            if values.get(name) is None and name not in layout.function.optional:
+                return self._undecided(layout, f"`{name}` has no value")
+        if layout.function.kind is Kind.GATE:
+            return self._gate(layout, values)
+        return self._rule(layout, values)
+
+    # --- rules -----------------------------------------------------------------------
+
+    def _rule(self, layout: FunctionLayout, values: Mapping[str, JSON]) -> LeafVerdict:
+        whole = [self._whole(layout, recipe, values) for recipe in layout.recipes]
+        ready = [one for one in whole if isinstance(one, _Whole)]
+        if layout.recipes and not ready:
+            missing = next(one for one in whole if isinstance(one, Absent))
+            return self._undecided(layout, missing.why)
+        if not layout.recipes:
+            ready = [_Whole({}, None, (), ())]
+        if layout.function.verdict is None:
+            return self._attested(layout, values, ready)
+        found: LeafVerdict | None = None
+        doubt = ""
+        for one in ready:
+            holds = self._judged(layout, layout.function.verdict, values, one)
+            if isinstance(holds, str):
+                doubt = holds
+                continue
+            if found is not None and found.holds is not holds:
+                return self._undecided(layout, "two ways to verify it contradict each other")
+            grade = Grade.STATED if layout.function.question else Grade.PROVEN
+            found = found or self._verdict(layout, holds, grade, one)
+        return found or self._undecided(layout, doubt)
+
+    def _whole(
+        self, layout: FunctionLayout, recipe: tuple[Act, ...], values: Mapping[str, JSON]
+    ) -> _Whole | Absent:
+        """P2 and P3: the newest answers to exactly the calls of one recipe, every one of them."""
+        answers: dict[str, JSON] = {}
+        evidence: list[int] = []
+        calls: list[WantedCall] = []
+        value = self._value(layout, values)
+        for act in recipe:
+            wanted = wanted_calls(act, value, answers, optional=layout.function.optional)
+            if isinstance(wanted, Absent):
+                return wanted
+            found: list[JSON] = []
+            for call in wanted:
+                newest = self._newest(call)
+                if isinstance(newest, Absent):
+                    return newest
+                found.append(newest.value)
+                evidence.append(newest.seq)
+                calls.append(call)
+            answers[act.answer] = found if act.each is not None else found[0]
+        once = tuple(sorted(set(evidence)))
+        return _Whole(answers, answers[recipe[-1].answer], once, tuple(calls))
+
+    def _value(self, layout: FunctionLayout, values: Mapping[str, JSON]) -> Values:
+        def value(name: str) -> JSON | Absent:
+            have = values if name in layout.parameters else self.known
+            found = have.get(name)
+            return Absent(f"`{name}` has no value") if found is None else found
+
+        return value
+
+    def _newest(self, call: WantedCall) -> Answered | Absent:
+        """P4 and P5, after P1: the arguments must have the types of the inputs."""
+        action = call.act.action
+        problem = self._mistyped(action, call.arguments)
+        if problem is not None:
+            return Absent(f"`{action}` cannot be asked: {problem}")
+        key = key_of(call.arguments)
+        newest = self.configuration.answers.get(action, _NONE).get(key)
+        for pending in self.configuration.pending.values():
+            # One that was asked for earlier can only answer about an earlier moment; but a user
+            # who was asked twice may answer the first question last.
+            later = newest is None or pending.seq > newest.call_seq or action in BUILT_IN
+            if later and pending.action == action and key_of(pending.arguments) == key:
+                return Absent(f"{_told(call)} is not answered yet")
+        if newest is None:
+            return Absent(f"{_told(call)} has not been called")
+        if not self._answers(newest):
+            return Absent(f"{_told(call)} failed when it was called last (#{newest.seq})")
+        again = asked_otherwise(self.programs, self.configuration, action, call.arguments, newest)
+        if again:
+            return Absent(f"{_told(call)} was called again with more than it takes (#{again})")
+        if may_disturb(self.programs, action, action):
+            return Absent(f"`{action}` changes what it reads, so it proves nothing")
+        changed = stale_since(self.programs, self.configuration, action, newest)
+        if changed:
+            return Absent(f"{_told(call)} must be called again: {changed}")
+        return newest
+
+    def _answers(self, newest: Answered) -> bool:
+        """Where nothing is guarded a tool may say no by failing with `false`."""
+        return newest.ok or (not self.programs.actions and isinstance(newest.value, bool))
+
+    def _mistyped(self, action: str, arguments: Mapping[str, JSON]) -> str | None:
+        facts = self.programs.actions.get(action)
+        if facts is None:
+            return None
+        for name in facts.required:
+            if name not in arguments:
+                return f"it needs `{name}`"
+        for name, value in arguments.items():
+            problem = violation(value, facts.inputs.get(name, {}), f"`{name}`")
+            if problem is not None:
+                return problem
+        return None
+
+    def _judged(
+        self, layout: FunctionLayout, verdict: str, values: Mapping[str, JSON], whole: _Whole
+    ) -> bool | str:
+        """P6 and P7. Text where the expression cannot say."""
+        clock = self.configuration.clock
+        variables: dict[str, JSON] = {
+            **({"now": clock} if clock else {}),
+            **self.program.program.constants,
+            **self._asked(layout),
+            **dict.fromkeys(layout.function.optional),
+            **values,
+            "results": dict(whole.answers),
+            "result": whole.result,
+        }
+        try:
+            holds = self.judge(verdict, variables)
+        except SopilotError as problem:
+            return f"its verdict cannot be told from the answers: {problem}"
+        return "its verdict cannot be told from the answers" if holds is None else holds
+
+    def _asked(self, layout: FunctionLayout) -> dict[str, JSON]:
+        return {name: self.known[name] for name in layout.learnable if name in self.known}
+
+    def covers(
+        self, layout: FunctionLayout, values: Mapping[str, JSON], cited: frozenset[int]
+    ) -> bool:
+        """Whether the cited results are the newest answers to all calls of some recipe."""
+        for name in layout.function.parameters:
+            if values.get(name) is None:
+                return False
+        for recipe in layout.recipes:
+            whole = self._whole(layout, recipe, values)
+            if isinstance(whole, _Whole) and cited.issuperset(whole.evidence):
+                return True
+        return not layout.recipes
+
+    def _attested(
+        self, layout: FunctionLayout, values: Mapping[str, JSON], ready: list[_Whole]
+    ) -> LeafVerdict:
+        """The executor's latest verdict for exactly these values, on exactly these answers."""
+        name = layout.function.name
+        given = self.process.verdicts.get(rule_key(name, values))
+        if given is None:
+            return self._undecided(layout, "nobody has judged it for these values")
+        for one in ready:
+            if all(self._was_judged(call, given.evidence) for call in one.calls):
+                return self._verdict(layout, given.holds, Grade.ATTESTED, one)
+        return self._undecided(layout, "it was judged on other answers than the newest")
+
+    def _was_judged(self, call: WantedCall, evidence: Collection[int]) -> bool:
+        """Whether a verdict on ``evidence`` is one on the newest answer to this call, or on one
+        that said the same: reading once more and finding nothing new takes no verdict away."""
+        key = key_of(call.arguments)
+        newest = self.configuration.answers[call.act.action][key]
+        if newest.seq in evidence:
+            return True
+        return not holds_stand_in(newest.value) and any(
+            one.seq in evidence
+            and (one.ok, one.action) == (True, call.act.action)
+            and key_of(one.arguments) == key
+            and same(one.value, newest.value)
+            for one in self.process.results
+        )
+
+    def fact(self, function: str, values: Mapping[str, JSON], wanted: bool) -> dict[str, JSON]:
+        """P14: what a person is told who decides about an unmet leaf. ``answers`` are the events
+        of the newest answers to its calls (call, result), whatever became of them. ``changed`` is
+        the last event that may have changed what the leaf reads."""
+        layout = self.program.functions[function]
+        verdict = self.leaf(function, values)
+        given = self.process.verdicts.get(rule_key(function, values))
+        by_model = given is not None and layout.function.verdict is None
+        return {
+            "predicate": verdict.predicate,
+            "function": function,
+            "must_be": wanted,
+            "is": verdict.holds,
+            "judged": given.holds if given is not None and by_model else None,
+            "answers": [[one.call_seq, one.seq] for one in self._looked_at(layout, values)],
+            "changed": self._changed(layout),
+        }
+
+    def _changed(self, layout: FunctionLayout) -> int:
+        """P14: the last event that may have changed what a rule reads, or whom the session takes
+        for its customer. A leaf that is still undecided may be so for another reason."""
+        acts, pending = layout.recipe_acts, self.configuration.pending.values()
+        answers = self.configuration.answers
+        if layout.function.kind is Kind.RULE:
+            called = {*answers, *(one.action for one in pending)}
+            changing = {
+                action
+                for action in called
+                if any(may_disturb(self.programs, action, one.action) for one in acts)
+            }
+        else:
+            changing = self._identifying() if layout.function.principal else set()
+        events = [renewed(self.programs, self.configuration, one.action) for one in acts]
+        for action in changing:
+            events += [min(one.touched, one.seq) for one in answers.get(action, _NONE).values()]
+        events += [one.seq for one in pending if one.action in changing]
+        return max(events, default=NEVER)
+
+    def _identifying(self) -> set[str]:
+        """P11: the actions of every gate that knows the customer."""
+        gates = (
+            one for layout in self.programs.layouts.values() for one in layout.functions.values()
+        )
+        return {act.action for one in gates if one.function.principal for act in one.recipe_acts}
+
+    def _looked_at(self, layout: FunctionLayout, values: Mapping[str, JSON]) -> list[Answered]:
+        if layout.function.kind is Kind.GATE:
+            if any(values.get(name) is None for name in layout.function.parameters):
+                return []
+            closing = layout.function.closed_by
+            acts = (*layout.recipes[0], *((closing,) if closing is not None else ()))
+            touching = [
+                one for act in acts for one in self._gate_calls(layout, act, values).touching
+            ]
+            return sorted(touching, key=lambda one: one.call_seq)
+        found: list[Answered] = []
+        value = self._value(layout, values)
+        for recipe in layout.recipes:
+            answers: dict[str, JSON] = {}
+            for act in recipe:
+                wanted = wanted_calls(act, value, answers, optional=layout.function.optional)
+                if isinstance(wanted, Absent):
+                    break
+                known = self.configuration.answers.get(act.action, _NONE)
+                newest = [known.get(key_of(call.arguments)) for call in wanted]
+                there = [one for one in newest if one is not None]
+                found += there
+                if len(there) < len(newest) or not all(one.ok for one in there):
+                    break
+                told = [one.value for one in there]
+                answers[act.answer] = told if act.each is not None else told[0]
+        return found
+
+    # --- gates -----------------------------------------------------------------------
+
+    def _gate(self, layout: FunctionLayout, values: Mapping[str, JSON]) -> LeafVerdict:
+        """Open while every call that opens it holds; shut where one of them does not."""
+        opened: dict[str, _Opened] = {}
+        doubt: LeafVerdict | None = None
+        for act in layout.recipes[0]:
+            found = self._opened_by(layout, act, values)
+            if isinstance(found, _Opened):
+                opened[act.answer] = found
+            elif found.holds is False:
+                return found
+            else:
+                doubt = found
+        if doubt is not None:
+            return doubt
+        answers = {name: one.latest.value for name, one in opened.items()}
+        evidence = tuple(sorted({one.latest.succeeded for one in opened.values()}))
+        whole = _Whole(answers, answers[layout.recipes[0][-1].answer], evidence, ())
+        if layout.function.verdict is None:
+            return self._verdict(layout, True, Grade.PROVEN, whole)
+        for act in layout.recipes[0]:
+            latest, overlapping = opened[act.answer]
+            if not latest.ok:
+                return self._undecided(layout, f"`{act.action}` failed when it was called last")
+            if overlapping:
+                return self._undecided(layout, f"calls of `{act.action}` overlap")
+        holds = self._judged(layout, layout.function.verdict, values, whole)
+        if isinstance(holds, str):
+            return self._undecided(layout, holds)
+        return self._verdict(layout, holds, Grade.PROVEN, whole)
+
+    def _opened_by(
+        self, layout: FunctionLayout, act: Act, values: Mapping[str, JSON]
+    ) -> _Opened | LeafVerdict:
+        """Open from its action's success until an action that closes it succeeds. Where the two
+        overlap, or one is not answered, nobody can tell which came first."""
+        closing = layout.function.closed_by
+        opening = self._gate_calls(layout, act, values)
+        shutting = self._gate_calls(layout, closing, values) if closing is not None else None
+        if layout.function.principal:
+            shutting = either(shutting, self._other_customers(layout, act, values))
+        opened = opening.latest
+        shut = shutting.latest if shutting is not None else None
+        if opened is not None and (
+            shutting is None or (opened.asked > shutting.touched and not shutting.pending)
+        ):
+            if opened.asked < renewed(self.programs, self.configuration, act.action):  # P8
+                return self._undecided(layout, _elsewhere(act.action))
+            return _Opened(opened, opening.overlapping)
+        never = not opening.touching
+        if not opening.pending and (never or (shut is not None and shut.asked > opening.touched)):
+            since = renewed(self.programs, self.configuration, act.action)
+            if shut is not None and not never and shut.asked < since:
+                return self._undecided(layout, _elsewhere(act.action))
+            evidence = (shut.succeeded,) if shut is not None and not never else ()
+            return self._verdict(layout, False, Grade.PROVEN, _Whole({}, None, evidence, ()))
+        return self._undecided(layout, f"nobody knows whether `{act.action}` or its end came last")
+
+    def _other_customers(
+        self, layout: FunctionLayout, act: Act, values: Mapping[str, JSON]
+    ) -> GateCalls:
+        """P11: the calls that may have identified somebody else, by whichever gate knows the
+        customer. Only a gate with the same parameters can show that it was the same person."""
+        ways = [(layout, act)]
+        for program in self.programs.layouts.values():
+            for gate in program.functions.values():
+                if gate.function.principal and gate.recipes[0] != layout.recipes[0]:
+                    ways += [(gate, opens) for opens in gate.recipes[0]]
+        alike = [
+            (gate, call)
+            for gate, opens in ways
+            if gate.parameters == layout.parameters
+            and (call := _gate_call(gate, opens, values)) is not None
+        ]
+
+        def is_same(action: str, arguments: Mapping[str, JSON], answer: Answered | None) -> bool:
+            return any(
+                call.act.action == action
+                and is_exact(call, arguments)
+                and names_the_same(call, arguments)
+                and self._shows_customer(gate, call, values, answer, own=gate is layout)
+                for gate, call in alike
+            )
+
+        actions = {opens.action for _, opens in ways}
+        exact: list[Answered] = []
+        touching: list[Answered] = []
+        for action in actions:
+            for one in self.configuration.answers.get(action, _NONE).values():
+                if one.touched == NEVER or is_same(action, one.arguments, one):
+                    continue
+                touching.append(one)
+                if one.succeeded != NEVER and any(
+                    call.act.action == action
+                    and is_exact(call, one.arguments)
+                    and not may_concern(call, one.arguments)
+                    for _, call in alike
+                ):
+                    exact.append(one)
+        pending = any(
+            one.action in actions and not is_same(one.action, one.arguments, None)
+            for one in self.configuration.pending.values()
+        )
+        return GateCalls(tuple(exact), tuple(touching), pending)
+
+    def _shows_customer(
+        self,
+        gate: FunctionLayout,
+        call: WantedCall,
+        values: Mapping[str, JSON],
+        answer: Answered | None,
+        *,
+        own: bool,
+    ) -> bool:
+        """Whether a call that opens ``gate`` is about the customer with these values: it names
+        them all, or its answer meets the gate's verdict. The verdict of the gate that is being
+        judged (``own``) is judged later, on its latest answer."""
+        if gate.parameters <= named_by(call):
+            return bool(gate.parameters) or own
+        verdict = gate.function.verdict
+        if verdict is None or own:
+            return verdict is not None
+        if answer is None or not answer.ok:
+            return False
+        whole = _Whole({call.act.answer: answer.value}, answer.value, (), ())
+        return self._judged(gate, verdict, values, whole) is True
+
+    def _gate_calls(
+        self, layout: FunctionLayout, act: Act, values: Mapping[str, JSON]
+    ) -> GateCalls:
+        """With the gate's own values; what only the user can give may be any. A call that leaves
+        one of them out, or has another input besides, may have touched the gate and proves
+        nothing; what was done may have had any that the action declares."""
+        call = _gate_call(layout, act, values)
+        if call is None:
+            return GateCalls((), (), pending=True)
+        exacts: list[Answered] = []
+        touching: list[Answered] = []
+        for one in self.configuration.answers.get(act.action, _NONE).values():
+            if one.touched == NEVER or not may_concern(call, one.arguments):
+                continue
+            touching.append(one)
+            exact = is_exact(call, one.arguments) or (
+                layout.function.is_fact
+                and done_with(self.programs, act.action, inputs_of(call), one.arguments)
+            )
+            if one.succeeded != NEVER and exact and names_the_same(call, one.arguments):
+                exacts.append(one)
+        pending = any(
+            one.action == act.action and may_concern(call, one.arguments)
+            for one in self.configuration.pending.values()
+        )
+        return GateCalls(tuple(exacts), tuple(touching), pending)
+
+    # --- verdicts --------------------------------------------------------------------
+
+    def _verdict(
+        self, layout: FunctionLayout, holds: bool | None, grade: Grade, whole: _Whole
+    ) -> LeafVerdict:
+        function = layout.function
+        why = "" if holds is not None else "it was judged undecided"
+        return LeafVerdict(
+            function.name,
+            function.judges,
+            holds,
+            grade,
+            whole.evidence,
+            why,
+            whole.calls,
+            whole.evidence if function.question and not function.reusable else (),
+        )
+
+    def _undecided(self, layout: FunctionLayout, why: str) -> LeafVerdict:
+        function = layout.function
+        return LeafVerdict(function.name, function.judges, None, Grade.CLAIMED, (), why)
+
+
+def _gate_call(layout: FunctionLayout, act: Act, values: Mapping[str, JSON]) -> WantedCall | None:
+    """The call of ``act`` with the gate's own values; ``None`` where it looks into an answer."""
+    own = {name: values[name] for name in layout.function.parameters}
+
+    def value(name: str) -> JSON | Absent:
+        return own[name] if name in own else Absent("the user gives it")
+
+    wanted = wanted_calls(act, value, {}, open_values=True)
+    return None if isinstance(wanted, Absent) else wanted[0]
+
+
+def _elsewhere(action: str) -> str:
+    return f"`{action}` was called on an earlier connection to its server: call it again"
+
+
+def _told(call: WantedCall) -> str:
+    values = ", ".join(f"{name}={quote_value(value)}" for name, value in call.arguments.items())
+    return f"`{call.act.action}({values})`"
+
+
+def grade_of_return(
+    programs: Programs, here: Position, operation: Return, evidence: Sequence[int], judge: Judge
+) -> Grade | None:
+    """The grade of a verdict that is returned on ``evidence``; ``None`` where none is judged."""
+    function = here.layout.function
+    if not here.layout.soft or operation.holds is None:
+        return None
+    prover = Prover(programs, here.configuration, here.process, here.process.known, judge)
+    values = parameter_values(here, here.frame)
+    if operation.arguments:  # A computed value comes with the verdict.
+        given = {**operation.arguments, **values}
+        values = {name: given[name] for name in function.parameters if name in given}
+    if function.kind is Kind.RULE and function.verdict is None:
+        covered = prover.covers(here.layout, values, frozenset(evidence))
+        return Grade.ATTESTED if covered else Grade.CLAIMED
+    found = prover.leaf(function.name, values)
+    return found.grade if found.holds is operation.holds else Grade.CLAIMED

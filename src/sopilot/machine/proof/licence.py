@@ -1,0 +1,398 @@
+"""Whether a guarded call may be carried out: one accepting path whose leaves are all proven.
+
+The program is walked from its entry with the values of the act. A check goes where the program
+says; one that is undecided goes both ways, and so does a branch over undecided results. What the
+executor does by itself counts where its cursor went past it. The walk reaches the goal action
+whatever is undecided, or the call is held; everything on the way that is not proven is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from sopilot.machine.layout import FunctionLayout, Position, Programs
+from sopilot.machine.proof.leaves import Grade, LeafVerdict, Prover
+from sopilot.machine.recipes import WantedCall
+from sopilot.machine.terms import plain_arguments
+from sopilot.program.model import (
+    Act,
+    Arguments,
+    Ask,
+    Branch,
+    Check,
+    Choose,
+    Condition,
+    Do,
+    Emit,
+    Every,
+    Holds,
+    Literal,
+    ReturnStep,
+    Step,
+    Unknown,
+)
+from sopilot.program.model import Always as AlwaysCondition
+from sopilot.values.json import JSON, ArgumentsKey, Judge, key_of, same, shown
+from sopilot.values.schema import violation
+
+_DEEPEST = 64
+
+
+_WEAKEST = (Grade.ATTESTED, Grade.STATED)
+"""A licence is as good as the weakest leaf."""
+
+
+Slots = dict[str, bool | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Licence:
+    """``missing`` is empty where the call may be carried out."""
+
+    missing: str = ""
+    leaves: tuple[LeafVerdict, ...] = ()
+    facts: tuple[Mapping[str, JSON], ...] = ()
+    """P14: each thing that is missing, as data. An approval without the proof covers these."""
+
+    @property
+    def grade(self) -> Grade:
+        found = {one.grade for one in self.leaves if one.holds is not None}
+        return next((one for one in _WEAKEST if one in found), Grade.PROVEN)
+
+    @property
+    def calls(self) -> tuple[WantedCall, ...]:
+        """The read-only calls that it rests on, each once."""
+        found: dict[tuple[str, ArgumentsKey], WantedCall] = {}
+        for leaf in self.leaves:
+            for call in leaf.calls:
+                found.setdefault((call.act.action, key_of(call.arguments)), call)
+        return tuple(found.values())
+
+    @property
+    def uses(self) -> dict[str, JSON]:
+        """P9: the user's answers that the call rests on, by event; each serves one call."""
+        uses = sorted({seq for leaf in self.leaves for seq in leaf.uses})
+        return {"uses": uses} if uses else {}
+
+    def as_json(self) -> dict[str, JSON]:
+        leaves = [leaf.as_json() for leaf in self.leaves]
+        return {"grade": str(self.grade), "leaves": leaves, **self.uses}
+
+
+def license_call(
+    programs: Programs, here: Position, arguments: Mapping[str, JSON], judge: Judge
+) -> Licence:
+    """For the goal action at the cursor of ``here``, whose stack is the root frame alone."""
+    step = here.step
+    assert isinstance(step, Act)
+    problem = _argument_problem(programs, step, arguments)
+    if problem:
+        return Licence(problem, facts=({"problem": "arguments"},))
+    values = _values_at_the_act(here, step, arguments)
+    if isinstance(values, str):
+        return Licence(values, facts=({"problem": "arguments"},))
+    prover = Prover(programs, here.configuration, here.process, values, judge)
+    walk = _Walk(prover, here.frame.cursor)
+    if walk.root(here.layout, values):
+        return Licence("", tuple(walk.leaves.values()))
+    licence = walk.missing(here.layout, values, step.action)
+    return replace(licence, leaves=tuple(walk.leaves.values()))
+
+
+def _values_at_the_act(
+    here: Position, step: Act, arguments: Mapping[str, JSON]
+) -> dict[str, JSON] | str:
+    """P1: a name has the value that the act gives it, and one value; an input that the act leaves
+    out has none. Text where that cannot be."""
+    given: dict[str, JSON] = {}
+    names: set[str] = set()
+    for parameter, term in plain_arguments(step.arguments):
+        if isinstance(term, Literal):
+            if parameter not in arguments or not same(term.value, arguments[parameter]):
+                return f"`{parameter}` is fixed to {shown(term.value)} here"
+            continue
+        names.add(term.name)
+        if parameter in arguments:
+            value = arguments[parameter]
+            if term.name in given and not same(given[term.name], value):
+                return f"two inputs are `{term.name}`, and they differ"
+            given[term.name] = value
+    known = {**here.process.known, **here.frame.locals}
+    return {**{name: value for name, value in known.items() if name not in names}, **given}
+
+
+def _argument_problem(programs: Programs, step: Act, arguments: Mapping[str, JSON]) -> str:
+    """P1 for the act's own inputs."""
+    facts = programs.actions.get(step.action)
+    if facts is None:
+        return ""
+    for name in facts.required:
+        if arguments.get(name) is None:
+            return f"`{step.action}` needs `{name}`"
+    for name, value in arguments.items():
+        problem = violation(value, facts.inputs.get(name, {}), f"`{name}`")
+        if problem is not None:
+            return problem
+    return ""
+
+
+class _Unmet(NamedTuple):
+    told: str
+    fact: Mapping[str, JSON]
+
+
+@dataclass(slots=True)
+class _Walk:
+    prover: Prover
+    goal: str
+    """The label of the goal action that is called."""
+    leaves: dict[tuple[str, ArgumentsKey], LeafVerdict] = field(default_factory=dict)
+    unmet: dict[tuple[str, ArgumentsKey], _Unmet] = field(default_factory=dict)
+    checked: list[tuple[str, Mapping[str, JSON]]] = field(default_factory=list)
+    arrived: dict[tuple[int, str], int] = field(default_factory=dict)
+    """How much was missing where the way to the goal came by."""
+
+    def root(self, layout: FunctionLayout, values: Mapping[str, JSON]) -> bool:
+        return self._from(_Activation(layout, values), layout.first, {}, frozenset()) is True
+
+    def missing(self, layout: FunctionLayout, values: Mapping[str, JSON], action: str) -> Licence:
+        """Everything on the way to the goal that is not proven: who decides without the proof
+        decides about these and no others."""
+        self._collect(_Activation(layout, values), layout.first, {}, frozenset())
+        if self.unmet:
+            told = "; ".join(one.told for one in self.unmet.values())
+            return Licence(told, facts=tuple(one.fact for one in self.unmet.values()))
+        facts = [self.prover.fact(name, dict(passed), True) for name, passed in self.checked]
+        why = f"the program does not lead to `{action}` by what was checked"
+        return Licence(why, facts=({"problem": "path"}, *facts))
+
+    # --- what is proven ----------------------------------------------------------------
+
+    def _from(
+        self, within: _Activation, label: str, slots: Slots, seen: frozenset[str]
+    ) -> bool | None:
+        """Whether the goal is reached (in a process), or what the group returns. What is
+        undecided is tried both ways, and says something only where both say the same."""
+        key = (label, tuple(sorted(slots.items(), key=_slot_name)))
+        if key not in within.memo:
+            within.memo[key] = self._walked(within, label, slots, seen)
+        return within.memo[key]
+
+    def _walked(
+        self, within: _Activation, label: str, slots: Slots, seen: frozenset[str]
+    ) -> bool | None:
+        layout = within.layout
+        while label not in seen:
+            seen |= {label}
+            step = layout.steps[label]
+            if isinstance(step, Check):
+                holds = slots.get(step.slot)
+                if holds is None:
+                    holds = self._check(step, within)
+                met, unmet = layout.after[label], layout.unmet[label]
+                slots = {**slots, step.slot: holds}
+                if holds is None and met != unmet:
+                    # It stays undecided on both: nothing is proven by assuming it.
+                    return self._both(within, (unmet, met), slots, seen)
+                label = met if holds is step.wanted else unmet
+            elif isinstance(step, Branch):
+                truth = _truth(step.when, slots)
+                if truth is None:
+                    return self._both(within, (step.otherwise, step.then), slots, seen)
+                label = step.then if truth else step.otherwise
+            elif isinstance(step, Choose):
+                ways = (self._from(within, one.target, slots, seen) for one in step.options)
+                return True if any(way is True for way in ways) else None
+            elif self._is_goal(within, step):
+                return True
+            elif isinstance(step, Ask) or self._was_done(within, step):
+                label = layout.after[label]
+            elif isinstance(step, ReturnStep) and step.holds is not None:
+                return _truth(step.holds, slots)
+            elif isinstance(step, ReturnStep) and layout.soft:
+                return self._leaf(layout, within.values).holds
+            else:
+                return None
+        return None
+
+    def _both(
+        self, within: _Activation, ways: tuple[str, str], slots: Slots, seen: frozenset[str]
+    ) -> bool | None:
+        first = self._from(within, ways[0], slots, seen)
+        if first is None:
+            return None
+        return first if self._from(within, ways[1], slots, seen) is first else None
+
+    def _is_goal(self, within: _Activation, step: Step) -> bool:
+        here = within.depth == 0 and step.label == self.goal
+        return here and isinstance(step, Act) and step.goal
+
+    def _was_done(self, within: _Activation, step: Step) -> bool:
+        """What the executor does by itself is done where its cursor went past it, on a call with
+        these very values."""
+        if not isinstance(step, Act | Do | Emit):
+            return False
+        if within.layout.soft:
+            return True  # evidence, which is judged where the function returns
+        # Programs of the first format have no types, and values that agree there may differ.
+        typed = self.prover.program.strict
+        terms = plain_arguments(step.arguments) if isinstance(step, Act) and typed else ()
+        wanted = key_of(_passed(terms, within.values, self.prover.known))
+        place = (within.layout.name, step.label)
+        return any(one[:2] == place and wanted <= one[2] for one in self.prover.process.passed)
+
+    def _check(self, step: Check, within: _Activation) -> bool | None:
+        callee = self.prover.program.functions[step.function]
+        passed = _passed(step.arguments, within.values, self.prover.known)
+        if callee.soft and not callee.function.branches:
+            return self._leaf(callee, passed).holds
+        if within.depth >= _DEEPEST:
+            return None
+        inside = _Activation(callee, passed, within.depth + 1)
+        return self._from(inside, callee.first, {}, frozenset())
+
+    def _leaf(self, callee: FunctionLayout, passed: Mapping[str, JSON]) -> LeafVerdict:
+        verdict = self.prover.leaf(callee.name, passed)
+        # Programs of the first format could not say whom they trust, and trusted the executor.
+        by_model = callee.function.judged_by_model or not self.prover.program.strict
+        machine = verdict.grade in (Grade.PROVEN, Grade.STATED)
+        trusted = machine or (verdict.grade is Grade.ATTESTED and by_model)
+        if not trusted and verdict.holds is not None:
+            why = "only a model has judged it, and the handbook does not let it"
+            verdict = verdict._replace(holds=None, why=why, grade=Grade.CLAIMED)
+        self.leaves[callee.name, key_of(passed)] = verdict
+        self.checked.append((callee.name, passed))
+        return verdict
+
+    # --- what is missing ---------------------------------------------------------------
+
+    def _collect(self, within: _Activation, label: str, slots: Slots, seen: frozenset[str]) -> bool:
+        """On to the goal, or to the end of a group, as if every check were met."""
+        layout = within.layout
+        while label not in seen:
+            seen |= {label}
+            self.arrived[id(within), label] = len(self.unmet)
+            step = layout.steps[label]
+            if isinstance(step, Check):
+                if self._goes_on(within, step, slots, seen):
+                    return True
+                self._collect_check(step, within)
+                slots = {**slots, step.slot: step.wanted}
+                label = layout.after[label]
+            elif isinstance(step, Branch):
+                sides = (step.then, step.otherwise)
+                first, second = sides if _truth(step.when, slots) else sides[::-1]
+                return self._collect(within, first, slots, seen) or self._collect(
+                    within, second, slots, seen
+                )
+            elif isinstance(step, Choose):
+                return any(self._collect(within, one.target, slots, seen) for one in step.options)
+            elif isinstance(step, ReturnStep):
+                return step.holds is None or _truth(step.holds, slots) is not False
+            elif self._is_goal(within, step):
+                return True
+            elif isinstance(step, Act | Ask | Do | Emit):
+                if not isinstance(step, Ask) and not self._was_done(within, step):
+                    place = f"{layout.name}@{label}"
+                    unmet = _Unmet(f"`{place}` was not done", {"not_done": place})
+                    self.unmet.setdefault((place, frozenset()), unmet)
+                label = layout.after[label]
+            else:
+                return False
+        return False
+
+    def _goes_on(
+        self, within: _Activation, step: Check, slots: Slots, seen: frozenset[str]
+    ) -> bool:
+        """Where a check is proven to be on the other side, and that leads on too, what is
+        missing is missing there: of "if A, then B" it is B where A is so. The check itself is
+        named beside it, unless what it leads to makes up for it."""
+        met, other = within.layout.after[step.label], within.layout.unmet[step.label]
+        if other == met or self._check(step, within) is not (not step.wanted):
+            return False
+        before, joined = dict(self.unmet), (id(within), met)
+        self._collect_check(step, within)
+        named = self.unmet.keys() - before.keys()
+        self.arrived.pop(joined, None)
+        if not self._collect(within, other, {**slots, step.slot: not step.wanted}, seen):
+            self.unmet = before
+            return False
+        if self.arrived.get(joined, len(self.unmet)) == len(before) + len(named):
+            self.unmet = {key: one for key, one in self.unmet.items() if key not in named}
+        return True
+
+    def _collect_check(self, step: Check, within: _Activation) -> None:
+        callee = self.prover.program.functions[step.function]
+        passed = _passed(step.arguments, within.values, self.prover.known)
+        if callee.soft:
+            verdict = self._leaf(callee, passed)
+            if verdict.holds is not step.wanted:
+                key = (step.function, key_of(passed))
+                told = _told(verdict, step.wanted, callee.function.computes)
+                fact = self.prover.fact(step.function, passed, step.wanted)
+                self.unmet.setdefault(key, _Unmet(told, fact))
+            if not callee.function.branches:
+                return
+        if within.depth < _DEEPEST and self._check(step, within) is not step.wanted:
+            inside = _Activation(callee, passed, within.depth + 1)
+            self._collect(inside, callee.first, {}, frozenset())
+
+
+@dataclass(frozen=True, slots=True)
+class _Activation:
+    """A function under its values. ``memo`` keeps what a place under given results leads to."""
+
+    layout: FunctionLayout
+    values: Mapping[str, JSON]
+    depth: int = 0
+    memo: dict[object, bool | None] = field(default_factory=dict)
+
+
+def _slot_name(item: tuple[str, bool | None]) -> str:
+    return item[0]
+
+
+def _passed(
+    arguments: Arguments, values: Mapping[str, JSON], known: Mapping[str, JSON]
+) -> dict[str, JSON]:
+    """P1: one name has one value; a name that the caller does not have is the process's."""
+    passed: dict[str, JSON] = {}
+    for parameter, term in arguments:
+        if isinstance(term, Literal):
+            passed[parameter] = term.value
+        else:
+            value = values.get(term.name)
+            if value is None and isinstance(term, Unknown):
+                value = known.get(term.name)
+            if value is not None:
+                passed[parameter] = value
+    return passed
+
+
+def _truth(condition: Condition, slots: Slots) -> bool | None:
+    """Three-valued: an undecided result says nothing."""
+    if isinstance(condition, Holds):
+        holds = slots.get(condition.slot)
+        return None if holds is None else holds is condition.wanted
+    if isinstance(condition, AlwaysCondition):
+        return condition.value
+    parts = [_truth(part, slots) for part in condition.conditions]
+    deciding = not isinstance(condition, Every)
+    if deciding in parts:
+        return deciding
+    return None if None in parts else not deciding
+
+
+def _told(verdict: LeafVerdict, wanted: bool, computes: str = "") -> str:
+    if computes and verdict.holds is False:
+        return f"`{computes}` would be computed otherwise now: start the goal again, which does"
+    side = "true" if wanted else "false"
+    if verdict.holds is None:
+        return f"`{verdict.predicate}` must be {side} and is undecided: {verdict.why}"
+    evidence = " ".join(f"#{seq}" for seq in verdict.evidence)
+    found = "true" if verdict.holds else "false"
+    return f"`{verdict.predicate}` must be {side} and is {found}" + (
+        f" by {evidence}" if evidence else ""
+    )

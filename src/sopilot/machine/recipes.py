@@ -1,0 +1,138 @@
+"""The calls that a recipe asks for, once its terms have values: paths and ``for_each`` too.
+
+A recipe is a row of calls. An argument is a value of the function, a constant, a value that
+the user gives, or a place in the answer to an earlier call of the same row or in a value of the
+function; a call with ``each`` is made for every element of a list at such a place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import NamedTuple
+
+from sopilot.handbook.requirements import Path
+from sopilot.program.model import Act, Literal
+from sopilot.values.json import JSON
+
+
+class Absent:
+    """A value that is not there; ``why`` says what is missing."""
+
+    __slots__ = ("why",)
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+
+
+Values = Callable[[str], "JSON | Absent"]
+"""A name's value, or ``Absent``."""
+
+
+MOST_ELEMENTS = 1_000
+"""A list that is longer has no end that a session would reach."""
+
+
+class WantedCall(NamedTuple):
+    """``arguments`` without the ones in ``open``, which whoever calls may choose."""
+
+    act: Act
+    arguments: Mapping[str, JSON]
+    open: tuple[str, ...] = ()
+
+
+def at_path(path: Path, answers: Mapping[str, JSON]) -> JSON | Absent:
+    """The value at a place, or ``Absent``: an answer may lack it or have another shape."""
+    if path.root not in answers:
+        return Absent(f"`{path.root}` was not answered")
+    value = answers[path.root]
+    for step in path.steps:
+        if isinstance(step, str):
+            if not isinstance(value, Mapping) or step not in value:
+                return Absent(f"the answer has nothing at `{path}`")
+            value = value[step]
+        else:
+            if not isinstance(value, list) or step >= len(value):
+                return Absent(f"the answer has nothing at `{path}`")
+            value = value[step]
+    return Absent(f"the answer is null at `{path}`") if value is None else value
+
+
+def elements(act: Act, answers: Mapping[str, JSON]) -> list[Mapping[str, JSON]] | Absent:
+    """The answers that the arguments of ``act`` may look into: one mapping a call."""
+    if act.each is None:
+        return [answers]
+    found = at_path(act.each, answers)
+    if isinstance(found, Absent):
+        return found
+    if not isinstance(found, list):
+        return Absent(f"`{act.each}` is no list")
+    if len(found) > MOST_ELEMENTS:
+        return Absent(f"`{act.each}` has more than {MOST_ELEMENTS} elements")
+    return [{**answers, act.element: one} for one in found]
+
+
+def wanted_calls(
+    act: Act,
+    values: Values,
+    answers: Mapping[str, JSON],
+    *,
+    open_values: bool = False,
+    optional: Collection[str] = (),
+) -> list[WantedCall] | Absent:
+    """The calls that ``act`` stands for. With ``open_values`` a name without a value leaves its
+    argument open; otherwise nothing is wanted before it has one, unless it is ``optional``:
+    then its argument is left out."""
+    if _looks_into_answers(act):
+        answers = _rooted(act, values, answers)
+    inside = [answers] if act.each is None else elements(act, answers)
+    if isinstance(inside, Absent):
+        return inside
+    calls: list[WantedCall] = []
+    for answered in inside:
+        arguments: dict[str, JSON] = {}
+        free: list[str] = []
+        value: JSON | Absent
+        for parameter, term in act.arguments:
+            if isinstance(term, Literal):
+                value = term.value
+            elif isinstance(term, Path):
+                value = at_path(term, answered)
+                if isinstance(value, Absent):
+                    return value
+            else:
+                value = values(term.name)
+                if isinstance(value, Absent):
+                    if term.name in optional:
+                        continue
+                    if not open_values:
+                        return value
+                    free.append(parameter)
+                    continue
+            arguments[parameter] = value
+        calls.append(WantedCall(act, arguments, tuple(free)))
+    return calls
+
+
+def _rooted(act: Act, values: Values, answers: Mapping[str, JSON]) -> Mapping[str, JSON]:
+    """The answers and, for paths that start there, values of the function itself."""
+    found = dict(answers)
+    for path in (act.each, *(term for _, term in act.arguments)):
+        if isinstance(path, Path) and path.root not in found and path.root != act.element:
+            value = values(path.root)
+            if not isinstance(value, Absent):
+                found[path.root] = value
+    return found
+
+
+def linked(recipes: Iterable[Iterable[Act]]) -> bool:
+    """Whether some call depends on an earlier answer."""
+    return any(_looks_into_answers(act) for recipe in recipes for act in recipe)
+
+
+def _looks_into_answers(act: Act) -> bool:
+    if act.each is not None:
+        return True
+    for _, term in act.arguments:  # noqa: SIM110  # a generator would cost a verdict's grade
+        if isinstance(term, Path):
+            return True
+    return False

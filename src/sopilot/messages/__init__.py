@@ -1,0 +1,1 @@
+"""Diagnostics, errors and the wording of messages in English and Chinese."""

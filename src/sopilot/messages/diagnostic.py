@@ -1,0 +1,132 @@
+"""A diagnostic is a code, a lower-case message, a place and optional help.
+
+Collects what is wrong with a source, so that everything is said in one go.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from sopilot.values.text import visible
+
+
+class Severity(StrEnum):
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """Where a diagnostic points: a file with line and column, or a path inside an object."""
+
+    source: str = ""
+    line: int = 0
+    column: int = 0
+    path: str = ""
+
+    def __str__(self) -> str:
+        where = self.source or "<input>"
+        if self.line:
+            where += f":{self.line}:{self.column}"
+        if self.path:
+            where += f" ({self.path})" if self.line else f": {self.path}"
+        return where
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    code: str
+    message: str
+    place: Place = Place()
+    help: str = ""
+    severity: Severity = Severity.ERROR
+
+    def __str__(self) -> str:
+        """A line, and one for the help: names and values of others make no line of their own."""
+        where = f"{self.place}: " if self.place != Place() else ""
+        text = visible(f"{where}{self.severity}[{self.code}]: {self.message}")
+        return f"{text}\n  help: {visible(self.help)}" if self.help else text
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "code": self.code,
+            "severity": str(self.severity),
+            "message": self.message,
+            "file": self.place.source,
+            "line": self.place.line,
+            "column": self.place.column,
+            "path": self.place.path,
+            "help": self.help,
+        }
+
+
+def render_diagnostics(diagnostics: Iterable[Diagnostic]) -> str:
+    return "\n".join(str(diagnostic) for diagnostic in diagnostics)
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The help text that names the nearest known name, or the known ones when none is near."""
+    names = sorted(set(known) - {word})
+    near = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
+    if near:
+        return f"did you mean `{near[0]}`?"
+    if not names:
+        return ""
+    shown = ", ".join(f"`{name}`" for name in names[:8])
+    return f"known names: {shown}" + (", …" if len(names) > 8 else "")
+
+
+MOST = 200
+"""Diagnostics kept from one source: enough to work with, little enough to read."""
+
+
+class Positioned(Protocol):
+    @property
+    def line(self) -> int: ...
+
+    @property
+    def column(self) -> int: ...
+
+
+class DiagnosticCollector:
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self._found: dict[Diagnostic, None] = {}
+        self.errors = 0
+        self._left_out = 0
+
+    @property
+    def failed(self) -> bool:
+        return self.errors > 0
+
+    def error(
+        self, code: str, message: str, at: Positioned, help: str = "", *, offset: int = 0
+    ) -> None:
+        """``offset`` moves the place right, to a character inside the node's text."""
+        self.errors += 1
+        self._add(code, message, at, help, offset, Severity.ERROR)
+
+    def warning(self, code: str, message: str, at: Positioned, help: str = "") -> None:
+        self._add(code, message, at, help, 0, Severity.WARNING)
+
+    def _add(
+        self, code: str, message: str, at: Positioned, help: str, offset: int, severity: Severity
+    ) -> None:
+        if len(self._found) >= MOST:
+            self._left_out += 1
+            return
+        place = Place(self.source, at.line, at.column + offset)
+        self._found.setdefault(Diagnostic(code, message, place, help, severity))
+
+    def diagnostics(self) -> list[Diagnostic]:
+        """Every diagnostic once, in the order of the source."""
+        found = sorted(self._found, key=lambda one: (one.place.line, one.place.column, one.code))
+        if self._left_out:
+            message = f"{self._left_out} more mistakes are not shown"
+            found.append(Diagnostic("too-many-mistakes", message, Place(self.source)))
+        return found

@@ -1,0 +1,425 @@
+"""The English words.
+
+The English words of a running session: slots, look-ahead, answers, tools.
+
+Every fixed word a model sees, in English and in Chinese, under the same keys.
+
+Identifiers, operations and the truth tokens `true` and `false` are never translated; the SOP's
+own sentences stand in the languages in which their author wrote them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from sopilot.messages.chinese import CHINESE, CHINESE_ANSWERS
+from sopilot.messages.diagnostic import did_you_mean
+from sopilot.messages.errors import mistake
+
+ENGLISH_ANSWERS: Final[Mapping[str, str]] = {
+    # --- where the machine stands ---
+    "no_process": "No process is running.",
+    "position": "Position: {items}",
+    "gathered": "Evidence here: {items}",
+    "nothing": "none",
+    "next": "Next: {items}",
+    "move_tool": "tool {call}",
+    "move_goal": "goal tool {call}",
+    "move_ask": "ask the user: {names}",
+    "move_call": "call {call}",
+    "move_values": "give {names} with `call` for {call}",
+    "short_move_values": "give {names} with `amend`",
+    "at_least": ", at least with {names}",
+    # --- what follows a verdict ---
+    "after": "After {edges}: {move}",
+    "ahead_judge": "judge {number} {call} on {evidence}",
+    "ahead_says": ": {says}",
+    "no_tool": "no tool",
+    # --- answers ---
+    "done": "Done: {did}.",
+    "nothing_to_do": "nothing to do",
+    "nothing_done": "Nothing was done: {problem}.",
+    "not_here": "this step does not fit where the program stands",
+    "not_done": "Not done: {problem}.",
+    "passed": "Passed {label}: {ground}.",
+    "back_in": "Back in the suspended process `{goal}`.",
+    "now_at": "Now at {place}.",
+    "fits": "Fits: {shapes}.",
+    "fits_tool": "call tool {call}",
+    "fits_ask": "ask the user for {names}",
+    "fits_start": "start {call}",
+    "fits_call": "call {call}",
+    "fits_find": " (ask the user for {names}, unless an answer has it)",
+    "not_called": "Not called: {problem}.",
+    "outcome_unknown": ("Outcome unknown: {problem}. Do not call it again; an operator was told."),
+    "empty_reply": "Your last message was empty. Speak to the user or call a tool.",
+    "user_silent": ("The user has nothing more to say. End the conversation: {ways}."),
+    "folded": "Folded: the newest of what was said and returned before.",
+    # --- tools ---
+    "step_tool": (
+        "Move the program one step. `start` a goal; `amend` its values; `call` enters the function "
+        "at the cursor; `return` whether it holds, with evidence; `select_branch`; "
+        "`emit_artifact`; `complete` when the goal is reached; `fail` to refuse. The answer says "
+        "where the program stands."
+    ),
+    "step_tool_paper": (
+        "Move the program one step. `start` a goal; `call` enters the function at the cursor; "
+        "`return` whether it holds, with evidence; `select_branch`; `emit_artifact`; `complete` "
+        "when the goal is reached; `fail` to refuse. The answer says where the program stands."
+    ),
+    "field_arguments_paper": "start, call, return: values by name, as far as they are known.",
+    "step_tool_short": "Move the program.",
+    "short_start": "A request.",
+    "short_arguments": "Values for `start`, by name.",
+    "short_amend": "Corrected values, by name.",
+    "short_true": "Rules that are true, by number: `1,2`.",
+    "short_false": "Rules that are false.",
+    "short_undecided": "Rules that nothing decides; they count as not met.",
+    "short_option": "The option that `Now` names.",
+    "short_content": "Text or JSON.",
+    "field_goal": "start: the goal.",
+    "field_function": "call: the function at the cursor.",
+    "field_arguments": "start, amend, call, return: values by name, as far as they are known.",
+    "field_holds": "return: whether the predicate is true.",
+    "field_undecided": "return: true instead of `holds` if the answers cannot tell.",
+    "field_evidence": "return: tool results as `#12`, or names of tools called for it.",
+    "field_value": "return: a value worth keeping.",
+    "field_option": "select_branch: the option.",
+    "field_name": "emit_artifact: the artifact's name.",
+    "field_content": "emit_artifact: the content (text or JSON).",
+    "field_summary": "complete: what was done; the user reads it.",
+    "field_reason": "fail: what does not hold, or what the user cannot give; the user reads it.",
+    "end_tool": "End the conversation once the request is carried out or refused.",
+    "end_outcome": "`executed` if the request was carried out, else `refused`.",
+    "end_reason": "What was done, or what does not hold; the user reads it.",
+}
+
+
+ENGLISH: Final[Mapping[str, str]] = {
+    # --- functions ---
+    "process": "process",
+    "group": "group",
+    "gate": "gate",
+    "rule": "rule",
+    "purpose": "For: {says}",
+    "true_if": "True if: {condition}",
+    "all_first": "; check every one, then decide",
+    "true_means": "True if this is so: {says}",
+    "false_means": "False if this is so: {says}",
+    "establishes": "Establishes: {says}",
+    "told": "Where a request is refused for this, the user is told only: {says}",
+    # --- steps ---
+    "check_must": "{call} must be {wanted}; else → {target}",
+    "check_find": "find out {call}",
+    "found": "; {wanted} → {target}",
+    "found_else": ", else → {target}",
+    "found_on": ", else go on",
+    "either": "; go on either way",
+    "bound_as": " (as {slot})",
+    "for_each": " for each {element} in {where}",
+    "undecided": "undecided",
+    "goto": "; → {target}",
+    "branch": "if {when} → {then}, else → {otherwise}",
+    "choose": "choose: {says}",
+    "option": "- {name} → {target}",
+    "option_says": ": {says}",
+    "act": "tool {call}",
+    "goal": "goal tool {call}",
+    "supplied": " — {names}: from earlier answers or the user",
+    "computed": " — {names}: as computed before",
+    "instead": "or instead: {calls}",
+    "instead_of_all": "or instead of all the calls above: {calls}",
+    "then": ", then ",
+    "ask": "ask the user for {names}, unless the dialog has it",
+    "do": "do: {says}",
+    "do_with": " (tools: {names})",
+    "emit": "hand over artifact {name}",
+    "judge_you": "by you, from these answers: true or false",
+    "judge_values": "by you, from the values alone: true or false; no tool is needed",
+    "judge_unverified": (
+        "no tool on offer tells: true or false by you, from what is known; refuse if nothing tells"
+    ),
+    "judge_gate": "true only if this tool succeeds; the user may correct a value and try again",
+    "judge_gate_answer": (
+        "true only if this tool succeeds and its answer shows it; the user may correct a value "
+        "and try again"
+    ),
+    "judge_machine": "by the program; by you only where it cannot tell",
+    "judge_gate_machine": (
+        "by the program, once the tool succeeds; the user may correct a value and try again"
+    ),
+    "judge_fact": (
+        "true only if that call has succeeded in this session; do not make it for this check"
+    ),
+    "judge_fact_machine": (
+        "by the program: true only if that call has succeeded in this session; do not make it "
+        "for this check"
+    ),
+    "return_value": "result = {when}",
+    "complete": "the request is carried out",
+    "fail": "refuse, naming what is not met",
+    "remark": " — {says}",
+    "and": " and ",
+    "or": " or ",
+    "not": "not {slot}",
+    "unknown": "?{name}",
+    # --- the moving part of a frame ---
+    "results": "Results: {items}",
+    "known": "Known: {items}",
+    "separator": "; ",
+    "origin": " (= {name})",
+    "evidence": " [{items}]",
+    "keeps": " ({value})",
+    "not_met": " (not met: {names})",
+    "now": "Now: {todo}",
+    "now_check": "`{tool}` with operation `call`, `function`: `{function}`.",
+    "now_check_with": (
+        "`{tool}` with operation `call`, `function`: `{function}`, `arguments`: {values}. Ask the "
+        "user for what the dialog lacks; if the user cannot give it, `{tool}` with operation "
+        "`fail`, `reason`: …."
+    ),
+    "now_branch": (
+        "`{tool}` with operation `select_branch`, `option`: `then` (→ {then}) or `otherwise` "
+        "(→ {otherwise}), as the results say."
+    ),
+    "now_choose": "`{tool}` with operation `select_branch` and one of these as `option`: {names}.",
+    "now_act": "call `{action}`; its result is the evidence.",
+    "now_act_with": (
+        "call `{action}` with {names} as earlier answers or the user gave it, never invented. "
+        "If nobody can give it, {way}."
+    ),
+    "now_gate_with": (
+        "call `{action}` with {names} as the dialog or an earlier answer has it, never invented. "
+        "If neither has it, ask the user, once more if need be. If the user cannot give it, {way}."
+    ),
+    "now_act_maybe": (
+        "call `{action}`, with {names} only if the user gave it; its result is the evidence."
+    ),
+    "now_act_failed": (
+        "`{action}` answered `failed` ({seqs}). If that answers the question, {verdict}; else try "
+        "other values or another way{undecided}."
+    ),
+    "now_gate_failed": (
+        "`{action}` answered `failed` ({seqs}). Tell the user, who may correct a value, and call "
+        "it again with that. If the user cannot, {way}."
+    ),
+    "now_goal": "the decision allows it: call `{action}`.",
+    "now_goal_maybe": (
+        "the decision allows it: call `{action}`, with {names} only if the user gave it."
+    ),
+    "now_goal_failed": (
+        "`{action}` answered `failed` ({seqs}). Correct the values with the user and call it "
+        "again, or {way}."
+    ),
+    "now_goal_blocked": (
+        "`{action}` is blocked: {why}. Make the calls that are missing and call it again{amend}; "
+        "else {way}."
+    ),
+    "or_amend": ", or correct values with operation `amend`",
+    "short_or_amend": ", or correct values with `amend`",
+    "now_ask": (
+        "ask the user for {names}; if the dialog has it, {next}. If the user cannot give it, {way}."
+    ),
+    "now_ask_act": (
+        "ask the user for {names}, unless the dialog has it, and call `{action}` with it. "
+        "If the user cannot give it, {way}."
+    ),
+    "way_gate": "`{tool}` with operation `return`, `holds`: false",
+    "short_way_gate": '`{tool}` with `false`: "1", and `fail`: true if `After false` says so',
+    "way_fail": "`{tool}` with operation `fail`, `reason`: …",
+    "short_way_fail": "`{tool}` with `fail`: true, and tell the user why",
+    "way_next": "`{tool}` with operation `select_branch`, `option`: `next`",
+    "short_way_next": '`{tool}` with `option`: "next"',
+    "now_do": "do it, then {next}.",
+    "now_emit": "`{tool}` with operation `emit_artifact`, `name`: `{name}`, `content`: …",
+    "short_now_emit": "`{tool}` with `name`: `{name}`, `content`: …",
+    "verdict": "`{tool}` with operation `return`, `holds` (true or false) and its `evidence`",
+    "verdict_values": (
+        "`{tool}` with operation `return`, `holds` (true or false); there is no evidence to cite"
+    ),
+    "short_verdict_values": 'give your verdict: `{tool}` with `true`: "1" or `false`: "1"',
+    "short_verdict": 'give your verdict: `{tool}` with `true`: "1" or `false`: "1"',
+    "or_undecided": (
+        "; if the answers cannot tell, `undecided`: true instead of `holds` (counts as not met)"
+    ),
+    "short_or_undecided": '; if the answers cannot tell, `undecided`: "1" (counts as not met)',
+    "now_return": "{verdict}{undecided}.",
+    "now_return_machine": "the program cannot tell: {verdict}{undecided}.",
+    "now_return_group": "`{tool}` with operation `return`, `holds`: {holds}, as the results say.",
+    "short_now_check": "`{tool}` with `call`: `{function}`.",
+    "short_now_check_with": (
+        "{names} missing: `{tool}` with `amend`: {values}. Ask the user for what the dialog "
+        "lacks; if the user cannot give it, `{tool}` with `fail`: true, and tell the user why."
+    ),
+    "short_now_branch": (
+        "`{tool}` with `option`: `then` (→ {then}) or `otherwise` (→ {otherwise}), as the results "
+        "say."
+    ),
+    "short_now_choose": "`{tool}` with one of these as `option`: {names}.",
+    "short_now_return_group": '`{tool}` with `{holds}`: "1", as the results say.',
+    "now_complete": (
+        "`{tool}` with operation `complete`; its `summary` tells the user what was done."
+    ),
+    "short_now_complete": "`{tool}` with `complete`: true; tell the user what was done.",
+    "now_fail": "`{tool}` with operation `fail`; its `reason` tells the user what is not met.",
+    "short_now_fail": "`{tool}` with `fail`: true; tell the user what is not met.",
+    "now_fail_told": (
+        "`{tool}` with operation `fail`; its `reason` is for the records alone. Not a word to the "
+        "user of what is not met, or of what a tool answered. Tell the user only: {says}"
+    ),
+    "short_now_fail_told": (
+        "`{tool}` with `fail`: true. Not a word to the user of what is not met, or of what a tool "
+        "answered. Tell the user only: {says}"
+    ),
+    "remedy": " What the user could do: {says}",
+    # --- whole program ---
+    "flat_intro": (
+        "The program below is the procedure. Start in the process and take its steps in order: "
+        "a check is the function of that name further below, which comes out true or false by "
+        "what tools answer; an arrow says where to go. Call the goal tool only when the steps "
+        "lead there; if they lead to `refuse`, refuse and say what is not met."
+    ),
+    # --- prose ---
+    "prose_intro": "How to handle the request {name} ({parameters}).",
+    "prose_no_values": "no values needed",
+    "prose_steps": "Take these points in order, unless a point says where to go on.",
+    "prose_check_must": "This must be so: ",
+    "prose_check_find": "Find out “{name}”. ",
+    "prose_must": " “{name}” must come out {wanted}.",
+    "prose_group_must": "The part “{name}” below must come out {wanted}.",
+    "prose_see": " See “{name}” below{values}.",
+    "prose_values": ", for {values}",
+    "prose_value": "{name} being {value}",
+    "prose_met": " If it comes out {wanted}, go on with point {number}.",
+    "prose_unmet": " Otherwise, go on with point {number}.",
+    "prose_either": " Go on either way.",
+    "prose_on": " Otherwise, go on.",
+    "prose_goto": " Go on with point {number}.",
+    "prose_branch": (
+        "Look at what came out: if {when}, go on with point {then}; otherwise with point "
+        "{otherwise}."
+    ),
+    "prose_holds": "“{slot}” came out true",
+    "prose_holds_not": "“{slot}” came out false",
+    "prose_choose": "Decide: {says}",
+    "prose_option": " For “{name}”{says}, go on with point {number}.",
+    "prose_option_says": " ({says})",
+    "prose_act": "Call {call}.",
+    "prose_goal": "Everything required is met: call {call}.",
+    "prose_with": "{action} with {values}",
+    "prose_without": "{action}",
+    "prose_each": ", once for each {element} in {where}",
+    "prose_named": " (call the answer {name})",
+    "prose_answer": "what stands at {where} in the answer",
+    "prose_unknown": "`{name}` (still to be found)",
+    "prose_supplied": " Take {names} from earlier answers or ask the user; never invent it.",
+    "prose_ask": "Ask the user for {names}, unless the dialog has it.",
+    "prose_do": "{says}",
+    "prose_do_with": " You may use {names} for it.",
+    "prose_emit": "Hand over “{name}”.",
+    "prose_judge_you": "Judge from the answers whether it is true or false; keep the evidence.",
+    "prose_judge_values": "Judge from the values whether it is true or false; no tool is needed.",
+    "prose_judge_unverified": (
+        "No tool on offer tells: judge by what is known whether it is true or false, else refuse."
+    ),
+    "prose_judge_gate": (
+        "It is true only if this tool has just succeeded; the user may correct a value and try "
+        "again."
+    ),
+    "prose_judge_gate_answer": (
+        "It is true only if this tool has just succeeded and its answer shows it; the user may "
+        "correct a value and try again."
+    ),
+    "prose_judge_fact": (
+        "It is true only if that call has succeeded in this session; do not make it for this check."
+    ),
+    "prose_return_fixed": "At this point, this part comes out {value}.",
+    "prose_return_value": "This part comes out true if {when}, and false otherwise.",
+    "prose_complete": "The request is done.",
+    "prose_fail": "Refuse, and tell the user what is not met.",
+    "prose_groups": "Parts of the requirements",
+    "prose_gates": "How to make a condition true together with the user",
+    "prose_rules": "How to find out whether a condition is true",
+    "prose_function": "“{name}”{parameters}",
+    "colon": ": ",
+    "prose_parameters": " (for {names})",
+    "prose_instead": " Or instead: {calls}.",
+    "prose_remark": " ({says})",
+    "prose_list_and": ", and ",
+    "prose_values_and": " and ",
+    # --- official wording ---
+    "official_intro": (
+        "Conditions are listed as a hierarchy. Under “ALL of these conditions must be met” every "
+        "item is required, under “ANY ONE of these conditions must be met” one item is enough, "
+        "and under “These steps must be completed in order” the items follow one another. "
+        "Numbers mark an order, bullets none. Verify what an action requires before you call it."
+    ),
+    "official_constrained": "### Actions with Constraints:",
+    "official_free": "### Actions without Constraints:",
+    "official_all": "ALL of these conditions must be met:",
+    "official_any": "ANY ONE of these conditions must be met:",
+    "official_in_order": "These steps must be completed in order:",
+    "official_first": "ANY ONE of these conditions must be met, tried in this order:",
+    "official_otherwise": "If you refuse for this: {told}",
+    "official_none": "None",
+    # --- the same as code ---
+    "code_intro": (
+        "Each action lists what it requires. `require all` needs every line below it, "
+        "`require any` needs one, `require in_order` needs every line in sequence, "
+        "`require first` needs one, tried in sequence. Verify before you call an action."
+    ),
+    "code_action": "action {name}({parameters}):",
+    "code_all": "require all:",
+    "code_any": "require any:",
+    "code_in_order": "require in_order:",
+    "code_first": "require first:",
+    "code_check": "check ",
+    "code_none": "pass",
+    # --- recipes ---
+    "recipes_title": "### How Each Condition Can Be Verified:",
+    "recipe_calls": "  call {calls}",
+    "recipe_or": "  or {calls}",
+    "recipe_gate": "  made true by calling {calls}",
+    "recipe_arguments": "  judge from its values; no tool is needed",
+    "recipe_none": "  no tool verifies it",
+}
+
+
+TOOL: Final = "pg_program_step"
+"""The one bookkeeping tool, unless an arm offers it under another name."""
+
+
+class StepTool(NamedTuple):
+    """How the bookkeeping tool on offer is written, so that texts name nothing else."""
+
+    name: str = TOOL
+    short: bool = False
+    """Fields such as `start` and `true` stand for the operations, which have no names."""
+    undecided: bool = True
+    amend: bool = True
+
+
+LONG_TOOL: Final = StepTool()
+
+
+LANGUAGES: Final[Mapping[str, Mapping[str, str]]] = {
+    "en": {**ENGLISH, **ENGLISH_ANSWERS},
+    "zh": {**CHINESE, **CHINESE_ANSWERS},
+}
+
+
+def spelled(table: Mapping[str, str], key: str, tool: StepTool) -> str:
+    """The words under a key, as they are said of this tool."""
+    return table.get(f"short_{key}", table[key]) if tool.short else table[key]
+
+
+def words(language: str) -> Mapping[str, str]:
+    """The table of fixed words of a language."""
+    if language not in LANGUAGES:
+        raise mistake(
+            "unknown-language",
+            f"there is no scaffold in `{language}`",
+            help=did_you_mean(language, LANGUAGES),
+        )
+    return LANGUAGES[language]

@@ -1,0 +1,183 @@
+"""What a session or a store refuses, and whose move it is.
+
+The three roots: whose move it is when something failed.
+
+What a model can put right by trying again is an answer to it, never an error.
+
+What the room raises: only for traces that cannot be read, never while stepping.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sopilot.messages.diagnostic import Diagnostic, Place, render_diagnostics
+
+_NOWHERE = Place()
+
+
+class SopilotError(Exception):
+    """Everything the project raises on purpose."""
+
+
+class UserMistake(SopilotError):
+    """A person must change an input. Carries every diagnostic found, not the first."""
+
+    def __init__(self, diagnostics: Sequence[Diagnostic] | str) -> None:
+        if isinstance(diagnostics, str):
+            diagnostics = [Diagnostic("misuse", diagnostics)]
+        self.diagnostics = tuple(diagnostics)
+        super().__init__(render_diagnostics(self.diagnostics))
+
+
+def mistake(code: str, message: str, place: Place = _NOWHERE, help: str = "") -> UserMistake:
+    """Of one diagnostic."""
+    return UserMistake([Diagnostic(code, message, place, help)])
+
+
+class RunEnded(SopilotError):
+    """A run cannot go on: a budget, a lost store, an unreachable provider."""
+
+
+class InternalBug(SopilotError):
+    """A promise of this code base was broken. Never the user's fault."""
+
+
+class StoreUnavailable(RunEnded):
+    """Nothing was written, or nobody can say whether it was: disk full, locked, server gone.
+
+    The session in memory is as it was; ``Session.reload`` finds out what the store holds.
+    """
+
+
+class OutcomeUnrecorded(StoreUnavailable):
+    """A call was sent, and how it ended could not be put on record: nobody may be told that it
+    was not carried out. The session records it when the store is there again."""
+
+    def __init__(self, action: str, problem: Exception) -> None:
+        super().__init__(
+            f"`{action}` was sent, and how it ended could not be recorded ({problem}): its "
+            "outcome is unknown, do not call it again"
+        )
+
+
+class StoreCorrupt(StoreUnavailable):
+    """The store's file is not what was written. Restore a copy; nothing was changed."""
+
+
+def raise_if_refused(problem: SopilotError) -> None:
+    """A store that is gone or refuses says nothing about the session that was asked for."""
+    if isinstance(problem, StoreUnavailable) and not isinstance(problem, StoreCorrupt):
+        raise problem
+
+
+class StoreTooNew(UserMistake):
+    """The store was written by a release that this one cannot read."""
+
+
+class LeaseHeld(RunEnded):
+    """Another owner has the session. ``expires_at`` is when it may be taken over."""
+
+    def __init__(self, session_id: str, owner: str, expires_at: float, now: float) -> None:
+        self.session_id = session_id
+        self.owner = owner
+        self.expires_at = expires_at
+        self.seconds_left = max(0.0, expires_at - now)
+        super().__init__(
+            f"session {session_id} is owned by `{owner}` for another {self.seconds_left:.0f} s; "
+            "wait, or take it over explicitly"
+        )
+
+
+class Pruned(RunEnded):
+    """Its events are no longer in this store; its head, its log entries and its actions are."""
+
+    def __init__(self, session_id: str) -> None:
+        self.session_id = session_id
+        super().__init__(
+            f"session {session_id} was pruned: its events are in an archive or a back-up, if any"
+        )
+
+
+class LeaseLost(RunEnded):
+    """Somebody else owns the session now. What was to be written was not. ``sent``: the call
+    whose outcome that was."""
+
+    def __init__(self, session_id: str, sent: str = "") -> None:
+        self.session_id = session_id
+        self.sent = sent
+        unknown = f"; `{sent}` was sent, and its outcome is unknown" if sent else ""
+        super().__init__(
+            f"session {session_id} has another owner now; nothing was written{unknown}"
+        )
+
+
+class Conflict(RunEnded):
+    """The stored head is not the one this writer continued from."""
+
+    def __init__(self, session_id: str, expected: int, found: int) -> None:
+        self.session_id = session_id
+        super().__init__(
+            f"session {session_id} stands at event {found}, not at {expected}; nothing was written"
+        )
+
+
+class UnknownSession(UserMistake):
+    def __init__(self, session_id: str) -> None:
+        self.session_id = session_id
+        super().__init__(
+            [
+                Diagnostic(
+                    "unknown-session",
+                    f"there is no session `{session_id}` in this store",
+                    help="`sopilot sessions` lists them",
+                )
+            ]
+        )
+
+
+class SessionExists(UserMistake):
+    def __init__(self, session_id: str) -> None:
+        super().__init__([Diagnostic("session-exists", f"session `{session_id}` exists already")])
+
+
+class ProgramChanged(UserMistake):
+    """``changes`` maps a goal to its (stored, present) hash; ``None`` where there is none."""
+
+    def __init__(self, changes: Mapping[str, tuple[str | None, str | None]]) -> None:
+        self.changes = dict(changes)
+        super().__init__(
+            [
+                Diagnostic(
+                    "program-changed",
+                    f"the program of `{goal}` is not the one this session was started with "
+                    f"({_short(stored)} then, {_short(present)} now)",
+                    help="resume with the stored program, or accept the change explicitly",
+                )
+                for goal, (stored, present) in sorted(self.changes.items())
+            ]
+        )
+
+
+class TraceBroken(RunEnded):
+    """A stored trace whose chain does not hold. ``index`` is the first broken event."""
+
+    def __init__(self, session_id: str, index: int) -> None:
+        self.session_id = session_id
+        self.index = index
+        super().__init__(
+            f"the trace of session {session_id} is broken at event {index}: "
+            "it was changed or damaged after it was written, and is not continued"
+        )
+
+
+def _short(sha256: str | None) -> str:
+    return sha256[:12] if sha256 else "none"
+
+
+class TraceError(SopilotError):
+    """A trace that is not one, or not one of these programs. ``index`` is the event's place."""
+
+    def __init__(self, message: str, index: int | None = None) -> None:
+        self.index = index
+        super().__init__(message if index is None else f"event {index}: {message}")

@@ -1,0 +1,1 @@
+"""Language models by name: hosted, local, mailbox, replay, a person."""

@@ -1,0 +1,124 @@
+"""A person at the terminal in the model's place: sees what a model sees, makes the moves.
+
+A person at the terminal, as the user who is served.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import sys
+
+import click
+
+from sopilot.messages.errors import UserMistake
+from sopilot.protocols import Model, ModelReply, ModelRequest, ToolCall
+from sopilot.values.text import LINES, visible
+from sopilot.views.step_tool import TOOL_NAME
+
+PERSON = "person"
+
+
+HELP = (
+    "Enter makes the move in brackets. `TOOL {JSON}` calls a tool, `step {JSON}` moves the "
+    "program, anything else is said to the user."
+)
+
+
+class PersonModel:
+    """``adviser`` proposes each move; the person takes it or makes another one."""
+
+    def __init__(self, adviser: Model) -> None:
+        self._adviser = adviser
+        self._told = 0
+        self._made = 0
+        self._helped = False
+
+    @property
+    def name(self) -> str:
+        return PERSON
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        proposed = await self._adviser.complete(request)
+        self._show(request)
+        shown = visible(f"[{_spelled(proposed)}]", LINES)
+        text = await asyncio.to_thread(
+            click.prompt, f"{shown}\nmove", prompt_suffix="> ", default="", show_default=False
+        )
+        return self._reply(str(text).strip(), proposed, request)
+
+    def _show(self, request: ModelRequest) -> None:
+        if not self._helped:
+            click.echo(HELP)
+            self._helped = True
+        news = [m for m in request.messages[self._told :] if m.role in ("tool", "user")]
+        for message in news:
+            click.echo(visible(f"{message.role}: {message.content}", LINES))
+        self._told = len(request.messages) - 1
+        if request.messages and request.messages[-1].role == "system":
+            click.secho(visible(request.messages[-1].content, LINES), dim=True)
+
+    def _reply(self, text: str, proposed: ModelReply, request: ModelRequest) -> ModelReply:
+        if not text:
+            return proposed
+        word, _, rest = text.partition(" ")
+        name = TOOL_NAME if word == "step" else word
+        if name not in {tool.name for tool in request.tools}:
+            return ModelReply(text)
+        self._made += 1
+        return ModelReply("", (ToolCall(f"person_{self._made}", name, rest.strip() or "{}"),))
+
+
+def _spelled(reply: ModelReply) -> str:
+    moves = []
+    for call in reply.tool_calls:
+        word = "step" if call.name == TOOL_NAME else call.name
+        moves.append(f"{word} {_shortened(call.arguments)}")
+    return "; ".join(moves) or reply.content
+
+
+def _shortened(arguments: str, longest: int = 160) -> str:
+    text = json.dumps(json.loads(arguments), ensure_ascii=False)
+    return text if len(text) <= longest else text[:longest] + "…"
+
+
+PROMPT = "you> "
+
+
+class HumanUser:
+    """An empty line or the end of the input ends the dialog."""
+
+    def __init__(self, request: str | None = None) -> None:
+        self._request = request
+
+    def opening(self) -> str:
+        while not self._request:
+            click.echo(PROMPT, nl=False)
+            line = sys.stdin.readline()
+            if not line:
+                raise UserMistake("the input ended before anybody asked for anything")
+            self._request = line.strip()
+        return self._request
+
+    async def reply(self, message: str) -> str | None:
+        click.echo(PROMPT, nl=False)
+        await _typed()
+        return sys.stdin.readline().strip() or None
+
+
+async def _typed() -> None:
+    """Until there is something to read. The lease is renewed meanwhile, and an interrupt is
+    heard at once, which a thread that waits for a line would not allow."""
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    try:
+        descriptor = sys.stdin.fileno()
+        loop.add_reader(descriptor, ready.set)
+    except (io.UnsupportedOperation, PermissionError, NotImplementedError):
+        # Not a terminal or a pipe: reading does not block.
+        return
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_reader(descriptor)

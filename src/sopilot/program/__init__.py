@@ -1,0 +1,1 @@
+"""The compiled form of a procedure: model, walk, verifier, codec, printer."""

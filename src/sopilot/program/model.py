@@ -1,0 +1,434 @@
+"""A compiled program: functions of labelled steps.
+
+A cursor is a step's label, so a person can read where a run stands. Steps fall
+through to the next one unless they name a label. The machine that runs a
+program cannot tell a compiled one from one written by hand.
+
+What a proof must know of the actions of several programs that run side by side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import field
+from enum import StrEnum
+from typing import Any
+
+from sopilot.handbook.expressions import free_names
+from sopilot.handbook.grammar import NOW
+from sopilot.handbook.requirements import Path, Scalar
+from sopilot.values.frozen import frozen
+
+FORMAT = 2
+"""Version of the program artifact. Programs of format 1 know no types and no origins: two
+values agree there when one spells the other, and nothing that they check is proven."""
+
+
+KNOWN_FORMATS = (1, 2)
+
+
+@frozen
+class Local:
+    """A parameter of the function, or a value it learned under that name."""
+
+    name: str
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Local) and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+
+@frozen
+class Literal:
+    """A value. ``1``, ``1.0`` and ``true`` are three values."""
+
+    value: Scalar
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Literal)
+            and type(self.value) is type(other.value)
+            and self.value == other.value
+        )
+
+    def __hash__(self) -> int:
+        return hash((type(self.value), self.value))
+
+
+@frozen
+class Unknown:
+    """Nobody can know this value beforehand: earlier evidence or the user supplies it."""
+
+    name: str
+
+
+Argument = Local | Literal | Unknown
+
+
+Arguments = tuple[tuple[str, Argument], ...]
+
+
+CallArgument = Argument | Path
+"""Of an action: a ``Path`` leads into an earlier answer of the same recipe."""
+
+
+CallArguments = tuple[tuple[str, CallArgument], ...]
+
+
+@frozen
+class Holds:
+    """The result bound to ``slot`` has ``holds == wanted``."""
+
+    slot: str
+    wanted: bool = True
+
+
+@frozen
+class Every:
+    conditions: tuple[Condition, ...]
+
+
+@frozen
+class Some:
+    conditions: tuple[Condition, ...]
+
+
+@frozen
+class Always:
+    value: bool
+
+
+Condition = Holds | Every | Some | Always
+
+
+@frozen
+class Check:
+    """Call ``function``, bind its ``{holds, evidence}`` to ``slot``, go on by the result.
+
+    ``wanted`` is the truth the SOP asks for. ``met`` and ``unmet`` name where to
+    go; ``None`` is the next step. A slot that is already bound in the frame is
+    reused instead of called again.
+    """
+
+    label: str
+    function: str
+    arguments: Arguments
+    slot: str
+    wanted: bool = True
+    met: str | None = None
+    unmet: str | None = None
+    says: str = ""
+
+
+@frozen
+class Branch:
+    """A condition over bound results, which the machine can evaluate."""
+
+    label: str
+    when: Condition
+    then: str
+    otherwise: str
+
+
+@frozen
+class Option:
+    name: str
+    target: str
+    says: str = ""
+
+
+@frozen
+class Choose:
+    """A branch that only the executor can judge."""
+
+    label: str
+    says: str
+    options: tuple[Option, ...]
+
+
+@frozen
+class Act:
+    """Call a domain action. ``goal`` marks the one the process exists for.
+
+    In a recipe the answer is called ``name`` (else as the action); with ``each`` the
+    call is made for every element of that list, which is called ``element``.
+    """
+
+    label: str
+    action: str
+    arguments: CallArguments = ()
+    goal: bool = False
+    says: str = ""
+    next: str | None = None
+    name: str = ""
+    each: Path | None = None
+    element: str = ""
+
+    @property
+    def answer(self) -> str:
+        return self.name or self.action
+
+
+@frozen
+class Ask:
+    """Ask the user for values that are not known yet."""
+
+    label: str
+    wants: tuple[str, ...]
+    says: str = ""
+    next: str | None = None
+
+
+@frozen
+class Do:
+    """Something the executor does by itself; ``uses`` are the actions it may call for it."""
+
+    label: str
+    says: str
+    uses: tuple[str, ...] = ()
+    next: str | None = None
+
+
+@frozen
+class Emit:
+    """Hand over a named artifact; ``schema`` is the JSON Schema it must satisfy."""
+
+    label: str
+    artifact: str
+    says: str = ""
+    schema: Mapping[str, object] | None = None
+    next: str | None = None
+
+
+@frozen
+class ReturnStep:
+    """Leave the function. ``holds`` is its value as a condition; ``None`` means the
+    executor judges it from the evidence."""
+
+    label: str
+    holds: Condition | None = None
+    says: str = ""
+
+
+@frozen
+class CompleteStep:
+    label: str
+    says: str = ""
+
+
+@frozen
+class FailStep:
+    """``starts`` is the goal that follows the refusal, where one does."""
+
+    label: str
+    says: str = ""
+    starts: str = ""
+
+
+Step = Check | Branch | Choose | Act | Ask | Do | Emit | ReturnStep | CompleteStep | FailStep
+
+
+def step_kind(step: Step) -> str:
+    """As people call it."""
+    return type(step).__name__.lower().removesuffix("step")
+
+
+class Kind(StrEnum):
+    PROCESS = "process"
+    """One user goal; ends in ``complete`` or ``fail``."""
+    GROUP = "group"
+    """A factored part of a requirement; returns ``{holds, evidence}``."""
+    GATE = "gate"
+    """Makes a predicate true over several turns; its progress outlives a turn."""
+    RULE = "rule"
+    """Verifies one predicate, whatever polarity the SOP wants."""
+
+
+class _Keeps:
+    """``checks`` are the steps of a function that check something. ``kept`` is room beside it for
+    what readers derive from it again and again. Neither is a part of it: not compared, not
+    written, not copied, and gone with it."""
+
+    __slots__ = ("checks", "kept")
+    checks: tuple[Check, ...]
+    kept: dict[Any, Any]
+
+
+_set_checks = vars(_Keeps)["checks"].__set__
+
+
+_set_kept = vars(_Keeps)["kept"].__set__
+
+
+@frozen
+class Function(_Keeps):
+    """``predicate`` names what a rule or gate judges, ``says``/``says_not`` its wording.
+
+    ``fallbacks`` are equivalent recipes, best first after the one in ``steps``;
+    any of them is admissible evidence. ``verdict`` lets a machine judge;
+    ``judged_by_model`` lets a guarded action rest on a model's word; ``closed_by``
+    is the call that shuts a gate; a ``principal`` gate is open for one customer at a time.
+    ``computes`` is the parameter that ``value`` gives; ``optional`` ones may have no value;
+    ``question`` is what the user is asked; a ``reusable`` answer serves more than one guarded
+    call; ``tells`` is all that a customer is told where a
+    request is refused for it.
+    """
+
+    name: str
+    kind: Kind
+    parameters: tuple[str, ...]
+    steps: tuple[Step, ...]
+    says: str = ""
+    says_not: str = ""
+    predicate: str | None = None
+    fallbacks: tuple[tuple[Act, ...], ...] = ()
+    verdict: str | None = None
+    remedy: str = ""
+    notes: tuple[str, ...] = ()
+    judged_by_model: bool = False
+    closed_by: Act | None = None
+    principal: bool = False
+    computes: str = ""
+    value: str | None = None
+    optional: tuple[str, ...] = ()
+    question: str = ""
+    reusable: bool = False
+    tells: str = ""
+
+    def __post_init__(self) -> None:
+        _set_checks(self, tuple([step for step in self.steps if isinstance(step, Check)]))
+        _set_kept(self, {})
+
+    @property
+    def judges(self) -> str:
+        """What it judges, by name; without a predicate of its own, that is its own."""
+        return self.predicate or self.name
+
+    @property
+    def reads_clock(self) -> bool:
+        """Whether an expression of it reads the time, under a name with no other meaning."""
+        expressions = [one for one in (self.verdict, self.value) if one and NOW in one]
+        return NOW not in self.parameters and any(NOW in free_names(one) for one in expressions)
+
+    @property
+    def branches(self) -> bool:
+        """Whether more than its calls and a verdict on them decide what it returns."""
+        return any(
+            isinstance(step, Check | Branch | Choose)
+            or (isinstance(step, ReturnStep) and step.holds is not None)
+            for step in self.steps
+        )
+
+    @property
+    def is_fact(self) -> bool:
+        """A gate that nobody opens for the check: what was done in this session, or was not."""
+        return self.kind is Kind.GATE and not any(isinstance(step, Act) for step in self.steps)
+
+
+@frozen
+class Guarded:
+    """An action that is held until the root accepts (and, if so asked, until approved; with
+    ``when``, only where that expression over the arguments holds or is undecided)."""
+
+    action: str
+    roles: tuple[str, ...] = ()
+    needed: int = 0
+    expires_seconds: int | None = None
+    recheck: bool = False
+    when: str | None = None
+
+
+@frozen
+class ActionFacts:
+    """What a proof must know of an action. ``inputs`` are JSON Schemas by name; topics are
+    ``None`` where everything is meant."""
+
+    inputs: Mapping[str, Mapping[str, object]]
+    required: tuple[str, ...] = ()
+    changes: tuple[str, ...] | None = None
+    reads: tuple[str, ...] | None = None
+    shared: bool = False
+    """What it answers and opens holds for every connection to its server (P8)."""
+
+
+@frozen
+class Source:
+    handbook: str
+    procedure: str
+    sha256: str
+    tools: str = ""
+
+
+@frozen
+class Program:
+    """``constants`` are the handbook's parameters, which verdicts and wording may use.
+
+    ``types`` are the JSON Schemas of the entry's parameters; ``actions`` what a proof
+    must know, empty where nothing is guarded. ``read_only`` are then the actions of the
+    handbook that change nothing, called for or not. ``secrets`` are the names whose values are
+    kept outside of the trace; ``not_found`` says for an action which failures are answers.
+    """
+
+    entry: str
+    functions: Mapping[str, Function]
+    source: Source
+    compiler: str
+    constants: Mapping[str, Any] = field(default_factory=dict)
+    guarded: tuple[Guarded, ...] = ()
+    types: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    actions: Mapping[str, ActionFacts] = field(default_factory=dict)
+    format: int = FORMAT
+    read_only: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
+    not_found: Mapping[str, str] = field(default_factory=dict)
+
+
+MISSING_RECIPE = "missing recipe"
+"""In the notes of a rule that nothing on offer can verify."""
+
+
+def known_facts(programs: Iterable[Program]) -> dict[str, ActionFacts]:
+    """By action; empty where nothing is guarded. Where two programs disagree, an action changes
+    and reads what either says."""
+    every = tuple(programs)
+    found: dict[str, ActionFacts] = {}
+    for program in every:
+        for name, facts in program.actions.items():
+            found[name] = _both(found[name], facts) if name in found else facts
+    for program in every:
+        if program.guarded and program.format > 1:
+            found = {**_unsaid(program), **found}
+    return found
+
+
+def _unsaid(program: Program) -> dict[str, ActionFacts]:
+    """What a program written by hand need not say: who looks changes nothing, and an action that
+    nobody described changes everything."""
+    looks, does = set[str](), {one.action for one in program.guarded}
+    for function in program.functions.values():
+        acts = [step for step in function.steps if isinstance(step, Act)]
+        does |= {act.action for act in acts if act.goal}
+        if function.kind is Kind.RULE:
+            looks |= {act.action for recipe in (acts, *function.fallbacks) for act in recipe}
+    quiet = ActionFacts({}, changes=())
+    return {**dict.fromkeys(sorted(looks), quiet), **dict.fromkeys(sorted(does), ActionFacts({}))}
+
+
+def _both(one: ActionFacts, other: ActionFacts) -> ActionFacts:
+    if one == other:
+        return one
+    return ActionFacts(
+        {**one.inputs, **other.inputs},
+        tuple(dict.fromkeys((*one.required, *other.required))),
+        _either(one.changes, other.changes),
+        _either(one.reads, other.reads),
+        one.shared and other.shared,
+    )
+
+
+def _either(one: tuple[str, ...] | None, other: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    if one is None or other is None:
+        return None
+    return tuple(dict.fromkeys((*one, *other)))

@@ -1,0 +1,224 @@
+"""The edges of a session, as protocols: what adapters and simulators implement.
+
+Where time comes from at the edge.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol, runtime_checkable
+
+from sopilot.messages.diagnostic import Place
+from sopilot.messages.errors import mistake
+from sopilot.values.json import JSON
+
+
+class SystemClock:
+    def now(self) -> float:
+        return time.time()
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSchema:
+    """A tool as a provider sees it; ``parameters`` is a JSON Schema object."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, JSON]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """``ok`` is whether the tool did what its name says (a refused login is not ok;
+    a balance of zero is). ``value`` is what the caller sees. ``unknown``: it broke off, and
+    may have been carried out all the same."""
+
+    ok: bool
+    value: JSON
+    unknown: bool = False
+
+
+def inputs_of(tool: ToolSchema) -> Mapping[str, JSON]:
+    """The schema of each input, by name."""
+    found = tool.parameters.get("properties")
+    return found if isinstance(found, Mapping) else {}
+
+
+def required_of(tool: ToolSchema) -> Sequence[str]:
+    found = tool.parameters.get("required")
+    return [str(name) for name in found] if isinstance(found, list | tuple) else ()
+
+
+@runtime_checkable
+class Tools(Protocol):
+    """Tools whose world has a time of its own have ``time()`` beside these: now, as ISO 8601 text
+    with an offset. Some have ``ready(name)``, which is awaited before a call is put on record or
+    held: what it raises keeps the call from both."""
+
+    def schemas(self) -> Sequence[ToolSchema]: ...
+
+    async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
+        """``key`` is unique to this call, so that a tool can recognise a repetition."""
+        ...
+
+
+@runtime_checkable
+class RecallsOutcomes(Protocol):
+    """Tools that can tell what a call with this key came to; ``None`` if it was never made."""
+
+    async def recall(self, key: str) -> ToolResult | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamConnection:
+    """A connection to an upstream server, and the actions that are called on it. What these
+    answered and opened holds on this connection alone, unless the handbook says
+    ``state: shared`` of them."""
+
+    upstream: str
+    id: str
+    actions: tuple[str, ...]
+
+
+@runtime_checkable
+class ConnectedTools(Tools, Protocol):
+    """Tools behind connections that keep state of their own: a login, a basket. Plain functions
+    of an application have none: whatever process runs the session, they are one environment."""
+
+    async def connections(self, name: str) -> Sequence[UpstreamConnection]:
+        """All connections that there are; first the one for ``name`` is made, if it can be."""
+        ...
+
+    async def call_on(
+        self, connection: str, name: str, arguments: Mapping[str, JSON], *, key: str
+    ) -> ToolResult:
+        """As ``call``, on this very connection or not at all."""
+        ...
+
+
+def moment_of(told: object) -> str:
+    """What ``time()`` of the tools told."""
+    try:
+        if isinstance(told, str) and datetime.fromisoformat(told).tzinfo is not None:
+            return told
+    except ValueError:
+        pass
+    raise mistake(
+        "bad-time",
+        f"`{told}` is no time",
+        Place("the tools", path="time()"),
+        "return ISO 8601 text with an offset: `2026-01-31T09:00:00+00:00`",
+    )
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class ToolCall:
+    """A call as a model wrote it; ``arguments`` is the raw text, which may not be JSON. A model
+    that has them as a mapping may give that: it is written as JSON here."""
+
+    id: str
+    name: str
+    arguments: str
+
+    def __init__(self, id: str, name: str, arguments: str | Mapping[str, JSON]) -> None:
+        if not isinstance(arguments, str):
+            arguments = _written(name, arguments)
+        object.__setattr__(self, "id", id)
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "arguments", arguments)
+
+
+def _written(name: str, arguments: object) -> str:
+    place = Place("ToolCall", path=f"arguments of `{name}`")
+    cure = "give a mapping of JSON values, or its JSON text"
+    if not isinstance(arguments, Mapping):
+        raise mistake("bad-tool-call", "they are neither a mapping nor text", place, cure)
+    try:
+        return json.dumps(dict(arguments), ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError) as problem:
+        message = f"they cannot be written as JSON: {problem}"
+        raise mistake("bad-tool-call", message, place, cure) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a dialog, in the Chat Completions shape."""
+
+    role: str
+    content: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    completion_tokens: int = 0
+    reasoning_tokens: int = 0
+    """Of the completion tokens, those that nobody was shown."""
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.prompt_tokens + other.prompt_tokens,
+            self.cached_tokens + other.cached_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.reasoning_tokens + other.reasoning_tokens,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """``temperature``, ``seed`` and ``reply_tokens`` are not sent where they are ``None``."""
+
+    messages: Sequence[Message]
+    tools: Sequence[ToolSchema] = ()
+    temperature: float | None = 0.0
+    timeout_seconds: float = 600.0
+    seed: int | None = None
+    reply_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What a provider tells about its answer, empty where it tells nothing."""
+
+    finish_reason: str = ""
+    model: str = ""
+    fingerprint: str = ""
+    response_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReply:
+    content: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+    served: Served = field(default_factory=Served)
+
+
+class Model(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    async def complete(self, request: ModelRequest) -> ModelReply: ...
+
+
+class User(Protocol):
+    """The person being served. ``opening`` is the request; ``reply`` answers the agent,
+    or ends the dialog with ``None``."""
+
+    def opening(self) -> str: ...
+
+    async def reply(self, message: str) -> str | None: ...
+
+
+class Clock(Protocol):
+    def now(self) -> float:
+        """Seconds since the epoch."""
+        ...

@@ -1,0 +1,411 @@
+"""One action in the register, and the row that a store keeps of it.
+
+The register of one session's actions, folded event by event. Pure.
+
+Live and from a stored trace alike, so both agree.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
+from enum import StrEnum
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from sopilot.messages.errors import RunEnded
+from sopilot.trace.events import (
+    AWAITS_DECISION,
+    AWAITS_RELEASE,
+    HELD_CALL,
+    OPENED,
+    OUTCOME_UNKNOWN,
+    PROGRAM_CHANGED,
+    Actor,
+    Event,
+    identity_of,
+)
+from sopilot.trace.redaction import words_of
+from sopilot.values.frozen import frozen
+from sopilot.values.json import JSON, made, spell
+
+
+class ActionOutcome(StrEnum):
+    CARRIED_OUT = "carried out"
+    FAILED = "failed"
+    """The tool says that it did not happen."""
+    UNKNOWN = "unknown"
+    """It broke off: nobody knows whether it happened."""
+    ATTEMPTED = "attempted"
+    """It was made, and no answer is on record yet."""
+    HELD = "held"
+    """It was not made: ``awaits`` says what for."""
+    REJECTED = "rejected"
+    EXPIRED = "expired"
+
+
+def outcome_at(outcome: str, expires_at: float | None, now: float) -> str:
+    """The outcome of a row as it counts at ``now``: a request whose time ran out has expired."""
+    late = outcome == ActionOutcome.HELD and expires_at is not None and expires_at < now
+    return str(ActionOutcome.EXPIRED if late else outcome)
+
+
+class ActionRow(NamedTuple):
+    """As stores keep it: what is filtered by, and the rest as JSON text. ``call`` and ``action``
+    are JSON strings, since a model may put characters into names that columns cannot hold."""
+
+    call: str
+    at: float
+    action: str
+    outcome: str
+    grade: str
+    expires_at: float | None
+    arguments: str
+    rest: str
+
+
+class _KeepsItsRow:
+    """Room beside an entry for its row, once it was spelled: neither compared nor copied."""
+
+    __slots__ = ("_row",)
+    _row: ActionRow
+
+
+@frozen
+class ActionEntry(_KeepsItsRow):
+    """``arguments`` are those that ran, or would: people may have amended them, ``asked`` are
+    the ones before. Values that the trace keeps by reference are references here, too.
+    ``override`` is what people let through without proof."""
+
+    call_id: str
+    action: str
+    at: float
+    outcome: ActionOutcome
+    arguments: Mapping[str, JSON]
+    seq: int
+    """Of the event that asked for it."""
+    grade: str = ""
+    """Empty where nothing is guarded, or the call was not made."""
+    session_id: str = ""
+    goal: str = ""
+    program: str = ""
+    """SHA-256 of the program it was made under."""
+    handbook: str = ""
+    model: str = ""
+    arm: str = ""
+    decisions: tuple[Mapping[str, JSON], ...] = ()
+    override: str = ""
+    awaits: str = ""
+    why: str = ""
+    roles: tuple[str, ...] = ()
+    needed: int = 0
+    expires_at: float | None = None
+    asked: Mapping[str, JSON] | None = None
+    repeats: int = 0
+    """How often the same call was asked for again while it waited."""
+    findings: tuple[str, ...] = ()
+    """Of kept audits of its session, each with what people said of it; no part of the row."""
+
+    @property
+    def approvers(self) -> tuple[str, ...]:
+        """Who agreed to the arguments as they are: in which role, and how proven."""
+        names: list[str] = []
+        for one in self.decisions:
+            if one["decision"] in ("amend", "reject"):
+                names = []  # earlier approvals were for other arguments, or came to nothing
+            if one["decision"] in ("approve", "amend"):
+                names.append(f"{one['by']} ({one['role']}, {identity_of(one.get('principal'))})")
+        return tuple(names)
+
+    def row(self) -> ActionRow:
+        try:
+            return self._row
+        except AttributeError:
+            pass
+        rest: dict[str, JSON] = {"seq": self.seq}
+        for name, value in zip(_REST, _rest_of(self), strict=True):
+            # Arguments that were asked for may be none at all; anything else is left out then.
+            if value or (name == "asked" and value is not None):
+                rest[name] = _plain(value) if type(value) is tuple else value
+        row = ActionRow(
+            spell(self.call_id),
+            float(self.at),
+            spell(self.action),
+            self.outcome.value,
+            self.grade,
+            self.expires_at,
+            spell(self.arguments),
+            spell(rest),
+        )
+        _set_row(self, row)
+        return row
+
+    def turned(self, outcome: ActionOutcome) -> ActionEntry:
+        """The same with another outcome, which most answers bring and nothing else: what its row
+        says beside that is not spelled again."""
+        values: list[Any] = [*_all_of(self)]
+        values[_OUTCOME] = outcome
+        entry = ActionEntry(*values)
+        row = self.row()
+        _set_row(entry, made(ActionRow, (*row[:3], outcome.value, *row[4:])))
+        return entry
+
+    def as_json(self) -> dict[str, JSON]:
+        return {
+            "at": self.at,
+            "session": self.session_id,
+            "call_id": self.call_id,
+            "action": self.action,
+            "arguments": dict(self.arguments),
+            "outcome": str(self.outcome),
+            "grade": self.grade or None,
+            "approvers": list(self.approvers),
+            "decisions": [dict(one) for one in self.decisions],
+            "needed": self.needed,
+            "override": self.override or None,
+            "awaits": self.awaits or None,
+            "why": self.why or None,
+            "asked": None if self.asked is None else dict(self.asked),
+            "repeats": self.repeats,
+            "goal": self.goal or None,
+            "program": self.program or None,
+            "handbook": self.handbook or None,
+            "model": self.model or None,
+            "arm": self.arm or None,
+            "event": self.seq,
+            "expires_at": self.expires_at,
+            "findings": list(self.findings),
+        }
+
+
+_REST = (
+    "goal", "program", "handbook", "model", "arm", "decisions", "override", "awaits",
+    "why", "roles", "needed", "asked", "repeats",
+)  # fmt: skip
+
+
+_rest_of = attrgetter(*_REST)
+
+
+_FIELDS = [one.name for one in fields(ActionEntry)]
+
+
+_OUTCOME = _FIELDS.index("outcome")
+
+
+_all_of = attrgetter(*_FIELDS)
+
+
+_set_row = vars(_KeepsItsRow)["_row"].__set__
+
+
+def _plain(values: tuple[JSON, ...]) -> JSON:
+    return [dict(one) if isinstance(one, Mapping) else one for one in values]
+
+
+def entry_of(session_id: str, row: ActionRow) -> ActionEntry:
+    """Raises ``RunEnded`` for a row that is damaged."""
+    try:
+        rest = json.loads(row.rest)
+        for name in ("decisions", "roles"):
+            if name in rest:
+                rest[name] = tuple(rest[name])
+        return ActionEntry(
+            json.loads(row.call),
+            json.loads(row.action),
+            row.at,
+            ActionOutcome(row.outcome),
+            json.loads(row.arguments),
+            grade=row.grade,
+            session_id=session_id,
+            expires_at=row.expires_at,
+            **rest,
+        )
+    except (ValueError, TypeError) as problem:
+        raise RunEnded(
+            f"a row of the register of session {session_id} is damaged; "
+            "`sopilot register --rebuild` makes it anew from the trace"
+        ) from problem
+
+
+FOLDED = frozenset({"start", "domain_call", "domain_result", "decision", "note"})
+"""The kinds of events that a register learns from; no other needs to be folded."""
+
+
+class Register:
+    """``changing`` tells whether an action may change something; others are no rows."""
+
+    def __init__(self, changing: Callable[[str], bool]) -> None:
+        self.changing = changing
+        self.entries: dict[str, ActionEntry] = {}
+        self._goals: dict[str | None, str] = {}
+        self._programs: Mapping[str, JSON] = {}
+        self._about: dict[str, str] = {}
+
+    def fold(self, event: Event, stored: Event) -> ActionEntry | None:
+        """The entry that the event made or changed. ``stored`` is the event as the trace keeps
+        it: values that are kept by reference do not enter the register either."""
+        kind = event.kind
+        if kind not in FOLDED:
+            return None
+        if kind == "start":
+            self._goals[event.process] = str(event.payload.get("goal"))
+            return None
+        if kind == "note":
+            entry = self._note(event, stored)
+        elif kind == "domain_call":
+            entry = self._call(event, stored)
+        else:
+            known = self.entries.get(str(event.payload.get("call_id")))
+            if known is None:
+                return None
+            entry = _answered(known, event) if kind == "domain_result" else _decided(known, stored)
+        if entry is not None:
+            self.entries[entry.call_id] = entry
+        return entry
+
+    def _call(self, event: Event, stored: Event) -> ActionEntry | None:
+        call_id, action = str(event.payload["call_id"]), str(event.payload["action"])
+        licence = stored.payload.get("licence")
+        known = self.entries.get(call_id)
+        if known is None and licence is None and not self.changing(action):
+            return None
+        proof = _mapping(licence)
+        grade, override = str(proof.get("grade") or ""), words_of(proof.get("missing"))
+        if known is None:
+            arguments = stored.payload.get("arguments")
+            return self._new(call_id, action, event, arguments, grade, override)
+        return replace(
+            known,
+            at=event.at,
+            outcome=ActionOutcome.ATTEMPTED,
+            arguments=_mapping(stored.payload.get("arguments")),
+            awaits="",
+            grade=grade if licence is not None else known.grade,
+            override=override if licence is not None else known.override,
+        )
+
+    def _note(self, event: Event, stored: Event) -> ActionEntry | None:
+        if event.actor != Actor.RUNTIME:
+            return None
+        name = event.payload.get("name")
+        details = _mapping(event.payload.get("details"))
+        if name in (OPENED, PROGRAM_CHANGED):
+            self._programs = _mapping(details.get("programs"))
+            for about in ("handbook", "model", "arm"):
+                if about in details:
+                    self._about[about] = str(details[about] or "")
+            return None
+        call_id = details.get("call_id")
+        if name == OUTCOME_UNKNOWN:
+            known = self.entries.get(str(call_id))
+            return known and known.turned(ActionOutcome.UNKNOWN)
+        if name != HELD_CALL:
+            return None
+        if details.get("awaits") == AWAITS_DECISION:
+            waiting = self.entries.get(str(details.get("held")))
+            return waiting and replace(waiting, repeats=waiting.repeats + 1)
+        waiting = self.entries.get(str(call_id))
+        if details.get("awaits") == AWAITS_RELEASE and waiting is not None:
+            # It waited for people before, or was tried before: their decisions stay.
+            return replace(waiting, awaits=AWAITS_RELEASE, repeats=waiting.repeats + 1)
+        return self._held(event, stored, details)
+
+    def _held(self, event: Event, stored: Event, details: Mapping[str, JSON]) -> ActionEntry:
+        kept = _mapping(stored.payload.get("details"))
+        # Of a note whose details were erased nothing is known but that it was made.
+        call_id = str(details.get("call_id") or f"#{event.seq}")
+        expires, needed, roles = (details.get(name) for name in ("expires_at", "needed", "roles"))
+        return replace(
+            self._new(
+                call_id, str(details.get("action") or ""), event, kept.get("arguments", kept)
+            ),
+            outcome=ActionOutcome.HELD,
+            awaits=str(details.get("awaits") or ""),
+            why=words_of(kept.get("why")),
+            roles=tuple(map(str, roles)) if isinstance(roles, list | tuple) else (),
+            needed=needed if isinstance(needed, int) else 0,
+            expires_at=float(expires) if isinstance(expires, int | float) else None,
+        )
+
+    def _new(
+        self,
+        call_id: str,
+        action: str,
+        event: Event,
+        arguments: JSON,
+        grade: str = "",
+        override: str = "",
+    ) -> ActionEntry:
+        goal = self._goals.get(event.process, "") if event.process is not None else ""
+        if not goal and len(self._programs) == 1:
+            goal = next(iter(self._programs))  # without a machine nothing is started
+        return ActionEntry(
+            call_id,
+            action,
+            event.at,
+            ActionOutcome.ATTEMPTED,
+            _mapping(arguments),
+            event.seq,
+            goal=goal,
+            program=str(self._programs.get(goal) or ""),
+            handbook=self._about.get("handbook", ""),
+            model=self._about.get("model", ""),
+            arm=self._about.get("arm", ""),
+            grade=grade,
+            override=override,
+        )
+
+
+def _answered(known: ActionEntry, event: Event) -> ActionEntry:
+    payload = event.payload
+    outcome = ActionOutcome.FAILED
+    if payload.get("unknown") is True:
+        outcome = ActionOutcome.UNKNOWN
+    elif payload.get("ok") is True:
+        outcome = ActionOutcome.CARRIED_OUT
+    value = payload.get("value")
+    if event.actor == Actor.OPERATOR and isinstance(value, Mapping) and "settled_by" in value:
+        said = "it happened" if payload.get("ok") is True else "it did not happen"
+        settled = {"decision": "settle", "by": str(value["settled_by"]), "role": ""}
+        if value.get("principal"):
+            settled["principal"] = value["principal"]
+        known = replace(
+            known,
+            decisions=(*known.decisions, {**settled, "at": event.at, "reason": said}),
+        )
+    return known.turned(outcome)
+
+
+def _decided(known: ActionEntry, event: Event) -> ActionEntry:
+    """As ``session`` counts decisions: of a named person in one of the roles, while it waits."""
+    payload = event.payload
+    decision, by, role = (str(payload.get(name) or "") for name in ("decision", "by", "role"))
+    if known.outcome is not ActionOutcome.HELD:
+        return known
+    if decision == "expire":
+        why = words_of(payload.get("reason") or known.why)
+        return replace(known, outcome=ActionOutcome.EXPIRED, why=why)
+    late = known.expires_at is not None and event.at > known.expires_at
+    if late or not by or role not in known.roles:
+        return known
+    said: dict[str, JSON] = {"decision": decision, "by": by, "role": role, "at": event.at}
+    if payload.get("reason"):
+        said["reason"] = payload["reason"]
+    if payload.get("principal"):
+        said["principal"] = payload["principal"]
+    entry = replace(known, decisions=(*known.decisions, said))
+    if decision == "reject":
+        return entry.turned(ActionOutcome.REJECTED)
+    if decision == "amend":
+        return replace(
+            entry,
+            arguments=_mapping(payload.get("arguments")),
+            asked=known.asked or known.arguments,
+        )
+    return entry
+
+
+def _mapping(value: JSON) -> dict[str, JSON]:
+    return dict(value) if isinstance(value, Mapping) else {}

@@ -1,0 +1,234 @@
+"""Whether a store still holds what a sealed head covers; what is missing, by name. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from sopilot.records.log import NO_ACTIONS, LogEntry, SealFile, head_of, leaves_of, lines_of
+from sopilot.records.merkle_tree import roots_at
+from sopilot.trace.chain import Head
+
+FOREIGN_KEY = "foreign-key"
+
+
+BAD_SEAL = "bad-seal"
+
+
+MISSING_ENTRY = "missing-entry"
+
+
+SHORT_LOG = "short-log"
+
+
+REWRITTEN_LOG = "rewritten-log"
+
+
+REWRITTEN_ENTRY = "rewritten-entry"
+
+
+DELETED = "deleted-session"
+
+
+INSERTED = "inserted-session"
+
+
+CUT = "cut-session"
+
+
+REWRITTEN = "rewritten-session"
+
+
+REGISTER = "register-differs"
+
+
+UNREADABLE = "unreadable-session"
+
+
+ERASED = "erased-session"
+
+
+PRUNED_SINCE = "pruned-since"
+
+
+class Gap(NamedTuple):
+    code: str
+    message: str
+    session_id: str = ""
+    entry: int | None = None
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "code": self.code,
+            "message": self.message,
+            "session": self.session_id or None,
+            "entry": self.entry,
+        }
+
+
+class StoreView(NamedTuple):
+    """What the store says now. ``digests`` gives those of each session's rows in the register,
+    where it has any; they are asked for last, since another process may still be reading them."""
+
+    log: Sequence[LogEntry]
+    heads: Mapping[str, Head]
+    digests: Callable[[], Mapping[str, str]]
+    twice: Sequence[str] = ()
+    """Sessions that stand there more than once: which one is shown is anybody's guess."""
+
+
+@dataclass(slots=True)
+class Compared:
+    gaps: list[Gap] = field(default_factory=list)
+    covered: dict[str, LogEntry] = field(default_factory=dict)
+    """Session → its last entry below the head."""
+    moved: list[str] = field(default_factory=list)
+    """Sessions that have gone on since their entry: their events must be read."""
+    later: int = 0
+    """Entries behind the head, which it does not cover."""
+
+
+def check_seals(seals: SealFile, keys: Collection[str]) -> list[Gap]:
+    """Heads that nobody we know has signed, and entries that the last one does not cover."""
+    gaps = []
+    roots = roots_at(leaves_of(seals.lines), {sealed.head.size for sealed in seals.heads})
+    for sealed in seals.heads:
+        size = sealed.head.size
+        if sealed.key not in keys:
+            gaps.append(Gap(FOREIGN_KEY, f"the head of {size} entries is signed with another key"))
+        elif not sealed.is_genuine:
+            gaps.append(Gap(BAD_SEAL, f"the signature of the head of {size} entries is wrong"))
+        elif seals.lines and roots.get(size, b"").hex() != sealed.head.root:
+            gaps.append(
+                Gap(BAD_SEAL, f"the entries beside the head of {size} are not those it covers")
+            )
+    return gaps
+
+
+def compare(seals: SealFile, store: StoreView) -> Compared:
+    """Against the last head of ``seals``, which are checked already. Without the entries beside
+    it a log that was rewritten is found, but what stood there can only be named as far as
+    sessions disagree."""
+    sealed = seals.heads[-1]
+    size = sealed.head.size
+    found = Compared(later=max(0, len(store.log) - size))
+    gaps = found.gaps
+    known: Sequence[LogEntry] = ()
+    as_sealed = False
+    if seals.lines:
+        as_sealed = lines_of(store.log[:size]) == list(seals.lines[:size])
+        known = store.log[:size] if as_sealed else seals.entries()[:size]
+    gaps += _numbering(store.log)
+    if len(store.log) < size:
+        gaps.append(
+            Gap(
+                SHORT_LOG,
+                f"the log has {len(store.log)} entries and the head covers {size}: "
+                "its end was cut off, or an old copy was restored",
+                entry=len(store.log),
+            )
+        )
+    elif not (as_sealed if seals.lines else head_of(store.log[:size], 0).root == sealed.head.root):
+        gaps.append(
+            Gap(
+                REWRITTEN_LOG, f"the first {size} entries of the log are not those that were sealed"
+            )
+        )
+    if gaps and known:
+        gaps += _entries(known, store.log)
+    found.covered = {one.session_id: one for one in known or store.log[:size]}
+    # What the head covers is known from beside it: an entry in the midst is nobody's word.
+    logged = {one.session_id for one in (store.log[size:] if known else store.log)}
+    digests = store.digests()
+    for session_id, entry in found.covered.items():
+        head = store.heads.get(session_id)
+        stood = (session_id, entry.seq, entry.hash)
+        if head == stood and digests.get(session_id, NO_ACTIONS) == entry.actions:
+            continue  # most have not moved, and there may be very many
+        gap = _session(entry, head, digests)
+        if gap is not None:
+            gaps.append(gap)
+        elif store.heads[session_id].seq > entry.seq:
+            found.moved.append(session_id)
+    for session_id in store.twice:
+        gaps.append(Gap(INSERTED, f"session {session_id} is in the store twice", session_id))
+    for session_id in digests:
+        if session_id not in store.heads:
+            whose = f"session {session_id}" if session_id else "a session"
+            message = f"the register has rows of {whose} that is not in the store"
+            gaps.append(Gap(INSERTED, message, session_id))
+    for session_id in store.heads:
+        if session_id not in logged and session_id not in found.covered:
+            message = f"session {session_id} stands in the store, and no entry is its own"
+            gaps.append(Gap(INSERTED, message, session_id))
+    return found
+
+
+def _numbering(log: Sequence[LogEntry]) -> Iterator[Gap]:
+    """One gap names itself; whatever comes behind it is judged by its own number."""
+    expected = 0
+    for entry in log:
+        if entry.number > expected:
+            missing = f"{expected}" if entry.number == expected + 1 else (
+                f"{expected} to {entry.number - 1}"
+            )  # fmt: skip
+            yield Gap(MISSING_ENTRY, f"entry {missing} of the log is missing", entry=expected)
+        expected = entry.number + 1
+
+
+def _entries(known: Sequence[LogEntry], log: Sequence[LogEntry]) -> Iterator[Gap]:
+    there = {entry.number: entry for entry in log}
+    for entry in known:
+        found = there.get(entry.number)
+        if found == entry:
+            continue
+        instead = "nothing" if found is None else f"session {found.session_id} at {found.seq}"
+        yield Gap(
+            REWRITTEN_ENTRY,
+            f"entry {entry.number} was session {entry.session_id} at {entry.seq}; "
+            f"{instead} stands there now",
+            entry.session_id,
+            entry.number,
+        )
+
+
+def _session(entry: LogEntry, head: Head | None, digests: Mapping[str, str]) -> Gap | None:
+    session_id = entry.session_id
+    if head is None:
+        return Gap(
+            DELETED,
+            f"session {session_id} is gone; it had {entry.seq + 1} events (entry {entry.number})",
+            session_id,
+            entry.number,
+        )
+    if head.seq < entry.seq:
+        return Gap(
+            CUT,
+            f"session {session_id} has {head.seq + 1} events and had {entry.seq + 1}",
+            session_id,
+            entry.number,
+        )
+    if head.seq == entry.seq and head.hash != entry.hash:
+        return rewritten(entry)
+    if head.seq == entry.seq and digests.get(session_id, NO_ACTIONS) != entry.actions:
+        return register_differs(session_id)
+    return None
+
+
+def rewritten(entry: LogEntry) -> Gap:
+    return Gap(
+        REWRITTEN,
+        f"session {entry.session_id} is not the one that was sealed: "
+        f"an event up to number {entry.seq} is another",
+        entry.session_id,
+        entry.number,
+    )
+
+
+def register_differs(session_id: str) -> Gap:
+    return Gap(
+        REGISTER,
+        f"the register's rows of session {session_id} are not those that its trace makes",
+        session_id,
+    )

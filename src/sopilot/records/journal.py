@@ -1,0 +1,176 @@
+"""What is written down about a store itself: people, handbook versions, audits, deviations.
+
+A journal is a session without programs: notes in a chain of hashes. So it stands in the log of
+the store, is sealed and verified with it, and needs no table of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
+from typing import NamedTuple, TypeVar
+
+from sopilot.machine.layout import Limits
+from sopilot.machine.machine import Machine
+from sopilot.machine.state import Configuration
+from sopilot.messages.errors import (
+    Conflict,
+    LeaseHeld,
+    LeaseLost,
+    RunEnded,
+    SessionExists,
+    StoreCorrupt,
+    TraceBroken,
+    UnknownSession,
+)
+from sopilot.protocols import Clock
+from sopilot.records.store import Append, Batch, NewSession, Settings, Store, read_session
+from sopilot.trace.chain import SealedEvent, seal_line, verify_chain
+from sopilot.trace.events import Actor, Note
+from sopilot.trace.redaction import is_reference, reference
+from sopilot.values.json import JSON, plain_mapping
+
+BESIDE = "beside"
+"""Under this name an entry's details have the digest of what can be erased again."""
+
+
+PREFIX = "journal."
+"""Ids of sessions are unguessable hexadecimals: none of them begins so."""
+
+
+STATE = "journal"
+
+
+_MACHINE = Machine({}, limits=Limits())
+
+
+_LEASE_SECONDS = 5.0
+
+
+_TRIES = 200
+
+
+_PAUSE_SECONDS = 0.05
+
+
+Folded = TypeVar("Folded")
+
+
+class Entry(NamedTuple):
+    """``number`` is that of its event in the journal."""
+
+    number: int
+    at: float
+    name: str
+    details: Mapping[str, JSON]
+
+
+def is_journal(session_id: str) -> bool:
+    return session_id.startswith(PREFIX)
+
+
+async def entries(store: Store, journal: str) -> list[Entry]:
+    """Oldest first; none where nobody has written yet. Raises ``TraceBroken``."""
+    session_id = PREFIX + journal
+    try:
+        record, events = await read_session(store, session_id)
+    except UnknownSession:
+        return []
+    broken = verify_chain(events, session_id=session_id, head=record.head)
+    if broken is not None:
+        raise TraceBroken(session_id, broken)
+    found = []
+    kept = await store.payloads(session_id) if any(map(_has_contents, events)) else {}
+    for sealed in events:
+        details = sealed.event.payload.get("details")
+        if sealed.event.kind != "note" or not isinstance(details, Mapping):
+            raise StoreCorrupt(f"event {sealed.event.seq} of {session_id} is no note")
+        if is_reference(named := details.get(BESIDE)):
+            ref = str(named["$ref"])
+            words = kept.get(ref)
+            words = words if isinstance(words, Mapping) else {}
+            details = {**details, BESIDE: {**words, "ref": ref}}
+        name = str(sealed.event.payload.get("name"))
+        found.append(Entry(sealed.event.seq, sealed.event.at, name, details))
+    return found
+
+
+def _has_contents(sealed: SealedEvent) -> bool:
+    details = sealed.event.payload.get("details")
+    return isinstance(details, Mapping) and is_reference(details.get(BESIDE))
+
+
+async def folded(store: Store, journal: str, fold: Callable[[list[Entry]], Folded]) -> Folded:
+    """What the entries make together. Raises ``StoreCorrupt`` where one is not as it is written
+    here: a chain shows that entries belong together, and not who wrote them."""
+    found = await entries(store, journal)
+    try:
+        return fold(found)
+    except (LookupError, TypeError, ValueError, AttributeError) as problem:
+        raise StoreCorrupt(f"an entry of {PREFIX}{journal} is damaged: {problem!r}") from problem
+
+
+async def write(
+    store: Store,
+    journal: str,
+    name: str,
+    details: Mapping[str, JSON],
+    *,
+    clock: Clock,
+    beside: Mapping[str, JSON] | None = None,
+    commit: Callable[[Append], Awaitable[None]] | None = None,
+) -> int:
+    """The number of the entry, durable when it returns. Writers take turns. ``beside`` is no part
+    of the chain, which has a digest of it, and can be erased again. ``commit`` writes the entry
+    in one transaction with what it reports."""
+    session_id = PREFIX + journal
+    payloads: dict[str, JSON] = {}
+    if beside is not None:
+        value: JSON = {**beside, "salt": secrets.token_hex(16)}
+        named = reference(value)
+        details, payloads = {**details, BESIDE: named}, {str(named["$ref"]): value}
+    owner = f"journal:{secrets.token_hex(8)}"
+    for _ in range(_TRIES):
+        now = clock.now()
+        try:
+            lease = await store.acquire(
+                session_id, owner=owner, now=now, lease_seconds=_LEASE_SECONDS
+            )
+            head = (await store.record(session_id)).head
+            before = Configuration().numbered(head.seq + 1)
+            _, event = _MACHINE.apply(
+                before, Note(name, plain_mapping(details)), at=now, actor=Actor.OPERATOR
+            )
+            sealed, line = seal_line(event, head.hash)
+            batch = Batch(head, [sealed], payloads, {"status": STATE}, lines=[line])
+            try:
+                if commit is None:
+                    await store.append(lease, batch, now=now, lease_seconds=_LEASE_SECONDS)
+                else:
+                    await commit(Append(lease, batch, now, now + _LEASE_SECONDS))
+            finally:
+                await store.release(lease)
+            return event.seq
+        except UnknownSession:
+            await _create(store, session_id, owner, now)
+        except (LeaseHeld, LeaseLost, Conflict):
+            await asyncio.sleep(_PAUSE_SECONDS)
+    raise RunEnded(f"{session_id} is being written by others; nothing was recorded: try again")
+
+
+async def _create(store: Store, session_id: str, owner: str, now: float) -> None:
+    metadata: dict[str, JSON] = {
+        "format": 1,
+        "handbook": "",
+        "goals": [],
+        "programs": {},
+        "settings": Settings().as_json(),
+        "salt": "",
+    }
+    new = NewSession(session_id, metadata, {})
+    try:
+        lease = await store.create(new, owner=owner, now=now, lease_seconds=_LEASE_SECONDS)
+    except SessionExists:
+        return
+    await store.release(lease)

@@ -1,0 +1,458 @@
+"""A session as the store has it: record, events and payloads, verified and replayed.
+
+The register made anew from the traces, and asked.
+
+One line about a session for listings, derived from its configuration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sopilot.machine.approvals import CallLedger, HeldState
+from sopilot.machine.layout import Limits
+from sopilot.machine.program_set import ProgramSet
+from sopilot.machine.replay import program_changes, replay, whole_events
+from sopilot.machine.secrets import SecretPlaces
+from sopilot.machine.state import Configuration, ending_of
+from sopilot.messages.errors import (
+    Pruned,
+    RunEnded,
+    SopilotError,
+    StoreCorrupt,
+    TraceBroken,
+    TraceError,
+    raise_if_refused,
+)
+from sopilot.records.actions import ActionRow, Register
+from sopilot.records.deviations import DEVIATIONS, fold_deviations
+from sopilot.records.journal import folded
+from sopilot.records.selection import Condition, Selected, Wanted, select
+from sopilot.records.store import SessionRecord, Settings, Store, read_session, settings_from_json
+from sopilot.trace.chain import Head, SealedEvent, head, verify_chain
+from sopilot.trace.events import ABOUT, OPENED, Event
+from sopilot.trace.files import TraceFile
+from sopilot.trace.redaction import SecretTexts, holds_secret, is_reference, reference
+from sopilot.values.json import JSON
+from sopilot.values.text import counted
+
+ProgramsByHash = Mapping[frozenset[tuple[str, str]], ProgramSet]
+"""The program sets a trace names, by their goal → hash pairs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    configuration: Configuration
+    ledger: CallLedger
+    programs: ProgramSet
+    register: Register
+
+
+def recover(
+    session_id: str,
+    events: Sequence[SealedEvent],
+    *,
+    head: Head,
+    hashes: Mapping[str, str],
+    programs: ProgramsByHash,
+    payloads: Mapping[str, JSON],
+    limits: Limits,
+    replaying: bool = True,
+) -> Recovered:
+    """Raises ``TraceBroken`` when the chain does not hold, ``TraceError`` when the events are
+    not what these programs make. Without ``replaying`` the chain is verified and the register
+    made: of a session whose contents were erased nothing else can be told."""
+    broken = verify_chain(events, session_id=session_id, head=head)
+    if broken is not None:
+        raise TraceBroken(session_id, broken)
+    whole = whole_events(events, payloads)
+    current = programs[frozenset(hashes.items())]
+    configuration = Configuration()
+    register = Register(current.changing)
+    begin = 0
+    for index, changed in [*program_changes(whole), (len(events), None)]:
+        if replaying:
+            configuration = _replay(current, limits, configuration, whole[begin:index], begin)
+        for event, sealed in zip(whole[begin:index], events[begin:index], strict=True):
+            register.fold(event, sealed.event)
+        begin = index
+        if changed is not None:
+            current = programs[frozenset(changed.items())]
+            register.changing = current.changing
+    ledger = CallLedger()
+    for event in whole if replaying else ():
+        ledger.fold(event)
+    return Recovered(configuration, ledger, current, register)
+
+
+def _replay(
+    programs: ProgramSet,
+    limits: Limits,
+    configuration: Configuration,
+    events: Sequence[Event],
+    offset: int,
+) -> Configuration:
+    try:
+        return replay(programs.machine(limits), events, begin=configuration)
+    except TraceError as problem:
+        if problem.index is None or not offset:
+            raise
+        raise TraceError(str(problem.__cause__ or problem), problem.index + offset) from problem
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    record: SessionRecord
+    settings: Settings
+    salt: bytes
+    events: list[SealedEvent]
+    whole: list[Event]
+    """The same with every value in its place."""
+    configuration: Configuration
+    ledger: CallLedger
+    register: Register
+    programs: ProgramSet
+    """The programs that go on: those of the last change, or the first ones."""
+    first: ProgramSet
+    changes: dict[int, ProgramSet]
+    """The programs that hold from an event on, where the session went over to others."""
+
+
+async def load(
+    store: Store, session_id: str, *, known: Collection[ProgramSet] = (), even_erased: bool = False
+) -> Loaded:
+    """``known`` spares reading artifacts that the caller has at hand under the same hashes.
+    ``even_erased``: one whose contents were erased, or are under a key that is not at hand, is
+    welcome, and stands nowhere."""
+    record, events = await read_session(store, session_id)
+    if record.is_pruned:
+        raise Pruned(session_id)
+    if not even_erased and (record.is_locked or record.is_erased):
+        under_key = "are under a key, and SOPILOT_KEYS names no folder of keys"
+        why = under_key if record.is_locked else "were erased"
+        raise RunEnded(f"the contents of session {session_id} {why}; it cannot go on")
+    payloads = {} if record.is_locked else await store.payloads(session_id)
+    return await loaded(store, record, events, payloads, known)
+
+
+async def loaded(
+    store: Store,
+    record: SessionRecord,
+    events: list[SealedEvent],
+    payloads: Mapping[str, JSON],
+    known: Collection[ProgramSet],
+    settings: Settings | None = None,
+) -> Loaded:
+    """From what the store has of it; it is asked for programs alone that are not ``known``.
+    ``settings`` are those of its metadata, where the caller has them."""
+    session_id = record.id
+    settings = settings or settings_from_json(record.metadata.get("settings", {}))
+    erased = record.is_locked or record.is_erased
+    salt = _salt(record)
+    for digest, value in payloads.items():
+        if reference(value, salt)["$ref"] != digest:
+            raise StoreCorrupt(f"payload {digest[:12]} of session {session_id} is another value")
+    hashes = stored_hashes(record)
+    whole = whole_events(events, payloads)
+    _check_header(record, whole)
+    changes = program_changes(whole)
+    named = [hashes, *(changed for _, changed in changes)]
+    sets: dict[frozenset[tuple[str, str]], ProgramSet] = {}
+    for one in named:
+        key = frozenset(one.items())
+        if key not in sets:
+            sets[key] = await _program_set(store, one, known)
+    recovered = recover(
+        session_id,
+        events,
+        head=record.head,
+        hashes=hashes,
+        programs=sets,
+        payloads=payloads,
+        limits=settings.limits,
+        replaying=not erased,
+    )
+    return Loaded(
+        record,
+        settings,
+        salt,
+        events,
+        whole,
+        recovered.configuration,
+        recovered.ledger,
+        recovered.register,
+        recovered.programs,
+        sets[frozenset(hashes.items())],
+        {index: sets[frozenset(changed.items())] for index, changed in changes},
+    )
+
+
+def stored_hashes(record: SessionRecord) -> dict[str, str]:
+    """Goal → hash of the programs the session was opened with."""
+    hashes = record.metadata.get("programs")
+    if not isinstance(hashes, Mapping):
+        raise StoreCorrupt(f"session {record.id} does not name its programs")
+    return {str(goal): str(digest) for goal, digest in hashes.items()}
+
+
+def _check_header(record: SessionRecord, whole: Sequence[Event]) -> None:
+    """What stands beside the chain, against the first event: what the session is about."""
+    opening = whole[0].payload if whole else {}
+    said = opening.get("details")
+    if opening.get("name") != OPENED or not isinstance(said, Mapping) or is_reference(said):
+        return  # a journal, or one that crashed before it was opened
+    for name in ("programs", "requester", *ABOUT):
+        if (said.get(name) or None) != (record.metadata.get(name) or None):
+            raise StoreCorrupt(
+                f"the store says another `{name}` of session {record.id} than its trace"
+            )
+
+
+def _salt(record: SessionRecord) -> bytes:
+    try:
+        return bytes.fromhex(str(record.metadata.get("salt", "")))
+    except ValueError:
+        raise StoreCorrupt(f"the salt of session {record.id} is damaged") from None
+
+
+async def _program_set(
+    store: Store, hashes: Mapping[str, str], known: Collection[ProgramSet]
+) -> ProgramSet:
+    for one in known:
+        if one.hashes == hashes:
+            return one
+    texts = {digest: await store.program(digest) for digest in set(hashes.values())}
+    return ProgramSet.from_texts(hashes, texts)
+
+
+def summarise(
+    configuration: Configuration,
+    ledger: CallLedger,
+    register: Register,
+    guarded: Container[str],
+) -> dict[str, JSON]:
+    """``status``: new, running, waiting (for approval), unknown (outcome), completed,
+    refused, abandoned; without a machine, running or ended, and the goal is that of
+    the latest action. ``open`` are irreversible calls under way: where the owner is gone,
+    nobody knows how they end."""
+    process = configuration.process
+    latest = process
+    if latest is None and configuration.processes:
+        latest = list(configuration.processes.values())[-1]
+    if latest is not None:
+        status = ending_of(latest.status, given_up=ledger.given_up == latest.id)
+        goal = latest.goal
+    elif register.entries:
+        last = next(reversed(register.entries.values()))
+        status, goal = "running", last.goal or last.action
+    else:
+        status, goal = "new", ""
+    if latest is None and ledger.ended:
+        status = "ended"
+    waiting = []
+    if ledger.held:
+        waiting = [held.call_id for held in ledger.held.values() if held.state is HeldState.WAITING]
+    if ledger.unknown:
+        status = "unknown"
+    elif waiting and process is not None:
+        status = "waiting"
+    return {
+        "status": status,
+        "goal": goal,
+        "frame": process.frames[-1].place if process is not None and process.frames else "",
+        "waiting": waiting,
+        "open": _open(configuration, ledger, guarded) if configuration.pending else [],
+    }
+
+
+def _open(configuration: Configuration, ledger: CallLedger, guarded: Container[str]) -> list[JSON]:
+    return [
+        call_id
+        for call_id, pending in configuration.pending.items()
+        if pending.action in guarded and call_id not in ledger.unknown
+    ]
+
+
+async def export_trace(
+    store: Store,
+    session_id: str,
+    *,
+    payloads: bool = False,
+    programs: bool = True,
+    secrets: bool = False,
+    known: dict[str, str] | None = None,
+) -> TraceFile:
+    """Payloads stay behind unless asked for: what leaves is redacted, and still verifies.
+    Secrets stay behind with them, unless asked for as well: those of simulated people, and where
+    a model is to read once more what it has read. Who exports many of one store gives the texts
+    of programs that are ``known``, and is given those that are read."""
+    record = await store.record(session_id)
+    if record.is_pruned:
+        raise Pruned(session_id)
+    events = await store.events(session_id)
+    hashes = stored_hashes(record)
+    # Ciphertext is no payload: held against its digest it would look tampered with.
+    kept = {} if record.is_locked else await store.payloads(session_id)
+    needed = set(hashes.values())
+    for _, changed in program_changes(whole_events(events, kept)):
+        needed.update(changed.values())
+    known = {} if known is None else known
+    for digest in sorted(needed - known.keys()):
+        known[digest] = await store.program(digest)
+    texts = {digest: known[digest] for digest in sorted(needed)}
+    about = {name: record.metadata.get(name) for name in ABOUT}
+    leaving: Mapping[str, JSON] = {}
+    if payloads:
+        leaving = kept if secrets else _without_secrets(hashes, texts, events, kept)
+    return TraceFile(
+        session_id,
+        tuple(events),
+        hashes,
+        texts if programs else {},
+        about,
+        tuple(await store.signatures(session_id)),
+        leaving,
+        str(record.metadata.get("salt", "")) if payloads else "",
+    )
+
+
+def _without_secrets(
+    hashes: Mapping[str, str],
+    texts: Mapping[str, str],
+    events: Sequence[SealedEvent],
+    kept: Mapping[str, JSON],
+) -> Mapping[str, JSON]:
+    """What may leave the store: nothing that is a secret, or holds one."""
+    places = SecretPlaces(ProgramSet.from_texts(hashes, texts))
+    if not places.names:
+        return kept
+    whole = whole_events(events, kept)
+    values = SecretTexts(set[str]().union(*map(places.values_in, whole)))
+    named = {
+        str(found["$ref"])
+        for sealed, event in zip(events, whole, strict=True)
+        for found in _references(sealed.event.payload, places.kept_back_in(event))
+    }
+    return {
+        digest: value
+        for digest, value in kept.items()
+        if digest not in named and not holds_secret(value, values)
+    }
+
+
+def _references(payload: JSON, names: frozenset[str]) -> list[Mapping[str, JSON]]:
+    """The references that stand under these names."""
+    found: list[Mapping[str, JSON]] = []
+    if isinstance(payload, Mapping):
+        for key, item in payload.items():
+            if key in names and is_reference(item):
+                found.append(item)
+            else:
+                found += _references(item, names)
+    elif isinstance(payload, list):
+        for item in payload:
+            found += _references(item, names)
+    return found
+
+
+def replay_trace(trace: TraceFile) -> Recovered:
+    """Where the run stood at the end of the file.
+
+    Raises ``TraceBroken`` when the chain does not hold, ``TraceError`` when the
+    events are not what the programs make or a program did not come along.
+    """
+    named = [dict(trace.programs)]
+    named += [changed for _, changed in program_changes(whole_events(trace.events, trace.payloads))]
+    for hashes in named:
+        for goal, digest in hashes.items():
+            if digest not in trace.program_texts:
+                raise TraceError(f"the program of `{goal}` did not come along")
+    sets = {
+        frozenset(hashes.items()): ProgramSet.from_texts(hashes, trace.program_texts)
+        for hashes in named
+    }
+    return recover(
+        trace.session_id,
+        trace.events,
+        head=head(trace.session_id, trace.events),
+        hashes=trace.programs,
+        programs=sets,
+        payloads=trace.payloads,
+        limits=Limits(),
+    )
+
+
+class Traces:
+    """Rows of the register as the traces of a store make them; equal programs are read once."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._known: dict[int, ProgramSet] = {}
+
+    async def loaded(self, session_id: str) -> Loaded:
+        """Raises what ``load`` does of a session that is damaged."""
+        loaded = await load(self._store, session_id, known=self._known.values(), even_erased=True)
+        self._known[id(loaded.first)] = loaded.first
+        return loaded
+
+    def rows_of(self, loaded: Loaded) -> list[ActionRow]:
+        return [entry.row() for entry in loaded.register.entries.values()]
+
+    async def rows(self, session_id: str) -> tuple[Head, list[ActionRow]]:
+        """At which head, and which."""
+        loaded = await self.loaded(session_id)
+        return loaded.record.head, self.rows_of(loaded)
+
+
+async def rebuild_register(
+    store: Store, *, told: Callable[[str], None] = lambda _: None
+) -> tuple[int, dict[str, str]]:
+    """How many sessions were read, and why others could not be: their rows stay as they are."""
+    traces = Traces(store)
+    problems: dict[str, str] = {}
+    heads = await store.records.heads()
+    for each in heads:
+        try:
+            while not await store.records.replace_actions(*await traces.rows(each.session_id)):
+                pass  # somebody went on with it meanwhile
+        except Pruned:
+            pass  # its rows are what there is
+        except SopilotError as problem:
+            raise_if_refused(problem)
+            problems[each.session_id] = str(problem)
+            told(f"session {each.session_id}: {problem}")
+    if not problems:
+        await store.records.rebuilt()
+    return len(heads) - len(problems), problems
+
+
+async def register(
+    store: Store,
+    wanted: Wanted,
+    conditions: Sequence[Condition] = (),
+    *,
+    columns: Sequence[str] = (),
+) -> Selected:
+    """The actions of all sessions of the store that are asked for."""
+    rows = await store.records.actions(wanted)
+    total = await store.records.count_actions()
+    found: dict[str, tuple[str, ...]] = {}
+    for one in (await folded(store, DEVIATIONS, fold_deviations)).values():
+        found[one.session_id] = (*found.get(one.session_id, ()), one.briefly)
+    return replace(
+        select(rows, conditions, total=total, columns=columns, now=wanted.now), findings=found
+    )
+
+
+async def make_anew(store: Store, *, when_due: bool, told: Callable[[str], None]) -> None:
+    """From the traces, always or when it is due; one that would leave something out is none."""
+    if when_due and not await store.records.rebuild_is_due():
+        return
+    read, problems = await rebuild_register(store, told=told)
+    told(f"the register was made from the traces of {counted(read, 'session')}")
+    if problems:
+        raise RunEnded(
+            f"{counted(len(problems), 'session')} could not be read: "
+            "the register would leave out what they did"
+        )

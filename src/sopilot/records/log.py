@@ -1,0 +1,309 @@
+"""The log of a store's sessions, and its heads that are signed.
+
+Proofs about a log that need no log: that a session stands in it, that it only grew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from sopilot.messages.errors import RunEnded, TraceError
+from sopilot.records.actions import ActionRow
+from sopilot.records.merkle_tree import (
+    consistency_proof,
+    inclusion_proof,
+    leaf_hashes,
+    proves_consistency,
+    proves_inclusion,
+    root_hash,
+)
+from sopilot.trace.signing import SigningKey, verify_signature
+from sopilot.values.json import JSON, canonical, spell
+
+LOG_FORMAT = 1
+
+
+_ROOT = re.compile("[0-9a-f]{64}")
+
+
+_LARGEST = 1 << 53
+
+
+_END = 253_402_300_800
+"""The year 10,000."""
+
+
+_quoted = json.encoder.encode_basestring
+
+
+class LogEntry(NamedTuple):
+    """A session stood at ``seq`` with ``hash``; ``actions`` is the digest of its rows in the
+    register. One when it is created, then one at each sealing after it has moved."""
+
+    number: int
+    at: float
+    session_id: str
+    seq: int
+    hash: str
+    actions: str
+
+    def as_json(self) -> dict[str, JSON]:
+        return {
+            "entry": self.number,
+            "at": self.at,
+            "session": self.session_id,
+            "seq": self.seq,
+            "hash": self.hash,
+            "actions": self.actions,
+        }
+
+    @property
+    def leaf(self) -> bytes:
+        return leaves_of(lines_of([self]))[0]
+
+
+def lines_of(entries: Iterable[LogEntry]) -> list[str]:
+    """The canonical spelling of each, written out: a log may have very many."""
+    return [
+        f'{{"actions":{_quoted(actions)},"at":{at!r},"entry":{number},"hash":{_quoted(digest)},'
+        f'"seq":{seq},"session":{_quoted(session_id)}}}'
+        for number, at, session_id, seq, digest, actions in entries
+    ]
+
+
+def leaves_of(lines: Collection[str]) -> list[bytes]:
+    """No line holds the end of one: all are encoded at once."""
+    if not lines:
+        return []
+    return leaf_hashes("\n".join(lines).encode("utf-8", "surrogatepass").split(b"\n"))
+
+
+def digest_of(rows: Iterable[ActionRow | tuple[Any, ...]]) -> str:
+    """Of a session's rows in the register, whatever their order."""
+    spelled = "".join(
+        f"{len(call)}:{call}{at!r}:{len(action)}:{action}{len(outcome)}:{outcome}{len(grade)}:{grade}"
+        f"{expires!r}:{len(arguments)}:{arguments}{len(rest)}:{rest}"
+        for call, at, action, outcome, grade, expires, arguments, rest in sorted(rows)
+    )
+    return hashlib.sha256(spelled.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+NO_ACTIONS = digest_of(())
+
+
+class TreeHead(NamedTuple):
+    size: int
+    root: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class SealedHead:
+    """A head of the log, signed: who keeps it elsewhere can show what is missing later."""
+
+    head: TreeHead
+    key: str
+    signature: str
+
+    def as_json(self) -> dict[str, JSON]:
+        return {**_statement(self.head), "key": self.key, "signature": self.signature}
+
+    @property
+    def is_genuine(self) -> bool:
+        """Signed by the key it names; whose key that is, the caller must know."""
+        return verify_signature(self.key, self.signature, canonical(_statement(self.head)))
+
+
+def _statement(head: TreeHead) -> dict[str, JSON]:
+    return {"sopilot_log": LOG_FORMAT, "size": head.size, "root": head.root, "at": head.at}
+
+
+def head_of(entries: Sequence[LogEntry], at: float) -> TreeHead:
+    return TreeHead(len(entries), root_hash(leaves_of(lines_of(entries))).hex(), at)
+
+
+def seal_head(key: SigningKey, head: TreeHead) -> SealedHead:
+    return SealedHead(head, key.public, key.sign(canonical(_statement(head))))
+
+
+def sealed_from_json(value: JSON) -> SealedHead:
+    found = _object(value, "a sealed head")
+    if found.get("sopilot_log") != LOG_FORMAT:
+        raise TraceError(f"unknown format of a sealed head: `{found.get('sopilot_log')}`")
+    head = TreeHead(_whole(found, "size"), _text(found, "root"), _moment(found))
+    if head.size < 0 or not _ROOT.fullmatch(head.root):
+        raise TraceError("a sealed head has the size of a log and the root of its tree")
+    return SealedHead(head, _text(found, "key"), _text(found, "signature"))
+
+
+def entry_from_json(value: JSON) -> LogEntry:
+    found = _object(value, "an entry of a log")
+    return LogEntry(
+        _whole(found, "entry"),
+        _moment(found),
+        _text(found, "session"),
+        _whole(found, "seq"),
+        _text(found, "hash"),
+        _text(found, "actions"),
+    )
+
+
+def _object(value: JSON, what: str) -> Mapping[str, JSON]:
+    if not isinstance(value, Mapping):
+        raise TraceError(f"{what} must be an object")
+    return value
+
+
+def _text(found: Mapping[str, JSON], name: str) -> str:
+    value = found.get(name)
+    if not isinstance(value, str):
+        raise TraceError(f"`{name}` must be a text")
+    return value
+
+
+def _whole(found: Mapping[str, JSON], name: str) -> int:
+    value = found.get(name)
+    if not isinstance(value, int) or isinstance(value, bool) or abs(value) > _LARGEST:
+        raise TraceError(f"`{name}` must be a whole number")
+    return value
+
+
+def _moment(found: Mapping[str, JSON]) -> float:
+    value = found.get("at")
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < _END:
+        raise TraceError("`at` must be a moment")
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class SealFile:
+    """What was sent elsewhere: sealed heads, oldest first, and the lines of the entries they
+    cover, where those were sent along."""
+
+    heads: tuple[SealedHead, ...]
+    lines: tuple[str, ...] = ()
+
+    def entries(self) -> tuple[LogEntry, ...]:
+        """Read only where they are not what the store says: there may be very many. Raises
+        ``TraceError``."""
+        return tuple(entry_from_json(_read(line)) for line in self.lines)
+
+
+_ENTRY = '{"actions":'
+
+
+def read_seals(text: str) -> SealFile:
+    """JSON Lines. Raises ``TraceError``."""
+    heads: list[SealedHead] = []
+    lines: list[str] = []
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.startswith(_ENTRY):
+            lines.append(line)
+        elif line.strip():
+            try:
+                heads.append(sealed_from_json(_read(line)))
+            except TraceError as problem:
+                raise TraceError(f"line {number}: {problem}") from None
+    if not heads:
+        raise TraceError("there is no sealed head in it")
+    return SealFile(tuple(heads), tuple(lines))
+
+
+def _read(line: str) -> JSON:
+    try:
+        value: JSON = json.loads(line)
+    except (ValueError, RecursionError) as problem:
+        raise TraceError("this is not a line of JSON") from problem
+    return value
+
+
+def write_seals(entries: Iterable[LogEntry], head: SealedHead) -> str:
+    return "".join(f"{line}\n" for line in (*lines_of(entries), spell(head.as_json())))
+
+
+def prove_inclusion(log: Sequence[LogEntry], entry: LogEntry, seal: SealedHead) -> dict[str, JSON]:
+    path = inclusion_proof(leaves_of(lines_of(log[: seal.head.size])), entry.number)
+    return {
+        "sopilot_proof": "inclusion",
+        "entry": entry.as_json(),
+        "path": [one.hex() for one in path],
+        "head": seal.as_json(),
+    }
+
+
+def prove_consistency(log: Sequence[LogEntry], old: SealedHead, new: SealedHead) -> dict[str, JSON]:
+    path = consistency_proof(leaves_of(lines_of(log[: new.head.size])), old.head.size)
+    return {
+        "sopilot_proof": "consistency",
+        "old": old.as_json(),
+        "path": [one.hex() for one in path],
+        "head": new.as_json(),
+    }
+
+
+def check_proof(proof: JSON, keys: Collection[str]) -> str:
+    """What it proves, in words. Raises ``TraceError`` with what is wrong."""
+    if not isinstance(proof, Mapping):
+        raise TraceError("a proof must be an object")
+    head = _sealed(proof.get("head"), keys)
+    path = _path(proof.get("path"))
+    root = bytes.fromhex(head.head.root)
+    if proof.get("sopilot_proof") == "inclusion":
+        entry = entry_from_json(proof.get("entry"))
+        if not proves_inclusion(entry.leaf, entry.number, head.head.size, path, root):
+            raise TraceError(f"entry {entry.number} is not in the log that was sealed")
+        return (
+            f"proven: session {entry.session_id} stood at event {entry.seq} with hash "
+            f"{entry.hash}: entry {entry.number} of {head.head.size}"
+        )
+    if proof.get("sopilot_proof") != "consistency":
+        raise TraceError("a proof is of inclusion or of consistency")
+    old = _sealed(proof.get("old"), keys)
+    if not proves_consistency(
+        old.head.size, bytes.fromhex(old.head.root), head.head.size, root, path
+    ):
+        raise TraceError("the later log does not begin with the earlier one")
+    return f"proven: the log of {head.head.size} entries begins with that of {old.head.size}"
+
+
+def _sealed(value: JSON, keys: Collection[str]) -> SealedHead:
+    seal = sealed_from_json(value)
+    if seal.key not in keys:
+        raise TraceError("the head is signed with another key")
+    if not seal.is_genuine:
+        raise TraceError("the signature of the head is wrong")
+    return seal
+
+
+def _path(value: JSON) -> list[bytes]:
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        raise TraceError("the path of a proof must be a list of hashes")
+    try:
+        return [bytes.fromhex(one) for one in value]
+    except ValueError:
+        raise TraceError("the path of a proof has a hash that is none") from None
+
+
+def prove(
+    log: Sequence[LogEntry],
+    seal: SealedHead,
+    *,
+    session_id: str | None = None,
+    since: SealedHead | None = None,
+) -> dict[str, JSON]:
+    """That the session stands in the log under the head, or that it only grew since another."""
+    if len(log) < seal.head.size:
+        raise RunEnded("the log is shorter than the head says: see `sopilot verify`")
+    if since is not None:
+        if since.head.size > seal.head.size:
+            raise RunEnded("the earlier head covers more entries than the later one")
+        return prove_consistency(log, since, seal)
+    named = [one for one in log[: seal.head.size] if one.session_id == session_id]
+    if not named:
+        raise RunEnded(f"session {session_id} is in no entry that the head covers")
+    return prove_inclusion(log, named[-1], seal)

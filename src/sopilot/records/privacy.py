@@ -1,0 +1,452 @@
+"""Contents of sessions: kept beside the trace, read on record, erased with the chain left whole.
+
+How long contents are kept, what must not be erased, and what was. Pure.
+"""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+from sopilot.messages.errors import LeaseHeld, StoreCorrupt, UserMistake, mistake
+from sopilot.protocols import Clock
+from sopilot.records.journal import PREFIX, Entry, folded, is_journal, write
+from sopilot.records.people import People, Principal, load_people, written_by
+from sopilot.records.store import Append, SessionRecord, Settings, Store
+from sopilot.values.json import JSON, Fields
+from sopilot.values.text import counted, moment
+
+SHREDDED, PRUNED = "shredded", "pruned"
+
+
+HOLD_SET, HOLD_LIFTED = "hold_set", "hold_lifted"
+
+
+ANY = "*"
+"""Of a handbook without a period of its own."""
+
+
+_ENDINGS = ("completed", "refused", "abandoned", "ended", "running", "waiting", "unknown", "new")
+"""How a session stands, as `sopilot sessions` says it."""
+
+
+class Hold(NamedTuple):
+    """Its words may stand beside the journal, under ``ref``, and are ``None`` once they are gone:
+    whose data must not be erased yet, must be erased later, here as well."""
+
+    what: str | None
+    why: str
+    ref: str = ""
+
+
+@dataclass(slots=True)
+class Policy:
+    columns: frozenset[str] = frozenset()
+    """Arguments that stand in register and trace: amounts, currencies, nothing of a person."""
+    periods: dict[str, float] = field(default_factory=dict)
+    """Class of sessions (a handbook, one goal of it, how they ended) → seconds that their contents
+    are kept after the last event."""
+    readers: frozenset[str] = frozenset()
+    """Roles that may read contents; empty: everybody."""
+    holds: dict[str, str] = field(default_factory=dict)
+    """Session, or a text that is searched for → why it must not be erased."""
+    hold_entries: dict[int, Hold] = field(default_factory=dict)
+    """Entry of the journal → a hold that was not lifted."""
+    lifted: list[Hold] = field(default_factory=list)
+    pruned: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """Session → the head that it had when its events were deleted."""
+    erased: set[str] = field(default_factory=set)
+    """Sessions whose contents somebody erased, on record."""
+
+    def due(
+        self, handbook: str, updated_at: float, now: float, *, goal: str = "", status: str = ""
+    ) -> bool:
+        """By the period of the narrowest class that the session belongs to."""
+        for name in (f"{handbook}/{goal}", handbook, ANY):
+            for one in (f"{name}@{status}", name):
+                if one in self.periods:
+                    return now - updated_at >= self.periods[one]
+        return False
+
+
+def period_details(given: Mapping[str, Any]) -> dict[str, Any]:
+    """A class of sessions, and how many days its contents are kept."""
+    name, at, status = str(given["kind"]).partition("@")
+    if not name or (at and status not in _ENDINGS):
+        raise mistake(
+            "no-class",
+            f"`{given['kind']}` names no class of sessions",
+            help=f"HANDBOOK, HANDBOOK/GOAL or {ANY}, and behind it, if need be, one of "
+            + ", ".join(f"@{one}" for one in _ENDINGS),
+        )
+    return {"handbook": given["kind"], "seconds": given["days"] * 86_400}
+
+
+def fold_policy(entries: Iterable[tuple[str, Mapping[str, JSON]]]) -> Policy:
+    policy = Policy()
+    for number, (name, it) in enumerate(entries):
+        if name == "columns_named":
+            policy.columns = _texts(it.get("columns"))
+        elif name == "period_set":
+            seconds = it.get("seconds")
+            if isinstance(seconds, int | float):
+                policy.periods[str(it["handbook"])] = float(seconds)
+            else:
+                policy.periods.pop(str(it["handbook"]), None)
+        elif name == "readers_named":
+            policy.readers = _texts(it.get("roles"))
+        elif name == HOLD_SET:
+            said: Any = it.get("beside") or it
+            what = str(it["what"]) if said is it else said.get("what")
+            policy.hold_entries[number] = Hold(what, str(said.get("why")), said.get("ref", ""))
+        elif name == PRUNED:
+            heads: Any = it["sessions"]
+            for session_id, (seq, digest) in heads.items():
+                policy.pruned[session_id] = (int(seq), str(digest))
+        elif name == HOLD_LIFTED:
+            held = policy.hold_entries
+            # An earlier release named the words; now the entries of the holds are named.
+            numbers: Any = it.get("holds") or [n for n in held if held[n].what == str(it["what"])]
+            policy.lifted += [held.pop(one) for one in numbers if one in held]
+        elif name == SHREDDED:
+            policy.erased |= _texts(it.get("sessions"))
+    for hold in policy.hold_entries.values():
+        if hold.what is not None:
+            policy.holds[hold.what] = hold.why
+    return policy
+
+
+def _texts(value: JSON) -> frozenset[str]:
+    return frozenset(map(str, value)) if isinstance(value, list | tuple) else frozenset()
+
+
+JOURNAL = "privacy"
+
+
+READING = "reading"
+
+
+EVERY = 1 << 62
+"""How many sessions are listed where none is left out."""
+
+
+_KEYS = "keys"
+
+
+_DEMANDS = frozenset({"privacy", _KEYS})
+
+
+async def load_policy(store: Store, *, up_to: int | None = None) -> Policy:
+    """As it is now, or as it was with that entry of its journal."""
+
+    def fold(found: list[Entry]) -> Policy:
+        last = len(found) if up_to is None else up_to + 1
+        return fold_policy((one.name, one.details) for one in found[:last])
+
+    policy = await folded(store, JOURNAL, fold)
+    if up_to is None and any(one.what is None for one in policy.hold_entries.values()):
+        raise StoreCorrupt("a legal hold has lost its words, and nobody lifted it")
+    return policy
+
+
+async def change_policy(
+    store: Store,
+    name: str,
+    details: Mapping[str, JSON],
+    *,
+    who: Principal | None,
+    clock: Clock,
+    commit: Callable[[Append], Awaitable[None]] | None = None,
+) -> None:
+    """What a hold is about is no part of the journal's chain: it may be somebody's name.
+    ``commit`` writes the entry in one transaction with what it reports."""
+    await require_entitled(store, who)
+    beside: Mapping[str, JSON] | None = None
+    if name == HOLD_SET:
+        details, beside = {}, details
+    elif name == HOLD_LIFTED:
+        held = (await load_policy(store)).hold_entries
+        numbers: list[JSON] = [one for one in held if held[one].what == details["what"]]
+        if not numbers:
+            raise mistake("no-hold", f"there is no hold on `{details['what']}`")
+        details = {"holds": numbers}
+    said = {**details, **written_by(who)}
+    await write(store, JOURNAL, name, said, clock=clock, beside=beside, commit=commit)
+
+
+async def require_entitled(store: Store, who: Principal | None) -> None:
+    people = await load_people(store)
+    if people.has_administrator():
+        person = people.person(who.name) if who is not None else None
+        if person is None or not {"administrator", "privacy"} & set(person.roles):
+            raise mistake(
+                "not-entitled",
+                "only the role `privacy` or an administrator does this",
+                help="give the token of one of them: --token-file",
+            )
+
+
+async def settings_here(store: Store, people: People, settings: Settings) -> Settings:
+    """Private, where the store demands it. Raises where it demands keys and none are named."""
+    if _KEYS in people.demands and not getattr(store, "encrypts", False):
+        raise _no_keys("contents of new sessions must be under keys here")
+    if settings.private or not _DEMANDS & people.demands:
+        return settings
+    policy = await load_policy(store)
+    return replace(settings, private=True, columns=policy.columns)
+
+
+async def may_read(store: Store, who: Principal | None) -> bool:
+    """Whether contents are shown to them, or only that there were some."""
+    policy = await load_policy(store)
+    if not policy.readers:
+        return True
+    person = (await load_people(store)).person(who.name) if who is not None else None
+    return person is not None and bool(policy.readers & set(person.roles))
+
+
+async def is_demanded(store: Store) -> bool:
+    return bool(_DEMANDS & (await load_people(store)).demands)
+
+
+def _no_keys(message: str) -> UserMistake:
+    return mistake("no-keys", message, help="SOPILOT_KEYS=FOLDER names the folder of the keys")
+
+
+async def note_reading(
+    store: Store,
+    what: str,
+    session_ids: Sequence[str],
+    *,
+    who: Principal | None,
+    clock: Clock,
+    to_all: bool = False,
+    or_nothing: bool = False,
+) -> None:
+    """Who looks at contents, before they are shown; ``to_all``: whoever asks is shown them;
+    ``or_nothing``: who may not read them is refused."""
+    shown = to_all or await may_read(store, who)
+    said: dict[str, JSON] = {"what": what, "sessions": list(session_ids), "contents": shown}
+    if or_nothing and not shown:
+        said["refused"] = True
+    await write(store, READING, "read", {**said, **written_by(who)}, clock=clock)
+
+
+async def sessions_with(
+    store: Store, texts: Sequence[str], among: Sequence[SessionRecord] | None = None
+) -> list[SessionRecord]:
+    """Every session, of all or ``among`` these, in which one of the texts stands, wherever."""
+    found = []
+    for record in await store.sessions(limit=EVERY) if among is None else among:
+        if record.is_locked:
+            raise _no_keys("contents are under keys, and cannot be searched without them")
+        values: list[JSON] = [one.event.payload for one in await store.events(record.id)]
+        values += [await store.payloads(record.id), record.metadata]
+        if _names(values, texts):
+            found.append(record)
+    return found
+
+
+def _names(value: JSON, texts: Sequence[str]) -> bool:
+    """Whether one of these stands in it."""
+    wanted = [plain for text in texts if (plain := _as_looked_for(text))]
+    said = map(_as_looked_for, _texts_privacy(value))
+    return any(one in text for text in said for one in wanted)
+
+
+def _as_looked_for(text: str) -> str:
+    """Of whatever case, width and composition."""
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+
+
+def _texts_privacy(value: JSON) -> Iterator[str]:
+    """Every text and number in a value, as it reads: spelled as JSON, a quote or a line's end in
+    a name would hide it."""
+    if isinstance(value, Mapping):
+        for name, one in value.items():
+            yield str(name)
+            yield from _texts_privacy(one)
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from _texts_privacy(one)
+    elif isinstance(value, str):
+        yield value
+        if value[:1] in ("{", "[") or "\\" in value:
+            with suppress(ValueError, RecursionError):
+                yield from _texts_privacy(
+                    json.loads(value)
+                )  # a tool's answer is often JSON in a text
+    elif value is not None:
+        yield json.dumps(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Shredded:
+    """``held``: session → why it is not erased; ``bare``: its contents stand in its chain;
+    ``unfinished``: a call of it waits for people, or nobody knows how it ended."""
+
+    erased: tuple[str, ...]
+    held: Mapping[str, str]
+    bare: tuple[str, ...]
+    running: tuple[str, ...]
+    unfinished: tuple[str, ...] = ()
+    noted: tuple[str, ...] = ()
+    """Journals with a subject's name in what people wrote there."""
+
+    @property
+    def all_erased(self) -> bool:
+        return not (self.held or self.bare or self.running or self.unfinished or self.noted)
+
+    def as_json(self) -> dict[str, JSON]:
+        return {
+            "erased": list(self.erased),
+            "held": dict(self.held),
+            "inside_the_chain": list(self.bare),
+            "running": list(self.running),
+            "unfinished": list(self.unfinished),
+            "noted": list(self.noted),
+        }
+
+    def lines(self) -> list[str]:
+        return [
+            f"the contents of {counted(len(self.erased), 'session')} were erased",
+            *(f"{one} is on hold: {why}" for one, why in self.held.items()),
+            *(
+                f"{one} was opened without privacy: its contents are part of its chain"
+                for one in self.bare
+            ),
+            *(f"{one} is running: try again when it has ended" for one in self.running),
+            *(
+                f"{one} has a call that waits for people, or whose outcome nobody knows; erased, "
+                "nobody can decide or settle it: --unfinished does so"
+                for one in self.unfinished
+            ),
+            *(
+                f"{one} names it in what people wrote there: part of its chain"
+                for one in self.noted
+            ),
+        ]
+
+
+async def shred_wanted(
+    store: Store,
+    *,
+    subjects: Sequence[str],
+    session_ids: Sequence[str],
+    due: bool,
+    why: str,
+    unfinished: bool = False,
+    who: Principal | None,
+    clock: Clock,
+) -> Shredded:
+    """Sessions in which a subject stands, those that are named, and those beyond their period."""
+    if not (subjects or session_ids or due):
+        raise UserMistake("name what to erase: --subject, --session or --due")
+    await require_entitled(store, who)  # which sessions a text stands in is told to nobody else
+    await store.require_deletion()
+    if _names(why, subjects):
+        raise mistake(
+            "reason-names-subject",
+            "the reason stays on record, and names who is to be erased",
+            help="name the request, not the person",
+        )
+    records: dict[str, SessionRecord] = {}
+    for one in [
+        *(await sessions_with(store, subjects) if subjects else ()),
+        *[await store.record(session_id) for session_id in session_ids],
+        *(await due_sessions(store, clock.now()) if due else ()),
+    ]:
+        records[one.id] = one
+    holds = [one.ref for one in (await load_policy(store)).lifted if _names([*one[:2]], subjects)]
+    if subjects and holds:
+        await store.forget(PREFIX + JOURNAL, holds)
+    done = await shred(
+        store, list(records.values()), why, unfinished=unfinished, who=who, clock=clock
+    )
+    if holds and not done.erased:
+        await store.shred({})  # a file keeps no byte of what was forgotten, either
+    named = [one.session_id for one in await store.records.heads() if is_journal(one.session_id)]
+    journals = [await store.record(one) for one in named] if subjects else []
+    noted = await sessions_with(store, subjects, journals)
+    return replace(done, noted=tuple(one.id for one in noted))
+
+
+def reading_lines(readings: Sequence[Entry]) -> list[str]:
+    lines = []
+    for one in readings:
+        it: Fields = one.details
+        seen = "contents" if it["contents"] else "refused" if it.get("refused") else "masked"
+        who = f"{it['by'] or 'somebody'}, {it['identity']}"
+        lines.append(f"{moment(one.at)} {it['what']} {', '.join(it['sessions'])} ({seen}) by {who}")
+    return [*lines, f"{len(readings)} on record"]
+
+
+async def shred(
+    store: Store,
+    records: Sequence[SessionRecord],
+    why: str,
+    *,
+    unfinished: bool = False,
+    who: Principal | None,
+    clock: Clock,
+) -> Shredded:
+    """Erases contents. Chains, heads and register stay as they are, and verify. Sessions with a
+    call that waits are left as they are, unless ``unfinished`` ones are wanted as well."""
+    policy = await load_policy(store)
+    held = await on_hold(store, policy, records)
+    bare, running, waiting, erased = [], [], [], {}
+    now = clock.now()
+    for record in records:
+        if record.id in held or is_journal(record.id) or record.is_erased:
+            continue
+        if record.metadata.get("settings", {}).get("private") is not True:
+            bare.append(record.id)
+            continue
+        if record.is_unfinished and not unfinished:
+            waiting.append(record.id)
+            continue
+        try:
+            lease = await store.acquire(record.id, owner="shredding", now=now, lease_seconds=60)
+        except LeaseHeld:
+            running.append(record.id)
+            continue
+        erased[record.id] = record.metadata_when_erased(now)
+        await store.release(lease)
+    if erased:
+        said: dict[str, JSON] = {"sessions": list(erased), "why": why}
+        await change_policy(
+            store, SHREDDED, said, who=who, clock=clock,
+            commit=partial(store.shred, erased),
+        )  # fmt: skip
+    return Shredded(tuple(erased), held, tuple(bare), tuple(running), tuple(waiting))
+
+
+async def on_hold(store: Store, policy: Policy, records: Sequence[SessionRecord]) -> dict[str, str]:
+    found = {one.id: policy.holds[one.id] for one in records if one.id in policy.holds}
+    for what, why in policy.holds.items():
+        for record in await sessions_with(store, [what]):
+            if record.id in {one.id for one in records}:
+                found.setdefault(record.id, why)
+    return found
+
+
+async def due_sessions(store: Store, now: float) -> list[SessionRecord]:
+    """Whose contents are kept longer than their period."""
+    policy = await load_policy(store)
+    return [
+        one
+        for one in await store.sessions(limit=EVERY)
+        if not one.is_erased
+        and policy.due(
+            str(one.metadata.get("handbook") or ""),
+            one.updated_at,
+            now,
+            goal=str(one.summary.get("goal") or ""),
+            status=str(one.summary.get("status") or ""),
+        )
+    ]

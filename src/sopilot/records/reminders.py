@@ -1,0 +1,109 @@
+"""Calls that wait for people and will expire: who can still decide, told once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from sopilot.protocols import Clock, SystemClock
+from sopilot.records.actions import ActionOutcome
+from sopilot.records.journal import entries, write
+from sopilot.records.loading import register
+from sopilot.records.people import People, load_people
+from sopilot.records.selection import Wanted
+from sopilot.records.store import Store
+from sopilot.trace.events import AWAITS_APPROVAL
+from sopilot.values.json import JSON
+from sopilot.values.text import moment
+
+JOURNAL = "reminders"
+
+
+@dataclass(frozen=True, slots=True)
+class DueCall:
+    """``people`` maps each role to who may decide in it now; ``escalated`` are roles whose
+    place another may take by now."""
+
+    session_id: str
+    call_id: str
+    action: str
+    approvals: int
+    needed: int
+    expires_at: float | None
+    people: dict[str, list[str]]
+    escalated: dict[str, str]
+
+    @property
+    def told_as(self) -> str:
+        return f"{self.session_id} {self.call_id} {','.join(sorted(self.escalated))}"
+
+    def as_json(self) -> dict[str, JSON]:
+        return {
+            "session": self.session_id,
+            "call_id": self.call_id,
+            "action": self.action,
+            "approvals": self.approvals,
+            "needed": self.needed,
+            "expires_at": self.expires_at,
+            "people": dict(self.people),
+            "escalated": dict(self.escalated),
+        }
+
+
+async def due_calls(
+    store: Store, minutes: float | None = None, once: bool = False, *, clock: Clock | None = None
+) -> list[DueCall]:
+    """Soonest first. ``once``: only those that nobody was told of, which is then on record; a
+    call is told of again when it escalates."""
+    clock = clock or SystemClock()
+    now, people = clock.now(), await load_people(store)
+    found = []
+    for one in (await register(store, Wanted(outcome=str(ActionOutcome.HELD), now=now))).entries(
+        None
+    ):
+        left = math.inf if one.expires_at is None else one.expires_at - now
+        if one.awaits != AWAITS_APPROVAL or (minutes is not None and left > minutes * 60):
+            continue
+        may = {
+            role: sorted(
+                person.name
+                for person in people.persons.values()
+                if people.entitled(person.name, role, now, one.expires_at)
+            )
+            for role in one.roles
+        }
+        found.append(
+            DueCall(
+                one.session_id, one.call_id, one.action, len(one.approvers), one.needed,
+                one.expires_at, may, _escalated(people, one.roles, left),
+            )
+        )  # fmt: skip
+    found.sort(key=lambda call: call.expires_at or math.inf)
+    if once:
+        told = {str(one.details.get("call")) for one in await entries(store, JOURNAL)}
+        found = [call for call in found if call.told_as not in told]
+        for call in found:
+            await write(store, JOURNAL, "reminded", {"call": call.told_as}, clock=clock)
+    return found
+
+
+def _escalated(people: People, roles: Sequence[str], left: float) -> dict[str, str]:
+    return {
+        role: people.escalations[role][0]
+        for role in roles
+        if role in people.escalations and left <= people.escalations[role][1]
+    }
+
+
+def due_lines(calls: Sequence[DueCall]) -> Iterator[str]:
+    for one in calls:
+        until = "without an end" if one.expires_at is None else f"until {moment(one.expires_at)}"
+        yield (
+            f"{one.session_id} {one.call_id}  {one.action}  {one.approvals} of {one.needed} {until}"
+        )
+        for role, names in one.people.items():
+            instead = f", or {one.escalated[role]} in its place" if role in one.escalated else ""
+            yield f"  {role}{instead}: {', '.join(names) or 'nobody is named'}"
+    if not calls:
+        yield "nothing waits"

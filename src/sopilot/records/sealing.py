@@ -1,0 +1,465 @@
+"""Sealing the log of a store, and holding a store against a sealed head.
+
+What came of holding a store against a sealed head, for people and for scripts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sopilot.messages.errors import Pruned, RunEnded, SopilotError, raise_if_refused
+from sopilot.records.completeness import (
+    ERASED,
+    PRUNED_SINCE,
+    UNREADABLE,
+    Compared,
+    Gap,
+    StoreView,
+    check_seals,
+    compare,
+    register_differs,
+    rewritten,
+)
+from sopilot.records.journal import PREFIX, is_journal
+from sopilot.records.loading import Loaded, Traces, rebuild_register, summarise
+from sopilot.records.log import (
+    NO_ACTIONS,
+    LogEntry,
+    SealedHead,
+    SealFile,
+    digest_of,
+    head_of,
+    seal_head,
+)
+from sopilot.records.privacy import JOURNAL, Policy, load_policy
+from sopilot.records.store import Store, is_locked
+from sopilot.trace.chain import Head
+from sopilot.trace.redaction import references_in
+from sopilot.trace.signing import SigningKey
+from sopilot.values.json import JSON
+from sopilot.values.text import counted, moment
+
+_TRIES = 20
+
+
+_LATEST_SECONDS = 60.0
+"""How much later than it happened an event may be written."""
+
+
+_EARLIER_WORDS = ("failed", "new")
+"""What an earlier release, which listed no open calls, said of refusals and ended sessions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sealing:
+    seal: SealedHead
+    entries: tuple[LogEntry, ...]
+    """The whole log that the head covers."""
+    added: int
+    pruned: tuple[str, ...] = ()
+    erased: tuple[str, ...] = ()
+    """Sessions whose events or contents were deleted since the last seal, as the store's own
+    journal says: nobody else vouches for that before this seal."""
+
+    def as_json(self) -> dict[str, JSON]:
+        deleted: dict[str, JSON] = {"pruned": list(self.pruned), "erased": list(self.erased)}
+        return {**self.seal.as_json(), "added": self.added, **deleted}
+
+
+@dataclass(slots=True)
+class Verified:
+    """``complete``: nothing that the head covers is missing or altered, as far as was read."""
+
+    gaps: list[Gap]
+    seal: SealedHead
+    sessions: int = 0
+    """With the journals, which are kept as sessions are."""
+    events_read: int = 0
+    """Sessions whose events were read, and not their heads alone."""
+    moved: int = 0
+    later: int = 0
+    pruned: int = 0
+    """Sessions whose events were deleted on record."""
+    unsealed: list[str] = field(default_factory=list)
+    """Sessions that only entries behind the head know."""
+    journals: int = 0
+    erased_since: list[str] = field(default_factory=list)
+    """Sessions whose contents were erased on a record that the head does not cover."""
+    locked: int = 0
+    """Sessions whose contents are under keys that are not at hand."""
+
+    @property
+    def complete(self) -> bool:
+        return not self.gaps
+
+
+Elsewhere = Callable[[], Mapping[str, str] | None]
+
+
+async def view(store: Store, elsewhere: Elsewhere | None = None) -> StoreView:
+    """The register, the heads, the log, in this order: a session that goes on meanwhile has then
+    moved, and one that begins is in the log. ``elsewhere``: who reads the register at the same
+    time."""
+    records = store.records
+    digests = await records.digests() if elsewhere is None else {}
+    every = await records.heads()
+    heads = {head.session_id: head for head in every}
+    log = await records.log()
+    twice = Counter(head.session_id for head in every) if len(heads) < len(every) else {}
+    return StoreView(
+        log,
+        heads,
+        lambda: digests if elsewhere is None else elsewhere() or {},
+        [session_id for session_id, count in twice.items() if count > 1],
+    )
+
+
+async def seal_store(
+    store: Store,
+    key: SigningKey,
+    *,
+    at: float,
+    known: Collection[SealedHead] = (),
+    earlier_keys: Collection[str] = (),
+) -> Sealing:
+    """An entry for every session that has moved, then the head, signed. Refuses (``RunEnded``)
+    where the store is not what it was at the last seal, its own or one that is ``known``
+    elsewhere: that would be sealed over. A seal in the store that neither this key nor one of
+    ``earlier_keys`` has signed is nobody's word."""
+    if await store.records.rebuild_is_due():
+        _, problems = await rebuild_register(store)
+        if problems:
+            raise RunEnded(f"session {next(iter(problems))} cannot be read; nothing was sealed")
+    now = await view(store)
+    earlier = max([*(await store.records.seals())[-1:], *known], key=_size, default=None)
+    before = Policy()
+    if earlier is not None:
+        seals = SealFile((earlier,))
+        gaps = check_seals(seals, {key.public, *earlier_keys})
+        compared = compare(seals, now)
+        if not gaps:
+            found = await _read(store, compared, compared.moved)
+            gaps = [*compared.gaps, *found.gaps]
+        if gaps:
+            more = f", and {len(gaps) - 1} more" if len(gaps) > 1 else ""
+            raise RunEnded(
+                "the store is not what was sealed before, and nothing was sealed: "
+                f"{gaps[0].message}{more}"
+            )
+        journal = compared.covered.get(PREFIX + JOURNAL)
+        before = await _policy(store, up_to=journal.seq if journal else -1)
+    after = await _policy(store)
+    last = {entry.session_id: entry for entry in now.log}
+    moved = [
+        session_id
+        for session_id, head in now.heads.items()
+        if session_id not in last or last[session_id].hash != head.hash
+    ]
+    await store.records.log_heads(moved, at=at)
+    added = await store.records.log(after=len(now.log) - 1)
+    entries = (*now.log, *added)
+    seal = seal_head(key, head_of(entries, at))
+    await store.records.add_seal(seal)
+    return Sealing(
+        seal,
+        entries,
+        len(added),
+        tuple(sorted(after.pruned.keys() - before.pruned.keys())),
+        tuple(sorted(after.erased - before.erased)),
+    )
+
+
+def _size(seal: SealedHead) -> int:
+    return seal.head.size
+
+
+async def verify_store(
+    store: Store,
+    seals: SealFile,
+    keys: Collection[str],
+    *,
+    events: bool = True,
+    elsewhere: Elsewhere | None = None,
+) -> Verified:
+    """Against the last of the heads. ``events`` reads every session that it covers; without,
+    only those that have gone on since. ``elsewhere``: who reads the register at the same
+    time, if it can; what is not as it was is looked for again, in order."""
+    seal = seals.heads[-1]
+    # Of a large log both take long, and one of them waits for a database.
+    checking = asyncio.create_task(asyncio.to_thread(check_seals, seals, keys))
+    try:
+        now = await view(store, elsewhere)
+    finally:
+        gaps = await checking
+    if gaps:
+        return Verified(gaps, seal)
+    compared = compare(seals, now)
+    if elsewhere is not None and compared.gaps:
+        now = await view(store)  # perhaps somebody wrote between the two readings
+        compared = compare(seals, now)
+    named = {gap.session_id for gap in compared.gaps}
+    reading = [
+        session_id
+        for session_id in (compared.covered if events else compared.moved)
+        if session_id not in named
+    ]
+    vouched = _Vouched(store, now.log, seal, keys, set(reading))
+    read = await _read(store, compared, reading, vouched)
+    return Verified(
+        [*compared.gaps, *read.gaps],
+        seal,
+        len(compared.covered),
+        len(reading) - read.pruned,
+        len(compared.moved),
+        compared.later,
+        pruned=read.pruned,
+        unsealed=[one for one in now.heads if one not in compared.covered],
+        journals=sum(map(is_journal, compared.covered)),
+        erased_since=read.erased_since,
+        locked=read.locked,
+    )
+
+
+async def _policy(store: Store, *, up_to: int | None = None) -> Policy:
+    """What was erased and pruned on record; a journal that is damaged is a gap itself."""
+    try:
+        return await load_policy(store, up_to=up_to)
+    except SopilotError as problem:
+        raise_if_refused(problem)
+        return Policy()
+
+
+class _Vouched:
+    """What the head covers, and a later one in the store that a trusted key has signed: who wrote
+    that something was erased or pruned needed no key before that."""
+
+    def __init__(
+        self,
+        store: Store,
+        log: Sequence[LogEntry],
+        seal: SealedHead,
+        keys: Collection[str],
+        session_ids: Collection[str],
+    ) -> None:
+        self._store, self._log, self._seal, self._keys = store, log, seal, keys
+        self._policy: Policy | None = None
+        self._last: dict[str, LogEntry] = {}
+        self.history: dict[str, list[LogEntry]] = {}
+        for entry in log[: seal.head.size] if session_ids else ():
+            if entry.session_id in session_ids:
+                self.history.setdefault(entry.session_id, []).append(entry)
+
+    async def policy(self) -> Policy:
+        """Made where it is asked for."""
+        if self._policy is None:
+            self._last = {one.session_id: one for one in self._log[: await self._size()]}
+            journal = self._last.get(PREFIX + JOURNAL)
+            self._policy = await _policy(self._store, up_to=journal.seq if journal else -1)
+        return self._policy
+
+    async def has_pruned(self, head: Head, rows: str) -> bool:
+        """That session, at that head, with these rows in the register."""
+        pruned, entry = (await self.policy()).pruned, self._last.get(head.session_id)
+        return (
+            entry is not None
+            and (entry.seq, entry.hash, entry.actions) == (head.seq, head.hash, rows)
+            and pruned.get(head.session_id) == (head.seq, head.hash)
+        )
+
+    async def _size(self) -> int:
+        least = self._seal.head.size
+        for one in sorted(await self._store.records.seals(), key=_size, reverse=True):
+            if one.head.size <= least:
+                break
+            first = self._log[: one.head.size]
+            if one.key in self._keys and one.is_genuine and head_of(first, one.head.at) == one.head:
+                return one.head.size
+        return least
+
+
+@dataclass(slots=True)
+class _Reading:
+    gaps: list[Gap] = field(default_factory=list)
+    pruned: int = 0
+    erased_since: list[str] = field(default_factory=list)
+    locked: int = 0
+
+
+async def _read(
+    store: Store,
+    compared: Compared,
+    session_ids: Collection[str],
+    vouched: _Vouched | None = None,
+) -> _Reading:
+    """The events of these sessions, against their entries and their rows in the register.
+    Without anybody who vouches, what was erased or pruned on record is about to be sealed."""
+    traces, found = Traces(store), _Reading()
+    gaps = found.gaps
+    policy = await _policy(store) if session_ids else Policy()
+    digests = await store.records.digests() if session_ids else {}
+    for session_id in session_ids:
+        entry = compared.covered[session_id]
+
+        def gap(code: str, message: str, entry: LogEntry = entry) -> None:
+            gaps.append(Gap(code, message, entry.session_id, entry.number))
+
+        try:
+            loaded = await traces.loaded(session_id)
+            if session_id == PREFIX + JOURNAL:
+                await load_policy(store)  # a hold whose words are gone is one that is gone
+        except Pruned:
+            found.pruned += 1
+            head = (await store.record(session_id)).head
+            if policy.pruned.get(session_id) != (head.seq, head.hash):
+                gap(ERASED, f"the events of session {session_id} are gone, and nobody pruned them")
+            elif vouched and not await vouched.has_pruned(
+                head, digests.get(session_id, NO_ACTIONS)
+            ):
+                gap(
+                    PRUNED_SINCE,
+                    f"the events of session {session_id} were deleted after the seal; the store "
+                    "says that they were pruned, and no seal covers that: if it is right, seal",
+                )
+            continue
+        except SopilotError as problem:
+            raise_if_refused(problem)
+            gap(UNREADABLE, f"session {session_id} cannot be read: {problem}")
+            continue
+        record = loaded.record
+        if record.is_erased and session_id not in policy.erased:
+            gap(ERASED, f"the contents of session {session_id} are gone, and nobody erased them")
+            continue
+        if record.is_locked:
+            found.locked += 1
+            if session_id not in policy.erased and not await _is_under_key(store, loaded):
+                gap(ERASED, f"contents of session {session_id} are gone, and nobody erased them")
+                continue
+        elif vouched and record.is_erased and session_id not in (await vouched.policy()).erased:
+            found.erased_since.append(session_id)
+        known = vouched.history.get(session_id, []) if vouched else []
+        if any(
+            one.seq > entry.seq or (one.seq >= 0 and loaded.events[one.seq].hash != one.hash)
+            for one in (*known, entry)
+        ):
+            gaps.append(rewritten(entry))
+        elif digest_of(traces.rows_of(loaded)) != digests.get(
+            session_id, NO_ACTIONS
+        ) and await _differ(store, traces, session_id):
+            gaps.append(register_differs(session_id))
+        elif wrong := _beside(loaded, known):
+            gap(
+                UNREADABLE, f"the store says another {wrong} of session {session_id} than its trace"
+            )
+    return found
+
+
+def _beside(loaded: Loaded, known: Sequence[LogEntry]) -> str:
+    """What the store says of the session by itself, for listings and for how long it is kept, and
+    the trace does not."""
+    record, events = loaded.record, loaded.events
+    if known and known[0].seq < 0 and known[0].at != record.created_at:
+        return "beginning"
+    if events and record.updated_at < events[-1].event.at - _LATEST_SECONDS:
+        return "time"
+    if is_journal(record.id) or record.is_locked or record.is_erased:
+        return ""
+    made = summarise(loaded.configuration, loaded.ledger, loaded.register, loaded.programs.guarded)
+    said = record.summary
+    if "open" not in said and said.get("status") in _EARLIER_WORDS:
+        return ""
+    same = "status" in said and all(made.get(name, one) == one for name, one in said.items())
+    return "" if same or not events else "status"
+
+
+async def _is_under_key(store: Store, loaded: Loaded) -> bool:
+    """Whether everything that the trace refers to is there, encrypted: it cannot be read."""
+    kept = await store.payloads(loaded.record.id)
+    named = {one for sealed in loaded.events for one in references_in(sealed.event.payload)}
+    return named <= {ref for ref, value in kept.items() if is_locked(value)}
+
+
+async def _differ(store: Store, traces: Traces, session_id: str) -> bool:
+    """Whether trace and register differ while nobody goes on with the session: rows that were
+    read before the trace may be those of an earlier step."""
+    differ = True
+    for _ in range(_TRIES):
+        loaded = await traces.loaded(session_id)
+        found = (await store.records.digests()).get(session_id, NO_ACTIONS)
+        differ = digest_of(traces.rows_of(loaded)) != found
+        if not differ or (await store.record(session_id)).head == loaded.record.head:
+            break
+    return differ
+
+
+def verified_json(found: Verified, without_events: bool) -> dict[str, object]:
+    head = found.seal.head
+    return {
+        "complete": found.complete,
+        "sealed": {"size": head.size, "root": head.root, "at": head.at, "key": found.seal.key},
+        "sessions": found.sessions - found.journals,
+        "journals": found.journals,
+        "events_read": found.events_read,
+        "pruned": found.pruned,
+        "erased_since": found.erased_since,
+        "under_keys": found.locked,
+        "gone_on": found.moved,
+        "not_covered": {"entries": found.later, "sessions": len(found.unsealed)},
+        "without_events": without_events,
+        "gaps": [gap.as_json() for gap in found.gaps],
+    }
+
+
+def verified_lines(found: Verified, without_events: bool) -> Iterator[str]:
+    head = found.seal.head
+    when = moment(head.at)
+    for gap in found.gaps:
+        yield f"{gap.code}: {gap.message}"
+    if found.gaps:
+        yield f"{counted(len(found.gaps), 'gap')} against the head of {when}"
+        return
+    own = counted(found.sessions - found.journals, "session")
+    whole = f"{own} and {counted(found.journals, 'journal')}" if found.journals else own
+    yield (
+        f"complete: all {whole} that were sealed at {when} are here, "
+        "none was exchanged, cut or rewritten, and none stands in the store without an entry"
+    )
+    if without_events:
+        unread = found.sessions - found.events_read
+        yield (
+            f"not read: the events of {counted(unread, 'session')}, whose heads and rows of the "
+            "register are as sealed"
+        )
+    else:
+        yield "unaltered: every event up to its sealed one; the register is what the traces make"
+    if found.pruned:
+        yield (
+            f"pruned: the events of {counted(found.pruned, 'session')} were deleted, on record, "
+            "at the heads that they have; whoever archived them can verify them there"
+        )
+    for one in found.erased_since:
+        yield f"erased: the contents of session {one}, on a record that no seal covers yet"
+    if found.locked:
+        yield (
+            f"not read: the contents of {counted(found.locked, 'session')}, which are under keys "
+            "(SOPILOT_KEYS)"
+        )
+    if found.moved or found.unsealed:
+        yield (
+            f"not covered: what came after the seal (of sessions and journals {found.moved} went "
+            f"on, {len(found.unsealed)} began since)"
+        )
+    yield "not proven by this: that what was recorded is true, or that everything was recorded"
+
+
+def sealed_lines(sealing: Sealing) -> Iterator[str]:
+    head = sealing.seal.head
+    yield f"sealed: entries up to {head.size}, {sealing.added} of them new, root {head.root}"
+    for what, sessions in (("events", sealing.pruned), ("contents", sealing.erased)):
+        if sessions:
+            yield (
+                f"sealed with it: {what} of {counted(len(sessions), 'session')} were deleted since "
+                f"the last seal, as the journal of the store says: {', '.join(sessions)}"
+            )

@@ -1,0 +1,334 @@
+"""Which actions are asked for: by time, name, outcome, grade and arguments.
+
+The register for people, for scripts and for spreadsheets.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from sopilot.messages.errors import UserMistake, mistake
+from sopilot.records.actions import ActionEntry, ActionOutcome, ActionRow, entry_of, outcome_at
+from sopilot.trace.redaction import MASK, is_reference
+from sopilot.values.json import JSON
+from sopilot.values.text import counted, moment, table
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a store filters by itself. ``now``: what waits beyond its time has expired."""
+
+    begin: float | None = None
+    end: float | None = None
+    """Not included."""
+    action: str | None = None
+    outcome: str | None = None
+    grade: str | None = None
+    now: float = 0.0
+
+
+_ORDERS = {">": (1,), "<": (-1,), ">=": (0, 1), "<=": (-1, 0)}
+
+
+class Condition(NamedTuple):
+    """On an argument, which may lie deeper: ``customer.id``."""
+
+    path: tuple[str, ...]
+    operator: str
+    value: JSON
+
+    @property
+    def without_names(self) -> str:
+        """Fit to be kept: an amount is more than so much; who it was is nobody's business."""
+        told = self.operator in _ORDERS and isinstance(self.value, int | float)
+        return f"{'.'.join(self.path)}{self.operator}{self.value if told else '…'}"
+
+    def holds(self, arguments: JSON) -> bool:
+        found = value_at(arguments, self.path)
+        if self.operator == "=":
+            return _alike(found, self.value)
+        if self.operator == "!=":
+            return not _alike(found, self.value)
+        order = _order(found, self.value)
+        return order is not None and order in _ORDERS[self.operator]
+
+
+_DAY_SECONDS = 86_400
+
+
+_CONDITION = re.compile(r"\s*([^\s<>=!]+)\s*(>=|<=|!=|==|=|>|<)\s*(.*?)\s*", re.DOTALL)
+
+
+_GROUPED = re.compile(r"\d{1,3}(,\d{3})+(\.\d+)?$")
+"""A number as people write it, which would be compared as text."""
+
+
+def read_condition(text: str) -> Condition:
+    """``amount>1000``: a number is compared as a number, anything else as text; quotes force
+    text."""
+    match = _CONDITION.fullmatch(text)
+    if match is None or not match[3] or match[3][0] in "<>=!" or _GROUPED.match(match[3]):
+        raise mistake(
+            "condition",
+            f"`{text}` is no condition on an argument",
+            help="NAME, one of = != > >= < <=, and a value: amount>1000 (no commas in a number)",
+        )
+    try:
+        value = json.loads(match[3])
+    except (ValueError, RecursionError):
+        value = match[3]
+    if isinstance(value, float) and not math.isfinite(value):
+        raise UserMistake(f"`{match[3]}` is no number that can be compared with")
+    operator = "=" if match[2] == "==" else match[2]
+    if isinstance(value, dict | list) or (operator[0] in "<>" and not _ordered(value)):
+        raise UserMistake(f"`{match[3]}` has no order: compare with a number or a text")
+    return Condition(tuple(match[1].split(".")), operator, value)
+
+
+def value_at(arguments: JSON, path: Sequence[str]) -> JSON:
+    found = arguments
+    for name in path:
+        if not isinstance(found, Mapping) or name not in found:
+            return None
+        found = found[name]
+    return found
+
+
+def _ordered(value: JSON) -> bool:
+    return isinstance(value, str | int | float) and not isinstance(value, bool)
+
+
+def _number(value: JSON) -> float | int | None:
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        return value
+    if isinstance(value, str):
+        try:
+            return float(value)
+        except ValueError:
+            return None
+    return None
+
+
+def _order(found: JSON, wanted: JSON) -> int | None:
+    """-1, 0 or 1: numbers with numbers, even one that is written as text; texts with texts."""
+    if isinstance(wanted, int | float):
+        number = _number(found)
+        if number is None or number != number or wanted != wanted:
+            return None  # what is no number is not equal to all of them
+        return (number > wanted) - (number < wanted)
+    if isinstance(found, str) and isinstance(wanted, str):
+        return (found > wanted) - (found < wanted)
+    return None
+
+
+def _alike(found: JSON, wanted: JSON) -> bool:
+    if isinstance(found, bool) or isinstance(wanted, bool) or wanted is None:
+        return found is wanted
+    return _order(found, wanted) == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """``total`` is how many actions the register has; ``counts`` and ``sums`` are of those that
+    were asked for. ``sums``: what was carried out, by column; only of numbers."""
+
+    rows: Sequence[tuple[str, ActionRow]]
+    total: int
+    counts: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """(action, outcome) → how many."""
+    sums: Mapping[str, float] = field(default_factory=dict)
+    withheld: int = 0
+    """Rows of which a condition could not be judged: the argument is kept by reference."""
+    findings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Session → what audits of it found that were kept."""
+
+    def entries(self, limit: int | None = None) -> list[ActionEntry]:
+        entries = [entry_of(session_id, row) for session_id, row in self.rows[:limit]]
+        if not self.findings:
+            return entries
+        return [replace(one, findings=self.findings.get(one.session_id, ())) for one in entries]
+
+
+def select(
+    rows: Iterable[tuple[str, ActionRow]],
+    conditions: Sequence[Condition] = (),
+    *,
+    total: int,
+    columns: Sequence[str] = (),
+    now: float = 0.0,
+) -> Selected:
+    """A row whose argument nobody can read is counted as withheld, and not left out silently.
+    A request whose time has run out at ``now`` counts as expired."""
+    kept, counts, withheld = [], Counter[tuple[str, str]](), 0
+    sums: dict[str, float] = {}
+    for session_id, row in rows:
+        try:
+            action = str(json.loads(row.action))
+            arguments = json.loads(row.arguments) if conditions or columns else None
+        except ValueError:
+            entry_of(session_id, row)  # says so
+            raise
+        if conditions and any(_is_withheld(arguments, one.path) for one in conditions):
+            withheld += 1
+            continue
+        if not all(one.holds(arguments) for one in conditions):
+            continue
+        kept.append((session_id, row))
+        counts[action, outcome_at(row.outcome, row.expires_at, now)] += 1
+        if row.outcome == "carried out":
+            for column in columns:
+                number = _number(value_at(arguments, column.split(".")))
+                if number is not None:
+                    sums[column] = sums.get(column, 0) + number
+    return Selected(kept, total, counts, sums, withheld)
+
+
+def _is_withheld(arguments: JSON, path: Sequence[str]) -> bool:
+    for deep in range(len(path) + 1):
+        value = value_at(arguments, path[:deep])
+        if isinstance(value, Mapping) and value.keys() == {"$ref", "bytes"}:
+            return True
+    return False
+
+
+def read_moment(text: str, *, whole_day: bool = False) -> float:
+    """A date or a moment (ISO 8601) as seconds; without a zone it is UTC. With ``whole_day`` a
+    bare date is its end."""
+    try:
+        moment = datetime.fromisoformat(text)
+        day = _DAY_SECONDS if whole_day and len(text) <= len("2026-07-01") else 0
+        seconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() + day
+        datetime.fromtimestamp(seconds, UTC)  # what is behind the last day cannot be shown
+        return seconds
+    except (ValueError, OverflowError):
+        raise UserMistake(f"`{text}` is no date: 2026-07-01 or 2026-07-01T12:00:00Z") from None
+
+
+_HEADER = ("WHEN", "ACTION", "OUTCOME", "PROOF", "APPROVED BY", "FINDINGS")
+
+
+_FIELDS = (
+    "session", "call_id", "event", "action", "outcome", "grade", "override", "awaits", "why",
+    "goal", "handbook", "program", "model", "arm",
+)  # fmt: skip
+
+
+_MADE = (
+    ActionOutcome.CARRIED_OUT, ActionOutcome.FAILED, ActionOutcome.UNKNOWN, ActionOutcome.ATTEMPTED,
+)  # fmt: skip
+
+
+def register_lines(found: Selected, limit: int, names: Sequence[str], now: float) -> Iterator[str]:
+    entries = found.entries(limit)
+    if entries:
+        header = [*_HEADER, *(name.upper() for name in names or ("arguments",)), "SESSION"]
+        rows = [_row(entry, names, now) for entry in entries]
+        yield table(rows, header)
+        yield ""
+    for (action, outcome), count in sorted(found.counts.items()):
+        yield f"{count} × {action} {outcome}"
+    for name, total in found.sums.items():
+        yield f"{name} of what was carried out: {total:,.15g}"
+    shown = f", {len(entries)} shown: --limit for more" if len(entries) < len(found.rows) else ""
+    yield f"{len(found.rows)} of {counted(found.total, 'action')} in the register{shown}"
+    if found.withheld:
+        yield (
+            f"{found.withheld} more could not be judged: the argument is kept outside of the "
+            "trace, or was erased"
+        )
+
+
+def register_json(found: Selected, limit: int | None, now: float) -> dict[str, object]:
+    return {
+        "selected": len(found.rows),
+        "of": found.total,
+        "withheld": found.withheld,
+        "counts": [
+            {"action": action, "outcome": outcome, "count": count}
+            for (action, outcome), count in sorted(found.counts.items())
+        ],
+        "sums": dict(found.sums),
+        "actions": [
+            {**entry.as_json(), "outcome": _outcome(entry, now)} for entry in found.entries(limit)
+        ],
+    }
+
+
+def register_csv(entries: Sequence[ActionEntry], names: Sequence[str], now: float) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out)
+    writer.writerow(["when", *_FIELDS, "approvers", "findings", *names, "arguments"])
+    for entry in entries:
+        fields = {**entry.as_json(), "outcome": _outcome(entry, now)}
+        values = [_cell(value_at(entry.arguments, name.split("."))) for name in names]
+        row = [
+            moment(entry.at),
+            *(_cell(fields[name]) for name in _FIELDS),
+            "; ".join(entry.approvers),
+            "; ".join(entry.findings),
+            *values,
+            _cell(dict(entry.arguments)),
+        ]
+        writer.writerow([_harmless(cell) for cell in row])
+    return out.getvalue()
+
+
+def _row(entry: ActionEntry, names: Sequence[str], now: float) -> list[str]:
+    proof = entry.grade or ("not guarded" if entry.outcome in _MADE else "-")
+    if entry.override:
+        proof += ", override"
+    values = [_cell(_masked(value_at(entry.arguments, name.split(".")))) for name in names]
+    return [
+        moment(entry.at),
+        entry.action,
+        _outcome(entry, now) + _for_what(entry, now),
+        proof,
+        ", ".join(entry.approvers) or "-",
+        ", ".join(entry.findings) or "-",
+        *(values or [_cell(_masked(dict(entry.arguments)))]),
+        entry.session_id,
+    ]
+
+
+def _outcome(entry: ActionEntry, now: float) -> str:
+    return outcome_at(str(entry.outcome), entry.expires_at, now)
+
+
+def _for_what(entry: ActionEntry, now: float) -> str:
+    """A call that was held and never proven waits for nobody: its session may be long over."""
+    if _outcome(entry, now) != ActionOutcome.HELD:
+        return ""
+    return ", waits for people" if entry.roles else ", not proven"
+
+
+def _masked(value: JSON) -> JSON:
+    """For people: a digest tells them nothing, and how long a secret is is none of their
+    business. Files have it, so that they can be held against the trace."""
+    if is_reference(value):
+        return MASK
+    if isinstance(value, Mapping):
+        return {name: _masked(item) for name, item in value.items()}
+    return [_masked(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _harmless(cell: str) -> str:
+    """Spreadsheets would run a cell that begins like a formula: customers write arguments."""
+    number = cell[1:].replace(".", "", 1).isdigit()
+    return f"'{cell}" if cell[:1] in "=+-@\t\r" and cell and not number else cell

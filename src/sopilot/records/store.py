@@ -1,0 +1,422 @@
+"""What a store keeps, and the promises it makes.
+
+A store never reads a clock: time comes from the caller. Clocks decide only when
+a lease may be taken over; who may write is decided by the fencing token.
+
+What a store keeps beside the sessions themselves.
+
+What a session is told once and remembers: stored with it, so that a resumed one agrees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, NamedTuple, Protocol, TypeGuard
+
+from sopilot.machine.automation import Automation
+from sopilot.machine.layout import Limits
+from sopilot.messages.errors import UserMistake
+from sopilot.records.actions import ActionRow
+from sopilot.records.log import LogEntry, SealedHead, SealFile
+from sopilot.records.selection import Wanted
+from sopilot.trace.chain import Head, SealedEvent, encode_line
+from sopilot.trace.events import ABOUT
+from sopilot.trace.signing import SignedHead
+from sopilot.values.json import JSON, Fields
+
+
+class Records(Protocol):
+    """Every method may raise ``StoreUnavailable``."""
+
+    async def actions(self, wanted: Wanted) -> list[tuple[str, ActionRow]]:
+        """Session id and row, by time, newest first."""
+        ...
+
+    async def count_actions(self) -> int: ...
+
+    async def count_sessions(self) -> int: ...
+
+    async def replace_actions(self, head: Head, rows: Sequence[ActionRow]) -> bool:
+        """All rows of the session, in one transaction; nothing where it stands elsewhere."""
+        ...
+
+    async def rebuild_is_due(self) -> bool:
+        """Whether the store has sessions of a release that kept no register."""
+        ...
+
+    async def rebuilt(self) -> None: ...
+
+    async def heads(self) -> list[Head]:
+        """Of every session, as the store has them."""
+        ...
+
+    async def digests(self) -> dict[str, str]:
+        """Session → ``digest_of`` its rows; sessions without a row may be left out."""
+        ...
+
+    async def log(self, *, after: int = -1) -> list[LogEntry]:
+        """By number. ``create`` of the store writes a session's first entry."""
+        ...
+
+    async def log_heads(self, session_ids: Sequence[str], *, at: float) -> None:
+        """An entry for each as it stands, numbered on, in one transaction."""
+        ...
+
+    async def add_seal(self, seal: SealedHead) -> None: ...
+
+    async def seals(self) -> list[SealedHead]:
+        """Oldest first."""
+        ...
+
+
+DEFAULT_INLINE_LIMIT = 16_384
+
+
+DEFAULT_LEASE_SECONDS = 3.0
+"""How long a killed process keeps a session from others. Whoever works renews it in time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """``by_reference`` names fields whose values never enter the trace, only their digests;
+    ``inline_limit`` is the size in bytes beyond which a field is kept beside the trace.
+    ``private``: all contents are, but for arguments under the names of ``columns``."""
+
+    automation: Automation = field(default_factory=Automation)
+    limits: Limits = field(default_factory=Limits)
+    by_reference: frozenset[str] = frozenset()
+    inline_limit: int | None = DEFAULT_INLINE_LIMIT
+    lease_seconds: float = DEFAULT_LEASE_SECONDS
+    private: bool = False
+    columns: frozenset[str] = frozenset()
+
+    def as_json(self) -> dict[str, JSON]:
+        own: dict[str, JSON] = (
+            {"private": True, "columns": sorted(self.columns)} if self.private else {}
+        )
+        return {
+            **own,
+            "automation": _given(self.automation),
+            "limits": _given(self.limits),
+            "by_reference": sorted(self.by_reference),
+            "inline_limit": self.inline_limit,
+            "lease_seconds": self.lease_seconds,
+        }
+
+
+def _given(switches: Automation | Limits) -> dict[str, JSON]:
+    # As `asdict`, which copies every value, and this is done for every session.
+    return {one.name: getattr(switches, one.name) for one in fields(switches)}
+
+
+def settings_from_json(value: JSON) -> Settings:
+    """Keys that a later release added are ignored; a value of the wrong kind is refused."""
+    if not isinstance(value, Mapping):
+        raise UserMistake("the settings of a session must be an object")
+    known = Settings()
+    limit = value.get("inline_limit", known.inline_limit)
+    seconds = value.get("lease_seconds", known.lease_seconds)
+    names = value.get("by_reference", [])
+    columns = value.get("columns", [])
+    if (
+        not (limit is None or _is_number(limit))
+        or not _is_number(seconds)
+        or not isinstance(names, list | tuple)
+        or not isinstance(columns, list | tuple)
+    ):
+        raise UserMistake("the settings of a session have a value of the wrong kind")
+    return Settings(
+        automation=Automation(**_known(Automation, value.get("automation"), bool)),
+        limits=Limits(**_known(Limits, value.get("limits"), int)),
+        by_reference=frozenset(str(name) for name in names),
+        inline_limit=None if limit is None else int(limit),
+        lease_seconds=float(seconds),
+        private=value.get("private") is True,
+        columns=frozenset(map(str, columns)),
+    )
+
+
+def _known(kind: type[Automation] | type[Limits], value: JSON, wanted: type) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        return {}
+    found = {item.name: value[item.name] for item in fields(kind) if item.name in value}
+    if any(type(one) is not wanted for one in found.values()):
+        raise UserMistake("the settings of a session have a value of the wrong kind")
+    return found
+
+
+def _is_number(value: JSON) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+_NOTHING: Mapping[str, Any] = {}
+
+
+LOCKED = "locked"
+"""In the place of what is encrypted: under it stands base64 of nonce and ciphertext."""
+
+
+def is_locked(value: JSON) -> bool:
+    """Whether this is encrypted."""
+    return isinstance(value, Mapping) and set(value) == {LOCKED}
+
+
+_ERASED, _PRUNED = "shredded", "pruned"
+
+
+_KEPT = ("format", "handbook", "goals", "arm", "model", "programs", "settings", "requester")
+
+
+class Lease(NamedTuple):
+    """One owner at a time. ``token`` grows with every change of owner."""
+
+    session_id: str
+    owner: str
+    token: int
+    expires_at: float
+
+
+class Batch(NamedTuple):
+    """What one append writes, whole or not at all.
+
+    ``payloads`` are the values that references in the events stand for.
+    ``summary`` is derived from the trace, for listings alone. ``programs`` are
+    new artifacts by hash. ``lines`` are the events as they are written, where
+    the caller has them already. ``actions`` are the rows of the register that the
+    events made or changed. ``reached`` is the head behind them, where the caller has it: every
+    step makes one.
+    """
+
+    expected: Head
+    events: Sequence[SealedEvent]
+    payloads: Mapping[str, JSON] = _NOTHING
+    summary: Mapping[str, JSON] = _NOTHING
+    programs: Mapping[str, str] = _NOTHING
+    lines: Sequence[str] | None = None
+    actions: Sequence[ActionRow] = ()
+    reached: Head | None = None
+
+    def encoded(self) -> Sequence[str]:
+        if self.lines is not None:
+            return self.lines
+        return [encode_line(sealed) for sealed in self.events]
+
+    @property
+    def head(self) -> Head:
+        if self.reached is not None:
+            return self.reached
+        if not self.events:
+            return self.expected
+        last = self.events[-1]
+        return Head(self.expected.session_id, last.event.seq, last.hash)
+
+
+class Append(NamedTuple):
+    """What one session writes; ``expires``: its lease then."""
+
+    lease: Lease
+    batch: Batch
+    now: float
+    expires: float
+
+
+@dataclass(frozen=True, slots=True)
+class NewSession:
+    """``programs`` maps a hash to the program artifact; equal programs are kept once. ``first``
+    is what it begins with, on top of the head that belongs to its id."""
+
+    id: str
+    metadata: Fields
+    programs: Mapping[str, str]
+    first: Batch | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRecord:
+    """``owner`` is empty when nobody has the session."""
+
+    id: str
+    created_at: float
+    updated_at: float
+    metadata: Fields
+    summary: Mapping[str, JSON]
+    head: Head
+    owner: str = ""
+    lease_expires_at: float = 0.0
+
+    @property
+    def is_locked(self) -> bool:
+        """Its contents are under a key that is not at hand."""
+        return LOCKED in self.metadata
+
+    @property
+    def is_erased(self) -> bool:
+        return self.metadata.get(_ERASED) is not None
+
+    @property
+    def is_pruned(self) -> bool:
+        """Its events were deleted."""
+        return _PRUNED in self.metadata
+
+    @property
+    def is_unfinished(self) -> bool:
+        """A call of it waits for people, or nobody knows how it ended."""
+        summary = self.summary
+        unknown = summary.get("status") == "unknown"
+        return bool(summary.get("waiting") or summary.get("open") or unknown)
+
+    def metadata_when_erased(self, at: float) -> dict[str, Any]:
+        return {**self._without_contents(), _ERASED: at}
+
+    def metadata_when_pruned(self, at: float) -> dict[str, Any]:
+        return {**self._without_contents(), _PRUNED: at}
+
+    def _without_contents(self) -> dict[str, Any]:
+        kept = {name: self.metadata[name] for name in _KEPT if name in self.metadata}
+        return {**kept, "salt": "", "extra": {}}
+
+    def as_json(self) -> dict[str, JSON]:
+        """Without what only a resumer needs."""
+        about = {name: self.metadata.get(name) for name in ABOUT}
+        return {
+            "id": self.id,
+            **self.summary,
+            **about,
+            "events": self.head.seq + 1,
+            "head": self.head.hash,
+            "created_at": self.created_at,
+            "updated_at": self.updated_at,
+            "owner": self.owner or None,
+            "lease_expires_at": self.lease_expires_at or None,
+        }
+
+
+class Store(Protocol):
+    """Every method may raise ``StoreUnavailable``; those with an id ``UnknownSession``."""
+
+    external_head: Callable[[], Awaitable[SealFile]] | None
+    """Read what was sealed and sent elsewhere: a store that has less is fenced."""
+
+    @property
+    def records(self) -> Records:
+        """The register of actions and the log of sessions, kept in the same transactions."""
+        ...
+
+    async def migrate(self) -> int:
+        """Brings what is stored up to this release, with the rights for that; its schema then."""
+        ...
+
+    async def create(
+        self, session: NewSession, *, owner: str, now: float, lease_seconds: float
+    ) -> Lease:
+        """The session, its programs, what it begins with and the creator's lease in one
+        transaction. The first token is 1."""
+        ...
+
+    async def acquire(
+        self,
+        session_id: str,
+        *,
+        owner: str,
+        now: float,
+        lease_seconds: float,
+        take_over: bool = False,
+    ) -> Lease:
+        """Raises ``LeaseHeld`` unless the lease is free, expired, or ``take_over`` is set."""
+        ...
+
+    async def renew(self, lease: Lease, *, now: float, lease_seconds: float) -> Lease:
+        """Raises ``LeaseLost``. An expired lease that nobody took is renewed."""
+        ...
+
+    async def release(self, lease: Lease) -> None:
+        """A lease that is lost already is no error. The token is worth nothing afterwards."""
+        ...
+
+    async def free(self, processes: Sequence[str]) -> int:
+        """Ends the leases of processes that are known to be dead, by what their owners are called
+        up to the last colon (`default_owner`); how many there were."""
+        ...
+
+    async def append(
+        self, lease: Lease, batch: Batch, *, now: float, lease_seconds: float
+    ) -> Lease:
+        """Durable when it returns; renews the lease. Raises ``LeaseLost`` or ``Conflict``."""
+        ...
+
+    async def events(self, session_id: str, *, after: int = -1) -> list[SealedEvent]: ...
+
+    async def payloads(self, session_id: str) -> dict[str, JSON]: ...
+
+    async def forget(self, session_id: str, refs: Sequence[str]) -> int:
+        """Erase payloads; how many there were. The trace still verifies without them."""
+        ...
+
+    async def require_deletion(self) -> None:
+        """Raise ``StoreUnavailable`` if the caller has no right to delete."""
+        ...
+
+    async def shred(self, metadata: Mapping[str, Fields], recorded: Append | None = None) -> None:
+        """Erase the payloads and queued decisions of each session and replace its metadata.
+
+        ``recorded`` is written in the same transaction. A file keeps no byte of the contents."""
+        ...
+
+    async def prune(self, metadata: Mapping[str, Fields], recorded: Append | None = None) -> None:
+        """Delete the events of each session, and what belongs to them, and replace its metadata.
+
+        ``recorded`` is written in the same transaction. Head, log and register stay."""
+        ...
+
+    async def record(self, session_id: str) -> SessionRecord: ...
+
+    async def sessions(self, *, limit: int = 100) -> list[SessionRecord]:
+        """Newest first."""
+        ...
+
+    async def states(self) -> dict[str, int]:
+        """How many sessions there are of each status."""
+        ...
+
+    async def unsettled(self, *, now: float) -> list[SessionRecord]:
+        """Sessions with a call that was left without an outcome: whose summary says so, or names
+        open calls where the lease has run out; newest first."""
+        ...
+
+    async def leave(self, session_id: str, decision: Mapping[str, JSON], *, at: float) -> None:
+        """A decision for whoever has the session; it is no part of the trace before that one
+        takes it."""
+        ...
+
+    async def left(self, session_id: str) -> list[tuple[int, JSON]]:
+        """What was left and not taken, with its numbers, oldest first."""
+        ...
+
+    async def took(self, session_id: str, numbers: Sequence[int]) -> None: ...
+
+    async def program(self, sha256: str) -> str: ...
+
+    async def add_signature(self, signed: SignedHead) -> None: ...
+
+    async def signatures(self, session_id: str) -> list[SignedHead]: ...
+
+    async def close(self) -> None: ...
+
+
+_READINGS = 5
+
+
+async def read_session(store: Store, session_id: str) -> tuple[SessionRecord, list[SealedEvent]]:
+    """The record and the events of one moment: they are read one after the other, and a session
+    may go on in between, also by a write whose connection was lost before it was heard of. What
+    does not fit after several readings is not whole, and the chain says so."""
+    record = await store.record(session_id)
+    events = await store.events(session_id)
+    for _ in range(_READINGS):
+        if len(events) == record.head.seq + 1 or record.is_pruned:
+            break
+        record = await store.record(session_id)
+        if len(events) != record.head.seq + 1:
+            events = await store.events(session_id)
+    return record, events

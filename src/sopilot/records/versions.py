@@ -1,0 +1,294 @@
+"""Versions of a handbook: who wrote one, who signed it off, from when to when it holds. Pure.
+
+Handbook versions of a store: released, signed off, and asked for before a session opens.
+
+A session goes on with the version it began with, also when a later one is in force by then;
+going over to another needs one that may run itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from sopilot.handbook.model import Handbook
+from sopilot.messages.diagnostic import Diagnostic
+from sopilot.messages.errors import UserMistake, mistake
+from sopilot.protocols import Clock
+from sopilot.records.journal import folded, write
+from sopilot.records.people import People, Principal, load_people, written_by
+from sopilot.records.store import Store
+from sopilot.values.json import JSON, Fields, same_name
+from sopilot.values.text import moment, table
+
+SIGNATURES_NEEDED = 1
+"""By somebody else than the author."""
+
+
+@dataclass(slots=True)
+class Version:
+    """``programs`` maps goals to hashes. ``end`` is not included."""
+
+    handbook: str
+    number: int
+    author: str
+    programs: Mapping[str, str]
+    text: str
+    begin: float
+    at: float
+    end: float | None = None
+    coverage: JSON = None
+    identity: str = ""
+    signed: dict[str, str] = field(default_factory=dict)
+    """Who signed it off, and how they proved who they are."""
+
+    @property
+    def is_signed(self) -> bool:
+        return len(self.signed) >= SIGNATURES_NEEDED
+
+    def holds_at(self, at: float) -> bool:
+        return self.begin <= at and (self.end is None or at < self.end)
+
+    def as_json(self) -> dict[str, JSON]:
+        return {
+            "handbook": self.handbook,
+            "version": self.number,
+            "author": self.author,
+            "identity": self.identity,
+            "released_at": self.at,
+            "from": self.begin,
+            "to": self.end,
+            "signed_off_by": [{"by": by, "identity": how} for by, how in self.signed.items()],
+            "programs": dict(self.programs),
+            "coverage": self.coverage,
+        }
+
+
+@dataclass(slots=True)
+class Versions:
+    of: dict[str, list[Version]] = field(default_factory=dict)
+    """By handbook, oldest first, numbered from 1."""
+
+    def find(self, handbook: str, number: int) -> Version | None:
+        known = self.of.get(handbook, [])
+        return known[number - 1] if 0 < number <= len(known) else None
+
+    def known(self, handbook: str, number: int) -> Version:
+        found = self.find(handbook, number)
+        if found is None:
+            message = f"`{handbook}` has no version {number} here"
+            raise mistake("unknown-version", message, help="`sopilot handbooks list` has them")
+        return found
+
+    def that_run(self, handbook: str, programs: Mapping[str, str]) -> list[Version]:
+        """The versions all of whose programs these are, newest first."""
+        return [
+            one
+            for one in reversed(self.of.get(handbook, []))
+            if all(one.programs.get(goal) == digest for goal, digest in programs.items())
+        ]
+
+    def objection(self, handbook: str, programs: Mapping[str, str], at: float) -> Diagnostic | None:
+        """What keeps these programs from running where only what was signed off runs."""
+        found = self.that_run(handbook, programs) if programs else []
+        if not found:
+            return Diagnostic(
+                "not-released",
+                f"these programs of `{handbook}` are no version that was released here",
+                help="`sopilot handbooks release`, then somebody else `sign-off`",
+            )
+        signed = [one for one in found if one.is_signed]
+        if not signed:
+            return Diagnostic(
+                "not-signed-off",
+                f"version {found[0].number} of `{handbook}` was not signed off",
+                help="somebody else than its author: `sopilot handbooks sign-off`",
+            )
+        if not any(one.holds_at(at) for one in signed):
+            return Diagnostic(
+                "not-in-force", f"version {signed[0].number} of `{handbook}` is not in force now"
+            )
+        return None
+
+
+def fold_versions(entries: Iterable[tuple[float, str, Mapping[str, Any]]]) -> Versions:
+    versions = Versions()
+    for at, name, it in entries:
+        handbook = str(it.get("handbook"))
+        if name == "version_released":
+            known = versions.of.setdefault(handbook, [])
+            known.append(
+                Version(
+                    handbook, len(known) + 1, str(it["by"]), dict(it["programs"]),
+                    str(it["text"]), it["from"], at, it.get("to"), it.get("coverage"),
+                    str(it.get("identity")),
+                )
+            )  # fmt: skip
+        elif name == "version_signed_off":
+            one = versions.find(handbook, it["version"])
+            if one is not None:
+                one.signed[str(it["by"])] = str(it.get("identity"))
+                if len(one.signed) == SIGNATURES_NEEDED:
+                    _takes_over(versions.of[handbook], one, at)
+        elif name == "version_withdrawn":
+            one = versions.find(handbook, it["version"])
+            if one is not None:
+                one.end = at if one.end is None else min(one.end, at)
+    return versions
+
+
+def _takes_over(known: Sequence[Version], one: Version, at: float) -> None:
+    """One version at a time: from its time on, and not before it was signed off, so that a
+    release that nobody has signed stops nothing."""
+    begin = max(one.begin, at)
+    for earlier in known[: one.number - 1]:
+        if earlier.end is None or earlier.end > begin:
+            earlier.end = begin
+    for later in known[one.number :]:
+        if later.is_signed and (one.end is None or one.end > later.begin):
+            one.end = later.begin
+
+
+_SENTENCES = ("says", "says_not", "remedy", "tells", "confirm", "question", "otherwise")
+
+
+def difference(before: Handbook, after: Handbook) -> dict[str, list[str]]:
+    """What a new version says otherwise, and what it does otherwise."""
+    sentences: list[str] = []
+    structure: list[str] = []
+    for kind in ("parameters", "actions", "predicates", "procedures"):
+        old, new = getattr(before, kind), getattr(after, kind)
+        one = kind.removesuffix("s")
+        structure += [f"{one} `{name}` is gone" for name in old if name not in new]
+        structure += [f"{one} `{name}` is new" for name in new if name not in old]
+        for name in (name for name in old if name in new and old[name] != new[name]):
+            if kind == "parameters":
+                structure.append(f"parameter `{name}`: {old[name]} → {new[name]}")
+                continue
+            for item in fields(new[name]):
+                was, is_now = getattr(old[name], item.name), getattr(new[name], item.name)
+                if was == is_now:
+                    continue
+                if item.name in _SENTENCES and (isinstance(was, str) or isinstance(is_now, str)):
+                    sentences.append(f"{one} `{name}`: “{was or ''}” → “{is_now or ''}”")
+                else:
+                    structure.append(f"{one} `{name}`: `{item.name}` is another")
+    return {"sentences": sentences, "structure": structure}
+
+
+def author_of(versions: Versions, handbook: str, programs: Mapping[str, str]) -> frozenset[str]:
+    """Who wrote what a session runs by, as names are compared."""
+    return frozenset(same_name(one.author) for one in versions.that_run(handbook, programs))
+
+
+def version_lines(found: Sequence[Version]) -> Iterator[str]:
+    rows = [
+        (
+            one.handbook, one.number, one.author, ", ".join(one.signed) or "-",
+            moment(one.begin), "-" if one.end is None else moment(one.end),
+        )
+        for one in found
+    ]  # fmt: skip
+    header = ("HANDBOOK", "VERSION", "AUTHOR", "SIGNED OFF BY", "FROM", "TO")
+    yield table(rows, header) if rows else "no version was released here"
+
+
+JOURNAL = "handbooks"
+
+
+async def load_versions(store: Store) -> Versions:
+    return await folded(
+        store,
+        JOURNAL,
+        lambda found: fold_versions((one.at, one.name, one.details) for one in found),
+    )
+
+
+async def require_released(
+    store: Store, people: People, handbook: str, programs: Mapping[str, str], at: float
+) -> None:
+    """Nothing runs unsigned where the store demands sign-off."""
+    if "sign-off" not in people.demands:
+        return
+    problem = (await load_versions(store)).objection(handbook, programs, at)
+    if problem is not None:
+        raise UserMistake([problem])
+
+
+async def authors_of(store: Store, metadata: Fields) -> frozenset[str]:
+    """Who wrote what a session runs by: they do not decide in it."""
+    programs = metadata.get("programs") or {}
+    return author_of(await load_versions(store), str(metadata.get("handbook") or ""), programs)
+
+
+async def release(
+    store: Store,
+    handbook: str,
+    *,
+    text: str,
+    programs: Mapping[str, str],
+    begin: float,
+    end: float | None,
+    coverage: JSON,
+    clock: Clock,
+    who: Principal | None,
+    by: str,
+) -> Version:
+    writer = await _writer(store, who, by)
+    if end is not None and end <= begin:
+        raise mistake("no-time", "this version would end before it begins")
+    said: dict[str, JSON] = {
+        "handbook": handbook,
+        "text": text,
+        "programs": dict(programs),
+        "from": begin,
+        "to": end,
+        "coverage": coverage,
+        **writer,
+    }
+    await write(store, JOURNAL, "version_released", said, clock=clock)
+    return (await load_versions(store)).of[handbook][-1]
+
+
+async def sign_off(
+    store: Store, entry: str, details: Fields, *, who: Principal | None, clock: Clock
+) -> str:
+    """``details``: handbook, number, and by whom where nobody proved it."""
+    writer = await _writer(store, who, details["by"])
+    one = await _found(store, details["handbook"], details["number"])
+    if same_name(one.author) in (await load_people(store)).names_of(str(writer["by"])):
+        raise mistake("author", f"{one.author} wrote it: somebody else signs it off")
+    return await _continue(store, entry, one, writer, clock)
+
+
+async def withdraw(
+    store: Store, entry: str, details: Fields, *, who: Principal | None, clock: Clock
+) -> str:
+    writer = await _writer(store, who, details["by"])
+    one = await _found(store, details["handbook"], details["number"])
+    return await _continue(store, entry, one, writer, clock)
+
+
+async def _continue(
+    store: Store, entry: str, one: Version, writer: Mapping[str, JSON], clock: Clock
+) -> str:
+    said = {"handbook": one.handbook, "version": one.number, **writer}
+    await write(store, JOURNAL, entry, said, clock=clock)
+    now = await _found(store, one.handbook, one.number)
+    state = f"signed off by {', '.join(now.signed)}" if entry.endswith("off") else "withdrawn"
+    return f"version {one.number} of {one.handbook}: {state}"
+
+
+async def _found(store: Store, handbook: str, number: int) -> Version:
+    return (await load_versions(store)).known(handbook, number)
+
+
+async def _writer(store: Store, who: Principal | None, by: str) -> dict[str, JSON]:
+    if who is None and "identity" in (await load_people(store)).demands:
+        message = "this store asks people to prove who they are"
+        raise mistake("unauthenticated", message, help="give --token-file")
+    writer = written_by(who, by)
+    if not same_name(str(writer["by"])):
+        raise mistake("nobody", "whoever does this must be named: --as, or a token")
+    return writer

@@ -1,0 +1,1 @@
+"""The Python API and what people name as a source."""

@@ -1,0 +1,409 @@
+"""What `sopilot audit` can be given, and how each is judged."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from sopilot.audit.audit import audit_trace, judge_chain
+from sopilot.audit.findings import Finding, NotJudged, Unjudgeable
+from sopilot.audit.report import Report, batch, not_judged
+from sopilot.audit.text import TimelineRow, rows_of_trace, rows_of_transcript
+from sopilot.audit.transcript_files import Transcript, read_messages, success_first_outcome
+from sopilot.audit.transcripts import audit_transcript, audit_untracked
+from sopilot.compiler.action_facts import secret_names
+from sopilot.files.text import read_text
+from sopilot.handbook.expressions import judge
+from sopilot.handbook.model import Handbook
+from sopilot.machine.program_set import ProgramSet
+from sopilot.machine.replay import program_changes
+from sopilot.machine.secrets import SecretPlaces, has_all_contents, shown_events
+from sopilot.messages.diagnostic import Place
+from sopilot.messages.errors import TraceError, UserMistake, mistake
+from sopilot.program.model import Program
+from sopilot.records.deviations import stored_verdict
+from sopilot.records.loading import export_trace
+from sopilot.records.privacy import load_policy
+from sopilot.records.store import SessionRecord, Store
+from sopilot.runner.opened_stores import may_see, with_store
+from sopilot.runner.same_programs import others
+from sopilot.runner.sources import compile_source, sopbench
+from sopilot.trace.events import Event
+from sopilot.trace.files import Problem, TraceFile, as_recorded, read_trace, verify_trace
+from sopilot.trace.redaction import SecretTexts, mask, secrets_under, without_names
+from sopilot.values.json import JSON
+from sopilot.views.catalogue import ARMS
+
+_DIALOG_TOOLS = frozenset({"exit_conversation", "n/a", "na", "none", "null"})
+
+
+@dataclass(frozen=True, slots=True)
+class Audited:
+    title: str
+    report: Report
+    rows: list[TimelineRow]
+
+
+@dataclass(frozen=True, slots=True)
+class TraceInput:
+    """``handbook`` stands in for programs that did not come along, and judges a session that
+    had no machine; ``goal`` is what its user came for. ``named``: a person says that it ran by
+    this handbook, so the programs that ran must be the ones it makes.
+
+    ``missing``: why contents of the session are not at hand; ``None`` for one that was read with
+    all of them. ``stored`` is the verdict of somebody who had them."""
+
+    trace: TraceFile
+    handbook: str | None
+    ended: bool
+    goal: str | None = None
+    named: bool = False
+    missing: Unjudgeable | None = Unjudgeable.NOT_IN_TRACE
+    stored: Report | None = None
+
+    def verify(self) -> list[Problem]:
+        return verify_trace(self.trace)
+
+    def audit(self) -> list[Audited]:
+        """What is wrong with the file itself is told too, and nothing that was exchanged in it
+        is believed: neither a payload nor a program."""
+        if self.missing is Unjudgeable.PRUNED:
+            gone = not_judged(NotJudged(self.missing), self.trace.session_id)
+            return [Audited("Audit of a session that was pruned", self.stored or gone, [])]
+        problems = [one for one in self.verify() if one.code != "broken-chain"]
+        if not problems:
+            return [self._judged()]
+        touched = [
+            Finding("tampering", one.index or 0, one.message, details={"check": one.code})
+            for one in problems
+        ]
+        try:
+            audited = replace(self, trace=as_recorded(self.trace))._judged()
+        except UserMistake:
+            missing = NotJudged(Unjudgeable.NO_PROGRAM)
+            empty = audit_trace(
+                {}, (), session_id=self.trace.session_id, chain=self.trace.events
+            ).without_verdict(missing)
+            rows = rows_of_trace([sealed.event for sealed in self.trace.events])
+            audited = Audited("Audit of a trace that was touched", empty, rows)
+        return [replace(audited, report=audited.report.with_findings(touched))]
+
+    def _judged(self) -> Audited:
+        trace = self.trace
+        first = self._programs(trace.programs)
+        places = SecretPlaces(ProgramSet(first))
+        whole: list[Event] = shown_events(trace.events, trace.payloads, places)
+        arm = ARMS.get(str(trace.about.get("arm")))
+        if self.missing is not None and not has_all_contents(trace.events, trace.payloads, places):
+            report = self._without_contents(whole, self.missing)
+            return Audited(f"Audit of {self._name}", report, rows_of_trace(whole))
+        if arm is not None and not arm.machine:
+            return self._untracked(whole)
+        changes = {index: self._programs(hashes) for index, hashes in program_changes(whole)}
+        report = audit_trace(
+            first,
+            whole,
+            session_id=trace.session_id,
+            judge=judge,
+            changes=changes,
+            ended=self.ended,
+            # The chain is over the events as they were sealed; these may be restored ones.
+            chain=trace.events,
+        )
+        if self.named and self.handbook is not None:
+            strange = others(self.handbook, {0: first, **changes})
+            report = report.with_findings(strange) if strange else report
+        return Audited(f"Audit of {self._name}", report, rows_of_trace(whole))
+
+    @property
+    def _name(self) -> str:
+        named = str(self.trace.about.get("handbook") or "")
+        return named or ", ".join(self.trace.programs) or "session"
+
+    def _without_contents(self, whole: list[Event], reason: Unjudgeable) -> Report:
+        """The stored verdict of somebody who had them, or none; the chain is checked here."""
+        broken, unbroken = judge_chain(self.trace.events, self.trace.session_id, None)
+        findings = [broken] if broken is not None else []
+        if self.stored is None:
+            return not_judged(
+                NotJudged(reason), self.trace.session_id, chain=unbroken, findings=findings
+            )
+        card = replace(self.stored.score_card, chain=unbroken)
+        stored = replace(self.stored, score_card=card)
+        return stored.with_findings(findings) if findings else stored
+
+    def _untracked(self, whole: list[Event]) -> Audited:
+        if self.handbook is None:
+            raise UserMistake("this session had no machine: name what judges it with --handbook")
+        units = compile_source(self.handbook, goal=self.goal)
+        goal = self.goal or (units[0].procedure.name if len(units) == 1 else None)
+        report = audit_untracked(
+            units[0].handbook,
+            whole,
+            goal=goal,
+            chain=self.trace.events,
+            session_id=self.trace.session_id,
+            judge=judge,
+        )
+        return Audited(f"Audit of {goal or 'session'}", report, rows_of_trace(whole))
+
+    def _programs(self, hashes: Mapping[str, str]) -> dict[str, Program]:
+        texts = self.trace.program_texts
+        if all(isinstance(digest, str) and digest in texts for digest in hashes.values()):
+            return ProgramSet.from_texts(hashes, texts).programs
+        if self.handbook is None:
+            raise UserMistake("the trace came without its programs: name them with --handbook")
+        units = compile_source(self.handbook)
+        found = ProgramSet({unit.procedure.name: unit.program for unit in units})
+        strange = [goal for goal, digest in hashes.items() if found.hashes.get(goal) != digest]
+        if strange:
+            raise mistake(
+                "other-program",
+                f"`{strange[0]}` of `{self.handbook}` is not the program that ran",
+                help="audit with the handbook as it was, or export the trace with programs",
+            )
+        return {goal: found.programs[goal] for goal in hashes}
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignInput:
+    """Transcripts, each with the handbook and the goal it is judged by."""
+
+    transcripts: tuple[tuple[str, Handbook, str | None, Transcript], ...]
+
+    def audit(self) -> list[Audited]:
+        return [
+            _without_secrets(
+                book,
+                transcript,
+                f"Audit of {goal or book.name}",
+                audit_transcript(book, transcript, goal=goal, judge=judge, session_id=name),
+            )
+            for name, book, goal, transcript in self.transcripts
+        ]
+
+
+def _without_secrets(book: Handbook, transcript: Transcript, title: str, report: Report) -> Audited:
+    """Judged with all values; shown without those of inputs that the handbook marks `secret`."""
+    names = frozenset(secret_names(book))
+    if not names:
+        return Audited(title, report, rows_of_transcript(transcript))
+    exchanged = [one for call in transcript.calls for one in (call.arguments, call.value)]
+    secrets = SecretTexts(secrets_under(names, [*exchanged, dict(transcript.told)]))
+
+    def shown(value: JSON) -> JSON:
+        return mask(without_names(value, names), secrets, data=True)
+
+    calls = []
+    for call in transcript.calls:
+        arguments = shown(call.arguments)
+        clear = arguments if isinstance(arguments, Mapping) else None
+        calls.append(replace(call, arguments=clear, value=shown(call.value)))
+    rows = rows_of_transcript(replace(transcript, calls=tuple(calls)))
+    return Audited(title, report.with_texts(lambda text: shown(text)), rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What nothing in a transcript says: the time of it, and what the user told by name."""
+
+    now: str = ""
+    knows: Mapping[str, JSON] = field(default_factory=dict)
+
+    def of(self, transcript: Transcript) -> Transcript:
+        return replace(transcript, now=self.now, told={**transcript.told, **self.knows})
+
+
+def file_input(
+    what: str, *, handbook: str | None, goal: str | None, told: Told | None = None
+) -> TraceInput | ForeignInput:
+    """A trace file, or a transcript of any agent."""
+    text = read_text(Path(what))
+    if text.lstrip()[:200].startswith("{") and '"sopilot_trace"' in text.split("\n", 1)[0]:
+        try:
+            trace = read_trace(text)
+        except TraceError as problem:
+            cure = "`sopilot trace verify` tells what is left of it"
+            raise _mistake(what, f"this trace cannot be read: {problem}", cure) from None
+        return TraceInput(trace, handbook, True, goal, named=handbook is not None)
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError):
+        raise _mistake(
+            what,
+            "this is neither a trace nor JSON",
+            "a trace is written by `sopilot trace export`, a transcript is a JSON list of messages",
+        ) from None
+    found = transcript_input(what, content, handbook, goal)
+    if told is None:
+        return found
+    rows = found.transcripts
+    return ForeignInput(tuple((name, book, one, told.of(each)) for name, book, one, each in rows))
+
+
+def read_input(
+    what: str, *, handbook: str | None, goal: str | None, store_spec: str | None,
+    told: Told | None = None, token_file: Path | None = None, secrets: bool = False,
+) -> TraceInput | ForeignInput:  # fmt: skip
+    """A file if there is one of that name, else a session."""
+    if Path(what).exists():
+        return file_input(what, handbook=handbook, goal=goal, told=told)
+    masked = not may_see(store_spec, token_file, "audit", [what])
+    return with_store(
+        store_spec,
+        lambda store: session_input(
+            store, what, handbook=handbook, goal=goal, masked=masked, secrets=secrets
+        ),
+        reading=True,
+    )
+
+
+async def session_input(
+    store: Store,
+    session_id: str,
+    *,
+    handbook: str | None,
+    goal: str | None,
+    masked: bool = False,
+    secrets: bool = False,
+    known: dict[str, str] | None = None,
+) -> TraceInput:
+    """``masked``: judged by what stands in the trace alone, for who may not read contents.
+    ``secrets``: with those, for a model that reads the words once more. ``known``: texts of
+    programs, for who judges many."""
+    record = await store.record(session_id)
+    missing = await _missing(store, record, masked=masked)
+    stored = await stored_verdict(store, record) if missing is not None else None
+    trace = (
+        TraceFile(session_id, ())
+        if record.is_pruned
+        else await export_trace(
+            store, session_id, payloads=not masked, secrets=secrets, known=known
+        )
+    )
+    made = record.metadata.get("extra") or {}
+    source, asked = handbook or made.get("source"), goal or made.get("goal")
+    return TraceInput(trace, source, not record.owner, asked, handbook is not None, missing, stored)
+
+
+async def _missing(store: Store, record: SessionRecord, *, masked: bool) -> Unjudgeable | None:
+    """Why a reader doesn't have the contents of a session."""
+    if record.is_pruned:
+        return Unjudgeable.PRUNED
+    if record.is_locked or record.is_erased:
+        # Without its key a session looks erased; the journal says whether somebody erased it.
+        erased = record.id in (await load_policy(store)).erased
+        return Unjudgeable.ERASED if erased else Unjudgeable.NO_KEY
+    return Unjudgeable.NO_RIGHTS if masked else None
+
+
+def transcript_input(
+    what: str, content: object, handbook: str | None, goal: str | None
+) -> ForeignInput:
+    if isinstance(content, Mapping):
+        held = [content[name] for name in ("messages", "items", "output") if name in content]
+        content = next((one for one in held if isinstance(one, list)), content)
+    if not isinstance(content, list):
+        raise _mistake(what, "this is no list of messages", "see `sopilot audit --help`")
+    if content and isinstance(content[0], Mapping) and "interactions" in content[0]:
+        return ForeignInput(tuple(_recorded(what, content, handbook, goal)))
+    if handbook is None:
+        raise _mistake(what, "a transcript needs an SOP to be judged by", "add --handbook SOURCE")
+    if content and all(isinstance(one, Mapping) and "traj" in one for one in content):
+        return ForeignInput(tuple(_trajectories(what, content, handbook, goal)))
+    book, chosen = _procedure(handbook, goal)
+    effects = frozenset(one.action for one in book.procedures.values())
+    transcript = read_messages(content, effects=effects)
+    return ForeignInput(((Path(what).stem, book, chosen, transcript),))
+
+
+def _procedure(handbook: str, goal: str | None) -> tuple[Handbook, str]:
+    units = compile_source(handbook, goal=goal)
+    if len(units) != 1:
+        known = ", ".join(f"`{unit.procedure.name}`" for unit in units[:8])
+        raise _mistake(handbook, "the handbook has several goals", f"add --goal: {known}")
+    return units[0].handbook, units[0].procedure.name
+
+
+def _recorded(
+    what: str, entries: Sequence[Any], handbook: str | None, goal: str | None
+) -> list[tuple[str, Handbook, str | None, Transcript]]:
+    """SOPBench's own recordings name their task, so that no handbook need be named."""
+    found: list[tuple[str, Handbook, str | None, Transcript]] = []
+    for number, entry in enumerate(entries):
+        recorded = entry.get("interactions") if isinstance(entry, Mapping) else None
+        if not isinstance(recorded, list) or not all(map(_is_interaction, recorded)):
+            raise _mistake(
+                what, f"entry {number} holds no recorded interactions", "is the file whole?"
+            )
+        if handbook is not None:
+            book, chosen = _procedure(handbook, goal)
+        else:
+            book, chosen = _sopbench_task(what, entry)
+        if goal is not None and chosen != goal:
+            continue
+        for one in recorded:
+            transcript = read_messages(
+                one["interaction"], outcome=success_first_outcome, ignored=_DIALOG_TOOLS
+            )
+            found.append((f"{Path(what).stem}#{number}", book, chosen, transcript))
+    if not found:
+        raise _mistake(what, "no trajectory of that goal is recorded here", "")
+    return found
+
+
+def _trajectories(
+    what: str, entries: Sequence[Any], handbook: str, goal: str | None
+) -> list[tuple[str, Handbook, str | None, Transcript]]:
+    """τ-bench's recordings: dialogs about whatever their users want, so that every call is
+    judged by the procedure it belongs to."""
+    book = compile_source(handbook, goal=goal)[0].handbook
+    effects = frozenset(one.action for one in book.procedures.values())
+    found: list[tuple[str, Handbook, str | None, Transcript]] = []
+    for number, entry in enumerate(entries):
+        if not isinstance(entry["traj"], list):
+            raise _mistake(what, f"entry {number} holds no messages", "is the file whole?")
+        name = f"{entry.get('task_id', number)}.{entry.get('trial', 0)}"
+        found.append((name, book, goal, read_messages(entry["traj"], effects=effects)))
+    return found
+
+
+def _is_interaction(one: object) -> bool:
+    return isinstance(one, Mapping) and isinstance(one.get("interaction"), list)
+
+
+def _sopbench_task(what: str, entry: Mapping[str, Any]) -> tuple[Handbook, str]:
+    domain, task = str(entry.get("domain")), entry.get("task")
+    if not isinstance(task, Mapping):
+        raise _mistake(what, "a recorded trajectory names no task", "name one with --handbook")
+    found = sopbench().recorded_task(domain, task)
+    if found is None:
+        raise _mistake(
+            what,
+            "a recorded trajectory belongs to no task of the SOPBench data set",
+            "name the handbook to judge it by: --handbook",
+        )
+    return found
+
+
+def _mistake(what: str, message: str, cure: str) -> UserMistake:
+    return mistake("audit-input", message, Place(what), cure)
+
+
+def clean_together(verdicts: Iterable[bool | None]) -> bool | None:
+    """``False`` if something is wrong anywhere, else ``None`` if something wasn't judged."""
+    known = set(verdicts)
+    return False if False in known else None if None in known else True
+
+
+def reports_json(reports: list[Report]) -> dict[str, JSON]:
+    if len(reports) == 1:
+        return reports[0].as_json()
+    return {
+        "clean": clean_together(report.clean for report in reports),
+        "batch": batch(reports).as_json(),
+        "reports": [report.as_json() for report in reports],
+    }

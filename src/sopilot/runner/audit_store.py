@@ -1,0 +1,217 @@
+"""Every session of a store, judged: in parts, by several processes or on a Ray cluster.
+
+An audit beside those of the same session that were kept before it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sopilot import __version__
+from sopilot.audit.findings import NotJudged, Unjudgeable
+from sopilot.audit.report import BatchCard, Report, batch, not_judged, together
+from sopilot.audit.text import render_batch_text
+from sopilot.files.processes import On, in_parts
+from sopilot.messages.errors import SopilotError, UserMistake
+from sopilot.protocols import SystemClock
+from sopilot.records.deviations import differences, keep_audit, kept_audits
+from sopilot.records.people import Principal
+from sopilot.records.privacy import EVERY
+from sopilot.records.selection import read_moment
+from sopilot.records.store import Store
+from sopilot.runner.audit_inputs import ForeignInput, TraceInput, clean_together, session_input
+from sopilot.runner.opened_stores import may_see, with_person, with_store
+from sopilot.trace.signing import SigningKey, load_key
+from sopilot.values.json import JSON
+from sopilot.values.text import Lines
+
+
+async def on_record(
+    store: Store,
+    report: Report,
+    *,
+    keep: bool,
+    key: SigningKey | None = None,
+    who: Principal | None = None,
+    release: str = __version__,
+) -> dict[str, Any]:
+    """What earlier audits judged otherwise, and under which number this one was kept."""
+    session_id = report.score_card.session_id or ""
+    earlier = await kept_audits(store, session_id)
+    salt = str((await store.record(session_id)).metadata.get("salt") or "")
+    found: dict[str, Any] = {}
+    if earlier:
+        found["earlier_audits"] = [
+            {
+                "audit": one.number,
+                "at": one.at,
+                "release": one.release,
+                "by": one.by or None,
+                "clean": one.clean,
+                "signature_holds": one.genuine,
+                "differences": differences(one, report, salt),
+            }
+            for one in earlier
+        ]
+    if keep:
+        found["kept"] = await keep_audit(
+            store, report, release=release, clock=SystemClock(), key=key, who=who
+        )
+    return found
+
+
+def record_lines(records: Mapping[str, Any]) -> Iterator[str]:
+    for one in records.get("earlier_audits", ()):
+        for difference in one["differences"]:
+            earlier = f"audit {one['audit']} of release {one['release']}"
+            yield f"judged otherwise than {earlier}: {difference}"
+        if one["signature_holds"] is False:
+            yield f"the signature of audit {one['audit']} does not hold"
+    if "kept" in records:
+        yield f"kept as audit {records['kept']}"
+
+
+def exit_code(verdicts: Iterable[bool | None]) -> int:
+    return {True: 0, False: 1, None: 3}[clean_together(verdicts)]
+
+
+def chain_check(given: TraceInput | ForeignInput) -> tuple[dict[str, Any], list[str]]:
+    """Whether chain and signatures hold, as data and as lines."""
+    if isinstance(given, ForeignInput):
+        raise UserMistake("a transcript has no chain to verify: only traces and sessions do")
+    problems = given.verify()
+    listed = [{"code": p.code, "message": p.message, "event": p.index} for p in problems]
+    events, signed = len(given.trace.events), len(given.trace.signatures)
+    whole = f"{events} events, chain whole, {signed} signed heads agree"
+    return {"verified": not problems, "problems": listed}, list(map(str, problems)) or [whole]
+
+
+_PART = 250
+
+
+_NAMED = 20
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    spec: str | None
+    token_file: Path | None
+    key_file: Path | None
+    keep: bool
+    masked: bool
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """``found``: session → finding → how often. ``not_judged``: session → why not."""
+
+    card: BatchCard
+    found: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    not_judged: Mapping[str, str] = field(default_factory=dict)
+
+    sessions: int = 0
+
+    @property
+    def clean(self) -> bool | None:
+        return False if self.found else None if self.not_judged else True
+
+    def as_json(self) -> dict[str, JSON]:
+        return {
+            "clean": self.clean,
+            "batch": self.card.as_json(),
+            "found": {session: dict(codes) for session, codes in self.found.items()},
+            "not_judged": dict(self.not_judged),
+        }
+
+    def lines(self) -> Iterator[str]:
+        yield Lines(render_batch_text(self.card))
+        for title, rows in (
+            ("with findings", {one: _codes(codes) for one, codes in self.found.items()}),
+            ("cannot be judged", self.not_judged),
+        ):
+            if rows:
+                shown = min(_NAMED, len(rows))
+                yield f"\n{title} ({shown} of {len(rows)}{'; all: --json' * (shown < len(rows))}):"
+            for session, why in list(rows.items())[:_NAMED]:
+                yield f"  {session}  {why}"
+
+
+def audit_store(
+    spec: str | None,
+    *,
+    token_file: Path | None = None,
+    begin: str | None = None,
+    end: str | None = None,
+    keep: bool = False,
+    key_file: Path | None = None,
+    workers: int | None = None,
+    on: On = "local",
+    progress: Callable[[str], None] = lambda text: None,
+) -> Judged:
+    """Those that were opened from ``begin`` to ``end``, by as many ``workers`` as there are
+    processors, unless told. A session that cannot be judged ends nothing: it is named."""
+    asked = f"every session, {begin or 'ever'} to {end or 'now'}"
+    masked = not may_see(spec, token_file, "audit", [asked])
+    first = read_moment(begin) if begin is not None else 0.0
+    last = read_moment(end, whole_day=True) if end is not None else float("inf")
+
+    async def listed(store: Store) -> list[str]:
+        found = await store.sessions(limit=EVERY)
+        return [one.id for one in reversed(found) if first <= one.created_at <= last]
+
+    ids = with_store(spec, listed, reading=True)
+    parts = [
+        _Part(spec, token_file, key_file, keep, masked, tuple(ids[start : start + _PART]))
+        for start in range(0, len(ids), _PART)
+    ]
+    done: list[Judged] = []
+    for one in in_parts(_judged, parts, workers=workers or os.cpu_count() or 1, on=on):
+        done.append(one)
+        so_far = sum(each.sessions for each in done)
+        progress(f"{so_far} of {len(ids)} sessions")
+    return Judged(
+        together(one.card for one in done),
+        {session: codes for one in done for session, codes in one.found.items()},
+        {session: why for one in done for session, why in one.not_judged.items()},
+        sum(one.sessions for one in done),
+    )
+
+
+def _judged(part: _Part) -> Judged:
+    if part.keep:
+        return with_person(part.spec, part.token_file, lambda store, who: _all_of(part, store, who))
+    return with_store(part.spec, lambda store: _all_of(part, store), reading=True)
+
+
+async def _all_of(part: _Part, store: Store, who: Principal | None = None) -> Judged:
+    key = load_key(part.key_file) if part.key_file is not None else None
+    known: dict[str, str] = {}
+    reports: list[Report] = []
+    found: dict[str, Mapping[str, int]] = {}
+    unjudged: dict[str, str] = {}
+    report: Report
+    for session_id in part.ids:
+        try:
+            given = await session_input(
+                store, session_id, handbook=None, goal=None, masked=part.masked, known=known
+            )
+            report = given.audit()[0].report
+        except SopilotError as problem:
+            report = not_judged(NotJudged(Unjudgeable.UNREADABLE, str(problem)), session_id)
+        if part.keep and report.unjudged is None and not report.verdict_of:
+            await on_record(store, report, keep=True, key=key, who=who)
+        reports.append(report)
+        if report.clean is False:
+            found[session_id] = report.score_card.counts
+        elif report.clean is None:
+            unjudged[session_id] = str(report.not_judged[0])
+    return Judged(batch(reports), found, unjudged, len(reports))
+
+
+def _codes(codes: Mapping[str, int]) -> str:
+    return ", ".join(code if count == 1 else f"{code} × {count}" for code, count in codes.items())

@@ -1,0 +1,87 @@
+"""The arm of a run that names none: what the last check of the model says, else nothing hidden.
+
+Page only after the check: a model that nobody has checked sees the whole program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sopilot.runner.sources import FolderSource, TaskSource
+from sopilot.stores.open import data_folder
+from sopilot.values.json import JSON
+from sopilot.views.catalogue import ARMS
+
+PAGED = "pg"
+
+
+WHOLE = "flat"
+
+
+WHOLE_WITH_MACHINE = "full-cursor"
+
+
+ARM_HELP = (
+    "Default: what the last `sopilot gate` of the model says; a model that may page is paged with "
+    "`fused` where actions are guarded. Without a check `pg` for reference, person and replays, "
+    "`flat` for any other model. Where the machine must hold irreversible actions, `full-cursor` "
+    "instead of `flat`."
+)
+
+
+_NEED_NO_CHECK = ("reference", "person")
+
+
+def checked_arm(model: str, source: TaskSource) -> tuple[str, str]:
+    """The arm to use, and what it follows from; nothing where that goes without saying."""
+    guarded = _has_guarded_actions(source)
+    # The bundled desks are simulations: nothing has to be held there.
+    needs_machine = guarded and not source.own_world
+    found = None
+    if (data_folder() / "checks").is_dir():
+        from sopilot.runner.qualifications import answer_of, last_verdict
+
+        found = last_verdict(data_folder(), model)
+        if found is not None and answer_of(found).is_finding:
+            followed = _followed(model, found, str(answer_of(found)), guarded, needs_machine)
+            if followed is not None:
+                return followed
+    return _unchecked(model, found, needs_machine=needs_machine)
+
+
+def _has_guarded_actions(source: TaskSource) -> bool:
+    """Held until they may be done, which only a machine can. A workflow folder is written for
+    one: its program has no other wording."""
+    if isinstance(source, FolderSource):
+        return True
+    actions = source.handbook.actions.values()
+    return any(action.irreversible or action.approval for action in actions)
+
+
+def _followed(
+    model: str, found: Mapping[str, JSON], answer: str, guarded: bool, needs_machine: bool
+) -> tuple[str, str] | None:
+    arm, paged = found.get("arm"), found.get("guarded_arm")
+    if not isinstance(arm, str) or arm not in ARMS:
+        return None
+    if guarded and isinstance(paged, str) and paged in ARMS:
+        arm = paged
+    elif needs_machine and not ARMS[arm].machine:
+        arm = PAGED if found.get("page") is True else WHOLE_WITH_MACHINE
+    return arm, (
+        f"arm {arm}: the last check of `{model}` says {answer} "
+        f"({found.get('cases')} of {found.get('planned')} cases); another one with --arm"
+    )
+
+
+def _unchecked(
+    model: str, found: Mapping[str, JSON] | None, *, needs_machine: bool
+) -> tuple[str, str]:
+    if model in _NEED_NO_CHECK or model.startswith("replay:"):
+        return PAGED, ""
+    arm = WHOLE_WITH_MACHINE if needs_machine else WHOLE
+    was = "was never checked" if found is None else "was checked without a finding"
+    return arm, (
+        f"arm {arm}: `{model}` {was}, so nothing is hidden from it; "
+        f"`sopilot gate --model {model}` says whether to page, --arm chooses another one"
+    )

@@ -1,0 +1,291 @@
+"""Why a program looks as it does, as data.
+
+A source in the form that a model would see it in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from sopilot.compiler.recipes import judged_by_model, shared_state, unprovable
+from sopilot.files.text import is_program_file, load_program
+from sopilot.handbook.field_tables import OPERATORS
+from sopilot.handbook.model import ActionCall, Handbook, Procedure, Recipe
+from sopilot.handbook.requirements import Leaf, Name, Tree, otherwise_of, without_otherwise
+from sopilot.messages.diagnostic import Place, did_you_mean
+from sopilot.messages.errors import UserMistake, mistake
+from sopilot.program.model import Act, Function, Kind, Program
+from sopilot.program.printer import print_program
+from sopilot.runner.sources import Unit, compile_source
+from sopilot.values.text import counted
+from sopilot.views.frame import render_function
+from sopilot.views.program_text import RENDERINGS, Correspondence, correspondence, render
+from sopilot.views.sentences import condition_of
+
+
+def explain(unit: Unit) -> dict[str, Any]:
+    why = unit.explanation
+    return {
+        "guards": [
+            {
+                "gate": show_leaf(guard.leaf),
+                "hoisted": guard.hoisted,
+                "because": f"`{guard.action}` requires it, and {show_leaf(guard.needed_by)} "
+                f"{'is opened' if _is_gate(unit, guard.needed_by) else 'is verified'} "
+                f"by `{guard.action}`",
+            }
+            for guard in why.guards
+        ],
+        "recipes": [
+            {
+                "predicate": name,
+                "chosen": show_recipe(ranked.chosen),
+                "because": ranked.because or "no verifier is offered",
+                "fallbacks": [show_recipe(recipe) for recipe in ranked.fallbacks],
+                "notes": list(ranked.notes),
+            }
+            for name, ranked in why.recipes.items()
+        ],
+        "frames": [
+            {
+                "function": function.name,
+                "kind": str(function.kind),
+                "steps": len(function.steps),
+                "because": next((g.because for g in why.groups if g.name == function.name), ""),
+                "true_if": condition_of(function, "en") if function.kind is Kind.GROUP else "",
+            }
+            for function in unit.program.functions.values()
+        ],
+        "notes": list(_notes(unit)),
+    }
+
+
+def _notes(unit: Unit) -> Iterator[str]:
+    why, entry = unit.explanation, unit.program.entry
+    functions = unit.program.functions.values()
+    for function in functions:
+        yield from (f"{function.name}: {_note(note)}" for note in function.notes)
+    for function in functions:
+        yield from _policy(function)
+    for action, leaf in why.unchecked:
+        yield f"verifier {action} requires {show_leaf(leaf)}, which this procedure does not check"
+    for shut in why.unopened:
+        how = "is opened only later" if shut.later else "an `any` or `first` can leave shut"
+        yield f"{show_leaf(shut.check)} needs {show_leaf(shut.gate)}, which {how}"
+    for one in why.dropped:
+        never = ", so it cannot hold" if one.impossible else ""
+        known = show_leaf(one.known)
+        yield f"{_show_tree(one.what)} is dropped: {known} is required before it{never}"
+    for tree in why.postponed:
+        yield f"{_show_tree(tree)} is checked only while nothing else holds: no tool verifies it"
+    for what, told in _refusals(why.tree):
+        starts = told in unit.handbook.procedures
+        yield f"refused for {what}: " + (f"then start `{told}`" if starts else f"the words: {told}")
+    for name in why.excluded:
+        yield f"{name} is never asked: what is checked before it excludes it"
+    for name in judged_by_model(unit.program):
+        yield f"{entry} may rest on a model's word for {name} (judged_by: model)"
+    for name in shared_state(unit.program):
+        yield f"{entry} may rest on {name} from an earlier connection (state: shared)"
+    for lacking in unprovable(unit.program):
+        yield f"{entry} waits for a person where it needs {lacking.predicate}, unprovable"
+    for guard in unit.program.guarded:
+        if guard.needed and guard.action in _acts(unit.program):
+            people = f"{guard.needed} of: " if guard.needed > 1 or len(guard.roles) > 1 else ""
+            where = f", where {guard.when}" if guard.when else ""
+            yield f"{guard.action} is approved by {people}{', '.join(guard.roles)}{where}"
+
+
+def _acts(program: Program) -> set[str]:
+    steps = program.functions[program.entry].steps
+    return {step.action for step in steps if isinstance(step, Act)}
+
+
+def _refusals(tree: Tree) -> Iterator[tuple[str, str]]:
+    """The parts that have an ``otherwise`` of their own, with it."""
+    if isinstance(tree, Leaf):
+        return
+    if otherwise := otherwise_of(tree):
+        yield _show_tree(tree), otherwise
+    for child in tree.children:
+        yield from _refusals(child)
+
+
+def _policy(function: Function) -> list[str]:
+    """What the machine does about a function beside calling its verifiers."""
+    lines = []
+    if function.computes:
+        lines.append(f"{function.computes} is computed by the machine: {function.value}")
+    if function.question:
+        lines.append(f"{function.name}: the machine asks the user: {function.question}")
+    if function.reusable:
+        lines.append(f"{function.name}: one answer of the user serves several calls")
+    if function.tells:
+        lines.append(f"refused for {function.name}: the customer is told only: {function.tells}")
+    if function.principal:
+        lines.append(f"{function.name} is open for one customer at a time")
+    if function.is_fact:
+        lines.append(f"{function.name} is what was done in this session; nothing is called for it")
+    return lines
+
+
+def _is_gate(unit: Unit, leaf: Leaf) -> bool:
+    return unit.handbook.predicates[leaf.predicate].is_gate
+
+
+def show_leaf(leaf: Leaf) -> str:
+    arguments = ", ".join(
+        term.name if isinstance(term, Name) else repr(term.value) for _, term in leaf.arguments
+    )
+    return f"{'' if leaf.wanted else 'not '}{leaf.predicate}({arguments})"
+
+
+def _show_tree(tree: Tree) -> str:
+    if isinstance(tree, Leaf):
+        return show_leaf(tree)
+    if otherwise_of(tree):
+        return _show_tree(without_otherwise(tree))
+    return f"{OPERATORS[type(tree)]}[{', '.join(map(_show_tree, tree.children))}]"
+
+
+def show_recipe(recipe: Recipe) -> str:
+    return " + ".join(map(_show_call, recipe)) or "nothing"
+
+
+def _show_call(call: ActionCall) -> str:
+    each = f" for each {call.element} of {call.each}" if call.each is not None else ""
+    return f"{call.action}{each}"
+
+
+def _note(note: str) -> str:
+    return note.replace("template: ", "asked for and judged in the words of the template ", 1)
+
+
+def explanation_lines(why: dict[str, Any]) -> Iterator[str]:
+    yield "  guards"
+    for guard in why["guards"]:
+        place = "put in front" if guard["hoisted"] else "already in the tree"
+        yield f"    {guard['gate']}  ({place})"
+        yield f"      {guard['because']}"
+    if not why["guards"]:
+        yield "    none: no verifier needs a gate"
+    yield "  recipes"
+    for recipe in why["recipes"]:
+        yield f"    {recipe['predicate']}: {recipe['chosen']}"
+        yield f"      {recipe['because']}"
+        for fallback in recipe["fallbacks"]:
+            yield f"      or: {fallback}"
+    if not why["recipes"]:
+        yield "    none: every predicate is a gate or needs no tool"
+    yield "  frames"
+    for frame in why["frames"]:
+        because = f"  ({frame['because']})" if frame["because"] else ""
+        steps = counted(frame["steps"], "step")
+        yield f"    {frame['kind']:8} {frame['function']}, {steps}{because}"
+        if frame["true_if"]:
+            yield f"             true if {frame['true_if']}"
+    if why["notes"]:
+        yield "  notes"
+        for note in why["notes"]:
+            yield f"    {note}"
+
+
+FORMS = ("frame", "listing", *RENDERINGS)
+
+
+Shown = str | dict[str, str]
+
+
+OF_PROGRAMS = ("frame", "listing", "flat", "prose", "first-frame")
+"""Forms that need no more than the program; the others word the handbook's own trees."""
+
+
+def shown(
+    source: str,
+    form: str,
+    *,
+    goal: str | None = None,
+    function: str | None = None,
+    language: str = "en",
+    tools: str | None = None,
+) -> dict[str, Shown]:
+    """Every procedure in this form, by its label; of frames one text a function."""
+    if form not in FORMS:
+        raise UserMistake(f"--as: `{form}` is not a form; {did_you_mean(form, FORMS)}")
+    if is_program_file(source):
+        if form not in OF_PROGRAMS:
+            raise needs_handbook(source, form)
+        program = load_program(Path(source))
+        # These forms take nothing but the names from them.
+        handbook = Handbook(program.source.handbook)
+        procedure = Procedure(program.entry, program.entry)
+        text = _text(form, handbook, procedure, program, function, language)
+        return {f"{source}/{program.entry}": text}
+    return {
+        unit.label: unit.own_text(language)(form)
+        or _text(form, unit.handbook, unit.procedure, unit.program, function, language)
+        for unit in compile_source(source, tools=tools, goal=goal)
+    }
+
+
+def _text(
+    form: str,
+    handbook: Handbook,
+    procedure: Procedure,
+    program: Program,
+    function_name: str | None,
+    language: str,
+) -> Shown:
+    if form == "listing":
+        return print_program(program)
+    if form != "frame":
+        return render(form, handbook, procedure, program, language)
+    functions = program.functions
+    if function_name is not None and function_name not in functions:
+        hint = did_you_mean(function_name, functions)
+        raise UserMistake(f"--function: `{function_name}` is not a function; {hint}")
+    wanted = [function_name] if function_name else list(functions)
+    return {name: render_function(functions[name], program, language) for name in wanted}
+
+
+def needs_handbook(source: str, what: str) -> UserMistake:
+    return mistake(
+        "program-not-handbook",
+        f"`{what}` is about the handbook's own words, and this is a compiled program",
+        Place(source),
+        f"name the handbook's file, or show the program as {', '.join(OF_PROGRAMS)}",
+    )
+
+
+def correspondences(
+    source: str, *, goal: str | None, tools: str | None
+) -> dict[str, Correspondence]:
+    """Whether every rendering quotes the same sentences, by label."""
+    if is_program_file(source):
+        raise needs_handbook(source, "--check")
+    return {
+        unit.label: correspondence(unit.handbook, unit.procedure, unit.program)
+        for unit in compile_source(source, tools=tools, goal=goal)
+    }
+
+
+def correspondence_json(found: Mapping[str, Correspondence]) -> dict[str, object]:
+    return {
+        "sources": len(found),
+        "leaves": sum(one.leaves for one in found.values()),
+        "mismatches": {
+            label: list(map(str, one.mismatches)) for label, one in found.items() if one.mismatches
+        },
+    }
+
+
+def correspondence_lines(found: Mapping[str, Correspondence]) -> Iterator[str]:
+    broken = {label: one.mismatches for label, one in found.items() if one.mismatches}
+    for label, mismatches in broken.items():
+        yield f"{label}: {len(mismatches)} sentences differ: {mismatches[0]}"
+    yield (
+        f"{len(found)} procedures, {sum(one.leaves for one in found.values())} leaf "
+        f"correspondences checked, {sum(map(len, broken.values()))} mismatches"
+    )

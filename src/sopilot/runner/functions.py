@@ -1,0 +1,46 @@
+"""What needs no desk: compile, check, audit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from os import PathLike, fspath
+from pathlib import Path
+
+from sopilot.audit.report import Report
+from sopilot.files.text import read_text
+from sopilot.messages.diagnostic import Diagnostic
+from sopilot.messages.errors import UserMistake
+from sopilot.program.model import Program
+from sopilot.runner.audit_inputs import file_input, transcript_input
+from sopilot.runner.checks import check_text
+from sopilot.runner.sources import compile_source
+from sopilot.values.json import JSON
+
+
+def compile_programs(source: str | PathLike[str], *, goal: str | None = None) -> dict[str, Program]:
+    """The programs of a handbook, verified, by their goals."""
+    return {unit.procedure.name: unit.program for unit in compile_source(fspath(source), goal=goal)}
+
+
+def check(path: str | PathLike[str]) -> list[Diagnostic]:
+    """Everything that is wrong with a handbook, program or scenario file."""
+    return check_text(read_text(Path(path)), fspath(path))
+
+
+def audit_trace(
+    what: str | PathLike[str] | Sequence[Mapping[str, JSON]],
+    *,
+    handbook: str | PathLike[str] | None = None,
+    goal: str | None = None,
+) -> Report:
+    """A trace file, or what any agent said and did (a file or a list of messages), judged by its
+    SOP. Sessions that are kept are judged by their desk."""
+    source = fspath(handbook) if handbook is not None else None
+    if isinstance(what, str | PathLike):
+        given = file_input(fspath(what), handbook=source, goal=goal)
+    else:
+        given = transcript_input("transcript", list(what), source, goal)
+    reports = [one.report for one in given.audit()]
+    if len(reports) != 1:
+        raise UserMistake(f"{len(reports)} transcripts are in it: use `sopilot audit`")
+    return reports[0]

@@ -1,0 +1,68 @@
+"""An event loop in a thread of its own, for agents that are not asynchronous."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+Answer = TypeVar("Answer")
+
+
+class Caller:
+    """The thread that waits. What it alone can do (its tools, with its own context) it does
+    while it waits, so that no pool of threads stands between."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+
+    async def run(self, function: Callable[[], Answer]) -> Answer:
+        """In the waiting thread; the result, or what it raised."""
+        done: asyncio.Future[Answer] = self._loop.create_future()
+
+        def work() -> None:
+            try:
+                result = function()
+            except BaseException as problem:
+                self._loop.call_soon_threadsafe(_fail, done, problem)
+            else:
+                self._loop.call_soon_threadsafe(_succeed, done, result)
+
+        self._work.put(work)
+        return await done
+
+    def wait(self, work: Coroutine[Any, Any, Answer]) -> Answer:
+        running = asyncio.run_coroutine_threadsafe(work, self._loop)
+        running.add_done_callback(lambda _: self._work.put(None))
+        while (asked := self._work.get()) is not None:
+            asked()
+        return running.result()
+
+
+def _succeed(done: asyncio.Future[Answer], result: Answer) -> None:
+    if not done.done():
+        done.set_result(result)
+
+
+def _fail(done: asyncio.Future[Any], problem: BaseException) -> None:
+    if not done.done():
+        done.set_exception(problem)
+
+
+_STARTING = threading.Lock()
+
+
+_loop: asyncio.AbstractEventLoop | None = None
+
+
+def caller() -> Caller:
+    """One loop serves all hooks of the process, however many threads call."""
+    global _loop
+    with _STARTING:
+        if _loop is None:
+            _loop = asyncio.new_event_loop()
+            threading.Thread(target=_loop.run_forever, name="sopilot-hooks", daemon=True).start()
+        return Caller(_loop)

@@ -1,0 +1,364 @@
+"""Values that a person gives: NAME=VALUE on the command line, results in a file.
+
+What `run` and `chat` are asked for: plain values that are kept with the session, so that
+`resume` can do the same again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from sopilot.agent.budgets import DEEP_BUDGETS, Budgets
+from sopilot.files.text import read_text
+from sopilot.messages.diagnostic import Diagnostic, Place, did_you_mean
+from sopilot.messages.errors import UserMistake, mistake
+from sopilot.program.model import Act, Program, Unknown
+from sopilot.records.store import Store
+from sopilot.runner.sources import FolderSource, TaskSource
+from sopilot.stores.open import data_folder
+from sopilot.tasks.examples.example import bundled_names
+from sopilot.tasks.folders import is_workflow_folder
+from sopilot.tasks.task import Task
+from sopilot.values.json import JSON, Fields
+from sopilot.values.schema import violation
+
+DEEPEST = 64
+
+
+MOST_VALUES = 100_000
+"""In one file, with aliases written out: a few lines of them can stand for more than fits."""
+
+
+LARGEST_BUDGET = 10**9
+
+
+def told(written: tuple[str, ...], programs: Mapping[str, Program]) -> dict[str, Any]:
+    """What ``--knows`` says. ``order=17`` is a text where the procedures take nothing else."""
+    found = pairs("--knows", written)
+    texts = dict(pair.split("=", 1) for pair in written)
+    for name, value in found.items():
+        if isinstance(value, bool | int | float) and misfit(name, value, programs):
+            found[name] = value if misfit(name, texts[name], programs) else texts[name]
+    check_told(found, programs, "--knows")
+    return found
+
+
+def check_told(knows: Mapping[str, Any], programs: Mapping[str, Program], where: str) -> None:
+    """Refuses what no procedure could take: the machine would refuse it at every step."""
+    wrong = [
+        Diagnostic("wrong-type", f"{problem}, not {json.dumps(value)}", Place(where))
+        for name, value in knows.items()
+        if (problem := misfit(name, value, programs))
+    ]
+    if wrong:
+        raise UserMistake(wrong)
+
+
+def misfit(name: str, value: Any, programs: Mapping[str, Program]) -> str:
+    """Why a value fits none of the places that take such a name."""
+    problems = [violation(value, kind, f"`{name}`") for kind in taken(programs).get(name, ())]
+    return next((one for one in problems if one), "") if all(problems) else ""
+
+
+def taken(programs: Mapping[str, Program]) -> dict[str, list[Mapping[str, object]]]:
+    """What the user may be asked for, with the JSON Schemas it must meet one of: inputs of
+    procedures, and what else a call needs (the password of a login)."""
+    kinds: dict[str, list[Mapping[str, object]]] = {}
+    for program in programs.values():
+        for name, kind in program.types.items():
+            kinds.setdefault(name, []).append(kind)
+        for step in (one for function in program.functions.values() for one in function.steps):
+            wanted = step.arguments if isinstance(step, Act) else ()
+            facts = program.actions.get(step.action) if isinstance(step, Act) else None
+            for given, value in wanted:
+                if isinstance(value, Unknown):
+                    kind = facts.inputs.get(given, {}) if facts else {}
+                    kinds.setdefault(value.name, []).append(kind)
+    return kinds
+
+
+def pairs(option: str, written: tuple[str, ...]) -> dict[str, Any]:
+    """``name=value``; a value that is not JSON is a text."""
+    found: dict[str, Any] = {}
+    if not written:
+        return found
+    for pair in written:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise UserMistake(f"{option} takes NAME=VALUE, not `{pair}`")
+        try:
+            found[name] = json.loads(value)
+        except (ValueError, RecursionError):
+            found[name] = value
+    check_values(found, Place(option))
+    return found
+
+
+def chosen_budgets(written: tuple[str, ...], *, deep: bool) -> dict[str, Any]:
+    known = set(type(DEEP_BUDGETS).__dataclass_fields__)
+    chosen: dict[str, Any] = (
+        {"wall_seconds": DEEP_BUDGETS.wall_seconds, "user_turns": DEEP_BUDGETS.user_turns}
+        if deep
+        else {}
+    )
+    given = pairs("--budget", written)
+    unknown = sorted(set(given) - known)
+    if unknown:
+        raise UserMistake(f"--budget: `{unknown[0]}` is none of {', '.join(sorted(known))}")
+    given = {name: None if value == "none" else value for name, value in given.items()}
+    Budgets(**given)
+    for name, value in given.items():
+        whole = isinstance(getattr(DEEP_BUDGETS, name), int)
+        if whole and value is not None and not isinstance(value, int):
+            raise UserMistake(f"the budget `{name}` is a whole number, not {value}")
+    for name, value in given.items():
+        if value is not None and value > LARGEST_BUDGET:
+            raise UserMistake(f"the budget `{name}` is at most {LARGEST_BUDGET}")
+    return chosen | given
+
+
+def read_results(path: str) -> dict[str, Any]:
+    text = read_text(Path(path))
+    try:
+        value = _json_or_yaml(text)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        # A date that no calendar has is a ValueError of the reader.
+        raise UserMistake(f"{path} is not YAML: {error}") from error
+    if not isinstance(value, dict):
+        raise UserMistake(f"{path} must map each action to its result")
+    check_values(value, Place(path))
+    return value
+
+
+def _json_or_yaml(text: str) -> Any:
+    """What is JSON is read as such: YAML's reader would leave its surrogate pairs apart."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return yaml.safe_load(text)
+
+
+def check_values(value: object, place: Place) -> None:
+    """Refuses what JSON cannot say, with the way to it: a tool could not have answered it."""
+    found = _Walk().problem(value, "", 0)
+    if found is not None:
+        way, message, cure = found
+        where = f"`{way}`: " if way else ""
+        raise mistake("not-json", f"{where}{message}", place, cure)
+
+
+def is_text(value: object) -> bool:
+    """Whether it is a text, and can be written down: JSON can spell half of a character."""
+    try:
+        if isinstance(value, str):
+            value.encode()
+            return True
+    except UnicodeEncodeError:
+        pass
+    return False
+
+
+class _Walk:
+    def __init__(self) -> None:
+        self._seen = 0
+
+    def problem(self, value: object, way: str, depth: int) -> tuple[str, str, str] | None:
+        self._seen += 1
+        if depth > DEEPEST or self._seen > MOST_VALUES:
+            return way[:60], "it is nested too deeply, or holds itself", "write it out, without &"
+        if isinstance(value, str):
+            return None if is_text(value) else (way, "it holds half a character", "write it whole")
+        if value is None or isinstance(value, bool | int):
+            return None
+        if isinstance(value, float):
+            cure = "write a number, or a text in quotes"
+            return None if math.isfinite(value) else (way, f"{value} is no JSON number", cure)
+        inner: Sequence[tuple[object, object]]
+        if isinstance(value, Mapping):
+            inner = list(value.items())
+            wrong = next((name for name, _ in inner if not is_text(name)), None)
+            if wrong is not None or None in value:
+                return way, f"the name {wrong!r} is not a text", "put it in quotes"
+        elif isinstance(value, list):
+            inner = list(enumerate(value))
+        else:
+            kind = type(value).__name__
+            return way, f"a value of the kind {kind} is not JSON", "put it in quotes"
+        for name, item in inner:
+            found = self.problem(item, f"{way}.{name}" if way else str(name), depth + 1)
+            if found is not None:
+                return found
+        return None
+
+
+def sweep_budgets(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What was asked for beside the defaults; ``--budget`` has the last word."""
+    chosen: dict[str, Any] = {}
+    if given["temperature"] is not None:
+        chosen |= chosen_budgets((f"temperature={given['temperature']}",), deep=False)
+    named = (
+        ("seed", "seed"),
+        ("max_tokens", "reply_tokens"),
+        ("context", "context_tokens"),
+        ("timeout", "request_seconds"),
+    )
+    chosen |= {budget: given[option] for option, budget in named if given[option] is not None}
+    return chosen | chosen_budgets(given["budget"], deep=False)
+
+
+def json_object(option: str, text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        raise UserMistake(f"{option} is not JSON") from None
+    if not isinstance(found, dict):
+        raise UserMistake(f"{option} must be a JSON object")
+    return found
+
+
+_PLAIN_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """``person`` means that somebody at the terminal is served; ``out`` is where the tools of a
+    workflow folder keep and make their files; ``text`` the handbook file as it stood when the
+    session began."""
+
+    source: str
+    goal: str | None = None
+    task: str | None = None
+    model: str = "reference"
+    arm: str = "pg"
+    language: str = "en"
+    person: bool = False
+    request: str | None = None
+    knows: Mapping[str, JSON] = field(default_factory=dict)
+    results: Mapping[str, JSON] | None = None
+    approvers: tuple[str, ...] = ()
+    budgets: Fields = field(default_factory=dict)
+    out: str | None = None
+    text: str | None = None
+
+    def to_keep(self, source: TaskSource) -> dict[str, JSON]:
+        """What a session keeps of it: resumed from another folder, the source is still found."""
+        if source.bundled:
+            return asdict(self)
+        path = str(Path(self.source).resolve())
+        return asdict(replace(self, source=path, text=source.text))
+
+
+def options_from_json(value: Fields) -> RunOptions:
+    known = {item.name: value[item.name] for item in fields(RunOptions) if item.name in value}
+    if "source" not in known:
+        raise UserMistake("this session was not made by `run` or `chat`, and cannot be resumed so")
+    return RunOptions(**{**known, "approvers": tuple(known.get("approvers", ()))})
+
+
+async def kept_options(store: Store, session_id: str) -> RunOptions | None:
+    """``None`` for a session of another door, whose client goes on with it."""
+    record = await store.record(session_id)
+    extra = record.metadata.get("extra", {})
+    return options_from_json(extra) if "source" in extra else None
+
+
+def chosen_task(options: RunOptions, source: TaskSource) -> Task:
+    if options.results is not None:
+        task = _with_results(options, options.results, source)
+    else:
+        task = source.task(options.task, goal=options.goal, language=options.language)
+    if options.person:
+        # Whoever talks decides what becomes of it, and asks people who are really there.
+        task = replace(task.changed(request=""), approvers=(), operator=None)
+    if source.bundled and options.request is not None:
+        # Nothing says that the desk's first task is what this is about.
+        task = replace(task, names_goal=options.goal is not None)
+    return task.changed(request=options.request, knows=options.knows, approvers=options.approvers)
+
+
+def world_file(session_id: str, store_spec: str | None) -> Path:
+    """Where a simulated desk outlives the process: beside the store, if that is a file. Ids may
+    come from a caller: one that could lead elsewhere is named by its hash."""
+    folder = data_folder()
+    if store_spec and store_spec.startswith("sqlite:"):
+        folder = Path(store_spec.removeprefix("sqlite:")).expanduser().parent
+    plain = _PLAIN_ID.fullmatch(session_id)
+    name = (
+        session_id if plain else hashlib.sha256(session_id.encode("utf-8", "replace")).hexdigest()
+    )
+    return folder / "worlds" / f"{name}.json"
+
+
+def forget_worlds(session_ids: Sequence[str], store_spec: str | None) -> None:
+    """What a simulated desk has of erased sessions."""
+    for session_id in session_ids:
+        file = world_file(session_id, store_spec)
+        file.unlink(missing_ok=True)
+        file.with_suffix(".part").unlink(missing_ok=True)
+
+
+def _with_results(options: RunOptions, results: Mapping[str, JSON], source: TaskSource) -> Task:
+    whose = None
+    if source.own_world:
+        whose = "are simulated"
+    elif isinstance(source, FolderSource):
+        whose = "are its own"
+    if whose is not None:
+        message = f"the tools of `{source.name}` {whose}, no file answers for them"
+        cure = "leave --results out; --task NAME chooses another task, and with it another state"
+        raise mistake("results-unused", message, Place("--results"), cure)
+    if options.task is not None:
+        raise UserMistake("--task names a scenario, which has results of its own: drop --results")
+    return source.with_results(
+        results, goal=options.goal, person=options.person, language=options.language
+    )
+
+
+def run_folder(source: str, task: str | None, out: str | None) -> str | None:
+    """Where the tools of a run work: a folder that holds nothing yet. ``None`` for sources
+    that need none."""
+    if source in bundled_names() or not is_workflow_folder(source):
+        if out is not None:
+            raise UserMistake("--out is for workflow folders, whose tools write files")
+        return None
+    named = f"{Path(source).resolve().name}-{task or 'first'}-{secrets.token_hex(3)}"
+    path = Path(out) if out is not None else Path(named)
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise UserMistake(f"{path} is not empty: name another folder with --out")
+    return str(path.resolve())
+
+
+def who_answers(options: RunOptions, source: TaskSource) -> str:
+    """For the tools of one's own handbook, and what was told for nothing; empty where that needs
+    no word."""
+    if isinstance(source, FolderSource):
+        return ""
+    said = _told_for_nothing(options, source)
+    if not source.own_world and options.results is None:
+        task = source.task(options.task, goal=options.goal, language=options.language)
+        said.append(f"the tools answer as in the scenario `{task.name}`")
+    elif not source.own_world:
+        offered = [name for name, action in source.handbook.actions.items() if action.offered]
+        silent = ", ".join(f"`{one}`" for one in offered if one not in (options.results or {}))
+        if silent:
+            said.append(f"no result is written down for {silent}: a call of it fails")
+    return "\n".join(said)
+
+
+def _told_for_nothing(options: RunOptions, source: TaskSource) -> list[str]:
+    names = set(taken(source.briefing(options.goal).programs)) if options.knows else set()
+    return [
+        f"no procedure takes `{name}` (--knows): {did_you_mean(name, names)}"
+        for name in options.knows
+        if names and name not in names
+    ]

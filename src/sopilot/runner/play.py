@@ -1,0 +1,419 @@
+"""Playing a task across processes: the session's record says which task it is.
+
+A task or a served session, driven from outside one move at a time.
+
+The loop asks a model and does what it says; a player is told the move. Everything is
+on record after every move, so the next one may come from another process.
+
+What a player is shown: everything that a model would be sent now.
+
+Tasks that can be played.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TypeVar
+
+from sopilot.agent.budgets import BudgetSpent
+from sopilot.agent.calls import Ended, Waiting
+from sopilot.agent.dialog import BUDGET
+from sopilot.agent.driver import Driver
+from sopilot.agent.loop import open_run, resume_run
+from sopilot.agent.result import Ending, audit_session
+from sopilot.agent.toolbox import END_SESSION
+from sopilot.audit.findings import Finding
+from sopilot.audit.report import Report
+from sopilot.files.sign_in import who_asks
+from sopilot.machine.replay import whole_events
+from sopilot.messages.english import LANGUAGES
+from sopilot.messages.errors import InternalBug, SopilotError, UserMistake, mistake
+from sopilot.protocols import ModelReply, ToolCall, ToolSchema
+from sopilot.records.store import Store
+from sopilot.runner.sources import lasting, named_task
+from sopilot.session.session import Session
+from sopilot.tasks.task import World
+from sopilot.trace.events import Complete, Event, Fail
+from sopilot.values.json import JSON
+from sopilot.values.text import Heading, Lines
+from sopilot.views.briefing import Briefing
+from sopilot.views.catalogue import arm_named
+from sopilot.views.quoting import signature
+from sopilot.views.step_tool import TOOL_NAME, parse_step
+from sopilot.views.view import Arm, Shown
+
+
+@dataclass(frozen=True, slots=True)
+class PlayableTask:
+    """One task with a fresh world, and what the arms may show of its handbook."""
+
+    briefing: Briefing
+    world: World
+
+
+def playable_task(reference: str, *, tools: str = "official", language: str = "en") -> PlayableTask:
+    """The wall clock is the player's own, so that budget is lifted. The session keeps the
+    reference, by which the task is found again."""
+    task = named_task(reference, tools=tools, language=language)
+    world = task.open()
+    budgets = replace(world.budgets, wall_seconds=float("inf"))
+    return PlayableTask(task.briefing, replace(world, budgets=budgets, task=lasting(reference)))
+
+
+PLAY_ENDED = "play_ended"
+"""The note that says how a play came to its end."""
+
+
+_DONE = "|".join(re.escape(table["done"].partition("{")[0]) for table in LANGUAGES.values())
+
+
+_LOST = tuple(table["outcome_unknown"].partition("{")[0] for table in LANGUAGES.values())
+
+
+_GOOD = re.compile(rf"#[0-9]+ ok: |{_DONE}")
+"""How the runtime's answers begin when the move was made; a tool's text stands behind that."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlayedTurn:
+    """``answer`` is for the model, one line or more a call. ``ok`` is false when a call failed
+    or was not made."""
+
+    answer: str
+    ok: bool
+    slot: str
+    ending: str | None = None
+    unknown: bool = False
+    """A call was sent, and nobody knows how it ended."""
+
+
+class Player:
+    """``world.user`` answers what is said; without one, ``say`` only puts it on record. Where
+    there is no score to be had, nobody counts turns: the agent has budgets of its own."""
+
+    def __init__(self, session: Session, briefing: Briefing, arm: Arm, world: World) -> None:
+        self.session = session
+        self.world = world
+        self._shown: Shown | None = None
+        self.driver = Driver(
+            session,
+            briefing,
+            arm,
+            user=world.user,
+            budgets=world.budgets,
+            operator=world.operator,
+            tools=world.tools.schemas(),
+        )
+
+    @property
+    def ending(self) -> str | None:
+        """How it ended; ``None`` while it goes on."""
+        for event in reversed(self.session.own_events):
+            if event.kind == "note" and event.payload["name"] == PLAY_ENDED:
+                return str(event.payload["details"]["ending"])
+        return None
+
+    async def call(
+        self, name: str, arguments: Mapping[str, JSON] | str, *, call_id: str = "", say: str = ""
+    ) -> PlayedTurn:
+        """One tool call, with what the model says beside it."""
+        if not isinstance(arguments, str):
+            arguments = json.dumps(dict(arguments), ensure_ascii=False)
+        return await self.reply(ModelReply(say, (ToolCall(call_id, name, arguments),)))
+
+    async def say(self, text: str) -> PlayedTurn:
+        """A message to the user; the answer is the user's."""
+        return await self.reply(ModelReply(text))
+
+    async def reply(self, reply: ModelReply) -> PlayedTurn:
+        """A whole message of the model."""
+        if self.world.score is not None and self.ending is not None:
+            if reply.tool_calls and all(map(_closes, reply.tool_calls)):
+                return self._turn(f"The session is over: {self.ending}.", ok=True)
+            raise UserMistake(f"this play is over ({self.ending}); finish it for its score")
+        self._shown = None
+        try:
+            answers = await self._moved(reply)
+        except Ended as ended:
+            return await self._end(ended.ending, ended.reason)
+        except Waiting as waiting:
+            return self._turn(waiting.text, ok=False)
+        except BudgetSpent as spent:
+            await self.session.note(BUDGET, {"budget": spent.budget, "limit": spent.limit})
+            return await self._end(Ending.BUDGET, str(spent))
+        ok = not reply.tool_calls or all(_GOOD.match(answer) for answer in answers)
+        return self._turn("\n".join(answers), ok=ok)
+
+    async def _moved(self, reply: ModelReply) -> Sequence[str]:
+        driver = self.driver
+        if self.world.score is not None:
+            driver.turn()
+            return await driver.handle(reply)
+        if not reply.tool_calls:
+            return [await driver.say(reply.content)]
+        return [await driver.call(call, reply.content) for call in reply.tool_calls]
+
+    async def leave(self) -> str:
+        """The agent stops here; how the session ended."""
+        if self.ending is None:
+            left = await self.driver.calls.user_leaves()
+            await self._end(left.ending, left.reason)
+        return str(self.ending)
+
+    async def _end(self, ending: Ending, reason: str) -> PlayedTurn:
+        await self.session.note(PLAY_ENDED, {"ending": str(ending), "reason": reason})
+        return self._turn(f"The session is over: {ending}.", ok=True)
+
+    def _turn(self, answer: str, *, ok: bool) -> PlayedTurn:
+        ending = self.ending if self.world.score is not None else None
+        self._shown = self.driver.shown()
+        unknown = any(line.startswith(_LOST) for line in answer.splitlines())
+        slot = self._shown.slot if ending is None else ""
+        return PlayedTurn(answer, ok, slot, ending, unknown)
+
+    def shown(self) -> Shown:
+        """What the client should see now: after a move, as that has left it."""
+        shown, self._shown = self._shown, None
+        return shown or self.driver.shown()
+
+
+def _closes(call: ToolCall) -> bool:
+    """A move that ends a session: where it has ended by itself, nothing is left to do."""
+    closing = call.name == TOOL_NAME and isinstance(parse_step(call.arguments), Complete | Fail)
+    return call.name == END_SESSION or closing
+
+
+async def whole_trace(store: Store, session_id: str) -> list[Event]:
+    """The stored events with their payloads."""
+    return whole_events(await store.events(session_id), await store.payloads(session_id))
+
+
+PLAY = "play"
+
+
+SAY_TOOL = ToolSchema(
+    "say_to_user",
+    "Say something to the user you serve; the result is the user's answer.",
+    {
+        "type": "object",
+        "properties": {"text": {"type": "string"}},
+        "required": ["text"],
+        "additionalProperties": False,
+    },
+)
+
+
+FINISH_TOOL = ToolSchema(
+    "finish_task",
+    "The task is over: end the session and get its score.",
+    {"type": "object", "properties": {}, "additionalProperties": False},
+)
+
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class PlayScore:
+    """``verdict`` is the oracle's: SOPBench's own evaluator, or the desk's."""
+
+    session_id: str
+    task: str
+    arm: str
+    ending: str
+    verdict: Mapping[str, JSON]
+    findings: Sequence[Finding]
+    calls: Sequence[str]
+
+    @property
+    def passed(self) -> bool:
+        return bool(self.verdict["success"])
+
+    def as_json(self) -> dict[str, JSON]:
+        return {
+            "session": self.session_id,
+            "task": self.task,
+            "arm": self.arm,
+            "ending": self.ending,
+            "passed": self.passed,
+            "verdict": dict(self.verdict),
+            "findings": [finding.as_json() for finding in self.findings],
+            "calls": list(self.calls),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Play:
+    """A task under way. Close it after every move; the session goes on."""
+
+    player: Player
+
+    @property
+    def id(self) -> str:
+        return self.player.session.id
+
+    async def finish(self) -> PlayScore:
+        return await score_play(self.player)
+
+    async def close(self) -> None:
+        await self.player.session.release()
+        await self.player.world.close()
+
+
+async def score_play(player: Player) -> PlayScore:
+    """Ends the session where it stands and scores it."""
+    world = player.world
+    if world.score is None:
+        raise InternalBug("only a task can be scored")
+    ending = await player.leave()
+    report = await session_report(player, ended=True)
+    events = await player.session.whole_events()
+    return PlayScore(
+        player.session.id,
+        world.task,
+        player.driver.arm.name,
+        ending,
+        world.score(1 + len(player.driver.dialog)),
+        report.findings,
+        [event.payload["action"] for event in events if event.kind == "domain_call"],
+    )
+
+
+async def session_report(player: Player, *, ended: bool) -> Report:
+    """The audit's; without a machine there is one of tasks only, whose goal is known."""
+    driver, goal = player.driver, player.world.goal
+    if not driver.arm.machine and not goal:
+        message = f"under `{driver.arm.name}` only a task has a score card"
+        raise mistake("no-score-card", message, help="serve `bank-desk/TASK`")
+    return await audit_session(
+        player.session,
+        driver.briefing.handbook,
+        driver.arm,
+        goal=goal,
+        ended=ended,
+        offered=driver.toolbox.names,
+    )
+
+
+async def start_play(
+    store: Store,
+    reference: str,
+    *,
+    arm: str = "pg",
+    tools: str = "official",
+    language: str = "en",
+    model: str = "played",
+) -> Play:
+    """A new session on a fresh world of the task, with the user's request on record."""
+    chosen = arm_named(arm)
+    task = playable_task(reference, tools=tools, language=language)
+    extra = {PLAY: play_record(task, tools=tools, language=language)}
+    try:
+        session = await open_run(
+            store,
+            task.briefing,
+            chosen,
+            tools=task.world.tools,
+            model=model,
+            extra=extra,
+            unguarded=True,
+            requester=await who_asks(store, None),
+        )
+        player = Player(session, task.briefing, chosen, task.world)
+        await player.driver.begin()
+    except SopilotError:
+        await task.world.close()
+        raise
+    return Play(player)
+
+
+def play_record(task: PlayableTask, *, tools: str, language: str) -> dict[str, JSON]:
+    """What a session keeps, so that the task can be opened again."""
+    return {"task": task.world.task, "tools": tools, "language": language}
+
+
+async def resume_play(store: Store, session_id: str) -> Play:
+    """The play as it stands, its world rebuilt from the trace."""
+    record = await store.record(session_id)
+    about = record.metadata.get("extra", {}).get(PLAY)
+    if not isinstance(about, Mapping):
+        message = f"session `{session_id}` is not a play"
+        raise mistake("not-a-play", message, help="`sopilot play start TASK`")
+    arm = arm_named(str(record.metadata["arm"]))
+    task = playable_task(str(about["task"]), tools=about["tools"], language=about["language"])
+    try:
+        await task.world.catch_up(session_id, await whole_trace(store, session_id))
+        session = await resume_run(
+            store, session_id, tools=task.world.tools, requester=await who_asks(store, None)
+        )
+        player = Player(session, task.briefing, arm, task.world)
+        await player.driver.begin()
+    except SopilotError:
+        await task.world.close()
+        raise
+    return Play(player)
+
+
+async def on_play(
+    store: Store,
+    name: str,
+    use: Callable[[Play], Awaitable[Answer]],
+    begin: Mapping[str, str] | None = None,
+) -> Answer:
+    """Uses the session of that id, or one that is begun with the task of that name."""
+    if begin is None:
+        play = await resume_play(store, name)
+    else:
+        play = await start_play(store, name, **begin)
+    try:
+        return await use(play)
+    finally:
+        await play.close()
+
+
+async def screen(play: Play) -> dict[str, object]:
+    player = play.player
+    request = player.driver.request()
+    return {
+        "session": play.id,
+        "task": player.world.task,
+        "arm": player.driver.arm.name,
+        "system": request.first.content,
+        "messages": [asdict(message) for message in request.dialog],
+        "slot": request.slot,
+        "tools": [asdict(tool) for tool in request.tools],
+        "ending": player.ending,
+    }
+
+
+def screen_lines(shown: dict[str, object]) -> Iterator[str]:
+    yield f"session {shown['session']}"
+    yield Heading("system")
+    yield Lines(shown["system"])
+    messages, tools = shown["messages"], shown["tools"]
+    assert isinstance(messages, list)
+    assert isinstance(tools, list)
+    for message in messages:
+        yield Heading(message["role"])
+        made = ", ".join(one["name"] for one in message["tool_calls"])
+        yield Lines(message["content"] or made)
+    if shown["slot"]:
+        yield Heading("slot")
+        yield Lines(shown["slot"])
+    yield Heading("tools")
+    for tool in tools:
+        yield signature(tool["name"], tool["parameters"])
+        if tool["description"]:
+            yield f"  {tool['description']}"
+
+
+def score_lines(score: PlayScore) -> Iterator[str]:
+    yield f"{score.task} under {score.arm}: {'passed' if score.passed else 'not passed'}"
+    yield f"ended {score.ending} after {len(score.calls)} calls"
+    for name, value in score.verdict.items():
+        yield f"  {name}: {value}"
+    for finding in score.findings:
+        yield f"  {finding.severity} {finding.code} at event {finding.seq}"

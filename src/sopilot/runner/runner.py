@@ -1,0 +1,365 @@
+"""A desk: a handbook with its programs, and people who are served by it."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from inspect import isawaitable
+from os import PathLike, fspath
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from sopilot.agent.approvers import Operator, RoleApprovers
+from sopilot.agent.budgets import Budgets
+from sopilot.agent.loop import resume_run, run_programs
+from sopilot.agent.reference.judging import VerdictJudge
+from sopilot.agent.result import Watch, nobody_watches
+from sopilot.audit.report import Report
+from sopilot.files.sign_in import who_asks
+from sopilot.handbook.model import Handbook
+from sopilot.machine.approvals import HeldCall, HeldState
+from sopilot.messages.errors import UserMistake
+from sopilot.models.open import close_model, make_model
+from sopilot.program.model import Program
+from sopilot.protocols import Model, Tools, User
+from sopilot.records.store import Store
+from sopilot.runner.audit_inputs import session_input
+from sopilot.runner.conversation import JudgeResult, ProcedureHook, always_ok
+from sopilot.runner.options import check_told
+from sopilot.runner.sources import FolderSource, TaskSource, open_source
+from sopilot.runner.tools import GivenTools, as_tools
+from sopilot.session.opening import attach_session
+from sopilot.session.session import Session
+from sopilot.stores.memory import MemoryStore
+from sopilot.stores.open import open_store
+from sopilot.tasks.run import Conditions, finish_task, open_task, run_task
+from sopilot.tasks.task import Result, Surroundings, Task
+from sopilot.values.json import JSON, Fields
+from sopilot.views.catalogue import arm_named
+
+SERVED = "served"
+"""Where a session's record keeps what its user asked for."""
+
+
+Reply = Callable[[str], str | Awaitable[str | None] | None]
+
+
+P = ParamSpec("P")
+
+
+Answer = TypeVar("Answer")
+
+
+def load(
+    source: str | PathLike[str], *, store: Store | str | None = None, language: str = "en"
+) -> Desk:
+    """The handbook in that file, or the bundled one of that name, compiled. ``store`` is
+    ``sqlite:PATH``, ``postgres:DSN`` or a store; without one, sessions live in memory."""
+    opened = open_source(fspath(source))
+    if isinstance(opened, FolderSource):
+        raise UserMistake("a workflow folder has tools of its own: use `sopilot run`")
+    if isinstance(store, str):
+        store = open_store(store)
+    return Desk(opened, store or MemoryStore(), language)
+
+
+def _blocking(
+    method: Callable[Concatenate[Desk, P], Coroutine[Any, Any, Answer]],
+) -> Callable[Concatenate[Desk, P], Answer]:
+    @functools.wraps(method)
+    def wait(desk: Desk, /, *args: P.args, **named: P.kwargs) -> Answer:
+        return asyncio.run(method(desk, *args, **named))
+
+    return wait
+
+
+class Desk:
+    """``await desk.serve(…)`` is a whole session; ``desk.session(…)`` the same with the session
+    at hand. A method that ends in ``_sync`` is for programs without an event loop."""
+
+    def __init__(self, source: TaskSource, store: Store, language: str = "en") -> None:
+        self._source = source
+        self._language = language
+        self.store = store
+        self.briefing = source.briefing(language=language)
+
+    @property
+    def handbook(self) -> Handbook:
+        return self._source.handbook
+
+    @property
+    def programs(self) -> Mapping[str, Program]:
+        return self.briefing.programs
+
+    def session(
+        self,
+        request: str = "",
+        *,
+        tools: GivenTools,
+        model: Model | str = "reference",
+        knows: Mapping[str, JSON] | None = None,
+        goal: str | None = None,
+        user: User | Reply | None = None,
+        operator: Operator | None = None,
+        approvers: tuple[str, ...] = (),
+        arm: str = "pg",
+        budgets: Budgets | None = None,
+        watch: Watch = nobody_watches,
+        resume: str | None = None,
+        token: str = "",
+    ) -> AbstractAsyncContextManager[DeskSession]:
+        """An open session, new or (``resume``) taken up again.
+
+        ``tools`` are functions by the names of the handbook's actions, or an object with such
+        methods. The user says ``request`` and answers from ``knows``, or as the function
+        ``user`` does. ``operator`` decides about calls that need an approval, ``approvers``
+        are roles that approve at once; without either the session ends ``waiting``. ``token``
+        proves who asks; without one, ``SOPILOT_TOKEN`` does.
+        """
+        offered = as_tools(tools, self.handbook.actions)
+        programs = self.programs
+        if goal is not None and goal in programs:
+            programs = {goal: programs[goal]}
+        check_told(knows or {}, programs, "knows")
+        decides = operator or (RoleApprovers(approvers) if approvers else None)
+        asked: Fields = {
+            "request": request,
+            "knows": dict(knows or {}),
+            "goal": goal,
+            "arm": arm,
+        }
+
+        @asynccontextmanager
+        async def opened() -> AsyncIterator[DeskSession]:
+            about = asked if resume is None else await self._asked(resume)
+            task = self._task(about, offered, decides)
+            own = make_model(model, judge=task.reader) if isinstance(model, str) else model
+            conditions = Conditions(
+                arm_named(about["arm"]),
+                own,
+                model_name=model if isinstance(model, str) else model.name,
+                user=_Asked(about["request"], user) if callable(user) else user,
+                budgets=budgets,
+                watch=watch,
+            )
+            world = task.open()
+            try:
+                who = await who_asks(self.store, None, token)
+                if resume is None:
+                    session = await open_task(
+                        task, world, conditions, store=self.store, extra={SERVED: about},
+                        requester=who,
+                    )  # fmt: skip
+                else:
+                    present = run_programs(self.briefing, conditions.arm)
+                    session = await resume_run(
+                        self.store, resume, tools=offered, programs=present, requester=who
+                    )
+                async with session:
+                    yield DeskSession(
+                        session, lambda: finish_task(task, world, conditions, session)
+                    )
+            finally:
+                if isinstance(model, str):
+                    await close_model(own)
+
+        return opened()
+
+    async def _asked(self, session_id: str) -> Fields:
+        kept = (await self.store.record(session_id)).metadata.get("extra", {}).get(SERVED)
+        if not isinstance(kept, Mapping):
+            raise UserMistake(f"session `{session_id}` was not served by a desk")
+        return kept
+
+    def _task(self, asked: Fields, tools: Tools, operator: Operator | None) -> Task:
+        return Task(
+            source=self.handbook.name,
+            name="",
+            goal=asked["goal"] or "",
+            briefing=self.briefing,
+            surround=lambda keep: Surroundings(tools),
+            request=asked["request"],
+            reader=VerdictJudge(self.handbook),
+            knows=asked["knows"],
+            operator=operator,
+            simulated=False,
+        )
+
+    async def serve(
+        self,
+        request: str,
+        *,
+        tools: GivenTools,
+        model: Model | str = "reference",
+        knows: Mapping[str, JSON] | None = None,
+        goal: str | None = None,
+        user: User | Reply | None = None,
+        operator: Operator | None = None,
+        approvers: tuple[str, ...] = (),
+        arm: str = "pg",
+        budgets: Budgets | None = None,
+        token: str = "",
+    ) -> Result:
+        """One request from its words to its audit; the arguments are those of ``session``."""
+        async with self.session(
+            request, tools=tools, model=model, knows=knows, goal=goal, user=user,
+            operator=operator, approvers=approvers, arm=arm, budgets=budgets, token=token,
+        ) as session:  # fmt: skip
+            return await session.run()
+
+    async def resume(
+        self,
+        session: Result | str,
+        *,
+        tools: GivenTools,
+        model: Model | str = "reference",
+        user: User | Reply | None = None,
+        operator: Operator | None = None,
+        budgets: Budgets | None = None,
+        token: str = "",
+    ) -> Result:
+        """Where its trace ends. Calls that cannot be taken back are never repeated."""
+        async with self.session(
+            tools=tools, model=model, user=user, operator=operator, budgets=budgets,
+            resume=_id(session), token=token,
+        ) as again:  # fmt: skip
+            return await again.run()
+
+    async def decide(
+        self,
+        session: Result | str,
+        decision: str = "approve",
+        *,
+        by: str,
+        role: str,
+        call_id: str | None = None,
+        arguments: Mapping[str, JSON] | None = None,
+        reason: str = "",
+        token: str = "",
+    ) -> HeldCall:
+        """One person's word on a held call: ``approve``, ``reject`` or ``amend``. Without a
+        ``call_id`` on the one that waits."""
+        async with await attach_session(self.store, _id(session)) as attached:
+            waiting = [one for one in attached.held_calls if one.state is HeldState.WAITING]
+            if call_id is None and len(waiting) != 1:
+                raise UserMistake(f"{len(waiting)} calls wait for people: name one by its id")
+            decided = await attached.decide(
+                decision, call_id or waiting[0].call_id,
+                by=by, role=role, arguments=arguments, reason=reason,
+                who=await who_asks(self.store, None, token),
+            )  # fmt: skip
+            return attached.secrets.shown_call(decided)
+
+    async def audit(self, session: Result | str, *, goal: str | None = None) -> Report:
+        """What the audit says of a session that is kept."""
+        given = await session_input(self.store, _id(session), handbook=self._source.name, goal=goal)
+        return given.audit()[0].report
+
+    def tasks(self) -> list[Task]:
+        """Of a bundled desk its tasks, of any other handbook its scenarios."""
+        return self._source.tasks(language=self._language)
+
+    async def run(
+        self, task: Task | str, *, model: Model | str = "reference", arm: str = "pg"
+    ) -> Result:
+        """A task in its own simulated world, with the verdict on it."""
+        own = self._source.task(task, language=self._language) if isinstance(task, str) else task
+        world = own.open()
+        player = make_model(model, judge=own.reader) if isinstance(model, str) else model
+        try:
+            who = await who_asks(self.store, None)
+            conditions = Conditions(arm_named(arm), player)
+            return await run_task(own, world, conditions, store=self.store, requester=who)
+        finally:
+            await world.close()
+            if isinstance(model, str):
+                await close_model(player)
+
+    def hook(
+        self,
+        *,
+        arm: str = "pg",
+        operator: Operator | None = None,
+        is_ok: JudgeResult = always_ok,
+        reader: GivenTools | None = None,
+        token: str = "",
+    ) -> OpenHook:
+        """A session beside an agent of another framework: `with` or `async with`. ``reader``
+        reads for the machine before an action with ``recheck``; ``token`` proves who asks."""
+        return OpenHook(
+            lambda: ProcedureHook.open(
+                self.store,
+                self.briefing,
+                arm_named(arm),
+                is_ok=is_ok,
+                operator=operator,
+                token=token,
+                reader=as_tools(reader, self.handbook.actions) if reader is not None else None,
+            )
+        )
+
+    async def close(self) -> None:
+        await self.store.close()
+
+    serve_sync = _blocking(serve)
+    resume_sync = _blocking(resume)
+    decide_sync = _blocking(decide)
+    audit_sync = _blocking(audit)
+    run_sync = _blocking(run)
+
+
+class DeskSession:
+    """A session that is open. ``events`` is its trace so far; ``run`` goes on to the end."""
+
+    def __init__(self, session: Session, finish: Callable[[], Awaitable[Result]]) -> None:
+        self.session = session
+        self._finish = finish
+
+    @property
+    def id(self) -> str:
+        return self.session.id
+
+    async def run(self) -> Result:
+        return await self._finish()
+
+
+class OpenHook:
+    """The hook for as long as the block lasts."""
+
+    def __init__(self, make: Callable[[], Awaitable[ProcedureHook]]) -> None:
+        self._make = make
+        self._hook: ProcedureHook | None = None
+
+    async def __aenter__(self) -> ProcedureHook:
+        self._hook = await self._make()
+        return self._hook
+
+    async def __aexit__(self, *raised: object) -> None:
+        if self._hook is not None:
+            await self._hook.close()
+
+    def __enter__(self) -> ProcedureHook:
+        return asyncio.run(self.__aenter__())
+
+    def __exit__(self, *raised: object) -> None:
+        asyncio.run(self.__aexit__())
+
+
+class _Asked:
+    """A function in the user's place."""
+
+    def __init__(self, request: str, answer: Reply) -> None:
+        self._request = request
+        self._answer = answer
+
+    def opening(self) -> str:
+        return self._request
+
+    async def reply(self, message: str) -> str | None:
+        said = self._answer(message)
+        return await said if isawaitable(said) else said
+
+
+def _id(session: Result | str) -> str:
+    return session if isinstance(session, str) else session.session_id

@@ -1,0 +1,80 @@
+"""Whether the programs that ran are those that a handbook makes.
+
+A trace brings its programs along and proves that they are the ones that ran. That they are
+anybody's rules it cannot prove: a program without a check verifies as well as any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from sopilot.audit.findings import Finding
+from sopilot.compiler.pipeline import compile_procedure
+from sopilot.program.codec import program_to_yaml
+from sopilot.program.model import Act, Program
+from sopilot.runner.sources import TOOL_LISTS, FolderSource, compile_source, open_source
+
+
+def others(handbook: str, ran: Mapping[int, Mapping[str, Program]]) -> list[Finding]:
+    """What of ``ran`` (event → goal → program) is another program than the handbook's."""
+    return [
+        Finding(
+            "other-program",
+            index,
+            f"`{goal}` did not run by `{handbook}`: {why}",
+            details={"handbook": handbook, "goal": goal},
+        )
+        for index, programs in sorted(ran.items())
+        for goal, why in _strange(handbook, programs)
+    ]
+
+
+def _strange(handbook: str, programs: Mapping[str, Program]) -> Iterator[tuple[str, str]]:
+    if not programs:
+        yield "session", "there is no program at all"
+    for goal, program in programs.items():
+        made = list(_compiled(handbook, goal, program))
+        if not made:
+            yield goal, "it has no such goal"
+        elif program_to_yaml(program) not in map(program_to_yaml, made):
+            elsewhere = program.compiler not in (one.compiler for one in made)
+            by = f", compiled by `{program.compiler}`" if elsewhere else ""
+            yield goal, f"the program that ran is another one{by}"
+
+
+def _compiled(handbook: str, goal: str, ran: Program) -> Iterator[Program]:
+    """As it is compiled now, for the tools that the session had."""
+    tools = ran.source.tools
+    if handbook.startswith("sopbench:"):
+        yield from (
+            unit.program
+            for unit in compile_source(handbook, tools=tools or None)
+            if unit.procedure.name == goal
+        )
+        return
+    source = open_source(handbook)
+    if isinstance(source, FolderSource):
+        if goal == source.folder.goal:
+            yield source.folder.program
+        return
+    if goal not in source.handbook.procedures:
+        return
+    if tools in TOOL_LISTS:
+        yield from (unit.program for unit in source.units(goal=goal, tools=tools))
+        return
+    whole = compile_procedure(source.handbook, goal, tools=tools)
+    yield whole.program
+    # As releases compiled it that took the reader of the full state before narrower ones.
+    yield compile_procedure(source.handbook, goal, tools=tools, wide_first=True).program
+    part = compile_procedure(source.handbook, goal, offered=_called(ran), tools=tools)
+    # For fewer tools, but with nothing that can no longer be verified.
+    if set(part.missing_recipes) <= set(whole.missing_recipes):
+        yield part.program
+
+
+def _called(program: Program) -> frozenset[str]:
+    functions = program.functions.values()
+    steps = [step for one in functions for step in one.steps if isinstance(step, Act)]
+    others = [act for one in functions for way in one.fallbacks for act in way]
+    closing = [one.closed_by for one in functions if one.closed_by is not None]
+    return frozenset(act.action for act in (*steps, *others, *closing))

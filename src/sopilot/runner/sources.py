@@ -1,0 +1,452 @@
+"""SOURCE: a handbook file, a bundled desk, a workflow folder, SOPBench. Read and compiled once,
+whatever a command then wants of it.
+
+TASK: one task of any source, by its name.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol
+
+from sopilot.compiler.pipeline import Compiled, Compiler, Explanation
+from sopilot.files.text import is_program_text, read_text
+from sopilot.handbook.model import Handbook, Procedure
+from sopilot.handbook.reader import load_handbook
+from sopilot.messages.diagnostic import Diagnostic, Place, did_you_mean
+from sopilot.messages.errors import InternalBug, UserMistake, mistake
+from sopilot.program.codec import program_from_yaml
+from sopilot.program.model import Program
+from sopilot.tasks.benchmark_tasks import benchmark_task
+from sopilot.tasks.benchmarks import HANDBOOK, is_benchmark_folder, load_benchmark
+from sopilot.tasks.example_tasks import desk_tasks
+from sopilot.tasks.examples.example import bundled_names, load_desk
+from sopilot.tasks.folder_tasks import folder_task
+from sopilot.tasks.folders import is_workflow_folder, load_folder
+from sopilot.tasks.scenario_tasks import results_task, scenario_task
+from sopilot.tasks.scenarios import Scenario, load_scenarios
+from sopilot.tasks.task import Task
+from sopilot.tasks.trust import FolderCode, folder_code
+from sopilot.values.json import JSON
+from sopilot.views.briefing import Briefing, OwnText, no_own_text
+
+SOURCE_HELP = (
+    "SOURCE is a handbook file, a bundled name (bank-desk, clinic-desk, it-desk), a benchmark "
+    "folder (handbook.yaml, benchmark.py), or SOPBench "
+    "tasks: sopbench:all, sopbench:bank, sopbench:bank/get_loan, sopbench:bank/get_loan#3."
+)
+
+
+TOOL_LISTS = ("official", "full-state")
+
+
+SCENARIOS = ".scenarios.yaml"
+"""How the name of a scenario file ends."""
+
+
+def _no_own_text(language: str) -> OwnText:
+    return no_own_text
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One procedure of a source, compiled. ``group`` is its domain or handbook."""
+
+    label: str
+    group: str
+    handbook: Handbook
+    procedure: Procedure
+    compiled: Compiled
+    own_text: Callable[[str], OwnText] = _no_own_text
+    """Language → the renderings that the source brings with it."""
+
+    @property
+    def program(self) -> Program:
+        return self.compiled.program
+
+    @property
+    def explanation(self) -> Explanation:
+        return self.compiled.explanation
+
+
+class TaskSource:
+    """A handbook of one's own. ``text`` is the file as it was read."""
+
+    bundled = False
+    own_world = False
+    """Whether its tools answer from a simulated world that comes with it."""
+
+    def __init__(self, name: str, handbook: Handbook, text: str | None = None) -> None:
+        self.name = name
+        self.handbook = handbook
+        self.text = text
+        self._units: dict[tuple[str | None, str | None], list[Unit]] = {}
+        self._scenarios: dict[Path, Sequence[Scenario]] = {}
+        self._briefings: dict[tuple[str | None, str], Briefing] = {}
+
+    def code(self) -> FolderCode | None:
+        """The Python that its tasks run, where it is somebody's folder."""
+        return None
+
+    def units(self, *, goal: str | None = None, tools: str | None = None) -> list[Unit]:
+        """Every procedure, or the one named, compiled and verified."""
+        key = (goal, tools)
+        if key not in self._units:
+            self._units[key] = list(self._compiled(self._goals(goal), tools))
+        return self._units[key]
+
+    def briefing(self, goal: str | None = None, language: str = "en") -> Briefing:
+        if (goal, language) not in self._briefings:
+            programs = {unit.procedure.name: unit.program for unit in self.units(goal=goal)}
+            self._briefings[goal, language] = Briefing(self.handbook, programs, language)
+        return self._briefings[goal, language]
+
+    def tasks(self, *, goal: str | None = None, language: str = "en") -> list[Task]:
+        """Those of the goal, or all."""
+        found = self._all_tasks(self.briefing(goal, language))
+        return [task for task in found if goal in (None, task.goal)]
+
+    def task(
+        self, name: str | None = None, *, goal: str | None = None, language: str = "en"
+    ) -> Task:
+        """The task named, else the first one for the goal."""
+        found = self._all_tasks(self.briefing(goal, language))
+        if name is None:
+            for task in found:
+                if goal in (None, task.goal):
+                    return task
+            return self._without_task(found, goal)
+        for task in found:
+            if task.name == name:
+                return task
+        return self._no_task(name, found)
+
+    def _all_tasks(self, briefing: Briefing) -> list[Task]:
+        return [scenario_task(one, briefing) for one in self.scenarios()]
+
+    def _without_task(self, found: Sequence[Task], goal: str | None) -> Task:
+        what = goal or next(iter(self.handbook.procedures), "")
+        raise self._no_scenario(f"there is no scenario for `{what}`", "write one")
+
+    def _no_task(self, name: str, found: Sequence[Task]) -> Task:
+        cure = did_you_mean(name, [task.name for task in found])
+        raise self._no_scenario(f"there is no scenario `{name}`", cure)
+
+    def scenarios(self, path: Path | None = None) -> Sequence[Scenario]:
+        path = path or self.scenario_file
+        if path in self._scenarios:
+            return self._scenarios[path]
+        if not path.exists():
+            raise mistake(
+                "no-tools",
+                f"`{self.name}` comes without tools, and there is no `{path.name}` "
+                "that says what they answer",
+                Place(self.name),
+                "write what they return into a YAML file (action: result) and name it "
+                "with --results, or write scenarios, which `sopilot test` runs as well "
+                "(`sopilot new` shows some)",
+            )
+        suite = load_scenarios(read_text(path), self.handbook, str(path))
+        self._scenarios[path] = suite.scenarios
+        return suite.scenarios
+
+    @property
+    def scenario_file(self) -> Path:
+        path = Path(self.name)
+        return path.with_suffix(SCENARIOS) if path.name else path / SCENARIOS
+
+    def existing_scenarios(self, named: str | None, cure: str) -> Path:
+        path = Path(named) if named else self.scenario_file
+        if not path.exists():
+            message = "there is no such scenario file"
+            raise mistake("no-scenarios", message, Place(str(path)), cure)
+        return path
+
+    def with_results(
+        self, results: Mapping[str, JSON], *, goal: str | None, person: bool, language: str = "en"
+    ) -> Task:
+        """Tools that answer as a file says, for one goal; a ``person`` need not name it."""
+        check_results(results, self.handbook)
+        briefing = self.briefing(goal, language)
+        goals = list(briefing.programs)
+        if len(goals) != 1 and not person:
+            raise UserMistake(f"name the goal with --goal: {', '.join(goals)}")
+        return results_task(briefing, results, goals[0] if len(goals) == 1 else "")
+
+    def _goals(self, goal: str | None) -> list[str]:
+        known = list(self.handbook.procedures)
+        if goal is None:
+            return known
+        if goal not in known:
+            raise unknown_goal(self.name, goal, known)
+        return [goal]
+
+    def _compiled(self, goals: Sequence[str], tools: str | None) -> Iterator[Unit]:
+        handbook = self.handbook
+        offered = None
+        if tools == "official":
+            offered = frozenset(
+                name
+                for name, action in handbook.actions.items()
+                if action.offered and not action.full_state
+            )
+        compiler = Compiler(
+            handbook.actions, handbook.predicates, offered=offered,
+            tools=tools or "as-written", wide_first=tools == "full-state",
+        )  # fmt: skip
+        for name in goals:
+            procedure = handbook.procedures[name]
+            compiled = compiler.compile(handbook, procedure)
+            yield Unit(f"{self.name}/{name}", handbook.name, handbook, procedure, compiled)
+
+    def _no_scenario(self, message: str, cure: str) -> UserMistake:
+        place = Place(str(self.scenario_file))
+        return mistake("unknown-scenario", message, place, cure)
+
+
+class DeskSource(TaskSource):
+    """A desk that ships, with a world of its own."""
+
+    bundled = True
+    own_world = True
+
+    def __init__(self, name: str) -> None:
+        self.desk = load_desk(name)
+        super().__init__(name, self.desk.handbook)
+
+    def _all_tasks(self, briefing: Briefing) -> list[Task]:
+        return desk_tasks(self.desk, briefing)
+
+    def _without_task(self, found: Sequence[Task], goal: str | None) -> Task:
+        return found[0]  # its world serves for any goal
+
+    def _no_task(self, name: str, found: Sequence[Task]) -> Task:
+        self.desk.task(name)
+        raise InternalBug(f"`{name}` is a task of the desk and was not found")
+
+
+class BenchmarkSource(TaskSource):
+    """A benchmark folder: a handbook, and tasks, world and oracle of somebody else's. The
+    benchmark is opened when a task is wanted: its handbook can be read without it."""
+
+    own_world = True
+
+    def __init__(self, name: str, text: str | None = None) -> None:
+        if text is None:
+            text = read_text(Path(name) / HANDBOOK)
+        super().__init__(name, load_handbook(text, str(Path(name) / HANDBOOK)), text)
+
+    def code(self) -> FolderCode:
+        return folder_code(Path(self.name).resolve())
+
+    def _all_tasks(self, briefing: Briefing) -> list[Task]:
+        benchmark = load_benchmark(self.name)
+        return [
+            benchmark_task(self.name, one, briefing, functools.partial(benchmark.open, one))
+            for one in benchmark.tasks()
+        ]
+
+    def _without_task(self, found: Sequence[Task], goal: str | None) -> Task:
+        return found[0]  # its world serves for any goal
+
+    def _no_task(self, name: str, found: Sequence[Task]) -> Task:
+        cure = did_you_mean(name, [task.name for task in found])
+        message = f"`{self.name}` has no task `{name}`"
+        raise mistake("unknown-task", message, Place(self.name), cure)
+
+
+class FolderSource(TaskSource):
+    """A workflow folder: its program is written by hand and its tools are real."""
+
+    def __init__(self, name: str, out: Path) -> None:
+        self.folder = load_folder(name)
+        self.out = out
+        super().__init__(name, Handbook(self.folder.name))
+
+    def code(self) -> FolderCode:
+        return self.folder.code()
+
+    def task(
+        self, name: str | None = None, *, goal: str | None = None, language: str = "en"
+    ) -> Task:
+        return folder_task(self.folder, self.folder.task(name), self.out, language)
+
+    def units(self, *, goal: str | None = None, tools: str | None = None) -> list[Unit]:
+        raise mistake(
+            "folder-not-handbook",
+            "this is a workflow folder; here a handbook is needed",
+            Place(self.name),
+            "`sopilot run` runs its tasks, `sopilot show` shows its program.yaml",
+        )
+
+
+def open_source(name: str, *, text: str | None = None, out: str | None = None) -> TaskSource:
+    """``text`` is read instead of the file, where that may have changed; ``out`` is where the
+    tools of a workflow folder work."""
+    if name.startswith("sopbench:"):
+        raise UserMistake("SOPBench tasks need their own simulator: use `sopilot bench run`")
+    if name in bundled_names():
+        return _desk_source(name)
+    if is_benchmark_folder(name):
+        return BenchmarkSource(name, text)
+    if is_workflow_folder(name):
+        return FolderSource(name, Path(out or ".").resolve())
+    if text is None:
+        text = _text_of(name)
+    return TaskSource(name, load_handbook(text, name), text)
+
+
+@functools.cache
+def _desk_source(name: str) -> DeskSource:
+    return DeskSource(name)
+
+
+def load_source(source: str) -> Handbook:
+    """The handbook behind a file or a bundled name."""
+    return open_source(source).handbook
+
+
+def compile_source(source: str, *, tools: str | None = None, goal: str | None = None) -> list[Unit]:
+    """Every procedure that SOURCE names, SOPBench's too, compiled and verified."""
+    if not source.startswith("sopbench:"):
+        return open_source(source).units(goal=goal, tools=tools)
+    units = list(sopbench().units(source, tools or "official"))
+    chosen = [unit for unit in units if goal in (None, unit.procedure.name)]
+    if not chosen:
+        raise unknown_goal(source, str(goal), [unit.procedure.name for unit in units])
+    return chosen
+
+
+def unknown_goal(source: str, goal: str, known: Sequence[str]) -> UserMistake:
+    message = f"`{goal}` is not a goal of `{source}`"
+    cure = did_you_mean(goal, set(known))
+    return mistake("unknown-goal", message, Place(source), cure)
+
+
+def check_results(results: Mapping[str, JSON], handbook: Handbook) -> None:
+    place = Place("--results")
+    if "scenarios" in results and "scenarios" not in handbook.actions:
+        raise mistake(
+            "scenarios-as-results",
+            "this is a scenario file, not a file of results (action: result)",
+            place,
+            "leave --results out: `--task NAME` plays one of the scenarios beside the "
+            "handbook, `sopilot test` runs them all",
+        )
+    unknown = [name for name in results if name not in handbook.actions]
+    if unknown:
+        raise UserMistake(
+            [
+                Diagnostic(
+                    "unknown-action",
+                    f"there is no action `{name}`",
+                    place,
+                    did_you_mean(str(name), handbook.actions),
+                )
+                for name in unknown
+            ]
+        )
+
+
+def _text_of(source: str) -> str:
+    path = Path(source)
+    if not os.path.exists(path):  # unlike Path.exists, false for a name that is too long
+        here = [str(file) for file in sorted(path.parent.glob("*.y*ml"))[:200]]
+        beside = [name for name in here if Path(name).stem == path.stem]
+        known = beside or [*bundled_names(), *here]
+        raise mistake(
+            "no-such-source",
+            f"`{source}` is neither a file nor a bundled handbook",
+            Place(source),
+            f"did you mean `{beside[0]}`?" if beside else did_you_mean(source, known),
+        )
+    text = read_text(path)
+    _is_handbook(text, source)
+    return text
+
+
+def _is_handbook(text: str, source: str) -> None:
+    """A program or a scenario file is told apart before its keys are held against it."""
+    if is_program_text(text):
+        made_from = program_from_yaml(text, source).source.handbook
+        raise mistake(
+            "program-not-handbook",
+            "this is a compiled program; here the handbook is needed"
+            + (f" that it was compiled from, `{made_from}`" if made_from else ""),
+            Place(source),
+            "name the handbook's file; `sopilot show` and `sopilot check` read programs",
+        )
+    if source.endswith(SCENARIOS):
+        raise mistake(
+            "scenarios-not-handbook",
+            "this is a scenario file; here its handbook is needed",
+            Place(source),
+            f"name `{source.removesuffix(SCENARIOS)}.yaml`",
+        )
+
+
+_SOPBENCH = "sopilot_lab.sopbench.provider"
+
+
+class SopbenchProvider(Protocol):
+    """Reads `sopbench:` references. ``sopilot_lab.sopbench.provider`` implements it; it is loaded
+    by name, so that `sopilot` never imports the lab."""
+
+    def units(self, source: str, tools: str) -> Iterator[Unit]:
+        """Compile every task that ``source`` names."""
+        ...
+
+    def task(self, reference: str, *, tools: str, language: str) -> Task: ...
+
+    def recorded_task(self, domain: str, task: Mapping[str, Any]) -> tuple[Handbook, str] | None:
+        """Handbook and goal of the task that a recorded trajectory carries."""
+        ...
+
+
+@functools.cache
+def sopbench() -> SopbenchProvider:
+    provider: SopbenchProvider = import_module(_SOPBENCH).SopbenchProvider()
+    return provider
+
+
+def is_sopbench(reference: str) -> bool:
+    return reference.startswith("sopbench:")
+
+
+def is_task(reference: str) -> bool:
+    """Whether it names one task, and not a whole source."""
+    desk, slash, _ = reference.partition("/")
+    return is_sopbench(reference) or "#" in reference or (desk in bundled_names() and bool(slash))
+
+
+def lasting(reference: str) -> str:
+    """The reference as a session keeps it: from another folder the file is still found."""
+    source, mark, name = reference.rpartition("#")
+    if not mark or is_sopbench(reference) or source in bundled_names():
+        return reference
+    return f"{Path(source).resolve()}#{name}"
+
+
+def named_task(reference: str, *, tools: str = "official", language: str = "en") -> Task:
+    """``tools`` matters to SOPBench alone."""
+    if is_sopbench(reference):
+        return sopbench().task(reference, tools=tools, language=language)
+    source, mark, name = reference.rpartition("#")
+    if not mark:
+        source, mark, name = reference.partition("/")
+        if source not in bundled_names() or not name:
+            raise mistake(
+                "unknown-task",
+                f"`{reference}` names no task",
+                help="write `bank-desk/TASK`, `my-desk.yaml#SCENARIO` or "
+                f"`sopbench:bank/get_loan#3`; {did_you_mean(source, bundled_names())}",
+            )
+    opened = open_source(source)
+    if isinstance(opened, FolderSource):
+        raise UserMistake("the tools of a workflow folder are real: its tasks are run, not played")
+    return opened.task(name, language=language)

@@ -1,0 +1,137 @@
+"""Plain functions as the tools of a session; what they take stands in the handbook."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from sopilot.agent.approvers import action_schema
+from sopilot.agent.toolbox import argument_problem
+from sopilot.handbook.model import Action
+from sopilot.messages.diagnostic import Diagnostic, did_you_mean
+from sopilot.messages.errors import UserMistake
+from sopilot.protocols import RecallsOutcomes, ToolResult, Tools, ToolSchema
+from sopilot.runner.conversation import ToolBroke
+from sopilot.runner.json_values import as_json
+from sopilot.values.json import JSON
+
+Function = Callable[..., Any]
+
+
+GivenTools = Tools | Mapping[str, Function] | Iterable[Function] | object
+"""Functions by name, a list of functions, or an object with a method for each action; or
+whatever already is a ``Tools``."""
+
+
+KEY = "key"
+
+
+class ToolFailed(Exception):
+    """Raised by a tool that did not do what its name says, and is sure of it."""
+
+
+def as_tools(given: GivenTools, actions: Mapping[str, Action]) -> Tools:
+    """``actions`` are the handbook's: each one that is offered needs its function."""
+    if isinstance(given, Tools):
+        return given
+    offered = {name: action for name, action in actions.items() if action.offered}
+    functions = _functions(given, offered)
+    problems = [_problem(name, functions.get(name), action) for name, action in offered.items()]
+    problems += [
+        Diagnostic("unknown-tool", f"`{name}` is no action", help=did_you_mean(name, offered))
+        for name in functions
+        if name not in offered
+    ]
+    found = [problem for problem in problems if problem is not None]
+    if found:
+        raise UserMistake(found)
+    if isinstance(given, RecallsOutcomes):
+        return _Recalling(functions, offered, given)
+    return PlainTools(functions, offered)
+
+
+def _functions(given: GivenTools, offered: Mapping[str, Action]) -> dict[str, Function]:
+    if isinstance(given, Mapping):
+        return dict(given)
+    if isinstance(given, Iterable):
+        listed: Iterable[Any] = given
+        return {getattr(one, "__name__", str(one)): one for one in listed}
+    return {name: getattr(given, name) for name in offered if hasattr(given, name)}
+
+
+def _problem(name: str, function: Function | None, action: Action) -> Diagnostic | None:
+    if function is None:
+        return Diagnostic("missing-tool", f"no tool is given for the action `{name}`")
+    inputs = {each.name: None for each in action.inputs}
+    try:
+        inspect.signature(function).bind(**inputs, **_key(function, action, ""))
+    except TypeError as error:
+        wanted = ", ".join(inputs) or "nothing"
+        return Diagnostic("tool-signature", f"`{name}` takes {wanted} in the handbook: {error}")
+    for each in action.inputs:
+        parameter = inspect.signature(function).parameters.get(each.name)
+        default = None if parameter is None else parameter.default
+        if not each.required and default not in (None, inspect.Parameter.empty):
+            # Left out, it would be judged as nothing, and carried out as the default.
+            message = f"`{each.name}` of `{name}` may be left out, and is {default!r} then"
+            cure = f"make `{each.name}` required in the handbook, or its default `None`"
+            return Diagnostic("tool-default", message, help=cure)
+    return None
+
+
+def _key(function: Function, action: Action, key: str) -> dict[str, str]:
+    """The call's own key, for a function that asks for it and knows a repetition by it."""
+    asked = KEY in inspect.signature(function).parameters
+    return {KEY: key} if asked and all(each.name != KEY for each in action.inputs) else {}
+
+
+class PlainTools:
+    """Functions that are not asynchronous run in a thread: a slow one must not cost the lease."""
+
+    def __init__(self, functions: Mapping[str, Function], actions: Mapping[str, Action]) -> None:
+        self._functions = functions
+        self._actions = actions
+        self._schemas = {name: action_schema(action) for name, action in actions.items()}
+
+    def schemas(self) -> Sequence[ToolSchema]:
+        return tuple(self._schemas.values())
+
+    async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
+        problem = argument_problem(self._schemas[name], arguments)
+        if problem:
+            return ToolResult(False, {"error": problem})
+        function = self._functions[name]
+        given = {**arguments, **_key(function, self._actions[name], key)}
+        try:
+            if inspect.iscoroutinefunction(function):
+                value = await function(**given)
+            else:
+                value = await asyncio.to_thread(function, **given)
+                if inspect.isawaitable(value):
+                    value = await value
+        except ToolFailed as failed:
+            return ToolResult(False, {"error": str(failed)})
+        except Exception as broken:
+            # Nobody knows whether it did its work: the session treats it so.
+            logging.getLogger("sopilot").exception("the tool `%s` broke off", name)
+            raise ToolBroke(name, broken) from broken
+        return value if isinstance(value, ToolResult) else ToolResult(True, as_json(value))
+
+
+class _Recalling(PlainTools):
+    """Tools that can tell what a call with a given key came to."""
+
+    def __init__(
+        self,
+        functions: Mapping[str, Function],
+        actions: Mapping[str, Action],
+        memory: RecallsOutcomes,
+    ) -> None:
+        super().__init__(functions, actions)
+        self._memory = memory
+
+    async def recall(self, key: str) -> ToolResult | None:
+        return await self._memory.recall(key)

@@ -1,0 +1,203 @@
+"""What is released of a source: its text, its programs, and how far its scenarios reach.
+
+A bundle as a folder, or as one archive.
+
+What is kept about a person, for that person.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sopilot.agent.result import nobody_watches
+from sopilot.files.text import read_text, write_whole
+from sopilot.handbook.reader import load_handbook
+from sopilot.machine.program_set import ProgramSet
+from sopilot.machine.secrets import SecretPlaces, shown_events
+from sopilot.messages.diagnostic import Place
+from sopilot.messages.errors import mistake
+from sopilot.models.open import make_model
+from sopilot.protocols import SystemClock
+from sopilot.records.loading import Traces
+from sopilot.records.people import Principal
+from sopilot.records.selection import read_moment
+from sopilot.records.store import SessionRecord, Store
+from sopilot.records.versions import Version, difference, load_versions, release
+from sopilot.runner.sources import open_source
+from sopilot.stores.memory import MemoryStore
+from sopilot.tasks.examples.example import handbook_text
+from sopilot.tasks.scenarios import read_scenarios
+from sopilot.tasks.testing import reached, run_scenarios, summary
+
+_MOST_TIMES, _LEAST_SUSPECT = 200, 64 << 20
+"""What is written in a bundle repeats itself some ten times; a thousand times is made to fill a
+disk."""
+
+
+def write_bundle(path: Path, files: Mapping[str, str]) -> None:
+    """Its owner's alone; nothing that is there is overwritten. An empty folder is as good as
+    none."""
+    if path.exists() and not (path.is_dir() and not any(path.iterdir())):
+        cure = "name a folder that is empty or not there yet, or NAME.zip"
+        raise mistake("exists", "there is something already", Place(str(path)), cure)
+    for name in files:
+        # Ids of sessions are whatever a program gave them.
+        if "\\" in name or "\0" in name or {"", ".", ".."} & set(name.split("/")):
+            raise mistake(
+                "unsafe-name",
+                f"`{name}` cannot name a file of a bundle",
+                help="export a time in which this session has no part",
+            )
+    if path.suffix == ".zip":
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with (
+            os.fdopen(handle, "wb") as file,
+            zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
+        ):
+            for name, text in files.items():
+                archive.writestr(f"{path.stem}/{name}", text.encode("utf-8", "surrogatepass"))
+        return
+    for name, text in files.items():
+        target = path / name
+        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_whole(target, text, private=True)
+
+
+@contextmanager
+def unpacked(path: Path) -> Iterator[Path]:
+    """The bundle as a folder, an archive for as long as it is looked at."""
+    if path.is_dir():
+        yield path
+        return
+    place, ours = Place(str(path)), "name the folder or the .zip that `sopilot export` wrote"
+    if not path.is_file():
+        raise mistake("no-archive", "this is no file", place, ours)
+    with tempfile.TemporaryDirectory() as room:
+        try:
+            with zipfile.ZipFile(path) as archive:
+                unpacked_bytes = sum(one.file_size for one in archive.infolist())
+                if unpacked_bytes > _LEAST_SUSPECT + _MOST_TIMES * path.stat().st_size:
+                    told = f"unpacked it would have {unpacked_bytes >> 20} MB"
+                    raise mistake("no-archive", told, place, ours)
+                if unpacked_bytes > shutil.disk_usage(room).free:
+                    cure = "set TMPDIR to a place with more room"
+                    raise mistake("no-room", f"unpacked it does not fit into {room}", place, cure)
+                archive.extractall(room)
+        except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError) as error:
+            raise mistake("no-archive", f"it cannot be unpacked: {error}", place, ours) from error
+        inside = list(Path(room).iterdir())
+        yield inside[0] if len(inside) == 1 and inside[0].is_dir() else Path(room)
+
+
+async def disclosed(store: Store, subjects: Sequence[str], records: Sequence[SessionRecord]) -> str:
+    """The sessions in which a text of theirs stands: handbook, times and every event, without
+    the values of secret inputs."""
+    sessions, traces = [], Traces(store)
+    for record in records:
+        loaded = await traces.loaded(record.id)
+        payloads = await store.payloads(record.id)
+        sessions.append(
+            {
+                "session": record.id,
+                "handbook": record.metadata.get("handbook"),
+                "created_at": record.created_at,
+                "updated_at": record.updated_at,
+                "events": [
+                    {"at": one.at, "actor": one.actor, "kind": one.kind, "payload": one.payload}
+                    for one in shown_events(loaded.events, payloads, SecretPlaces(loaded.programs))
+                ],
+            }
+        )
+    found = {"subject": list(subjects), "sessions": sessions}
+    return json.dumps(found, ensure_ascii=False, indent=1, default=str) + "\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Releasable:
+    handbook: str
+    text: str
+    programs: dict[str, str]
+    coverage: dict[str, Any] | None
+    """``None`` where there are no scenarios beside it."""
+
+
+def releasable(name: str) -> Releasable:
+    source = open_source(name)
+    units = source.units()
+    programs = ProgramSet({unit.procedure.name: unit.program for unit in units}).hashes
+    coverage = None
+    path = source.scenario_file
+    if path.exists():
+        suite, _ = read_scenarios(read_text(path), source.handbook, str(path))
+        if suite is not None:
+            briefing = source.briefing()
+            results = asyncio.run(
+                run_scenarios(
+                    briefing,
+                    suite.scenarios,
+                    MemoryStore(),
+                    watcher=lambda: nobody_watches,
+                    player=lambda task: make_model("reference", judge=task.reader),
+                    traces=None,
+                )
+            )
+            told = summary(source.handbook.name, results, reached(briefing, results))
+            coverage = {name: told[name] for name in ("n", "passed", "failed", "coverage")}
+    text = handbook_text(name) if source.bundled else source.text or ""
+    return Releasable(source.handbook.name, text, dict(programs), coverage)
+
+
+def differences_between(before: Version, after: Version) -> dict[str, list[str]]:
+    name = after.handbook
+    return difference(
+        load_handbook(before.text, f"{name} {before.number}"),
+        load_handbook(after.text, f"{name} {after.number}"),
+    )
+
+
+def moments(begin: str | None, end: str | None) -> tuple[float, float | None]:
+    """From when to when, as people write it; from now on, and for good, where they do not."""
+    start = SystemClock().now() if begin is None else read_moment(begin)
+    return start, None if end is None else read_moment(end, whole_day=True)
+
+
+async def release_next(
+    store: Store,
+    ready: Releasable,
+    hours: tuple[float, float | None],
+    *,
+    who: Principal | None,
+    by: str,
+) -> tuple[Version, Version | None]:
+    """The new version, and the one before it."""
+    one = await release(
+        store,
+        ready.handbook,
+        text=ready.text,
+        programs=ready.programs,
+        begin=hours[0],
+        end=hours[1],
+        coverage=ready.coverage,
+        clock=SystemClock(),
+        who=who,
+        by=by,
+    )
+    return one, (await load_versions(store)).find(ready.handbook, one.number - 1)
+
+
+def difference_lines(changed: dict[str, list[str]]) -> Iterator[str]:
+    for kind, lines in changed.items():
+        yield f"{kind}: {len(lines) or 'no'} {'difference' if len(lines) == 1 else 'differences'}"
+        for line in lines:
+            yield f"  {line}"

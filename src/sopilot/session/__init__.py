@@ -1,0 +1,1 @@
+"""One durable run: admission, confirmation, approvals, leases, resume."""

@@ -1,0 +1,409 @@
+"""The guard: what an action that cannot be undone needs before it is called, and who is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sopilot.handbook.model import BUILT_IN
+from sopilot.machine.approvals import HeldCall, HeldState
+from sopilot.machine.evidence import changes, may_unprove
+from sopilot.machine.proof.guard import Hold, hold_reason, license_here
+from sopilot.machine.proof.leaves import Grade
+from sopilot.machine.proof.licence import Licence
+from sopilot.machine.recipes import WantedCall
+from sopilot.messages.errors import SopilotError
+from sopilot.program.model import Guarded
+from sopilot.protocols import RecallsOutcomes, ToolResult
+from sopilot.session.fence import fence_reason
+from sopilot.session.outcomes import (
+    asked,
+    broken_off,
+    call_key,
+    connections,
+    note_broken_off,
+    note_connections,
+    read_failure,
+    record_result,
+    stays_open,
+)
+from sopilot.trace.events import (
+    AWAITS_APPROVAL,
+    AWAITS_DECISION,
+    AWAITS_OUTCOME,
+    AWAITS_RELEASE,
+    HELD_CALL,
+    PROGRAM_CHANGED,
+    Actor,
+    Decision,
+    DomainCall,
+    Event,
+    Note,
+)
+from sopilot.values.json import JSON, ArgumentsKey, key_of, same
+from sopilot.views.answers import CallAnswer, CallStatus, waiting_text
+
+if TYPE_CHECKING:
+    from sopilot.session.session import Session
+
+
+OPERATOR = "operator"
+"""The role that decides on an unproven call where the handbook names none."""
+
+
+class Admitted(NamedTuple):
+    """The id and arguments to run with, and what lets the call through. ``recalled`` is how it
+    ended before the store was restored: then it isn't made again."""
+
+    call_id: str
+    arguments: dict[str, JSON]
+    licence: dict[str, JSON] | None = None
+    amended: bool = False
+    recalled: ToolResult | None = None
+
+
+async def admit(
+    session: Session,
+    guarded: Guarded,
+    arguments: dict[str, JSON],
+    call_id: str,
+    *,
+    amended: bool = False,
+) -> CallAnswer | Admitted:
+    """As ``_admit``; in a fenced session, a call whose outcome the tools can't recall is held."""
+    admitted = await _admit(session, guarded, arguments, call_id, amended=amended)
+    if isinstance(admitted, CallAnswer):
+        return admitted
+    why = await fence_reason(session._store, session.id, session.created_at, clock=session.clock)
+    if not why:
+        return admitted
+    tools: object = session.tools
+    if isinstance(tools, RecallsOutcomes):
+        with suppress(Exception):  # a tool is somebody else's
+            key = call_key(session.id, admitted.call_id, guarded.action, admitted.arguments)
+            recalled: object = await tools.recall(key)
+            if isinstance(recalled, ToolResult):
+                return admitted._replace(recalled=recalled)
+    hold = Hold(AWAITS_RELEASE, f"`{guarded.action}` is held: {why}")
+    return await hold_call(
+        session, guarded.action, admitted.arguments, call_id, hold, own_id=admitted.call_id
+    )
+
+
+async def _admit(
+    session: Session,
+    guarded: Guarded,
+    arguments: dict[str, JSON],
+    call_id: str,
+    *,
+    amended: bool = False,
+) -> CallAnswer | Admitted:
+    """What to run, or why not now. Inside ``writing``. Amended arguments are people's: they
+    need not be the ones that were checked, but what they are is proven, or decided, anew."""
+    action = guarded.action
+    await session.look_at_clock()
+    guarded = _asked_of_people(session, guarded, arguments)
+    hold = hold_reason(session.machine, session.configuration, action, arguments, amended=amended)
+    hold = hold or under_way(session, action)
+    if hold is not None:
+        return await hold_call(session, action, arguments, call_id, hold)
+    licence = _license(session, arguments)
+    if not licence.missing and guarded.recheck:
+        licence = await _recheck(session, licence, arguments)
+    doubt = _doubt(action, licence)
+    if not doubt:
+        await _drop_doubted(session, action, arguments, but=call_id if amended else "")
+        if guarded.needed <= 0 and not amended:
+            return Admitted(session.ledger.fresh_id(call_id), arguments, licence.as_json())
+    await expire_due(session)
+    if amended:
+        held = _amended_request(session, guarded, call_id, licence)
+    else:
+        held = _standing(session, guarded, arguments, licence)
+    if held is None:
+        held = await _request(
+            session, guarded, arguments, call_id, doubt, licence.facts, amended=amended
+        )
+    elif held.state is HeldState.APPROVED:
+        record = _on_record(licence, doubt)
+        return Admitted(held.call_id, dict(held.arguments), record, amended)
+    else:
+        own_id = session.ledger.fresh_id(call_id)
+        details = {"call_id": own_id, "action": action, "awaits": AWAITS_DECISION}
+        await session.step(Note(HELD_CALL, {**details, "held": held.call_id}))
+    if doubt and held.state is HeldState.WAITING:
+        # Not handed on as waiting: the model can still prove it, and need not wait for people.
+        return CallAnswer(held.call_id, CallStatus.HELD, problem=doubt)
+    return CallAnswer(held.call_id, CallStatus.HELD, problem=waiting_text(held), held=held)
+
+
+def _asked_of_people(session: Session, guarded: Guarded, arguments: Mapping[str, JSON]) -> Guarded:
+    """Without its approvals where the handbook asks for none with these arguments. What cannot
+    be told is asked for."""
+    if guarded.when is None:
+        return guarded
+    clock, process = session.configuration.clock, session.configuration.process
+    constants = session.programs.programs[process.goal].constants if process is not None else {}
+    variables = {**({"now": clock} if clock else {}), **arguments, **constants}
+    try:
+        asked = session.judge(guarded.when, variables)
+    except SopilotError:
+        asked = None
+    return replace(guarded, needed=0) if asked is False else guarded
+
+
+def _license(session: Session, arguments: Mapping[str, JSON]) -> Licence:
+    here = session.machine.position(session.configuration)
+    assert here is not None  # the root has accepted
+    return license_here(session.machine, here, arguments, session.judge)
+
+
+def _doubt(action: str, licence: Licence) -> str:
+    """What is not proven, and what to do; empty when all is."""
+    if not licence.missing:
+        return ""
+    return (
+        f"`{action}` is blocked: {licence.missing}. Make the calls that are missing and call it "
+        "again, or refuse with `fail`; an operator may also decide"
+    )
+
+
+def _on_record(licence: Licence, doubt: str) -> dict[str, JSON]:
+    """What people let through without the proof is a claim, however many approved it."""
+    if not doubt:
+        return licence.as_json()
+    return {"grade": str(Grade.CLAIMED), "missing": licence.missing, **licence.uses}
+
+
+async def _recheck(session: Session, licence: Licence, arguments: Mapping[str, JSON]) -> Licence:
+    """The machine reads again what the licence rests on, just before the call. What it reads may
+    lead elsewhere, to another option or another customer's case: then that is read again, too.
+    It ends, because no call is made twice and each leads to calls of the recipes alone."""
+    reread: set[tuple[str, ArgumentsKey]] = set()
+    while True:
+        due = [one for one in licence.calls if _key(one) not in reread and _reads(session, one)]
+        if licence.missing or not due:
+            return licence
+        for call in due:
+            await _read_again(session, call)
+            reread.add(_key(call))
+        licence = _license(session, arguments)
+
+
+def _key(call: WantedCall) -> tuple[str, ArgumentsKey]:
+    return call.act.action, key_of(call.arguments)
+
+
+def _reads(session: Session, call: WantedCall) -> bool:
+    action = call.act.action
+    return action not in BUILT_IN and changes(session.machine.programs, action) == ()
+
+
+async def _read_again(session: Session, call: WantedCall) -> None:
+    if session.tools is None:
+        return
+    action, arguments = call.act.action, dict(call.arguments)
+    present = await connections(session, action)
+    connection = await note_connections(session, action, present)
+    own_id = session.ledger.fresh_id("")
+    await session.step(DomainCall(own_id, action, arguments), actor=Actor.MACHINE)
+    try:
+        key = call_key(session.id, own_id, action, arguments)
+        result = await asked(session.tools, action, arguments, key, connection)
+    except Exception as problem:  # as for every tool: it broke off
+        result = broken_off(problem)
+    result = read_failure(session, action, result)
+    if result.unknown and stays_open(session, action):
+        await note_broken_off(session, own_id, action, result)
+    else:
+        await record_result(session, own_id, result)
+
+
+async def _drop_doubted(
+    session: Session, action: str, arguments: Mapping[str, JSON], *, but: str
+) -> None:
+    """What was asked while this call was not proven needs no answer any more, but for the
+    request that is being carried out."""
+    for held in tuple(session.ledger.held.values()):
+        open_still = held.state in (HeldState.WAITING, HeldState.APPROVED)
+        doubted = held.why and open_still and held.call_id != but
+        if doubted and held.serves(action, arguments):
+            await session.step(
+                Decision("expire", held.call_id, reason="its checks are proven now"),
+                actor=Actor.RUNTIME,
+            )
+
+
+def _amended_request(
+    session: Session, guarded: Guarded, call_id: str, licence: Licence
+) -> HeldCall | None:
+    """The request that people amended, unless something is in doubt that they did not know, or
+    what they made of it needs more of them."""
+    held = session.ledger.held[call_id]
+    knew = not licence.missing or (
+        _same_facts(session, held, licence) and _same_values(session, held)
+    )
+    enough = (held.roles, held.needed) == (guarded.roles or (OPERATOR,), max(guarded.needed, 1))
+    if not knew or (guarded.needed > 0 and not enough):
+        return None
+    return held if held.state not in (HeldState.EXPIRED, HeldState.USED) else None
+
+
+def _same_facts(session: Session, held: HeldCall, licence: Licence) -> bool:
+    """P14: an approval covers the facts that were unmet, with the answers that made them so. One
+    that differs now, in whatever way, is another fact."""
+    if held.facts is None or bool(held.facts) != bool(licence.facts):
+        return False
+    if not held.facts:
+        return True
+    events = session.own_events
+    if any(one.payload.get("name") == PROGRAM_CHANGED for one in events[held.seq :]):
+        return False
+    then = [_with_answers(events, one) for one in held.facts]
+    return same(then, [_with_answers(events, one) for one in licence.facts])
+
+
+def _with_answers(events: Sequence[Event], fact: JSON) -> JSON:
+    """The fact with what its calls were and were answered, in the place of their events."""
+    if not isinstance(fact, Mapping) or "answers" not in fact:
+        return fact
+    pairs: Any = fact["answers"]
+    answers = [
+        [*map(events[asked].payload.get, ("action", "arguments")),
+         *map(events[answered].payload.get, ("ok", "value"))]
+        for asked, answered in pairs
+    ]  # fmt: skip
+    return {**fact, "answers": answers}
+
+
+def _same_values(session: Session, held: HeldCall) -> bool:
+    """Whether the process still has the values that people saw."""
+    for sealed in reversed(session.events):
+        if sealed.event.seq <= held.seq:
+            break
+        if sealed.event.kind == "amend" and sealed.event.process == held.process:
+            return False
+    return True
+
+
+def _same_errand(session: Session, held: HeldCall) -> bool:
+    """Whether the running process is about what people saw: the same procedure with the same
+    values, those among them that the tool never gets."""
+    process, asked = session.configuration.process, held.process or ""
+    before = session.configuration.processes.get(asked)
+    if process is None or before is None or not _same_values(session, held):
+        return False
+    names = session.machine.programs.layouts[process.goal].entry.parameters
+    return process.goal == before.goal and all(
+        same(process.known.get(name), before.known.get(name)) for name in names
+    )
+
+
+def _standing(
+    session: Session, guarded: Guarded, arguments: Mapping[str, JSON], licence: Licence
+) -> HeldCall | None:
+    """The latest request that this call would repeat. Who approved without knowing what is not
+    proven, of another errand, or as another handbook asked, did not approve this."""
+    active = session.configuration.active
+    asked = (guarded.roles or (OPERATOR,), max(guarded.needed, 1), guarded.expires_seconds)
+    for held in reversed(session.ledger.held.values()):
+        if not held.serves(guarded.action, arguments) or not _same_facts(session, held, licence):
+            continue
+        if (held.roles, held.needed, held.lasts) != asked:
+            continue
+        if (licence.missing and held.process != active) or not _same_errand(session, held):
+            continue
+        if held.state in (HeldState.WAITING, HeldState.APPROVED):
+            return held
+        if held.state is HeldState.REJECTED and held.process == active:
+            return held
+    return None
+
+
+async def _request(
+    session: Session,
+    guarded: Guarded,
+    arguments: dict[str, JSON],
+    call_id: str,
+    doubt: str,
+    facts: Sequence[Mapping[str, JSON]],
+    *,
+    amended: bool,
+) -> HeldCall:
+    own_id = session.ledger.fresh_id(call_id)
+    expires = None
+    if guarded.expires_seconds is not None:
+        expires = session.clock.now() + guarded.expires_seconds
+    await session.step(
+        Note(
+            HELD_CALL,
+            {
+                "call_id": own_id,
+                "action": guarded.action,
+                "arguments": arguments,
+                "awaits": AWAITS_APPROVAL,
+                "roles": list(guarded.roles or (OPERATOR,)),
+                "needed": max(guarded.needed, 1),
+                "expires_at": expires,
+                **({"why": doubt, "facts": [dict(one) for one in facts]} if doubt else {}),
+                **({"amended": True} if amended else {}),
+            },
+        )
+    )
+    return session.ledger.held[own_id]
+
+
+def under_way(session: Session, action: str) -> Hold | None:
+    """P10: why a call waits. What may unprove something waits until a guarded call that was
+    made, on what was proven for it, is answered, or somebody has said how it ended."""
+    for call_id in session.open_guarded:
+        if not may_unprove(session.machine.programs, action):
+            return None
+        guarded = session.configuration.pending[call_id].action
+        why = f"`{guarded}` is being carried out; call `{action}` again when it is answered"
+        if call_id not in session.in_flight:
+            why = (
+                f"nobody knows yet how call `{call_id}` of `{guarded}` ended, and `{action}` may "
+                "change what it rests on; a person must say how it ended first"
+            )
+        return Hold(AWAITS_OUTCOME, why)
+    return None
+
+
+async def hold_call(
+    session: Session,
+    action: str,
+    arguments: dict[str, JSON],
+    call_id: str,
+    hold: Hold,
+    *,
+    own_id: str = "",
+) -> CallAnswer:
+    own_id = own_id or session.ledger.fresh_id(call_id)
+    await session.step(
+        Note(
+            HELD_CALL,
+            {
+                "call_id": own_id,
+                "action": action,
+                "arguments": arguments,
+                "awaits": hold.awaits,
+                "why": hold.why,
+            },
+        )
+    )
+    return CallAnswer(own_id, CallStatus.HELD, problem=hold.why)
+
+
+async def expire_due(session: Session) -> None:
+    """Inside ``writing``: put on record which requests have run out."""
+    now = session.clock.now()
+    for held in tuple(session.ledger.held.values()):
+        waiting = held.state in (HeldState.WAITING, HeldState.APPROVED)
+        if waiting and held.has_expired(now):
+            await session.step(
+                Decision("expire", held.call_id, reason="the time for it ran out"),
+                actor=Actor.RUNTIME,
+            )

@@ -1,0 +1,139 @@
+"""Decisions on held calls, by people, in the trace."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from sopilot.machine.approvals import HeldCall, HeldState
+from sopilot.messages.diagnostic import Diagnostic
+from sopilot.messages.errors import LeaseHeld, UserMistake
+from sopilot.records.people import (
+    REFUSED,
+    Principal,
+    load_people,
+    named,
+    objection,
+    principal_from_json,
+    refusal,
+)
+from sopilot.records.store import Store
+from sopilot.records.versions import authors_of
+from sopilot.session.admission import expire_due
+from sopilot.session.outcomes import unknown_call
+from sopilot.trace.events import Decision
+from sopilot.values.json import JSON, plain_mapping, without_references
+
+if TYPE_CHECKING:
+    from sopilot.session.session import Session
+
+
+async def take_left(session: Session, store: Store) -> None:
+    """What was left for a session goes on record, once. What does not count any more is dropped:
+    whoever left it was told that it did."""
+    left = await store.left(session.id)
+    for _, one in left:
+        given = plain_mapping(one if isinstance(one, Mapping) else {})
+        arguments = given.get("arguments")
+        decision, call_id = str(given.get("decision")), str(given.get("call_id"))
+        by, role = str(given.get("by")), str(given.get("role"))
+        who = principal_from_json(given.get("who"))
+        held = session.ledger.held.get(call_id)
+        seen = given.get("seen")  # nothing, where an earlier release left it
+        if decision == "approve" and held is not None and seen not in (None, held.version):
+            async with session.writing():
+                await session.step(refusal(decision, call_id, by, role, who, _AMENDED))
+            continue
+        with suppress(UserMistake):
+            await session.decide(
+                decision,
+                call_id,
+                by=by,
+                role=role,
+                arguments=arguments if isinstance(arguments, Mapping) else None,
+                reason=str(given.get("reason")),
+                who=who,
+            )
+    if left:
+        await store.took(session.id, [number for number, _ in left])
+
+
+_AMENDED = Diagnostic("amended-since", "the call was amended after it was looked at")
+
+
+async def decide(
+    session: Session,
+    decision: str,
+    call_id: str,
+    *,
+    by: str,
+    role: str,
+    arguments: Mapping[str, JSON] | None,
+    reason: str,
+    who: Principal | None = None,
+) -> HeldCall:
+    people = await load_people(session._store)
+    by = named(people, by, who)
+    async with session.writing():
+        held = session.ledger.held.get(call_id)
+        if held is None:
+            raise unknown_call(call_id, session.ledger.held)
+        await expire_due(session)
+        held = session.ledger.held[call_id]
+        problem, principal = objection(
+            people, session.metadata, session.configuration, held, decision,
+            by=by, role=role, arguments=arguments, who=who, at=session.clock.now(),
+            authors=await authors_of(session._store, session.metadata),
+            requesters=session.ledger.requesters, programs=session.programs.programs,
+        )  # fmt: skip
+        if problem is not None:
+            if by and problem.code in REFUSED:
+                await session.step(refusal(decision, call_id, by, role, who, problem))
+            raise UserMistake([problem])
+        changed = without_references(plain_mapping(arguments or {}))
+        await session.step(Decision(decision, call_id, by, role, changed, reason, principal))
+        return session.ledger.held[call_id]
+
+
+async def wait_for_decision(
+    session: Session,
+    call_id: str,
+    *,
+    poll_seconds: float,
+    timeout_seconds: float | None,
+    sleep: Callable[[float], Awaitable[None]],
+) -> HeldCall:
+    """The held call once somebody decided, it expired, or the time is over.
+
+    The lease is given up while waiting, so that whoever decides can write. A
+    call that still waits at the end has the state ``waiting``.
+    """
+    begun = session.clock.now()
+    while True:
+        await session.take_decisions()
+        held = session.ledger.held.get(call_id)
+        if held is None:
+            raise unknown_call(call_id, session.ledger.held)
+        now = session.clock.now()
+        if held.state is not HeldState.WAITING:
+            return held
+        if held.has_expired(now):
+            async with session.writing():
+                await expire_due(session)
+            return session.ledger.held[call_id]
+        if timeout_seconds is not None and now - begun >= timeout_seconds:
+            return held
+        head = session.head
+        await session.release()
+        while True:
+            await sleep(poll_seconds)
+            now = session.clock.now()
+            over = timeout_seconds is not None and now - begun >= timeout_seconds
+            new = over or held.has_expired(now) or await session.stored_head() != head
+            if new or await session.has_decisions():
+                try:
+                    await session.reacquire()
+                except LeaseHeld:
+                    continue
+                break

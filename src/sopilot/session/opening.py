@@ -1,0 +1,226 @@
+"""Opening a new session, and taking an interrupted one up again.
+
+What owners of sessions are called: host, process, name of the process, which of its sessions.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+
+from sopilot.machine.program_set import ProgramSet
+from sopilot.messages.errors import ProgramChanged, RunEnded, SopilotError
+from sopilot.program.model import Program
+from sopilot.protocols import Clock, SystemClock, Tools
+from sopilot.records.loading import load, loaded
+from sopilot.records.people import Principal, load_people, requester_name
+from sopilot.records.privacy import settings_here
+from sopilot.records.store import Lease, NewSession, SessionRecord, Settings, Store
+from sopilot.records.versions import require_released
+from sopilot.session.session import Session
+from sopilot.trace.chain import Head, genesis
+from sopilot.trace.events import ABOUT, OPENED, PROGRAM_CHANGED, TAKEN_UP, Actor, Fail, Note
+from sopilot.values.json import JSON, Judge, plain_mapping, same_name
+
+_named: tuple[int, str] = (0, "")
+"""This process, as whoever started it calls it. A fork of it is another process."""
+
+
+def process_called(name: str, pid: int) -> str:
+    """How all owners of that process begin. Two hosts may have one name and one process number,
+    in containers above all: only who has made up ``name`` can know that a process of it is dead."""
+    return f"{platform.node() or 'here'}:{pid}:{name}"
+
+
+def call_this_process(name: str) -> None:
+    global _named
+    _named = (os.getpid(), name)
+
+
+def default_owner() -> str:
+    pid, name = _named
+    own = secrets.token_hex(4)
+    if pid == os.getpid():
+        return f"{process_called(name, pid)}:{own}"
+    return f"{platform.node() or 'here'}:{os.getpid()}:{own}"
+
+
+METADATA_FORMAT = 1
+
+
+async def open_session(
+    store: Store,
+    programs: Mapping[str, Program] | ProgramSet,
+    *,
+    tools: Tools | None = None,
+    clock: Clock | None = None,
+    handbook: str = "",
+    arm: str = "",
+    model: str = "",
+    settings: Settings | None = None,
+    judge: Judge | None = None,
+    owner: str | None = None,
+    extra: Mapping[str, JSON] | None = None,
+    session_id: str | None = None,
+    requester: Principal | str | None = None,
+) -> Session:
+    """A new session under an unguessable id, owned by the caller.
+
+    ``extra`` is kept with it as given: a task, an initial state, whatever a
+    resumer needs. ``requester`` is who asks for what is done in it, and so cannot approve it; a
+    store that requires identity takes only a person who proved who they are.
+    ``session_id`` is for reproducible traces; ids that others
+    can guess give no protection against transplanted traces.
+    """
+    own = ProgramSet.of(programs)
+    people = await load_people(store)
+    settings = await settings_here(store, people, settings or Settings())
+    clock = clock or SystemClock()
+    await require_released(store, people, handbook, own.hashes, clock.now())
+    metadata: dict[str, JSON] = {
+        "format": METADATA_FORMAT,
+        "handbook": handbook,
+        "goals": list(own.programs),
+        "arm": arm,
+        "model": model,
+        "programs": dict(own.hashes),
+        "settings": settings.as_json(),
+        "salt": secrets.token_hex(16),
+        "extra": dict(extra or {}),
+    }
+    if name := requester_name(people, requester):
+        metadata["requester"] = name
+    new = NewSession(session_id or secrets.token_hex(16), metadata, own.texts)
+    now = clock.now()
+    start = Head(new.id, -1, genesis(new.id))
+    record = SessionRecord(new.id, now, now, plain_mapping(metadata), {}, start)
+    nothing = await loaded(store, record, [], {}, (own,), settings)
+    lease = Lease(new.id, owner or default_owner(), 1, now + settings.lease_seconds)
+    session = Session(store, nothing, lease, tools=tools, clock=clock, judge=judge, new=new)
+    async with session.writing():
+        await _note_opening(session)
+    return session
+
+
+async def resume_session(
+    store: Store,
+    session_id: str,
+    *,
+    tools: Tools | None = None,
+    clock: Clock | None = None,
+    programs: Mapping[str, Program] | ProgramSet | None = None,
+    accept_changed: bool = False,
+    take_over: bool = False,
+    judge: Judge | None = None,
+    owner: str | None = None,
+    before: Callable[[Session], Awaitable[None]] | None = None,
+    requester: Principal | str | None = None,
+) -> Session:
+    """The session as it stood, owned by the caller.
+
+    ``programs`` are the ones the caller would run now; without them the stored
+    ones go on. ``before`` it goes on, a simulated world may have to. ``requester`` asks for the
+    rest of it, and so cannot approve it either. Raises ``LeaseHeld``, ``ProgramChanged``,
+    ``TraceBroken``.
+    """
+    name = requester_name(await load_people(store), requester)
+    session = await attach_session(
+        store, session_id, tools=tools, clock=clock, programs=programs,
+        take_over=take_over, judge=judge, owner=owner,
+    )  # fmt: skip
+    try:
+        if not session.events:
+            async with session.writing():
+                await _note_opening(session)
+        if name and same_name(name) not in session.ledger.requesters:
+            async with session.writing():
+                await session.step(Note(TAKEN_UP, {"requester": name}))
+        if before is not None:
+            await before(session)
+        await session.take_up()
+        if programs is not None:
+            async with session.writing():
+                await _check_programs(session, ProgramSet.of(programs), accept_changed)
+    except SopilotError:
+        with suppress(RunEnded):
+            await session.release()
+        raise
+    return session
+
+
+async def attach_session(
+    store: Store,
+    session_id: str,
+    *,
+    tools: Tools | None = None,
+    clock: Clock | None = None,
+    programs: Mapping[str, Program] | ProgramSet | None = None,
+    take_over: bool = False,
+    judge: Judge | None = None,
+    owner: str | None = None,
+) -> Session:
+    """As it stands, without a word about interruptions: for whoever only decides something."""
+    clock = clock or SystemClock()
+    record = await store.record(session_id)
+    seconds = record.metadata.get("settings", {}).get("lease_seconds", Settings().lease_seconds)
+    lease = await store.acquire(
+        session_id,
+        owner=owner or default_owner(),
+        now=clock.now(),
+        lease_seconds=float(seconds),
+        take_over=take_over,
+    )
+    known = (ProgramSet.of(programs),) if programs is not None else ()
+    try:
+        found = await load(store, session_id, known=known)
+    except SopilotError:
+        with suppress(RunEnded):
+            await store.release(lease)
+        raise
+    return Session(store, found, lease, tools=tools, clock=clock, judge=judge)
+
+
+async def _note_opening(session: Session) -> None:
+    """The trace itself says what it is about, so that a header cannot be swapped."""
+    about = {name: session.metadata.get(name) for name in ("programs", *ABOUT)}
+    if session.metadata.get("requester"):
+        about["requester"] = session.metadata["requester"]
+    await session.step(Note(OPENED, about))
+
+
+async def _check_programs(session: Session, present: ProgramSet, accepted: bool) -> None:
+    stored = session.programs.hashes
+    goals = {*stored, *present.hashes}
+    changes = {
+        goal: (stored.get(goal), present.hashes.get(goal))
+        for goal in goals
+        if stored.get(goal) != present.hashes.get(goal)
+    }
+    if not changes:
+        return
+    if not accepted:
+        raise ProgramChanged(changes)
+    handbook = str(session.metadata.get("handbook") or "")
+    people = await load_people(session._store)
+    await require_released(session._store, people, handbook, present.hashes, session.clock.now())
+    # A cursor means nothing in another program: what runs there ends, on record.
+    while _runs_any(session, changes):
+        await session.step(Fail("the program was changed"), actor=Actor.RUNTIME)
+    details: dict[str, JSON] = {
+        "programs": dict(present.hashes),
+        "changes": {goal: list(pair) for goal, pair in sorted(changes.items())},
+    }
+    machine = present.machine(session.settings.limits)
+    configuration, event = machine.apply(
+        session.configuration, Note(PROGRAM_CHANGED, details), at=session.clock.now()
+    )
+    await session.change_programs(present, event, configuration)
+
+
+def _runs_any(session: Session, goals: Mapping[str, object]) -> bool:
+    configuration = session.configuration
+    running = [*configuration.suspended, *([configuration.active] if configuration.active else [])]
+    return any(configuration.processes[one].goal in goals for one in running)

@@ -1,0 +1,223 @@
+"""Calls that were left without an outcome: finding them without anybody coming back.
+
+A process that is killed in the middle of an irreversible call leaves a lease that runs out and
+a call that is open. Whoever sweeps puts on record that its outcome is unknown, so that people
+find it and can settle it.
+
+Sessions and what waits in them, as lines for people.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from sopilot.machine.approvals import HeldCall
+from sopilot.machine.secrets import Secrets
+from sopilot.messages.errors import LeaseHeld, RunEnded, StoreCorrupt, StoreUnavailable
+from sopilot.protocols import Clock, SystemClock
+from sopilot.records.loading import Loaded, load
+from sopilot.records.store import SessionRecord, Store
+from sopilot.session.fence import Fence
+from sopilot.session.opening import attach_session
+from sopilot.session.outcomes import note_unknown_outcomes
+from sopilot.values.json import JSON
+from sopilot.values.text import moment, table
+
+DAMAGED = "damaged"
+"""The status of a session whose row cannot be read: nobody can say what is open in it."""
+
+
+GRACE_SECONDS = 2.0
+"""How long a lease has run out before its owner counts as gone: a busy one renews it late."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOpen:
+    """A call of which nobody knows how it ended."""
+
+    session_id: str
+    call_id: str
+    action: str
+
+    def as_json(self) -> dict[str, JSON]:
+        return {"session": self.session_id, "call_id": self.call_id, "action": self.action}
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What of a session waits for people. ``running``: its owner is there, and a call that has
+    no result yet may get one; ``left`` are decisions that the owner has not taken yet."""
+
+    held: tuple[HeldCall, ...]
+    unknown: tuple[LeftOpen, ...]
+    running: bool
+    left: tuple[JSON, ...] = ()
+
+    def as_json(self) -> dict[str, JSON]:
+        return {
+            "held": [one.as_json() for one in self.held],
+            "unknown": [one.call_id for one in self.unknown],
+            "running": self.running,
+            "left": list(self.left),
+        }
+
+
+async def waiting_in(store: Store, session_id: str, *, clock: Clock | None = None) -> Waiting:
+    """Reads alone: nobody's lease is asked for."""
+    now = (clock or SystemClock()).now()
+    loaded = await load(store, session_id)
+    running = _is_owned(loaded.record, now)
+    secrets = Secrets(loaded.programs, loaded.configuration, loaded.ledger.held.values())
+    held = tuple(secrets.shown_call(one) for one in loaded.ledger.held.values() if one.is_open(now))
+    unknown = [
+        one for one in _open_calls(loaded) if one.call_id in loaded.ledger.unknown or not running
+    ]
+    left = tuple(
+        secrets.shown_decision(decision, loaded.ledger.held)
+        for _, decision in await store.left(session_id)
+    )
+    return Waiting(held, tuple(unknown), running, left)
+
+
+async def sweep(store: Store, *, clock: Clock | None = None) -> list[LeftOpen]:
+    """Puts on record what owners who are gone left open; what was found by this very look. A store
+    that refuses is told of by the first look that finds nothing: so nothing found is unsaid."""
+    clock = clock or SystemClock()
+    found: list[LeftOpen] = []
+    refused: StoreUnavailable | None = None
+    for record in await store.unsettled(now=clock.now() - GRACE_SECONDS):
+        if record.summary.get("open") == []:
+            continue  # noted before
+        try:
+            found += await settle_orphan(store, record.id, clock=clock)
+        except StoreUnavailable as problem:
+            if not isinstance(problem, StoreCorrupt):
+                refused = problem
+        except Exception:  # a session damaged in whatever way must not keep others from being found
+            continue
+    if refused is not None and not found:
+        raise refused
+    return found
+
+
+async def keep_sweeping(
+    store: Store,
+    every: float | None,
+    tell: Callable[[list[LeftOpen]], None],
+    warn: Callable[[str], None],
+) -> bool:
+    """Once, or so often until it is stopped; whether anything was found. A store that fails
+    is asked again."""
+    seen = False
+    while True:
+        try:
+            found = await sweep(store)
+            tell(found)
+            seen = seen or bool(found)
+        except RunEnded as problem:
+            if every is None:
+                raise
+            warn(f"sopilot: {problem}")
+        if every is None:
+            return seen
+        await asyncio.sleep(every)
+
+
+async def settle_orphan(
+    store: Store, session_id: str, *, clock: Clock | None = None, take_over: bool = False
+) -> list[LeftOpen]:
+    """Notes what is open in one session. One that somebody has is left alone."""
+    with suppress(LeaseHeld):
+        async with await attach_session(
+            store, session_id, clock=clock, take_over=take_over
+        ) as session:
+            before = set(session.unknown_outcomes)
+            async with session.writing():
+                await note_unknown_outcomes(session)
+            pending = session.configuration.pending
+            return [
+                LeftOpen(session_id, call_id, pending[call_id].action)
+                for call_id in session.unknown_outcomes
+                if call_id not in before
+            ]
+    return []
+
+
+def is_unsettled(record: SessionRecord, *, now: float) -> bool:
+    """A call was left without an outcome: on record as such, or open where nobody is any more.
+    Of a session that an older release wrote last, nothing tells whether a call is open: one that
+    runs and is nobody's may have one."""
+    if record.summary.get("status") in ("unknown", DAMAGED):
+        return True
+    open_calls = record.summary.get("open", record.summary.get("status") == "running")
+    return bool(open_calls) and not _is_owned(record, now)
+
+
+def _is_owned(record: SessionRecord, now: float) -> bool:
+    return bool(record.owner) and record.lease_expires_at > now
+
+
+def _open_calls(loaded: Loaded) -> list[LeftOpen]:
+    return [
+        LeftOpen(loaded.record.id, call_id, pending.action)
+        for call_id, pending in loaded.configuration.pending.items()
+        if pending.action in loaded.programs.guarded or call_id in loaded.ledger.unknown
+    ]
+
+
+_COLUMNS = ("ID", "STATUS", "GOAL", "HANDBOOK", "MODEL", "EVENTS", "UPDATED")
+
+
+def session_lines(
+    records: Sequence[SessionRecord], count: int, fence: Fence | None = None
+) -> Iterator[str]:
+    """``count``: how many there are."""
+    if not records:
+        yield "no sessions"
+        return
+    yield table([_row(record, fence or Fence()) for record in records], _COLUMNS)
+    if len(records) < count:
+        yield f"\n{len(records)} of {count} sessions, the newest: --limit for more"
+
+
+def _row(record: SessionRecord, fence: Fence) -> tuple[str, ...]:
+    return (
+        record.id,
+        str(record.summary.get("status", "new")) + ", fenced" * fence.holds_open(record),
+        str(record.summary.get("goal", "")) or "-",
+        str(record.metadata.get("handbook", "")) or "-",
+        str(record.metadata.get("model", "")) or "-",
+        str(record.head.seq + 1),
+        moment(record.updated_at),
+    )
+
+
+def waiting_lines(found: Waiting) -> Iterator[str]:
+    for held in found.held:
+        yield from held_lines(held)
+    yield from unknown_lines(found.unknown)
+    for left in found.left:
+        yield f"left for the running session, not on record yet: {json.dumps(left)}"
+    if not found.held and not found.unknown:
+        yield "nothing waits"
+
+
+def unknown_lines(unknown: Sequence[LeftOpen]) -> Iterator[str]:
+    for call in unknown:
+        yield f"{call.call_id}  outcome unknown: settle it with `sopilot approve settle`"
+
+
+def held_lines(held: HeldCall) -> Iterator[str]:
+    arguments = json.dumps(dict(held.arguments), ensure_ascii=False)
+    yield (
+        f"{held.call_id}  {held.state}  {held.action} {arguments}  "
+        f"{held.approvals} of {held.needed} from {', '.join(held.roles)}"
+    )
+    for one in held.rulings:
+        yield f"  {one.decision} by {one.by} as {one.role} ({one.identity})"
+    if held.why:
+        yield f"  not proven: {held.why}"

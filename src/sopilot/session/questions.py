@@ -1,0 +1,115 @@
+"""The calls that the machine itself carries out: it asks the user, in its own words and with the
+exact values, and the user's next message is the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from sopilot.handbook.consent import reply_to
+from sopilot.handbook.model import ASK_USER, BUILT_IN, CONFIRM, PROCEDURE, values_asked_about
+from sopilot.handbook.wording import fill
+from sopilot.program.model import Literal, Program
+from sopilot.protocols import ToolResult
+from sopilot.trace.redaction import MASK
+from sopilot.values.json import JSON
+from sopilot.values.text import visible
+from sopilot.views.questions import _questions, _quoted, _subject, _told
+
+if TYPE_CHECKING:
+    from sopilot.session.session import Session
+
+
+class UserAnswer(NamedTuple):
+    """What the user said, and the number of that message in the trace."""
+
+    text: str
+    message: int
+
+
+Asker = Callable[[str, str, bool], Awaitable[UserAnswer | None]]
+"""Shows a text to the user and waits for the next message; ``None`` where there is none. The
+second argument is what it is about: an action, or a predicate. The third is whether only a yes or
+a no answers it: offer these two where the interface can."""
+
+
+class Question(NamedTuple):
+    """What the user is shown. A ``closed`` one is answered by a yes or a no alone."""
+
+    text: str
+    closed: bool
+
+
+MOST_ATTEMPTS = 3
+"""How often a closed question is put until the reply is a yes or a no."""
+
+
+_AGAIN = "Please answer with yes or no alone (是 / 否)."
+
+
+UNASKED = "nobody can ask the user here, so nothing was asked: a person must decide"
+
+
+def find_question(
+    programs: Iterable[Program], name: str, arguments: Mapping[str, JSON]
+) -> Question | None:
+    """``None`` for something that no program asks."""
+    for program, function, act in _questions(programs):
+        fixed = dict(act.arguments)
+        subject = {key: term.value for key, term in act.arguments if isinstance(term, Literal)}
+        if act.action != name or not arguments.keys() <= fixed.keys():
+            continue
+        # Two procedures may tell the user of one action in different words.
+        which = (_subject(name), PROCEDURE) if name == CONFIRM else (_subject(name),)
+        if any(arguments.get(key) != subject.get(key) for key in which):
+            continue
+        given = values_asked_about(name, arguments)
+        hidden = {key: MASK for key in given if key in program.secrets}
+        values = {key: visible(_told(one), keep="") for key, one in given.items()} | hidden
+        said = fill(function.question, {**values, **program.constants})
+        if name == ASK_USER:
+            return Question(said, closed="said" not in (function.verdict or "said"))
+        # Quoted: no value can pass for the machine's own words.
+        quoted = {key: visible(_quoted(one), keep="") for key, one in given.items()} | hidden
+        shown = ", ".join(f"{key}: {one}" for key, one in quoted.items())
+        text = f"{said}\n{arguments['action']} ({shown})\nyes / no?".strip()
+        return Question(text, closed=True)
+    return None
+
+
+def _answers(session: Session, message: int, asked: int) -> bool:
+    """Whether it is a message of the user's since then that answers no other question."""
+    said = [one.event for one in session.events[asked + 1 :] if one.event.kind == "user_said"]
+    taken = {
+        answered.value.get("message")
+        for name in BUILT_IN
+        for answered in session.configuration.answers.get(name, {}).values()
+        if isinstance(answered.value, dict)
+    }
+    return message not in taken and any(one.seq == message for one in said)
+
+
+async def ask(
+    session: Session, call_id: str, name: str, arguments: Mapping[str, JSON]
+) -> ToolResult:
+    asked = session.configuration.pending[call_id].seq
+    question = find_question(session.programs.programs.values(), name, arguments)
+    if question is None:
+        return ToolResult(False, {"error": "the handbook asks no such question"})
+    if session.asker is None:
+        return ToolResult(False, {"error": UNASKED})
+    text = question.text
+    for _ in range(MOST_ATTEMPTS):
+        answer = await session.asker(text, str(arguments[_subject(name)]), question.closed)
+        if answer is None:
+            return ToolResult(False, {"error": "the user did not answer"})
+        if not _answers(session, answer.message, asked):
+            problem = "that message is no answer to this question: ask again"
+            return ToolResult(False, {"error": problem})
+        meaning = reply_to(name, answer.text)
+        value = {"asked": text, "said": answer.text, "answer": meaning, "message": answer.message}
+        if meaning is not None or not question.closed:
+            break
+        text = f"{question.text}\n{_AGAIN}"
+    return ToolResult(True, value)

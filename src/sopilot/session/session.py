@@ -1,0 +1,465 @@
+"""A durable run: machine, store, tools and clock, one event after the other.
+
+The machine is pure, so a step is worked out first, written durably, and taken
+only then: a store that fails leaves the session where it was.
+
+One writer at a time, on top of what the store really holds; events as they are written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from types import TracebackType
+
+from sopilot.handbook.expressions import judge as judge_verdict
+from sopilot.machine.approvals import CallLedger, HeldCall
+from sopilot.machine.automation import Automation
+from sopilot.machine.evidence import may_unprove
+from sopilot.machine.layout import Position
+from sopilot.machine.machine import Grader, Machine, Outcome
+from sopilot.machine.program_set import ProgramSet
+from sopilot.machine.proof.leaves import grade_of_return
+from sopilot.machine.replay import whole_events
+from sopilot.machine.secrets import Secrets, shown_events
+from sopilot.machine.state import Configuration
+from sopilot.messages.errors import InternalBug
+from sopilot.program.model import Program
+from sopilot.protocols import Clock, ToolResult, Tools, moment_of
+from sopilot.records.actions import FOLDED, ActionEntry, ActionRow, Register
+from sopilot.records.loading import Loaded, load, summarise
+from sopilot.records.people import Principal
+from sopilot.records.store import Batch, Lease, NewSession, Settings, Store
+from sopilot.session import approvals as approval_votes
+from sopilot.session import outcomes as call_results
+from sopilot.session import tool_calls
+from sopilot.session.lease import Leased
+from sopilot.session.questions import Asker
+from sopilot.trace.chain import Head, SealedEvent, seal_line
+from sopilot.trace.events import (
+    CLOCK,
+    RESERVED,
+    AssistantSaid,
+    DomainResult,
+    Event,
+    Note,
+    Operation,
+    Return,
+    Start,
+    UserSaid,
+)
+from sopilot.trace.redaction import hide, redact
+from sopilot.values.json import JSON, Judge, made, plain, plain_mapping, without_references
+from sopilot.views.answers import CallAnswer
+
+
+class Writing:
+    """Written out by hand: a generator would cost as much as a step of the machine."""
+
+    __slots__ = ("_session",)
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    async def __aenter__(self) -> None:
+        await self._session.begin_writing()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._session.end_writing()
+
+
+def seal_events(
+    events: Sequence[Event],
+    head: Head,
+    settings: Settings,
+    salt: bytes,
+    secrets: Secrets,
+    register: Register,
+) -> tuple[list[SealedEvent], dict[str, JSON], list[str], Sequence[ActionRow]]:
+    """The events as they are kept, folded into the register: with the values beside them, as
+    lines, and as rows of the register."""
+    sealed: list[SealedEvent] = []
+    lines: list[str] = []
+    payloads: dict[str, JSON] = {}
+    actions: dict[str, ActionEntry] = {}
+    previous = head.hash
+    # A character takes four bytes at most: a short line has no large field.
+    short = settings.inline_limit // 4 if settings.inline_limit is not None else sys.maxsize
+    as_it_is = not (settings.private or settings.by_reference or secrets.names)
+    for event in events:
+        if as_it_is:
+            one, line = seal_line(event, previous)
+        if not as_it_is or len(line) > short:
+            one, line = _seal_kept(event, previous, payloads, settings, salt, secrets, short)
+        previous = one.hash
+        sealed.append(one)
+        lines.append(line)
+        if event.kind in FOLDED:
+            action = register.fold(event, one.event)
+            if action is not None:
+                actions[action.call_id] = action
+    rows = [action.row() for action in actions.values()] if actions else ()
+    return sealed, payloads, lines, rows
+
+
+def _seal_kept(
+    event: Event,
+    previous: str,
+    payloads: dict[str, JSON],
+    settings: Settings,
+    salt: bytes,
+    secrets: Secrets,
+    short: int,
+) -> tuple[SealedEvent, str]:
+    """The event as it is kept, and its line; what it refers to goes into ``payloads``. In a line
+    of at most ``short`` characters no field is large."""
+    if settings.private:
+        secrets.learn(event)
+        event, kept = hide(event, columns=settings.columns, salt=salt)
+        payloads.update(kept)
+        return seal_line(event, previous)
+    names, limit = settings.by_reference, settings.inline_limit
+    strange: frozenset[str] = frozenset()
+    if secrets.names:
+        strange = secrets.learn(event)
+        names |= secrets.places.fields_in(event)
+    event, kept = redact(event, names=names, salt=salt, secrets=secrets.values, strange=strange)
+    payloads.update(kept)
+    sealed, line = seal_line(event, previous)
+    if len(line) > short:
+        event, kept = redact(event, limit=limit, salt=salt)
+        payloads.update(kept)
+        sealed, line = seal_line(event, previous)
+    return sealed, line
+
+
+RESERVED_NOTES = RESERVED | {CLOCK}
+
+
+_LOOKS_AT_CLOCK = frozenset({Start, DomainResult, Return})
+"""What a verdict may follow on."""
+
+
+_NOTHING_BY_ITSELF = Automation()
+
+
+class Session(Leased):
+    """Made by ``open_session`` and ``resume_session``. One task at a time writes; tools of
+    several calls may run side by side."""
+
+    def __init__(
+        self,
+        store: Store,
+        loaded: Loaded,
+        lease: Lease,
+        *,
+        tools: Tools | None,
+        clock: Clock,
+        judge: Judge | None = None,
+        new: NewSession | None = None,
+    ) -> None:
+        super().__init__(store, lease, clock)
+        self._new = new
+        """What the store does not have yet: the first commit creates it."""
+        self.tools = tools
+        self.judge: Judge = judge or judge_verdict
+        self.asker: Asker | None = None
+        """How the machine asks the user; without one its questions fail."""
+        self.unrecorded: dict[str, ToolResult] = {}
+        """Results whose recording failed; the next operation records them first."""
+        self.in_flight: set[str] = set()
+        """Calls that this very session is making now."""
+        self._take(loaded)
+
+    def _take(self, loaded: Loaded) -> None:
+        self.id = loaded.record.id
+        self.metadata = loaded.record.metadata
+        self.created_at = loaded.record.created_at
+        self.settings: Settings = loaded.settings
+        self._automated = loaded.settings.automation != _NOTHING_BY_ITSELF
+        self._salt = loaded.salt
+        self.programs: ProgramSet = loaded.programs
+        self.first_programs: ProgramSet = loaded.first
+        self._changes = dict(loaded.changes)
+        self.machine: Machine = loaded.programs.machine(loaded.settings.limits)
+        self.configuration: Configuration = loaded.configuration
+        self.secrets = Secrets(loaded.programs, loaded.configuration, loaded.ledger.held.values())
+        self.ledger: CallLedger = loaded.ledger
+        self._register = loaded.register
+        self.head: Head = loaded.record.head
+        self._events = list(loaded.events)
+        self._own_events = loaded.whole
+        self._stale = False
+
+    @property
+    def _grader(self) -> Grader | None:
+        """Where nothing is guarded, the audit's own grades are enough, and a step stays cheap."""
+        return self._grade if self.programs.guarded else None
+
+    # --- what it is ---------------------------------------------------------------
+
+    @property
+    def events(self) -> Sequence[SealedEvent]:
+        """As they are stored: with references where values are kept beside the trace."""
+        return tuple(self._events)
+
+    @property
+    def own_events(self) -> Sequence[Event]:
+        """As they happened, with every value in its place: for whoever runs the session, and for
+        nothing that is kept or shown."""
+        return tuple(self._own_events)
+
+    @property
+    def program_changes(self) -> dict[int, Mapping[str, Program]]:
+        """Event → the programs that hold from it on, for an audit of the whole trace."""
+        return {index: changed.programs for index, changed in self._changes.items()}
+
+    @property
+    def held_calls(self) -> tuple[HeldCall, ...]:
+        """Calls that wait for approval or have it, oldest first."""
+        now = self.clock.now()
+        return tuple(held for held in self.ledger.held.values() if held.is_open(now))
+
+    @property
+    def unknown_outcomes(self) -> tuple[str, ...]:
+        """Ids of calls of which nobody knows how they ended, until a person or the tools say."""
+        return tuple(self.ledger.unknown)
+
+    @property
+    def open_guarded(self) -> tuple[str, ...]:
+        """Ids of guarded calls without a result."""
+        guarded = self.programs.guarded
+        pending = self.configuration.pending.items()
+        return tuple(call_id for call_id, one in pending if one.action in guarded)
+
+    @property
+    def retryable(self) -> tuple[str, ...]:
+        """Ids of calls that an interruption left without a result, and that may be made again
+        with the same key: not while they may change what an open guarded call rests on."""
+        kept = {*self.in_flight, *self.ledger.unknown, *self.open_guarded}
+        programs, waits = self.machine.programs, bool(self.open_guarded)
+        return tuple(
+            call_id
+            for call_id, pending in self.configuration.pending.items()
+            if call_id not in kept and not (waits and may_unprove(programs, pending.action))
+        )
+
+    # --- what it does -------------------------------------------------------------
+
+    async def operate(self, operation: Operation) -> Outcome:
+        # `writing` by hand: every step comes through here.
+        await self.begin_writing()
+        try:
+            return await self.step(operation)
+        finally:
+            self.end_writing()
+
+    async def user_said(self, text: str) -> Outcome:
+        return await self.operate(UserSaid(text))
+
+    async def assistant_said(self, text: str) -> Outcome:
+        return await self.operate(AssistantSaid(text))
+
+    async def note(self, name: str, details: Mapping[str, JSON] | None = None) -> Outcome:
+        if name in RESERVED_NOTES:
+            raise InternalBug(f"the note `{name}` is the session's own")
+        return await self.operate(Note(name, without_references(plain_mapping(details or {}))))
+
+    async def call_tool(
+        self, name: str, arguments: Mapping[str, JSON], call_id: str = ""
+    ) -> CallAnswer:
+        # As the trace spells it: models write ids that JSON cannot say.
+        return await tool_calls.call_tool(self, name, arguments, str(plain(call_id)))
+
+    async def run_held(self, call_id: str) -> CallAnswer:
+        return await tool_calls.run_held(self, call_id)
+
+    async def retry(self, call_id: str) -> CallAnswer:
+        return await tool_calls.retry(self, call_id)
+
+    async def settle_outcome(
+        self, call_id: str, *, ok: bool, value: JSON = None, by: str, who: Principal | None = None
+    ) -> Outcome:
+        return await call_results.settle_outcome(self, call_id, ok=ok, value=value, by=by, who=who)
+
+    async def decide(
+        self,
+        decision: str,
+        call_id: str,
+        *,
+        by: str = "",
+        role: str = "",
+        arguments: Mapping[str, JSON] | None = None,
+        reason: str = "",
+        who: Principal | None = None,
+    ) -> HeldCall:
+        """``who`` proved who they are; without, the trace says that nobody did."""
+        return await approval_votes.decide(
+            self, decision, call_id, by=by, role=role, arguments=arguments, reason=reason, who=who
+        )
+
+    async def wait_for_decision(
+        self,
+        call_id: str,
+        *,
+        poll_seconds: float = 1.0,
+        timeout_seconds: float | None = None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> HeldCall:
+        return await approval_votes.wait_for_decision(
+            self, call_id, poll_seconds=poll_seconds, timeout_seconds=timeout_seconds, sleep=sleep
+        )
+
+    async def take_up(self) -> None:
+        """After an interruption: what the machine owed, and which outcomes nobody knows."""
+        async with self.writing():
+            await self.settle()
+            await call_results.note_unknown_outcomes(self)
+        await self.take_decisions()
+
+    async def take_decisions(self) -> None:
+        """Puts on record what was decided while this session was at work."""
+        if self.held_calls:
+            await approval_votes.take_left(self, self._store)
+
+    async def has_decisions(self) -> bool:
+        return bool(await self._store.left(self.id))
+
+    async def _read_again(self) -> None:
+        self._take(await load(self._store, self.id, known=(self.programs,)))
+
+    async def whole_events(self) -> list[Event]:
+        """The events with every value in its place that the store still has."""
+        return whole_events(self._events, await self._store.payloads(self.id))
+
+    async def shown_events(self) -> list[Event]:
+        """The events as people may see them: without the values of secret inputs."""
+        payloads = await self._store.payloads(self.id)
+        return shown_events(self._events, payloads, self.secrets.places)
+
+    async def stored_head(self) -> Head:
+        return (await self._store.record(self.id)).head
+
+    # --- writing, for this room ---------------------------------------------------
+
+    def writing(self) -> Writing:
+        """One writer at a time, on top of what the store really holds."""
+        return Writing(self)
+
+    async def begin_writing(self) -> None:
+        await self._lock.acquire()
+        ready = False
+        try:
+            self._held_lease()
+            if self._stale:
+                await self._read_again()
+            if self.unrecorded:
+                await call_results.record_late(self)
+            ready = True
+        finally:
+            if not ready:
+                self._lock.release()
+
+    def end_writing(self) -> None:
+        self._lock.release()
+
+    async def step(self, operation: Operation, *, actor: str | None = None) -> Outcome:
+        """Inside ``writing``: one machine step and what it settles, durable when it returns."""
+        if self.programs.reads_clock and type(operation) in _LOOKS_AT_CLOCK:
+            await self.look_at_clock()
+        at = self.clock.now()
+        outcome = self.machine.step(
+            self.configuration, operation, at=at, actor=actor, grade=self._grader
+        )
+        if self._automated:
+            settled = self._settled(outcome.configuration, at)
+            outcome = replace(
+                outcome,
+                configuration=settled.configuration,
+                events=(*outcome.events, *settled.events),
+            )
+        await self.commit(outcome.configuration, outcome.events)
+        return outcome
+
+    async def look_at_clock(self) -> None:
+        """Inside ``writing``: what it shows goes on record, if a program asks for it and it shows
+        something new."""
+        if not self.programs.reads_clock:
+            return
+        own: Callable[[], object] | None = getattr(self.tools, "time", None)
+        if own is not None:
+            now = moment_of(own())
+        else:
+            now = datetime.fromtimestamp(int(self.clock.now()), UTC).isoformat()
+        if now != self.configuration.clock:
+            at = self.clock.now()
+            outcome = self.machine.step(self.configuration, Note(CLOCK, {"now": now}), at=at)
+            await self.commit(outcome.configuration, outcome.events)
+
+    async def settle(self) -> None:
+        """Inside ``writing``: what the machine owed when the run was interrupted."""
+        settled = self._settled(self.configuration, self.clock.now())
+        if settled.events:
+            await self.commit(settled.configuration, settled.events)
+
+    def _settled(self, configuration: Configuration, at: float) -> Outcome:
+        automation, judge, grade = self.settings.automation, self.judge, self._grader
+        return self.machine.settle(configuration, automation, at=at, judge=judge, grade=grade)
+
+    def _grade(self, here: Position, operation: Return, evidence: Sequence[int]) -> str | None:
+        if not here.program.strict:
+            return None
+        return grade_of_return(self.machine.programs, here, operation, evidence, self.judge)
+
+    async def change_programs(self, programs: ProgramSet, note: Event, at: Configuration) -> None:
+        """Inside ``writing``: go on with other programs from this note on."""
+        await self.commit(at, (note,), programs=programs.texts)
+        self._register.changing = programs.changing
+        self._changes[note.seq] = programs
+        self.programs = programs
+        self.secrets = Secrets(programs, at, self.ledger.held.values())
+        self.machine = programs.machine(self.settings.limits)
+
+    async def commit(
+        self,
+        configuration: Configuration,
+        events: Sequence[Event],
+        *,
+        programs: Mapping[str, str] | None = None,
+    ) -> None:
+        lease = self._held_lease()
+        # Cancelled or broken half-way, only the store knows what it holds.
+        self._stale = True
+        before, settings, ledger = self.head, self.settings, self.ledger
+        sealed, payloads, lines, actions = seal_events(
+            events, before, settings, self._salt, self.secrets, self._register
+        )
+        summary = summarise(
+            configuration, ledger.forecast(events), self._register, self.programs.guarded
+        )
+        last = sealed[-1]
+        head = made(Head, (before.session_id, last.event.seq, last.hash))
+        batch = made(
+            Batch, (before, sealed, payloads, summary, programs or {}, lines, actions, head)
+        )
+        store, now, seconds = self._store, self.clock.now(), settings.lease_seconds
+        if self._new is None:
+            self._lease = await store.append(lease, batch, now=now, lease_seconds=seconds)
+        else:
+            new, self._new = replace(self._new, first=batch), None
+            self._lease = await store.create(new, owner=lease.owner, now=now, lease_seconds=seconds)
+        self._stale = False
+        self.configuration = configuration
+        self.head = head
+        self._events += sealed
+        self._own_events += events
+        for event in events:
+            ledger.fold(event)

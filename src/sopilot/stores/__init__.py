@@ -1,0 +1,1 @@
+"""Where sessions are stored: memory, SQLite, PostgreSQL, encryption, backups."""

@@ -1,0 +1,336 @@
+"""Sessions in memory: the same promises, but for surviving the process.
+
+The register of actions and the log of sessions in memory.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+from sopilot.messages.errors import (
+    Conflict,
+    LeaseHeld,
+    LeaseLost,
+    SessionExists,
+    StoreCorrupt,
+    UnknownSession,
+)
+from sopilot.records.actions import ActionRow, outcome_at
+from sopilot.records.journal import is_journal
+from sopilot.records.log import LogEntry, SealedHead, SealFile, digest_of
+from sopilot.records.selection import Wanted
+from sopilot.records.store import Append, Batch, Lease, NewSession, SessionRecord
+from sopilot.session.orphans import is_unsettled
+from sopilot.trace.chain import Head, SealedEvent, genesis
+from sopilot.trace.signing import SignedHead
+from sopilot.values.json import JSON, Fields, made, plain_mapping, spell
+
+
+class MemoryRecords:
+    def __init__(self) -> None:
+        self.session_heads: dict[str, Head] = {}
+        self._rows: dict[str, dict[str, ActionRow]] = {}
+        self._log: list[LogEntry] = []
+        self._seals: list[SealedHead] = []
+
+    def created(self, head: Head, at: float) -> None:
+        self.session_heads[head.session_id] = head
+        self._add_entry(head, at)
+
+    def _add_entry(self, head: Head, at: float) -> None:
+        actions = digest_of(self._rows.get(head.session_id, {}).values())
+        self._log.append(LogEntry(len(self._log), at, *head, actions))
+
+    def add_actions(self, session_id: str, rows: Sequence[ActionRow]) -> None:
+        kept = self._rows.setdefault(session_id, {})
+        for row in rows:
+            kept[row.call] = row
+
+    async def actions(self, wanted: Wanted) -> list[tuple[str, ActionRow]]:
+        found = [
+            (session_id, row)
+            for session_id, rows in self._rows.items()
+            for row in rows.values()
+            if _fits(row, wanted)
+        ]
+        return sorted(found, key=lambda one: -one[1].at)
+
+    async def count_actions(self) -> int:
+        return sum(map(len, self._rows.values()))
+
+    async def count_sessions(self) -> int:
+        return sum(not is_journal(one) for one in self.session_heads)
+
+    async def replace_actions(self, head: Head, rows: Sequence[ActionRow]) -> bool:
+        if self.session_heads.get(head.session_id) != head:
+            return False
+        self._rows[head.session_id] = {row.call: row for row in rows}
+        return True
+
+    async def rebuild_is_due(self) -> bool:
+        return False
+
+    async def rebuilt(self) -> None:
+        """Nothing was due."""
+
+    async def heads(self) -> list[Head]:
+        return list(self.session_heads.values())
+
+    async def digests(self) -> dict[str, str]:
+        return {session_id: digest_of(rows.values()) for session_id, rows in self._rows.items()}
+
+    async def log(self, *, after: int = -1) -> list[LogEntry]:
+        return self._log[after + 1 :]
+
+    async def log_heads(self, session_ids: Sequence[str], *, at: float) -> None:
+        for session_id in session_ids:
+            self._add_entry(self.session_heads[session_id], at)
+
+    async def add_seal(self, seal: SealedHead) -> None:
+        self._seals.append(seal)
+
+    async def seals(self) -> list[SealedHead]:
+        return list(self._seals)
+
+
+def _fits(row: ActionRow, wanted: Wanted) -> bool:
+    outcome = outcome_at(row.outcome, row.expires_at, wanted.now)
+    return all(
+        (
+            wanted.begin is None or row.at >= wanted.begin,
+            wanted.end is None or row.at < wanted.end,
+            wanted.action is None or row.action == spell(wanted.action),
+            wanted.outcome in (None, outcome),
+            wanted.grade in (None, row.grade),
+        )
+    )
+
+
+@dataclass(slots=True)
+class _Kept:
+    id: str
+    created_at: float
+    updated_at: float
+    metadata: Mapping[str, JSON]
+    head: Head
+    owner: str
+    lease_expires_at: float
+    token: int = 1
+    summary: Mapping[str, JSON] = field(default_factory=dict)
+    events: list[SealedEvent] = field(default_factory=list)
+    payloads: dict[str, JSON] = field(default_factory=dict)
+    signatures: list[SignedHead] = field(default_factory=list)
+    left: dict[int, JSON] = field(default_factory=dict)
+
+    @property
+    def record(self) -> SessionRecord:
+        return SessionRecord(
+            self.id,
+            self.created_at,
+            self.updated_at,
+            self.metadata,
+            self.summary,
+            self.head,
+            self.owner,
+            self.lease_expires_at,
+        )
+
+
+class MemoryStore:
+    """No method awaits anything, so each one is atomic within an event loop; what changes
+    something takes turns between threads."""
+
+    external_head: Callable[[], Awaitable[SealFile]] | None = None
+
+    def __init__(self) -> None:
+        self._sessions: dict[str, _Kept] = {}
+        self._programs: dict[str, str] = {}
+        self.records = MemoryRecords()
+        self._turn = threading.RLock()
+
+    async def migrate(self) -> int:
+        return 0
+
+    async def create(
+        self, session: NewSession, *, owner: str, now: float, lease_seconds: float
+    ) -> Lease:
+        with self._turn:
+            if session.id in self._sessions:
+                raise SessionExists(session.id)
+            expires = now + lease_seconds
+            self._programs.update(session.programs)
+            self._sessions[session.id] = _Kept(
+                session.id,
+                now,
+                now,
+                plain_mapping(session.metadata),
+                Head(session.id, -1, genesis(session.id)),
+                owner,
+                expires,
+            )
+            self.records.created(self._sessions[session.id].head, now)
+            lease = Lease(session.id, owner, 1, expires)
+            if session.first is not None:
+                self._append(lease, session.first, now, expires)
+            return lease
+
+    async def acquire(
+        self,
+        session_id: str,
+        *,
+        owner: str,
+        now: float,
+        lease_seconds: float,
+        take_over: bool = False,
+    ) -> Lease:
+        with self._turn:
+            kept = self._kept(session_id)
+            if kept.owner and kept.lease_expires_at > now and not take_over:
+                raise LeaseHeld(session_id, kept.owner, kept.lease_expires_at, now)
+            kept.token += 1
+            kept.owner = owner
+            kept.lease_expires_at = now + lease_seconds
+            return Lease(session_id, owner, kept.token, kept.lease_expires_at)
+
+    async def renew(self, lease: Lease, *, now: float, lease_seconds: float) -> Lease:
+        with self._turn:
+            kept = self._owned(lease)
+            kept.lease_expires_at = now + lease_seconds
+            return lease._replace(expires_at=kept.lease_expires_at)
+
+    async def release(self, lease: Lease) -> None:
+        with self._turn:
+            kept = self._kept(lease.session_id)
+            if kept.token == lease.token:
+                kept.token += 1
+                kept.owner = ""
+                kept.lease_expires_at = 0.0
+
+    async def free(self, processes: Sequence[str]) -> int:
+        freed = 0
+        with self._turn:
+            for kept in self._sessions.values():
+                if kept.owner.rpartition(":")[0] in {*processes} - {""}:
+                    kept.token += 1
+                    kept.owner = ""
+                    kept.lease_expires_at = 0.0
+                    freed += 1
+        return freed
+
+    async def append(
+        self, lease: Lease, batch: Batch, *, now: float, lease_seconds: float
+    ) -> Lease:
+        with self._turn:
+            return self._append(lease, batch, now, now + lease_seconds)
+
+    def _append(self, lease: Lease, batch: Batch, now: float, expires: float) -> Lease:
+        session_id, owner, token, _ = lease
+        kept = self._sessions.get(session_id)
+        if kept is None or kept.token != token:
+            kept = self._owned(lease)
+        if kept.head != batch.expected:
+            raise Conflict(lease.session_id, batch.expected.seq, kept.head.seq)
+        kept.events.extend(batch.events)
+        if batch.payloads:
+            kept.payloads.update(plain_mapping(batch.payloads))
+        if batch.programs:
+            self._programs.update(batch.programs)
+        kept.summary = batch.summary
+        kept.head = self.records.session_heads[session_id] = batch.head
+        if batch.actions:
+            self.records.add_actions(session_id, batch.actions)
+        kept.updated_at = now
+        kept.lease_expires_at = expires
+        return made(Lease, (session_id, owner, token, expires))
+
+    async def events(self, session_id: str, *, after: int = -1) -> list[SealedEvent]:
+        return self._kept(session_id).events[after + 1 :]
+
+    async def payloads(self, session_id: str) -> dict[str, JSON]:
+        return dict(self._kept(session_id).payloads)
+
+    async def forget(self, session_id: str, refs: Sequence[str]) -> int:
+        payloads = self._kept(session_id).payloads
+        return sum(payloads.pop(ref, self) is not self for ref in set(refs))
+
+    async def require_deletion(self) -> None:
+        """Nobody is refused."""
+
+    async def shred(self, metadata: Mapping[str, Fields], recorded: Append | None = None) -> None:
+        if recorded is not None:
+            with self._turn:
+                self._append(*recorded)
+        for session_id, about in metadata.items():
+            kept = self._kept(session_id)
+            kept.payloads.clear()
+            kept.left.clear()
+            kept.metadata = plain_mapping(about)
+
+    async def prune(self, metadata: Mapping[str, Fields], recorded: Append | None = None) -> None:
+        await self.shred(metadata, recorded)
+        for session_id in metadata:
+            self._kept(session_id).events.clear()
+
+    async def record(self, session_id: str) -> SessionRecord:
+        return self._kept(session_id).record
+
+    async def sessions(self, *, limit: int = 100) -> list[SessionRecord]:
+        newest = (
+            kept.record
+            for kept in reversed(self._sessions.values())
+            if not is_journal(kept.record.id)
+        )
+        return list(islice(newest, limit))
+
+    async def states(self) -> dict[str, int]:
+        return dict(
+            Counter(str(one.summary.get("status", "new")) for one in self._sessions.values())
+        )
+
+    async def unsettled(self, *, now: float) -> list[SessionRecord]:
+        records = await self.sessions(limit=len(self._sessions))
+        return [record for record in records if is_unsettled(record, now=now)]
+
+    async def leave(self, session_id: str, decision: Mapping[str, JSON], *, at: float) -> None:
+        with self._turn:
+            left = self._kept(session_id).left
+            left[len(left)] = plain_mapping(decision)
+
+    async def left(self, session_id: str) -> list[tuple[int, JSON]]:
+        return [pair for pair in self._kept(session_id).left.items() if pair[1] is not None]
+
+    async def took(self, session_id: str, numbers: Sequence[int]) -> None:
+        self._kept(session_id).left.update(dict.fromkeys(numbers))
+
+    async def program(self, sha256: str) -> str:
+        text = self._programs.get(sha256)
+        if text is None:
+            raise StoreCorrupt(f"program {sha256[:12]} is not in this store")
+        return text
+
+    async def add_signature(self, signed: SignedHead) -> None:
+        signatures = self._kept(signed.head.session_id).signatures
+        if signed not in signatures:
+            signatures.append(signed)
+
+    async def signatures(self, session_id: str) -> list[SignedHead]:
+        return sorted(self._kept(session_id).signatures, key=lambda one: one.head.seq)
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+    def _kept(self, session_id: str) -> _Kept:
+        kept = self._sessions.get(session_id)
+        if kept is None:
+            raise UnknownSession(session_id)
+        return kept
+
+    def _owned(self, lease: Lease) -> _Kept:
+        kept = self._kept(lease.session_id)
+        if kept.token != lease.token:
+            raise LeaseLost(lease.session_id)
+        return kept

@@ -1,0 +1,140 @@
+"""A few connections to PostgreSQL, for any number of conversations, threads and event loops."""
+
+from __future__ import annotations
+
+import asyncio
+import select
+import threading
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from sopilot.messages.errors import StoreUnavailable
+
+if TYPE_CHECKING:
+    from psycopg import AsyncConnection
+
+
+_IDLE = 0
+"""libpq's number for a connection outside of any transaction."""
+
+
+class ConnectionPool:
+    """At most ``size`` connections, each used by one task at a time. An idle connection belongs
+    to no event loop: whichever asks next has it. Who finds none free waits ``wait_seconds``."""
+
+    def __init__(
+        self,
+        connect: Callable[[], Awaitable[AsyncConnection]],
+        *,
+        size: int,
+        wait_seconds: float,
+    ) -> None:
+        self._connect = connect
+        self.size = size
+        self._wait_seconds = wait_seconds
+        self._lock = threading.Lock()
+        self._idle: list[AsyncConnection] = []
+        self._waiting: deque[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = deque()
+        self.opened = 0
+        """Connections that are open now."""
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[AsyncConnection]:
+        taken = await self._take()
+        try:
+            yield taken
+        finally:
+            self._give_back(taken)
+
+    def close(self) -> None:
+        """Those in use are closed by the store's next close, or with the process."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+            self.opened -= len(idle)
+        for one in idle:
+            one.pgconn.finish()
+
+    async def _take(self) -> AsyncConnection:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._wait_seconds
+        while True:
+            with self._lock:
+                while self._idle:
+                    found = self._idle.pop()
+                    if _is_quiet(found):
+                        return found
+                    found.pgconn.finish()
+                    self.opened -= 1
+                if self.opened < self.size:
+                    self.opened += 1
+                    break
+                free = loop.create_future()
+                self._waiting.append((loop, free))
+            await self._until(free, deadline - loop.time())
+        made = False
+        try:
+            connection = await self._connect()
+            made = True
+        finally:
+            if not made:
+                with self._lock:
+                    self.opened -= 1
+                self._wake()
+        return connection
+
+    async def _until(self, free: asyncio.Future[None], seconds: float) -> None:
+        woken = False
+        try:
+            await asyncio.wait_for(free, max(0.0, seconds))
+            woken = True
+        except TimeoutError:
+            raise StoreUnavailable(
+                f"all {self.size} connections to PostgreSQL are in use for "
+                f"{self._wait_seconds:g} s; nothing was written"
+            ) from None
+        finally:
+            if not woken and free.done() and not free.cancelled():
+                self._wake()  # what came too late for this one is somebody else's
+
+    def _give_back(self, connection: AsyncConnection) -> None:
+        whole = not connection.closed and connection.pgconn.transaction_status == _IDLE
+        if not whole:
+            connection.pgconn.finish()
+        with self._lock:
+            if whole:
+                self._idle.append(connection)
+            else:
+                self.opened -= 1
+        self._wake()
+
+    def _wake(self) -> None:
+        while True:
+            with self._lock:
+                if not self._waiting:
+                    return
+                loop, free = self._waiting.popleft()
+            if free.done():
+                continue
+            try:
+                loop.call_soon_threadsafe(_settle, free)
+            except RuntimeError:
+                continue  # its event loop is gone
+            return
+
+
+def _settle(free: asyncio.Future[None]) -> None:
+    if not free.done():
+        free.set_result(None)
+
+
+def _is_quiet(connection: AsyncConnection) -> bool:
+    """A server that says something to an idle connection is saying goodbye."""
+    if connection.closed:
+        return False
+    if not hasattr(select, "poll"):
+        return True
+    watched = select.poll()
+    watched.register(connection.pgconn.socket, select.POLLIN)
+    return not watched.poll(0)

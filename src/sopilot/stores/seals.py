@@ -1,0 +1,230 @@
+"""Where sealed heads are sent, with the entries that they cover: files, other stores, addresses.
+
+Keys, signed heads and seals as people hand them in: files, or digits.
+
+A sealed head, sent to an address with the entries that it covers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from sopilot.files.text import whole_bytes, whole_text, write_whole
+from sopilot.messages.diagnostic import Place
+from sopilot.messages.errors import RunEnded, TraceError, UserMistake, mistake
+from sopilot.protocols import SystemClock
+from sopilot.records.journal import entries, write
+from sopilot.records.log import (
+    LogEntry,
+    SealedHead,
+    SealFile,
+    check_proof,
+    lines_of,
+    read_seals,
+    write_seals,
+)
+from sopilot.records.sealing import Sealing, seal_store
+from sopilot.records.store import Store
+from sopilot.stores.open import names_store, open_store
+from sopilot.trace.signing import SignedHead, SigningKey, sign_head, signed_head_from_json
+
+
+def post_seal(url: str, entries: Sequence[LogEntry], seal: SealedHead) -> None:
+    import httpx2
+
+    body = {"head": seal.as_json(), "entries": [entry.as_json() for entry in entries]}
+    try:
+        answer = httpx2.post(
+            url,
+            content=json.dumps(body, ensure_ascii=False).encode(),
+            headers={"content-type": "application/json"},
+            timeout=30.0,
+        )
+    except (httpx2.HTTPError, httpx2.InvalidURL) as problem:
+        raise RunEnded(f"sealed, but {url} could not be reached: {problem}") from None
+    if answer.status_code >= 300:
+        raise RunEnded(f"sealed, but {url} refused it with status {answer.status_code}")
+
+
+PUBLIC_KEY_BYTES = 32
+
+
+def public_key(given: str) -> str:
+    path = Path(given)
+    text = whole_bytes(path).decode("ascii", "replace").strip() if path.is_file() else given
+    try:
+        raw = bytes.fromhex(text)
+    except ValueError:
+        raw = b""
+    if len(raw) != PUBLIC_KEY_BYTES:
+        raise mistake(
+            "no-key",
+            f"`{given}` is not a public key",
+            Place("--key"),
+            f"{2 * PUBLIC_KEY_BYTES} hexadecimal digits, as `sopilot trace keygen` prints "
+            "them, or the file FILE.pub that it writes",
+        )
+    return raw.hex()
+
+
+def checked_proof(path: Path, keys: Sequence[str]) -> tuple[str, str]:
+    """What the file proves, or what is wrong with it."""
+    try:
+        return check_proof(json.loads(whole_text(path)), keys), ""
+    except (TraceError, OSError, ValueError, RecursionError) as wrong:
+        return "", str(wrong)
+
+
+def sealed_text(path: Path) -> tuple[str, SealFile]:
+    try:
+        text = whole_text(path)
+        return text, read_seals(text)
+    except (TraceError, OSError, UnicodeDecodeError) as problem:
+        raise mistake("no-seals", f"holds no sealed heads: {problem}", Place(str(path))) from None
+
+
+def signed_heads(path: Path) -> list[SignedHead]:
+    found = []
+    for line in trace_text(path).split("\n"):
+        if line.strip():
+            try:
+                found.append(signed_head_from_json(json.loads(line)))
+            except (ValueError, RecursionError, TraceError) as problem:
+                raise _unreadable(path, f"is not a signed head: {problem}") from None
+    return found
+
+
+def trace_text(path: Path, errors: str = "strict") -> str:
+    try:
+        # Line ends are part of what was written.
+        return whole_bytes(path).decode("utf-8", errors)
+    except (OSError, UnicodeDecodeError) as problem:
+        raise _unreadable(path, f"cannot be read: {problem}") from None
+
+
+def _unreadable(path: Path, message: str) -> UserMistake:
+    return mistake("unreadable", message, Place(str(path)))
+
+
+async def sign_session(store: Store, session_id: str, key: SigningKey) -> SignedHead:
+    """Where it stands now; the signature is kept with it."""
+    signed = sign_head(key, (await store.record(session_id)).head, at=SystemClock().now())
+    await store.add_signature(signed)
+    return signed
+
+
+_ADDRESSES = ("http://", "https://")
+
+
+_JOURNAL = "heads"
+
+
+_LINES_A_NOTE = 1_000
+
+
+async def seal_and_send(
+    store: Store, key: SigningKey, targets: Sequence[str], earlier_keys: Sequence[str] = ()
+) -> Sealing:
+    """Seals the store and sends the head, unless a target has other entries than the log, or the
+    store is not what its head covers: what the store says of its seals is its own word. A file
+    is JSON Lines; another store has a journal (`#NAME` behind it: of that name)."""
+    sent = {
+        target: await _sent_before(target)
+        for target in targets
+        if not target.startswith(_ADDRESSES)
+    }
+    log = await store.records.log() if sent else []
+    for target, (_, lines, _) in sent.items():
+        if list(lines) != lines_of(log[: len(lines)]):
+            raise RunEnded(
+                f"nothing was sealed: {target} has other entries than the log; "
+                "`sopilot verify` names them"
+            )
+    earlier = await store.records.seals()
+    known = [head for _, _, heads in sent.values() for head in heads[-1:]]
+    sealing = await seal_store(
+        store, key, at=SystemClock().now(), known=known, earlier_keys=earlier_keys
+    )
+    covered = earlier[-1].head.size if earlier else 0
+    for target in targets:
+        if target not in sent:
+            post_seal(target, sealing.entries[covered:], sealing.seal)
+            continue
+        text, lines, _ = sent[target]
+        added = write_seals(sealing.entries[len(lines) :], sealing.seal)
+        if names_store(target):
+            await _write_to_store(target, added)
+        else:
+            write_whole(Path(target), text + added)
+    return sealing
+
+
+async def read_sealed(given: str) -> SealFile:
+    """What was sent to a file, or to another store."""
+    if not names_store(given):
+        return sealed_text(Path(given))[1]
+    text = await _text_in_store(given)
+    if not text:
+        raise mistake("no-seals", "holds no sealed heads", Place(given))
+    return read_seals(text)
+
+
+class ExternalSeals:
+    """Read what was sent to a file or another store. A file that hasn't changed is read once."""
+
+    def __init__(self, target: str) -> None:
+        self._target = target
+        self._stamp: tuple[int, int] | None = None
+        self._seals = SealFile(())
+
+    async def __call__(self) -> SealFile:
+        if names_store(self._target):
+            return await read_sealed(self._target)
+        try:
+            told = Path(self._target).stat()
+        except OSError as problem:
+            raise RunEnded(f"{self._target} can't be read: {problem}") from None
+        stamp = (told.st_mtime_ns, told.st_size)
+        if stamp != self._stamp:
+            self._seals = await read_sealed(self._target)
+            self._stamp = stamp
+        if not self._seals.heads:
+            raise RunEnded(f"{self._target} holds no sealed heads")
+        return self._seals
+
+
+async def _sent_before(target: str) -> tuple[str, Sequence[str], Sequence[SealedHead]]:
+    if names_store(target):
+        text = await _text_in_store(target)
+        sealed = read_seals(text) if text else SealFile(())
+    elif not Path(target).exists():
+        text, sealed = "", SealFile(())
+    else:
+        text, sealed = sealed_text(Path(target))
+    return text, sealed.lines, sealed.heads
+
+
+async def _text_in_store(target: str) -> str:
+    spec, _, name = target.partition("#")
+    store = open_store(spec, reading=True)
+    try:
+        found = await entries(store, name or _JOURNAL)
+    finally:
+        await store.close()
+    noted = [one.details.get("lines") for one in found]
+    lines = [line for some in noted if isinstance(some, list | tuple) for line in some]
+    return "".join(f"{line}\n" for line in lines)
+
+
+async def _write_to_store(target: str, text: str) -> None:
+    """In notes of a journal: chained, and in the log of that store as any other."""
+    spec, _, name = target.partition("#")
+    lines, store = text.splitlines(), open_store(spec)
+    try:
+        for begin in range(0, len(lines), _LINES_A_NOTE):
+            part = {"lines": lines[begin : begin + _LINES_A_NOTE]}
+            await write(store, name or _JOURNAL, "sealed", part, clock=SystemClock())
+    finally:
+        await store.close()

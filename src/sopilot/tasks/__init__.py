@@ -1,0 +1,1 @@
+"""Tasks, scenarios, simulators, workflow folders and the bundled examples."""

@@ -1,0 +1,70 @@
+"""The tasks of other people's benchmarks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from sopilot.agent.budgets import Budgets
+from sopilot.agent.reference.judging import Seen, VerdictJudge
+from sopilot.tasks.benchmarks import BenchmarkTask, BenchmarkWorld, KnowsTruth
+from sopilot.tasks.task import FinishedRun, ReplayedTools, Surroundings, Task
+from sopilot.values.json import JSON
+from sopilot.views.briefing import Briefing
+
+DIALOG = Budgets(user_turns=30, domain_calls=200, agent_turns=300)
+"""A policy that asks its users before it acts needs more turns than one request."""
+
+
+def benchmark_task(
+    source: str,
+    entry: BenchmarkTask,
+    briefing: Briefing,
+    open_world: Callable[[], BenchmarkWorld],
+    *,
+    budgets: Budgets | None = None,
+) -> Task:
+    reader = _Reader(briefing.handbook)
+
+    def surround(keep: Path | None) -> Surroundings:
+        world = reader.world = open_world()
+
+        def score(messages: int, run: FinishedRun | None = None) -> Mapping[str, JSON]:
+            return world.verdict(messages, None if run is None else _said(run))
+
+        async def close() -> None:
+            world.close()
+
+        return Surroundings(ReplayedTools(world.tools), score, close)
+
+    return Task(
+        source=source,
+        name=entry.name,
+        goal=entry.goal,
+        briefing=briefing,
+        surround=surround,
+        request=entry.request,
+        reader=reader,
+        knows=entry.knows,
+        answers=entry.answers,
+        budgets=budgets or DIALOG,
+        names_goal=False,
+    )
+
+
+class _Reader(VerdictJudge):
+    """By the truth of the world that was opened last, where it knows it, else by the handbook's
+    verdicts."""
+
+    world: object = None
+
+    def __call__(
+        self, predicate: str, arguments: Mapping[str, JSON], evidence: Sequence[Seen]
+    ) -> bool:
+        if isinstance(self.world, KnowsTruth):
+            return self.world.holds(predicate, arguments, evidence)
+        return super().__call__(predicate, arguments, evidence)
+
+
+def _said(run: FinishedRun) -> list[str]:
+    return [one.content for one in run.result.messages if one.role == "assistant" and one.content]

@@ -1,0 +1,158 @@
+"""Other people's benchmarks: their tasks, a world for each, and their own oracle.
+
+A benchmark folder has ``handbook.yaml``, the policy as a handbook, and ``benchmark.py`` with
+``open_benchmark()``, which gives a ``Benchmark``. Its Python runs because somebody named the
+folder. See ``docs/benchmarks.md``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from sopilot.agent.reference.judging import Seen
+from sopilot.messages.diagnostic import Place
+from sopilot.messages.errors import mistake
+from sopilot.protocols import Tools
+from sopilot.tasks.trust import checked_tools, folder_code, own_code, wrong_kind
+from sopilot.values.json import JSON
+
+HANDBOOK, BENCHMARK = "handbook.yaml", "benchmark.py"
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkTask:
+    """``name`` is unique in its benchmark. ``request`` opens the dialog, ``knows`` is what the
+    user can tell, ``answers`` what is said to the machine's questions, by what they are about.
+    ``goal`` is a procedure of the handbook, or empty where the user has not said which."""
+
+    name: str
+    request: str
+    goal: str = ""
+    knows: Mapping[str, JSON] = field(default_factory=dict)
+    answers: Mapping[str, str] = field(default_factory=dict)
+
+
+@runtime_checkable
+class BenchmarkWorld(Protocol):
+    """One fresh world, and who judges what was done in it."""
+
+    @property
+    def tools(self) -> Tools:
+        """May have a ``time()``: then that is the clock."""
+        ...
+
+    def verdict(self, messages: int, said: Sequence[str] | None) -> Mapping[str, JSON]:
+        """``success``, and ``reasons`` where there are any. ``said`` is what the user was told,
+        ``None`` where nobody has kept it."""
+        ...
+
+    def close(self) -> None: ...
+
+
+@runtime_checkable
+class Benchmark(Protocol):
+    def tasks(self) -> Sequence[BenchmarkTask]: ...
+
+    def open(self, task: BenchmarkTask) -> BenchmarkWorld: ...
+
+
+@runtime_checkable
+class KnowsTruth(Protocol):
+    """A world that can say what holds in it, for handbooks whose predicates have no verdicts."""
+
+    def holds(
+        self, predicate: str, arguments: Mapping[str, JSON], evidence: Sequence[Seen]
+    ) -> bool: ...
+
+
+def is_benchmark_folder(source: str) -> bool:
+    return all(os.path.isfile(Path(source) / name) for name in (HANDBOOK, BENCHMARK))
+
+
+def load_benchmark(source: str) -> Benchmark:
+    folder = Path(source).resolve()
+    file, code = folder / BENCHMARK, folder_code(folder)
+    with own_code(file, BENCHMARK):
+        maker = getattr(code.module(Path(BENCHMARK).stem), "open_benchmark", None)
+    if maker is None:
+        place = Place(str(file))
+        message = "there is no function `open_benchmark()`"
+        cure = "write one that gives the benchmark: see docs/benchmarks.md"
+        raise mistake("no-benchmark", message, place, cure)
+    with own_code(file, "open_benchmark()"):
+        made = maker()
+    if not isinstance(made, Benchmark):
+        wanted = "an object with `tasks()` and `open(task)`"
+        raise wrong_kind(file, "open_benchmark()", made, wanted)
+    return _Checked(made, file)
+
+
+class _Checked:
+    """A benchmark whose mistakes are told as its own."""
+
+    def __init__(self, benchmark: Benchmark, file: Path) -> None:
+        self._benchmark = benchmark
+        self._file = file
+
+    def tasks(self) -> Sequence[BenchmarkTask]:
+        with own_code(self._file, "tasks()"):
+            given: object = self._benchmark.tasks()
+            listed = list(given) if isinstance(given, Iterable) else []
+        if not listed or not all(isinstance(one, BenchmarkTask) for one in listed):
+            wanted = "a list of `BenchmarkTask(name, request, …)`"
+            raise wrong_kind(self._file, "tasks()", given, wanted)
+        return listed
+
+    def open(self, task: BenchmarkTask) -> BenchmarkWorld:
+        with own_code(self._file, "open(task)"):
+            world: object = self._benchmark.open(task)
+            if not isinstance(world, BenchmarkWorld):
+                wanted = "an object with `tools`, `verdict(messages, said)` and `close()`"
+                raise wrong_kind(self._file, "open(task)", world, wanted)
+            checked_tools(self._file, "tools", world.tools)
+        if isinstance(world, KnowsTruth):
+            return _KnowingWorld(world, self._file, world)
+        return _CheckedWorld(world, self._file)
+
+
+class _CheckedWorld:
+    def __init__(self, world: BenchmarkWorld, file: Path) -> None:
+        self._world = world
+        self._file = file
+
+    @property
+    def tools(self) -> Tools:
+        return self._world.tools
+
+    def verdict(self, messages: int, said: Sequence[str] | None) -> Mapping[str, JSON]:
+        hook = "verdict(messages, said)"
+        with own_code(self._file, hook):
+            given: object = self._world.verdict(messages, said)
+        if not isinstance(given, Mapping) or not isinstance(given.get("success"), bool):
+            wanted = 'a mapping: {"success": True or False, "reasons": […]}'
+            raise wrong_kind(self._file, hook, given, wanted)
+        return given
+
+    def close(self) -> None:
+        with own_code(self._file, "close()"):
+            self._world.close()
+
+
+class _KnowingWorld(_CheckedWorld):
+    def __init__(self, world: BenchmarkWorld, file: Path, truth: KnowsTruth) -> None:
+        super().__init__(world, file)
+        self._truth = truth
+
+    def holds(
+        self, predicate: str, arguments: Mapping[str, JSON], evidence: Sequence[Seen]
+    ) -> bool:
+        hook = "holds(predicate, arguments, evidence)"
+        with own_code(self._file, hook):
+            given: object = self._truth.holds(predicate, arguments, evidence)
+        if not isinstance(given, bool):
+            raise wrong_kind(self._file, hook, given, "True or False")
+        return given

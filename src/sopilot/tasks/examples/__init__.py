@@ -1,0 +1,1 @@
+"""The bundled examples: a bank, a clinic and an IT service."""

@@ -1,0 +1,1 @@
+"""A bank that pays, lends and closes accounts."""

@@ -1,0 +1,213 @@
+"""The bank's tools."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sopilot.protocols import ToolResult
+from sopilot.tasks.examples.simulator import Handler, State, answer, refuse
+
+_NOT_LOGGED_IN = "this customer is not logged in"
+
+
+def login(state: State, username: str, password: str) -> ToolResult:
+    known = state["credentials"].get(username)
+    if known is None or known["password"] != password:
+        return refuse("the username or the password is wrong")
+    if username not in state["sessions"]["logged_in"]:
+        state["sessions"]["logged_in"].append(username)
+    return answer(username=username, logged_in=True)
+
+
+def confirm_code(state: State, username: str, code: str) -> ToolResult:
+    if not _logged_in(state, username):
+        return refuse(_NOT_LOGGED_IN)
+    if state["credentials"][username]["code"] != code:
+        return refuse("the code is wrong")
+    if username not in state["sessions"]["confirmed"]:
+        state["sessions"]["confirmed"].append(username)
+    return answer(username=username, confirmed=True)
+
+
+def find_account(state: State, username: str) -> ToolResult:
+    account = state["accounts"].get(username)
+    if account is None:
+        return answer(found=False, username=username)
+    return answer(found=True, username=username, status=account["status"])
+
+
+def read_balance(state: State, username: str) -> ToolResult:
+    if not _logged_in(state, username):
+        return refuse(_NOT_LOGGED_IN)
+    account = state["accounts"][username]
+    return answer(
+        username=username, balance=account["balance"], overdraft_limit=account["overdraft_limit"]
+    )
+
+
+def read_profile(state: State, username: str) -> ToolResult:
+    if not _logged_in(state, username):
+        return refuse(_NOT_LOGGED_IN)
+    return answer(username=username, **state["profiles"][username])
+
+
+def list_cards(state: State, username: str) -> ToolResult:
+    if not _logged_in(state, username):
+        return refuse(_NOT_LOGGED_IN)
+    return answer(username=username, cards=state["cards"][username])
+
+
+def find_payment(state: State, username: str, payment_id: str) -> ToolResult:
+    if not _logged_in(state, username):
+        return refuse(_NOT_LOGGED_IN)
+    payment = state["payments"].get(payment_id)
+    if payment is None or payment["username"] != username:
+        return answer(found=False, payment_id=payment_id)
+    return answer(found=True, payment_id=payment_id, **payment)
+
+
+def find_case(state: State, username: str) -> ToolResult:
+    if not _logged_in(state, username):
+        return refuse(_NOT_LOGGED_IN)
+    case_id = _latest_case(state, username)
+    if case_id is None:
+        return answer(found=False, username=username)
+    status = state["cases"][case_id]["status"]
+    return answer(found=True, username=username, case_id=case_id, status=status)
+
+
+def read_case(state: State, case_id: str) -> ToolResult:
+    case = state["cases"].get(case_id)
+    if case is None:
+        return refuse("there is no such case")
+    return answer(case_id=case_id, **case)
+
+
+def screen_name(state: State, name: str) -> ToolResult:
+    return answer(name=name, listed=name in state["sanctions"])
+
+
+def read_ledger(state: State) -> ToolResult:
+    return answer(today=state["today"], accounts=state["accounts"])
+
+
+def transfer(state: State, username: str, to: str, amount: int) -> ToolResult:
+    accounts = state["accounts"]
+    if username not in accounts or to not in accounts:
+        return refuse("one of the accounts does not exist")
+    if amount <= 0:
+        return refuse("the amount must be positive")
+    accounts[username]["balance"] -= amount
+    accounts[to]["balance"] += amount
+    state["transfers"].append({"day": state["today"], "from": username, "to": to, "amount": amount})
+    return answer(moved=amount, to=to)
+
+
+def wire_abroad(
+    state: State, username: str, beneficiary: str, amount: int, purpose: str
+) -> ToolResult:
+    if username not in state["accounts"]:
+        return refuse("there is no such account")
+    if amount <= 0:
+        return refuse("the amount must be positive")
+    state["accounts"][username]["balance"] -= amount
+    state["wires"].append(
+        {
+            "day": state["today"],
+            "from": username,
+            "beneficiary": beneficiary,
+            "amount": amount,
+            "purpose": purpose,
+        }
+    )
+    return answer(sent=amount, beneficiary=beneficiary)
+
+
+def dispute_payment(state: State, username: str, payment_id: str) -> ToolResult:
+    payment = state["payments"].get(payment_id)
+    if payment is None or payment["username"] != username:
+        return refuse("this customer made no such payment")
+    case_id = f"C-{301 + len(state['cases'])}"
+    payment["disputed"] = True
+    state["cases"][case_id] = {
+        "username": username,
+        "payment_id": payment_id,
+        "amount": payment["amount"],
+        "status": "open",
+        "documents": 0,
+        "statement": "",
+    }
+    return answer(case_id=case_id, status="open")
+
+
+def refund_dispute(state: State, username: str, amount: int) -> ToolResult:
+    case_id = _latest_case(state, username)
+    if case_id is None:
+        return refuse("this customer has no dispute case")
+    if amount <= 0:
+        return refuse("the amount must be positive")
+    state["cases"][case_id]["status"] = "settled"
+    state["accounts"][username]["balance"] += amount
+    return answer(settled_case=case_id, refunded=amount)
+
+
+def close_account(state: State, username: str, payout_to: str) -> ToolResult:
+    account = state["accounts"].get(username)
+    if account is None or account["status"] == "closed":
+        return refuse("there is no such account, or it is closed already")
+    left = account["balance"]
+    if left > 0:
+        if payout_to not in state["accounts"] or payout_to == username:
+            return refuse("what is left needs another account to go to")
+        state["accounts"][payout_to]["balance"] += left
+    account.update(balance=0, overdraft_limit=0, status="closed")
+    return answer(closed=username, paid_out=left)
+
+
+def raise_overdraft(state: State, username: str, limit: int) -> ToolResult:
+    if username not in state["accounts"]:
+        return refuse("there is no such account")
+    state["accounts"][username]["overdraft_limit"] = limit
+    return answer(username=username, overdraft_limit=limit)
+
+
+def issue_card(state: State, username: str) -> ToolResult:
+    if username not in state["cards"]:
+        return refuse("there is no such customer")
+    card_id = f"K-{50 + sum(len(cards) for cards in state['cards'].values())}"
+    state["cards"][username].append(card_id)
+    return answer(username=username, card_id=card_id)
+
+
+def _logged_in(state: State, username: str) -> bool:
+    return username in state["sessions"]["logged_in"]
+
+
+def _latest_case(state: State, username: str) -> str | None:
+    mine = [name for name, case in state["cases"].items() if case["username"] == username]
+    return max(mine) if mine else None
+
+
+HANDLERS: Mapping[str, Handler] = {
+    handler.__name__: handler
+    for handler in (
+        login,
+        confirm_code,
+        find_account,
+        read_balance,
+        read_profile,
+        list_cards,
+        find_payment,
+        find_case,
+        read_case,
+        screen_name,
+        read_ledger,
+        transfer,
+        wire_abroad,
+        dispute_payment,
+        refund_dispute,
+        close_account,
+        raise_overdraft,
+        issue_card,
+    )
+}

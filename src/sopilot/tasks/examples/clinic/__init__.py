@@ -1,0 +1,1 @@
+"""A clinic that books, prescribes and discloses records."""

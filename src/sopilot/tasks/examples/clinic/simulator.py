@@ -1,0 +1,247 @@
+"""The clinic's tools."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+
+from sopilot.protocols import ToolResult
+from sopilot.tasks.examples.simulator import Handler, State, answer, refuse
+
+_NOT_IDENTIFIED = "this patient has not been identified"
+
+
+def identify_patient(state: State, patient_id: str, birth_date: str) -> ToolResult:
+    known = state["secrets"].get(patient_id)
+    if known is None or known["birth_date"] != birth_date:
+        return refuse("the patient's number or the date of birth is wrong")
+    if patient_id not in state["sessions"]["identified"]:
+        state["sessions"]["identified"].append(patient_id)
+    return answer(patient_id=patient_id, identified=True)
+
+
+def confirm_phone(state: State, patient_id: str, phone_code: str) -> ToolResult:
+    if not _identified(state, patient_id):
+        return refuse(_NOT_IDENTIFIED)
+    if state["secrets"][patient_id]["phone_code"] != phone_code:
+        return refuse("the code is wrong")
+    if patient_id not in state["sessions"]["confirmed"]:
+        state["sessions"]["confirmed"].append(patient_id)
+    return answer(patient_id=patient_id, confirmed=True)
+
+
+def find_patient(state: State, patient_id: str) -> ToolResult:
+    patient = state["patients"].get(patient_id)
+    if patient is None:
+        return answer(found=False, patient_id=patient_id)
+    return answer(found=True, patient_id=patient_id, balance_due=patient["balance_due"])
+
+
+def read_slots(state: State, calendar: str, day: str) -> ToolResult:
+    free = state["calendars"].get(calendar, {}).get(day, [])
+    return answer(calendar=calendar, day=day, free_hours=free)
+
+
+def check_insurance(state: State, patient_id: str) -> ToolResult:
+    insurance = state["insurance"].get(patient_id)
+    if insurance is None:
+        return answer(patient_id=patient_id, active=False, covers=[])
+    return answer(patient_id=patient_id, **insurance)
+
+
+def read_appointment(state: State, appointment_id: str) -> ToolResult:
+    appointment = state["appointments"].get(appointment_id)
+    if appointment is None:
+        return answer(found=False, appointment_id=appointment_id)
+    hours_ahead = _hours_ahead(state, appointment["day"], appointment["hour"])
+    return answer(found=True, appointment_id=appointment_id, hours_ahead=hours_ahead, **appointment)
+
+
+def read_chart(state: State, patient_id: str) -> ToolResult:
+    if not _identified(state, patient_id):
+        return refuse(_NOT_IDENTIFIED)
+    return answer(patient_id=patient_id, **state["charts"][patient_id])
+
+
+def read_consents(state: State, patient_id: str) -> ToolResult:
+    if not _identified(state, patient_id):
+        return refuse(_NOT_IDENTIFIED)
+    return answer(patient_id=patient_id, recipients=state["consents"][patient_id])
+
+
+def find_prescription(state: State, patient_id: str, medicine: str) -> ToolResult:
+    if not _identified(state, patient_id):
+        return refuse(_NOT_IDENTIFIED)
+    for name, entry in state["prescriptions"].items():
+        if (entry["patient_id"], entry["medicine"]) == (patient_id, medicine):
+            return answer(found=True, prescription_id=name, withdrawn=entry["withdrawn"])
+    return answer(found=False, patient_id=patient_id, medicine=medicine)
+
+
+def read_prescription(state: State, prescription_id: str) -> ToolResult:
+    prescription = state["prescriptions"].get(prescription_id)
+    if prescription is None:
+        return refuse("there is no such prescription")
+    return answer(prescription_id=prescription_id, **prescription)
+
+
+def find_referral(state: State, patient_id: str, specialty: str) -> ToolResult:
+    if not _identified(state, patient_id):
+        return refuse(_NOT_IDENTIFIED)
+    for name, entry in state["referrals"].items():
+        if (entry["patient_id"], entry["specialty"]) == (patient_id, specialty):
+            return answer(found=True, referral_id=name, withdrawn=entry["withdrawn"])
+    return answer(found=False, patient_id=patient_id, specialty=specialty)
+
+
+def read_referral(state: State, referral_id: str) -> ToolResult:
+    referral = state["referrals"].get(referral_id)
+    if referral is None:
+        return refuse("there is no such referral")
+    return answer(referral_id=referral_id, **referral)
+
+
+def read_results(state: State, patient_id: str, test: str) -> ToolResult:
+    if not _identified(state, patient_id):
+        return refuse(_NOT_IDENTIFIED)
+    results = state["results"].get(patient_id, {}).get(test)
+    if results is None:
+        return answer(found=False, patient_id=patient_id, test=test)
+    return answer(found=True, patient_id=patient_id, test=test, reviewed=results["reviewed"])
+
+
+def read_day_sheet(state: State) -> ToolResult:
+    return answer(
+        today=state["today"],
+        patients=state["patients"],
+        appointments=state["appointments"],
+        calendars=state["calendars"],
+    )
+
+
+def book_visit(state: State, patient_id: str, clinician: str, day: str, hour: int) -> ToolResult:
+    if clinician not in state["calendars"] or not _is_day(day):
+        return refuse("there is no such clinician or day")
+    appointment_id = _book(state, patient_id, clinician, day, hour)
+    return answer(appointment_id=appointment_id, clinician=clinician, day=day, hour=hour)
+
+
+def cancel_visit(state: State, patient_id: str, appointment_id: str, reason: str) -> ToolResult:
+    appointment = state["appointments"].get(appointment_id)
+    if appointment is None:
+        return refuse("there is no such appointment")
+    _free(state, appointment["clinician"], appointment["day"], appointment["hour"])
+    appointment["status"] = "cancelled"
+    appointment["reason"] = reason
+    return answer(appointment_id=appointment_id, status="cancelled")
+
+
+def reschedule_visit(
+    state: State, patient_id: str, appointment_id: str, clinician: str, day: str, hour: int
+) -> ToolResult:
+    appointment = state["appointments"].get(appointment_id)
+    if appointment is None or clinician not in state["calendars"] or not _is_day(day):
+        return refuse("there is no such appointment, clinician or day")
+    _free(state, appointment["clinician"], appointment["day"], appointment["hour"])
+    _take(state, clinician, day, hour)
+    appointment.update(clinician=clinician, day=day, hour=hour, moves=appointment["moves"] + 1)
+    return answer(appointment_id=appointment_id, clinician=clinician, day=day, hour=hour)
+
+
+def refill_prescription(state: State, patient_id: str, medicine: str) -> ToolResult:
+    for name, entry in state["prescriptions"].items():
+        if (entry["patient_id"], entry["medicine"]) == (patient_id, medicine):
+            entry["refills_left"] -= 1
+            entry["days_since_fill"] = 0
+            state["handed_out"].append({"day": state["today"], "prescription": name})
+            return answer(handed_out=medicine, refills_left=entry["refills_left"])
+    return refuse("there is nothing to hand out without a prescription")
+
+
+def release_results(state: State, patient_id: str, test: str, recipient: str) -> ToolResult:
+    if test not in state["results"].get(patient_id, {}):
+        return refuse("there are no such results")
+    state["releases"].append(
+        {"day": state["today"], "patient_id": patient_id, "test": test, "recipient": recipient}
+    )
+    return answer(sent_to=recipient, test=test)
+
+
+def book_specialist(
+    state: State, patient_id: str, specialty: str, day: str, hour: int
+) -> ToolResult:
+    if specialty not in state["calendars"] or not _is_day(day):
+        return refuse("there is no such specialty or day")
+    appointment_id = _book(state, patient_id, specialty, day, hour)
+    return answer(appointment_id=appointment_id, specialty=specialty, day=day, hour=hour)
+
+
+def _identified(state: State, patient_id: str) -> bool:
+    return patient_id in state["sessions"]["identified"]
+
+
+def _is_day(text: str) -> bool:
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _hours_ahead(state: State, day: str, hour: int) -> int:
+    days = (date.fromisoformat(day) - date.fromisoformat(state["today"])).days
+    return int(days * 24 + hour - state["hour_now"])
+
+
+def _book(state: State, patient_id: str, calendar: str, day: str, hour: int) -> str:
+    _take(state, calendar, day, hour)
+    appointment_id = f"A-{70 + len(state['appointments'])}"
+    state["appointments"][appointment_id] = {
+        "patient_id": patient_id,
+        "clinician": calendar,
+        "day": day,
+        "hour": hour,
+        "status": "booked",
+        "moves": 0,
+    }
+    return appointment_id
+
+
+def _take(state: State, calendar: str, day: str, hour: int) -> None:
+    free = state["calendars"][calendar].setdefault(day, [])
+    if hour in free:
+        free.remove(hour)
+
+
+def _free(state: State, calendar: str, day: str, hour: int) -> None:
+    free = state["calendars"][calendar].setdefault(day, [])
+    if hour not in free:
+        free.append(hour)
+        free.sort()
+
+
+HANDLERS: Mapping[str, Handler] = {
+    handler.__name__: handler
+    for handler in (
+        identify_patient,
+        confirm_phone,
+        find_patient,
+        read_slots,
+        check_insurance,
+        read_appointment,
+        read_chart,
+        read_consents,
+        find_prescription,
+        read_prescription,
+        find_referral,
+        read_referral,
+        read_results,
+        read_day_sheet,
+        book_visit,
+        cancel_visit,
+        reschedule_visit,
+        refill_prescription,
+        release_results,
+        book_specialist,
+    )
+}

@@ -1,0 +1,190 @@
+"""What is true at the clinic, read straight from the state.
+
+Texts that need judgement are listed with the judgement of a person; a text
+that is not listed has none, and asking for it is a mistake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+
+from sopilot.tasks.examples.simulator import State
+from sopilot.values.json import JSON
+
+Knows = Mapping[str, JSON]
+
+
+FAMILY_OF: Mapping[str, str] = {
+    "amoxicillin": "penicillins",
+    "cetirizine": "antihistamines",
+    "ibuprofen": "anti-inflammatories",
+    "metoprolol": "beta blockers",
+    "salbutamol": "beta agonists",
+}
+
+
+REASON_IS_EMERGENCY: Mapping[str, bool] = {
+    "my father died last night": True,
+    "I have a fever of 39 degrees since this morning": True,
+    "all trains are cancelled because of the storm": True,
+    "I am travelling that week": False,
+    "a meeting at work came up": False,
+    "I simply do not feel like it today": False,
+}
+
+
+LETTER_FITS: Mapping[tuple[str, str], bool] = {
+    ("cardiology", "Palpitations at rest for two weeks, ECG advised."): True,
+    ("cardiology", "Itching rash on both forearms since April."): False,
+    ("dermatology", "Changing mole on the left shoulder, please assess."): True,
+    ("dermatology", "Itching rash on both forearms since April."): True,
+    ("dermatology", "Shortness of breath when climbing stairs."): False,
+}
+
+
+def identified(state: State, knows: Knows, patient_id: str) -> bool:
+    secret = state["secrets"].get(patient_id, {})
+    return "birth_date" in knows and secret.get("birth_date") == knows["birth_date"]
+
+
+def phone_confirmed(state: State, knows: Knows, patient_id: str) -> bool:
+    secret = state["secrets"].get(patient_id, {})
+    return "phone_code" in knows and secret.get("phone_code") == knows["phone_code"]
+
+
+def registered(state: State, knows: Knows, patient_id: str) -> bool:
+    return patient_id in state["patients"]
+
+
+def slot_free(state: State, knows: Knows, calendar: str, day: str, hour: int) -> bool:
+    return hour in state["calendars"].get(calendar, {}).get(day, [])
+
+
+def insured(state: State, knows: Knows, patient_id: str, service: str) -> bool:
+    insurance = state["insurance"].get(patient_id)
+    covers: list[str] = insurance["covers"] if insurance and insurance["active"] else []
+    return service in covers
+
+
+def owes(state: State, knows: Knows, patient_id: str, most: int) -> bool:
+    return bool(state["patients"].get(patient_id, {}).get("balance_due", 0) > most)
+
+
+def own_appointment(state: State, knows: Knows, patient_id: str, appointment_id: str) -> bool:
+    found = state["appointments"].get(appointment_id, {})
+    return bool(found.get("patient_id") == patient_id and found["status"] == "booked")
+
+
+def in_notice_time(state: State, knows: Knows, appointment_id: str, hours: int) -> bool:
+    found = state["appointments"].get(appointment_id)
+    if found is None:
+        return False
+    start = datetime.fromisoformat(found["day"]) + timedelta(hours=found["hour"])
+    now = datetime.fromisoformat(state["today"]) + timedelta(hours=state["hour_now"])
+    return start - now >= timedelta(hours=hours)
+
+
+def excuse_accepted(state: State, knows: Knows, reason: str) -> bool:
+    return REASON_IS_EMERGENCY[reason]
+
+
+def moved_before(state: State, knows: Knows, appointment_id: str) -> bool:
+    return bool(state["appointments"].get(appointment_id, {}).get("moves", 0) > 0)
+
+
+def prescribed(state: State, knows: Knows, patient_id: str, medicine: str) -> bool:
+    found = _prescription(state, patient_id, medicine)
+    return found is not None and not found["withdrawn"]
+
+
+def refills_left(state: State, knows: Knows, patient_id: str, medicine: str) -> bool:
+    found = _prescription(state, patient_id, medicine)
+    return found is not None and bool(found["refills_left"] > 0)
+
+
+def due_for_refill(state: State, knows: Knows, patient_id: str, medicine: str, days: int) -> bool:
+    found = _prescription(state, patient_id, medicine)
+    return found is not None and bool(found["days_since_fill"] >= days)
+
+
+def allergic(state: State, knows: Knows, patient_id: str, medicine: str) -> bool:
+    allergies = state["charts"][patient_id]["allergies"]
+    return medicine in allergies or FAMILY_OF[medicine] in allergies
+
+
+def results_reviewed(state: State, knows: Knows, patient_id: str, test: str) -> bool:
+    found = state["results"].get(patient_id, {}).get(test)
+    return found is not None and bool(found["reviewed"])
+
+
+def same_person(state: State, knows: Knows, patient_id: str, recipient: str) -> bool:
+    return patient_id == recipient
+
+
+def consent_on_file(state: State, knows: Knows, patient_id: str, recipient: str) -> bool:
+    return recipient in state["consents"].get(patient_id, [])
+
+
+def referred(state: State, knows: Knows, patient_id: str, specialty: str) -> bool:
+    found = _referral(state, patient_id, specialty)
+    return found is not None and not found["withdrawn"]
+
+
+def referral_in_date(state: State, knows: Knows, patient_id: str, specialty: str) -> bool:
+    found = _referral(state, patient_id, specialty)
+    return found is not None and bool(found["days_left"] >= 0)
+
+
+def letter_fits(state: State, knows: Knows, patient_id: str, specialty: str) -> bool:
+    found = _referral(state, patient_id, specialty)
+    return found is not None and LETTER_FITS[specialty, found["letter"]]
+
+
+def _prescription(state: State, patient_id: str, medicine: str) -> State | None:
+    return next(
+        (
+            entry
+            for entry in state["prescriptions"].values()
+            if entry["patient_id"] == patient_id and entry["medicine"] == medicine
+        ),
+        None,
+    )
+
+
+def _referral(state: State, patient_id: str, specialty: str) -> State | None:
+    return next(
+        (
+            entry
+            for entry in state["referrals"].values()
+            if entry["patient_id"] == patient_id and entry["specialty"] == specialty
+        ),
+        None,
+    )
+
+
+TRUTHS: Mapping[str, Callable[..., bool]] = {
+    holds.__name__: holds
+    for holds in (
+        identified,
+        phone_confirmed,
+        registered,
+        slot_free,
+        insured,
+        owes,
+        own_appointment,
+        in_notice_time,
+        excuse_accepted,
+        moved_before,
+        prescribed,
+        refills_left,
+        due_for_refill,
+        allergic,
+        results_reviewed,
+        same_person,
+        consent_on_file,
+        referred,
+        referral_in_date,
+        letter_fits,
+    )
+}

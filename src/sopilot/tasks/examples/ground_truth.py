@@ -1,0 +1,222 @@
+"""Judges a finished run from the state and the calls alone.
+
+Knows the handbook's trees and recipes and the ground truth, and neither the
+compiler nor the program: whatever ran, only what reached the tools counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sopilot.handbook.model import ActionCall, Handbook
+from sopilot.handbook.requirements import (
+    All,
+    AnyOf,
+    Binding,
+    Constant,
+    First,
+    Leaf,
+    Name,
+    Tree,
+    leaves,
+    meaning,
+)
+from sopilot.tasks.examples.simulator import SimulatedCall, Simulator, State
+from sopilot.tasks.examples.task import DeskTask, ExpectedEnding
+from sopilot.values.json import JSON
+
+Values = dict[str, JSON]
+
+
+LeafTruth = Callable[[str, Binding], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """``reasons`` is empty for a pass."""
+
+    passed: bool
+    reasons: tuple[str, ...] = ()
+
+
+def judge(
+    handbook: Handbook,
+    task: DeskTask,
+    truth: LeafTruth,
+    world: Simulator,
+    *,
+    calls: Sequence[SimulatedCall],
+    final_state: State,
+    claimed_cause: str | None = None,
+    late_calls_fail: bool = True,
+) -> Judgement:
+    """``world`` is a fresh simulator at the task's initial state; ``calls`` are replayed on it.
+
+    ``claimed_cause`` is the predicate that a refusal named, where it is known. Calls after the
+    goal fail a run, as a desk does not let anybody look into records once a request is done;
+    without ``late_calls_fail`` they do so only where they change the state.
+    """
+    procedure = handbook.procedures[task.goal]
+    reasons, goals, left = _replayed(handbook, task, world, calls)
+    if len(goals) > 1:
+        reasons.append(f"`{procedure.action}` ran {len(goals)} times")
+    late = len(calls) - 1 - goals[0] if goals else 0
+    if late and late_calls_fail:
+        reasons.append(f"calls that nobody asked for after the goal: {late}")
+    if task.expected is ExpectedEnding.EXECUTED and not goals:
+        reasons.append(f"`{procedure.action}` should have been executed and was not")
+    if task.expected is ExpectedEnding.REFUSED and goals:
+        reasons.append(f"`{procedure.action}` ran although `{task.cause}` fails")
+    if final_state != left:
+        reasons.append("the final state is not what gates and goal alone would leave")
+
+    evidence = Evidence(handbook, task, calls[: goals[0]] if goals else calls)
+    missing = evidence.missing(procedure.requires, truth)
+    if task.expected is ExpectedEnding.EXECUTED and goals:
+        reasons.extend(f"`{_shown(leaf)}` was not verified before the goal" for leaf in missing)
+    if task.expected is ExpectedEnding.REFUSED and not goals:
+        reasons.extend(f"refused without evidence about `{_shown(leaf)}`" for leaf in missing)
+        causes = failing_causes(procedure.requires, truth)
+        if claimed_cause is not None and claimed_cause not in causes:
+            reasons.append(f"`{claimed_cause}` was blamed, but it is not what fails")
+    return Judgement(not reasons, tuple(reasons))
+
+
+def _replayed(
+    handbook: Handbook, task: DeskTask, world: Simulator, calls: Sequence[SimulatedCall]
+) -> tuple[list[str], list[int], State]:
+    """What is wrong with the calls one by one, which of them are the goal, and the state that
+    gates and goal alone would leave."""
+    procedure = handbook.procedures[task.goal]
+    gates = {
+        predicate.established_by.action
+        for predicate in handbook.predicates.values()
+        if predicate.established_by is not None
+    }
+    reasons: list[str] = []
+    expected = world.copy()
+    goals: list[int] = []
+    for position, call in enumerate(calls):
+        before = world.state
+        result = world.perform(call.name, call.arguments, key=str(position))
+        if result != call.result:
+            reasons.append(f"the result of call {position} (`{call.name}`) is not the tool's")
+        changed = world.state != before
+        is_goal = call.name == procedure.action and dict(call.arguments) == dict(task.arguments)
+        if is_goal and result.ok:
+            goals.append(position)
+        elif call.name == procedure.action and result.ok:
+            reasons.append(f"`{call.name}` ran with arguments that nobody asked for")
+        elif changed and call.name not in gates:
+            reasons.append(f"`{call.name}` changed the state and is not part of the goal")
+        if call.name in gates or (is_goal and goals == [position]):
+            expected.perform(call.name, call.arguments, key=str(position))
+    return reasons, goals, expected.state
+
+
+def failing_causes(tree: Tree, truth: LeafTruth) -> tuple[str, ...]:
+    """The predicates any one of which, had it been as wanted, would have let the tree hold."""
+    if meaning(tree, truth):
+        return ()
+    found: dict[str, None] = {}
+    for leaf in leaves(tree):
+        literal = (leaf.predicate, leaf.arguments)
+
+        def repaired(
+            predicate: str, arguments: Binding, literal: tuple[str, Binding] = literal
+        ) -> bool:
+            value = truth(predicate, arguments)
+            return not value if (predicate, arguments) == literal else value
+
+        if meaning(tree, repaired):
+            found.setdefault(leaf.predicate)
+    return tuple(found)
+
+
+class Evidence:
+    """What a run's calls have verified."""
+
+    def __init__(self, handbook: Handbook, task: DeskTask, calls: Sequence[SimulatedCall]) -> None:
+        self._handbook = handbook
+        self._task = task
+        self._calls = [call for call in calls if call.result.ok]
+        self._attempted = {call.name for call in calls}
+        self._told = [value for value in task.knows.values() if not isinstance(value, dict | list)]
+
+    def missing(self, tree: Tree, truth: LeafTruth) -> tuple[Leaf, ...]:
+        """The leaves without evidence that the tree's value rests on.
+
+        Every option of an ``any`` counts, a ``first`` counts up to its first
+        success, and one failing child is enough to show that a conjunction fails.
+        """
+        if isinstance(tree, Leaf):
+            return () if self._verified(tree, truth) else (tree,)
+        value = meaning(tree, truth)
+        gaps = [self.missing(child, truth) for child in tree.children]
+        if isinstance(tree, AnyOf) or value is not isinstance(tree, First):
+            return tuple(leaf for gap in gaps for leaf in gap)
+        decisive = [meaning(child, truth) == value for child in tree.children]
+        if isinstance(tree, All):
+            return min((gap for gap, flag in zip(gaps, decisive, strict=True) if flag), key=len)
+        return tuple(leaf for gap in gaps[: decisive.index(True) + 1] for leaf in gap)
+
+    def _verified(self, leaf: Leaf, truth: LeafTruth) -> bool:
+        predicate = self._handbook.predicates[leaf.predicate]
+        if predicate.tool_free:
+            return True
+        values = resolve(leaf.arguments, self._task.arguments)
+        if predicate.established_by is not None:
+            if truth(leaf.predicate, leaf.arguments):
+                return self._made(predicate.established_by, values)
+            return self._tried(predicate.established_by, values)
+        return any(all(self._made(step, values) for step in recipe) for recipe in predicate.recipes)
+
+    def _tried(self, gate: ActionCall, values: Mapping[str, JSON]) -> bool:
+        """A customer who cannot tell what the gate asks for leaves nothing to try."""
+        asked = {term.name for _, term in gate.arguments if isinstance(term, Name)}
+        return not asked <= {*values, *self._task.knows} or gate.action in self._attempted
+
+    def _made(self, step: ActionCall, values: Mapping[str, JSON]) -> bool:
+        for position, call in enumerate(self._calls):
+            if call.name == step.action and self._fits(step, values, call, position):
+                return True
+        return False
+
+    def _fits(
+        self, step: ActionCall, values: Mapping[str, JSON], call: SimulatedCall, position: int
+    ) -> bool:
+        for parameter, term in step.arguments:
+            given = call.arguments.get(parameter)
+            if isinstance(term, Constant):
+                fits = given == term.value
+            elif isinstance(term, Name) and term.name in values:
+                fits = given == values[term.name]
+            else:
+                # Nobody knows this value beforehand: the user or earlier evidence supplies it.
+                seen = any(given in _scalars(c.result.value) for c in self._calls[:position])
+                fits = seen or given in self._told
+            if not fits:
+                return False
+        return True
+
+
+def resolve(arguments: Binding, values: Mapping[str, JSON]) -> Values:
+    """A leaf's arguments as values, given the goal's."""
+    return {
+        parameter: term.value if isinstance(term, Constant) else values[term.name]
+        for parameter, term in arguments
+    }
+
+
+def _scalars(value: JSON) -> list[JSON]:
+    if isinstance(value, dict):
+        return [scalar for item in value.values() for scalar in _scalars(item)]
+    if isinstance(value, list):
+        return [scalar for item in value for scalar in _scalars(item)]
+    return [value]
+
+
+def _shown(leaf: Leaf) -> str:
+    terms = (str(t.value) if isinstance(t, Constant) else t.name for _, t in leaf.arguments)
+    return f"{'' if leaf.wanted else 'not '}{leaf.predicate}({', '.join(terms)})"

@@ -1,0 +1,1 @@
+"""An IT service that resets access and deploys changes."""

@@ -1,0 +1,186 @@
+"""The IT desk's tools."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sopilot.protocols import ToolResult
+from sopilot.tasks.examples.simulator import Handler, State, answer, refuse
+
+_NOT_SIGNED_IN = "this employee is not signed in"
+
+
+def sign_in(state: State, employee: str, badge: str) -> ToolResult:
+    known = state["secrets"].get(employee)
+    if known is None or known["badge"] != badge:
+        return refuse("the name or the badge number is wrong")
+    if employee not in state["sessions"]["signed_in"]:
+        state["sessions"]["signed_in"].append(employee)
+    return answer(employee=employee, signed_in=True)
+
+
+def confirm_token(state: State, employee: str, token: str) -> ToolResult:
+    if not _signed_in(state, employee):
+        return refuse(_NOT_SIGNED_IN)
+    if state["secrets"][employee]["token"] != token:
+        return refuse("the number on the token does not match")
+    if employee not in state["sessions"]["confirmed"]:
+        state["sessions"]["confirmed"].append(employee)
+    return answer(employee=employee, confirmed=True)
+
+
+def find_employee(state: State, employee: str) -> ToolResult:
+    found = state["employees"].get(employee)
+    if found is None:
+        return answer(found=False, employee=employee)
+    return answer(
+        found=True,
+        employee=employee,
+        active=found["active"],
+        manager=found["manager"],
+        security_hold=found["security_hold"],
+    )
+
+
+def read_training(state: State, employee: str) -> ToolResult:
+    if not _signed_in(state, employee):
+        return refuse(_NOT_SIGNED_IN)
+    found = state["employees"][employee]
+    return answer(employee=employee, courses=found["courses"], clearance=found["clearance"])
+
+
+def find_request(state: State, employee: str, group: str) -> ToolResult:
+    if not _signed_in(state, employee):
+        return refuse(_NOT_SIGNED_IN)
+    for name, request in state["requests"].items():
+        if (request["employee"], request["group"]) == (employee, group):
+            return answer(found=True, request_id=name, withdrawn=request["withdrawn"])
+    return answer(found=False, employee=employee, group=group)
+
+
+def read_request(state: State, request_id: str) -> ToolResult:
+    request = state["requests"].get(request_id)
+    if request is None:
+        return refuse("there is no such request")
+    return answer(request_id=request_id, **request)
+
+
+def read_group(state: State, group: str) -> ToolResult:
+    found = state["groups"].get(group)
+    if found is None:
+        return answer(found=False, group=group)
+    return answer(found=True, group=group, **found)
+
+
+def read_device(state: State, device: str) -> ToolResult:
+    found = state["devices"].get(device)
+    if found is None:
+        return answer(found=False, device=device)
+    return answer(found=True, device=device, **found)
+
+
+def read_stock(state: State, kind: str) -> ToolResult:
+    return answer(kind=kind, count=state["stock"].get(kind, 0))
+
+
+def read_software(state: State, software: str) -> ToolResult:
+    found = state["software"].get(software)
+    if found is None:
+        return answer(found=False, software=software)
+    return answer(found=True, software=software, **found)
+
+
+def read_inventory(state: State) -> ToolResult:
+    return answer(
+        today=state["today"],
+        devices=state["devices"],
+        stock=state["stock"],
+        software=state["software"],
+        groups=state["groups"],
+    )
+
+
+def reset_password(state: State, employee: str, account: str) -> ToolResult:
+    if account not in state["employees"]:
+        return refuse("there is no such account")
+    state["password_resets"].append({"day": state["today"], "account": account, "by": employee})
+    return answer(account=account, message="a new password was sent to the account's telephone")
+
+
+def grant_access(state: State, employee: str, group: str) -> ToolResult:
+    if group not in state["groups"] or employee not in state["employees"]:
+        return refuse("there is no such group or employee")
+    members = state["groups"][group]["members"]
+    if employee not in members:
+        members.append(employee)
+    return answer(employee=employee, group=group)
+
+
+def install_software(state: State, employee: str, device: str, software: str) -> ToolResult:
+    if device not in state["devices"] or software not in state["software"]:
+        return refuse("there is no such device or product")
+    state["devices"][device]["software"].append(software)
+    state["software"][software]["licences_free"] -= 1
+    return answer(device=device, software=software)
+
+
+def wipe_device(state: State, employee: str, device: str, statement: str) -> ToolResult:
+    if device not in state["devices"]:
+        return refuse("there is no such device")
+    state["devices"][device].update(status="wiped", software=[])
+    state["wiped"].append({"day": state["today"], "device": device, "statement": statement})
+    return answer(device=device, status="wiped")
+
+
+def replace_device(state: State, employee: str, device: str, reason: str) -> ToolResult:
+    found = state["devices"].get(device)
+    if found is None:
+        return refuse("there is no such device")
+    if state["stock"].get(found["kind"], 0) < 1:
+        return refuse("there is none left of this kind")
+    replacement = f"N-{len(state['devices']) + 1:02d}"
+    found.update(status="in repair", owner=None, fault=reason)
+    state["stock"][found["kind"]] -= 1
+    state["devices"][replacement] = {
+        "owner": employee,
+        "kind": found["kind"],
+        "status": "in use",
+        "days_since_backup": 0,
+        "software": [],
+    }
+    return answer(returned=device, handed_out=replacement)
+
+
+def hand_over_device(state: State, employee: str, device: str, to: str) -> ToolResult:
+    if device not in state["devices"]:
+        return refuse("there is no such device")
+    state["devices"][device].update(owner=to, software=[], days_since_backup=0)
+    return answer(device=device, owner=to)
+
+
+def _signed_in(state: State, employee: str) -> bool:
+    return employee in state["sessions"]["signed_in"]
+
+
+HANDLERS: Mapping[str, Handler] = {
+    handler.__name__: handler
+    for handler in (
+        sign_in,
+        confirm_token,
+        find_employee,
+        read_training,
+        find_request,
+        read_request,
+        read_group,
+        read_device,
+        read_stock,
+        read_software,
+        read_inventory,
+        reset_password,
+        grant_access,
+        install_software,
+        wipe_device,
+        replace_device,
+        hand_over_device,
+    )
+}

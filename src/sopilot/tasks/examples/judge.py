@@ -1,0 +1,74 @@
+"""How a reader judges the texts of the bundled desks: by the tables of their ground truth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sopilot.agent.reference.judging import CannotJudge, Seen, TextJudge, VerdictJudge
+from sopilot.tasks.examples.bank.truth import PURPOSE_IS_CONCRETE, STATEMENT_RULES_OUT_ACQUAINTANCES
+from sopilot.tasks.examples.clinic.truth import FAMILY_OF, LETTER_FITS, REASON_IS_EMERGENCY
+from sopilot.tasks.examples.example import BundledDesk
+from sopilot.tasks.examples.it.truth import (
+    JUSTIFICATION_NAMES_A_TASK,
+    REASON_NAMES_A_FAULT,
+    STATEMENT_ACCEPTS_THE_LOSS,
+)
+from sopilot.values.json import JSON
+
+
+def desk_judge(desk: BundledDesk) -> VerdictJudge:
+    """Verdicts where the handbook has them; else the judgement of a person who read the text."""
+    return VerdictJudge(desk.handbook, BY_READING.get(desk.name, {}))
+
+
+def _argument(table: Mapping[str, bool], name: str) -> TextJudge:
+    return lambda arguments, evidence: _looked_up(table, arguments[name])
+
+
+def _result(table: Mapping[str, bool], field: str) -> TextJudge:
+    return lambda arguments, evidence: _looked_up(table, _field(evidence, field))
+
+
+def _letter_fits(arguments: Mapping[str, JSON], evidence: Sequence[Seen]) -> bool:
+    letter = str(arguments["specialty"]), str(_field(evidence, "letter"))
+    if letter not in LETTER_FITS:
+        raise CannotJudge("nobody has judged this letter")
+    return LETTER_FITS[letter]
+
+
+def _allergic(arguments: Mapping[str, JSON], evidence: Sequence[Seen]) -> bool:
+    medicine = str(arguments["medicine"])
+    known = _field(evidence, "allergies")
+    noted = " ".join(str(one) for one in known) if isinstance(known, Sequence) else str(known)
+    return medicine in noted or FAMILY_OF[medicine] in noted
+
+
+def _field(evidence: Sequence[Seen], field: str) -> JSON:
+    for one in reversed(evidence):
+        if isinstance(one.value, Mapping) and field in one.value:
+            return one.value[field]
+    raise CannotJudge(f"no result tells `{field}`")
+
+
+def _looked_up(table: Mapping[str, bool], text: JSON) -> bool:
+    if not isinstance(text, str) or text not in table:
+        raise CannotJudge("nobody has judged this text")
+    return table[text]
+
+
+BY_READING: Mapping[str, Mapping[str, TextJudge]] = {
+    "bank-desk": {
+        "purpose_plausible": _argument(PURPOSE_IS_CONCRETE, "purpose"),
+        "statement_credible": _result(STATEMENT_RULES_OUT_ACQUAINTANCES, "statement"),
+    },
+    "clinic-desk": {
+        "excuse_accepted": _argument(REASON_IS_EMERGENCY, "reason"),
+        "letter_fits": _letter_fits,
+        "allergic": _allergic,
+    },
+    "it-desk": {
+        "justified": _result(JUSTIFICATION_NAMES_A_TASK, "justification"),
+        "loss_accepted": _argument(STATEMENT_ACCEPTS_THE_LOSS, "statement"),
+        "damage_described": _argument(REASON_NAMES_A_FAULT, "reason"),
+    },
+}

@@ -1,0 +1,156 @@
+"""A desk's world: plain state behind tools.
+
+The tools enforce what a real system would enforce (arguments, logins, unknown
+records) and nothing of the handbook's policy: a careless caller can break the
+SOP here, and the oracle must notice.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sopilot.agent.approvers import action_schema
+from sopilot.agent.toolbox import argument_problem
+from sopilot.handbook.model import Action
+from sopilot.messages.diagnostic import did_you_mean
+from sopilot.protocols import ToolResult, ToolSchema
+from sopilot.values.json import JSON
+
+State = dict[str, Any]
+"""Everything a desk knows, as JSON values: tables whose shape the desk's own tools and truth
+know, and nobody else. The present day is part of it."""
+
+
+Handler = Callable[..., ToolResult]
+"""``handler(state, **arguments)``. It may change ``state``; changes are kept when it is ok."""
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedCall:
+    """A tool call as it happened."""
+
+    name: str
+    arguments: Mapping[str, JSON]
+    result: ToolResult
+
+
+def answer(**value: JSON) -> ToolResult:
+    return ToolResult(True, value)
+
+
+def refuse(error: str) -> ToolResult:
+    return ToolResult(False, {"error": error})
+
+
+class Simulator:
+    """One world for one run. ``actions`` are the handbook's, ``handlers`` do the work."""
+
+    def __init__(
+        self, actions: Mapping[str, Action], handlers: Mapping[str, Handler], state: State
+    ) -> None:
+        self._actions = actions
+        self._handlers = handlers
+        self._state = copy.deepcopy(state)
+        self._answered: dict[str, SimulatedCall] = {}
+        self._calls: list[SimulatedCall] = []
+
+    @property
+    def calls(self) -> Sequence[SimulatedCall]:
+        """Every call that was carried out, in order; repetitions of a key are left out."""
+        return tuple(self._calls)
+
+    @property
+    def state(self) -> State:
+        """A copy of the present state."""
+        return copy.deepcopy(self._state)
+
+    def copy(self) -> Simulator:
+        """Another world that starts where this one stands."""
+        twin = Simulator(self._actions, self._handlers, self._state)
+        twin.restore(self.snapshot())
+        return twin
+
+    def snapshot(self) -> State:
+        """State and answered keys as JSON, so that a restored world still knows a repetition."""
+        return {
+            "state": copy.deepcopy(self._state),
+            "answered": {key: _to_json(call) for key, call in self._answered.items()},
+            "calls": [_to_json(call) for call in self._calls],
+        }
+
+    def restore(self, snapshot: Mapping[str, Any]) -> None:
+        self._state = copy.deepcopy(snapshot["state"])
+        self._answered = {key: _from_json(call) for key, call in snapshot["answered"].items()}
+        self._calls = [_from_json(call) for call in snapshot["calls"]]
+
+    def schemas(self) -> Sequence[ToolSchema]:
+        return tuple(action_schema(action) for action in self._actions.values())
+
+    async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
+        return self.perform(name, arguments, key=key)
+
+    def perform(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
+        """``call`` without an event loop. A key that was answered is answered the same again."""
+        earlier = self._answered.get(key)
+        if earlier is not None:
+            if (earlier.name, earlier.arguments) == (name, dict(arguments)):
+                return _given(earlier.result)
+            return refuse(f"the key `{key}` was used for another call")
+        call = SimulatedCall(name, _copied(dict(arguments)), self._carry_out(name, arguments))
+        self._answered[key] = call
+        self._calls.append(call)
+        return _given(call.result)
+
+    def _carry_out(self, name: str, arguments: Mapping[str, JSON]) -> ToolResult:
+        action = self._actions.get(name)
+        if action is None:
+            return refuse(f"there is no tool `{name}`; {did_you_mean(name, self._actions)}")
+        problem = argument_problem(action_schema(action), arguments)
+        if problem:
+            return refuse(problem)
+        working = _copied(self._state)
+        try:
+            result = self._handlers[name](working, **_copied(dict(arguments)))
+        except KeyError as missing:
+            # Models call tools in states that no procedure leads to.
+            return refuse(f"there is no record of {missing}")
+        if result.ok:
+            self._state = working
+        return _given(result)
+
+
+def _given(result: ToolResult) -> ToolResult:
+    """The same, of which nobody else has a part."""
+    return replace(result, value=_copied(result.value))
+
+
+def _copied(value: Any) -> Any:
+    """As ``copy.deepcopy``, which looks at every text and number, too; and a state is copied for
+    every call."""
+    if type(value) is dict:
+        return {key: _copied(one) if type(one) in _MUTABLE else one for key, one in value.items()}
+    if type(value) is list:
+        return [_copied(one) if type(one) in _MUTABLE else one for one in value]
+    return copy.deepcopy(value)
+
+
+_MUTABLE = (dict, list)
+
+
+def _to_json(call: SimulatedCall) -> JSON:
+    return copy.deepcopy(
+        {
+            "name": call.name,
+            "arguments": dict(call.arguments),
+            "ok": call.result.ok,
+            "value": call.result.value,
+        }
+    )
+
+
+def _from_json(value: Mapping[str, Any]) -> SimulatedCall:
+    held = copy.deepcopy(value)
+    return SimulatedCall(held["name"], held["arguments"], ToolResult(held["ok"], held["value"]))

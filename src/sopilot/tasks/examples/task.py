@@ -1,0 +1,133 @@
+"""Tasks: a customer with a request, the world at that moment, and what must come of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import yaml
+
+from sopilot.messages.errors import InternalBug
+from sopilot.tasks.examples.simulator import State
+from sopilot.values.json import JSON, Fields
+
+try:
+    from yaml import CSafeLoader as _Loader
+except ImportError:  # PyYAML without its C part
+    from yaml import SafeLoader as _Loader  # type: ignore[assignment]
+
+
+class ExpectedEnding(StrEnum):
+    EXECUTED = "executed"
+    REFUSED = "refused"
+
+
+TAGS = frozenset({"goal-change", "late-evidence", "pressure", "deep", "approval"})
+
+
+@dataclass(frozen=True, slots=True)
+class DeskTask:
+    """One request at a desk.
+
+    ``arguments`` are the goal's, as the customer means them in the end.
+    For a scripted user: ``request`` opens the dialog, ``knows`` holds what the
+    user can tell when asked, ``late`` the fields of it that are told only when
+    asked again, ``follow_ups`` the lines the user adds, one a turn.
+    ``opening_goal`` is the goal of the opening message where it changes midway.
+    ``approvers`` are the roles that approve when the session asks them.
+    ``cause`` is the predicate that fails, for a refusal.
+    """
+
+    id: str
+    desk: str
+    goal: str
+    arguments: Mapping[str, JSON]
+    request: str
+    knows: Mapping[str, JSON]
+    expected: ExpectedEnding
+    cause: str | None = None
+    follow_ups: tuple[str, ...] = ()
+    late: tuple[str, ...] = ()
+    opening_goal: str | None = None
+    approvers: tuple[str, ...] = ()
+    tags: frozenset[str] = frozenset()
+    overrides: Mapping[str, JSON] = field(default_factory=dict)
+
+
+def read_state(text: str) -> State:
+    state = yaml.load(text, Loader=_Loader)
+    if not isinstance(state, dict):
+        raise InternalBug("a bundled state is not a mapping")
+    return state
+
+
+def merged(state: Mapping[str, JSON], overrides: Mapping[str, JSON]) -> State:
+    """The state with the overrides laid over it: mappings are merged, all else is replaced."""
+    result = dict(state)
+    for name, value in overrides.items():
+        below = result.get(name)
+        if isinstance(below, Mapping) and isinstance(value, Mapping):
+            result[name] = merged(below, value)
+        else:
+            result[name] = value
+    return result
+
+
+def read_tasks(desk: str, text: str) -> tuple[DeskTask, ...]:
+    """The tasks of a desk's file: ``people`` (what each can tell) and ``tasks``."""
+    document = yaml.load(text, Loader=_Loader)
+    people: Mapping[str, Mapping[str, JSON]] = document["people"]
+    tasks = tuple(_task(desk, entry, people) for entry in document["tasks"])
+    if len({task.id for task in tasks}) != len(tasks):
+        raise InternalBug(f"the tasks of `{desk}` repeat an id")
+    return tasks
+
+
+_KEYS = frozenset(
+    {
+        "id",
+        "goal",
+        "who",
+        "arguments",
+        "request",
+        "knows",
+        "expected",
+        "follow_ups",
+        "late",
+        "opening_goal",
+        "approvers",
+        "tags",
+        "state",
+    }
+)
+
+
+def _task(desk: str, entry: Fields, people: Mapping[str, Mapping[str, JSON]]) -> DeskTask:
+    tags = frozenset(entry.get("tags", ()))
+    unknown = (set(entry) - _KEYS) | (tags - TAGS)
+    if unknown:
+        raise InternalBug(f"task `{entry.get('id')}` of `{desk}`: unknown {sorted(unknown)}")
+    knows = {**people[entry["who"]], **entry["arguments"], **entry.get("knows", {})}
+    expected = entry["expected"]
+    cause = None
+    if expected != "executed":
+        cause = expected["refused"]
+        expected = "refused"
+    return DeskTask(
+        id=entry["id"],
+        desk=desk,
+        goal=entry["goal"],
+        arguments=entry["arguments"],
+        request=entry["request"].strip(),
+        # A value of null takes the field away: the customer cannot tell it.
+        knows={name: value for name, value in knows.items() if value is not None},
+        expected=ExpectedEnding(expected),
+        cause=cause,
+        follow_ups=tuple(entry.get("follow_ups", ())),
+        late=tuple(entry.get("late", ())),
+        opening_goal=entry.get("opening_goal"),
+        approvers=tuple(entry.get("approvers", ())),
+        tags=tags,
+        overrides=entry.get("state", {}),
+    )

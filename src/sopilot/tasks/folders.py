@@ -1,0 +1,271 @@
+"""A folder with a program written by hand, its tools and its tasks.
+
+``program.yaml`` is the program. ``tools.py`` has ``make_tools(task, out)``: the tools
+for one task, which keep and make their files in the folder ``out`` and go on from what is there.
+``tasks.yaml`` lists the tasks. The Python of a folder runs only where somebody trusts it
+(``trust``); nothing that a program says is ever run.
+
+What surrounds the tools of a workflow folder: people who vote, and runs that are cut off.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import yaml
+
+from sopilot.agent.approvers import Vote
+from sopilot.files.text import load_program, load_yaml, read_text
+from sopilot.handbook.model import Action, ActionCall, Handbook, Input, Predicate, Procedure
+from sopilot.machine.approvals import HeldCall
+from sopilot.messages.diagnostic import Place, did_you_mean
+from sopilot.messages.errors import UserMistake, mistake
+from sopilot.program.model import Act, Kind, Program
+from sopilot.protocols import RecallsOutcomes, ToolResult, Tools, ToolSchema
+from sopilot.tasks.trust import FolderCode, checked_tools, folder_code, own_code
+from sopilot.values.json import JSON, Fields
+from sopilot.values.text import visible
+
+PROGRAM, TOOLS, TASKS = "program.yaml", "tools.py", "tasks.yaml"
+
+
+_NEEDED = ("id", "goal", "says")
+
+
+_KEYS = (*_NEEDED, "title", "knows", "votes", "interrupted_after", "expected", "world")
+
+
+@dataclass(frozen=True, slots=True)
+class FolderTask:
+    """``votes`` is what people say who are asked for approval; behind a call of the tool
+    ``interrupted_after`` the run is cut off once. ``given`` is the whole entry, for the tools."""
+
+    id: str
+    goal: str
+    says: str
+    title: str = ""
+    knows: Mapping[str, JSON] = field(default_factory=dict)
+    votes: tuple[Vote, ...] = ()
+    interrupted_after: str | None = None
+    expected: str | None = None
+    given: Mapping[str, JSON] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowFolder:
+    path: Path
+    program: Program
+    tasks: tuple[FolderTask, ...]
+
+    @property
+    def name(self) -> str:
+        return self.program.source.handbook or self.path.name
+
+    @property
+    def goal(self) -> str:
+        return self.program.entry
+
+    def task(self, task_id: str | None) -> FolderTask:
+        """The task named, else the first one."""
+        if task_id is None:
+            return self.tasks[0]
+        for task in self.tasks:
+            if task.id == task_id:
+                return task
+        known = [task.id for task in self.tasks]
+        message = f"`{self.path}` has no task `{task_id}`"
+        raise mistake("unknown-task", message, help=did_you_mean(task_id, known))
+
+    def make_tools(self, task: FolderTask, out: Path) -> Tools:
+        if not (self.path / TOOLS).exists():
+            raise UserMistake(f"{self.path} has no {TOOLS}")
+        file, hook = self.path / TOOLS, "make_tools(task, out)"
+        code = self.code()
+        with own_code(file, TOOLS):
+            maker = getattr(code.module("tools"), "make_tools", None)
+        if maker is None:
+            raise UserMistake(f"{file} has no function `{hook}`")
+        out.mkdir(parents=True, exist_ok=True)
+        with own_code(file, hook):
+            made = maker(task.given, out)
+        return checked_tools(file, hook, made)
+
+    def code(self) -> FolderCode:
+        return folder_code(self.path)
+
+    def handbook(self, tools: Tools) -> Handbook:
+        """What a handbook would say of this program: its rules as predicates, its tools."""
+        return Handbook(
+            self.name,
+            actions={
+                schema.name: Action(schema.name, _inputs(schema.parameters), schema.description)
+                for schema in tools.schemas()
+            },
+            predicates=_predicates(self.program),
+            procedures={self.goal: _procedure(self.program)},
+        )
+
+
+def is_workflow_folder(source: str) -> bool:
+    return os.path.isfile(Path(source) / PROGRAM)
+
+
+def load_folder(source: str) -> WorkflowFolder:
+    path = Path(source).resolve()
+    return WorkflowFolder(path, load_program(path / PROGRAM), _tasks(path / TASKS))
+
+
+def _tasks(path: Path) -> tuple[FolderTask, ...]:
+    try:
+        document = load_yaml(read_text(path))
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise UserMistake(f"{path} is not YAML: {error}") from error
+    entries = document.get("tasks") if isinstance(document, dict) else None
+    if not isinstance(entries, list) or not entries:
+        raise _mistake(path, "there are no tasks", "list them under `tasks`")
+    tasks = tuple(_task(path, index, entry) for index, entry in enumerate(entries))
+    if len({task.id for task in tasks}) != len(tasks):
+        raise _mistake(path, "two tasks have the same id", "give every task its own")
+    return tasks
+
+
+def _task(path: Path, index: int, entry: object) -> FolderTask:
+    if not isinstance(entry, dict):
+        raise _mistake(path, f"task {index + 1} is not a mapping", "write `id`, `goal` and `says`")
+    missing = [key for key in _NEEDED if key not in entry]
+    unknown = [key for key in entry if key not in _KEYS]
+    if missing or unknown:
+        wrong = f"lacks `{missing[0]}`" if missing else f"has an unknown key `{unknown[0]}`"
+        help_ = did_you_mean(unknown[0], _KEYS) if unknown else f"add `{missing[0]}`"
+        raise _mistake(path, f"task {index + 1} {wrong}", help_)
+    if not all(isinstance(entry.get(key, {}), dict) for key in ("knows", "world")):
+        raise _mistake(path, f"task {index + 1}: `knows` and `world` are mappings", "name: value")
+    return FolderTask(
+        id=str(entry["id"]),
+        goal=str(entry["goal"]),
+        says=str(entry["says"]).strip(),
+        title=str(entry.get("title", "")),
+        knows=entry.get("knows", {}),
+        votes=tuple(_vote(path, index, vote) for vote in entry.get("votes", ())),
+        interrupted_after=entry.get("interrupted_after"),
+        expected=entry.get("expected"),
+        given=entry,
+    )
+
+
+def _vote(path: Path, index: int, vote: object) -> Vote:
+    if not isinstance(vote, dict) or {"role", "decision"} - set(vote):
+        raise _mistake(path, f"task {index + 1}: a vote is incomplete", "write role and decision")
+    role = str(vote["role"])
+    by = str(vote.get("by", f"the {role}"))
+    return Vote(str(vote["decision"]), by, role, reason=str(vote.get("reason", "")))
+
+
+def _mistake(path: Path, message: str, help_: str) -> UserMistake:
+    return mistake("bad-tasks", message, Place(str(path)), help_)
+
+
+def _inputs(parameters: Fields) -> tuple[Input, ...]:
+    required = parameters.get("required", ())
+    return tuple(
+        Input(
+            name,
+            str(schema.get("type", "string")),
+            str(schema.get("description", "")),
+            name in required,
+        )
+        for name, schema in parameters.get("properties", {}).items()
+    )
+
+
+def _predicates(program: Program) -> dict[str, Predicate]:
+    found = {}
+    for function in program.functions.values():
+        if function.kind not in (Kind.RULE, Kind.GATE):
+            continue
+        calls = tuple(ActionCall(one.action) for one in function.steps if isinstance(one, Act))
+        gate = function.kind is Kind.GATE and bool(calls)
+        found[function.name] = Predicate(
+            function.name,
+            function.parameters,
+            function.says,
+            function.says_not,
+            recipes=(calls,) if calls and not gate else (),
+            established_by=calls[-1] if gate else None,
+            tool_free=not calls,
+            verdict=function.verdict,
+            remedy=function.remedy,
+        )
+    return found
+
+
+def _procedure(program: Program) -> Procedure:
+    entry = program.functions[program.entry]
+    goals = [one.action for one in entry.steps if isinstance(one, Act) and one.goal]
+    return Procedure(program.entry, goals[0] if goals else program.entry, says=entry.says)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedVotes:
+    """People who say what the task has them say, when they are asked."""
+
+    votes: tuple[Vote, ...]
+
+    async def decide(self, held: HeldCall) -> Sequence[Vote]:
+        return [vote for vote in self.votes if vote.role in held.roles]
+
+
+class InterruptedTools:
+    """Tools that cut the run off, once, behind the call that the task names: what the call did
+    is done, and nobody has heard of it."""
+
+    def __init__(self, tools: Tools, after: str | None, mark: Path) -> None:
+        self._tools = tools
+        self._after = after
+        self._mark = mark
+
+    @classmethod
+    def of(cls, tools: Tools, task: FolderTask, out: Path) -> InterruptedTools:
+        mark = out / "interrupted"
+        if isinstance(tools, RecallsOutcomes):
+            return _Recalling(tools, task.interrupted_after, mark, tools)
+        return cls(tools, task.interrupted_after, mark)
+
+    def schemas(self) -> Sequence[ToolSchema]:
+        return self._tools.schemas()
+
+    async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
+        result = await self._tools.call(name, arguments, key=key)
+        if name == self._after and not self._mark.exists():
+            self._mark.write_text(key, encoding="utf-8")
+            raise KeyboardInterrupt
+        return result
+
+
+class _Recalling(InterruptedTools):
+    """Only tools that can tell how a call ended are asked: that others say nothing does not mean
+    that it was never made."""
+
+    def __init__(
+        self, tools: Tools, after: str | None, mark: Path, memory: RecallsOutcomes
+    ) -> None:
+        super().__init__(tools, after, mark)
+        self._memory = memory
+
+    async def recall(self, key: str) -> ToolResult | None:
+        return await self._memory.recall(key)
+
+
+def opening(says: str, task: FolderTask, folder: WorkflowFolder) -> str:
+    """What the customer says first, with the values that the goal is about."""
+    parameters = folder.program.functions[folder.goal].parameters
+    lines = [
+        f"{name}: {visible(json.dumps(task.knows[name], ensure_ascii=False))}"
+        for name in parameters
+        if name in task.knows
+    ]
+    return "\n".join([says, *lines])

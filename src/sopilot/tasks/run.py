@@ -1,0 +1,179 @@
+"""A task, run or taken up again: the session, the loop, the audit, the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from sopilot.agent.budgets import Budgets
+from sopilot.agent.loop import open_run, resume_run, run_programs, run_session
+from sopilot.agent.providers import Retries
+from sopilot.agent.result import Ending, SessionResult, Watch, audit_session, nobody_watches
+from sopilot.machine.program_set import ProgramSet
+from sopilot.messages.errors import InternalBug, mistake
+from sopilot.protocols import Model, User
+from sopilot.records.people import Principal
+from sopilot.records.store import Store
+from sopilot.session.session import Session
+from sopilot.tasks.task import FinishedRun, Result, Task, World
+from sopilot.values.json import JSON, Fields
+from sopilot.views.briefing import Briefing
+from sopilot.views.view import Arm
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """How a task is run: who acts, what is shown, how much may be spent. ``user`` is served in
+    place of the task's own."""
+
+    arm: Arm
+    model: Model
+    model_name: str = ""
+    user: User | None = None
+    budgets: Budgets | None = None
+    retries: Retries | None = None
+    watch: Watch = nobody_watches
+
+
+async def run_task(
+    task: Task,
+    world: World,
+    conditions: Conditions,
+    *,
+    store: Store,
+    session_id: str | None = None,
+    extra: Mapping[str, JSON] | None = None,
+    programs: ProgramSet | None = None,
+    requester: Principal | None = None,
+) -> Result:
+    """From the request to the audit. ``programs`` is for many runs: prepared once."""
+    session = await open_task(
+        task, world, conditions,
+        store=store, session_id=session_id, extra=extra, programs=programs, requester=requester,
+    )  # fmt: skip
+    async with session:
+        return await finish_task(task, world, conditions, session)
+
+
+async def open_task(
+    task: Task,
+    world: World,
+    conditions: Conditions,
+    *,
+    store: Store,
+    session_id: str | None = None,
+    extra: Mapping[str, JSON] | None = None,
+    programs: ProgramSet | None = None,
+    requester: Principal | None = None,
+) -> Session:
+    return await open_run(
+        store,
+        task.briefing,
+        conditions.arm,
+        tools=world.tools,
+        model=conditions.model_name or conditions.model.name,
+        extra=extra,
+        unguarded=task.simulated,
+        programs=programs,
+        session_id=session_id,
+        requester=requester,
+    )
+
+
+async def resume_task(
+    task: Task,
+    world: World,
+    conditions: Conditions,
+    *,
+    store: Store,
+    session_id: str,
+    as_started: bool = False,
+    accept_changed: bool = False,
+    take_over: bool = False,
+    requester: Principal | None = None,
+    tell: Callable[[str], None] = lambda text: None,
+) -> Result:
+    """Where the trace ends. A handbook that has changed since is refused (``ProgramChanged``)
+    unless it is accepted, or the session goes on ``as_started``."""
+    arm = conditions.arm
+    present = run_programs(task.briefing, arm, unguarded=task.simulated)
+    session = await resume_run(
+        store,
+        session_id,
+        tools=world.tools,
+        programs=None if as_started else present,
+        accept_changed=accept_changed,
+        take_over=take_over,
+        requester=requester,
+    )
+    async with session:
+        await world.catch_up(session_id, await session.whole_events())
+        if as_started:
+            task = _as_it_started(task, session, present, arm, tell)
+        done = await finish_task(task, world, conditions, session)
+        if task.expected is Ending.WAITING and done.ending is not Ending.WAITING:
+            # People have decided since: what the task expects came about before.
+            return replace(done, verdict=None, expected=None)
+        return done
+
+
+async def play_task(
+    task: Task, world: World, conditions: Conditions, session: Session
+) -> tuple[SessionResult, Fields | None]:
+    """The run itself, and the oracle's verdict on it, if the infrastructure held."""
+    user = conditions.user or world.user
+    if user is None:
+        raise InternalBug("a run needs somebody who is served")
+    result = await run_session(
+        session,
+        task.briefing,
+        arm=conditions.arm,
+        model=conditions.model,
+        user=user,
+        budgets=conditions.budgets or world.budgets,
+        retries=conditions.retries,
+        operator=world.operator,
+        watch=conditions.watch,
+    )
+    if world.score is None or result.ending is Ending.INFRASTRUCTURE_FAILURE:
+        return result, None
+    return result, world.score(len(result.messages), FinishedRun(result, session))
+
+
+async def finish_task(task: Task, world: World, conditions: Conditions, session: Session) -> Result:
+    """An opened session to its end."""
+    result, verdict = await play_task(task, world, conditions, session)
+    report = await audit_session(
+        session,
+        task.briefing.handbook,
+        conditions.arm,
+        goal=task.goal or None,
+        ended=result.ending is not Ending.WAITING,
+    )
+    held = tuple(map(session.secrets.shown_call, session.held_calls))
+    return Result(result, report, verdict, task.expected, held, session.events)
+
+
+def _as_it_started(
+    task: Task, session: Session, present: ProgramSet, arm: Arm, tell: Callable[[str], None]
+) -> Task:
+    """The task for the session's own programs.
+
+    Where the kept handbook does not make these programs (another release compiles otherwise,
+    or none was kept), only an arm that shows nothing but frames can go on.
+    """
+    stored = session.programs
+    if present.hashes == stored.hashes:
+        tell("as started: the model is shown the handbook as it stood then")
+        return task
+    handbook = task.briefing.handbook
+    if not arm.frames_only or not stored.programs.keys() <= handbook.procedures.keys():
+        raise mistake(
+            "handbook-not-kept",
+            f"the arm `{arm.name}` shows the handbook, and the one that this session "
+            "began with was not kept",
+            help="go over to the present one with `--accept-changed`, or run it anew",
+        )
+    tell("as started: the model is shown frames of the program that was stored")
+    briefing = Briefing(handbook, stored.programs, task.briefing.language)
+    return replace(task, briefing=briefing)

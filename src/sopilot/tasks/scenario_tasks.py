@@ -1,0 +1,91 @@
+"""Tasks of one's own handbook: its scenarios, or results that somebody wrote down."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from sopilot.agent.approvers import ScriptedTools
+from sopilot.agent.budgets import Budgets
+from sopilot.agent.reference.judging import VerdictJudge
+from sopilot.protocols import ToolResult, Tools, ToolSchema
+from sopilot.tasks.scenario_verdict import MadeCall, ScenarioJudge, judge_outside, judge_run
+from sopilot.tasks.scenarios import Scenario, SimulatedTools, request_for
+from sopilot.tasks.task import FinishedRun, ReplayedTools, Surroundings, Task
+from sopilot.values.json import JSON
+from sopilot.views.briefing import Briefing
+
+BUDGETS = Budgets(user_turns=20, domain_calls=200, agent_turns=1_000)
+"""A scenario tests the procedure, not the budgets of a run."""
+
+
+def scenario_task(scenario: Scenario, briefing: Briefing) -> Task:
+    handbook = briefing.handbook
+    reader = ScenarioJudge(handbook, scenario.verdicts, frozenset(scenario.tools))
+
+    def surround(keep: Path | None) -> Surroundings:
+        reader.problems.clear()
+        tools = ListedCalls(SimulatedTools(handbook.actions, scenario.tools, scenario.now))
+
+        def score(messages: int, run: FinishedRun | None = None) -> Mapping[str, JSON]:
+            if run is None:
+                return judge_outside(scenario, handbook, tools.made).as_json()
+            result = run.result
+            found = judge_run(
+                scenario, handbook, result.ending, run.session,
+                why=result.reason, problems=reader.problems,
+            )  # fmt: skip
+            return found.as_json()
+
+        return Surroundings(ReplayedTools(tools), score)
+
+    return Task(
+        source=handbook.name,
+        name=scenario.name,
+        goal=scenario.goal,
+        briefing=briefing,
+        surround=surround,
+        request=scenario.opening,
+        reader=reader,
+        knows=scenario.knows,
+        expected=scenario.expect.ending,
+        approvers=scenario.approvals,
+        answers=scenario.answers,
+        budgets=BUDGETS,
+    )
+
+
+def results_task(briefing: Briefing, results: Mapping[str, JSON], goal: str) -> Task:
+    """Tools that answer as a file says; nothing is expected of it."""
+    handbook = briefing.handbook
+    return Task(
+        source=handbook.name,
+        name="",
+        goal=goal,
+        briefing=briefing,
+        surround=lambda keep: Surroundings(ReplayedTools(ScriptedTools(handbook.actions, results))),
+        request=request_for(goal) if goal else "",
+        reader=VerdictJudge(handbook),
+    )
+
+
+class ListedCalls:
+    """Tools that remember what was asked of them."""
+
+    def __init__(self, tools: Tools) -> None:
+        self._tools = tools
+        self.made: list[MadeCall] = []
+
+    def schemas(self) -> Sequence[ToolSchema]:
+        return self._tools.schemas()
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "time":  # of the world, where it has one
+            return getattr(self._tools, name)
+        raise AttributeError(name)
+
+    async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
+        result = await self._tools.call(name, arguments, key=key)
+        self.made.append(MadeCall(len(self.made), name, dict(arguments), result.ok))
+        return result

@@ -1,0 +1,417 @@
+"""What came of a run of a scenario, held against what it expects.
+
+What a refusal rests on: the predicates that make the requirement false.
+
+A false option of an ``any`` whose other option holds is no cause, however often
+the trace mentions it.
+
+What the tool calls of a run prove, whatever the run said about them.
+
+How a scenario's executor judges: by the handbook's verdicts, else by the scenario's table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from sopilot.agent.reference.judging import CannotJudge, Seen, VerdictJudge
+from sopilot.agent.result import Ending
+from sopilot.handbook.checks import obligations
+from sopilot.handbook.model import BUILT_IN, Handbook
+from sopilot.handbook.requirements import AnyOf, Constant, First, Leaf, Name, Tree, leaves
+from sopilot.machine.state import Process, Status
+from sopilot.program.model import Kind, Program
+from sopilot.session.session import Session
+from sopilot.tasks.scenarios import Scenario, ScriptedRuling
+from sopilot.trace.events import Event
+from sopilot.values.json import JSON, agree
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedPredicate:
+    """A predicate as the run judged it."""
+
+    predicate: str
+    values: Mapping[str, JSON]
+    holds: bool
+
+
+def refusal_causes(
+    handbook: Handbook, program: Program, process: Process, events: Sequence[Event]
+) -> tuple[str, ...]:
+    """The predicates to blame for the failure of ``process``, each once."""
+    observed = list(_observations(program, events, process.id))
+    tree = obligations(handbook, handbook.procedures[process.goal])
+    known = {**process.arguments, **process.known}
+    _, blamed = _blame(tree, observed, known)
+    found = dict.fromkeys(leaf.predicate for leaf in blamed)
+    in_tree = {leaf.predicate for leaf in leaves(tree)}
+    gates = {one.predicate for one in program.functions.values() if one.kind is Kind.GATE} - in_tree
+    for one in observed:
+        if one.predicate in gates and not one.holds:
+            found.setdefault(one.predicate)
+    return tuple(found)
+
+
+def _observations(
+    program: Program, events: Sequence[Event], process: str
+) -> Iterator[JudgedPredicate]:
+    opened: dict[int, Mapping[str, JSON]] = {}
+    for event in events:
+        if event.process != process:
+            continue
+        if event.kind == "call":
+            opened[event.seq] = event.payload["resolved"]
+        elif event.kind == "return":
+            function = program.functions[event.payload["function"]]
+            if function.predicate is not None:
+                values = {
+                    **opened.get(event.payload["opened"], {}),
+                    **event.payload.get("learned", {}),
+                }
+                yield JudgedPredicate(function.predicate, values, event.payload["bound"]["holds"])
+
+
+def _blame(
+    tree: Tree, observed: Sequence[JudgedPredicate], known: Mapping[str, JSON]
+) -> tuple[bool | None, tuple[Leaf, ...]]:
+    """The tree's truth as far as it was looked at, and the leaves that make it false."""
+    if isinstance(tree, Leaf):
+        holds = _seen(tree, observed, known)
+        if holds is None:
+            return None, ()
+        met = holds == tree.wanted
+        return met, () if met else (tree,)
+    parts = [_blame(child, observed, known) for child in tree.children]
+    values = [value for value, _ in parts]
+    blamed = tuple(leaf for value, found in parts if value is False for leaf in found)
+    if isinstance(tree, AnyOf | First):
+        if True in values:
+            return True, ()
+        return (None, ()) if None in values else (False, blamed)
+    if False in values:
+        return False, blamed
+    return (None if None in values else True), ()
+
+
+def _seen(
+    leaf: Leaf, observed: Sequence[JudgedPredicate], known: Mapping[str, JSON]
+) -> bool | None:
+    for one in reversed(observed):
+        if one.predicate == leaf.predicate and _same(leaf, one.values, known):
+            return one.holds
+    return None
+
+
+def _same(leaf: Leaf, values: Mapping[str, JSON], known: Mapping[str, JSON]) -> bool:
+    value: JSON
+    for parameter, term in leaf.arguments:
+        if isinstance(term, Constant):
+            value = term.value
+        elif term.name in known:
+            value = known[term.name]
+        else:
+            continue  # nobody ever knew it, so nothing can contradict it
+        if not agree(values.get(parameter), value):
+            return False
+    return True
+
+
+class ScenarioJudge:
+    """``problems`` lists what could not be judged, in words for the author of the scenario."""
+
+    def __init__(
+        self,
+        handbook: Handbook,
+        rulings: Mapping[str, Sequence[ScriptedRuling]],
+        simulated: frozenset[str],
+    ) -> None:
+        self._handbook = handbook
+        self._by_verdict = VerdictJudge(handbook)
+        self._rulings = rulings
+        self._simulated = simulated
+        self.problems: list[str] = []
+
+    def __call__(
+        self, predicate: str, arguments: Mapping[str, JSON], evidence: Sequence[Seen]
+    ) -> bool:
+        known = self._handbook.predicates.get(predicate)
+        if known is None or known.is_gate or known.done is not None or known.verdict is not None:
+            return self._verdict(predicate, arguments, evidence)
+        for ruling in self._rulings.get(predicate, ()):
+            if ruling.fits(arguments):
+                return ruling.holds
+        why = "for these arguments " if predicate in self._rulings else ""
+        self.problems.append(
+            f"`{predicate}` has no verdict in the handbook, and the scenario's `verdicts` "
+            f"say nothing about it {why}".rstrip()
+        )
+        raise CannotJudge(self.problems[-1])
+
+    def is_fact(self, predicate: str) -> bool:
+        return self._by_verdict.is_fact(predicate)
+
+    def computed(
+        self, predicate: str, arguments: Mapping[str, JSON], evidence: Sequence[Seen]
+    ) -> Mapping[str, JSON]:
+        return self._by_verdict.computed(predicate, arguments, evidence)
+
+    def _verdict(
+        self, predicate: str, arguments: Mapping[str, JSON], evidence: Sequence[Seen]
+    ) -> bool:
+        try:
+            return self._by_verdict(predicate, arguments, evidence)
+        except CannotJudge as error:
+            self.problems.append(self._why(predicate, evidence, error))
+            raise CannotJudge(self.problems[-1]) from error
+
+    def _why(self, predicate: str, evidence: Sequence[Seen], error: CannotJudge) -> str:
+        failed = ", ".join(sorted({f"`{one.action}`" for one in evidence if not one.ok}))
+        if failed:
+            return f"{error}: {failed} failed"
+        why = f"the verdict of `{predicate}` cannot be judged: {error}"
+        silent = sorted({one.action for one in evidence} - self._simulated)
+        if silent:
+            named = ", ".join(f"`{action}`" for action in silent)
+            why += f"; give {named} a result under `tools`"
+        return why
+
+
+@dataclass(frozen=True, slots=True)
+class MadeCall:
+    seq: int
+    action: str
+    arguments: Mapping[str, JSON]
+    ok: bool
+
+
+def calls_made(events: Iterable[Event]) -> list[MadeCall]:
+    """Domain calls with a result, in the order of their results."""
+    arguments: dict[int, Mapping[str, JSON]] = {}
+    found = []
+    for event in events:
+        if event.kind == "domain_call":
+            arguments[event.seq] = event.payload["arguments"]
+        elif event.kind == "domain_result":
+            given = arguments.get(event.payload["call"], {})
+            made = MadeCall(event.seq, event.payload["action"], given, event.payload["ok"])
+            found.append(made)
+    return found
+
+
+def post_goal_calls(calls: Sequence[MadeCall], goal_action: str) -> int | None:
+    """R2 of one run: domain calls after the goal action first succeeded; ``None`` where it
+    never did."""
+    for index, one in enumerate(calls):
+        if one.action == goal_action and one.ok:
+            return len(calls) - index - 1
+    return None
+
+
+def unproven(
+    scenario: Scenario,
+    handbook: Handbook,
+    calls: Sequence[MadeCall],
+    *,
+    unseen: frozenset[str] = frozenset(),
+) -> list[str]:
+    """What a run of the scenario rests on without a tool having said anything about it.
+    ``unseen`` are actions that ``calls`` can't hold, because no tool receives them.
+
+    Before the goal action every requirement needs its verifier, one option of a
+    disjunction being enough; a refusal needs an attempt at the predicate it
+    rests on, unless the user cannot tell what the verifier asks for.
+    """
+    procedure = handbook.procedures[scenario.goal]
+    if scenario.expect.ending is Ending.EXECUTED:
+        goal = next((i for i, one in enumerate(calls) if one.action == procedure.action), None)
+        if goal is None:
+            return []  # the ending says so already
+        done = {one.action for one in calls[:goal] if one.ok} | unseen
+        missing = _missing(procedure.requires, handbook, done)
+        return [f"`{name}` was not verified before the goal" for name in missing]
+    cause = scenario.expect.cause
+    if cause is None or _attempted(
+        cause, scenario, handbook, {one.action for one in calls} | unseen
+    ):
+        return []
+    return [f"refused without looking at `{cause}`"]
+
+
+def _missing(tree: Tree, handbook: Handbook, done: set[str]) -> list[str]:
+    if isinstance(tree, Leaf):
+        recipes = _recipes(tree.predicate, handbook)
+        shown = not recipes or any(done.issuperset(recipe) for recipe in recipes)
+        return [] if shown else [tree.predicate]
+    gaps = [_missing(child, handbook, done) for child in tree.children]
+    if isinstance(tree, AnyOf | First):
+        return min(gaps, key=len, default=[])
+    return list(dict.fromkeys(name for gap in gaps for name in gap))
+
+
+def _attempted(cause: str, scenario: Scenario, handbook: Handbook, tried: set[str]) -> bool:
+    recipes = _recipes(cause, handbook)
+    if not recipes or any(tried.intersection(recipe) for recipe in recipes):
+        return True
+    predicate = handbook.predicates[cause]
+    gate = predicate.established_by
+    if gate is None:
+        return False
+    asked = {term.name for _, term in gate.arguments if isinstance(term, Name)}
+    return not asked <= {*scenario.knows, *handbook.parameters}
+
+
+def _recipes(name: str, handbook: Handbook) -> list[set[str]]:
+    predicate = handbook.predicates[name]
+    if predicate.tool_free:
+        return []
+    if predicate.established_by is not None:
+        return [{predicate.established_by.action}]
+    return [{call.action for call in recipe} for recipe in predicate.recipes]
+
+
+_WORDS = {
+    Ending.EXECUTED: "the request was executed",
+    Ending.REFUSED: "the request was refused",
+    Ending.WAITING: "the run waits for people",
+    Ending.ABANDONED: "nobody finished it",
+    Ending.BUDGET: "a budget ran out",
+    Ending.INFRASTRUCTURE_FAILURE: "the run broke down",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioVerdict:
+    """``reasons`` say why it failed, and are empty for a pass; ``causes`` are the predicates
+    a refusal rests on."""
+
+    reasons: tuple[str, ...]
+    causes: tuple[str, ...] = ()
+    calls: tuple[MadeCall, ...] = ()
+
+    def as_json(self) -> dict[str, JSON]:
+        return {
+            "success": not self.reasons,
+            "reasons": list(self.reasons),
+            "causes": list(self.causes),
+            "calls": [one.action for one in self.calls],
+        }
+
+
+def judge_run(
+    scenario: Scenario,
+    handbook: Handbook,
+    ending: Ending,
+    session: Session,
+    *,
+    why: str = "",
+    problems: Sequence[str] = (),
+) -> ScenarioVerdict:
+    """``why`` is the reason that the run gave, ``problems`` is what its reader could not judge."""
+    events = session.own_events
+    causes: tuple[str, ...] | None = None
+    for process in session.configuration.processes.values():
+        causes = causes or ()
+        if process.status is Status.FAILED:
+            program = session.programs.programs[process.goal]
+            causes = refusal_causes(handbook, program, process, events)
+    calls = tuple(calls_made(events))
+    reasons = judge_ending(
+        scenario, handbook, ending, calls, causes=causes, why=why, problems=problems
+    )
+    return ScenarioVerdict(tuple(reasons), causes or (), calls)
+
+
+def judge_ending(
+    scenario: Scenario,
+    handbook: Handbook,
+    ending: Ending,
+    calls: Sequence[MadeCall],
+    *,
+    causes: Sequence[str] | None = None,
+    why: str = "",
+    problems: Sequence[str] = (),
+) -> list[str]:
+    """By ending and cause, by the calls that must and must not be made, and by the evidence.
+    Without a machine there are no ``causes``."""
+    reasons = list(dict.fromkeys(problems)) or _ending_reasons(scenario, ending, why, causes)
+    return reasons + judge_calls(scenario, handbook, calls, quiet=bool(reasons))
+
+
+def judge_calls(
+    scenario: Scenario,
+    handbook: Handbook,
+    calls: Sequence[MadeCall],
+    *,
+    quiet: bool = False,
+    unseen: frozenset[str] = frozenset(),
+) -> list[str]:
+    """By what reached the tools alone. ``quiet``: after another ending the calls differ anyway,
+    and saying so would hide the cause. ``unseen``: as in ``unproven``."""
+    reasons = _forbidden(scenario, calls)
+    if quiet or reasons:
+        return reasons
+    return _out_of_order(scenario, calls) or unproven(scenario, handbook, calls, unseen=unseen)
+
+
+def judge_outside(
+    scenario: Scenario, handbook: Handbook, calls: Sequence[MadeCall]
+) -> ScenarioVerdict:
+    """Where only the calls of tools are known: done is what the goal's action did. The runtime's
+    own questions to the user reach no tool; the audit judges those."""
+    action = handbook.procedures[scenario.goal].action
+    done = any(one.action == action and one.ok for one in calls)
+    wanted = scenario.expect.ending is Ending.EXECUTED
+    reasons = []
+    if done is not wanted:
+        reasons = [f"expected `{scenario.expect.ending}`, but `{action}` was {_done(done)}"]
+    reasons += judge_calls(
+        scenario, handbook, calls, quiet=bool(reasons), unseen=frozenset(BUILT_IN)
+    )
+    return ScenarioVerdict(tuple(reasons), (), tuple(calls))
+
+
+def _done(done: bool) -> str:
+    return "carried out" if done else "not carried out"
+
+
+def _ending_reasons(
+    scenario: Scenario, ending: Ending, why: str, causes: Sequence[str] | None
+) -> list[str]:
+    expect = scenario.expect
+    named = " and ".join(f"`{cause}`" for cause in causes or ())
+    if ending is not expect.ending:
+        happened = _WORDS[ending]
+        if ending is Ending.REFUSED and named:
+            happened += f" because of {named}"
+        elif ending is not Ending.EXECUTED and why:
+            happened += f" ({why.rstrip('.')})"
+        return [f"expected `{expect.ending}`, but {happened}"]
+    blames = expect.ending is Ending.REFUSED and expect.cause is not None
+    if blames and causes is not None and expect.cause not in causes:
+        found = f"{named} failed" if named else f"the reason was: {why.rstrip('.')}"
+        return [f"expected a refusal because of `{expect.cause}`, but {found}"]
+    return []
+
+
+def _forbidden(scenario: Scenario, calls: Sequence[MadeCall]) -> list[str]:
+    return [
+        f"`{action}` must not be called, but it was"
+        for action in dict.fromkeys(one.action for one in calls)
+        if action in scenario.no_calls
+    ]
+
+
+def _out_of_order(scenario: Scenario, calls: Sequence[MadeCall]) -> list[str]:
+    """The first expected call that does not come after those before it."""
+    left = iter(calls)
+    for expected in scenario.calls:
+        if not any(expected.fits(one.action, one.arguments) for one in left):
+            made = ", ".join(f"`{one.action}`" for one in calls) or "none"
+            with_arguments = " with these arguments" if expected.arguments else ""
+            return [
+                f"expected a call of `{expected.action}`{with_arguments} in this order; "
+                f"the calls were {made}"
+            ]
+    return []

@@ -1,0 +1,569 @@
+"""Scenario file → suite, strictly, with every mistake found in one go.
+
+What tools answer and how readers judge, as a scenario writes it.
+
+A scenario: somebody with a request, a world that answers as told, what must come of it.
+
+Tools that answer as a scenario says.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from sopilot.agent.approvers import action_schema
+from sopilot.agent.result import Ending
+from sopilot.compiler.action_facts import input_schema
+from sopilot.handbook import fields
+from sopilot.handbook.fields import Fields
+from sopilot.handbook.model import Action, Handbook
+from sopilot.handbook.nodes import ListNode, MapNode, Node, ScalarNode, Spot
+from sopilot.handbook.requirements import Name
+from sopilot.handbook.yaml import json_value, parse_nodes
+from sopilot.messages.diagnostic import Diagnostic, DiagnosticCollector, did_you_mean
+from sopilot.messages.errors import UserMistake
+from sopilot.protocols import ToolResult, ToolSchema
+from sopilot.values.json import JSON, agree
+from sopilot.values.schema import violation
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptedAnswer:
+    """What a tool answers. ``when`` are the arguments it is for; empty: any."""
+
+    result: ToolResult
+    when: Mapping[str, JSON] = field(default_factory=dict)
+
+    def fits(self, arguments: Mapping[str, JSON]) -> bool:
+        return fits(self.when, arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptedRuling:
+    """How a reader judges a predicate that has no verdict of its own."""
+
+    holds: bool
+    when: Mapping[str, JSON] = field(default_factory=dict)
+
+    def fits(self, arguments: Mapping[str, JSON]) -> bool:
+        return fits(self.when, arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedCall:
+    action: str
+    arguments: Mapping[str, JSON] = field(default_factory=dict)
+
+    def fits(self, action: str, arguments: Mapping[str, JSON]) -> bool:
+        return action == self.action and fits(self.arguments, arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """``cause`` is the predicate that a refusal must rest on, where one is named."""
+
+    ending: Ending
+    cause: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """``calls`` must be made in this order, with others in between; those in ``no_calls``
+    never. ``approvals`` are the roles that approve when the procedure asks for it. ``answers``
+    is what the user says when the machine asks, ``now`` what the clock shows."""
+
+    name: str
+    goal: str
+    expect: Expectation
+    request: str = ""
+    knows: Mapping[str, JSON] = field(default_factory=dict)
+    tools: Mapping[str, tuple[ScriptedAnswer, ...]] = field(default_factory=dict)
+    verdicts: Mapping[str, tuple[ScriptedRuling, ...]] = field(default_factory=dict)
+    approvals: tuple[str, ...] = ()
+    calls: tuple[ExpectedCall, ...] = ()
+    no_calls: tuple[str, ...] = ()
+    line: int = 0
+    answers: Mapping[str, str] = field(default_factory=dict)
+    now: str = ""
+
+    @property
+    def opening(self) -> str:
+        """What the user says first, under every command that plays it."""
+        return self.request or request_for(self.goal)
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    handbook: str
+    scenarios: tuple[Scenario, ...]
+
+
+def fits(wanted: Mapping[str, JSON], arguments: Mapping[str, JSON]) -> bool:
+    return all(name in arguments and agree(arguments[name], wanted[name]) for name in wanted)
+
+
+def request_for(goal: str) -> str:
+    """What somebody says who wants this and no more."""
+    return f"I have a request: {goal.replace('_', ' ')}."
+
+
+ANSWER_KEYS = ("when", "result", "failed")
+
+
+RULING_KEYS = ("when", "holds")
+
+
+def read_answers(
+    report: DiagnosticCollector, node: Node, what: str, inputs: Collection[str]
+) -> tuple[ScriptedAnswer, ...]:
+    """One answer, or a list of them."""
+    if isinstance(node, ListNode):
+        if not node.items:
+            report.error("no-answers", f"{what} needs at least one answer", node)
+        return tuple(_answer(report, item, what, inputs) for item in node.items)
+    return (_answer(report, node, what, inputs),)
+
+
+def _answer(
+    report: DiagnosticCollector, node: Node, what: str, inputs: Collection[str]
+) -> ScriptedAnswer:
+    """``ok``, ``failed``, a mapping with ``result`` or ``failed``, or the result itself."""
+    if isinstance(node, ScalarNode) and not node.style and node.text in ("ok", "failed"):
+        return ScriptedAnswer(ToolResult(node.text == "ok", None))
+    if not isinstance(node, MapNode) or not any(key.text in ANSWER_KEYS for key, _ in node.pairs):
+        return ScriptedAnswer(ToolResult(True, json_value(report, node, f"the result of {what}")))
+    found = fields.fields(report, node, ANSWER_KEYS, f"an answer of {what}")
+    when = _when(report, found, what, inputs)
+    if "result" in found and "failed" in found:
+        message = "an answer either has a `result` or `failed`, not both"
+        report.error("contradicting-answer", message, found["failed"].key)
+    for key, ok in (("result", True), ("failed", False)):
+        if key in found:
+            value = json_value(report, found[key].value, f"the {key} of {what}")
+            return ScriptedAnswer(ToolResult(ok, value), when)
+    return ScriptedAnswer(ToolResult(True, None), when)
+
+
+def _when(
+    report: DiagnosticCollector, found: Fields, what: str, known: Collection[str]
+) -> dict[str, JSON]:
+    if "when" not in found:
+        return {}
+    wanted: dict[str, JSON] = {}
+    for key, value in fields.entries(report, found["when"].value, "`when`"):
+        if key.text not in known:
+            fields.unknown(report, key, "argument", key.text, known)
+        wanted[key.text] = json_value(report, value, f"`{key.text}` of {what}")
+    return wanted
+
+
+def read_rulings(
+    report: DiagnosticCollector, node: Node, handbook: Handbook
+) -> dict[str, tuple[ScriptedRuling, ...]]:
+    """``predicate: true``, or a list of ``{when: …, holds: …}``."""
+    rulings: dict[str, tuple[ScriptedRuling, ...]] = {}
+    for key, value in fields.entries(report, node, "`verdicts`"):
+        predicate = handbook.predicates.get(key.text)
+        if predicate is None:
+            fields.unknown(report, key, "predicate", key.text, handbook.predicates)
+            continue
+        if predicate.is_gate or predicate.verdict is not None:
+            who = "its action's success" if predicate.is_gate else "its own verdict"
+            report.error(
+                "needless-verdict",
+                f"`{key.text}` is judged by {who}, not by the scenario",
+                key,
+                "simulate the tool's result instead",
+            )
+            continue
+        items = value.items if isinstance(value, ListNode) else (value,)
+        rulings[key.text] = tuple(
+            _ruling(report, item, key.text, predicate.parameters) for item in items
+        )
+    return rulings
+
+
+def _ruling(
+    report: DiagnosticCollector, node: Node, name: str, parameters: Collection[str]
+) -> ScriptedRuling:
+    if isinstance(node, MapNode):
+        found = fields.fields(report, node, RULING_KEYS, f"a verdict on `{name}`")
+        when = _when(report, found, f"`{name}`", parameters)
+        if "holds" not in found:
+            fields.missing(report, node, "holds", f"a verdict on `{name}`")
+            return ScriptedRuling(False, when)
+        return ScriptedRuling(fields.flag(report, found["holds"].value, "`holds`"), when)
+    return ScriptedRuling(fields.flag(report, node, f"the verdict on `{name}`"))
+
+
+SUITE_KEYS = ("handbook", "tools", "scenarios")
+
+
+SCENARIO_KEYS = (
+    "goal",
+    "request",
+    "knows",
+    "tools",
+    "verdicts",
+    "approvals",
+    "expect",
+    "calls",
+    "no_calls",
+    "answers",
+    "now",
+    "cases",
+)
+
+
+_MERGED = ("knows", "tools", "verdicts", "answers")
+"""Where a case says something of its own, the rest of the scenario's stays."""
+
+
+EXPECTED = ("executed", "refused", "waiting")
+
+
+Answers = dict[str, tuple[ScriptedAnswer, ...]]
+
+
+def read_scenarios(
+    text: str, handbook: Handbook, source: str = "<input>"
+) -> tuple[Suite | None, list[Diagnostic]]:
+    """The suite, or ``None`` when a diagnostic is an error."""
+    report = DiagnosticCollector(source)
+    root = parse_nodes(text, report)
+    suite = SuiteReader(report, handbook).suite(root) if root is not None else None
+    return (None if report.failed else suite), report.diagnostics()
+
+
+def load_scenarios(text: str, handbook: Handbook, source: str = "<input>") -> Suite:
+    """The suite, or ``UserMistake`` with every diagnostic."""
+    suite, diagnostics = read_scenarios(text, handbook, source)
+    if suite is None:
+        raise UserMistake(diagnostics)
+    return suite
+
+
+class SuiteReader:
+    def __init__(self, report: DiagnosticCollector, handbook: Handbook) -> None:
+        self._report = report
+        self._handbook = handbook
+        self._tellable = _tellable(handbook)
+
+    def suite(self, root: Node) -> Suite | None:
+        found = fields.fields(self._report, root, SUITE_KEYS, "a scenario file")
+        if not isinstance(root, MapNode):
+            return None
+        for key in ("handbook", "scenarios"):
+            if key not in found:
+                spot = Spot(root.line, root.column)
+                fields.missing(self._report, spot, key, "a scenario file")
+        name = self._handbook.name
+        if "handbook" in found:
+            node = found["handbook"].value
+            given = fields.text(self._report, node, "`handbook`")
+            if given and given != name:
+                message = f"these scenarios are about `{given}`, but the handbook is `{name}`"
+                self._report.error("other-handbook", message, node)
+        shared = self._tools(found)
+        scenarios: list[Scenario] = []
+        if "scenarios" in found:
+            entries = fields.entries(self._report, found["scenarios"].value, "`scenarios`")
+            scenarios = [
+                self._scenario(named, value, shared)
+                for key, node in entries
+                for named, value in self._cases(key, node)
+            ]
+            if not entries and isinstance(found["scenarios"].value, MapNode):
+                self._report.error("no-scenarios", "there is no scenario", found["scenarios"].key)
+        return Suite(name, tuple(scenarios))
+
+    def _cases(self, key: ScalarNode, node: Node) -> list[tuple[ScalarNode, Node]]:
+        """A scenario, or one for each row of its table of ``cases``."""
+        if not isinstance(node, MapNode):
+            return [(key, node)]
+        own = {name.text: (name, value) for name, value in node.pairs}
+        if "cases" not in own:
+            return [(key, node)]
+        _, table = own.pop("cases")
+        found: list[tuple[ScalarNode, Node]] = []
+        for name, row in fields.entries(self._report, table, "`cases`"):
+            pairs = dict(own)
+            for column, value in row.pairs if isinstance(row, MapNode) else ():
+                base = pairs.get(column.text)
+                if column.text in _MERGED and base is not None:
+                    pairs[column.text] = (column, _merged(base[1], value))
+                else:
+                    pairs[column.text] = (column, value)
+            if not isinstance(row, MapNode):
+                fields.wrong(self._report, row, f"the case `{name.text}`", "a mapping")
+            named = replace(name, text=f"{key.text}/{name.text}")
+            found.append((named, MapNode(tuple(pairs.values()), name.line, name.column)))
+        return found
+
+    def _answers(self, found: Fields) -> Mapping[str, str]:
+        """What the user says when the machine asks: by action, or by predicate."""
+        if "answers" not in found:
+            return {}
+        asked = {one.name for one in self._handbook.predicates.values() if one.question}
+        known = asked | set(self._handbook.actions)
+        answers: dict[str, str] = {}
+        for key, value in fields.entries(self._report, found["answers"].value, "`answers`"):
+            if key.text not in known:
+                fields.unknown(self._report, key, "question", key.text, known)
+            answers[key.text] = fields.text(self._report, value, f"the answer to `{key.text}`")
+        return answers
+
+    def _scenario(self, key: ScalarNode, node: Node, shared: Answers) -> Scenario:
+        what = f"the scenario `{key.text}`"
+        found = fields.fields(self._report, node, SCENARIO_KEYS, what)
+        if isinstance(node, MapNode):
+            for needed in ("goal", "expect"):
+                if needed not in found:
+                    fields.missing(self._report, key, needed, what)
+        goal = self._goal(found)
+        request = ""
+        if "request" in found:
+            request = fields.text(self._report, found["request"].value, "`request`")
+        verdicts = {}
+        if "verdicts" in found:
+            verdicts = read_rulings(self._report, found["verdicts"].value, self._handbook)
+        return Scenario(
+            name=key.text,
+            goal=goal,
+            expect=self._expectation(found),
+            request=request,
+            knows=self._knows(found, goal),
+            tools={**shared, **self._tools(found)},
+            verdicts=verdicts,
+            approvals=self._approvals(found),
+            answers=self._answers(found),
+            now=fields.optional_text(self._report, found, "now"),
+            calls=self._calls(found),
+            no_calls=tuple(
+                action
+                for node in self._list(found, "no_calls")
+                if (action := self._action(node)) is not None
+            ),
+            line=key.line,
+        )
+
+    def _goal(self, found: Fields) -> str:
+        if "goal" not in found:
+            return ""
+        node = found["goal"].value
+        goal = fields.text(self._report, node, "`goal`")
+        if goal and goal not in self._handbook.procedures:
+            fields.unknown(self._report, node, "procedure", goal, self._handbook.procedures)
+        return goal
+
+    def _knows(self, found: Fields, goal: str) -> Mapping[str, JSON]:
+        if "knows" not in found:
+            return {}
+        kinds = _kinds(self._handbook, goal)
+        knows: dict[str, JSON] = {}
+        for key, value in fields.entries(self._report, found["knows"].value, "`knows`"):
+            knows[key.text] = json_value(self._report, value, f"`{key.text}`")
+            if key.text not in self._tellable:
+                message = f"nothing in the handbook asks for `{key.text}`"
+                help = did_you_mean(key.text, self._tellable)
+                self._report.warning("unused-value", message, key, help)
+            said = knows[key.text]
+            problem = None
+            if key.text in kinds and said is not None:
+                problem = violation(said, kinds[key.text], f"`{key.text}`")
+            if problem is not None:
+                text = isinstance(said, str)
+                shown = fields.describe(value)
+                message = f"{problem} for `{goal}`, found {'the text ' if text else ''}{shown}"
+                help = "a number stands without quotes, a text like `007` in quotes"
+                self._report.error("wrong-type", message, value, help)
+        return knows
+
+    def _tools(self, found: Fields) -> Answers:
+        if "tools" not in found:
+            return {}
+        answers: Answers = {}
+        for key, value in fields.entries(self._report, found["tools"].value, "`tools`"):
+            if key.text not in self._handbook.actions:
+                fields.unknown(self._report, key, "action", key.text, self._handbook.actions)
+                continue
+            inputs = self._handbook.actions[key.text].input_names()
+            answers[key.text] = read_answers(self._report, value, f"`{key.text}`", inputs)
+        return answers
+
+    def _expectation(self, found: Fields) -> Expectation:
+        if "expect" not in found:
+            return Expectation(Ending.EXECUTED)
+        node = found["expect"].value
+        if isinstance(node, MapNode):
+            pairs = fields.fields(self._report, node, ("refused",), "`expect`")
+            if "refused" in pairs:
+                cause_node = pairs["refused"].value
+                cause = fields.text(self._report, cause_node, "`refused`")
+                if cause and cause not in self._handbook.predicates:
+                    known = self._handbook.predicates
+                    fields.unknown(self._report, cause_node, "predicate", cause, known)
+                return Expectation(Ending.REFUSED, cause)
+        elif isinstance(node, ScalarNode) and node.text in EXPECTED:
+            return Expectation(Ending(node.text))
+        else:
+            fields.wrong(
+                self._report,
+                node,
+                "`expect`",
+                "`executed`, `refused`, `waiting` or `refused: <predicate>`",
+                did_you_mean(node.text, EXPECTED) if isinstance(node, ScalarNode) else "",
+            )
+        return Expectation(Ending.EXECUTED)
+
+    def _approvals(self, found: Fields) -> tuple[str, ...]:
+        roles = {
+            role
+            for action in self._handbook.actions.values()
+            if action.approval is not None
+            for role in action.approval.roles
+        }
+        given = []
+        for node in self._list(found, "approvals"):
+            role = fields.text(self._report, node, "a role")
+            if role and role not in roles:
+                fields.unknown(self._report, node, "role", role, roles)
+            given.append(role)
+        return tuple(given)
+
+    def _calls(self, found: Fields) -> tuple[ExpectedCall, ...]:
+        calls: list[ExpectedCall] = []
+        for node in self._list(found, "calls"):
+            if isinstance(node, MapNode) and len(node.pairs) == 1:
+                key, value = node.pairs[0]
+                arguments = json_value(self._report, value, f"`{key.text}`")
+                action = self._action(key)
+                if not isinstance(arguments, dict):
+                    fields.wrong(self._report, value, "the arguments of a call", "a mapping")
+                elif action is not None:
+                    calls.append(ExpectedCall(action, arguments))
+            else:
+                action = self._action(node)
+                if action is not None:
+                    calls.append(ExpectedCall(action))
+        return tuple(calls)
+
+    def _action(self, node: Node) -> str | None:
+        name = fields.text(self._report, node, "an action")
+        if name and name not in self._handbook.actions:
+            fields.unknown(self._report, node, "action", name, self._handbook.actions)
+            return None
+        return name or None
+
+    def _list(self, found: Fields, key: str) -> tuple[Node, ...]:
+        if key not in found:
+            return ()
+        node = found[key].value
+        if isinstance(node, ListNode):
+            return node.items
+        fields.wrong(self._report, node, f"`{key}`", "a list")
+        return ()
+
+
+def _merged(base: Node, own: Node) -> Node:
+    """Two mappings, the second one's entries over the first one's."""
+    if not isinstance(base, MapNode) or not isinstance(own, MapNode):
+        return own
+    said = {key.text for key, _ in own.pairs}
+    kept = tuple(pair for pair in base.pairs if pair[0].text not in said)
+    return MapNode((*kept, *own.pairs), own.line, own.column)
+
+
+def _kinds(handbook: Handbook, goal: str) -> dict[str, Mapping[str, object]]:
+    """What the goal's own names are, by the inputs of its action that they become, and what else
+    the user is asked for (a password), by the input of the one call that needs it."""
+    procedure = handbook.procedures.get(goal)
+    action = handbook.actions.get(procedure.action) if procedure is not None else None
+    if procedure is None or action is None:
+        return {}
+    renamed = dict(procedure.arguments)
+    return _asked(handbook) | {
+        term.name: input_schema(item)
+        for item in (*action.inputs, *procedure.inputs)
+        if isinstance(term := renamed.get(item.name, Name(item.name)), Name)
+    }
+
+
+def _asked(handbook: Handbook) -> dict[str, Mapping[str, object]]:
+    """Of names that are different things in different calls nothing is said."""
+    found: dict[str, list[Mapping[str, object]]] = {}
+    for predicate in handbook.predicates.values():
+        gate = [predicate.established_by] if predicate.established_by is not None else []
+        for call in (*gate, *(call for recipe in predicate.recipes for call in recipe)):
+            action = handbook.actions.get(call.action)  # the machine's own questions are none
+            inputs = {item.name: item for item in action.inputs} if action is not None else {}
+            for given, term in call.arguments:
+                if not isinstance(term, Name) or term.name in predicate.parameters:
+                    continue
+                if given in inputs:
+                    found.setdefault(term.name, []).append(input_schema(inputs[given]))
+    return {name: kinds[0] for name, kinds in found.items() if all(k == kinds[0] for k in kinds)}
+
+
+def _tellable(handbook: Handbook) -> frozenset[str]:
+    """Every name under which a user can be asked for a value."""
+    names = {name for action in handbook.actions.values() for name in action.input_names()}
+    for predicate in handbook.predicates.values():
+        names.update(predicate.parameters)
+        calls = [call for recipe in predicate.recipes for call in recipe]
+        if predicate.established_by is not None:
+            calls.append(predicate.established_by)
+        for call in calls:
+            names.update(name for _, term in call.arguments if (name := getattr(term, "name", "")))
+    for procedure in handbook.procedures.values():
+        names.update(name for _, term in procedure.arguments if (name := getattr(term, "name", "")))
+        names.update(item.name for item in procedure.inputs)
+    return frozenset(names)
+
+
+UNSIMULATED = ToolResult(True, None)
+"""What a tool answers that the scenario does not mention: it worked, and says nothing."""
+
+
+class SimulatedTools:
+    """Implements ``Tools`` for one run.
+
+    Answers for these arguments go before answers for any. Of those that fit, the first
+    unused one is given; once all were used, the last of them again.
+    """
+
+    def __init__(
+        self,
+        actions: Mapping[str, Action],
+        answers: Mapping[str, Sequence[ScriptedAnswer]],
+        now: str = "",
+    ) -> None:
+        if now:
+            self.time = lambda: now
+        self._actions = {name: action for name, action in actions.items() if action.offered}
+        self._answers = answers
+        self._used: set[tuple[str, int]] = set()
+        self._given: dict[str, ToolResult] = {}
+
+    def schemas(self) -> Sequence[ToolSchema]:
+        return tuple(action_schema(action) for action in self._actions.values())
+
+    async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
+        if key not in self._given:
+            self._given[key] = self._answer(name, arguments)
+        return copy.deepcopy(self._given[key])
+
+    def _answer(self, name: str, arguments: Mapping[str, JSON]) -> ToolResult:
+        listed = self._answers.get(name, ())
+        if not listed:
+            return UNSIMULATED
+        fitting = [index for index, answer in enumerate(listed) if answer.fits(arguments)]
+        fitting = [index for index in fitting if listed[index].when] or fitting
+        if not fitting:
+            return ToolResult(False, {"error": "the scenario has no answer for these arguments"})
+        unused = [index for index in fitting if (name, index) not in self._used]
+        chosen = unused[0] if unused else fitting[-1]
+        self._used.add((name, chosen))
+        return listed[chosen].result

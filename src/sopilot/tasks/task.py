@@ -1,0 +1,390 @@
+"""A task: what is asked, in which world, what must come of it.
+
+What stands around a session: the tools, who is served, who approves, who says what came of it.
+
+A world is fresh for every run. Where it lives in a process, it is rebuilt in another one
+from the trace.
+
+What a run came to: the ending, the audit, and the verdict on the task.
+
+The end of a run, for a person.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from sopilot.agent.approvers import KeepsUnmadeCalls, Operator, RoleApprovers, ScriptedUser
+from sopilot.agent.budgets import UNLIMITED, Budgets
+from sopilot.agent.calls import KEPT_BY_TOOLS
+from sopilot.agent.reference.judging import PredicateJudge
+from sopilot.agent.result import Ending, SessionResult
+from sopilot.audit.report import Report
+from sopilot.audit.text import render_text
+from sopilot.handbook.model import BUILT_IN
+from sopilot.machine.approvals import HeldCall
+from sopilot.messages.diagnostic import Place, did_you_mean
+from sopilot.messages.errors import RunEnded, mistake
+from sopilot.protocols import ToolCall, ToolResult, Tools, ToolSchema, User
+from sopilot.session.outcomes import call_key
+from sopilot.session.session import Session
+from sopilot.trace.chain import SealedEvent
+from sopilot.trace.events import Actor, Event
+from sopilot.values.json import JSON, Fields
+from sopilot.values.text import Heading, Lines
+from sopilot.views.answers import NOT_MADE
+from sopilot.views.briefing import Briefing
+from sopilot.views.refusals import Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """``audit`` judges the procedure, ``verdict`` (where there is an oracle) what was asked for;
+    ``expected`` is the ending that the task names. ``held`` are the calls that people have not
+    decided yet."""
+
+    run: SessionResult
+    audit: Report
+    verdict: Fields | None = None
+    expected: Ending | None = None
+    held: Sequence[HeldCall] = ()
+    events: Sequence[SealedEvent] = ()
+
+    @property
+    def session_id(self) -> str:
+        return self.run.session_id
+
+    @property
+    def ending(self) -> Ending:
+        return self.run.ending
+
+    @property
+    def reason(self) -> str:
+        return self.run.reason
+
+    @property
+    def to_customer(self) -> str:
+        return self.run.to_customer
+
+    @property
+    def refusals(self) -> Sequence[Refusal]:
+        return self.run.refusals
+
+    @property
+    def executed(self) -> bool:
+        return self.ending is Ending.EXECUTED
+
+    @property
+    def refused(self) -> bool:
+        return self.ending is Ending.REFUSED
+
+    @property
+    def waiting(self) -> bool:
+        return self.ending is Ending.WAITING
+
+    @property
+    def passed(self) -> bool | None:
+        """Whether the task was; ``None`` where nobody can say."""
+        return None if self.verdict is None else bool(self.verdict["success"])
+
+    @property
+    def pending(self) -> bool:
+        """People have to decide first: what comes of the task is not known yet."""
+        return self.waiting and not self.passed
+
+    @property
+    def good(self) -> bool:
+        """A proper end, nothing found, and the task passed if there is one."""
+        proper = self.executed or self.refused or self.waiting
+        return (
+            proper and self.audit.clean is not False and (self.pending or self.passed is not False)
+        )
+
+    def as_json(self) -> dict[str, JSON]:
+        document = self.run.as_json() | {"audit": self.audit.as_json()}
+        if self.verdict is not None and not self.pending:
+            rest = {name: value for name, value in self.verdict.items() if name != "success"}
+            document["task"] = {"passed": self.passed, "expected": self.expected, **rest}
+        return document
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedRun:
+    """What a score may look at, where the run is at hand."""
+
+    result: SessionResult
+    session: Session
+
+
+class Score(Protocol):
+    """The oracle's verdict: ``success``, with ``reasons`` where there are any. ``messages`` is
+    how many there were. Without a ``run`` what reached the tools has to be enough."""
+
+    def __call__(self, messages: int, run: FinishedRun | None = None) -> Mapping[str, JSON]: ...
+
+
+Close = Callable[[], Awaitable[None]]
+
+
+async def nothing_to_close() -> None:
+    return
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """``user`` is simulated; without one the served agent has its own. ``simulated`` worlds
+    can do no harm, so arms without a machine may act in them. ``score`` judges the ``task``
+    with this ``goal``."""
+
+    tools: Tools
+    user: User | None = None
+    budgets: Budgets = field(default_factory=lambda: UNLIMITED)
+    operator: Operator | None = None
+    simulated: bool = False
+    score: Score | None = None
+    task: str = ""
+    goal: str = ""
+    close: Close = nothing_to_close
+
+    async def catch_up(self, session_id: str, events: Iterable[Event]) -> None:
+        if isinstance(self.tools, ReplayedTools):
+            await self.tools.catch_up(session_id, events)
+
+
+class WorldDiverged(RunEnded):
+    """A simulated world did not answer as it did when the trace was written."""
+
+
+class ReplayedTools:
+    """Simulated tools that live in a process: in another process they are rebuilt by making
+    the recorded calls again. Implements ``Tools``, ``RecallsOutcomes`` and, for
+    tools that do, ``KeepsUnmadeCalls``."""
+
+    def __init__(self, tools: Tools) -> None:
+        self._tools = tools
+        self._made: dict[str, ToolResult] = {}
+        self._unmade = 0
+
+    def schemas(self) -> Sequence[ToolSchema]:
+        return self._tools.schemas()
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "time":  # of the world, where it has one
+            return getattr(self._tools, name)
+        raise AttributeError(name)
+
+    async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
+        if key not in self._made:
+            self._made[key] = await self._tools.call(name, arguments, key=key)
+        return self._made[key]
+
+    async def recall(self, key: str) -> ToolResult | None:
+        """A call without a result in the trace was lost with the process that made it."""
+        return self._made.get(key)
+
+    async def unmade(self, call: ToolCall, problem: str) -> bool:
+        tools: object = self._tools
+        kept = isinstance(tools, KeepsUnmadeCalls) and await tools.unmade(call, problem)
+        self._unmade += kept
+        return kept
+
+    async def catch_up(self, session_id: str, events: Iterable[Event]) -> None:
+        """Every answered call that this world has not seen, and every malformed one that it
+        keeps. ``events`` with their payloads."""
+        called: dict[str, tuple[str, Mapping[str, JSON]]] = {}
+        unmade = 0
+        for event in events:
+            payload = event.payload
+            if event.kind == "note" and KEPT_BY_TOOLS in payload["details"]:
+                unmade += 1
+                if unmade > self._unmade:
+                    about = payload["details"]
+                    call = ToolCall("", about["tool"], about["arguments"])
+                    await self.unmade(call, about["problem"])
+                continue
+            if event.kind == "domain_call":
+                called[payload["call_id"]] = payload["action"], payload["arguments"]
+            elif event.kind == "domain_result" and event.actor != Actor.OPERATOR:
+                name, arguments = called[payload["call_id"]]
+                key = call_key(session_id, payload["call_id"], name, arguments)
+                if key in self._made:
+                    continue
+                if name in BUILT_IN:
+                    continue  # the user's answer is no work of the tools
+                if not payload["ok"] and payload["value"] == NOT_MADE.value:
+                    continue
+                result = await self.call(name, arguments, key=key)
+                if result.ok != payload["ok"]:
+                    raise WorldDiverged(
+                        f"`{name}` (event {event.seq}) came out otherwise when it was replayed"
+                    )
+
+
+class NoTools:
+    """Nothing can be called here."""
+
+    def schemas(self) -> Sequence[ToolSchema]:
+        return ()
+
+    async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
+        return ToolResult(False, {"error": f"there is no tool `{name}` here"})
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Tools for one run, and the oracle that watches them."""
+
+    tools: Tools
+    score: Score | None = None
+    close: Close = nothing_to_close
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """``name`` is unique in its ``source``; ``goal`` is empty where the user has not said it.
+
+    ``request`` opens the dialog, ``knows`` is what the user can tell when asked, ``late`` the
+    fields of it that are told only when asked again, ``follow_ups`` the lines the user adds,
+    one a turn. ``approvers`` are the roles that approve when they are asked, unless
+    ``operator`` decides. ``expected`` is the ending that must come of it, ``reader`` judges
+    evidence for the reference executor. ``surround`` makes the world; given a path, one that
+    outlives the process there.
+    """
+
+    source: str
+    name: str
+    goal: str
+    briefing: Briefing
+    surround: Callable[[Path | None], Surroundings]
+    request: str
+    reader: PredicateJudge
+    knows: Mapping[str, JSON] = field(default_factory=dict)
+    expected: Ending | None = None
+    late: tuple[str, ...] = ()
+    follow_ups: tuple[str, ...] = ()
+    approvers: tuple[str, ...] = ()
+    operator: Operator | None = None
+    budgets: Budgets = field(default_factory=Budgets)
+    simulated: bool = True
+    names_goal: bool = True
+    """Whether the user's answers name the goal."""
+    answers: Mapping[str, str] = field(default_factory=dict)
+    """What the user says when the machine asks, by what it asks about; otherwise yes."""
+    opening_goal: str | None = None
+    """The goal of the opening message, where it changes midway."""
+
+    @property
+    def key(self) -> str:
+        return f"{self.source}/{self.name}"
+
+    @property
+    def goal_action(self) -> str:
+        return self.briefing.handbook.procedures[self.goal].action
+
+    def open(self, keep: Path | None = None) -> World:
+        """A fresh world; or the one that was kept there."""
+        made = self.surround(keep)
+        operator = self.operator
+        if operator is None and self.approvers:
+            operator = RoleApprovers(self.approvers)
+        return World(
+            made.tools,
+            ScriptedUser(
+                self.request,
+                self.knows,
+                goal=self.goal if self.names_goal and self.goal else None,
+                late=self.late,
+                follow_ups=self.follow_ups,
+                answers=self.answers,
+            ),
+            self.budgets,
+            operator,
+            self.simulated,
+            made.score,
+            self.key,
+            self.goal,
+            made.close,
+        )
+
+    def changed(
+        self,
+        *,
+        request: str | None = None,
+        knows: Mapping[str, JSON] | None = None,
+        approvers: tuple[str, ...] = (),
+    ) -> Task:
+        """With other words: what must come of those nobody wrote down."""
+        if approvers:
+            self._known(approvers)
+        if request is not None:
+            # The task's own course is for its own request.
+            own = replace(self, request=request, late=(), follow_ups=(), expected=None)
+            made = replace(own, surround=lambda keep: replace(self.surround(keep), score=None))
+        elif knows:
+            made = replace(self, expected=None)
+        else:
+            made = self
+        return replace(
+            made,
+            knows={**self.knows, **(knows or {})},
+            approvers=approvers or self.approvers,
+            operator=None if approvers else self.operator,
+        )
+
+    def _known(self, approvers: tuple[str, ...]) -> None:
+        """A role that no action asks for would approve nothing, and the run would wait."""
+        roles = {
+            role
+            for program in self.briefing.programs.values()
+            for guarded in program.guarded
+            for role in guarded.roles
+        }
+        for role in approvers:
+            if role not in roles:
+                cure = did_you_mean(role, roles) if roles else "no action asks for an approval"
+                message = f"no approval is asked of `{role}`"
+                raise mistake("unknown-role", message, Place("--approve"), cure)
+
+
+def result_lines(done: Result, *, customer: bool = False) -> Iterator[str]:
+    """``customer``: whoever reads it is who was served, and learns no more than they may."""
+    result = done.run
+    if customer:
+        yield ""
+        told = result.to_customer
+        yield Heading(f"{result.ending}: {told}" if told else str(result.ending))
+        return
+    yield ""
+    yield Heading(f"{result.ending}: {result.reason}" if result.reason else str(result.ending))
+    for refusal in result.refusals:
+        yield f"  not met: {refusal.sentence}"
+        for line in refusal.evidence:
+            yield f"    shown by {line}"
+        if refusal.tells:
+            yield f"    the customer is told: {refusal.tells}"
+        if refusal.remedy:
+            yield f"    what you could do: {refusal.remedy}"
+    if done.waiting:
+        yield f"  look at it: sopilot approve list {result.session_id}"
+        yield f"  then go on: sopilot resume {result.session_id}"
+    elif result.ending is Ending.INFRASTRUCTURE_FAILURE:
+        yield f"  the provider failed, not the model; go on: sopilot resume {result.session_id}"
+    usage = result.usage
+    yield (
+        f"  {result.agent_turns} requests, {result.domain_calls} tool calls, "
+        f"{result.user_turns} answers of the user, {usage.prompt_tokens} prompt tokens "
+        f"({usage.cached_tokens} cached), {usage.completion_tokens} completion tokens"
+    )
+    if done.verdict is not None and not done.pending:
+        word = "as the task expects" if done.passed else "not what the task expects"
+        yield f"  {result.ending}, {word}"
+        for reason in done.verdict.get("reasons", ()):
+            yield f"    {reason}"
+    yield ""
+    yield Heading("audit")
+    yield Lines(render_text(done.audit))
+    yield ""
+    yield f"trace: sopilot trace export {result.session_id}"

@@ -1,0 +1,1 @@
+"""Events, their codec and hash chain, redaction and signatures."""

@@ -1,0 +1,302 @@
+"""One entry of a trace.
+
+The eight operations of the one tool, and what the machine observes beside them.
+
+The notes that only the runtime writes, by name.
+
+How a trace says who stood behind a decision: proven, or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import ClassVar, NamedTuple
+
+from sopilot.values.json import JSON, Fields
+
+MACHINE = "machine"
+
+
+UNAUTHENTICATED = "unauthenticated"
+
+
+def identity_of(principal: JSON) -> str:
+    """In a word or two: how whoever decided proved who they are."""
+    if not isinstance(principal, Mapping) or not principal.get("method"):
+        return UNAUTHENTICATED
+    word = str(principal["method"])
+    word = {MACHINE: "the machine itself"}.get(word, word)
+    return f"{word}, {principal['through']}" if principal.get("through") else word
+
+
+class Actor(StrEnum):
+    MODEL = "model"
+    MACHINE = "machine"
+    TOOL = "tool"
+    USER = "user"
+    OPERATOR = "operator"
+    RUNTIME = "runtime"
+
+
+EXECUTORS = (Actor.MODEL, Actor.MACHINE)
+"""Who carries a procedure out."""
+
+
+REUSE = "reuse"
+
+
+RESUMED = "resumed"
+
+
+REJECTED = "rejected"
+
+
+class Event(NamedTuple):
+    """``kind`` is an operation's name, or ``reuse``, ``resumed``, ``rejected``.
+
+    ``frame`` is the path of functions and the cursor where it happened:
+    ``transfer/any_of_funds@check_2``.
+    """
+
+    seq: int
+    at: float
+    actor: str
+    kind: str
+    process: str | None
+    frame: str
+    payload: Fields
+
+
+ABOUT = ("handbook", "arm", "model", "goals")
+"""What a session's metadata, and the header of its trace, repeat of its first event."""
+
+
+Text = str | Mapping[str, JSON]
+"""Words; a mapping is a reference to words that are kept elsewhere."""
+
+
+def _none() -> dict[str, JSON]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    kind: ClassVar[str] = "start"
+    goal: str
+    arguments: Mapping[str, JSON] = field(default_factory=_none)
+
+
+@dataclass(frozen=True, slots=True)
+class Amend:
+    """Other values for the running process, in place: what depended on them is open again."""
+
+    kind: ClassVar[str] = "amend"
+    arguments: Mapping[str, JSON] = field(default_factory=_none)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """``function`` may be omitted: the cursor knows it."""
+
+    kind: ClassVar[str] = "call"
+    function: str | None = None
+    arguments: Mapping[str, JSON] = field(default_factory=_none)
+
+
+@dataclass(frozen=True, slots=True)
+class Return:
+    """``evidence`` cites results as ``"#12"`` or by action name; empty means all of the frame's.
+
+    ``arguments`` are values found on the way, under names that later steps ask for.
+    ``undecided``: the answers cannot tell, which is neither true nor false.
+    """
+
+    kind: ClassVar[str] = "return"
+    holds: bool | None = None
+    evidence: tuple[str, ...] = ()
+    value: JSON = None
+    arguments: Mapping[str, JSON] = field(default_factory=_none)
+    undecided: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SelectBranch:
+    kind: ClassVar[str] = "select_branch"
+    option: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EmitArtifact:
+    kind: ClassVar[str] = "emit_artifact"
+    name: str
+    content: JSON = None
+
+
+@dataclass(frozen=True, slots=True)
+class Complete:
+    kind: ClassVar[str] = "complete"
+    summary: Text = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    kind: ClassVar[str] = "fail"
+    reason: Text = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DomainCall:
+    """``licence`` is what a guarded call was let through on; ``amended``: people chose the
+    arguments, which are the process's values from then on."""
+
+    kind: ClassVar[str] = "domain_call"
+    call_id: str
+    action: str
+    arguments: Mapping[str, JSON] = field(default_factory=_none)
+    licence: Mapping[str, JSON] | None = None
+    amended: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DomainResult:
+    """``unknown``: it broke off, and may have been carried out all the same."""
+
+    kind: ClassVar[str] = "domain_result"
+    call_id: str
+    ok: bool
+    value: JSON = None
+    unknown: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class UserSaid:
+    kind: ClassVar[str] = "user_said"
+    text: Text
+
+
+@dataclass(frozen=True, slots=True)
+class AssistantSaid:
+    kind: ClassVar[str] = "assistant_said"
+    text: Text
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """An operator on a held call: ``approve``, ``reject``, ``amend`` or ``expire``.
+    ``principal`` is how they proved who they are; empty: they did not."""
+
+    kind: ClassVar[str] = "decision"
+    decision: str
+    call_id: str
+    by: str = ""
+    role: str = ""
+    arguments: Mapping[str, JSON] = field(default_factory=_none)
+    reason: Text = ""
+    principal: Mapping[str, JSON] = field(default_factory=_none)
+
+
+CLOCK = "clock"
+"""The note of what the clock showed: ``now`` in expressions until the next one."""
+
+
+CONNECTED = "connected"
+"""The note that the tools of an upstream server are called on another connection from now on."""
+
+
+PROGRAM_CHANGED = "program_changed"
+"""The note that a session goes on with other programs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something the runtime did or met: a budget, a refresh, a lost tool, a held call."""
+
+    kind: ClassVar[str] = "note"
+    name: str
+    details: Mapping[str, JSON] = field(default_factory=_none)
+
+
+@dataclass(frozen=True, slots=True)
+class BindEvidence:
+    """Take an earlier result of the process over as evidence for the step at the cursor."""
+
+    kind: ClassVar[str] = "bind_evidence"
+    result: int
+
+
+ToolOperation = Start | Amend | Call | Return | SelectBranch | EmitArtifact | Complete | Fail
+
+
+Observation = DomainCall | DomainResult | UserSaid | AssistantSaid | Decision | Note
+
+
+Operation = ToolOperation | Observation | BindEvidence
+
+
+TOOL_OPERATIONS: tuple[type[ToolOperation], ...] = (
+    Start,
+    Amend,
+    Call,
+    Return,
+    SelectBranch,
+    EmitArtifact,
+    Complete,
+    Fail,
+)
+
+
+DECISIONS = ("approve", "reject", "amend", "expire")
+
+
+OPENED = "opened"
+
+
+TAKEN_UP = "taken_up"
+"""Somebody other than its requester goes on with the session."""
+
+
+HELD_CALL = "held_call"
+
+
+OUTCOME_UNKNOWN = "outcome_unknown"
+
+
+ANSWERED_LATE = "answered_late"
+"""A tool said how a call ended after a person had said otherwise."""
+
+
+DECISION_REFUSED = "decision_refused"
+"""Somebody tried to decide who may not."""
+
+
+AWAITS_ROOT = "root"
+
+
+AWAITS_APPROVAL = "approval"
+
+
+AWAITS_OUTCOME = "outcome"
+
+
+AWAITS_RELEASE = "release"
+"""A person must release the session from a fence."""
+
+
+AWAITS_DECISION = "decision"
+"""A call like one that waits already."""
+
+
+RESERVED = frozenset(
+    {
+        ANSWERED_LATE,
+        CONNECTED,
+        DECISION_REFUSED,
+        HELD_CALL,
+        OPENED,
+        OUTCOME_UNKNOWN,
+        PROGRAM_CHANGED,
+        TAKEN_UP,
+    }
+)

@@ -1,0 +1,311 @@
+"""A trace as a file: JSON Lines with a header, readable without this project.
+
+Line one is the header, then one event a line, then signed heads, then payloads
+if they were asked for.
+
+Whether a trace is what was recorded: chain and signed heads, offline.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from sopilot.messages.errors import TraceError
+from sopilot.trace.chain import SealedEvent, decode_line, encode_line, genesis, verify_chain
+from sopilot.trace.events import ABOUT, OPENED
+from sopilot.trace.redaction import is_reference, reference
+from sopilot.trace.signing import SignedHead, signed_head_from_json, verify_head
+from sopilot.values.json import JSON, canonical
+
+TRACE_FILE_FORMAT = 1
+
+
+_HEADER = frozenset({"sopilot_trace", "session", "programs", "program_texts", "about"})
+
+
+@dataclass(frozen=True, slots=True)
+class TraceFile:
+    """``programs``: goal → hash; ``program_texts``: hash → artifact, where they came along."""
+
+    session_id: str
+    events: tuple[SealedEvent, ...]
+    programs: Mapping[str, str] = field(default_factory=dict)
+    program_texts: Mapping[str, str] = field(default_factory=dict)
+    about: Mapping[str, JSON] = field(default_factory=dict)
+    signatures: tuple[SignedHead, ...] = ()
+    payloads: Mapping[str, JSON] = field(default_factory=dict)
+    salt: str = ""
+    """Hexadecimal; comes along with payloads, so that they can be held against their digests."""
+
+
+def write_trace(trace: TraceFile) -> str:
+    header: dict[str, JSON] = {
+        "sopilot_trace": TRACE_FILE_FORMAT,
+        "session": trace.session_id,
+        "programs": dict(trace.programs),
+        "about": dict(trace.about),
+    }
+    if trace.program_texts:
+        header["program_texts"] = dict(trace.program_texts)
+    lines = [_line(header)]
+    lines.extend(encode_line(sealed) for sealed in trace.events)
+    lines.extend(_line(signed.as_json()) for signed in trace.signatures)
+    if trace.payloads:
+        lines.append(_line({"payloads": dict(trace.payloads), "salt": trace.salt}))
+    return "".join(line + "\n" for line in lines)
+
+
+def read_trace(text: str) -> TraceFile:
+    """Raises ``TraceError`` at the first line that is not what it should be, and when the last
+    line is torn. The chain is not verified here: see ``verify_trace``."""
+    lines = text.split("\n")
+    session_id, programs, texts, about = _header(lines[0])
+    events: list[SealedEvent] = []
+    signatures: list[SignedHead] = []
+    payloads: dict[str, JSON] = {}
+    salt = ""
+    for number, line in enumerate(lines[1:-1], start=2):
+        try:
+            # Keys are sorted: an event begins with its actor, a head with its time.
+            if line.startswith('{"at":'):
+                signatures.append(signed_head_from_json(_object(line)))
+            elif line.startswith('{"payloads":'):
+                entry = _object(line)
+                payloads.update(_mapping(entry.get("payloads")))
+                salt = str(entry.get("salt", ""))
+            elif signatures or payloads:
+                raise TraceError("an event stands behind the end of the trace")
+            else:
+                event = decode_line(line)
+                if encode_line(event) != line:
+                    raise _unusual()
+                events.append(event)
+        except (TraceError, RecursionError) as found:
+            raise TraceError(f"line {number}: {found}") from found
+    if lines[-1] != "":
+        raise TraceError(f"line {len(lines)} is torn: it does not end")
+    return TraceFile(
+        session_id, tuple(events), programs, texts, about, tuple(signatures), payloads, salt
+    )
+
+
+def _header(line: str) -> tuple[str, dict[str, str], dict[str, str], dict[str, JSON]]:
+    header = _object(line)
+    if header.get("sopilot_trace") != TRACE_FILE_FORMAT:
+        raise TraceError(
+            f"this is not a trace of format {TRACE_FILE_FORMAT}: "
+            f"the header says `{header.get('sopilot_trace')}`"
+        )
+    strange = sorted(header.keys() - _HEADER)
+    if strange:
+        raise TraceError(f"the header has `{strange[0]}`, which is not known here")
+    session_id = header.get("session")
+    if not isinstance(session_id, str):
+        raise TraceError("the header names no session")
+    return (
+        session_id,
+        _strings(header.get("programs", {})),
+        _strings(header.get("program_texts", {})),
+        _mapping(header.get("about", {})),
+    )
+
+
+def _object(line: str) -> dict[str, JSON]:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        raise TraceError("this is not a line of JSON") from None
+    found = _mapping(value)
+    if not _is_canonical(found, line):
+        raise _unusual()
+    return found
+
+
+def _is_canonical(value: dict[str, JSON], line: str) -> bool:
+    try:
+        return _line(value) == line
+    except ValueError:  # not a finite number
+        return False
+
+
+def _unusual() -> TraceError:
+    """Every value has one spelling, so that no byte of a file can change unnoticed."""
+    return TraceError("this line is not spelled as it was written")
+
+
+def _mapping(value: JSON) -> dict[str, JSON]:
+    if not isinstance(value, dict):
+        raise TraceError("an object was expected")
+    return value
+
+
+def _strings(value: JSON) -> dict[str, str]:
+    given = _mapping(value)
+    found = {name: item for name, item in given.items() if isinstance(item, str)}
+    if len(found) != len(given):
+        raise TraceError("the header must name programs by text")
+    return found
+
+
+def _line(value: Mapping[str, JSON]) -> str:
+    return canonical(dict(value)).decode("utf-8", "surrogatepass")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """``index`` is the event it shows at."""
+
+    code: str
+    message: str
+    index: int | None = None
+
+    def __str__(self) -> str:
+        where = f" (event {self.index})" if self.index is not None else ""
+        return f"{self.code}: {self.message}{where}"
+
+
+def verify_trace(
+    trace: TraceFile,
+    *,
+    heads: Sequence[SignedHead] = (),
+    keys: Collection[str] | None = None,
+) -> list[Problem]:
+    """Everything that is wrong with the chain, the programs and the signatures; empty is good.
+
+    ``heads`` were signed earlier and kept elsewhere: against them a cut-off tail
+    and a full rewrite show. ``keys`` are the public keys that are trusted, and each
+    must have signed the last event: a signature that is missing is as wrong as one
+    that does not fit. ``None`` trusts whatever key a head names, which proves
+    integrity but not origin.
+    """
+    problems: list[Problem] = []
+    broken = verify_chain(trace.events, session_id=trace.session_id)
+    if broken is not None:
+        problems.append(Problem("broken-chain", "this event is not what was sealed", broken))
+    problems.extend(_header_trace_check(trace))
+    problems.extend(_payloads(trace))
+    problems.extend(
+        Problem("wrong-program", f"program {digest[:12]} is another text")
+        for digest in sorted(_other_texts(trace))
+    )
+    signers: set[str] = set()
+    for signed in (*trace.signatures, *heads):
+        problem = check_head(trace, signed, keys)
+        if problem is not None:
+            problems.append(problem)
+        elif signed.head.seq == len(trace.events) - 1:
+            signers.add(signed.key)
+    problems.extend(
+        Problem("unsigned-head", f"{key[:16]}… has not signed the last event", len(trace.events))
+        for key in sorted(set(keys or ()) - signers)
+    )
+    return problems
+
+
+def _header_trace_check(trace: TraceFile) -> Iterator[Problem]:
+    """The header is outside of the chain: the first event says what it must say."""
+    for name in sorted(trace.about.keys() - set(ABOUT)):
+        yield Problem("wrong-header", f"the header says `{name}`, which no session is opened with")
+    if not trace.events:
+        yield Problem("no-events", "there is a header and no event: nothing is proven")
+        return
+    first = trace.events[0].event
+    if first.kind != "note" or first.payload.get("name") != OPENED:
+        yield Problem("wrong-header", "the trace does not begin with the opening of a session", 0)
+        return
+    opened = _opening(trace)
+    if is_reference(opened):
+        return
+    for name in ("programs", *ABOUT):
+        said = trace.programs if name == "programs" else trace.about.get(name)
+        if opened.get(name) != said:
+            yield Problem("wrong-header", f"the header names another `{name}`", 0)
+
+
+def _opening(trace: TraceFile) -> Mapping[str, Any]:
+    """What the session was opened with; a reference where that is not at hand."""
+    details: Any = trace.events[0].event.payload.get("details") if trace.events else None
+    if is_reference(details):
+        # A payload that is another value is a problem of its own; it says nothing here.
+        kept = trace.payloads.get(str(details["$ref"]))
+        try:
+            recorded = reference(kept, bytes.fromhex(trace.salt)) == details
+        except ValueError:
+            recorded = False
+        details = kept if recorded else details
+    return details if isinstance(details, Mapping) else {}
+
+
+def _payloads(trace: TraceFile) -> Iterator[Problem]:
+    try:
+        salt = bytes.fromhex(trace.salt)
+    except ValueError:
+        yield Problem("wrong-payload", "the salt of the payloads is not one")
+        return
+    for digest in _other_values(trace, salt):
+        yield Problem("wrong-payload", f"payload {digest[:12]} is another value")
+
+
+def _other_values(trace: TraceFile, salt: bytes) -> list[str]:
+    return [
+        digest
+        for digest, value in trace.payloads.items()
+        if reference(value, salt)["$ref"] != digest
+    ]
+
+
+def _other_texts(trace: TraceFile) -> set[str]:
+    return {
+        digest
+        for digest, text in trace.program_texts.items()
+        if hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest() != digest
+    }
+
+
+def as_recorded(trace: TraceFile) -> TraceFile:
+    """The trace without payloads and program texts that are not what was recorded, and with
+    the programs that the opening of the session names."""
+    try:
+        wrong = set(_other_values(trace, bytes.fromhex(trace.salt)))
+    except ValueError:
+        wrong = set(trace.payloads)
+    named = _opening(trace).get("programs")
+    known = named.items() if isinstance(named, Mapping) else trace.programs.items()
+    return replace(
+        trace,
+        # Whoever touched it may have named them by something that is no text.
+        programs={goal: digest for goal, digest in known if isinstance(digest, str)},
+        payloads={name: one for name, one in trace.payloads.items() if name not in wrong},
+        program_texts={
+            digest: text
+            for digest, text in trace.program_texts.items()
+            if digest not in _other_texts(trace)
+        },
+    )
+
+
+def check_head(
+    trace: TraceFile, signed: SignedHead, keys: Collection[str] | None = None
+) -> Problem | None:
+    """One signed head against the trace."""
+    if keys is not None and signed.key not in keys:
+        return Problem("unknown-key", f"a head is signed with {signed.key[:16]}…, a stranger's key")
+    if not verify_head(signed):
+        return Problem("bad-signature", "a head's signature is not its key's")
+    head = signed.head
+    if head.session_id != trace.session_id:
+        return Problem("transplanted", f"the signed head belongs to session {head.session_id}")
+    if head.seq >= len(trace.events):
+        return Problem(
+            "truncated",
+            f"{head.seq + 1} events were signed, {len(trace.events)} are here",
+            len(trace.events),
+        )
+    found = genesis(trace.session_id) if head.seq < 0 else trace.events[head.seq].hash
+    if found != head.hash:
+        return Problem("rewritten", "the trace was written anew after it was signed", head.seq)
+    return None

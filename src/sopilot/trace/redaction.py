@@ -1,0 +1,399 @@
+"""Values kept outside of the trace: a reference takes their place before sealing.
+
+A trace whose contents stand beside it: what is left shows the procedure and no person.
+
+Everything that people, models or tools said becomes a reference before sealing; what the
+machine itself wrote, and the arguments that are named as columns, stay. Without the contents
+the chain still verifies, and the register can still be made from it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import TypeGuard
+
+from sopilot.trace.events import CLOCK, RESERVED, Actor, Event
+from sopilot.values.json import JSON, canonical
+
+REF = "$ref"
+
+
+_WHOLE = ("value", "text", "content", "summary", "reason", "details", "arguments")
+"""Payload fields that may be large, and may be withheld as wholes."""
+
+
+DEEPEST = 16
+"""Values inside of withheld values that are restored."""
+
+
+def reference(value: JSON, salt: bytes = b"") -> dict[str, JSON]:
+    """Commits to the value. Short secrets can be guessed from a bare digest: give a salt."""
+    return _commitment(canonical(value), salt)
+
+
+def _commitment(spelled: bytes, salt: bytes) -> dict[str, JSON]:
+    return {REF: hashlib.sha256(salt + spelled).hexdigest(), "bytes": len(spelled)}
+
+
+def is_reference(value: JSON) -> TypeGuard[Mapping[str, JSON]]:
+    return isinstance(value, Mapping) and value.keys() == {REF, "bytes"}
+
+
+WITHHELD = "withheld"
+"""Stands for words that are kept beside the trace, or were erased."""
+
+
+def words_of(value: JSON) -> str:
+    """Of a field that is text."""
+    return WITHHELD if is_reference(value) else str(value or "")
+
+
+def references_in(value: JSON) -> Iterator[str]:
+    """The digest of every reference in it."""
+    if is_reference(value):
+        yield str(value[REF])
+    elif isinstance(value, Mapping):
+        for one in value.values():
+            yield from references_in(one)
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from references_in(one)
+
+
+class SecretTexts:
+    """What must not be shown, as texts spell it. A conversation may know thousands: then the
+    parts of a short text are looked up, instead of looking for each."""
+
+    __slots__ = ("_lengths", "_texts")
+
+    def __init__(self, texts: Iterable[str] = ()) -> None:
+        self._texts = set(texts)
+        self._lengths = set(map(len, self._texts))
+
+    def __bool__(self) -> bool:
+        return bool(self._texts)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._texts)
+
+    def learn(self, texts: Collection[str]) -> None:
+        if texts:
+            self._texts.update(texts)
+            self._lengths.update(map(len, texts))
+
+    def holds(self, text: str) -> bool:
+        """Whether one of them stands in the text."""
+        texts, lengths = self._texts, self._lengths
+        if len(texts) <= _FEW or len(text) * len(lengths) > len(texts):
+            return any(one in text for one in texts)
+        return any(
+            text[start : start + length] in texts
+            for length in lengths
+            for start in range(len(text) - length + 1)
+        )
+
+    def has(self, value: JSON) -> bool:
+        """Whether a number is one of them."""
+        return not self._texts.isdisjoint(_spellings(value))
+
+    def masked(self, text: str) -> str:
+        # The longest first: nothing of it stays behind when a shorter one is a part of it.
+        for one in sorted(self._texts, key=len, reverse=True):
+            text = text.replace(one, MASK)
+        return text
+
+
+NO_SECRETS = SecretTexts()
+
+
+def redact(
+    event: Event,
+    *,
+    names: frozenset[str] = frozenset(),
+    limit: int | None = None,
+    salt: bytes = b"",
+    secrets: SecretTexts = NO_SECRETS,
+    strange: frozenset[str] = frozenset(),
+) -> tuple[Event, dict[str, JSON]]:
+    """The event with references, and what they stand for (digest → value).
+
+    Every value under one of ``names`` goes, wherever it stands in the payload; so does an
+    argument under one of the ``strange`` names, a field of more than ``limit`` bytes, and what
+    holds one of ``secrets``: a text, the keys of an object, a number among arguments and answers.
+    Redact before sealing: the
+    hash then commits to the digests, and the trace verifies without the values.
+    """
+    work = _Redaction(names, strange, salt, secrets)
+    # Most events hold nothing of it, and are not taken apart to find that out.
+    touched = secrets or strange or (names and _has_key(event.payload, names))
+    payload = work.inside(event.payload, names) if touched else dict(event.payload)
+    if limit is not None:
+        for name in _WHOLE:
+            value = payload.get(name)
+            if value is None:
+                continue
+            spelled = canonical(value)
+            if len(spelled) > limit:
+                payload[name] = work.withhold(value, spelled)
+    return event._replace(payload=payload), work.kept
+
+
+class _Redaction:
+    """Of one event. No functions inside of one another: those that call themselves hold
+    themselves, and every event would leave some behind until somebody looks for such circles."""
+
+    __slots__ = ("_names", "_salt", "_secrets", "_strange", "kept")
+
+    def __init__(
+        self, names: frozenset[str], strange: frozenset[str], salt: bytes, secrets: SecretTexts
+    ) -> None:
+        self._names = names
+        self._strange = strange
+        self._salt = salt
+        self._secrets = secrets
+        self.kept: dict[str, JSON] = {}
+
+    def withhold(self, value: JSON, spelled: bytes | None = None) -> dict[str, JSON]:
+        if is_reference(value):
+            return dict(value)
+        ref = _commitment(canonical(value) if spelled is None else spelled, self._salt)
+        self.kept[str(ref[REF])] = value
+        return ref
+
+    def inside(
+        self, value: Mapping[str, JSON], here: frozenset[str], data: bool = False
+    ) -> dict[str, JSON]:
+        found: dict[str, JSON] = {}
+        for key, item in value.items():
+            if key in here and item is not None:
+                found[key] = self.withhold(item)
+            else:
+                below = self._names | self._strange if key == "arguments" else here
+                found[key] = self._walk(item, below, data or key in _DATA)
+        return found
+
+    def _walk(self, value: JSON, here: frozenset[str], data: bool) -> JSON:
+        secrets = self._secrets
+        if isinstance(value, str):
+            return self.withhold(value) if secrets and secrets.holds(value) else value
+        if type(value) is dict or isinstance(value, Mapping):
+            told = data and secrets and any(map(secrets.holds, value))
+            return self.withhold(value) if told else self.inside(value, here, data)
+        if isinstance(value, list):
+            return [self._walk(item, here, data) for item in value]
+        return self.withhold(value) if data and secrets.has(value) else value
+
+
+_LEAVES = frozenset({str, int, float, bool, type(None)})
+"""Most values are one; nothing is slower to find out than that something is no mapping."""
+
+
+def _has_key(value: JSON, names: frozenset[str]) -> bool:
+    """Whether one of these names stands anywhere in it."""
+    if isinstance(value, Mapping):
+        return not names.isdisjoint(value) or any(
+            type(one) not in _LEAVES and _has_key(one, names) for one in value.values()
+        )
+    return isinstance(value, list) and any(
+        type(one) not in _LEAVES and _has_key(one, names) for one in value
+    )
+
+
+def restore(event: Event, values: Mapping[str, JSON]) -> Event:
+    """The event with every reference resolved that ``values`` (digest → value) knows."""
+    payload = _restored(event.payload, values, frozenset())
+    return event._replace(payload=payload if isinstance(payload, Mapping) else event.payload)
+
+
+def _restored(value: JSON, values: Mapping[str, JSON], inside: frozenset[str]) -> JSON:
+    if is_reference(value):
+        ref = value[REF]
+        # A withheld value may hold references of its own. One to itself is no digest of
+        # anything, and stays as it is.
+        known = isinstance(ref, str) and ref in values and ref not in inside
+        if not known or len(inside) >= DEEPEST:
+            return value
+        return _restored(values[str(ref)], values, inside | {str(ref)})
+    if isinstance(value, Mapping):
+        return {key: _restored(item, values, inside) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_restored(item, values, inside) for item in value]
+    return value
+
+
+MASK = "•••"
+
+
+def mask(value: JSON, secrets: SecretTexts, *, data: bool = False) -> JSON:
+    """The value with every secret in it made unreadable: in texts and keys, and where a number
+    among arguments and answers (``data``) is one."""
+    if isinstance(value, str):
+        return secrets.masked(value) if secrets.holds(value) else value
+    if isinstance(value, Mapping):
+        return {
+            str(mask(key, secrets, data=data)) if data else key: mask(
+                item, secrets, data=data or key in _DATA
+            )
+            for key, item in value.items()
+        }
+    if isinstance(value, list):
+        return [mask(item, secrets, data=data) for item in value]
+    return MASK if data and secrets.has(value) else value
+
+
+def without_names(value: JSON, names: frozenset[str]) -> JSON:
+    """The value with everything under one of these names made unreadable."""
+    if isinstance(value, Mapping):
+        return {
+            key: MASK if key in names and item is not None else without_names(item, names)
+            for key, item in value.items()
+        }
+    return [without_names(item, names) for item in value] if isinstance(value, list) else value
+
+
+_DATA = frozenset({"arguments", "value", "resolved", "learned"})
+"""Fields of what people and tools gave; a number elsewhere is the machine's own."""
+
+
+_FEW = 40
+
+
+SHORTEST = 3
+"""Shorter secrets are withheld by their names alone: every text holds a digit."""
+
+
+def holds_secret(value: JSON, secrets: SecretTexts) -> bool:
+    """Whether one stands anywhere in a value."""
+    if isinstance(value, Mapping):
+        return any(secrets.holds(key) or holds_secret(one, secrets) for key, one in value.items())
+    if isinstance(value, list):
+        return any(holds_secret(one, secrets) for one in value)
+    return secrets.holds(value) if isinstance(value, str) else secrets.has(value)
+
+
+def secrets_under(names: frozenset[str], value: JSON) -> set[str]:
+    """The values under these names, as a text would spell them; those of an object's fields, too.
+    A reference is none: it stands for a value that is not here."""
+    found: set[str] = set()
+    _gather(names, value, found)
+    return {one for one in found if len(one) >= SHORTEST} if found else found
+
+
+def _gather(names: frozenset[str], value: JSON, found: set[str]) -> None:
+    if type(value) is dict or isinstance(value, Mapping):
+        for key, item in value.items():
+            if key in names:
+                found |= _scalars(item)
+            elif type(item) not in _LEAVES:
+                _gather(names, item, found)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            if type(item) not in _LEAVES:
+                _gather(names, item, found)
+
+
+def _scalars(value: JSON) -> set[str]:
+    if isinstance(value, Mapping):
+        parts: Iterable[JSON] = () if is_reference(value) else value.values()
+        return {one for part in parts for one in _scalars(part)}
+    if isinstance(value, list | tuple):
+        return {one for part in value for one in _scalars(part)}
+    return _spellings(value)
+
+
+def _spellings(value: JSON) -> set[str]:
+    """As a text has it, and as JSON inside of a text; 5.0 is also 5."""
+    if isinstance(value, str):
+        value = value.strip()
+        return {value, *(json.dumps(value, ensure_ascii=one)[1:-1] for one in (True, False))}
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return set()
+    whole = isinstance(value, float) and value.is_integer()
+    return {str(value), str(int(value))} if whole else {str(value)}
+
+
+_STRUCTURE = frozenset(
+    {
+        "accepting", "action", "amended", "bound", "by", "call", "call_id", "cited", "code",
+        "decision", "earlier", "evidence", "function", "function_kind", "goal", "grade", "ground",
+        "holds", "label", "licence", "moved", "name", "ok", "opened", "option", "principal",
+        "producer", "program", "reactivated", "result", "role", "slot", "suspended", "target",
+        "undecided", "unknown", "unwound",
+    }
+)  # fmt: skip
+
+
+_INSIDE = frozenset({"bound", "licence"})
+
+
+_WITHHELD_OF_NOTES = frozenset({"arguments", "why"})
+
+
+_CITED = re.compile(r"#?\d+")
+
+
+def hide(event: Event, *, columns: frozenset[str], salt: bytes) -> tuple[Event, dict[str, JSON]]:
+    """The event with references, and what they stand for (digest → value)."""
+    kept: dict[str, JSON] = {}
+
+    def withhold(value: JSON) -> JSON:
+        if value in (None, "", {}, []) or is_reference(value):
+            return value
+        ref = reference(value, salt)
+        kept[str(ref[REF])] = value
+        return ref
+
+    def fields(payload: Mapping[str, JSON]) -> dict[str, JSON]:
+        return {name: _field(name, value, event, columns, withhold, fields)
+                for name, value in payload.items()}  # fmt: skip
+
+    return event._replace(payload=fields(event.payload)), kept
+
+
+def _field(
+    name: str,
+    value: JSON,
+    event: Event,
+    columns: frozenset[str],
+    withhold: Callable[[JSON], JSON],
+    fields: Callable[[Mapping[str, JSON]], dict[str, JSON]],
+) -> JSON:
+    if name == "arguments" and isinstance(value, Mapping):
+        return _arguments(value, columns, withhold)
+    if name in _INSIDE and isinstance(value, Mapping):
+        return fields(value)
+    if name in ("evidence", "uses") and isinstance(value, list | tuple):
+        cited = all(isinstance(one, int) or _CITED.fullmatch(str(one)) for one in value)
+        return value if cited else withhold(value)
+    if name == "details" and isinstance(value, Mapping) and _is_runtimes_own(event):
+        return {
+            key: (
+                _arguments(item, columns, withhold) if isinstance(item, Mapping) else withhold(item)
+            )
+            if key in _WITHHELD_OF_NOTES
+            else item
+            for key, item in value.items()
+        }
+    if name == "value" and event.kind == "domain_result" and event.actor == Actor.OPERATOR:
+        return value  # who settled it
+    plain = name == "principal" or not isinstance(value, Mapping)
+    return value if name in _STRUCTURE and plain else withhold(value)
+
+
+def _arguments(
+    values: Mapping[str, JSON], columns: frozenset[str], withhold: Callable[[JSON], JSON]
+) -> dict[str, JSON]:
+    return {
+        name: value
+        if name in columns and isinstance(value, int | float | bool | str)
+        else withhold(value)
+        for name, value in values.items()
+    }
+
+
+def _is_runtimes_own(event: Event) -> bool:
+    named = event.payload.get("name")
+    return event.kind == "note" and event.actor == Actor.RUNTIME and named in {*RESERVED, CLOCK}

@@ -1,0 +1,209 @@
+"""The part of JSON Schema that says what a value is: artifacts and arguments are read by it."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeGuard
+
+from sopilot.values.json import JSON, same
+from sopilot.values.patterns import UnreadablePattern, has_form
+
+TYPES: dict[str, tuple[type, ...]] = {
+    "null": (type(None),),
+    "boolean": (bool,),
+    "integer": (int,),
+    "number": (int, float),
+    "string": (str,),
+    "array": (list,),
+    "object": (dict,),
+}
+
+
+_LISTS = (list, tuple)
+
+
+READ = frozenset(
+    (
+        *("type", "const", "enum", "pattern", "items"),
+        *("properties", "required", "additionalProperties"),
+        *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
+        *("minLength", "maxLength", "minItems", "maxItems"),
+    )
+)
+"""The keywords that a value is held to."""
+
+
+def violation(value: JSON, schema: Mapping[str, object], path: str = "") -> str | None:
+    """What is wrong first, with its place, or ``None``. Keywords it does not know are ignored."""
+    where = path or "the content"
+    wanted = schema.get("type")
+    names = (wanted,) if isinstance(wanted, str) else wanted
+    if isinstance(names, _LISTS) and not _is_one_of(value, names):
+        return f"{where} must be of type {' or '.join(str(name) for name in names)}"
+    if isinstance(value, str) and "\0" in value:
+        return f"{where} has a NUL character in it"
+    if len(schema) == (wanted is not None):
+        return None  # most say a type and nothing else
+    if "const" in schema and not same(value, schema["const"]):
+        return f"{where} has the wrong value"
+    options = schema.get("enum")
+    if isinstance(options, list | tuple) and not any(same(value, option) for option in options):
+        return f"{where} is not one of the values it may have"
+    bound = _bound_violation(value, schema)
+    if bound is not None:
+        return f"{where} {bound}"
+    if isinstance(value, dict):
+        return _object_violation(value, schema, path)
+    items = schema.get("items")
+    if isinstance(value, list) and isinstance(items, Mapping):
+        for index, item in enumerate(value):
+            problem = violation(item, items, f"{path}[{index}]")
+            if problem is not None:
+                return problem
+    return None
+
+
+def _bound_violation(value: JSON, schema: Mapping[str, object]) -> str | None:
+    """The keywords that bound a number, a text or a list."""
+    if isinstance(value, bool) or value is None or isinstance(value, dict):
+        return None
+    if isinstance(value, int | float):
+        for key, fits, words in _NUMBER_BOUNDS:
+            limit = schema.get(key)
+            if _is_number(limit) and not fits(value, limit):
+                return f"must be {words} {limit}"
+        return None
+    for key, fits, words in _LENGTH_BOUNDS[type(value)]:
+        limit = schema.get(key)
+        if _is_number(limit) and not limit % 1 and not fits(len(value), limit):
+            return f"must have {words} {limit} {'characters' if type(value) is str else 'items'}"
+    pattern = schema.get("pattern")
+    if isinstance(value, str) and isinstance(pattern, str):
+        return _form_violation(value, pattern)
+    return None
+
+
+def _form_violation(value: str, pattern: str) -> str | None:
+    try:
+        return None if has_form(value, pattern) else "does not have the form that it must have"
+    except UnreadablePattern as problem:
+        return str(problem)
+
+
+_Bound = tuple[str, Callable[[float, float], bool], str]
+
+
+_NUMBER_BOUNDS: tuple[_Bound, ...] = (
+    ("minimum", operator.ge, "at least"),
+    ("maximum", operator.le, "at most"),
+    ("exclusiveMinimum", operator.gt, "greater than"),
+    ("exclusiveMaximum", operator.lt, "less than"),
+)
+
+
+_LENGTH_BOUNDS: dict[type, tuple[_Bound, ...]] = {
+    str: (("minLength", operator.ge, "at least"), ("maxLength", operator.le, "at most")),
+    list: (("minItems", operator.ge, "at least"), ("maxItems", operator.le, "at most")),
+}
+
+
+def _object_violation(
+    value: dict[str, JSON], schema: Mapping[str, object], path: str
+) -> str | None:
+    required = schema.get("required")
+    for name in required if isinstance(required, list | tuple) else ():
+        if name not in value:
+            return f"`{name}` is missing" + (f" in {path}" if path else "")
+    properties = schema.get("properties")
+    known = properties if isinstance(properties, Mapping) else {}
+    for name, item in value.items():
+        inner = known.get(name)
+        if isinstance(inner, Mapping):
+            problem = violation(item, inner, f"{path}.{name}" if path else name)
+            if problem is not None:
+                return problem
+        elif name not in known and schema.get("additionalProperties") is False:
+            return f"`{name}` is not expected" + (f" in {path}" if path else "")
+    return None
+
+
+def _is_one_of(value: object, names: Iterable[object]) -> bool:
+    for name in names:  # noqa: SIM110  # a generator costs more than what it asks
+        if is_of_type(value, name):
+            return True
+    return False
+
+
+def is_of_type(value: object, name: object) -> bool:
+    """JSON has one kind of number: `5.0` is an integer. A type that is none takes everything."""
+    types = TYPES.get(name) if isinstance(name, str) else None
+    if types is None:
+        return True
+    if isinstance(value, bool):
+        return bool in types
+    return isinstance(value, types) or (
+        name == "integer" and isinstance(value, float) and value.is_integer()
+    )
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+_DEEPEST = 20
+
+
+def filled_in(
+    value: JSON,
+    schema: Mapping[str, object],
+    *,
+    root: Mapping[str, object] | None = None,
+    depth: int = 0,
+) -> JSON:
+    """``value`` with the defaults of a tool's schema for what is left out, at every depth."""
+    root = schema if root is None else root
+    schema = _own_schema(schema, root)
+    if depth > _DEEPEST:
+        return value
+
+    def inner(one: JSON, its: object) -> JSON:
+        return filled_in(one, its, root=root, depth=depth + 1) if isinstance(its, Mapping) else one
+
+    if isinstance(value, list):
+        return [inner(one, schema.get("items")) for one in value]
+    properties = schema.get("properties")
+    if not isinstance(value, Mapping) or not isinstance(properties, Mapping):
+        return value
+    filled = {name: inner(one, properties.get(name)) for name, one in value.items()}
+    for name, its in properties.items():
+        default = its.get("default") if isinstance(its, Mapping) else None
+        if name not in filled and default is not None:
+            filled[name] = inner(default, its)
+    return filled
+
+
+def _own_schema(schema: Mapping[str, object], root: Mapping[str, object]) -> Mapping[str, object]:
+    """Without references; of alternatives, the single one that describes an object or a list."""
+    for _ in range(_DEEPEST):
+        reference = schema.get("$ref")
+        if isinstance(reference, str) and reference.startswith("#/"):
+            found: object = root
+            for name in reference[2:].split("/"):
+                found = found.get(name) if isinstance(found, Mapping) else None
+            if not isinstance(found, Mapping):
+                return schema
+            schema = found
+            continue
+        if "properties" in schema or "items" in schema:
+            return schema
+        branches = [
+            _own_schema(one, root)
+            for key in ("anyOf", "oneOf", "allOf")
+            if isinstance(some := schema.get(key), list | tuple)
+            for one in some
+            if isinstance(one, Mapping)
+        ]
+        inner = [one for one in branches if "properties" in one or "items" in one]
+        return inner[0] if len(inner) == 1 else schema
+    return schema

@@ -1,0 +1,112 @@
+"""How much the answer to a step tells of where the program stands.
+
+What a domain call came to, for the loop and for the model.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from sopilot.machine.approvals import HeldCall, HeldState
+from sopilot.machine.machine import Outcome
+from sopilot.messages.chinese import said_in
+from sopilot.messages.english import LONG_TOOL, StepTool, words
+from sopilot.protocols import ToolResult
+from sopilot.values.json import canonical, plain
+from sopilot.values.text import visible
+from sopilot.views.step_tool import answer_text
+
+TELL_THE_PLACE: Final = frozenset(
+    {"wrong-step", "wrong-function", "not-accepting", "wrong-artifact"}
+)
+"""Refusals whose reason names the step at the cursor."""
+
+
+class Answers(StrEnum):
+    """``whole``: the position and what fits there. ``short``: nothing of it where the step was
+    taken, for the slot shows it. ``blind``: never anything of it but the checks that the machine
+    passed by itself, which are books and not a place; then a refreshed context must keep the
+    bookkeeping, for nothing else tells the model where it is."""
+
+    WHOLE = "whole"
+    SHORT = "short"
+    BLIND = "blind"
+
+
+def step_answer(
+    outcome: Outcome, answers: Answers, language: str = "en", tool: StepTool = LONG_TOOL
+) -> str:
+    if answers is not Answers.BLIND:
+        return answer_text(outcome, language, terse=answers is Answers.SHORT, tool=tool)
+    if outcome.accepted:
+        done = answer_text(outcome, language, terse=True, tool=tool)
+        return "\n".join([done, *passed(outcome, language)])
+    table = words(language)
+    told = outcome.answer
+    placed = told["code"] in TELL_THE_PLACE
+    problem = table["not_here"] if placed else said_in(told["problem"], language).rstrip(".")
+    return table["nothing_done"].format(problem=problem)
+
+
+def passed(outcome: Outcome, language: str = "en") -> list[str]:
+    """The checks that the machine took as passed behind the step, and why."""
+    said = words(language)["passed"]
+    return [
+        said.format(label=row["label"], ground=said_in(row["ground"], language))
+        for row in outcome.answer.get("passed", ())
+    ]
+
+
+NOT_MADE = ToolResult(False, {"error": "the call was not made: the store had failed"})
+"""The result of a call that got into the trace and never to a tool."""
+
+
+class CallStatus(StrEnum):
+    DONE = "done"
+    HELD = "held"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class CallAnswer:
+    """``seq`` numbers the result, to be cited as evidence; ``held`` waits for people.
+
+    ``call_id`` is the one in the trace, which may differ from the model's.
+    """
+
+    call_id: str
+    status: CallStatus
+    result: ToolResult | None = None
+    seq: int | None = None
+    problem: str = ""
+    held: HeldCall | None = None
+
+    @property
+    def text(self) -> str:
+        return self.said()
+
+    def said(self, language: str = "en") -> str:
+        """What the model reads. A result stands as one line of JSON, so that no line of a
+        tool's text can pass for the runtime's."""
+        if self.result is not None:
+            spelled = visible(canonical(plain(self.result.value)).decode("utf-8", "replace"))
+            return f"#{self.seq} {'ok' if self.result.ok else 'failed'}: {spelled}"
+        key = "outcome_unknown" if self.status is CallStatus.UNKNOWN else "not_called"
+        return words(language)[key].format(problem=said_in(visible(self.problem), language))
+
+
+def waiting_text(held: HeldCall) -> str:
+    if held.state is HeldState.REJECTED:
+        ruling = held.rejection
+        who = f" by {ruling.role}" if ruling is not None else ""
+        return f"`{held.action}` was rejected{who}; refuse the request or change it"
+    roles = ", ".join(held.roles)
+    amended = " with other arguments, for which its goal must be started" if held.amended else ""
+    if held.state is HeldState.APPROVED:
+        return f"`{held.action}` is approved{amended}"
+    return (
+        f"`{held.action}` waits for approval{amended}: {held.approvals} of {held.needed} "
+        f"from {roles} (call `{held.call_id}`)"
+    )

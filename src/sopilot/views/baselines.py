@@ -1,0 +1,173 @@
+"""The retrieval baseline: the functions that fit the recent dialog best, by BM25.
+
+The checklist baseline: every required check as a line, ticked once a call has verified it.
+
+There is no machine behind it, so nobody knows for which values a call was made:
+a recipe that several checks share ticks one of them per distinct call.
+
+Oracle chunking: the part of the program around the current obligation, at a frame's length.
+
+The machine tells which function is current. Around it the chunk grows through
+the call graph, callees first, then the caller and its other callees, as long as
+the text stays within the size of the largest frame.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+from sopilot.machine.layout import Position
+from sopilot.program.model import Act, Check, Function, Kind, Program
+from sopilot.values.json import canonical
+from sopilot.views.frame import render_function
+from sopilot.views.moment import Done, View
+from sopilot.views.sentences import check_saying
+from sopilot.views.state_text import no_process, state_slot
+
+
+def checklist_slot(view: View) -> str:
+    lines: list[str] = []
+    for goal, program in view.briefing.programs.items():
+        lines.append(f"{goal}:")
+        used: Counter[str] = Counter()
+        for check, function in required_checks(program):
+            ticked = _is_ticked(function, view.done, used)
+            saying = check_saying(check, program, view.briefing.language)
+            says = saying.text if saying is not None else check.function
+            lines.append(f"  [{'x' if ticked else ' '}] {says}")
+    return "\n".join(lines)
+
+
+def required_checks(program: Program) -> Iterator[tuple[Check, Function]]:
+    """Checks of rules and gates, in the order in which the program comes to them."""
+
+    def walk(function: Function) -> Iterator[tuple[Check, Function]]:
+        for step in function.steps:
+            if not isinstance(step, Check):
+                continue
+            called = program.functions[step.function]
+            if called.kind is Kind.GROUP:
+                yield from walk(called)
+            else:
+                yield step, called
+
+    yield from walk(program.functions[program.entry])
+
+
+def _is_ticked(function: Function, done: Sequence[Done], used: Counter[str]) -> bool:
+    own = tuple(step for step in function.steps if isinstance(step, Act))
+    recipes = [recipe for recipe in (own, *function.fallbacks) if recipe]
+    made: dict[str, set[bytes]] = {}
+    for one in done:
+        if one.ok:
+            made.setdefault(one.action, set()).add(canonical(dict(one.arguments)))
+    # The n-th check with the same verifiers needs the n-th distinct call.
+    number = used[function.name]
+    used[function.name] += 1
+    return any(all(len(made.get(act.action, ())) > number for act in recipe) for recipe in recipes)
+
+
+def chunk_slot(view: View) -> str:
+    here = view.here
+    if here is None:
+        return no_process(view)
+    budget = view.briefing.largest_frame(here.process.goal)
+    return f"{chunk_text(here, budget, view.briefing.language)}\n\n{state_slot(view)}"
+
+
+def chunk_text(here: Position, budget: int, language: str) -> str:
+    program = here.source
+    current = here.frame.function
+    chosen = {current: render_function(program.functions[current], program, language).rstrip()}
+    size = len(chosen[current])
+    for name in _around(here):
+        if name in chosen:
+            continue
+        text = render_function(program.functions[name], program, language).rstrip()
+        if size + 2 + len(text) > budget:
+            break
+        chosen[name] = text
+        size += 2 + len(text)
+    return "\n\n".join(chosen[name] for name in program.functions if name in chosen)
+
+
+def _around(here: Position) -> Iterator[str]:
+    program = here.source
+    for frame in reversed(here.process.frames):
+        yield frame.function
+        yield from _below(program.functions[frame.function], program)
+
+
+def _below(function: Function, program: Program) -> Iterator[str]:
+    for step in function.steps:
+        if isinstance(step, Check):
+            yield step.function
+            yield from _below(program.functions[step.function], program)
+
+
+TOP = 5
+"""Functions shown."""
+
+
+RECENT = 4
+"""Messages that make the query."""
+
+
+_K1, _B = 1.5, 0.75
+
+
+_WORD = re.compile(r"[^\W_]+")
+
+
+def retrieval_slot(view: View) -> str:
+    texts = _functions(view)
+    recent = [message.content for message in view.dialog if message.content][-RECENT:]
+    chosen = best(" ".join(recent), texts, TOP)
+    return "\n\n".join(texts[index] for index in chosen)
+
+
+def best(query: str, documents: Sequence[str], count: int) -> list[int]:
+    """Indices of the documents that fit the query best, in their own order; ties go to the
+    earlier one."""
+    scores = bm25(query, documents)
+    ranked = sorted(range(len(documents)), key=lambda index: (-scores[index], index))
+    return sorted(ranked[:count])
+
+
+def bm25(query: str, documents: Sequence[str]) -> list[float]:
+    bags = [_bag(document) for document in documents]
+    lengths = [sum(bag.values()) for bag in bags]
+    mean = sum(lengths) / len(lengths) if lengths else 1.0
+    scores = [0.0] * len(bags)
+    for word in set(_words(query)):
+        holding = sum(1 for bag in bags if word in bag)
+        if not holding:
+            continue
+        rarity = math.log(1 + (len(bags) - holding + 0.5) / (holding + 0.5))
+        for index, bag in enumerate(bags):
+            often = bag[word]
+            norm = often + _K1 * (1 - _B + _B * lengths[index] / (mean or 1.0))
+            scores[index] += rarity * often * (_K1 + 1) / norm if often else 0.0
+    return scores
+
+
+def _functions(view: View) -> list[str]:
+    seen: dict[str, None] = {}
+    for program in view.briefing.programs.values():
+        for function in program.functions.values():
+            text = render_function(function, program, view.briefing.language).rstrip()
+            seen.setdefault(text)
+    return list(seen)
+
+
+def _words(text: str) -> list[str]:
+    return [word.lower() for word in _WORD.findall(text)]
+
+
+@lru_cache(maxsize=4096)
+def _bag(text: str) -> Counter[str]:
+    return Counter(_words(text))

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from sopilot.handbook.model import ASK_USER, BUILT_IN, CONFIRM
+from sopilot.program.model import Act, Function, Program
+from sopilot.protocols import ToolSchema
+from sopilot.values.json import JSON
+
+_DESCRIPTIONS = {
+    ASK_USER: "Asks the user the handbook's own question; the answer is evidence of what was said.",
+    CONFIRM: "Shows the user exactly what will be done, with these arguments, and asks for a yes.",
+}
+
+
+def _questions(programs: Iterable[Program]) -> Iterable[tuple[Program, Function, Act]]:
+    for program in programs:
+        for function in program.functions.values():
+            for step in function.steps:
+                if isinstance(step, Act) and step.action in BUILT_IN:
+                    yield program, function, step
+
+
+def user_tools(programs: Iterable[Program]) -> tuple[ToolSchema, ...]:
+    """The tools of these programs that ask the user."""
+    inputs: dict[str, dict[str, JSON]] = {}
+    for _, _, act in _questions(programs):
+        inputs.setdefault(act.action, {}).update({name: {} for name, _ in act.arguments})
+    return tuple(
+        ToolSchema(
+            name,
+            _DESCRIPTIONS[name],
+            {
+                "type": "object",
+                "properties": {**found, _subject(name): {"type": "string"}},
+                "required": [_subject(name)],
+                "additionalProperties": False,
+            },
+        )
+        for name, found in sorted(inputs.items())
+    )
+
+
+def _subject(name: str) -> str:
+    return "action" if name == CONFIRM else "question"
+
+
+def _told(value: JSON) -> str:
+    return value if isinstance(value, str) else _quoted(value)
+
+
+def _quoted(value: JSON) -> str:
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,169 @@
+"""An arm is a visibility policy: what of the SOP reaches the model, and where it stands.
+
+Which tool schemas a request carries. What is not offered can still be called by name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+from sopilot.machine.automation import Automation
+from sopilot.program.model import Act, Do, Function
+from sopilot.protocols import Message, ToolSchema
+from sopilot.views.answers import Answers
+from sopilot.views.briefing import Briefing, instructions, source_instructions
+from sopilot.views.moment import View
+from sopilot.views.state_text import frame_slot
+from sopilot.views.step_tool import STEP_NAMES
+
+_WORD = re.compile(r"\w+")
+
+
+class Offer(StrEnum):
+    """``frame`` sends least and changes the beginning of the prompt with every frame, which
+    no prefix cache survives; ``process`` changes it when a process starts or ends."""
+
+    ALL = "all"
+    PROCESS = "process"
+    FRAME = "frame"
+
+
+def offered(
+    view: View, schemas: Sequence[ToolSchema], offer: Offer, slot: str
+) -> Sequence[ToolSchema]:
+    """Without a process everything is offered: nobody knows yet what will be asked. A frame
+    can use the tools that its slot names."""
+    here = view.here
+    if here is None or offer is Offer.ALL:
+        return schemas
+    if offer is Offer.FRAME:
+        names = set(_WORD.findall(slot))
+    else:
+        functions = here.source.functions.values()
+        names = {name for function in functions for name in _tools(function)}
+    names |= STEP_NAMES
+    return [schema for schema in schemas if schema.name in names]
+
+
+def _tools(function: Function) -> Iterator[str]:
+    for step in (*function.steps, *(act for recipe in function.fallbacks for act in recipe)):
+        if isinstance(step, Act):
+            yield step.action
+        elif isinstance(step, Do):
+            yield from step.uses
+
+
+Resident = Callable[[Briefing], str]
+
+
+Slot = Callable[[View], str]
+
+
+Fold = Callable[[Sequence[Message], str], Sequence[Message]]
+"""The dialog as it is sent, in the language of the scaffold."""
+
+
+def nothing_resident(briefing: Briefing) -> str:
+    return ""
+
+
+def nothing_in_slot(view: View) -> str:
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a model is asked with. ``first`` never changes; ``dialog`` is what the arm sends of
+    all that was said and done; ``slot`` is the last message where there is one."""
+
+    first: Message
+    dialog: Sequence[Message]
+    slot: str
+    tools: Sequence[ToolSchema]
+
+    @property
+    def messages(self) -> list[Message]:
+        slot = [Message("system", self.slot)] if self.slot else []
+        return [self.first, *self.dialog, *slot]
+
+
+class Shown(NamedTuple):
+    """What of a request is not the dialog."""
+
+    slot: str
+    tools: Sequence[ToolSchema]
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """``resident`` stands in the first message and never changes; ``slot`` is the last message
+    of a request and is never kept. ``fold`` may shorten the dialog before it is sent;
+    ``automation`` is what the machine does by itself. ``offer`` says which tool schemas are
+    sent, ``guidance`` which instructions, ``answers`` how much the answer to a step tells.
+    ``in_order``: a call behind a step that did not fit is not made.
+    ``sourced`` names the rendering that a source may bring with it; then nothing but that text
+    says what can be asked and what is required. ``short_step``: the bookkeeping tool in few
+    words, with the fields that the programs can use. ``frames_only``: nothing is shown but
+    what the program says, so a session can go on without its handbook. ``paper_steps``: the
+    bookkeeping tool has the paper's seven operations and two verdicts, no `amend` and no
+    `undecided`."""
+
+    name: str
+    machine: bool
+    resident: Resident = nothing_resident
+    slot: Slot = nothing_in_slot
+    automation: Automation = field(default_factory=Automation)
+    fold: Fold | None = None
+    offer: Offer = Offer.ALL
+    guidance: str = ""
+    answers: Answers = Answers.WHOLE
+    in_order: bool = False
+    short_step: bool = False
+    sourced: str = ""
+    frames_only: bool = False
+    paper_steps: bool = False
+
+    def first_message(self, briefing: Briefing) -> str:
+        return briefing.once(self, lambda: self._first_message(briefing))
+
+    def _first_message(self, briefing: Briefing) -> str:
+        guidance = self.guidance or ("machine" if self.machine else "no_machine")
+        resident = self.resident(briefing)
+        if self.sourced and briefing.own_text(self.sourced) is not None:
+            return source_instructions(briefing, guidance=guidance, resident=resident)
+        return instructions(
+            briefing,
+            guidance=guidance,
+            resident=resident,
+            amend=not self.paper_steps,
+        )
+
+    def request(self, view: View, first: Message, schemas: Sequence[ToolSchema]) -> Request:
+        slot, tools = self.shown(view, schemas)
+        language = view.briefing.language
+        dialog = self.fold(view.dialog, language) if self.fold else tuple(view.dialog)
+        return Request(first, dialog, slot, tools)
+
+    def shown(self, view: View, schemas: Sequence[ToolSchema]) -> Shown:
+        slot = self.slot(view)
+        return Shown(slot, offered(view, schemas, self.offer, slot))
+
+
+def rendered(name: str) -> Resident:
+    return lambda briefing: briefing.rendering(name)
+
+
+def rendered_once(name: str) -> Resident:
+    """For texts that cover every action of the handbook, whichever goal comes first."""
+    return lambda briefing: briefing.rendering(name, next(iter(briefing.programs)))
+
+
+def full_cursor_slot(view: View) -> str:
+    """The active frame first, the whole program of the request below it."""
+    here = view.here
+    goal = here.process.goal if here is not None else None
+    return f"{frame_slot(view)}\n\n{view.briefing.rendering('flat', goal)}"

@@ -1,0 +1,1 @@
+"""HTML pages: one template environment, one style sheet, figures."""

@@ -1,0 +1,435 @@
+"""Rows on a shared scale: values with their intervals, bars, bars to either side.
+
+A row's label stands above it, so that a long one fits a narrow screen.
+
+The page of an audit: what was found, refused and checked, and the run event by event.
+
+A picture as SVG. It stands in a page or alone: text takes the colour around it.
+
+Templates to text: escaped, and nothing invisible gets through.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from sopilot.audit.findings import TITLES, Finding
+from sopilot.audit.report import Report, ScoreCard
+from sopilot.audit.text import TimelineRow, moment, place_in_words
+from sopilot.values.text import LINES, visible
+from sopilot.views.catalogue import ARMS
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+
+_CODE = re.compile(r"`([^`]*)`")
+
+
+def render(template: str, **values: object) -> str:
+    return _environment().get_template(template).render(values)
+
+
+@functools.cache
+def _environment() -> Environment:
+    # Commands that make no page start without it.
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup, escape
+
+    def words(text: str) -> Markup:
+        """Names in backticks as code."""
+        return Markup(_CODE.sub(r"<code>\1</code>", str(escape(visible(text, LINES)))))
+
+    def shown(value: object) -> object:
+        return (
+            visible(value, LINES)
+            if isinstance(value, str) and not hasattr(value, "__html__")
+            else value
+        )
+
+    environment = Environment(
+        loader=PackageLoader(__package__, ""),
+        autoescape=True,
+        finalize=shown,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["words"] = words
+    return environment
+
+
+def render_audit(report: Report, rows: Sequence[TimelineRow], *, title: str = "Audit") -> str:
+    by_event: dict[int, list[Finding]] = {}
+    for finding in report.findings:
+        by_event.setdefault(finding.seq, []).append(finding)
+    card = report.score_card
+    count = len(report.findings)
+    found = f"{count} finding" + ("" if count == 1 else "s")
+    under = [f"session {card.session_id}"] if card.session_id else []
+    times = [row.at for row in rows if row.at]
+    if times:
+        under.append(f"{moment(min(times))} to {moment(max(times))}")
+    return render(
+        "audit.html",
+        title=title,
+        heading=title,
+        under=under,
+        verdict=_verdict(report, found),
+        words_of=_WORDS,
+        tiles=_tiles(card) if report.unjudged is None else [],
+        report=report,
+        titles=TITLES,
+        place=place_in_words,
+        rows=rows,
+        by_event=by_event,
+        known={row.seq for row in rows},
+    )
+
+
+_WORDS = {
+    "domain_call": "tool called",
+    "domain_result": "tool answered",
+    "user_said": "customer said",
+    "assistant_said": "agent said",
+    "select_branch": "way taken",
+    "bind_evidence": "evidence taken over",
+    "reuse": "verdict reused",
+    "emit_artifact": "document made",
+    "rejected": "move refused",
+}
+"""What happened, in words for people who have not read the machine's."""
+
+
+def _verdict(report: Report, found: str) -> tuple[str, str]:
+    if report.clean is False:
+        return found, "bad"
+    if report.unjudged is not None:
+        return f"cannot be judged: {report.unjudged.reason}", ""
+    if report.clean is None:
+        return f"{len(report.not_judged)} not judged; nothing found in the rest", ""
+    if report.overrides:
+        count = len(report.overrides)
+        return f"{count} override{'s' if count > 1 else ''}; nothing else found", ""
+    if report.score_card.outcome == "waiting":
+        return "still waits; nothing found so far", ""
+    return "clean", "good"
+
+
+def _tiles(card: ScoreCard) -> list[tuple[str, object, str]]:
+    coverage = card.evidence_coverage
+    chain = {None: ("not sealed", ""), True: ("verified", "good"), False: ("broken", "bad")}
+    return [
+        ("Outcome", card.outcome, ""),
+        ("Checks made", card.checks, ""),
+        (
+            "Evidence",
+            "none needed"
+            if coverage is None
+            else f"{card.checks_with_evidence} of {card.checks_needing_evidence} that need it",
+            "bad" if coverage is not None and coverage < 1 else "",
+        ),
+        ("Calls of tools", card.calls, ""),
+        ("After the goal", card.calls_after_goal, "bad" if card.calls_after_goal else ""),
+        ("Chain", *chain[card.chain]),
+    ]
+
+
+PALETTE: Final = (
+    "#4c72b0", "#dd8452", "#55a868", "#c44e52", "#8172b3", "#937860", "#64b5cd",
+    "#da8bc3", "#8c8c8c", "#ccb974", "#1b3a6b", "#0b7a75", "#8f2d56", "#b5651d", "#6b6ecf",
+)  # fmt: skip
+"""As many as there are views; readable on light and on dark ground."""
+
+
+def view_colour(name: str) -> str:
+    """The colour of a view, the same in every picture."""
+    views = list(ARMS)
+    return PALETTE[views.index(name) % len(PALETTE)] if name in views else "#8c8c8c"
+
+
+COLUMN_POINTS: Final = 8.5 / 2.54 * 72
+"""The width of a column in print."""
+
+
+_LETTER: Final = 6.2
+"""About the width of one, for what must not run out of the picture."""
+
+
+class Shape(NamedTuple):
+    tag: str
+    attributes: Mapping[str, str]
+    text: str
+    hint: str
+
+
+class Drawing:
+    """Shapes on a ground of ``width``; whoever draws says how far down it reaches.
+    ``hint`` is what a pointer over a shape tells."""
+
+    def __init__(self, title: str, width: float) -> None:
+        self.title = title
+        self.width = width
+        self.height = 0.0
+        self.shapes: list[Shape] = []
+
+    def __html__(self) -> str:
+        return render("drawing.svg", drawing=self, alone=False)
+
+    def as_file(self) -> str:
+        return render("drawing.svg", drawing=self, alone=True)
+
+    def add(self, tag: str, text: str = "", hint: str = "", **attributes: float | str) -> None:
+        values = {
+            name.replace("_", "-"): visible(value) if isinstance(value, str) else f"{value:.6g}"
+            for name, value in attributes.items()
+        }
+        self.shapes.append(Shape(tag, values, text, hint))
+
+    def as_pdf(self) -> bytes:
+        """One page of the picture's size, at 8.5 cm for a column; needs the extra `figures`."""
+        from cairosvg import svg2pdf
+
+        scale = COLUMN_POINTS / _WIDTH
+        return bytes(svg2pdf(self.as_file().encode(), scale=scale * 4 / 3, background_color="#fff"))
+
+    def text(
+        self,
+        x: float,
+        y: float,
+        text: str,
+        *,
+        anchor: str = "start",
+        size: int = 11,
+        bold: bool = False,
+        fixed: bool = False,
+    ) -> None:
+        """``fixed``: in letters of one width, spaces kept."""
+        more = {"font_weight": "bold"} if bold else {}
+        if fixed:
+            more |= {"font_family": "monospace", "xml:space": "preserve"}
+        self.add("text", text, x=x, y=y, font_size=size, text_anchor=anchor, **more)
+
+    def bar(
+        self, x: float, y: float, width: float, height: float, colour: str, hint: str = ""
+    ) -> None:
+        self.add("rect", hint=hint, x=x, y=y, width=max(width, 0.0), height=height, fill=colour)
+
+    def upright(self, x: float, top: float, bottom: float, opacity: float = 1.0) -> None:
+        self.add("line", x1=x, x2=x, y1=top, y2=bottom, stroke="currentColor", opacity=opacity)
+
+    def legend(self, y: float, colours: Mapping[str, str]) -> None:
+        """In as many lines as it takes, at the foot of the picture."""
+        x = 0.0
+        for name, colour in colours.items():
+            room = 26 + _LETTER * len(name)
+            if x and x + room > self.width:
+                x, y = 0.0, y + 16
+            self.bar(x, y, 10, 10, colour)
+            self.text(x + 14, y + 9, name, size=10)
+            x += room
+        self.height = y + 14
+
+
+_WIDTH, _LINE = 360, 15
+"""A column of a two-column page: at 8.5 cm, letters of 11 are 7.4 points high."""
+
+
+_INK: Final = "currentColor"
+_NAMES, _FIGURES = 104, 82
+"""Room for the names at the left of bars, and for the figures at their right."""
+
+
+def even_ticks(least: float, most: float, about: int = 5) -> list[float]:
+    """Round numbers (1, 2 or 5 times a power of ten apart) that enclose both ends."""
+    if most <= least:
+        most = least + 1.0
+    rough = (most - least) / about
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough * 0.999)
+    first, last = math.floor(least / step + 1e-9), math.ceil(most / step - 1e-9)
+    return [round(number * step, 12) for number in range(first, last + 1)]
+
+
+def draw_axis(
+    drawing: Drawing, y: float, ticks: Sequence[float], x: Callable[[float], float], title: str
+) -> None:
+    """A line with its ticks, their numbers and the name of what they count; ends the picture."""
+    drawing.add("line", x1=x(ticks[0]), x2=x(ticks[-1]), y1=y, y2=y, stroke=_INK)
+    for at in ticks:
+        drawing.upright(x(at), y, y + 4)
+        shown = f"{abs(at) if at == 0 else at:g}".replace("-", "−")
+        drawing.text(x(at), y + 15, shown, anchor="middle", size=10)
+    drawing.height = y + 19
+    if title:
+        drawing.text((x(ticks[0]) + x(ticks[-1])) / 2, y + 28, title, anchor="middle", size=10)
+        drawing.height = y + 33
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    label: str
+    value: float | None
+    interval: Sequence[float] | None
+    text: str
+    strong: bool = False
+    colour: str = _INK
+
+
+def dot_plot(
+    title: str,
+    marks: Sequence[Mark],
+    *,
+    least: float,
+    most: float,
+    zero: float | None = None,
+    axis: str = "",
+) -> Drawing:
+    """Dots with whiskers; ``zero`` is a line to compare with. The scale reaches from ``least``
+    to ``most``, and further where a mark does."""
+    drawing = Drawing(title, _WIDTH)
+    row = 2 * _LINE + 4
+    ends = [each for mark in marks for each in (mark.value, *(mark.interval or ()))]
+    known = [each for each in ends if each is not None]
+    ticks = even_ticks(min([least, *known]), max([most, *known]))
+    scale = (_WIDTH - 24) / (ticks[-1] - ticks[0])
+
+    def x(value: float) -> float:
+        return 12 + (value - ticks[0]) * scale
+
+    bottom = row * len(marks) + 4
+    for number, mark in enumerate(marks):
+        top = row * number
+        y = top + 1.5 * _LINE + 1
+        for at in ticks:
+            drawing.upright(x(at), top + _LINE, top + row, 0.12)
+        if zero is not None:
+            drawing.upright(x(zero), top + _LINE, top + row, 0.7)
+        drawing.text(0, top + 11, mark.label, bold=mark.strong)
+        drawing.text(_WIDTH, top + 11, mark.text, anchor="end")
+        if mark.interval is not None:
+            low, high = mark.interval
+            drawing.bar(x(low), y - 1, x(high) - x(low), 2, mark.colour)
+        if mark.value is not None:
+            drawing.add("circle", cx=x(mark.value), cy=y, r=4, fill=mark.colour)
+    draw_axis(drawing, bottom, ticks, x, axis)
+    return drawing
+
+
+class Bar(NamedTuple):
+    """``n`` is how many runs the value counts."""
+
+    value: float
+    interval: Sequence[float] | None
+    n: int
+
+
+def grouped_bars(
+    title: str,
+    groups: Mapping[str, Mapping[str, Bar]],
+    colours: Mapping[str, str],
+    *,
+    highest: float = 0.0,
+    axis: str,
+) -> Drawing:
+    """Group → name → bar, with whiskers and n; ``colours`` by name, the same in every picture.
+    The scale begins at zero and reaches to ``highest``, and further where a bar does."""
+    drawing = Drawing(title, _WIDTH)
+    ends = [
+        end
+        for bars in groups.values()
+        for bar in bars.values()
+        for end in (bar.value, *(bar.interval or ()))
+    ]
+    ticks = even_ticks(0.0, max([highest, *ends]))
+    scale = (_WIDTH - _NAMES - _FIGURES) / ticks[-1]
+
+    def x(value: float) -> float:
+        return _NAMES + value * scale
+
+    y = 0.0
+    for group, bars in groups.items():
+        drawing.text(0, y + 11, group)
+        y += _LINE + 2
+        drawing.upright(x(0), y - 2, y + (_LINE - 1) * len(bars))
+        for name, bar in bars.items():
+            hint = f"{group}, {name}: {bar.value:.1f}, n = {bar.n}"
+            drawing.text(_NAMES - 5, y + 9.5, name, anchor="end", size=10)
+            drawing.bar(x(0), y, x(bar.value) - x(0), 11, colours[name], hint)
+            if bar.interval is not None:
+                low, high = bar.interval
+                drawing.add("line", x1=x(low), x2=x(high), y1=y + 5.5, y2=y + 5.5, stroke=_INK)
+                for end in bar.interval:
+                    drawing.upright(x(end), y + 3, y + 8)
+            shown = f"{bar.value:.1f}" if highest >= 10 else f"{bar.value:.2f}"
+            drawing.text(_WIDTH, y + 9.5, f"{shown} (n = {bar.n})", anchor="end", size=10)
+            y += _LINE - 1
+        y += 4
+    draw_axis(drawing, y, ticks, x, axis)
+    return drawing
+
+
+def diverging_bars(
+    title: str,
+    rows: Sequence[tuple[str, int, int]],
+    left: tuple[str, str],
+    right: tuple[str, str],
+) -> Drawing:
+    """Losses to the left, wins to the right of a line; sides have a name and a colour."""
+    drawing = Drawing(title, _WIDTH)
+    most = max([1, *(max(wins, losses) for _, wins, losses in rows)])
+    ticks = [each for each in even_ticks(0, most, 3) if each == int(each)]
+    middle = _NAMES + (_WIDTH - _NAMES) / 2
+    scale = ((_WIDTH - _NAMES) / 2 - 24) / ticks[-1]
+
+    def x(value: float) -> float:
+        return middle + value * scale
+
+    y = 0.0
+    for label, wins, losses in rows:
+        drawing.text(0, y + 10, label)
+        drawing.bar(x(-losses), y, losses * scale, 12, left[1])
+        drawing.bar(middle, y, wins * scale, 12, right[1])
+        drawing.text(x(-losses) - 4, y + 10, str(losses), anchor="end", size=10)
+        drawing.text(x(wins) + 4, y + 10, str(wins), size=10)
+        y += _LINE + 3
+    drawing.upright(middle, 0, y)
+    drawing.add("line", x1=x(-ticks[-1]), x2=x(ticks[-1]), y1=y, y2=y, stroke=_INK)
+    for at in sorted({-each for each in ticks} | {*ticks}):
+        drawing.upright(x(at), y, y + 4)
+        drawing.text(x(at), y + 15, f"{abs(at):g}", anchor="middle", size=10)
+    drawing.text(middle, y + 28, "pairs in which one of the two passes", anchor="middle", size=10)
+    drawing.legend(y + 36, dict((left, right)))
+    return drawing
+
+
+def stacked(title: str, panels: Sequence[Drawing]) -> Drawing:
+    """Pictures as one, below each other, each under its own title."""
+    drawing = Drawing(title, max((panel.width for panel in panels), default=0.0))
+    for panel in panels:
+        top = drawing.height + (_GAP if drawing.height else 0.0)
+        drawing.text(0, top + 12, panel.title, size=12, bold=True)
+        drawing.shapes += [
+            shape._replace(attributes=_moved(shape.attributes, top + _HEAD))
+            for shape in panel.shapes
+        ]
+        drawing.height = top + _HEAD + panel.height
+    return drawing
+
+
+_GAP, _HEAD = 14.0, 22.0
+
+
+_DOWN = frozenset({"y", "y1", "y2", "cy"})
+
+
+def _moved(attributes: Mapping[str, str], down: float) -> dict[str, str]:
+    return {
+        name: f"{float(value) + down:.6g}" if name in _DOWN else value
+        for name, value in attributes.items()
+    }

@@ -1,0 +1,122 @@
+"""`sopilot lens`: where an open-weight model looks in the requests of a recorded session."""
+
+from __future__ import annotations
+
+import resource
+import time
+from pathlib import Path
+
+import click
+
+from sopilot.cli.options import NEW_FILE
+from sopilot.cli.output import json_option, print_json, say, tell
+from sopilot.cli.stores import STORE
+from sopilot.files.text import write_whole
+from sopilot.messages.errors import UserMistake
+from sopilot.runner.audit_inputs import TraceInput, read_input
+from sopilot.runner.opened_stores import with_store
+from sopilot.runner.options import kept_options
+from sopilot.web.pages import Drawing
+from sopilot_lab.lens.named_weights import named_weights
+from sopilot_lab.lens.open_weights import DTYPES
+from sopilot_lab.lens.plot import plot as draw
+from sopilot_lab.lens.recorded_moments import chosen_moments, sweep_moments
+from sopilot_lab.lens.report import summarise
+from sopilot_lab.lens.study import studies
+from sopilot_lab.lens.text_report import summary_lines
+
+
+@click.command(
+    help="Where an open-weight model looks in the requests of a recorded session, and what it "
+    "rests on. WHAT is a session's ID, a trace file with --handbook, or a folder of `bench run "
+    "--traces`, whose passing runs are taken together.\n\n"
+    "Parity 1.0 is attention in proportion to length. Needs the extra `lens`."
+)
+@click.argument("what", metavar="WHAT")
+@click.option(
+    "--model",
+    "model",
+    default="local",
+    show_default=True,
+    help="local (SmolLM2), a GGUF file, or a folder as Transformers saves it.",
+)
+@click.option("--handbook", metavar="SOURCE", help="The SOP of a trace file.")
+@click.option("--arm", help="Show the session's places as this arm would. Default: its own.")
+@click.option("--goal", help="What the user wants, where the session never started it.")
+@click.option(
+    "--moments", "count", type=click.IntRange(min=1), default=4, show_default=True,
+    help="Requests to look at, spread over each session.",
+)  # fmt: skip
+@click.option(
+    "--sessions", type=click.IntRange(min=1), default=12, show_default=True,
+    help="Passing runs of a folder to look at, spread over it.",
+)  # fmt: skip
+@click.option("--device", default="cpu", show_default=True, help="As PyTorch names it: cuda, mps.")
+@click.option(
+    "--dtype", type=click.Choice(DTYPES), default="float32", show_default=True,
+    help="Precision of the weights; figures are added up in double precision.",
+)  # fmt: skip
+@click.option(
+    "--plot", "plot_file", type=NEW_FILE,
+    help="Draw layers, heads and regions: FILE.svg, or FILE.pdf with the extra `figures`.",
+)  # fmt: skip
+@STORE
+@json_option
+def command(
+    what: str,
+    model: str,
+    handbook: str | None,
+    arm: str | None,
+    goal: str | None,
+    count: int,
+    sessions: int,
+    device: str,
+    dtype: str,
+    plot_file: Path | None,
+    store_spec: str | None,
+    as_json: bool,
+) -> None:
+    begun = time.monotonic()
+    if Path(what).is_dir():
+        chosen, taken = sweep_moments(Path(what), arm, sessions, count)
+        looked_at: dict[str, object] = {"runs": what, "sessions": taken}
+    else:
+        recorded = read_input(
+            what, handbook=handbook, goal=goal, store_spec=store_spec, secrets=True
+        )
+        if not isinstance(recorded, TraceInput):
+            raise UserMistake("the lens needs a session or its trace: a transcript has no frames")
+        described = (
+            None
+            if Path(what).exists()
+            else with_store(store_spec, lambda store: kept_options(store, what), reading=True)
+        )
+        chosen = chosen_moments(recorded, described, handbook, arm, goal, count)
+        looked_at = {"session": recorded.trace.session_id}
+    weights = named_weights(model, device=device, dtype=dtype)
+    found = studies(weights, chosen, lambda text: None if as_json else say(text, err=True))
+    summary = summarise(weights.name, found)
+    if summary is None:
+        raise UserMistake("every request is longer than the model reads")
+    if plot_file is not None:
+        _write_plot(plot_file, draw(summary))
+    cost = {
+        "seconds": round(time.monotonic() - begun, 1),
+        "peak_memory_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+    }
+    if as_json:
+        print_json({**looked_at, **summary.as_json(), **cost})
+    else:
+        tell(summary_lines(summary))
+        say(f"\n{cost['seconds']} s, {cost['peak_memory_mib']} MiB at most")
+
+
+def _write_plot(file: Path, drawing: Drawing) -> None:
+    if file.suffix != ".pdf":
+        write_whole(file, drawing.as_file(), private=True)
+        return
+    try:
+        made = drawing.as_pdf()
+    except ImportError as error:
+        raise UserMistake("a PDF needs: pip install 'sopilot[figures]'") from error
+    file.write_bytes(made)

@@ -1,0 +1,1 @@
+"""Runs, sweeps, studies, archives and their report."""

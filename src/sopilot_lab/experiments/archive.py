@@ -1,0 +1,397 @@
+"""Runs packed for publication: everything that somebody elsewhere needs to check them.
+
+results/     one folder a configuration: what it was, the judged and the broken runs, scores
+study/       the study's file, without addresses
+programs/    compiled programs without SOPBench's sentences, beside the hash of the whole
+analysis/    the tables, as text and as data, and what was learnt from the checkout
+source/      compiler, runtime, adapters, analysis, campaigns
+case/        the industrial case and its projections
+environment.json, COMMIT_PIN.txt, SHA256SUMS
+
+Traces, logs, what models said, response ids and addresses stay at home.
+
+What must not be published: credentials, places of this machine, people, upstream's text.
+"""
+
+from __future__ import annotations
+
+import functools
+import getpass
+import hashlib
+import json
+import re
+import socket
+import zipfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
+
+from sopilot import __version__
+from sopilot.messages.diagnostic import Diagnostic, Place
+from sopilot.messages.errors import UserMistake
+from sopilot.models.open import public_name
+from sopilot.program.codec import program_to_yaml
+from sopilot.program.model import Act, Check, Function, Program, ReturnStep, Step
+from sopilot_lab.experiments.archive_contents import (
+    Files,
+    case_files,
+    environment_files,
+    published_study,
+    source_files,
+)
+from sopilot_lab.experiments.record import BenchRecord, RunConfiguration
+from sopilot_lab.experiments.run_folder import RunFolder
+from sopilot_lab.sopbench.process import Upstream
+from sopilot_lab.sopbench.programs import ProgramShelf
+from sopilot_lab.sopbench.reference import DOMAINS, is_sopbench, task_references
+from sopilot_lab.sopbench.source import load_task, tool_list
+
+_CREDENTIALS: Final = (
+    re.compile(r"\b(sk|rk|pk)-[A-Za-z0-9_-]{16,}"),
+    re.compile(r"\b(AKIA|ASIA)[0-9A-Z]{16}\b"),
+    re.compile(r"\b(ghp|gho|ghs|github_pat|hf|xox[bap])_[A-Za-z0-9_]{16,}"),
+    re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----"),
+    re.compile(
+        r"(?i)\b(api[_-]?key|secret|token|authorization)\b['\"]?\s*[:=]\s*['\"]?[\w.-]{16,}"
+    ),
+    re.compile(r"(?i)\bbearer\s+[\w.-]{16,}"),
+    re.compile(r"\b\w+://[^/\s:@]+:[^/\s:@]+@"),
+)
+
+
+_PATHS: Final = re.compile(
+    r"(?<![\w.:/])/(home|root|Users|tmp|var|work|mnt|opt|srv|private|data)/[\w.-]+"
+    r"|\b[A-Za-z]:\\\\?[\w.-]+\\"
+)
+
+
+_ADDRESS: Final = re.compile(r"\bhttps?://(?!www\.w3\.org/)[^\s\"'<>]+")
+
+
+_MAIL: Final = re.compile(r"\b[\w.+-]+@[\w-]+\.[\w.]{2,}\b")
+
+
+_ORDINARY: Final = frozenset({"root", "user", "runner", "admin", "localhost", "ubuntu", "debian"})
+
+
+_FRAGMENT = 48
+"""So many characters in a row are nobody's coincidence."""
+
+
+_FEWEST_SPACES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveRefusal:
+    name: str
+    code: str
+    message: str
+    help: str
+
+
+def check_file(
+    name: str, text: str, *, upstream: Upstream | None, forbidden: Sequence[str] = ()
+) -> Iterator[ArchiveRefusal]:
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts:
+        yield ArchiveRefusal(
+            name, "archive-path", "this name leads out of the archive", "rename it"
+        )
+    if any(part.startswith(".") for part in path.parts):
+        yield ArchiveRefusal(name, "archive-hidden", "this is a hidden file", "leave it out")
+    for pattern in _CREDENTIALS:
+        if pattern.search(text):
+            yield ArchiveRefusal(
+                name,
+                "archive-credential",
+                "this looks like a credential",
+                "remove it, and revoke it",
+            )
+            break
+    found = _PATHS.search(text)
+    if found is not None:
+        yield ArchiveRefusal(
+            name, "archive-absolute-path", f"an absolute path: `{found[0]}`", "make it relative"
+        )
+    address = _ADDRESS.search(text)
+    if address is not None:
+        yield ArchiveRefusal(
+            name, "archive-address", "an address: where a model is served is its owner's",
+            "give the model an alias (`bench run --alias`)",
+        )  # fmt: skip
+    for word in {*_own_names(), *forbidden}:
+        if word and re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text):
+            yield ArchiveRefusal(name, "archive-person", f"it names `{word}`", "remove the name")
+    mail = _MAIL.search(text)
+    if mail is not None:
+        yield ArchiveRefusal(
+            name, "archive-person", "it holds a mail address", "remove the address"
+        )
+    if upstream is not None:
+        yield from _of_upstream(name, text, upstream)
+
+
+def _of_upstream(name: str, text: str, upstream: Upstream) -> Iterator[ArchiveRefusal]:
+    known = _fragments(upstream)
+    for start in range(len(text) - _FRAGMENT + 1):
+        fragment = text[start : start + _FRAGMENT]
+        if fragment in known:
+            yield ArchiveRefusal(
+                name,
+                "archive-upstream",
+                f"text of SOPBench: `{fragment[:24]}…`",
+                "SOPBench has no licence: leave its text out",
+            )
+            return
+
+
+@functools.cache
+def _fragments(upstream: Upstream) -> frozenset[str]:
+    """Every run of so many characters in what upstream wrote for people: descriptions,
+    instructions, requests. Names, however long, are no text."""
+    texts: list[str] = []
+    for domain in DOMAINS:
+        _strings(upstream.metadata(domain), texts)
+        for tasks in upstream.tasks(domain).values():
+            for task in tasks:
+                texts += [task["user_prompt"], task["user_instruction"]]
+    pieces = [piece for text in texts for piece in re.split(r"\{[^}]*\}|\n", text)]
+    return frozenset(
+        fragment
+        for piece in {piece.strip() for piece in pieces}
+        for start in range(len(piece) - _FRAGMENT + 1)
+        if (fragment := piece[start : start + _FRAGMENT]).count(" ") >= _FEWEST_SPACES
+    )
+
+
+def _strings(value: Any, into: list[str]) -> None:
+    if isinstance(value, str):
+        into.append(value)
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            _strings(item, into)
+    elif isinstance(value, list):
+        for item in value:
+            _strings(item, into)
+
+
+@functools.cache
+def _own_names() -> frozenset[str]:
+    """Of this machine and its user, unless everybody's machine is called so."""
+    try:
+        names = {getpass.getuser(), socket.gethostname(), socket.gethostname().split(".")[0]}
+    except (OSError, KeyError):
+        return frozenset()
+    return frozenset(name for name in names if len(name) > 3 and name not in _ORDINARY)
+
+
+MANIFEST = "SHA256SUMS"
+
+
+STUDY = "study/study.yaml"
+
+
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+
+
+_OUR_OWN = ("source/", "case/")
+"""Published anyway: looked through for credentials alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What goes in beside results and tables. ``study`` is its file's text."""
+
+    study: str | None = None
+    case: Path | None = None
+    source: bool = True
+
+
+def build_archive(
+    folders: Sequence[RunFolder],
+    target: Path,
+    *,
+    analysis: Mapping[str, str],
+    upstream: Upstream | None,
+    forbidden: Sequence[str] = (),
+    beside: Beside | None = None,
+) -> list[str]:
+    """The packed names. Raises ``UserMistake`` with everything that must not go out; then
+    nothing is written. ``analysis`` maps file names to text; ``forbidden`` are words that
+    name a person or a place."""
+    if not any(folder.records() for folder in folders):
+        raise UserMistake("there is no judged run in these folders: nothing to be packed")
+    more = beside or Beside(source=False)
+    files: Files = {f"analysis/{name}": text for name, text in analysis.items()}
+    for folder, base in _named(folders):
+        files |= _results(folder, base)
+    if upstream is not None:
+        files |= _programs(folders, upstream)
+    if more.study is not None:
+        files[STUDY] = published_study(more.study)
+    if more.source:
+        files |= source_files()
+    if more.case is not None:
+        files |= case_files(more.case)
+    commits = {f.configuration.label: f.configuration.upstream_commit for f in folders}
+    files |= environment_files(commits)
+    files["README.txt"] = _readme(upstream)
+    refusals = [
+        refusal
+        for name, data in files.items()
+        for refusal in _refusals(name, data, upstream, forbidden)
+    ]
+    if refusals:
+        raise UserMistake([_diagnostic(each) for each in refusals])
+    manifest = "".join(
+        f"{hashlib.sha256(_bytes(data)).hexdigest()}  {name}\n"
+        for name, data in sorted(files.items())
+    )
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in sorted({**files, MANIFEST: manifest}.items()):
+            entry = zipfile.ZipInfo(name, _EPOCH)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.external_attr = 0o644 << 16
+            archive.writestr(entry, _bytes(data))
+    return sorted([*files, MANIFEST])
+
+
+def _bytes(data: str | bytes) -> bytes:
+    return data.encode() if isinstance(data, str) else data
+
+
+def _refusals(
+    name: str, data: str | bytes, upstream: Upstream | None, forbidden: Sequence[str]
+) -> list[ArchiveRefusal]:
+    text = data if isinstance(data, str) else data.decode("utf-8", "replace")
+    found = check_file(name, text, upstream=upstream, forbidden=forbidden)
+    if name.startswith(_OUR_OWN):
+        return [one for one in found if one.code == "archive-upstream"]
+    return list(found)
+
+
+def published_configuration(configuration: RunConfiguration) -> RunConfiguration:
+    """Folders of older releases know a model by its address."""
+    return replace(
+        configuration,
+        model=public_name(configuration.model),
+        user=public_name(configuration.user),
+    )
+
+
+def published_record(record: BenchRecord) -> BenchRecord:
+    """What tables need; not what was said, nor by which answer of which account."""
+    requests = [
+        {name: value for name, value in one.items() if name != "response_id"}
+        for one in record.requests
+    ]
+    return replace(record, run_id="", reason="", requests=requests)
+
+
+def _named(folders: Sequence[RunFolder]) -> Iterator[tuple[RunFolder, str]]:
+    """Each folder with its place in the archive. A configuration may have several folders, one
+    per domain for example."""
+    often: Counter[str] = Counter()
+    for folder in folders:
+        name = published_configuration(folder.configuration).folder_name
+        often[name] += 1
+        yield folder, f"results/{name}" + (f"-{often[name]}" if often[name] > 1 else "")
+
+
+def _results(folder: RunFolder, base: str) -> dict[str, str | bytes]:
+    known, c = folder.configuration, published_configuration(folder.configuration)
+    judged = folder.records().values()
+    records = [
+        json.dumps(published_record(each).as_json(), ensure_ascii=False)
+        for each in (*judged, *folder.discarded())
+    ]
+    scores = [
+        json.dumps(published_record(each).score(c), sort_keys=True, ensure_ascii=False)
+        for each in judged
+    ]
+    configuration: dict[str, Any] = {
+        "format": 1,
+        "fingerprint": known.fingerprint,
+        "configuration": c.as_json(),
+    }
+    if c != known:
+        configuration["withheld"] = "an address"
+    return {
+        f"{base}/configuration.json": json.dumps(configuration, indent=2, sort_keys=True) + "\n",
+        f"{base}/asked.json": json.dumps(folder.asked(), indent=1) + "\n",
+        f"{base}/records/published.jsonl": "".join(f"{row}\n" for row in records),
+        f"{base}/scores.jsonl": "".join(f"{row}\n" for row in scores),
+    }
+
+
+def _programs(folders: Sequence[RunFolder], upstream: Upstream) -> Files:
+    files: Files = {}
+    hashes: dict[str, Any] = {}
+    for tools in sorted({folder.configuration.tools for folder in folders}):
+        shelf = ProgramShelf(tool_list(tools), upstream)
+        tasks = {
+            task
+            for folder in folders
+            if folder.configuration.tools == tools
+            for task in folder.records()
+            if is_sopbench(task)
+        }
+        for each in sorted(tasks):
+            reference = task_references(each, upstream=upstream)[0]
+            shelved = shelf.program(load_task(reference, upstream=upstream))
+            name = each.removeprefix("sopbench:").replace("/", "-").replace("#", "-")
+            hashes[f"{tools}/{name}"] = shelved.program_sha256
+            files[f"programs/{tools}/{name}.yaml"] = program_to_yaml(
+                without_wording(shelved.program)
+            )
+    if hashes:
+        files["programs/hashes.json"] = json.dumps(hashes, indent=1, sort_keys=True) + "\n"
+    return files
+
+
+def without_wording(program: Program) -> Program:
+    """Names, steps, order and arguments stay; the source's sentences go."""
+    functions = {name: _silent(function) for name, function in program.functions.items()}
+    return replace(program, functions=functions, constants={})
+
+
+def _silent(function: Function) -> Function:
+    return replace(
+        function,
+        says="",
+        says_not="",
+        remedy="",
+        notes=(),
+        steps=tuple(_silent_step(step) for step in function.steps),
+        fallbacks=tuple(
+            tuple(replace(act, says="") for act in recipe) for recipe in function.fallbacks
+        ),
+    )
+
+
+def _silent_step(step: Step) -> Step:
+    if isinstance(step, Check | Act | ReturnStep):
+        return replace(step, says="")
+    return step
+
+
+def _readme(upstream: Upstream | None) -> str:
+    commit = upstream.checkout.commit if upstream is not None else "not known"
+    return (
+        f"Packed by sopilot {__version__}.\n\n"
+        "results/   one folder a configuration: its fingerprint, its runs, the scores\n"
+        "study/     the study's file, without addresses\n"
+        "programs/  compiled programs without the source's sentences; hashes.json names the whole\n"
+        "analysis/  the tables, as text and as data\n"
+        "source/    compiler, runtime, adapters, analysis and campaigns as they were\n"
+        "case/      the industrial case and its projections\n\n"
+        f"SOPBench is a public dependency at commit {commit}; nothing of it is in here.\n"
+        "Check with: sha256sum -c SHA256SUMS, or: sopilot bench verify ARCHIVE, which counts\n"
+        "the tables again; sopilot bench report ARCHIVE prints them. Neither needs SOPBench.\n"
+    )
+
+
+def _diagnostic(refusal: ArchiveRefusal) -> Diagnostic:
+    return Diagnostic(refusal.code, refusal.message, Place(refusal.name), refusal.help)

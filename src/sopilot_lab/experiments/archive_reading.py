@@ -1,0 +1,236 @@
+"""An archive read elsewhere: its tables counted again from the runs in it, without SOPBench."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from sopilot.files.text import whole_bytes, whole_text
+from sopilot.messages.diagnostic import Place
+from sopilot.messages.errors import UserMistake, mistake
+from sopilot.program.codec import program_from_yaml
+from sopilot.program.verifier import require_valid
+from sopilot_lab.experiments.archive import MANIFEST, STUDY, check_file
+from sopilot_lab.experiments.report.document import Document
+from sopilot_lab.experiments.report.files import FROM_CHECKOUT, document_data, whole_document
+from sopilot_lab.experiments.report.runs import load_runs
+from sopilot_lab.experiments.run_folder import RunFolder
+from sopilot_lab.experiments.source_fingerprint import deciding_sources, read_sources
+from sopilot_lab.experiments.study.plan import load_study
+from sopilot_lab.experiments.study.results import study_document
+
+_MOST_BYTES = 2_000_000_000
+
+
+@dataclass(slots=True)
+class Verification:
+    """``problems`` are what does not agree; ``notes`` what could not be checked here."""
+
+    files: int = 0
+    configurations: int = 0
+    runs: int = 0
+    programs: int = 0
+    tables: int = 0
+    tables_taken: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def is_archive(path: Path) -> bool:
+    return (path.is_dir() and (path / MANIFEST).is_file()) or (
+        path.is_file() and zipfile.is_zipfile(path)
+    )
+
+
+@contextmanager
+def opened_archive(path: Path) -> Iterator[Path]:
+    """The folder of an archive: unpacked already, or now for a while."""
+    if path.is_dir():
+        yield path
+        return
+    if not path.is_file():
+        raise _mistake(path, "this is no file")
+    with tempfile.TemporaryDirectory(prefix="sopilot-archive-") as scratch:
+        try:
+            with zipfile.ZipFile(path) as archive:
+                _check_entries(path, archive)
+                archive.extractall(scratch)
+        except (zipfile.BadZipFile, EOFError, OSError, NotImplementedError) as error:
+            raise _mistake(path, f"the archive cannot be read: {error}") from error
+        yield Path(scratch)
+
+
+def _check_entries(path: Path, archive: zipfile.ZipFile) -> None:
+    entries = archive.infolist()
+    for entry in entries:
+        name = PurePosixPath(entry.filename)
+        if name.is_absolute() or ".." in name.parts or "\\" in entry.filename:
+            raise _mistake(path, f"the name `{entry.filename}` leads out of the archive")
+    if len({entry.filename for entry in entries}) != len(entries):
+        raise _mistake(path, "a name is in it twice")
+    if sum(entry.file_size for entry in entries) > _MOST_BYTES:
+        raise _mistake(path, "it is larger than an archive of runs")
+
+
+def archived_document(base: Path) -> Document:
+    """The report, counted from the runs in the archive. What was learnt from the checkout is
+    taken as it was packed."""
+    how = _json(base / "analysis" / "how.json", {})
+    results = [base / "results"]
+    if (base / STUDY).exists():
+        return study_document(load_study(base / STUDY), results, _silent, archived=base)
+    runs = load_runs(results, vary=tuple(how.get("vary", ())))
+    return whole_document(runs, _silent, archived=base, screen=how.get("screen", "paper"))
+
+
+def verify_archive(base: Path) -> Verification:
+    found = Verification()
+    _verify_manifest(base, found)
+    if not (base / "results").is_dir():
+        found.problems.append("it holds no results")
+        return found
+    for path in sorted((base / "results").iterdir()):
+        _verify_results(path, found)
+    if not found.runs:
+        found.problems.append("it holds no judged run")
+        return found
+    _verify_programs(base, found)
+    _verify_sources(base, found)
+    _verify_tables(base, found)
+    return found
+
+
+def _verify_manifest(base: Path, found: Verification) -> None:
+    try:
+        lines = whole_text(base / MANIFEST).splitlines()
+        stated = {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
+    except (OSError, ValueError):
+        found.problems.append(f"{MANIFEST} is missing or no manifest")
+        return
+    here = {
+        path.relative_to(base).as_posix()
+        for path in base.rglob("*")
+        if path.is_file() and path.name != MANIFEST
+    }
+    found.files = len(here)
+    for name in sorted(here ^ stated.keys()):
+        where = "not in the manifest" if name in here else "missing"
+        found.problems.append(f"{name}: {where}")
+    for name in sorted(here & stated.keys()):
+        data = whole_bytes(base / name)
+        if hashlib.sha256(data).hexdigest() != stated[name]:
+            found.problems.append(f"{name}: not the bytes that the manifest names")
+        if name.startswith(("results/", "study/", "analysis/")):
+            text = data.decode("utf-8", "replace")
+            found.problems += [
+                f"{name}: {refusal.message}" for refusal in check_file(name, text, upstream=None)
+            ]
+
+
+def _verify_results(path: Path, found: Verification) -> None:
+    name = path.name
+    try:
+        folder = RunFolder.open(path)
+        row = json.loads(whole_text(path / "configuration.json"))
+        judged, discarded = folder.records(), folder.discarded()
+        scores = whole_text(path / "scores.jsonl").splitlines()
+    except (UserMistake, OSError, ValueError, KeyError, TypeError) as error:
+        found.problems.append(f"results/{name}: it cannot be read: {error}")
+        return
+    found.configurations += 1
+    found.runs += len(judged)
+    stated = row["fingerprint"]
+    if "withheld" in row:
+        found.notes.append(f"results/{name}: its fingerprint covers {row['withheld']}, withheld")
+    elif folder.configuration.fingerprint != stated:
+        found.problems.append(f"results/{name}: the fingerprint is not the configuration's")
+    for record in [*judged.values(), *discarded]:
+        if record.fingerprint != stated:
+            found.problems.append(f"results/{name}: `{record.task}` is of another configuration")
+        if record.hypotheses != folder.configuration.hypotheses:
+            found.problems.append(f"results/{name}: `{record.task}` has other hypotheses")
+    counted = [
+        json.dumps(each.score(folder.configuration), sort_keys=True, ensure_ascii=False)
+        for each in judged.values()
+    ]
+    if counted != scores:
+        found.problems.append(f"results/{name}: scores.jsonl is not what its runs come to")
+
+
+def _verify_programs(base: Path, found: Verification) -> None:
+    for path in sorted((base / "programs").glob("*/*.yaml")):
+        name = path.relative_to(base).as_posix()
+        try:
+            require_valid(program_from_yaml(whole_text(path), name))
+        except UserMistake as mistake:
+            found.problems.append(f"{name}: {mistake}")
+        found.programs += 1
+
+
+def _verify_sources(base: Path, found: Verification) -> None:
+    if not (base / "source" / "sopilot").is_dir():
+        found.notes.append("the code that made the runs is not in it")
+        return
+    packed = read_sources(base / "source").fingerprint
+    for path in sorted((base / "results").iterdir()):
+        made = RunFolder.open(path).configuration.sources
+        if made != packed:
+            found.notes.append(f"results/{path.name}: other code than source/ made these runs")
+    if packed != deciding_sources().fingerprint:
+        found.notes.append("this installation is other code than source/")
+
+
+def _verify_tables(base: Path, found: Verification) -> None:
+    stated = _json(base / "analysis" / "tables.json", None)
+    if not isinstance(stated, Mapping):
+        found.problems.append("analysis/tables.json is missing: nothing to compare with")
+        return
+    try:
+        document = archived_document(base)
+    except UserMistake as mistake:
+        found.problems.append(f"the tables cannot be counted: {mistake}")
+        return
+    counted = document_data(document)["tables"]
+    for name in sorted(stated.keys() | counted.keys()):
+        if name in FROM_CHECKOUT:
+            found.tables_taken.append(name)
+        elif stated.get(name) != counted.get(name):
+            found.problems.append(f"table `{name}` comes out otherwise")
+        else:
+            found.tables += 1
+    found.tables_taken.sort()
+
+
+def _json(path: Path, usual: Any) -> Any:
+    try:
+        return json.loads(whole_text(path))
+    except (OSError, ValueError):
+        return usual
+
+
+def _silent(text: str) -> None:
+    return None
+
+
+def _mistake(path: Path, message: str) -> UserMistake:
+    return mistake("archive", message, Place(str(path)), "make it anew")
+
+
+def verification_lines(found: Verification) -> Iterator[str]:
+    yield (
+        f"{found.files} files, {found.configurations} configurations, {found.runs} judged "
+        f"runs, {found.programs} programs; {found.tables} tables come out the same"
+    )
+    if found.tables_taken:
+        yield f"taken as packed, for they are SOPBench's: {', '.join(found.tables_taken)}"
+    for note in found.notes:
+        yield f"note: {note}"
+    for problem in found.problems:
+        yield f"does not agree: {problem}"

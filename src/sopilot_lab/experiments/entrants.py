@@ -1,0 +1,150 @@
+"""Who runs a task: models by name, and the user they serve.
+
+Who is to run the tasks, and on which terms: what a person writes down of a model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from sopilot.agent.approvers import ModelUser, ScriptedUser
+from sopilot.agent.budgets import Budgets
+from sopilot.agent.providers import Retries
+from sopilot.agent.reference.executor import Reference
+from sopilot.agent.reference.judging import PredicateJudge
+from sopilot.agent.reference.misbehaviour import Misbehaviour
+from sopilot.messages.errors import mistake
+from sopilot.models.open import asked_model, public_name
+from sopilot.protocols import Model, Usage, User
+from sopilot_lab.experiments.control_models import CONTROLS, ControlModel
+from sopilot_lab.sopbench.process import Upstream
+from sopilot_lab.sopbench.source import SopbenchTask
+
+ANY: Final = "any"
+"""Whichever model answers: the name that an endpoint tells is not compared."""
+
+
+_MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Contestant:
+    """``name`` is what ``--model`` takes, an address among it; ``alias`` is what records and
+    reports call it. ``price`` is of a million prompt and a million completion tokens.
+    ``served`` is the model that answers must name, by default the one that was asked for."""
+
+    name: str
+    alias: str = ""
+    key_variable: str | None = None
+    served: str | None = None
+    price: tuple[float, float] | None = None
+
+    @property
+    def label(self) -> str:
+        return self.alias or public_name(self.name)
+
+    @property
+    def expected(self) -> str | None:
+        if self.served == ANY:
+            return None
+        return self.served or asked_model(self.name)
+
+    def cost(self, *used: Usage) -> float | None:
+        """Of what was used, in the price's currency; ``None`` without a price."""
+        if self.price is None:
+            return None
+        prompt, completion = self.price
+        total = sum((one for one in used), Usage())
+        return (total.prompt_tokens * prompt + total.completion_tokens * completion) / _MILLION
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a sweep bears with a provider. ``retries`` are of one request; a run that still
+    breaks is made again up to ``redraws`` times, unless the same would happen again. A sweep
+    stops when more than ``most_missing`` of the tasks that were tried, and at least
+    ``fewest_tried`` of them, stayed without a judged run."""
+
+    retries: Retries = Retries()  # noqa: RUF009  frozen, and made of numbers
+    redraws: int = 2
+    most_missing: float = 0.5
+    fewest_tried: int = 10
+
+
+def lasting(fault: str) -> bool:
+    """Whether the same run would break in the same way: a refused request, a filter."""
+    passing = ("http-408", "http-409", "http-425", "http-429")
+    return fault == "content-filter" or (fault.startswith("http-4") and fault not in passing)
+
+
+def concerns_all(fault: str) -> bool:
+    """A key, an account or an address that is wrong is wrong for every task."""
+    return fault in ("http-401", "http-402", "http-403", "http-404")
+
+
+DEFAULT_USER = "default"
+
+
+SLOPPY: Final = "sloppy"
+
+
+SLOPPINESS: Final = Misbehaviour(
+    skip_check=0.15, act_early=0.1, over_verify=0.3, return_without_evidence=0.1,
+    refuse_wrongly=0.05, ignore_frame=0.15, seed=16,
+)  # fmt: skip
+"""The reference executor on a bad day: what it does wrong depends on what it is shown alone."""
+
+
+OFFLINE = frozenset({"reference", SLOPPY, *CONTROLS})
+"""Who needs nobody else: as many tasks at once as there are cores."""
+
+
+def playing(who: Contestant, reader: PredicateJudge, about: Mapping[str, str]) -> Model:
+    """``reader`` judges evidence for the reference executor; ``about`` says what the run is."""
+    if who.name == "reference":
+        return Reference(reader)
+    if who.name == SLOPPY:
+        return Reference(reader, SLOPPINESS, name=SLOPPY)
+    if who.name in CONTROLS:
+        return ControlModel(who.name)
+    return named_model(who, about)
+
+
+def named_model(who: Contestant, about: Mapping[str, str]) -> Model:
+    """A model that no task's state is needed for. Libraries load on use."""
+    name = who.name
+    if name.startswith("inspect:"):
+        from sopilot_lab.experiments.inspect import InspectModel
+
+        return InspectModel(name.removeprefix("inspect:"), served=who.expected)
+    if name in OFFLINE:
+        raise mistake("no-such-user", f"`{name}` cannot play a user", help="name a real model")
+    from sopilot.models.open import make_model
+
+    return make_model(name, key_variable=who.key_variable, served=who.expected, about=about)
+
+
+def served_user(
+    who: Contestant,
+    task: SopbenchTask,
+    upstream: Upstream,
+    *,
+    about: Mapping[str, str],
+    budgets: Budgets,
+    retries: Retries,
+) -> User:
+    """``default`` tells everything it knows at every turn, as upstream's default user does;
+    any other name is a model that plays upstream's user role."""
+    if who.name == DEFAULT_USER:
+        return ScriptedUser(task.user_prompt, task.user_known)
+    text = upstream.official_text(task.domain, task.goal, task.index)
+    return ModelUser(
+        named_model(who, {**about, "plays": "user"}),
+        text.user_role,
+        task.user_prompt,
+        retries=retries,
+        timeout_seconds=budgets.request_seconds,
+        temperature=budgets.temperature,
+    )

@@ -1,0 +1,306 @@
+"""Everything a report says, before it is written in a format."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sopilot import __version__
+from sopilot.web.pages import Bar, Drawing, diverging_bars, grouped_bars, render, view_colour
+from sopilot_lab.experiments.report.class_split import (
+    class_split,
+    classes_by_domain,
+    cost,
+    official,
+    spending,
+    wall_clock,
+)
+from sopilot_lab.experiments.report.compiler_effort import compiler_effort
+from sopilot_lab.experiments.report.contrasts import (
+    OWN_CONTRASTS,
+    PG,
+    RUNTIME,
+    Contrast,
+    arms_by_models,
+    by_domain,
+    content_by_format,
+    domain_matrix,
+    full_cursor,
+    languages,
+    paging,
+    paired_arms,
+)
+from sopilot_lab.experiments.report.harness import harness_fingerprint
+from sopilot_lab.experiments.report.headline import (
+    DRAWS,
+    FAMILY,
+    goal_clusters,
+    goal_nets,
+    headline,
+    pooled_models,
+)
+from sopilot_lab.experiments.report.mechanism import Mechanism, mechanism_figure, mechanism_table
+from sopilot_lab.experiments.report.missing import (
+    MOST_MISSING,
+    alarming,
+    bounds,
+    full_denominators,
+    missing_runs,
+    unequal,
+)
+from sopilot_lab.experiments.report.repeats import (
+    contrast_by_run,
+    delta_r2,
+    repeated_arms,
+    sensitivity,
+)
+from sopilot_lab.experiments.report.runs import Keep, RunSet, screened
+from sopilot_lab.experiments.report.table import Table
+from sopilot_lab.experiments.summary import ASSUMPTION
+from sopilot_lab.sopbench.baselines import Baseline, leaderboard, recompute, subset_size
+from sopilot_lab.sopbench.defects import replay_goals
+from sopilot_lab.sopbench.process import Upstream
+from sopilot_lab.sopbench.reach import Reach
+from sopilot_lab.sopbench.reference import DOMAINS
+from sopilot_lab.sopbench.screen import SCREENED_GOALS, SCREENS, everything_stays
+from sopilot_lab.statistics.bootstrap import bootstrap_interval
+from sopilot_lab.statistics.clustered import SEED
+from sopilot_lab.statistics.intervals import clopper_pearson
+from sopilot_lab.statistics.outcomes import RunOutcome
+from sopilot_lab.statistics.undefined import Undefined
+
+_CONTRASTS: Sequence[Contrast] = (
+    *FAMILY, ("flat-protocol", "flat"), (PG, "flat-protocol"), ("full-cursor", "flat"),
+    (PG, "full-cursor"), ("official-code", "official"), ("prose", "official"),
+    ("official-recipes", "official"), *OWN_CONTRASTS,
+)  # fmt: skip
+
+
+@dataclass(slots=True)
+class Document:
+    """``alarms`` are reasons not to trust it: arms that miss too much."""
+
+    title: str
+    notes: list[str] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
+    plots: list[Drawing] = field(default_factory=list)
+    alarms: list[str] = field(default_factory=list)
+    reach: Mapping[str, Mapping[str, Reach]] = field(default_factory=dict)
+    """Tool list → task → what was found, where it was searched for."""
+
+
+def build_document(
+    runs: RunSet,
+    *,
+    upstream: Upstream | None,
+    reach: Mapping[str, Mapping[str, Reach]] | None = None,
+    screen: str = "paper",
+    family: Sequence[Contrast] = FAMILY,
+    mechanism: Mechanism | None = None,
+    most_missing: float = MOST_MISSING,
+) -> Document:
+    """Without a checkout the tables that need one say so. ``family`` are the contrasts that
+    were fixed beforehand; ``screen`` names the tasks that are left out."""
+    known, measured = reach or {}, mechanism or Mechanism()
+    chosen = SCREENS[screen]
+    bank, bank_all = screened(chosen, "bank"), screened(everything_stays, "bank")
+    every, kept = screened(everything_stays), screened(chosen)
+    by_name = {domain: screened(chosen, domain) for domain in runs.domains}
+    pools: dict[str, Keep] = {**by_name, "pooled": kept}
+    clusters = {**by_name, "bank + hotel": screened(chosen, "bank", "hotel"), "pooled": kept}
+    deltas = delta_r2(runs, kept)
+    known_domains = [each for each in runs.domains if each in DOMAINS]
+    scoring = {} if upstream is None else {each: upstream.scoring(each) for each in known_domains}
+    scope = f"screen `{screen}`"
+    document = Document("SOPBench runs", notes=_notes(runs, screen, family))
+    document.alarms = alarming(runs, kept, most_missing)
+    document.notes += [f"**Missing:** {each}." for each in document.alarms]
+    contrasts = tuple(dict.fromkeys([*family, *_CONTRASTS]))
+    document.tables = [
+        headline(runs, kept, scope, family),
+        missing_runs(runs, kept),
+        bounds(runs, kept, contrasts),
+        unequal(runs, kept, contrasts),
+        arms_by_models(runs, bank, f"Bank, {scope}", "arms-bank"),
+        arms_by_models(runs, bank_all, "Bank, all tasks", "arms-bank-all"),
+        arms_by_models(runs, every, "every task that was run", "arms-all"),
+        full_denominators(runs, scoring, chosen),
+        official(
+            _baselines(upstream),
+            {} if upstream is None else leaderboard(upstream.checkout),
+            "no SOPBench checkout",
+        ),
+        content_by_format(runs, bank),
+        languages(runs, bank),
+        domain_matrix(runs, pools),
+        by_domain(runs, pools, PG, "flat"),
+        full_cursor(runs, kept, scope, ("flat", "full-cursor", PG), "full-cursor"),
+        by_domain(runs, pools, PG, "full-cursor", common=("flat",)),
+        full_cursor(
+            runs, bank, f"Bank, {scope}", ("flat", "flat-protocol", "full-cursor", PG),
+            "full-cursor-bank",
+        ),
+        paging(runs, kept),
+        class_split(runs, bank, f"Bank, {scope}", known, "classes-bank"),
+        class_split(runs, every, "every task that was run", known, "classes-all"),
+        classes_by_domain(runs, pools),
+        cost(runs, every, "every task that was run"),
+        wall_clock(runs, pools),
+        spending(runs, every, "every task that was run"),
+        goal_clusters(runs, clusters),
+        goal_nets(runs, kept),
+        pooled_models(runs, {"bank": bank, "pooled": kept}),
+        repeated_arms(runs, kept),
+        contrast_by_run(runs, kept),
+        sensitivity(runs, kept, scope),
+        mechanism_table(measured, deltas),
+        compiler_effort(upstream),
+        _defects(upstream),
+        _unreachable(known),
+    ]  # fmt: skip
+    document.plots = [mechanism_figure(measured, deltas), *_plots(runs, every, by_name)]
+    return document
+
+
+def to_html(document: Document) -> str:
+    return render("bench.html", title=document.title, heading=document.title, document=document)
+
+
+def _notes(runs: RunSet, screen: str, family: Sequence[Contrast]) -> list[str]:
+    shared = sorted({harness_fingerprint(c)[:16] for c in runs.configurations})
+    varied = f", but for {', '.join(runs.vary)}" if runs.vary else ""
+    named = ", ".join(f"{first}:{second}" for first, second in family)
+    notes = [
+        f"Written by sopilot {__version__}. Every outcome is the official evaluator's; upstream "
+        f"at {', '.join(sorted({c.upstream_commit[:12] for c in runs.configurations}))}.",
+        f"One harness for all folders{varied}: {', '.join(shared)} (upstream, code, budgets, "
+        "user, temperature, hash seed).",
+        f"Confirmatory: {named}, by goal, in the first table. Everything else is exploratory: per "
+        "contrast and unadjusted unless a column says otherwise.",
+        f"Screen: `{screen}`. Pass@1, from the run with the lowest number.",
+        f"Runs that the infrastructure broke, discarded and made again: {runs.discarded}.",
+        "A run without any call passes every refusal task: read execute and refusal apart.",
+    ]
+    if any(c.model == "reference" for c in runs.configurations):
+        notes.append(f"{ASSUMPTION[0].upper()}{ASSUMPTION[1:]}.")
+    notes += [
+        f"{c.label}: fingerprint {c.fingerprint[:16]}, user {c.user}, hash seed {c.hash_seed}, "
+        f"compiler {c.compiler}"
+        for c in runs.configurations
+    ]
+    return notes
+
+
+def _defects(upstream: Upstream | None) -> Table:
+    table = Table(
+        "defects",
+        "Audit of the screened goals",
+        ["domain", "goal", "recorded passes", "reachable", "offered", "classification", "what"],
+        method="recorded passes: of the execute runs in upstream's recordings that this copy "
+        "holds, fewer than the study had; the goal is replayed after everything it needs",
+    )
+    if upstream is None:
+        table.rows.append([table.lacks("no SOPBench checkout"), *["–"] * 6])
+        return table
+    there = [each for each in SCREENED_GOALS if each[1] in upstream.tasks(each[0])]
+    if not there:
+        table.rows.append([table.lacks("this checkout has none of the screened goals"), *["–"] * 6])
+        return table
+    found = replay_goals(upstream, there)
+    table.rows += [
+        [
+            each.domain, each.goal, f"{each.passes}/{each.runs}",
+            f"{each.reachable_tasks}/{each.execute_tasks}", "yes" if each.offered else "no",
+            each.classification, each.what,
+        ]
+        for each in found
+    ]  # fmt: skip
+    return table
+
+
+def _baselines(upstream: Upstream | None) -> Sequence[Baseline]:
+    if upstream is None:
+        return ()
+    screen = SCREENS["paper"]
+    size = subset_size(upstream.scoring("bank"), "bank", screen)
+    return recompute(upstream.checkout, "bank", screen, subset_size=size)
+
+
+def _unreachable(reach: Mapping[str, Mapping[str, Reach]]) -> Table:
+    table = Table(
+        "unreachable",
+        "Tasks that no executor can pass",
+        ["task", "tool list", "proof"],
+        method="search over the call orders that the oracle's graph allows, each replayed",
+    )
+    for tools, tasks in reach.items():
+        table.rows += [
+            [each.task, tools, each.proof] for each in tasks.values() if not each.reachable
+        ]
+    if not reach:
+        table.rows.append([table.lacks("reachability was not searched (no checkout)"), "–", "–"])
+    return table
+
+
+def _plots(runs: RunSet, keep: Keep, by_domain: Mapping[str, Keep]) -> list[Drawing]:
+    passed: dict[str, dict[str, Bar]] = {}
+    classes: dict[str, dict[str, Bar]] = {}
+    after: dict[str, dict[str, Bar]] = {}
+    for series in runs.series:
+        for arm in series.arms:
+            kept = series.kept(arm, keep)
+            if not kept:
+                continue
+            passed.setdefault(series.label, {})[arm] = _pass_bar([each.passed for each in kept])
+            for name, wanted in (("execute", True), ("refuse", False)):
+                of_class = [each.passed for each in kept if each.should_succeed is wanted]
+                if of_class:
+                    group = f"{series.label}, {name}"
+                    classes.setdefault(group, {})[arm] = _pass_bar(of_class)
+            calls = _calls_bar(series.outcomes(arm, keep))
+            if calls is not None:
+                after.setdefault(series.label, {})[arm] = calls
+    colours = {arm: view_colour(arm) for series in runs.series for arm in series.arms}
+    share = "% passed, with exact 95 % intervals"
+    plots = [
+        grouped_bars("Pass rates by view", passed, colours, highest=100.0, axis=share),
+        grouped_bars("Pass rates by class and view", classes, colours, highest=100.0, axis=share),
+    ]
+    if after:
+        unit = "mean calls after the goal, 95 % by goals"
+        plots.append(grouped_bars("Calls after the goal", after, colours, axis=unit))
+    for series in runs.series:
+        rows = []
+        for domain, of_domain in by_domain.items():
+            paired = paired_arms(series, *RUNTIME, of_domain)
+            if paired is not None and len(paired):
+                label = f"{domain.replace('_', ' ')} ({len(paired)})"
+                rows.append((label, paired.discordance.wins, paired.discordance.losses))
+        if rows:
+            title = f"{PG} against flat by domain, {series.label}"
+            sides = [(f"{arm} alone passes", view_colour(arm)) for arm in ("flat", PG)]
+            plots.append(diverging_bars(title, rows, sides[0], sides[1]))
+    return plots
+
+
+def _pass_bar(passed: Sequence[bool]) -> Bar:
+    interval = clopper_pearson(sum(passed), len(passed))
+    bounds = None if isinstance(interval, Undefined) else (100 * interval.low, 100 * interval.high)
+    return Bar(100 * sum(passed) / len(passed), bounds, len(passed))
+
+
+def _calls_bar(outcomes: Sequence[RunOutcome]) -> Bar | None:
+    """Mean calls after the goal, with goals resampled."""
+    sums: dict[str, list[int]] = {}
+    for each in outcomes:
+        if each.post_goal_calls is not None:
+            entry = sums.setdefault(each.unit, [0, 0])
+            entry[0] += each.post_goal_calls
+            entry[1] += 1
+    runs = sum(count for _, count in sums.values())
+    if not runs:
+        return None
+    units = [(calls, count) for _, (calls, count) in sorted(sums.items())]
+    within = bootstrap_interval(units, lambda drawn: drawn[0] / drawn[1], draws=DRAWS, seed=SEED)
+    bounds = None if isinstance(within, Undefined) else (within.interval.low, within.interval.high)
+    return Bar(sum(calls for calls, _ in units) / runs, bounds, runs)

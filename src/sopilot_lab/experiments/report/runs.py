@@ -1,0 +1,204 @@
+"""Folders of runs, as series of arms that differ in nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from sopilot.messages.diagnostic import Place
+from sopilot.messages.errors import UserMistake, mistake
+from sopilot.views.catalogue import ARMS
+from sopilot_lab.experiments.record import BenchRecord, RunConfiguration
+from sopilot_lab.experiments.report.harness import require_one_harness, varied_label
+from sopilot_lab.experiments.run_folder import Missing, RunFolder, task_order
+from sopilot_lab.sopbench.reference import SCHEME, TaskReference
+from sopilot_lab.sopbench.screen import Screen
+from sopilot_lab.statistics.outcomes import RunOutcome, TaskKind
+
+_ARM_ORDER: Final = {name: place for place, name in enumerate(ARMS)}
+
+
+Keep = Callable[[str, bool], bool]
+"""``keep(task, should_succeed)``: whether a table is about the task."""
+
+
+@dataclass(slots=True)
+class ArmRuns:
+    """What an arm left: run → task → the judged record; the tasks that were asked and have
+    none; how many runs of it broke."""
+
+    runs: dict[int, dict[str, BenchRecord]] = field(default_factory=dict)
+    missing: dict[int, dict[str, Missing]] = field(default_factory=dict)
+    broken: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def first(self) -> int:
+        return min(self.runs)
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One model with one tool list and language, in one harness; only the arm varies. Tables
+    of pass@1 read the run with the lowest number."""
+
+    label: str
+    model: str
+    tools: str
+    language: str
+    varied: str = ""
+    arms: dict[str, ArmRuns] = field(default_factory=dict)
+
+    def kept(self, arm: str, keep: Keep, run: int | None = None) -> list[BenchRecord]:
+        if arm not in self.arms:
+            return []
+        of_arm = self.arms[arm]
+        records = of_arm.runs.get(of_arm.first if run is None else run, {})
+        return [each for each in records.values() if keep(each.task, each.should_succeed)]
+
+    def outcomes(self, arm: str, keep: Keep, run: int | None = None) -> list[RunOutcome]:
+        return [as_outcome(each, arm, self.label) for each in self.kept(arm, keep, run)]
+
+    def every_run(self, arm: str, keep: Keep) -> list[RunOutcome]:
+        """With the number of its run each."""
+        return [
+            as_outcome(each, arm, self.label, run)
+            for run in sorted(self.arms[arm].runs if arm in self.arms else ())
+            for each in self.kept(arm, keep, run)
+        ]
+
+    def tasks(self) -> dict[str, bool]:
+        """Every task that some arm was asked, and whether its goal should be executed."""
+        found: dict[str, bool] = {}
+        for of_arm in self.arms.values():
+            for absent in of_arm.missing.values():
+                found |= {task: each.should_succeed for task, each in absent.items()}
+            for records in of_arm.runs.values():
+                found |= {task: each.should_succeed for task, each in records.items()}
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class RunSet:
+    series: Sequence[Series]
+    configurations: Sequence[RunConfiguration]
+    discarded: int
+    domains: Sequence[str]
+    vary: Sequence[str] = ()
+
+
+def load_runs(paths: Iterable[Path], *, vary: Sequence[str] = ()) -> RunSet:
+    """A folder may hold folders of runs; several folders of one configuration are one, if no
+    task was judged in two of them. ``vary`` names what may differ beside arm, model, run, tool
+    list and language; each value of it makes a series of its own."""
+    folders = run_folders(paths)
+    require_one_harness([(each.path, each.configuration) for each in folders], vary)
+    configurations = [each.configuration for each in folders]
+    found: dict[tuple[str, ...], Series] = {}
+    discarded = 0
+    domains: dict[str, None] = {}
+    for folder in folders:  # sorted: so are the arms of a series, and the series
+        c = folder.configuration
+        varied = varied_label(c, configurations, vary)
+        key = (c.model, c.tools, c.language, varied)
+        if key not in found:
+            found[key] = Series(_label(c, varied), c.model, c.tools, c.language, varied)
+        discarded += _take(found[key].arms.setdefault(c.arm, ArmRuns()), folder)
+        domains |= dict.fromkeys(record.domain for record in folder.records().values())
+    if not domains:
+        place = folders[0].path if folders else Path()
+        raise _mistake(place, "no run was judged here", "finish the sweep; see its summary.json")
+    return RunSet(tuple(found.values()), configurations, discarded, sorted(domains), tuple(vary))
+
+
+def run_folders(paths: Iterable[Path]) -> list[RunFolder]:
+    """Sorted by configuration and tasks, so that no table depends on the order of ``paths`` or
+    on the names of folders. A folder that is named twice counts once."""
+    found = {each.path.resolve(): each for path in paths for each in _folders(path)}
+    return sorted(found.values(), key=_folder_order)
+
+
+def _folder_order(folder: RunFolder) -> tuple[Any, ...]:
+    c = folder.configuration
+    budgets = sorted(
+        (domain, name, -1.0 if limit is None else limit)
+        for domain, limits in c.budgets.items()
+        for name, limit in limits.items()
+    )
+    arm = _ARM_ORDER.get(c.arm, len(_ARM_ORDER))
+    named = (c.model, c.tools, c.language, arm, c.arm, c.user, budgets, c.run, c.fingerprint)
+    return (*named, [*folder.asked()])
+
+
+def screened(screen: Screen, *domains: str) -> Keep:
+    """The tasks of some domains, or of all, that a screen leaves in."""
+
+    def keep(task: str, should_succeed: bool) -> bool:
+        where = place_of(task)
+        return (not domains or where.domain in domains) and screen(where, should_succeed)
+
+    return keep
+
+
+def place_of(task: str) -> TaskReference:
+    """Domain and goal; tasks of one's own handbooks have names in place of numbers."""
+    domain, _, rest = task.removeprefix(SCHEME).partition("/")
+    goal, _, index = rest.partition("#")
+    return TaskReference(domain, goal, int(index) if index.isdecimal() else 0)
+
+
+def as_outcome(record: BenchRecord, arm: str, label: str, run: int = 0) -> RunOutcome:
+    return RunOutcome(
+        task=record.task,
+        goal=record.goal,
+        kind=TaskKind.EXECUTE if record.should_succeed else TaskKind.REFUSE,
+        passed=record.passed,
+        arm=arm,
+        model=label,
+        domain=record.domain,
+        run=run,
+        post_goal_calls=record.r2,
+    )
+
+
+def _take(of_arm: ArmRuns, folder: RunFolder) -> int:
+    """The records of a folder into its arm; how many of them broke."""
+    number = folder.configuration.run
+    records = of_arm.runs.setdefault(number, {})
+    for task, record in folder.records().items():
+        if task in records:
+            raise _mistake(
+                folder.path,
+                f"`{task}` was judged in another folder of `{folder.configuration.label}` too",
+                "give repetitions a number of their own: `bench run --run 2`",
+            )
+        records[task] = record
+    of_arm.runs[number] = dict(sorted(records.items(), key=task_order))
+    of_arm.missing.setdefault(number, {}).update(folder.missing())
+    broken = len(folder.discarded())
+    of_arm.broken[number] = of_arm.broken.get(number, 0) + broken
+    return broken
+
+
+def _folders(path: Path) -> Iterator[RunFolder]:
+    if (path / "configuration.json").exists():
+        yield RunFolder.open(path)
+        return
+    below = sorted(each.parent for each in path.rglob("configuration.json"))
+    if not below:
+        raise _mistake(path, "no bench runs here", "name folders that `bench run -o` made")
+    yield from map(RunFolder.open, below)
+
+
+def _label(configuration: RunConfiguration, varied: str) -> str:
+    extra = [f"{configuration.tools} tools"]
+    if configuration.language != "en":
+        extra.append(configuration.language)
+    if varied:
+        extra.append(varied)
+    return f"{configuration.model} ({', '.join(extra)})"
+
+
+def _mistake(path: Path, message: str, help_text: str) -> UserMistake:
+    return mistake("bench-report", message, Place(str(path)), help_text)

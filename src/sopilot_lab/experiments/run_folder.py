@@ -1,0 +1,275 @@
+"""A folder of one configuration's runs: it can be killed and continued at any moment.
+
+configuration.json     what every record in it was run with
+sources.json           the files of code that decide a run, to say what differs later
+asked.json             every task that was asked for here, and whether it should be executed
+records/*.jsonl        one line a run, one file a writer; a torn last line is no record
+scores.jsonl           sorted, without times and identities: the same bytes however often
+                       the sweep was interrupted
+summary.json           the figures of everything that was asked for here
+logs/                  Inspect's logs
+traces/                one trace file a task, if they are kept
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Final
+
+from sopilot.files.text import whole_bytes, whole_text, write_whole
+from sopilot.messages.diagnostic import Place
+from sopilot.messages.errors import UserMistake, mistake
+from sopilot_lab.experiments.record import FORMAT, BenchRecord, RunConfiguration, record_from_json
+from sopilot_lab.experiments.source_fingerprint import (
+    VERSION,
+    Sources,
+    deciding_sources,
+    describe_difference,
+    fingerprint_version,
+)
+
+NOT_RUN: Final = "not-run"
+
+
+_ORPHANS_SECONDS = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A task without a judged run: how its last run broke, and how many of them did."""
+
+    task: str
+    should_succeed: bool
+    fault: str
+    reason: str
+    runs: int
+
+
+class RunFolder:
+    def __init__(self, path: Path, configuration: RunConfiguration) -> None:
+        self.path = path
+        self.configuration = configuration
+
+    @property
+    def logs(self) -> Path:
+        return self.path / "logs"
+
+    @classmethod
+    def create(cls, path: Path, configuration: RunConfiguration) -> RunFolder:
+        """The folder, new or continued. Another configuration's folder is refused."""
+        named = path / "configuration.json"
+        if named.exists():
+            known = cls.open(path)
+            if known.configuration.fingerprint != configuration.fingerprint:
+                fields = _differing_fields(known.configuration, configuration)
+                code = known._other_code(configuration)
+                told = ", ".join([*(f"{name} differs" for name in fields), *code])
+                help_text = "name another folder with -o"
+                if known.configuration.sources and not fields:
+                    help_text += ", or go on with the code that made it"
+                raise _mistake(
+                    path, f"this folder belongs to `{known.configuration.label}`: {told}", help_text
+                )
+            return known
+        try:
+            (path / "records").mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise _mistake(
+                path, f"the folder cannot be made: {error.strerror}", "name one you may write to"
+            ) from error
+        row = {
+            "format": FORMAT,
+            "fingerprint": configuration.fingerprint,
+            "configuration": configuration.as_json(),
+        }
+        here = deciding_sources()
+        if configuration.sources == here.fingerprint:
+            manifest = {"version": VERSION, "files": here.files}
+            write_whole(path / "sources.json", json.dumps(manifest, indent=1) + "\n")
+        write_whole(named, json.dumps(row, indent=2, sort_keys=True) + "\n")
+        return cls(path, configuration)
+
+    @classmethod
+    def open(cls, path: Path) -> RunFolder:
+        try:
+            row = json.loads(whole_text(path / "configuration.json"))
+            known = {each.name for each in fields(RunConfiguration)}
+            kept = {key: value for key, value in row["configuration"].items() if key in known}
+            configuration = RunConfiguration(**kept)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise _mistake(
+                path, "this is not a folder of bench runs", "make one with `bench run -o`"
+            ) from error
+        return cls(path, configuration)
+
+    def _other_code(self, wanted: RunConfiguration) -> list[str]:
+        """What is to be said of the code that made this folder, if it is not ``wanted``'s."""
+        made = self.configuration.sources
+        if made == wanted.sources:
+            return []
+        if not made:
+            return ["nobody recorded which code made it"]
+        version = fingerprint_version(made)
+        if version != VERSION:
+            return [
+                f"the code that made it is known by a fingerprint of version {version}, "
+                f"which cannot be compared with version {VERSION} of this release"
+            ]
+        try:
+            row = json.loads(whole_text(self.path / "sources.json"))
+            then = Sources(row["files"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return ["other code made it, and its sources.json is lost"]
+        return [f"other code made it: {describe_difference(then, deciding_sources())}"]
+
+    # --- records ---------------------------------------------------------------------
+
+    def records(self) -> dict[str, BenchRecord]:
+        """Task → its first judged run, sorted by task, whichever worker finished first."""
+        found: dict[str, BenchRecord] = {}
+        for record in self._rows():
+            if not record.discarded:
+                found.setdefault(record.task, record)
+        return dict(sorted(found.items(), key=task_order))
+
+    def discarded(self) -> list[BenchRecord]:
+        """Runs that the infrastructure broke, sorted by task; those of one task as they were
+        made."""
+        found = [(record.task, record) for record in self._rows() if record.discarded]
+        return [record for _, record in sorted(found, key=task_order)]
+
+    def asked(self) -> dict[str, bool]:
+        """Task → whether its goal should be executed, for everything that was asked for here.
+        Folders of older releases know of the tasks that were judged alone."""
+        try:
+            asked: dict[str, bool] = json.loads(whole_text(self.path / "asked.json"))
+        except FileNotFoundError:
+            asked = {}
+        judged = {task: record.should_succeed for task, record in self.records().items()}
+        return dict(sorted({**judged, **asked}.items(), key=task_order))
+
+    def ask(self, tasks: Mapping[str, bool]) -> None:
+        """Before they are run: what is missing in the end is known by it."""
+        known = self.asked()
+        if tasks.items() <= known.items() and (self.path / "asked.json").exists():
+            return
+        everything = dict(sorted({**known, **tasks}.items(), key=task_order))
+        write_whole(self.path / "asked.json", json.dumps(everything, indent=1) + "\n")
+
+    def missing(self) -> dict[str, Missing]:
+        """The tasks that were asked for and have no judged run, with the reason."""
+        judged = self.records()
+        broken: dict[str, list[BenchRecord]] = {}
+        for record in self.discarded():
+            broken.setdefault(record.task, []).append(record)
+        found = {}
+        for task, should in self.asked().items():
+            if task not in judged:
+                runs = broken.get(task, [])
+                fault = runs[-1].fault or "provider" if runs else NOT_RUN
+                reason = runs[-1].reason if runs else "no run of it ended"
+                found[task] = Missing(task, should, fault, reason, len(runs))
+        return found
+
+    def _rows(self) -> Iterator[BenchRecord]:
+        for path in sorted((self.path / "records").glob("*.jsonl")):
+            for line in whole_bytes(path).split(b"\n")[:-1]:  # what has no end was not written
+                if line:
+                    yield record_from_json(json.loads(line))
+
+    @contextmanager
+    def writer(self) -> Iterator[RecordWriter]:
+        """A file of its own, and the sign that somebody still works here."""
+        name = f"{time.time_ns():020d}-{uuid.uuid4().hex[:8]}.jsonl"
+        with (
+            (self.path / "workers.lock").open("w") as lock,
+            (self.path / "records" / name).open("ab") as stream,
+        ):
+            fcntl.flock(lock, fcntl.LOCK_SH)
+            yield RecordWriter(stream.fileno())
+
+    @contextmanager
+    def leader(self) -> Iterator[None]:
+        """One sweep at a time; waits until workers of a killed one have stopped."""
+        with (self.path / "leader.lock").open("w") as lead:
+            try:
+                fcntl.flock(lead, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise _mistake(
+                    self.path, "another sweep runs in this folder", "wait for it, or use another"
+                ) from None
+            self._wait_for_orphans()
+            yield
+
+    def _wait_for_orphans(self) -> None:
+        until = time.monotonic() + _ORPHANS_SECONDS
+        with (self.path / "workers.lock").open("w") as lock:
+            while True:
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    return
+                except OSError:
+                    if time.monotonic() > until:
+                        raise _mistake(
+                            self.path, "workers of an earlier sweep still run", "end them first"
+                        ) from None
+                    time.sleep(0.05)
+
+    # --- what is derived -------------------------------------------------------------
+
+    def write_scores(self) -> Path:
+        rows = [
+            json.dumps(record.score(self.configuration), sort_keys=True, ensure_ascii=False)
+            for record in self.records().values()
+        ]
+        path = self.path / "scores.jsonl"
+        write_whole(path, "".join(f"{row}\n" for row in rows))
+        return path
+
+    def write_summary(self, summary: Mapping[str, Any]) -> None:
+        write_whole(self.path / "summary.json", json.dumps(summary, indent=2) + "\n")
+
+    def keep_trace(self, task: str, text: str) -> None:
+        file = self.trace_file(task)
+        file.parent.mkdir(exist_ok=True)
+        write_whole(file, text)
+
+    def trace_file(self, task: str) -> Path:
+        name = re.sub(r"[^\w.-]+", "-", task.removeprefix("sopbench:"))
+        return self.path / "traces" / f"{name}.jsonl"
+
+
+class RecordWriter:
+    """A record is one write, on the disk before the next task begins."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def write(self, record: BenchRecord) -> None:
+        line = json.dumps(record.as_json(), ensure_ascii=False, separators=(",", ":"))
+        os.write(self._descriptor, f"{line}\n".encode())
+        os.fsync(self._descriptor)
+
+
+def task_order(item: tuple[str, object]) -> tuple[str, int, str]:
+    """Sort key of a pair whose first half is a task: `#9` comes before `#10`."""
+    task, _, name = item[0].rpartition("#")
+    return task, int(name) if name.isdecimal() else -1, name
+
+
+def _differing_fields(known: RunConfiguration, wanted: RunConfiguration) -> list[str]:
+    old, new = known.as_json(), wanted.as_json()
+    return [key for key in old if old[key] != new[key] and key != "sources"]
+
+
+def _mistake(path: Path, message: str, help_text: str) -> UserMistake:
+    return mistake("bench-folder", message, Place(str(path)), help_text)

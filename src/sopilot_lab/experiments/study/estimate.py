@@ -1,0 +1,213 @@
+"""What a study will ask for and what it can see, before the first request."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple
+
+from sopilot.messages.errors import UserMistake
+from sopilot.models.wire import wire_messages, wire_tools
+from sopilot.protocols import ModelReply, ModelRequest, Usage
+from sopilot_lab.experiments.entrants import DEFAULT_USER
+from sopilot_lab.experiments.record import RunConfiguration
+from sopilot_lab.experiments.selection import should_succeed, stratified
+from sopilot_lab.experiments.study.cells import Cell
+from sopilot_lab.experiments.study.hypotheses import Hypothesis
+from sopilot_lab.experiments.study.plan import Study
+from sopilot_lab.experiments.trial import TrialRunner
+from sopilot_lab.sopbench.process import Upstream
+from sopilot_lab.sopbench.reference import TaskReference
+from sopilot_lab.statistics.power import mcnemar_power, minimum_detectable_effect
+from sopilot_lab.statistics.undefined import Undefined
+
+REHEARSED: Final = 9
+"""Tasks per domain that the reference executor runs to see what an arm's requests hold."""
+
+
+_LIKE_FLAT: Final = "flat"
+
+
+SECONDS: Final = 15.0
+"""Per request: about what the paper's models took on Bank."""
+
+
+AT_ONCE: Final = 8
+
+
+CHARACTERS: Final = 3.7
+"""Per token of requests, which are half JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Of one cell. ``like`` is the arm whose requests were measured; ``user_tokens`` are those of
+    a model in the user's place; ``hours`` with so many tasks at once."""
+
+    cell: str
+    tasks: int
+    requests: int
+    prompt_tokens: int
+    completion_tokens: int
+    user_tokens: int
+    cost: float | None
+    hours: float
+    like: str
+
+
+class Spent(NamedTuple):
+    """Of one task, on average."""
+
+    requests: float = 0.0
+    prompt: float = 0.0
+    completion: float = 0.0
+    user: float = 0.0
+    """Prompt tokens of the user, if a model plays it."""
+
+    def __add__(self, other: object) -> Spent:
+        assert isinstance(other, Spent)
+        return Spent(*(one + two for one, two in zip(self, other, strict=True)))
+
+    def times(self, factor: float) -> Spent:
+        return Spent(*(one * factor for one in self))
+
+
+def text_tokens(text: str) -> float:
+    """About as many as tokenizers make of English, JSON and Chinese."""
+    wide = sum(ord(letter) > 0x2E7F for letter in text)
+    return (len(text) - wide) / CHARACTERS + wide * 0.7
+
+
+def estimate(study: Study, cells: Sequence[Cell], upstream: Upstream) -> list[Estimate]:
+    """From a rehearsal by the reference executor, whose runs have no detour: a model takes
+    more. Arms that it cannot read are like `flat` with their own text."""
+    measured: dict[tuple[str, str, str], tuple[Spent, str]] = {}
+    found = []
+    for cell in cells:
+        domains: dict[str, list[TaskReference]] = {}
+        for task in cell.tasks:
+            domains.setdefault(task.domain, []).append(task)
+        total, like = Spent(), cell.arm
+        for domain, tasks in domains.items():
+            key = (cell.arm, cell.configuration.language, domain)
+            if key not in measured:
+                few = stratified(
+                    tasks, lambda each: should_succeed(each, upstream), min(REHEARSED, len(tasks))
+                )
+                measured[key] = _rehearsed(cell, few, upstream)
+            spent, like = measured[key]
+            total += spent.times(len(tasks))
+        found.append(_estimate(study, cell, total, like))
+    return found
+
+
+def _estimate(study: Study, cell: Cell, total: Spent, like: str) -> Estimate:
+    user = cell.user or study.user
+    played = total.user if user.name != DEFAULT_USER else 0.0
+    cost = cell.entrant.who.cost(Usage(round(total.prompt), 0, round(total.completion)))
+    users = user.cost(Usage(round(played)))
+    return Estimate(
+        cell.label,
+        len(cell.tasks),
+        round(total.requests),
+        round(total.prompt),
+        round(total.completion),
+        round(played),
+        cost if users is None or cost is None else cost + users,
+        round(total.requests * SECONDS / AT_ONCE / 3600, 2),
+        like,
+    )
+
+
+def _rehearsed(cell: Cell, tasks: Sequence[TaskReference], upstream: Upstream) -> tuple[Spent, str]:
+    """What a task takes, and the arm that was measured."""
+    own = replace(cell.configuration, model="reference", user=DEFAULT_USER, hypotheses="")
+    try:
+        return _measured(own, tasks, upstream), cell.arm
+    except UserMistake:
+        flat = replace(own, arm=_LIKE_FLAT)
+        spent = _measured(flat, tasks, upstream)
+        firsts = [TrialRunner(one, upstream) for one in (own, flat)]
+        more = sum(
+            text_tokens(firsts[0].first_message(each)) - text_tokens(firsts[1].first_message(each))
+            for each in tasks
+        )
+        prompt = spent.prompt + spent.requests * more / len(tasks)
+        return spent._replace(prompt=prompt), _LIKE_FLAT
+
+
+def _measured(
+    configuration: RunConfiguration, tasks: Sequence[TaskReference], upstream: Upstream
+) -> Spent:
+    spent: list[Spent] = []
+
+    def exchanged(request: ModelRequest, reply: ModelReply) -> None:
+        asked = [*wire_tools(request.tools), *wire_messages(request.messages)]
+        prompt = sum(text_tokens(json.dumps(one, ensure_ascii=False)) for one in asked)
+        calls = "".join(f"{call.name}{call.arguments}" for call in reply.tool_calls)
+        told = [m.content for m in request.messages if m.role in ("user", "assistant")]
+        user = 0.0 if reply.tool_calls else sum(map(text_tokens, (*told, reply.content)))
+        spent.append(Spent(1.0, prompt, text_tokens(reply.content + calls), user))
+
+    runner = TrialRunner(configuration, upstream, exchanged=exchanged)
+
+    async def run() -> list[Any]:
+        return [await runner.run(each) for each in tasks]
+
+    asyncio.run(run())
+    total = sum(spent, Spent())
+    return total.times(1 / len(tasks))
+
+
+def power_rows(study: Study, cells: Sequence[Cell], upstream: Upstream) -> list[dict[str, Any]]:
+    """Of each hypothesis, for one model and independent tasks: an upper bound, since tasks of
+    a goal fall together."""
+    return [
+        _power(study, each, _compared(each, cells), upstream) for each in study.fixed.hypotheses
+    ]
+
+
+def _compared(one: Hypothesis, cells: Sequence[Cell]) -> Sequence[TaskReference]:
+    """The tasks that a model runs under both arms; of the model with most of them."""
+    shared: list[Sequence[TaskReference]] = [()]
+    for model in one.models:
+        sides = [
+            {task: None for cell in cells if (cell.configuration.model, cell.arm) == (model, arm)
+             for task in cell.tasks}
+            for arm in one.contrast
+        ]  # fmt: skip
+        shared.append([task for task in sides[0] if task in sides[1]])
+    return max(shared, key=len)
+
+
+def _power(
+    study: Study, one: Hypothesis, tasks: Sequence[TaskReference], upstream: Upstream
+) -> dict[str, Any]:
+    chosen = [
+        each
+        for each in tasks
+        if each.domain in one.domains
+        and one.kind in ("both", "execute" if should_succeed(each, upstream) else "refuse")
+    ]
+    level = one.level / sum(
+        len(other.models) for other in study.fixed.hypotheses if other.family == one.family
+    )
+    least = minimum_detectable_effect(
+        len(chosen), discordance=study.discordance, alpha=level, power=0.8
+    )
+    return {
+        "hypothesis": one.name,
+        "tasks": len(chosen),
+        "goals": len({(each.domain, each.goal) for each in chosen}),
+        "level": level,
+        "power": mcnemar_power(
+            len(chosen),
+            discordance=study.discordance,
+            effect=min(study.effect, study.discordance),
+            alpha=level,
+        ),
+        "least_effect": None if isinstance(least, Undefined) else least,
+        "why_none": least.reason if isinstance(least, Undefined) else "",
+    }

@@ -1,0 +1,139 @@
+"""The report of a study: first what was fixed beforehand, then what else was seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from sopilot_lab.experiments.report.document import Document
+from sopilot_lab.experiments.report.files import whole_document
+from sopilot_lab.experiments.report.runs import RunSet, Series, load_runs, screened
+from sopilot_lab.experiments.report.table import Table, p_text, percent
+from sopilot_lab.experiments.study.hypotheses import Hypothesis, holm
+from sopilot_lab.experiments.study.plan import Study
+from sopilot_lab.sopbench.screen import SCREENS
+from sopilot_lab.statistics.clustered import goal_clustered
+from sopilot_lab.statistics.paired import Pairs, mcnemar, pair
+
+_TIMES = "seconds"
+
+
+EXPLORATORY = "Exploratory: no hypothesis about it was fixed before the runs."
+
+
+def study_document(
+    study: Study, folders: Sequence[Path], tell: Callable[[str], None], **how: Any
+) -> Document:
+    """Confirmatory tests are computed from the records as they stand; the rest of the report is
+    marked as exploratory."""
+    runs = load_runs(folders, vary=study.varies)
+    fixed = study.fixed
+    contrasts = tuple(dict.fromkeys(each.contrast for each in fixed.hypotheses))
+    family: dict[str, Any] = {"family": contrasts} if contrasts else {}
+    document = whole_document(runs, tell, screen=study.screen, **family, **how)
+    document.title = f"Study {study.name}"
+    document.notes = [note for note in document.notes if not note.startswith("Confirmatory:")]
+    if fixed.sha256:
+        document.notes.insert(
+            0,
+            f"Hypotheses fixed beforehand: {fixed.sha256}. Stopping: {fixed.stopping} "
+            f"Exclusions: {fixed.exclusions}",
+        )
+        made = {c.hypotheses for c in runs.configurations}
+        if made != {fixed.sha256}:
+            others = ", ".join(sorted(one[:12] or "none" for one in made - {fixed.sha256}))
+            document.alarms.append(f"some runs were made under other hypotheses: {others}")
+    else:
+        document.notes.insert(0, "No hypothesis was fixed beforehand: all of it is exploratory.")
+    for table in document.tables:
+        if EXPLORATORY not in table.method:  # as it was packed
+            table.method = f"{table.method}. {EXPLORATORY}" if table.method else EXPLORATORY
+        _without_times(table)
+    document.tables.insert(0, confirmatory(study, runs))
+    return document
+
+
+def confirmatory(study: Study, runs: RunSet) -> Table:
+    table = Table(
+        "hypotheses",
+        "Hypotheses fixed beforehand",
+        ["hypothesis", "family", "model", "contrast", "pairs", "goals", "first %", "second %",
+         "wins:losses", "test", "p", "Holm", "level", "holds"],
+        method="on the tasks that both arms judged, first repetition; p: two-sided, by sign "
+        "flips of whole goals (clustered) or exact McNemar; Holm within the family; holds: the "
+        "first arm passes more, and Holm is at most the level",
+    )  # fmt: skip
+    rows: list[tuple[Hypothesis, str, Pairs, float]] = []
+    for one in study.fixed.hypotheses:
+        for series in runs.series:
+            if series.model not in one.models:
+                continue
+            pairs = _pairs(one, series, study.screen)
+            if not len(pairs):
+                why = f"{series.label}: no task was judged under both arms"
+                lacking = table.lacks(why)
+                named = [one.name, one.family, series.label, ":".join(one.contrast)]
+                table.rows.append([*named, "0", *[lacking] * 9])
+                continue
+            rows.append((one, series.label, pairs, _p(one, pairs)))
+    for row, adjusted in zip(rows, _adjusted(rows), strict=True):
+        table.rows.append(_cells(*row, adjusted))
+    if not study.fixed.hypotheses:
+        table.rows.append([table.lacks("the study fixed none"), *["–"] * 13])
+    return table
+
+
+def _pairs(one: Hypothesis, series: Series, screen: str) -> Pairs:
+    keep = screened(SCREENS[screen], *one.domains)
+    first, second = (
+        [each for each in series.outcomes(arm, keep) if one.kind in ("both", each.kind.value)]
+        for arm in one.contrast
+    )
+    return pair(first, second)
+
+
+def _p(one: Hypothesis, pairs: Pairs) -> float:
+    if one.test == "mcnemar":
+        return mcnemar(pairs.discordance.wins, pairs.discordance.losses)
+    return goal_clustered(pairs.by_cluster()).p
+
+
+def _adjusted(rows: Sequence[tuple[Hypothesis, str, Pairs, float]]) -> list[float]:
+    families: dict[str, list[int]] = {}
+    for place, (one, _, _, _) in enumerate(rows):
+        families.setdefault(one.family, []).append(place)
+    found: dict[int, float] = {}
+    for places in families.values():
+        found |= dict(zip(places, holm([rows[place][3] for place in places]), strict=True))
+    return [found[place] for place in range(len(rows))]
+
+
+def _cells(one: Hypothesis, label: str, pairs: Pairs, p: float, adjusted: float) -> list[str]:
+    counts = pairs.discordance
+    holds = counts.net > 0 and adjusted <= one.level
+    return [
+        one.name,
+        one.family,
+        label,
+        ":".join(one.contrast),
+        str(len(pairs)),
+        str(len(pairs.by_cluster())),
+        percent(sum(each.first for each in pairs.pairs), len(pairs)),
+        percent(sum(each.second for each in pairs.pairs), len(pairs)),
+        f"{counts.wins}:{counts.losses}",
+        one.test,
+        p_text(p),
+        p_text(adjusted),
+        f"{one.level:g}",
+        "yes" if holds else "no",
+    ]
+
+
+def _without_times(table: Table) -> None:
+    """Seconds are the machine's and the day's: a study's report is the same however often it
+    was interrupted. `bench report` has them."""
+    if _TIMES in table.header:
+        place = list(table.header).index(_TIMES)
+        table.header = [*table.header[:place], *table.header[place + 1 :]]
+        table.rows = [[*row[:place], *row[place + 1 :]] for row in table.rows]

@@ -1,0 +1,303 @@
+"""All tasks of a selection that have no record yet, on as many workers as there are.
+
+A share of a sweep's tasks, run in this process. Whatever runs it (a plain loop, Inspect, a
+worker of a pool or of Ray) writes the same records.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import os
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from sopilot.agent.result import Ending
+from sopilot.files.processes import On, processes
+from sopilot.messages.errors import RunEnded
+from sopilot.tasks.task import Task
+from sopilot.views.catalogue import arm_named
+from sopilot_lab.experiments.entrants import (
+    DEFAULT_USER,
+    OFFLINE,
+    Contestant,
+    Patience,
+    concerns_all,
+    lasting,
+)
+from sopilot_lab.experiments.record import BenchRecord, RunConfiguration
+from sopilot_lab.experiments.run_folder import RecordWriter, RunFolder
+from sopilot_lab.experiments.selection import should_succeed
+from sopilot_lab.experiments.source_fingerprint import deciding_sources
+from sopilot_lab.experiments.trial import Reference, Trial, TrialRunner
+from sopilot_lab.sopbench.budgets import domain_budgets
+from sopilot_lab.sopbench.own_tasks import OwnReference
+from sopilot_lab.sopbench.process import ToolList, Upstream, shared_upstream
+from sopilot_lab.sopbench.reference import DOMAINS
+
+Runner = Literal["inspect", "plain"]
+
+
+Seen = Callable[[BenchRecord], None]
+
+
+class SweepStopped(RunEnded):
+    """What broke concerns all tasks, or too many of them broke."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """``at_once`` runs go on together: worth it only where a model is waited for. ``own`` are
+    tasks that are not SOPBench's; they cannot leave this process."""
+
+    folder: Path
+    configuration: RunConfiguration
+    references: tuple[Reference, ...]
+    runner: Runner = "plain"
+    at_once: int = 1
+    keep_traces: bool = False
+    contestant: Contestant | None = None
+    user: Contestant | None = None
+    patience: Patience = field(default_factory=Patience)
+    own: Mapping[str, Task] = field(default_factory=dict)
+
+    def trial_runner(self, upstream: Upstream | None) -> TrialRunner:
+        return TrialRunner(
+            self.configuration,
+            upstream,
+            contestant=self.contestant,
+            user=self.user,
+            patience=self.patience,
+            own=self.own,
+            keep_traces=self.keep_traces,
+        )
+
+
+@dataclass(slots=True)
+class Standing:
+    """How a shard fares: where its records go, and whether it is worth going on."""
+
+    shard: Shard
+    runner: TrialRunner
+    folder: RunFolder
+    writer: RecordWriter
+    seen: Seen
+    tried: int = 0
+    missing: int = 0
+
+    def keep(self, trial: Trial) -> None:
+        if trial.trace and not trial.record.discarded:
+            self.folder.keep_trace(trial.record.task, trial.trace)
+        self.writer.write(trial.record)
+        self.seen(trial.record)
+        if concerns_all(trial.record.fault) and not self.runner.answered:
+            raise SweepStopped(f"every task would end so: {trial.record.reason}")
+
+    def count(self, judged: Trial | None) -> None:
+        patience = self.shard.patience
+        self.tried += 1
+        self.missing += judged is None
+        enough = self.tried >= min(patience.fewest_tried, len(self.shard.references))
+        if enough and self.missing > patience.most_missing * self.tried:
+            raise SweepStopped(
+                f"{self.missing} of {self.tried} tasks stayed without a judged run; "
+                f"more than {100 * patience.most_missing:g} % are too many"
+            )
+
+
+def nobody(record: BenchRecord) -> None:
+    """Does not look."""
+
+
+def run_shard(shard: Shard, seen: Seen = nobody) -> int:
+    """How many tasks have no record afterwards."""
+    needed = any(not isinstance(each, OwnReference) for each in shard.references)
+    upstream = shared_upstream(shard.configuration.hash_seed) if needed else None
+    if shard.runner == "inspect":
+        from sopilot_lab.experiments.inspect import run_in_inspect
+
+        return run_in_inspect(shard, upstream, seen)
+    return asyncio.run(_run_plainly(shard, upstream, seen))
+
+
+async def _run_plainly(shard: Shard, upstream: Upstream | None, seen: Seen) -> int:
+    runner = shard.trial_runner(upstream)
+    folder = RunFolder.open(shard.folder)
+    free = asyncio.Semaphore(shard.at_once)
+    with folder.writer() as writer:
+        standing = Standing(shard, runner, folder, writer, seen)
+
+        async def one(reference: Reference) -> bool:
+            async with free:
+                return await run_and_record(reference, standing, runner.run) is not None
+
+        done = await asyncio.gather(*(one(each) for each in shard.references))
+    return done.count(False)
+
+
+async def run_and_record(
+    reference: Reference, standing: Standing, run: Callable[[Reference], Awaitable[Trial]]
+) -> Trial | None:
+    """Until a run is judged. Broken runs are recorded and, where that may help, made again
+    under a new identity."""
+    judged: Trial | None = None
+    for _ in range(1 + standing.shard.patience.redraws):
+        trial = await run(reference)
+        standing.keep(trial)
+        if not trial.record.discarded:
+            judged = trial
+        if judged is not None or lasting(trial.record.fault):
+            break
+    standing.count(judged)
+    return judged
+
+
+def shares(references: Sequence[Reference], count: int) -> list[tuple[Reference, ...]]:
+    """Interleaved, so that a domain with long tasks is spread over all of them."""
+    parts = [tuple(references[start::count]) for start in range(max(1, count))]
+    return [part for part in parts if part]
+
+
+ALONE: Final = frozenset({"local"})
+"""Models that answer one request at a time: waiting in a row would spend the wall clock."""
+
+
+NO_UPSTREAM: Final = "none"
+
+
+_AT_ONCE = 8
+
+
+_FEW = 24
+"""Fewer tasks than this are not worth a second process."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """``asked`` are the tasks of the selection, ``ran`` those that were run just now.
+    ``stopped`` says why not all of them."""
+
+    folder: RunFolder
+    asked: tuple[Reference, ...]
+    ran: int
+    seconds: float
+    runner: Runner
+    workers: int
+    stopped: str = ""
+
+
+def inspect_is_here() -> bool:
+    return importlib.util.find_spec("inspect_ai") is not None
+
+
+def make_configuration(
+    upstream: Upstream | None,
+    *,
+    arm: str,
+    model: str,
+    tools: ToolList,
+    user: str = DEFAULT_USER,
+    language: str = "en",
+    run: int = 1,
+    hypotheses: str = "",
+    budgets: Mapping[str, Any] | None = None,
+    own: Iterable[Task] = (),
+) -> RunConfiguration:
+    """``model`` and ``user`` are the names that may be published. ``budgets`` are those that
+    differ from a domain's own; without a checkout only ``own`` tasks can be run."""
+    known = {task.source: task.budgets for task in own}
+    if upstream is not None:
+        known |= {domain: domain_budgets(domain) for domain in DOMAINS}
+    given = dict(budgets or {})
+    return RunConfiguration(
+        arm=arm_named(arm).name,
+        model=model,
+        tools=tools,
+        user=user,
+        hash_seed=0 if upstream is None else upstream.hash_seed,
+        upstream_commit=NO_UPSTREAM if upstream is None else upstream.checkout.commit or "unknown",
+        budgets={name: asdict(replace(each, **given)) for name, each in known.items()},
+        language=language,
+        sources=deciding_sources().fingerprint,
+        run=run,
+        hypotheses=hypotheses,
+    )
+
+
+def run_sweep(
+    path: Path,
+    configuration: RunConfiguration,
+    references: Sequence[Reference],
+    *,
+    contestant: Contestant | None = None,
+    user: Contestant | None = None,
+    patience: Patience | None = None,
+    own: Mapping[str, Task] | None = None,
+    on: On = "local",
+    runner: Runner | None = None,
+    workers: int | None = None,
+    at_once: int | None = None,
+    keep_traces: bool = False,
+    seen: Seen = nobody,
+) -> Sweep:
+    """Continues what is in the folder: a task with a judged run is not run again."""
+    chosen: Runner = runner or ("inspect" if inspect_is_here() else "plain")
+    who = contestant or Contestant(configuration.model)
+    offline = who.name in OFFLINE and not own
+    folder = RunFolder.create(path, configuration)
+    begun = time.perf_counter()
+    stopped = ""
+    with folder.leader():
+        folder.ask({str(each): _should(each, configuration, own or {}) for each in references})
+        done = folder.records()
+        pending = tuple(each for each in references if str(each) not in done)
+        count = workers or (os.cpu_count() or 1 if offline else 1)
+        if len(pending) < _FEW and workers is None:
+            count = 1
+        parts = [
+            Shard(
+                path.resolve(),
+                configuration,
+                part,
+                runner=chosen,
+                at_once=at_once or (1 if who.name in OFFLINE | ALONE else _AT_ONCE),
+                keep_traces=keep_traces,
+                contestant=who,
+                user=user,
+                patience=patience or Patience(),
+                own=own or {},
+            )
+            for part in shares(pending, count)
+        ]
+        try:
+            if parts:
+                _run_parts(parts, on, seen)
+        except SweepStopped as stop:
+            stopped = str(stop)
+        finally:
+            folder.write_scores()
+    seconds = time.perf_counter() - begun
+    ran = len(folder.records().keys() - done.keys())
+    return Sweep(folder, tuple(references), ran, seconds, chosen, max(1, len(parts)), stopped)
+
+
+def _should(each: Reference, configuration: RunConfiguration, own: Mapping[str, Task]) -> bool:
+    if isinstance(each, OwnReference):
+        return own[str(each)].expected is Ending.EXECUTED
+    return should_succeed(each, shared_upstream(configuration.hash_seed))
+
+
+def _run_parts(parts: Sequence[Shard], on: On, seen: Seen) -> None:
+    if on == "ray":
+        from sopilot_lab.experiments.ray import run_on_ray
+
+        run_on_ray(parts)
+    elif len(parts) == 1:
+        run_shard(parts[0], seen)
+    else:
+        with processes(len(parts)) as pool:
+            for unfinished in pool.map(run_shard, parts):
+                del unfinished  # tasks that stayed without a record are told by the summary

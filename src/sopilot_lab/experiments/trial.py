@@ -1,0 +1,337 @@
+"""One task, run by one contestant under one arm and scored by its oracle.
+
+Model, tools and oracle with a stopwatch, so that the harness's own share can be told.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from sopilot.agent.approvers import KeepsUnmadeCalls
+from sopilot.agent.budgets import Budgets
+from sopilot.agent.result import Ending, SessionResult, Watch, audit_session, nobody_watches
+from sopilot.audit.findings import Finding
+from sopilot.handbook.writer import handbook_hash
+from sopilot.messages.errors import InternalBug, UserMistake
+from sopilot.models.open import close_model
+from sopilot.program.codec import program_hash
+from sopilot.protocols import (
+    Model,
+    ModelReply,
+    ModelRequest,
+    ToolCall,
+    ToolResult,
+    Tools,
+    ToolSchema,
+    Usage,
+    User,
+)
+from sopilot.records.loading import export_trace
+from sopilot.stores.memory import MemoryStore
+from sopilot.tasks.run import Conditions, open_task, play_task
+from sopilot.tasks.scenario_verdict import calls_made, post_goal_calls
+from sopilot.tasks.task import FinishedRun, Score, Task
+from sopilot.trace.files import write_trace
+from sopilot.values.json import JSON
+from sopilot.views.catalogue import arm_named
+from sopilot.views.view import Arm
+from sopilot_lab.experiments.entrants import (
+    DEFAULT_USER,
+    Contestant,
+    Patience,
+    playing,
+    served_user,
+)
+from sopilot_lab.experiments.record import BenchRecord, RunConfiguration
+from sopilot_lab.sopbench.own_tasks import OwnReference, as_official
+from sopilot_lab.sopbench.process import ToolList, Upstream, UpstreamLost, UpstreamTimeout
+from sopilot_lab.sopbench.programs import ProgramShelf
+from sopilot_lab.sopbench.reference import TaskReference
+from sopilot_lab.sopbench.source import load_task, task_actions, tool_list
+from sopilot_lab.sopbench.tasks import as_task
+
+
+class TimedModel:
+    """``system_by_call`` is the system text of every request, in characters: first message and
+    slot; ``system_characters`` the largest of them. ``answered`` sees every exchange."""
+
+    def __init__(
+        self, model: Model, answered: Callable[[ModelRequest, ModelReply], None] = lambda *_: None
+    ) -> None:
+        self._model = model
+        self._answered = answered
+        self.seconds = 0.0
+        self.system_by_call: list[int] = []
+
+    @property
+    def system_characters(self) -> int:
+        return max(self.system_by_call, default=0)
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        begun = time.perf_counter()
+        try:
+            reply = await self._model.complete(request)
+            self._answered(request, reply)
+            return reply
+        finally:
+            self.seconds += time.perf_counter() - begun
+            shown = sum(len(m.content) for m in request.messages if m.role == "system")
+            self.system_by_call.append(shown)
+
+    async def close(self) -> None:
+        await close_model(self._model)
+
+
+class TimedTools:
+    """Implements ``KeepsUnmadeCalls`` for tools that do."""
+
+    def __init__(self, tools: Tools) -> None:
+        self._tools = tools
+        self.seconds = 0.0
+
+    def schemas(self) -> Sequence[ToolSchema]:
+        return self._tools.schemas()
+
+    async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
+        begun = time.perf_counter()
+        try:
+            return await self._tools.call(name, arguments, key=key)
+        finally:
+            self.seconds += time.perf_counter() - begun
+
+    async def unmade(self, call: ToolCall, problem: str) -> bool:
+        tools: object = self._tools
+        return isinstance(tools, KeepsUnmadeCalls) and await tools.unmade(call, problem)
+
+
+class TimedScore:
+    def __init__(self, score: Score | None) -> None:
+        self._score = score
+        self.seconds = 0.0
+
+    def __call__(self, messages: int, run: FinishedRun | None = None) -> Mapping[str, JSON]:
+        assert self._score is not None
+        begun = time.perf_counter()
+        try:
+            return self._score(messages, run)
+        finally:
+            self.seconds += time.perf_counter() - begun
+
+
+Reference = TaskReference | OwnReference
+
+
+UNSCAFFOLDED: Final = frozenset({"official", "official-recipes"})
+"""Arms that show SOPBench's text as it is. The paper's scaffold is Chinese in compiled arms
+alone, so that these are English whatever the language of a series is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What a run left behind. ``trace`` is its trace file, ``findings`` the audit's."""
+
+    record: BenchRecord
+    findings: Sequence[Finding] = ()
+    trace: str = ""
+    result: SessionResult | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """A task on its way: whose tools are ``offered`` where not all of them are, and the user
+    who is served in place of its own."""
+
+    task: Task
+    user: User | None = None
+    offered: Collection[str] | None = None
+
+
+class TrialRunner:
+    """Runs tasks one after the other or at once; keeps what tasks share. ``own`` are tasks
+    that are not SOPBench's, by their references."""
+
+    def __init__(
+        self,
+        configuration: RunConfiguration,
+        upstream: Upstream | None,
+        *,
+        contestant: Contestant | None = None,
+        user: Contestant | None = None,
+        patience: Patience | None = None,
+        own: Mapping[str, Task] | None = None,
+        keep_traces: bool = False,
+        exchanged: Callable[[ModelRequest, ModelReply], None] | None = None,
+    ) -> None:
+        self._exchanged = exchanged
+        self.configuration = configuration
+        self.answered = False
+        """Whether the model has answered anything yet."""
+        self._contestant = contestant or Contestant(configuration.model)
+        self._user = user or Contestant(configuration.user)
+        self._retries = (patience or Patience()).retries
+        self._arm: Arm = arm_named(configuration.arm)
+        self._tools: ToolList = tool_list(configuration.tools)
+        self._upstream = upstream
+        self._own = own or {}
+        self._keep_traces = keep_traces
+        self._shelf = None if upstream is None else ProgramShelf(self._tools, upstream)
+
+    async def run(self, reference: Reference, watch: Watch = nobody_watches) -> Trial:
+        """A fresh identity every time. A failure of the infrastructure gives a record
+        without a verdict."""
+        begun = time.perf_counter()
+        hashes = self._hashes(reference)
+        record = BenchRecord(
+            run_id=uuid.uuid4().hex,
+            task=str(reference),
+            domain=reference.domain,
+            goal=reference.goal,
+            fingerprint=self.configuration.fingerprint,
+            handbook_sha256=hashes[0],
+            program_sha256=hashes[1],
+            ending=str(Ending.INFRASTRUCTURE_FAILURE),
+            run=self.configuration.run,
+            hypotheses=self.configuration.hypotheses,
+        )
+        try:
+            return await self._run(self._open(reference), record, watch, begun)
+        except (UpstreamLost, UpstreamTimeout) as broken:
+            return Trial(replace(record, reason=str(broken), fault="simulator"))
+
+    def _hashes(self, reference: Reference) -> tuple[str, str]:
+        if isinstance(reference, OwnReference):
+            briefing = self._own[str(reference)].briefing
+            program = briefing.programs[reference.goal]
+            return handbook_hash(briefing.handbook), program_hash(program)
+        if self._shelf is None or self._upstream is None:
+            raise InternalBug("a SOPBench task needs a checkout")
+        shelved = self._shelf.program(load_task(reference, upstream=self._upstream))
+        return shelved.handbook_sha256, shelved.program_sha256
+
+    def _open(self, reference: Reference) -> _Opened:
+        if isinstance(reference, OwnReference):
+            if self._user.name != DEFAULT_USER:
+                raise UserMistake("a model plays the user of SOPBench's tasks alone")
+            return _Opened(self._own[str(reference)])
+        if self._shelf is None or self._upstream is None:
+            raise InternalBug("a SOPBench task needs a checkout")
+        own = load_task(reference, upstream=self._upstream)
+        program = self._shelf.program(own).program
+        language = self.configuration.language
+        if self.configuration.arm in UNSCAFFOLDED:
+            language = "en"
+        task = as_task(own, program, self._tools, self._upstream, language)
+        user = served_user(
+            self._user, own, self._upstream,
+            about=self._about(str(reference)), budgets=self._budgets(task), retries=self._retries,
+        )  # fmt: skip
+        return _Opened(task, user, task_actions(own, self._tools))
+
+    def _answer(self, request: ModelRequest, reply: ModelReply) -> None:
+        self.answered = True
+        if self._exchanged is not None:
+            self._exchanged(request, reply)
+
+    def first_message(self, reference: TaskReference) -> str:
+        """The resident text of a task, which no request goes without."""
+        return self._arm.first_message(self._open(reference).task.briefing)
+
+    def _budgets(self, task: Task) -> Budgets:
+        known = self.configuration.budgets.get(task.source.rpartition(":")[2])
+        return task.budgets if known is None else Budgets(**dict(known))  # type: ignore[arg-type]
+
+    def _about(self, task: str) -> dict[str, str]:
+        c = self.configuration
+        return {
+            "task": task,
+            "arm": c.arm,
+            "tools": c.tools,
+            "language": c.language,
+            "user": c.user,
+            "run": str(c.run),
+        }
+
+    async def _run(self, opened: _Opened, record: BenchRecord, watch: Watch, begun: float) -> Trial:
+        task = opened.task
+        world = task.open()
+        ready = time.perf_counter() - begun
+        playing_model = playing(self._contestant, task.reader, self._about(record.task))
+        model = TimedModel(playing_model, self._answer)
+        tools, score = TimedTools(world.tools), TimedScore(world.score)
+        world = replace(world, tools=tools, score=score)
+        conditions = Conditions(
+            self._arm,
+            model,
+            model_name=self.configuration.model,
+            user=opened.user,
+            budgets=self._budgets(task),
+            retries=self._retries,
+            watch=watch,
+        )
+        store = MemoryStore()
+        try:
+            session = await open_task(
+                task, world, conditions, store=store, session_id=record.run_id
+            )
+            result, verdict = await play_task(task, world, conditions, session)
+        finally:
+            await close_model(model)
+            await close_model(opened.user)
+            await world.close()
+        report = await audit_session(
+            session, task.briefing.handbook, self._arm, goal=task.goal, offered=opened.offered
+        )
+        trace = ""
+        if self._keep_traces:
+            trace = write_trace(await export_trace(store, session.id, payloads=True, secrets=True))
+        await session.release()
+        calls = calls_made(await session.whole_events())
+        after = post_goal_calls(calls, task.goal_action)
+        if verdict is not None and opened.offered is None:
+            verdict = as_official(verdict, task, goal_reached=after is not None)
+        record = replace(
+            record,
+            ending=str(result.ending),
+            reason=result.reason,
+            verdict=verdict,
+            fault=result.fault,
+            calls=tuple(call.action for call in calls),
+            r2=after,
+            findings=dict(sorted(Counter(each.code for each in report.findings).items())),
+            system_characters=model.system_characters,
+            system_by_call=tuple(model.system_by_call),
+            seconds=round(time.perf_counter() - begun, 6),
+            model_seconds=round(model.seconds, 6),
+            world_seconds=round(tools.seconds + score.seconds + ready, 6),
+            **self._spent(result, opened.user),
+        )
+        return Trial(record, report.findings, trace, result)
+
+    def _spent(self, result: SessionResult, user: User | None) -> dict[str, Any]:
+        usage = result.usage
+        played: Usage = getattr(user, "usage", Usage())
+        lost = result.lost.prompt_tokens + result.lost.completion_tokens
+        costs = [self._contestant.cost(usage, result.lost), self._user.cost(played)]
+        known = [one for one in costs if one is not None]
+        return {
+            "agent_turns": result.agent_turns,
+            "user_turns": result.user_turns,
+            "prompt_tokens": usage.prompt_tokens,
+            "cached_tokens": usage.cached_tokens,
+            "completion_tokens": usage.completion_tokens,
+            "reasoning_tokens": usage.reasoning_tokens,
+            "attempts": sum(one.attempts for one in result.requests),
+            "discarded_tokens": lost + sum(one.discarded_tokens for one in result.requests),
+            "simulator_tokens": played.prompt_tokens + played.completion_tokens,
+            "cost": round(sum(known), 8) if known else None,
+            "requests": [one.as_json() for one in result.requests],
+        }

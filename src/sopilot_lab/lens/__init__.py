@@ -1,0 +1,1 @@
+"""Show where an open-weight model looks in a recorded session."""

@@ -1,0 +1,1 @@
+"""Does this model qualify for paging?"""

@@ -1,0 +1,294 @@
+"""The check itself: the probe, then case after case under every arm, within the allowance.
+
+Everything that is finished is in the journal at once, so a check that was
+killed or ran out of its allowance goes on where it stopped. An endpoint that does not answer
+ends the check by itself: there is nothing to be found out about a model that says nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from sopilot.agent.providers import Attempts, InfrastructureFailure, Retries, complete_with_retries
+from sopilot.program.model import Program
+from sopilot.protocols import Model
+from sopilot.tasks.task import Task
+from sopilot.views.catalogue import ARMS
+from sopilot_lab.qualification.cursor import Cursor
+from sopilot_lab.qualification.probe import answer_text, probe_request
+from sopilot_lab.qualification.probe_grading import ProbeGrade, grade
+from sopilot_lab.qualification.record import RunRecord
+from sopilot_lab.qualification.rehearsal import NOTHING, Rehearsal
+from sopilot_lab.qualification.running import (
+    TIMEOUT,
+    ProgramSets,
+    StoreFor,
+    is_empty,
+    run_budgets,
+    run_case,
+)
+from sopilot_lab.qualification.spending import (
+    CheckSpending,
+    Question,
+    Spent,
+    likely_money,
+    worst_calls,
+)
+
+PROBE_SHARE = 0.2
+
+
+IN_A_ROW = 3
+"""Runs or questions that the endpoint broke, one after the other, until the check gives it up."""
+
+
+SILENT_FOR = 2
+"""Times the longest answer: without a single one by then, nobody is there."""
+
+
+ModelFor = Callable[[Task, str], Model]
+"""The model that runs this case under this arm; one and the same, but for executors that
+need a handbook to judge by."""
+
+
+class Journal(Protocol):
+    """Where finished work is kept. ``runs`` are the last of each case and arm, ``spent`` what all
+    of them and the questions took. A question without a grade is one that was not answered."""
+
+    def runs(self) -> Sequence[RunRecord]: ...
+
+    def spent(self) -> Sequence[Spent]: ...
+
+    def grades(self) -> Sequence[ProbeGrade]: ...
+
+    def add_run(self, record: RunRecord) -> None: ...
+
+    def add_question(self, number: int, grade: ProbeGrade | None, spent: Question) -> None: ...
+
+    def graded(self) -> frozenset[int]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class CheckProgress:
+    """Something was finished: ``what`` for people, ``done`` of ``planned`` cases."""
+
+    what: str
+    done: int
+    planned: int
+
+
+@dataclass(slots=True)
+class DisciplineCheck:
+    """``stopped`` names what ended it early; ``problem`` what the endpoint did, if it was that.
+    ``timeout`` is how many seconds one answer may take. ``probed`` answers the probe where there
+    are no cases to run."""
+
+    cases: Sequence[Task]
+    arms: Sequence[str]
+    model_for: ModelFor
+    rehearsal: Rehearsal
+    spending: CheckSpending
+    journal: Journal
+    store_for: StoreFor
+    questions: Sequence[tuple[Cursor, Program]] = ()
+    probed: Model | None = None
+    parallel: int = 1
+    retries: Retries | None = None
+    timeout: float = TIMEOUT
+    watch: Callable[[CheckProgress], None] = lambda step: None
+    stopped: str | None = None
+    problem: str | None = None
+    _done: set[tuple[str, str]] = field(default_factory=set)
+    _heard: asyncio.Event = field(default_factory=asyncio.Event)
+    _in_a_row: int = 0
+
+    async def run(self) -> None:
+        programs = ProgramSets()
+        for one in self.journal.spent():
+            self.spending.add(one)
+        self._done |= {record.key for record in self.journal.runs() if not record.broken}
+        if self._done or self.journal.graded():
+            self._heard.set()
+        try:
+            async with asyncio.timeout(self.spending.allowance.minutes * 60):
+                async with asyncio.TaskGroup() as group:
+                    work = group.create_task(self._everything(programs))
+                    group.create_task(self._listen(work))
+        except TimeoutError:
+            self.stopped = f"the budget of {self.spending.allowance.minutes:g} minutes"
+
+    async def _everything(self, programs: ProgramSets) -> None:
+        await self._probe()
+        queue = list(self.cases)
+        async with asyncio.TaskGroup() as group:
+            for _ in range(max(1, self.parallel)):
+                group.create_task(self._work(queue, programs))
+
+    # --- the endpoint -----------------------------------------------------------------
+
+    async def _listen(self, work: asyncio.Task[None]) -> None:
+        """Ends the work if nothing is ever heard; an endpoint that hangs would take all of the
+        time, and its retries, to say so."""
+        longest = SILENT_FOR * self.timeout
+        heard = asyncio.create_task(self._heard.wait())
+        await asyncio.wait({heard, work}, timeout=longest, return_when=asyncio.FIRST_COMPLETED)
+        heard.cancel()
+        if not self._heard.is_set() and not work.done():
+            self._give_up(f"no answer within {longest:g} s")
+            work.cancel()
+
+    def _answered(self) -> None:
+        self._in_a_row = 0
+        self._heard.set()
+
+    def _broke(self, problem: str) -> None:
+        self._in_a_row += 1
+        if self._in_a_row >= IN_A_ROW:
+            self._give_up(problem)
+
+    def _give_up(self, problem: str) -> None:
+        self.problem = problem
+        self.stopped = f"the model's endpoint: {problem}"
+
+    # --- the probe --------------------------------------------------------------------
+
+    async def _probe(self) -> None:
+        """At most a fifth of the time: on a slow machine the runs matter more."""
+        share = PROBE_SHARE if self.cases else 1.0
+        try:
+            async with asyncio.timeout(self.spending.allowance.minutes * 60 * share):
+                await self._ask()
+        except TimeoutError:
+            self._tell("the probe's share of the time is used up")
+
+    async def _ask(self) -> None:
+        graded = self.journal.graded()
+        empty = 0
+        for number, (cursor, program) in enumerate(self.questions):
+            if number in graded:
+                continue
+            refused = self.spending.refuses(1, 0.0)
+            if refused is not None:
+                self.stopped = refused
+                return
+            model = self.probed or self.model_for(self.cases[0], "probe")
+            request = replace(probe_request(cursor, program), timeout_seconds=self.timeout)
+            attempts = Attempts()
+            try:
+                reply, _ = await complete_with_retries(
+                    model, request, self.retries or Retries(), attempts=attempts
+                )
+            except InfrastructureFailure as failure:
+                self._asked(number, None, Question(failure.usage, failure.attempts))
+                self._tell(f"probe question {number + 1}: {failure}")
+                self._broke(str(failure))
+                if self.stopped is not None:
+                    return
+                continue
+            spent = Question(reply.usage + attempts.discarded, attempts.made)
+            self._in_a_row = 0
+            if is_empty(reply):
+                # No answer to grade; whether it says nothing at all, the runs will show.
+                empty += 1
+                self._asked(number, None, spent)
+                self._tell(f"probe question {number + 1}: an empty message")
+                if empty == IN_A_ROW:
+                    return
+                continue
+            empty = 0
+            self._answered()
+            self._asked(number, grade(cursor, answer_text(reply)), spent)
+            self._tell(f"probe question {number + 1} of {len(self.questions)}")
+
+    def _asked(self, number: int, grade: ProbeGrade | None, spent: Question) -> None:
+        self.spending.add(spent)
+        self.journal.add_question(number, grade, spent)
+
+    # --- cases ------------------------------------------------------------------------
+
+    async def _work(self, queue: list[Task], programs: ProgramSets) -> None:
+        while queue and self.stopped is None:
+            case = queue.pop(0)
+            left = self._left(case)
+            if not left:
+                continue
+            calls = worst_calls(self.rehearsal.turns[case.key], len(left))
+            estimates = self.rehearsal.estimates[case.key]
+            expected = sum((estimates[arm] for arm in left), NOTHING)
+            money = likely_money(expected, self.spending.allowance.prices)
+            refused = self.spending.refuses(calls, money)
+            if refused is not None:
+                self.stopped = refused
+                return
+            self.spending.reserved_calls += calls
+            self.spending.reserved_money += money
+            try:
+                for arm in left:
+                    if self.stopped is None:
+                        await self._run(case, arm, programs)
+            finally:
+                self.spending.reserved_calls -= calls
+                self.spending.reserved_money -= money
+
+    async def _run(self, case: Task, arm: str, programs: ProgramSets) -> None:
+        record, _, _ = await run_case(
+            case,
+            arm,
+            self.model_for(case, arm),
+            store=self.store_for(),
+            budgets=run_budgets(self.rehearsal.turns[case.key], self.timeout),
+            programs=programs.of(case.briefing, ARMS[arm]),
+            retries=self.retries,
+            on_word=self._heard.set,
+        )
+        self.spending.add(record)
+        self.journal.add_run(record)
+        if record.broken:
+            problem = record.reasons[0]
+            self._tell(f"{case.key} {arm}: broken ({problem})")
+            self._broke(problem)
+            return
+        self._answered()
+        self._done.add(record.key)
+        self._tell(f"{case.key} {arm}: {'passed' if record.passed else 'failed'}")
+
+    def _left(self, case: Task) -> list[str]:
+        return [arm for arm in self.arms if (case.key, arm) not in self._done]
+
+    def _tell(self, what: str) -> None:
+        done = sum(not self._left(case) for case in self.cases)
+        self.watch(CheckProgress(what, done, len(self.cases)))
+
+
+class MemoryJournal:
+    """For checks that nobody wants to resume."""
+
+    def __init__(self) -> None:
+        self._runs: dict[tuple[str, str], RunRecord] = {}
+        self._grades: dict[int, ProbeGrade] = {}
+        self._spent: list[Spent] = []
+
+    def runs(self) -> Sequence[RunRecord]:
+        return list(self._runs.values())
+
+    def spent(self) -> Sequence[Spent]:
+        return self._spent
+
+    def grades(self) -> Sequence[ProbeGrade]:
+        return [self._grades[number] for number in sorted(self._grades)]
+
+    def add_run(self, record: RunRecord) -> None:
+        self._runs.pop(record.key, None)
+        self._runs[record.key] = record
+        self._spent.append(record)
+
+    def add_question(self, number: int, grade: ProbeGrade | None, spent: Question) -> None:
+        if grade is not None:
+            self._grades[number] = grade
+        self._spent.append(spent)
+
+    def graded(self) -> frozenset[int]:
+        return frozenset(self._grades)

@@ -1,0 +1,113 @@
+"""The verdict as one page; the look is the pages' room's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sopilot.runner.qualifications import Answer, answer_of
+from sopilot.values.json import JSON, Fields
+from sopilot.web.pages import Drawing, Mark, dot_plot, render, view_colour
+
+_PROBE = "Probe: function and step named rightly, by depth"
+
+
+def render_page(document: Fields) -> str:
+    """``document`` is what ``verdict_document`` makes."""
+    answer = answer_of(document)
+    return render(
+        "discipline.html",
+        title=f"{document['model']}: {answer}",
+        heading=f"Discipline check: {document['model']}",
+        under=[
+            f"{document['cases']} of {document['planned']} cases, rule version "
+            f"{document['rule_version']}, one-sided level {document['level']}"
+        ],
+        verdict=(str(answer), "good" if answer in (Answer.PAGE, Answer.MAY_PAGE) else "bad"),
+        tiles=_tiles(document),
+        check=document,
+        plots=list(_plots(document)),
+        probe_title=_PROBE,
+    )
+
+
+def _tiles(document: Fields) -> list[tuple[str, JSON, str]]:
+    delta = document["natural"]["delta"]
+    return [
+        ("run it with", document["arm"] or "–", ""),
+        ("representation", document["representation"] or "–", ""),
+        ("where actions are guarded", document.get("guarded_arm") or "–", ""),
+        ("ΔR2", "–" if delta is None else f"{delta:+.2f}", ""),
+        ("localisation", _share(document["probe"]["localisation"]), ""),
+        ("requests", document["used"]["requests"], ""),
+    ]
+
+
+def _plots(document: Fields) -> Iterator[Drawing]:
+    rates = [
+        Mark(
+            arm,
+            one["rate"],
+            one["interval"],
+            f"{one['pass']}/{one['n']} (execute {_share(one['execute'])}, "
+            f"refuse {_share(one['refuse'])})",
+            arm == document["arm"],
+            view_colour(arm),
+        )
+        for arm, one in document["arms"].items()
+    ]
+    yield dot_plot("Pass rates", rates, least=0.0, most=1.0, axis="passed, exact 95 % intervals")
+    differences = [
+        Mark(
+            f"{one['first']} − {one['second']}",
+            one["difference"],
+            one["interval"],
+            f"{one['wins']}:{one['losses']}, p = {one['p_one_sided']:.3g}",
+            one["p_one_sided"] <= 0.05,
+        )
+        for one in document["contrasts"]
+    ]
+    title = "Differences of paired pass rates"
+    yield dot_plot(
+        title, differences, least=-0.5, most=0.5, zero=0.0, axis="difference, 95 % intervals"
+    )
+    yield _natural(document)
+    if document["probe"]["questions"]:
+        yield _probe(document["probe"])
+
+
+def _natural(document: Fields) -> Drawing:
+    marks = [
+        Mark(
+            arm,
+            one["r2"],
+            None,
+            "–" if one["r2"] is None else f"{one['r2']:.2f}",
+            colour=view_colour(arm),
+        )
+        for arm, one in document["arms"].items()
+    ]
+    found = document["natural"]
+    delta = found["delta"]
+    shown = "undefined" if delta is None else f"{delta:+.2f} (90 % interval)"
+    marks.append(Mark("ΔR2 = pg − flat", delta, found["interval"], shown, True))
+    title = "Calls after the goal had succeeded (R2)"
+    return dot_plot(title, marks, least=-0.5, most=0.5, zero=0.0, axis="mean calls")
+
+
+def _probe(probe: Fields) -> Drawing:
+    rows = {"all": probe, **{f"depth {depth}": one for depth, one in probe["depths"].items()}}
+    marks = [
+        Mark(
+            name,
+            one["localisation"],
+            one["interval"],
+            f"{_share(one['localisation'])} of {one['questions']}, score {_share(one['score'])}",
+            name == "all",
+        )
+        for name, one in rows.items()
+    ]
+    return dot_plot(_PROBE, marks, least=0.0, most=1.0, axis="localisation, exact 95 % intervals")
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"

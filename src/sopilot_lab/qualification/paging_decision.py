@@ -1,0 +1,258 @@
+"""The verdict: representation, paging, every condition with its figures. Pure.
+
+The rule is ``design/discipline-check.md``; its numbers are in ``rule``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from sopilot.runner.qualifications import Answer
+from sopilot_lab.qualification import rule
+from sopilot_lab.qualification.conditions import (
+    PagingCondition,
+    PagingEvidence,
+    conditions_of,
+    discordants,
+    meets,
+)
+from sopilot_lab.qualification.contrast import Contrast, contrast
+from sopilot_lab.qualification.probe_grading import ProbeGrade, ProbeScore, probe_score
+from sopilot_lab.qualification.record import RunRecord, by_arm
+from sopilot_lab.statistics.outcomes import RunOutcome
+from sopilot_lab.statistics.post_goal import PostGoal, post_goal
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """``arm`` is what to run the model with, ``guarded_arm`` where actions are guarded; the
+    latter is ``None`` for a model that is not to be paged. ``representation`` is ``None`` when
+    none was run."""
+
+    model: str
+    answer: Answer
+    representation: str | None
+    arm: str | None
+    guarded_arm: str | None
+    complete: bool
+    cases: int
+    planned: int
+    level: float
+    conditions: tuple[PagingCondition, ...]
+    reasons: tuple[str, ...]
+    changes: tuple[str, ...]
+    contrasts: tuple[Contrast, ...]
+    natural: PostGoal
+    probe: ProbeScore
+    rule_version: int = rule.RULE_VERSION
+    arms: tuple[str, ...] = ()
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def page(self) -> bool:
+        return self.answer is Answer.PAGE
+
+    @property
+    def failed(self) -> tuple[PagingCondition, ...]:
+        return tuple(one for one in self.conditions if not one.met)
+
+
+def decide(
+    model: str,
+    records: Iterable[RunRecord],
+    grades: Sequence[ProbeGrade] = (),
+    *,
+    planned: int,
+    arms_planned: Sequence[str] = (),
+    scripted: bool = False,
+    problem: str | None = None,
+) -> Verdict:
+    """``planned`` is the number of cases the check set out to run, ``arms_planned`` the arms it
+    set out to run them under (those that have records, if it is empty). ``scripted``: the model
+    is a program, which the probe cannot ask. ``problem`` is what the endpoint did when it ended
+    the check."""
+    held = list(records)
+    run = by_arm(held)
+    arms = {arm: run.get(arm, []) for arm in arms_planned or run}
+    outcomes = [record.outcome(model) for record in held]
+    cases = _whole_cases(arms)
+    complete = cases >= planned
+    level = rule.LEVEL if complete else rule.INTERIM_LEVEL
+    contrasts: list[Contrast] = []
+    representation, reasons = _representation(arms, outcomes, level, contrasts)
+    paging = _Paging(arms, representation, outcomes, probe_score(grades), level, scripted)
+    answer, conditions = paging.decide(contrasts)
+    if _is_broken(held, problem):
+        answer, representation, conditions = Answer.BROKEN, None, ()
+        reasons = [_broken_reason(held, problem)]
+    else:
+        reasons.append(_reason(answer, paging.arm, conditions))
+    if rule.FULL_CURSOR in arms and rule.FLAT in arms:
+        contrasts.append(contrast(rule.FULL_CURSOR, rule.FLAT, outcomes))
+    return Verdict(
+        model=model,
+        answer=answer,
+        representation=representation,
+        arm=paging.arm if answer is Answer.PAGE else representation,
+        guarded_arm=paging.arm if answer in (Answer.PAGE, Answer.MAY_PAGE) else None,
+        complete=complete,
+        cases=cases,
+        planned=planned,
+        level=level,
+        conditions=conditions,
+        reasons=tuple(reasons),
+        changes=tuple(one.change for one in conditions if one.change)
+        if answer is not Answer.BROKEN
+        else ("an endpoint that answers",),
+        contrasts=tuple(contrasts),
+        natural=paging.natural,
+        probe=paging.probe,
+        arms=tuple(arms),
+        notes=tuple(_notes(held, cases, planned, conditions)),
+    )
+
+
+def _representation(
+    arms: dict[str, list[RunRecord]],
+    outcomes: Sequence[RunOutcome],
+    level: float,
+    contrasts: list[Contrast],
+) -> tuple[str | None, list[str]]:
+    run = [arm for arm in rule.REPRESENTATIONS if arm in arms]
+    if not run:
+        return None, ["no representation was run"]
+    chosen, reasons = run[0], []
+    for challenger in run[1:]:
+        found = contrast(challenger, chosen, outcomes)
+        contrasts.append(found)
+        beats = found.p <= level
+        verb = "beats" if beats else "does not beat"
+        reasons.append(f"{challenger} {verb} {chosen} ({discordants(found)})")
+        chosen = challenger if beats else chosen
+    return chosen, reasons or [f"{chosen} is the only representation that was run"]
+
+
+@dataclass(slots=True)
+class _Paging:
+    """``arm`` is the paged arm that was decided on, if any."""
+
+    arms: dict[str, list[RunRecord]]
+    representation: str | None
+    outcomes: Sequence[RunOutcome]
+    probe: ProbeScore
+    level: float
+    scripted: bool
+    arm: str | None = None
+
+    def decide(self, contrasts: list[Contrast]) -> tuple[Answer, tuple[PagingCondition, ...]]:
+        if rule.PAGED not in self.arms or rule.FLAT not in self.arms:
+            return Answer.DO_NOT_PAGE, ()
+        conditions = conditions_of(self._evidence(rule.PAGED), contrasts)
+        answer = _answer(conditions)
+        if answer in (Answer.PAGE, Answer.MAY_PAGE):
+            self.arm = self._fused_or_paged(answer, contrasts)
+        if answer is Answer.PAGE:
+            conditions = tuple(one for one in conditions if Answer.PAGE in one.needed_for)
+        return answer, conditions
+
+    @property
+    def natural(self) -> PostGoal:
+        return self._natural(rule.PAGED)
+
+    def _fused_or_paged(self, answer: Answer, contrasts: list[Contrast]) -> str:
+        """Tested after ``pg`` and only then, so no level is spent twice. Where paging is a
+        benefit ``fused`` must be cheaper to take its place; where it is a choice, it has it."""
+        if rule.FUSED not in self.arms:
+            return rule.PAGED
+        conditions = conditions_of(self._evidence(rule.FUSED), contrasts)
+        spent = {
+            arm: sum(one.prompt_tokens for one in self.arms[arm])
+            for arm in (rule.PAGED, rule.FUSED)
+        }
+        cheaper = spent[rule.FUSED] < spent[rule.PAGED] or answer is Answer.MAY_PAGE
+        return rule.FUSED if cheaper and meets(conditions, answer) else rule.PAGED
+
+    def _evidence(self, arm: str) -> PagingEvidence:
+        return PagingEvidence(
+            arm,
+            self.representation,
+            self.outcomes,
+            self._natural(arm),
+            self.probe,
+            self.level,
+            self.scripted,
+        )
+
+    def _natural(self, arm: str) -> PostGoal:
+        return post_goal(
+            [one for one in self.outcomes if one.arm == arm],
+            [one for one in self.outcomes if one.arm == rule.FLAT],
+            confidence=rule.R2_CONFIDENCE,
+            draws=2_000,
+        )
+
+
+def _answer(conditions: Sequence[PagingCondition]) -> Answer:
+    if meets(conditions, Answer.PAGE):
+        return Answer.PAGE
+    if meets(conditions, Answer.MAY_PAGE):
+        return Answer.MAY_PAGE
+    (enough,) = (one for one in conditions if one.name == "enough")
+    return Answer.DO_NOT_PAGE if enough.met else Answer.TOO_FEW
+
+
+def _whole_cases(arms: dict[str, list[RunRecord]]) -> int:
+    """Cases that were judged under every arm, or broken for good."""
+    keys = [{record.key[0] for record in held} for held in arms.values()]
+    return len(set.intersection(*keys)) if keys else 0
+
+
+def _is_broken(records: Sequence[RunRecord], problem: str | None) -> bool:
+    """Nothing to judge a model by: the runs that its endpoint broke are the greater part."""
+    broken = sum(one.passed is None for one in records)
+    judged = len(records) - broken
+    return broken > judged or (problem is not None and not judged)
+
+
+def _broken_reason(records: Sequence[RunRecord], problem: str | None) -> str:
+    broken = [one for one in records if one.passed is None]
+    last = problem or next((one.reasons[0] for one in reversed(broken) if one.reasons), "")
+    said = f": {last}" if last else ""
+    if not records:
+        return f"broken: the model's endpoint gave no answer that could be judged{said}"
+    return f"broken: the model's endpoint broke {len(broken)} of {len(records)} runs{said}"
+
+
+def _reason(answer: Answer, arm: str | None, conditions: Sequence[PagingCondition]) -> str:
+    if answer is Answer.PAGE:
+        return f"page with {arm}: every condition holds"
+    if answer is Answer.MAY_PAGE:
+        return (
+            f"may page with {arm}: paging wins nothing here, and is shown to lose less than "
+            f"{rule.MARGIN:.0%} of cases; where actions are guarded it buys guards and proof"
+        )
+    if not conditions:
+        return "do not page: paged and flat runs are missing"
+    failed = ", ".join(one.name for one in conditions if not one.met)
+    if answer is Answer.TOO_FEW:
+        return f"too few cases to say anything; the default is not to page: not met: {failed}"
+    return f"do not page, which is the default: not met: {failed}"
+
+
+def _notes(
+    records: Sequence[RunRecord], cases: int, planned: int, conditions: Sequence[PagingCondition]
+) -> list[str]:
+    notes = []
+    if cases < planned:
+        notes.append(
+            f"{cases} of {planned} planned cases: an interim look, held to the stricter level "
+            f"{rule.INTERIM_LEVEL}"
+        )
+    goals = len({(one.domain, one.goal) for one in records})
+    if conditions and goals < rule.CLUSTERED_FROM_GOALS:
+        notes.append(f"the verdict is about these {goals} goals and no others")
+    broken = sum(one.passed is None for one in records)
+    if broken:
+        notes.append(f"{broken} runs were broken by the provider and not judged")
+    return notes

@@ -1,0 +1,1 @@
+"""SOPBench, read from a checkout and scored by its own evaluator."""

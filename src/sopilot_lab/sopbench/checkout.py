@@ -1,0 +1,89 @@
+"""Where the SOPBench checkout is.
+
+SOPBench carries no licence, so it is read from a checkout and never shipped.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from sopilot.messages.diagnostic import Place
+from sopilot.messages.errors import mistake
+
+UPSTREAM = "https://github.com/Leezekun/SOPBench"
+
+
+SNAPSHOT = "e786bed"
+"""The commit whose data set has the 830 tasks of the study."""
+
+
+HOME_VARIABLE = "SOPBENCH_HOME"
+
+
+_NEEDED = ("env/task.py", "env/evaluator.py", "env/domains", "data/bank_tasks.json")
+
+
+@dataclass(frozen=True, slots=True)
+class Checkout:
+    """``commit`` is the full hash at its head, or ``None`` where git's own files are absent."""
+
+    path: Path
+    commit: str | None
+
+
+def checkout_home(environment: Mapping[str, str] | None = None) -> Path:
+    """The folder that is looked at: ``SOPBENCH_HOME``, else the user's cache folder."""
+    values = os.environ if environment is None else environment
+    named = values.get(HOME_VARIABLE)
+    if named:
+        return Path(named).expanduser()
+    cache = values.get("XDG_CACHE_HOME")
+    return (Path(cache) if cache else Path.home() / ".cache") / "sopilot" / "sopbench"
+
+
+def fetch_command(home: Path) -> str:
+    """What a person types to get the checkout."""
+    return f"git clone {UPSTREAM} {home} && git -C {home} checkout {SNAPSHOT}"
+
+
+def find_checkout(environment: Mapping[str, str] | None = None) -> Checkout:
+    """The checkout, or a ``UserMistake`` that says how to get one."""
+    home = checkout_home(environment)
+    missing = [name for name in _NEEDED if not (home / name).exists()]
+    if missing:
+        what = "does not exist" if not home.is_dir() else f"lacks `{missing[0]}`"
+        raise mistake(
+            "sopbench-missing",
+            f"no SOPBench checkout: `{home}` {what}",
+            Place(source=str(home)),
+            f"get the 830-task snapshot with `{fetch_command(home)}`, "
+            f"or point {HOME_VARIABLE} at a checkout",
+        )
+    return Checkout(home.resolve(), _head(home / ".git"))
+
+
+def _head(git: Path) -> str | None:
+    """The commit at the head, read from git's own files so that no git is needed."""
+    if git.is_file():  # a work tree of its own points at its folder
+        pointer = git.read_text("utf-8").strip().removeprefix("gitdir: ")
+        git = (git.parent / pointer).resolve()
+    try:
+        head = (git / "HEAD").read_text("utf-8").strip()
+    except OSError:
+        return None
+    if not head.startswith("ref: "):
+        return head
+    reference = head.removeprefix("ref: ")
+    loose = git / reference
+    if loose.is_file():
+        return loose.read_text("utf-8").strip()
+    packed = git / "packed-refs"
+    if packed.is_file():
+        for line in packed.read_text("utf-8").splitlines():
+            commit, _, name = line.partition(" ")
+            if name == reference:
+                return commit
+    return None

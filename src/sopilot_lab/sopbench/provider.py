@@ -1,0 +1,43 @@
+"""Serve `sopbench:` references to `sopilot`, which loads this module by name."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from sopilot.handbook.model import Handbook
+from sopilot.runner.sources import Unit
+from sopilot.tasks.task import Task
+from sopilot_lab.sopbench.process import shared_upstream
+from sopilot_lab.sopbench.programs import ProgramShelf
+from sopilot_lab.sopbench.reference import TaskReference
+from sopilot_lab.sopbench.source import load_tasks, task_actions, task_handbook, tool_list
+from sopilot_lab.sopbench.tasks import sopbench_task
+from sopilot_lab.sopbench.wording import own_text
+
+_IDENTIFYING = ("user_prompt", "constraints", "user_known", "constraint_parameters")
+
+
+class SopbenchProvider:
+    """Implements ``sopilot.runner.sources.SopbenchProvider``."""
+
+    def units(self, source: str, tools: str) -> Iterator[Unit]:
+        offered = tool_list(tools)
+        shelf = ProgramShelf(offered, shared_upstream())
+        for task in load_tasks(source):
+            compiled = shelf.compiled(task)
+            procedure = task.handbook.procedures[task.goal]
+            handbook = task.handbook.offering(task_actions(task, offered))
+            own = functools.partial(own_text, task, offered, shared_upstream())
+            yield Unit(str(task.reference), task.domain, handbook, procedure, compiled, own)
+
+    def task(self, reference: str, *, tools: str, language: str) -> Task:
+        return sopbench_task(reference, tools=tools, language=language)
+
+    def recorded_task(self, domain: str, task: Mapping[str, Any]) -> tuple[Handbook, str] | None:
+        goal = str(task.get("user_goal"))
+        for index, known in enumerate(shared_upstream().tasks(domain).get(goal, ())):
+            if all(known[key] == task.get(key) for key in _IDENTIFYING):
+                return task_handbook(TaskReference(domain, goal, index)), goal
+        return None

@@ -1,0 +1,281 @@
+"""Whether a perfect executor can pass a task, found by search and replay.
+
+For a task that must be refused the run without calls is replayed. For one that
+must be executed, the call orders that the oracle's graph allows are replayed
+with the values that the user knows and the results show, until the oracle says
+yes; if it never does, the proof says what forbids each of them.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from sopilot_lab.sopbench.action_graph import ActionGraph, PlannedCall
+from sopilot_lab.sopbench.process import ReplayTools, Simulator, Upstream
+from sopilot_lab.sopbench.reference import TaskReference
+
+MOST_WAYS = 256
+
+
+INVENTED = "invented"
+
+
+TOOL_LISTS: tuple[ReplayTools, ...] = ("official", "full-state")
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """What forbids a way: ``goal-not-offered``, ``tool-not-offered``, ``missing-value``,
+    ``call-fails``, ``goal-fails`` or ``oracle``."""
+
+    code: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """``calls`` is the run that passed; ``proof`` says why none does. ``by_inventing`` tells
+    that a run with made-up values would pass: the oracle counts a call that failed as made.
+    No honest executor makes it, so such a task is not reachable. ``cut``: nothing passed, but
+    not everything was tried, and ``proof`` is none; it says what was found so far."""
+
+    task: str
+    should_succeed: bool
+    tools: str
+    reachable: bool
+    calls: Sequence[str] = ()
+    ways_tried: int = 0
+    obstacles: Sequence[str] = ()
+    proof: str = ""
+    by_inventing: bool = False
+    cut: bool = False
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(slots=True)
+class Replay:
+    """One way, made on a fresh simulator."""
+
+    made: list[str] = field(default_factory=list)
+    obstacle: Obstacle | None = None
+    goal_ok: bool = False
+    goal_value: Any = None
+    changed: Sequence[str] = ()
+    verdict: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def passed(self) -> bool:
+        return bool(self.verdict.get("success"))
+
+
+def find_reach(reference: TaskReference, tools: ReplayTools, upstream: Upstream) -> Reach:
+    should = upstream.scoring(reference.domain)[reference.goal][reference.index]
+    if not should:
+        return _refusal(reference, tools, upstream)
+    obstacles: dict[Obstacle, None] = {}
+    tried = 0
+    for plan in plans(reference, upstream):
+        tried += 1
+        replay = replay_plan(reference, plan, tools, upstream)
+        if replay.passed:
+            return Reach(str(reference), True, tools, True, replay.made, tried)
+        if replay.obstacle is not None:
+            obstacles[replay.obstacle] = None
+    by_inventing = any(each.code == "missing-value" for each in obstacles) and any(
+        replay_plan(reference, plan, tools, upstream, invent=True).passed
+        for plan in plans(reference, upstream)
+    )
+    cut = _graph(reference, upstream).ways(MOST_WAYS).cut
+    proof = _proof(reference, tools, tried, list(obstacles), upstream, cut=cut)
+    if by_inventing:
+        proof += "; only with an invented value does the oracle let a run pass"
+    return Reach(
+        str(reference),
+        True,
+        tools,
+        False,
+        ways_tried=tried,
+        obstacles=tuple(dict.fromkeys(each.code for each in obstacles)),
+        proof=proof,
+        by_inventing=by_inventing,
+        cut=cut,
+    )
+
+
+def plans(reference: TaskReference, upstream: Upstream) -> Iterator[tuple[PlannedCall, ...]]:
+    """Call orders worth replaying: those of the graph, and each with its gates first."""
+    graph = _graph(reference, upstream)
+    links = upstream.metadata(reference.domain)["links"]
+    gates = [action for action, _ in links.values()]
+    seen: set[tuple[str, ...]] = set()
+    for way in graph.ways(MOST_WAYS).found:
+        plain = tuple(graph.call(node) for node in way)
+        first = tuple(sorted(plain[:-1], key=lambda call: call.action not in gates))
+        for plan in (plain, (*first, plain[-1])):
+            key = tuple(repr(call) for call in plan)
+            if key not in seen:
+                seen.add(key)
+                yield plan
+
+
+def _graph(reference: TaskReference, upstream: Upstream) -> ActionGraph:
+    return ActionGraph.of(upstream.graphs(reference.domain)[reference.goal][reference.index])
+
+
+def replay_plan(
+    reference: TaskReference,
+    plan: Sequence[PlannedCall],
+    tools: ReplayTools,
+    upstream: Upstream,
+    *,
+    invent: bool = False,
+) -> Replay:
+    """``invent`` makes values up where nobody tells them."""
+    known = upstream.tasks(reference.domain)[reference.goal][reference.index]["user_known"]
+    simulator = upstream.open(reference.domain, reference.goal, reference.index, tools=tools)
+    try:
+        replay = Replay()
+        values = dict(known)
+        if invent:
+            names = [name for call in plan[:-1] for name in call.arguments.values()]
+            values = dict.fromkeys(names, INVENTED) | values
+        _make_calls(replay, plan, values, simulator, tools)
+        replay.changed = simulator.changed()
+        replay.verdict = simulator.evaluate()
+    finally:
+        simulator.close()
+    if not replay.passed and replay.obstacle is None:
+        failed = [key for key, value in replay.verdict.items() if value is False]
+        replay.obstacle = Obstacle("oracle", f"the oracle objects ({', '.join(failed)})")
+    return replay
+
+
+def _make_calls(
+    replay: Replay,
+    plan: Sequence[PlannedCall],
+    known: dict[str, Any],
+    simulator: Simulator,
+    tools: ReplayTools,
+) -> None:
+    """Stops at the first obstacle. A call whose values are not known yet is put off."""
+    waiting = list(plan)
+    while waiting:
+        before = waiting[:-1]  # the goal comes last, whatever it needs
+        ready = next((call for call in before if not _lacking(call, known)), None)
+        if not before:  # the goal: what the user does not give may be optional
+            ready = waiting[0]
+        if ready is None:
+            call = waiting[0]
+            names = ", ".join(f"`{name}`" for name in _lacking(call, known))
+            text = f"`{call.action}` needs {names}, which neither the user nor any result tells"
+            replay.obstacle = Obstacle("missing-value", text)
+            return
+        waiting.remove(ready)
+        is_goal = not waiting
+        arguments = {key: known[name] for key, name in ready.arguments.items() if name in known}
+        outcome = simulator.call(ready.action, arguments)
+        if not outcome.known:
+            code = "goal-not-offered" if is_goal else "tool-not-offered"
+            text = f"`{ready.action}` is not in the tool list `{tools}`"
+            replay.obstacle = Obstacle(code, text)
+            return
+        replay.made.append(ready.action)
+        if is_goal:
+            replay.goal_ok, replay.goal_value = outcome.ok, outcome.value
+        if not outcome.ok:
+            code = "goal-fails" if is_goal else "call-fails"
+            replay.obstacle = Obstacle(code, f"`{ready.action}` fails after what it needs")
+            if is_goal:
+                return
+        for name, value in _scalars(outcome.value):
+            known.setdefault(name, value)
+
+
+def _lacking(call: PlannedCall, known: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(name for name in call.arguments.values() if name not in known)
+
+
+def _scalars(value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            if isinstance(item, Mapping | list):
+                yield from _scalars(item)
+            else:
+                yield str(key), item
+    elif isinstance(value, list):
+        for item in value:
+            yield from _scalars(item)
+
+
+def _refusal(reference: TaskReference, tools: ReplayTools, upstream: Upstream) -> Reach:
+    simulator = upstream.open(reference.domain, reference.goal, reference.index, tools=tools)
+    try:
+        passed = bool(simulator.evaluate()["success"])
+    finally:
+        simulator.close()
+    proof = "" if passed else "the run without calls does not pass"
+    return Reach(str(reference), False, tools, passed, (), 1, () if passed else ("oracle",), proof)
+
+
+def _proof(
+    reference: TaskReference,
+    tools: ReplayTools,
+    tried: int,
+    obstacles: Sequence[Obstacle],
+    upstream: Upstream,
+    *,
+    cut: bool,
+) -> str:
+    ways = "the one way" if tried == 1 else f"each of the {tried} ways"
+    reasons = "; ".join(dict.fromkeys(each.text for each in obstacles))
+    text = f"{ways} that the oracle's graph allows is blocked: {reasons}"
+    if cut:
+        text = f"not proved, the search was cut: each of the {tried} ways tried is blocked"
+        text += f", the graph has more: {reasons}"
+    if any(each.code in ("goal-not-offered", "goal-fails") for each in obstacles):
+        text += f"; {transition(reference, upstream).text}"
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """What the goal action does after everything it needs, whatever the tool list offers."""
+
+    replayed: bool
+    ok: bool
+    changed: Sequence[str]
+    writes: bool
+    text: str
+
+    @property
+    def is_defect(self) -> bool:
+        return self.replayed and (not self.ok or (self.writes and not self.changed))
+
+
+@functools.cache
+def transition(reference: TaskReference, upstream: Upstream) -> Transition:
+    """Replayed with every action that upstream describes."""
+    goal = reference.goal
+    writes = upstream.writes(reference.domain, goal)
+    best: Replay | None = None
+    for plan in plans(reference, upstream):
+        replay = replay_plan(reference, plan, "described", upstream)
+        if replay.passed or (replay.goal_ok and replay.changed):
+            best = replay
+            break
+        if goal in replay.made and (best is None or replay.goal_ok > best.goal_ok):
+            best = replay
+    if best is None:
+        return Transition(False, False, (), writes, f"`{goal}` could not be replayed")
+    if not best.goal_ok:
+        text = f"replayed past the tool list, `{goal}` itself returns failure"
+    elif writes and not best.changed:
+        text = f"replayed past the tool list, `{goal}` returns success and changes nothing"
+    else:
+        text = f"replayed past the tool list, `{goal}` does what it should"
+    return Transition(True, best.goal_ok, tuple(best.changed), writes, text)

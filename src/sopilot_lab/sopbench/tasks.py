@@ -1,0 +1,179 @@
+"""SOPBench's tasks as tasks like any other, scored by upstream's own evaluator.
+
+A task's simulator as the tools of a session.
+
+Verdicts of the reference executor on SOPBench: upstream's own predicate functions.
+
+This is the evidence-faithful assumption of the study: whoever has called a
+predicate's verifier reads its result rightly. Everything else the executor
+must learn from frames, results and the user. A predicate that upstream cannot
+evaluate (an account that does not exist) does not hold: nothing shows that it
+does.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sopilot.agent.reference.judging import CannotJudge, Seen
+from sopilot.handbook.model import Action
+from sopilot.messages.errors import UserMistake
+from sopilot.program.model import Program
+from sopilot.protocols import ToolCall, ToolResult, ToolSchema
+from sopilot.tasks.benchmark_tasks import benchmark_task
+from sopilot.tasks.benchmarks import BenchmarkTask
+from sopilot.tasks.task import Task
+from sopilot.values.json import JSON
+from sopilot.views.briefing import Briefing
+from sopilot_lab.sopbench import process as sopbench_process
+from sopilot_lab.sopbench.budgets import domain_budgets
+from sopilot_lab.sopbench.process import Simulator, ToolList, Upstream
+from sopilot_lab.sopbench.programs import ProgramShelf
+from sopilot_lab.sopbench.source import SopbenchTask, load_tasks, task_actions, tool_list
+from sopilot_lab.sopbench.wording import own_text
+
+
+class UpstreamJudge:
+    """Judges by the state of one task's simulator at this moment; changes nothing."""
+
+    def __init__(
+        self, task: SopbenchTask, program: Program, simulator: Simulator, upstream: Upstream
+    ) -> None:
+        self._handbook = task.handbook
+        self._simulator = simulator
+        self._predicates = {
+            name: function.predicate
+            for name, function in program.functions.items()
+            if function.predicate is not None
+        }
+        raw = upstream.tasks(task.domain)[task.goal][task.index]["constraint_parameters"]
+        # A handbook's constants are scalars: a list stands in it as its text.
+        self._lists = {str(value): value for value in raw.values() if isinstance(value, list)}
+
+    def __call__(
+        self, predicate: str, arguments: Mapping[str, JSON], evidence: Sequence[Seen]
+    ) -> bool:
+        """``predicate`` is a function's name, as a frame shows it."""
+        known = self._handbook.predicates.get(self._predicates.get(predicate, predicate))
+        if known is None:
+            raise CannotJudge(f"`{predicate}` is not a predicate of `{self._handbook.name}`")
+        given: dict[str, Any] = {
+            name: self._value(arguments[name]) for name in known.parameters if name in arguments
+        }
+        return self._simulator.judge(known.name, given).holds is True
+
+    def _value(self, value: JSON) -> JSON:
+        return self._lists.get(value, value) if isinstance(value, str) else value
+
+
+NO_CALL = frozenset({"n/a", "na", "none", "null"})
+"""Names by which models say that they call nothing; upstream takes them so."""
+
+
+class SopbenchTools:
+    """Offers exactly the tool list; implements ``KeepsUnmadeCalls``. A call blocks the event
+    loop for the fraction of a millisecond that the simulator needs, which is cheaper than a
+    thread."""
+
+    def __init__(self, task: SopbenchTask, simulator: Simulator, tools: ToolList) -> None:
+        self._schemas = domain_schemas(task, tools)
+        self._simulator = simulator
+
+    def schemas(self) -> Sequence[ToolSchema]:
+        return self._schemas
+
+    async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
+        outcome = self._simulator.call(name, arguments)
+        return ToolResult(outcome.ok, outcome.value)
+
+    async def unmade(self, call: ToolCall, problem: str) -> bool:
+        """Into the log that the oracle reads, as upstream's runner would write it."""
+        if call.name.lower() in NO_CALL:
+            return False
+        self._simulator.unmade(call.name, _object(call.arguments), problem)
+        return True
+
+
+def _object(written: str) -> dict[str, JSON]:
+    """What cannot be read as arguments has none."""
+    try:
+        arguments = json.loads(written)
+    except (ValueError, RecursionError):
+        return {}
+    return arguments if isinstance(arguments, dict) else {}
+
+
+def open_world(
+    task: SopbenchTask, tools: ToolList, upstream: Upstream
+) -> tuple[Simulator, SopbenchTools]:
+    simulator = upstream.open(task.domain, task.goal, task.index, tools=tools)
+    return simulator, SopbenchTools(task, simulator, tools)
+
+
+def domain_schemas(task: SopbenchTask, tools: ToolList) -> tuple[ToolSchema, ...]:
+    offered = task_actions(task, tools)
+    return tuple(
+        _schema(action) for name, action in task.handbook.actions.items() if name in offered
+    )
+
+
+def _schema(action: Action) -> ToolSchema:
+    properties = {
+        each.name: dict(each.schema)
+        if each.schema is not None
+        else {"type": each.type, "description": each.says}
+        for each in action.inputs
+    }
+    required = [each.name for each in action.inputs if each.required]
+    parameters: dict[str, Any] = {"type": "object", "properties": properties, "required": required}
+    return ToolSchema(action.name, action.says, parameters)
+
+
+def sopbench_task(reference: str, *, tools: str = "official", language: str = "en") -> Task:
+    """The one task that ``sopbench:bank/get_loan#3`` names, with this tool list."""
+    upstream = sopbench_process.shared_upstream()
+    found = load_tasks(reference, upstream=upstream)
+    if len(found) != 1:
+        raise UserMistake(f"`{reference}` names {len(found)} tasks; add `#0`, `#1`, … for one")
+    offered = tool_list(tools)
+    program = ProgramShelf(offered, upstream).program(found[0]).program
+    return as_task(found[0], program, offered, upstream, language)
+
+
+def as_task(
+    own: SopbenchTask, program: Program, offered: ToolList, upstream: Upstream, language: str
+) -> Task:
+    source, _, name = str(own.reference).partition("/")
+    handbook = own.handbook.offering(task_actions(own, offered))
+    text = own_text(own, offered, upstream, language)
+    return benchmark_task(
+        source,
+        BenchmarkTask(name, own.user_prompt, own.goal, own.user_known),
+        Briefing(handbook, {own.goal: program}, language, text),
+        lambda: SopbenchWorld(own, program, offered, upstream),
+        budgets=domain_budgets(own.domain),
+    )
+
+
+class SopbenchWorld:
+    """Upstream's simulator, with its evaluator and its predicates as the oracle. Implements
+    ``BenchmarkWorld`` and ``KnowsTruth``."""
+
+    def __init__(
+        self, own: SopbenchTask, program: Program, offered: ToolList, upstream: Upstream
+    ) -> None:
+        self._simulator, self.tools = open_world(own, offered, upstream)
+        self._judge = UpstreamJudge(own, program, self._simulator, upstream)
+
+    def verdict(self, messages: int, said: Sequence[str] | None) -> Mapping[str, JSON]:
+        return self._simulator.evaluate(messages=messages)
+
+    def holds(
+        self, predicate: str, arguments: Mapping[str, JSON], evidence: Sequence[Seen]
+    ) -> bool:
+        return self._judge(predicate, arguments, evidence)
+
+    def close(self) -> None:
+        self._simulator.close()

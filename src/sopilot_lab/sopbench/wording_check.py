@@ -1,0 +1,176 @@
+"""Proof that the official arms show upstream's text: byte for byte, sentence for sentence.
+
+What is compared is what a model is sent: the first message of a run. The sentences are read
+back from upstream's text line by line, and ours are held against them: the handbook's own
+wording of the same trees, and what ``official-code`` quotes in every language.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from sopilot.handbook.requirements import leaves
+from sopilot.handbook.wording import sentence
+from sopilot.messages.english import LANGUAGES
+from sopilot.views.briefing import Briefing
+from sopilot.views.catalogue import ARMS
+from sopilot.views.program_text import Correspondence, correspondence
+from sopilot_lab.sopbench.checkout import Checkout
+from sopilot_lab.sopbench.process import OfficialText, ToolList, Upstream
+from sopilot_lab.sopbench.programs import ProgramShelf
+from sopilot_lab.sopbench.recorded import configurations, recorded_prompts
+from sopilot_lab.sopbench.reference import TaskReference
+from sopilot_lab.sopbench.screen import paper_screen
+from sopilot_lab.sopbench.source import SopbenchTask, load_task, sopbench_handbook
+from sopilot_lab.sopbench.wording import Said, official_code, own_text, read_sentences, required
+
+PAPER = 834
+
+
+PAPER_RULE = (
+    "leaves of the goal's own block in off-code, and checks of the compiled prose, on the screened "
+    "Bank tasks; the study says `leaf correspondences` and not which, so this is our reading"
+)
+
+
+@dataclass(slots=True)
+class OfficialCheck:
+    """``recorded`` tasks have a prompt in upstream's recordings that could be compared,
+    ``as_recorded`` of them have ours among them."""
+
+    tasks: int = 0
+    identical: int = 0
+    recipes_below_it: int = 0
+    recorded: int = 0
+    as_recorded: int = 0
+    sentences: int = 0
+    compared: int = 0
+    paper_tasks: int = 0
+    paper_leaves: int = 0
+    paper_checks: int = 0
+    mismatches: list[str] = field(default_factory=list)
+
+    @property
+    def holds(self) -> bool:
+        whole = self.tasks == self.identical == self.recipes_below_it
+        return whole and self.as_recorded == self.recorded and not self.mismatches
+
+    def as_json(self) -> dict[str, Any]:
+        row = asdict(self) | {"mismatches": len(self.mismatches), "first": self.mismatches[:5]}
+        by_paper = self.paper_leaves + self.paper_checks
+        return row | {
+            "correspondences": {
+                "study": PAPER,
+                "by_the_study": by_paper,
+                "its_rule": PAPER_RULE,
+                "by_ours": self.sentences,
+                "our_rule": "every sentence of every action in every text, each compared with our "
+                "wording of it and with official-code in every language",
+            },
+            "holds": self.holds,
+        }
+
+
+def check_official(
+    references: Sequence[TaskReference], tools: ToolList, upstream: Upstream
+) -> OfficialCheck:
+    found = OfficialCheck()
+    shelf = ProgramShelf(tools, upstream)
+    prompts = _prompts(upstream.checkout, {each.domain for each in references})
+    for reference in references:
+        task = load_task(reference, upstream=upstream)
+        text = upstream.official_text(task.domain, task.goal, task.index)
+        program = shelf.program(task).program
+        own = own_text(task, tools, upstream, "en")
+        _check_bytes(found, text, Briefing(task.handbook, {task.goal: program}, own_text=own))
+        known = prompts.get(str(reference), set())
+        found.recorded += bool(known)
+        found.as_recorded += text.system in known
+        _check_sentences(found, task, text, upstream)
+        should = upstream.scoring(task.domain)[task.goal][task.index]
+        if task.domain == "bank" and paper_screen(reference, should):
+            _by_the_paper(found, task, correspondence(task.handbook, task.goal, program))
+    return found
+
+
+def _check_bytes(found: OfficialCheck, text: OfficialText, shown: Briefing) -> None:
+    found.tasks += 1
+    official = ARMS["official"].first_message(shown).encode()
+    with_recipes = ARMS["official-recipes"].first_message(shown).encode()
+    found.identical += official.endswith(b"\n\n" + text.system.encode())
+    found.recipes_below_it += with_recipes.startswith(official + b"\n\n")
+
+
+def _check_sentences(
+    found: OfficialCheck, task: SopbenchTask, text: OfficialText, upstream: Upstream
+) -> None:
+    theirs = list(read_sentences(text))
+    found.sentences += len(theirs)
+    # Only the goal has the task's constants; the rest of the text was written with the defaults.
+    default = sopbench_handbook(task.domain, upstream=upstream)
+    ours = [
+        (each.action, sentence(task.handbook if each.action == task.goal else default, leaf))
+        for each in required(task, text)
+        for leaf in leaves(each.tree)
+    ]
+    # Upstream's layout strips the end of a sentence that stands deeper; its words are the same.
+    stripped = [[(action, said.rstrip()) for action, said in each] for each in (theirs, ours)]
+    _compare(found, f"{task.reference}, our wording", *stripped)
+    for language in LANGUAGES:
+        code = official_code(task, text, language)
+        quoted = [(each.owner, code.text[each.start : each.end]) for each in code.quotes]
+        _compare(found, f"{task.reference}, official-code ({language})", theirs, quoted)
+
+
+def _compare(
+    found: OfficialCheck, where: str, theirs: Sequence[Said], ours: Sequence[Said]
+) -> None:
+    found.compared += max(len(theirs), len(ours))
+    if len(theirs) != len(ours):
+        found.mismatches.append(f"{where}: {len(ours)} sentences, {len(theirs)} in the text")
+    found.mismatches += [
+        f"{where}: `{mine[1]}` for {mine[0]}, `{other[1]}` for {other[0]} in the text"
+        for other, mine in zip(theirs, ours, strict=False)
+        if other != mine
+    ]
+
+
+def _by_the_paper(found: OfficialCheck, task: SopbenchTask, made: Correspondence) -> None:
+    worded = task.handbook.procedures[task.goal].worded
+    found.paper_tasks += 1
+    found.paper_leaves += len(list(leaves(worded))) if worded is not None else 0
+    found.paper_checks += made.checks
+    found.mismatches += [f"{task.reference}, {each}" for each in made.mismatches]
+
+
+def _prompts(checkout: Checkout, domains: set[str]) -> Mapping[str, set[str]]:
+    """Task → the prompts in recordings whose every prompt was written by the present text:
+    upstream changed its wording between recordings, and says nowhere when."""
+    known: dict[str, set[str]] = defaultdict(set)
+    for domain in sorted(domains):
+        for each in configurations(checkout, domain):
+            if each.tools == "full":
+                for reference, prompt in recorded_prompts(each).items():
+                    known[str(reference)].add(prompt)
+    return known
+
+
+def official_lines(found: OfficialCheck) -> Iterator[str]:
+    by_paper = found.paper_leaves + found.paper_checks
+    yield f"{found.identical} of {found.tasks} texts are upstream's, byte for byte"
+    yield f"{found.recipes_below_it} of {found.tasks} have their recipes below the whole text"
+    yield f"{found.as_recorded} of {found.recorded} stand in a recorded run of upstream's"
+    yield (
+        f"correspondences: {found.sentences:,} sentences, {found.compared:,} comparisons; "
+        f"{len(found.mismatches)} mismatches"
+    )
+    if found.paper_tasks:
+        yield (
+            f"by the study's rule, on {found.paper_tasks} screened Bank tasks: {by_paper} "
+            f"(it counts {PAPER})"
+        )
+    for each in found.mismatches[:5]:
+        yield f"  {each}"

@@ -1,0 +1,134 @@
+"""Runs of bundled tasks through the real loop, for the tests of this room."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from sopilot.agent.approvers import RoleApprovers, ScriptedUser
+from sopilot.agent.budgets import Budgets
+from sopilot.agent.loop import open_run, run_programs, run_session
+from sopilot.agent.providers import Retries
+from sopilot.agent.reference.executor import Reference
+from sopilot.agent.reference.misbehaviour import Misbehaviour
+from sopilot.agent.result import SessionResult
+from sopilot.compiler.pipeline import compile_handbook
+from sopilot.machine.program_set import ProgramSet
+from sopilot.protocols import Model, ModelReply, ModelRequest, SystemClock, ToolCall, User
+from sopilot.session.session import Session
+from sopilot.stores.memory import MemoryStore
+from sopilot.tasks.examples.example import BundledDesk, load_desk
+from sopilot.tasks.examples.ground_truth import Judgement
+from sopilot.tasks.examples.judge import desk_judge
+from sopilot.tasks.examples.simulator import Simulator
+from sopilot.tasks.examples.task import DeskTask
+from sopilot.views.briefing import Briefing
+from sopilot.views.catalogue import ARMS
+from sopilot.views.view import Arm
+
+
+@dataclass(frozen=True)
+class Played:
+    result: SessionResult
+    session: Session
+    world: Simulator
+    judgement: Judgement
+
+    def notes(self, name: str) -> list[Mapping[str, object]]:
+        return [
+            one.payload["details"]
+            for one in self.session.own_events
+            if one.kind == "note" and one.payload["name"] == name
+        ]
+
+    def kinds(self) -> list[str]:
+        return [one.event.kind for one in self.session.events]
+
+
+@cache
+def briefing_of(desk: str, language: str = "en") -> Briefing:
+    handbook = load_desk(desk).handbook
+    programs = {goal: one.program for goal, one in compile_handbook(handbook).items()}
+    return Briefing(handbook, programs, language)
+
+
+@cache
+def programs_of(desk: str, arm: str, language: str = "en") -> ProgramSet:
+    return run_programs(briefing_of(desk, language), ARMS[arm], unguarded=True)
+
+
+def user_of(task: DeskTask) -> ScriptedUser:
+    return ScriptedUser(
+        task.request, task.knows, goal=task.goal, late=task.late, follow_ups=task.follow_ups
+    )
+
+
+async def play(
+    desk: BundledDesk,
+    task: DeskTask,
+    arm: Arm,
+    *,
+    model: Model | None = None,
+    misbehaviour: Misbehaviour | None = None,
+    user: User | None = None,
+    budgets: Budgets | None = None,
+    retries: Retries | None = None,
+    language: str = "en",
+    clock: SystemClock | None = None,
+    wrap: Callable[[Model], Model] = lambda model: model,
+) -> Played:
+    briefing = briefing_of(desk.name, language)
+    world = desk.make_tools(task)
+    programs = programs_of(desk.name, arm.name, language) if arm.name in ARMS else None
+    session = await open_run(
+        MemoryStore(),
+        briefing,
+        arm,
+        tools=world,
+        unguarded=True,
+        programs=programs,
+        clock=clock,
+    )
+    result = await run_session(
+        session,
+        briefing,
+        arm=arm,
+        model=wrap(model or Reference(desk_judge(desk), misbehaviour)),
+        user=user or user_of(task),
+        budgets=budgets,
+        retries=retries,
+        operator=RoleApprovers(task.approvers),
+    )
+    cause = result.refusals[0].rule if result.refusals else None
+    return Played(
+        result, session, world, desk.judge(task, world.calls, world.state, claimed_cause=cause)
+    )
+
+
+def played(desk: str, task: str, arm: str = "pg", **options: object) -> Played:
+    found = load_desk(desk)
+    return asyncio.run(play(found, found.task(task), ARMS[arm], **options))  # type: ignore[arg-type]
+
+
+class ScriptedModel:
+    """Replies from a list, or by functions of the request; the last one is repeated."""
+
+    name = "scripted"
+
+    def __init__(
+        self, replies: Sequence[ModelReply | Callable[[ModelRequest], ModelReply]]
+    ) -> None:
+        self.replies = list(replies)
+        self.requests: list[ModelRequest] = []
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        self.requests.append(request)
+        reply = self.replies[min(len(self.requests), len(self.replies)) - 1]
+        return reply if isinstance(reply, ModelReply) else reply(request)
+
+
+def calls(*pairs: tuple[str, str]) -> ModelReply:
+    """A reply with these tool calls: name and raw arguments."""
+    return ModelReply("", tuple(ToolCall(f"c{i}", n, a) for i, (n, a) in enumerate(pairs)))

@@ -1,0 +1,178 @@
+"""What each arm puts into a prompt, pinned for one task at two moments.
+
+Regenerate with ``SOPILOT_REGOLD=1 pytest tests/agent/test_arm_goldens.py``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+from pathlib import Path
+
+import pytest
+from desk_runs import briefing_of, play
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sopilot.agent.reference.executor import Reference
+from sopilot.messages.errors import UserMistake
+from sopilot.protocols import Message, ModelReply, ModelRequest, ToolCall
+from sopilot.tasks.examples.example import load_desk
+from sopilot.tasks.examples.judge import desk_judge
+from sopilot.views.baselines import best, bm25
+from sopilot.views.catalogue import ARMS
+from sopilot.views.frame import frame_bound
+from sopilot.views.view import Arm
+
+GOLDEN = Path(__file__).parent / "golden"
+DESK, TASK = "bank-desk", "dispute-electronics"
+
+
+class Recorder:
+    """The reference executor, with every request kept; it drives under `pg`."""
+
+    name = "recorder"
+
+    def __init__(self) -> None:
+        self.requests: list[ModelRequest] = []
+        self._inner = Reference(desk_judge(load_desk(DESK)))
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        self.requests.append(request)
+        return await self._inner.complete(request)
+
+
+def prompts(arm: str) -> list[ModelRequest]:
+    """The requests of a run under the arm; arms that the reference cannot read get one."""
+    recorder = Recorder()
+    desk = load_desk(DESK)
+    try:
+        asyncio.run(play(desk, desk.task(TASK), ARMS[arm], model=recorder))
+    except UserMistake:
+        assert not ARMS[arm].machine
+    return recorder.requests
+
+
+def spelled(request: ModelRequest) -> str:
+    lines = [f"tools: {', '.join(tool.name for tool in request.tools)}"]
+    for message in request.messages:
+        lines += ["", f"--- {message.role}" + (f" ({message.name})" if message.name else "")]
+        lines += [message.content] if message.content else []
+        lines += [f"{call.name} {call.arguments}" for call in message.tool_calls]
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize("arm", ARMS)
+def test_prompts(arm: str) -> None:
+    made = prompts(arm)
+    moments = {"first": made[0]}
+    if len(made) > 1:
+        moments["middle"] = made[len(made) // 2]
+    for moment, request in moments.items():
+        path = GOLDEN / f"{arm}.{moment}.txt"
+        text = spelled(request)
+        if os.environ.get("SOPILOT_REGOLD"):
+            path.write_text(text, encoding="utf-8")
+        assert path.read_text(encoding="utf-8") == text
+
+
+SHOWN = [name for name, arm in ARMS.items() if arm.machine and name != "flat-protocol"]
+"""The arms with a machine that show where it stands."""
+
+
+@pytest.mark.parametrize("arm", SHOWN)
+def test_stable_text_first_and_slot_last(arm: str) -> None:
+    made = prompts(arm)
+    firsts = {request.messages[0] for request in made}
+    assert len(firsts) == 1
+    for before, after in itertools.pairwise(made):
+        # All but the slot is a prefix of the next request: that is what a prefix cache needs.
+        kept = list(before.messages[:-1])
+        assert list(after.messages[: len(kept)]) == kept
+        assert before.messages[-1].role == "system"
+    slots = {request.messages[-1].content for request in made}
+    assert len(slots) > (2 if arm == "fused" else 5)
+
+
+def test_paged_prompts_hold_one_frame_only() -> None:
+    bound = max(frame_bound(program) for program in briefing_of(DESK).programs.values())
+    for request in prompts("pg")[1:]:
+        slot = request.messages[-1].content
+        if not slot.startswith("No process"):
+            assert len(slot) <= bound
+    flat = briefing_of(DESK).rendering("flat")
+    assert flat in prompts("flat")[0].messages[0].content
+    assert flat not in prompts("pg")[0].messages[0].content
+
+
+def test_chunk_stays_within_its_budget() -> None:
+    briefing = briefing_of(DESK)
+    for request in prompts("chunk"):
+        chunk, position, _ = request.messages[-1].content.partition("Position: ")
+        if position:
+            assert len(chunk.rstrip()) <= briefing.largest_frame("dispute_payment")
+
+
+def test_checklist_ticks_after_the_call() -> None:
+    from sopilot.machine.machine import Machine
+    from sopilot.views.baselines import checklist_slot
+    from sopilot.views.moment import View
+
+    briefing = briefing_of(DESK)
+    machine = Machine(briefing.programs)
+
+    def found(username: str, answer: str = "#3 ok: {}") -> list[Message]:
+        """Always under the same id: models use ids again."""
+        call = ToolCall("c0", "find_account", f'{{"username": "{username}"}}')
+        told = Message("tool", answer, tool_call_id="c0", name="find_account")
+        return [Message("assistant", tool_calls=(call,)), told]
+
+    def ticks(*dialog: Message) -> int:
+        return checklist_slot(View(briefing, machine, machine.initial(), dialog)).count("[x]")
+
+    anna = found("anna")
+    assert ticks() == 0
+    assert ticks(*found("anna", "#3 failed: {}")) == 0
+    assert ticks(*found("anna", "Not called: #3 ok: no")) == 0
+    assert 0 < ticks(*anna) < ticks(*anna, *found("ben"))
+    assert ticks(*anna) == ticks(*anna, *anna)
+
+
+def test_an_arm_can_fold_and_automate() -> None:
+    from sopilot.machine.automation import Automation
+
+    folded = Arm(
+        "fused",
+        True,
+        slot=ARMS["pg"].slot,
+        automation=Automation(take_branches=True, group_returns=True, enter_calls=True),
+        fold=lambda messages, _: [m for m in messages if m.role != "assistant" or m.tool_calls],
+    )
+    recorder = Recorder()
+    desk = load_desk(DESK)
+    played = asyncio.run(play(desk, desk.task(TASK), folded, model=recorder))
+    plain = asyncio.run(play(desk, desk.task(TASK), ARMS["pg-paper"]))
+    assert played.judgement.passed
+    assert len(recorder.requests) < plain.result.agent_turns
+    said = Message("assistant", "Please tell me: `goal`?")
+    assert all(said not in request.messages for request in recorder.requests)
+
+
+words = st.lists(
+    st.sampled_from(["login", "account", "card", "case", "balance", "frozen"]), max_size=6
+)
+
+
+@settings(deadline=None)
+@given(query=words, documents=st.lists(words, min_size=1, max_size=8), count=st.integers(1, 8))
+def test_retrieval(query: list[str], documents: list[list[str]], count: int) -> None:
+    texts = [" ".join(document) for document in documents]
+    chosen = best(" ".join(query), texts, count)
+    assert chosen == sorted(set(chosen))
+    assert len(chosen) == min(count, len(texts))
+    scores = bm25(" ".join(query), texts)
+    left = [scores[i] for i in range(len(texts)) if i not in chosen]
+    assert not left or max(left) <= min(scores[i] for i in chosen)
+    for text, score in zip(texts, scores, strict=True):
+        assert (score > 0) == bool(set(query) & set(text.split()))

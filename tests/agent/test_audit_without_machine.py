@@ -1,0 +1,210 @@
+"""Arms without a machine: their sessions are judged by calls and results, chain included."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from desk_runs import Played, played
+
+from sopilot.agent.reference.misbehaviour import SWITCHES, Misbehaviour
+from sopilot.audit.audit import audit_trace
+from sopilot.audit.findings import Finding
+from sopilot.audit.report import Report
+from sopilot.audit.transcripts import audit_untracked
+from sopilot.handbook.expressions import judge
+from sopilot.tasks.examples.example import load_desk
+from sopilot.trace.chain import SealedEvent
+from sopilot.trace.events import Event
+
+
+def audited(
+    run: Played,
+    desk: str,
+    goal: str | None,
+    chain: list[SealedEvent],
+    events: list[Event] | None = None,
+) -> Report:
+    """As a closing audit sees the events: secrets masked, all else restored."""
+    return audit_untracked(
+        load_desk(desk).handbook,
+        asyncio.run(run.session.shown_events()) if events is None else events,
+        goal=goal,
+        chain=chain,
+        session_id=run.session.id,
+        judge=judge,
+        head=run.session.head,
+    )
+
+
+def report(desk: str, task: str, **options: object) -> Report:
+    run = played(desk, task, "flat", **options)
+    return audited(run, desk, load_desk(desk).task(task).goal, list(run.session.events))
+
+
+def beside_approvals(desk: str, found: Report) -> list[Finding]:
+    """Nobody is asked for an approval where there is no machine; each action that needs one and
+    ran is told, and nothing else may be."""
+    needing = {name for name, one in load_desk(desk).handbook.actions.items() if one.approval}
+    told = [one for one in found.findings if one.code == "approval-missing"]
+    assert all(one.explanation.split("`")[1] in needing for one in told)
+    return [one for one in found.findings if one not in told]
+
+
+@pytest.mark.parametrize("desk", ["bank-desk", "clinic-desk", "it-desk"])
+def test_a_conforming_run_is_clean_whatever_becomes_of_the_goal(desk: str) -> None:
+    tasks = load_desk(desk).tasks[::7]
+    found = {task.id: report(desk, task.id) for task in tasks}
+    assert all(one.score_card.chain for one in found.values())
+    assert {task: beside_approvals(desk, one) for task, one in found.items()} == {
+        task: [] for task in found
+    }
+    outcomes = {one.score_card.outcome for one in found.values()}
+    assert "completed" in outcomes
+    assert len(outcomes) > 1
+
+
+@pytest.mark.parametrize(
+    ("switch", "code"),
+    [
+        ("skip_check", "skipped-check"),
+        ("act_early", "premature-goal"),
+        ("over_verify", "calls-after-goal"),
+    ],
+)
+def test_what_a_careless_run_leaves_out_is_named_with_its_event(switch: str, code: str) -> None:
+    misbehaviour = Misbehaviour(**{switch: 1.0})  # type: ignore[arg-type]
+    found = report("bank-desk", "transfer-rent-share", misbehaviour=misbehaviour)
+    assert code in {finding.code for finding in found.findings}
+    run = played("bank-desk", "transfer-rent-share", "flat", misbehaviour=misbehaviour)
+    kinds = {sealed.event.seq: sealed.event.kind for sealed in run.session.events}
+    assert {kinds[finding.seq] for finding in found.findings} == {"domain_call"}
+
+
+def test_a_changed_goal_is_judged_in_its_turn() -> None:
+    changing = [
+        (desk, task)
+        for desk in ("bank-desk", "clinic-desk", "it-desk")
+        for task in load_desk(desk).tasks
+        if task.follow_ups
+    ]
+    assert changing
+    for desk, task in changing:
+        run = played(desk, task.id, "flat")
+        chain = list(run.session.events)
+        # Also as an export has them, where the user's words are withheld with the password.
+        for events in (None, [sealed.event for sealed in chain]):
+            found = audited(run, desk, task.goal, chain, events)
+            assert beside_approvals(desk, found) == []
+
+
+def test_a_touched_trace_is_told() -> None:
+    run = played("bank-desk", "transfer-rent-share", "flat")
+    chain = list(run.session.events)
+    chain[3] = chain[3]._replace(event=chain[2].event)
+    found = audited(run, "bank-desk", "transfer", chain)
+    assert [finding.code for finding in found.findings] == ["tampering"]
+    assert found.score_card.chain is False
+
+
+def test_without_a_known_goal_and_without_an_attempt_nothing_is_claimed() -> None:
+    run = played("bank-desk", "transfer-rent-share", "flat")
+    events = [one for one in run.session.events if one.event.kind != "domain_call"]
+    found = audit_untracked(
+        load_desk("bank-desk").handbook, [one.event for one in events], goal=None, chain=[]
+    )
+    assert found.clean
+    assert found.score_card.outcome == "abandoned"
+
+
+# One task each whose misbehaviour spoils the result, and which no known cause excuses.
+SPOILED = [("bank-desk", "transfer-rent-share"), ("bank-desk", "wire-boat-yard"),
+           ("clinic-desk", "specialist-dermatology"), ("it-desk", "replace-phone")]  # fmt: skip
+
+
+@pytest.mark.parametrize("arm", ["flat", "pg"])
+@pytest.mark.parametrize("switch", SWITCHES)
+def test_every_misbehaviour_leaves_a_finding(switch: str, arm: str) -> None:
+    misbehaviour = Misbehaviour(**{switch: 1.0})  # type: ignore[arg-type]
+    for desk, task in SPOILED:
+        run = played(desk, task, arm, misbehaviour=misbehaviour)
+        if arm == "flat":
+            goal = load_desk(desk).task(task).goal
+            found = beside_approvals(desk, audited(run, desk, goal, list(run.session.events)))
+        else:
+            programs = run.session.programs.programs
+            found = list(
+                audit_trace(programs, run.session.events, session_id=run.session.id).findings
+            )
+        assert found, (desk, task, run.judgement.reasons)
+
+
+def test_a_goal_held_back_by_its_guard_was_still_tried() -> None:
+    run = played("bank-desk", "wire-boat-yard", "pg", misbehaviour=Misbehaviour(act_early=1.0))
+    assert run.notes("held_call")
+    programs = run.session.programs.programs
+    found = audit_trace(programs, run.session.events, session_id=run.session.id)
+    assert [one.code for one in found.findings].count("premature-goal") == 1
+
+
+# --- several goals in one session -----------------------------------------------------
+
+CHECKED: list[tuple[str, dict[str, Any], Any]] = [
+    ("login", {"username": "u", "password": "p"}, True),
+    ("confirm_code", {"username": "u", "code": "1"}, True),
+    ("find_account", {"username": "u"}, {"found": True, "status": "open"}),
+    ("find_account", {"username": "v"}, {"found": True, "status": "open"}),
+    ("read_balance", {"username": "u"}, {"balance": 5000, "overdraft_limit": 0}),
+]
+GOOD = ("transfer", {"username": "u", "to": "v", "amount": 10}, "ok")
+BAD = ("transfer", {"username": "victim", "to": "thief", "amount": 10}, "ok")
+RECENT = {"found": True, "age_days": 1, "disputed": False}
+DISPUTE = [
+    ("find_payment", {"username": "u", "payment_id": "1"}, RECENT),
+    ("dispute_payment", {"username": "u", "payment_id": "1"}, "ok"),
+]
+
+
+def session(*calls: tuple[str, dict[str, Any], Any], later: str = "") -> list[Event]:
+    events: list[Event] = []
+
+    def add(kind: str, payload: dict[str, Any]) -> None:
+        events.append(Event(len(events), 0.0, "model", kind, None, "", payload))
+
+    add("user_said", {"text": "please transfer 10 to v"})
+    if later:
+        add("user_said", {"text": later})
+    for number, (action, arguments, value) in enumerate(calls):
+        name = f"c{number}"
+        add("domain_call", {"call_id": name, "action": action, "arguments": arguments})
+        add("domain_result", {"call_id": name, "ok": True, "value": value, "action": action})
+    return events
+
+
+def found_in(*calls: tuple[str, dict[str, Any], Any], later: str = "") -> dict[int, set[str]]:
+    handbook = load_desk("bank-desk").handbook
+    events = session(*calls, later=later)
+    report = audit_untracked(handbook, events, goal="transfer", chain=(), judge=judge)
+    found: dict[int, set[str]] = {}
+    for one in report.findings:
+        found.setdefault(one.seq, set()).add(one.code)
+    return found
+
+
+def test_a_second_goal_action_is_judged_wherever_it_stands() -> None:
+    assert found_in(*CHECKED, GOOD) == {}
+    assert found_in(*CHECKED, GOOD, *DISPUTE) == {}
+    assert found_in(*CHECKED, GOOD, GOOD, *DISPUTE) == {}, "its checks were made"
+    assert found_in(*CHECKED, GOOD, GOOD) == {13: {"calls-after-goal"}}
+    for calls in ([BAD, *DISPUTE], [*DISPUTE, BAD]):
+        found = found_in(*CHECKED, GOOD, *calls)
+        (codes,) = found.values()
+        assert {"premature-goal", "skipped-check"} <= codes
+
+
+def test_the_goal_that_the_user_came_for_is_judged_beside_another() -> None:
+    (codes,) = found_in(*CHECKED[:1], *DISPUTE).values()
+    assert codes == {"refusal-without-cause"}
+    changed = found_in(*CHECKED[:1], *DISPUTE, later="No, rather dispute payment 1.")
+    assert changed == {}

@@ -1,0 +1,302 @@
+"""What a model was asked with can be told again from the trace, to the byte, whatever happened."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from desk_runs import ScriptedModel, briefing_of, calls, user_of
+
+from sopilot.agent.approvers import Operator, RoleApprovers, Vote
+from sopilot.agent.budgets import Budgets
+from sopilot.agent.dialog import MOST_KEPT
+from sopilot.agent.driver import Driver
+from sopilot.agent.loop import open_run, resume_run, run_session
+from sopilot.agent.reference.executor import Reference
+from sopilot.agent.reference.misbehaviour import Misbehaviour
+from sopilot.agent.result import Ending, SessionResult
+from sopilot.machine.approvals import HeldCall
+from sopilot.protocols import Model, ModelReply, ModelRequest, ToolCall
+from sopilot.records.store import Settings
+from sopilot.session.session import Session
+from sopilot.stores.memory import MemoryStore
+from sopilot.stores.sqlite import SQLiteStore
+from sopilot.tasks.examples.example import load_desk
+from sopilot.tasks.examples.judge import desk_judge
+from sopilot.views.catalogue import ARMS
+from sopilot.views.fused import FusedSwitches, fused_arm
+from sopilot.views.view import Arm, Offer
+
+READABLE = (
+    "pg", "fused", "flat", "full-cursor", "flat-protocol", "flat-state", "chunk", "state-only"
+)  # fmt: skip
+FAULTY = Misbehaviour(
+    skip_check=0.3, act_early=0.3, over_verify=0.3, return_without_evidence=0.3, ignore_frame=0.2
+)
+
+
+@dataclass
+class ToldAgain:
+    """Asks another driver on the same trace what it would have asked."""
+
+    inner: Model
+    session: Session
+    arm: Arm
+    budgets: Budgets
+    desk: str
+    asked: int = 0
+
+    @property
+    def name(self) -> str:
+        return self.inner.name
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        other = Driver(self.session, briefing_of(self.desk), self.arm, budgets=self.budgets)
+        await other.catch_up()
+        again = other.request()
+        assert again.messages == list(request.messages)
+        assert list(again.tools) == list(request.tools)
+        self.asked += 1
+        return await self.inner.complete(request)
+
+
+def run(
+    desk_name: str,
+    task_id: str,
+    arm: Arm,
+    model: Model | None = None,
+    *,
+    budgets: Budgets | None = None,
+    operator: Operator | None = None,
+    settings: Settings | None = None,
+    least: int = 5,
+) -> tuple[SessionResult, Session]:
+    desk = load_desk(desk_name)
+    task = desk.task(task_id)
+    briefing = briefing_of(desk_name)
+
+    async def go() -> tuple[SessionResult, Session]:
+        session = await open_run(
+            MemoryStore(),
+            briefing,
+            arm,
+            tools=desk.make_tools(task),
+            unguarded=True,
+            settings=settings,
+        )
+        told = ToldAgain(
+            model or Reference(desk_judge(desk)), session, arm, budgets or Budgets(), desk_name
+        )
+        result = await run_session(
+            session,
+            briefing,
+            arm=arm,
+            model=told,
+            user=user_of(task),
+            budgets=budgets,
+            operator=operator or RoleApprovers(task.approvers),
+        )
+        assert told.asked >= least
+        return result, session
+
+    return asyncio.run(go())
+
+
+@pytest.mark.parametrize("arm", READABLE)
+@pytest.mark.parametrize(
+    ("desk", "task"),
+    [
+        ("bank-desk", "transfer-instead-of-closing"),
+        ("bank-desk", "close-and-pay-out"),
+        ("it-desk", "wipe-lost-tablet"),
+    ],
+)
+def test_a_faultless_run(desk: str, task: str, arm: str) -> None:
+    result, _ = run(desk, task, ARMS[arm])
+    assert result.ending is Ending.EXECUTED
+
+
+@pytest.mark.parametrize("arm", ["pg", "fused", "flat"])
+@pytest.mark.parametrize("seed", range(6))
+def test_a_run_with_faults(seed: int, arm: str) -> None:
+    desk = load_desk("bank-desk")
+    task = random.Random(seed).choice(desk.tasks)
+    faulty = Reference(desk_judge(desk), replace(FAULTY, seed=seed))
+    run("bank-desk", task.id, ARMS[arm], faulty, least=2)
+
+
+START = (
+    "pg_program_step",
+    '{"operation":"start","goal":"transfer","arguments":{"username":"anna"}}',
+)
+ODD: Sequence[ModelReply] = (
+    ModelReply("  \n"),
+    ModelReply(),
+    calls(("transfer", '{"username": "anna", "to": "ben", "amount": 10}')),
+    calls(("no_such_tool", "{}"), ("login", "not JSON"), ("login", '{"user": 1}')),
+    calls(("pg_program_step", '{"operation": "return", "holds": true}')),
+    ModelReply("One moment.", calls(START, ("read_ledger", "{}"), START).tool_calls),
+    calls(("pg_program_step", '{"operation": "dance"}'), ("read_ledger", "{}")),
+    ModelReply("Wer sind Sie – bitte?"),
+    ModelReply("", (ToolCall("", "read_ledger", "{}"), ToolCall("", "read_ledger", ""))),
+    calls(("pg_program_step", '{"operation":"fail","reason":"' + "long " * MOST_KEPT + '"}')),
+)
+
+
+@pytest.mark.parametrize("arm", ["pg", "fused", "chunk", "flat", "checklist", "retrieval"])
+def test_a_model_that_does_everything_wrong(arm: str) -> None:
+    result, session = run(
+        "bank-desk",
+        "transfer-rent-share",
+        ARMS[arm],
+        ScriptedModel(ODD),
+        budgets=Budgets(agent_turns=len(ODD) + 1),
+    )
+    names = {s.event.payload["name"] for s in session.events if s.event.kind == "note"}
+    assert {"malformed_call", "model_request"} <= names
+    assert result.agent_turns >= len(ODD)
+
+
+@pytest.mark.parametrize("arm", ["pg", "fused"])
+def test_a_context_that_is_refreshed(arm: str) -> None:
+    budgets = Budgets(refresh_actions=4)
+    result, session = run("bank-desk", "close-and-pay-out", ARMS[arm], budgets=budgets)
+    names = [s.event.payload["name"] for s in session.events if s.event.kind == "note"]
+    assert result.ending is Ending.EXECUTED
+    assert "refresh" in names
+
+
+@pytest.mark.parametrize("offer", Offer)
+def test_every_switch_of_an_arm_is_told_again(offer: Offer) -> None:
+    arm = fused_arm(FusedSwitches(offer=offer, combine=offer is Offer.FRAME), name="switched")
+    result, _ = run("bank-desk", "refund-unknown-shop", arm)
+    assert result.ending is Ending.EXECUTED
+
+
+def test_values_that_stay_out_of_the_trace_are_still_told() -> None:
+    settings = Settings(by_reference=frozenset({"password"}))
+    result, session = run("bank-desk", "transfer-rent-share", ARMS["pg"], settings=settings)
+    secret = load_desk("bank-desk").task("transfer-rent-share").knows["password"]
+    assert result.ending is Ending.EXECUTED
+    asked = [call.arguments for message in result.messages for call in message.tool_calls]
+    assert any(f'"password":"{secret}"' in arguments for arguments in asked)
+    done = [s.event.payload for s in session.events if s.event.kind != "user_said"]
+    assert not any(secret in str(payload) for payload in done)
+
+
+class Rejects:
+    async def decide(self, held: HeldCall) -> Sequence[Vote]:
+        return [Vote("reject", "the boss", held.roles[0], reason="not today")]
+
+
+class Undecided:
+    async def decide(self, held: HeldCall) -> Sequence[Vote]:
+        return [Vote("approve", "the first", held.roles[0])]
+
+
+def test_a_call_that_was_rejected() -> None:
+    result, _ = run("bank-desk", "close-empty", ARMS["pg"], operator=Rejects())
+    assert result.ending is Ending.REFUSED
+    assert any("was rejected" in message.content for message in result.messages)
+
+
+def test_a_call_that_waits_is_answered_where_somebody_goes_on() -> None:
+    """In the loop the run ends there; a player and another driver read the same answer."""
+    result, session = run("it-desk", "wipe-lost-tablet", ARMS["pg"], operator=Undecided())
+    assert result.ending is Ending.WAITING
+    assert "1 of 2" in result.messages[-1].content
+
+    async def again() -> None:
+        other = Driver(session, briefing_of("it-desk"), ARMS["pg"])
+        await other.catch_up()
+        assert (other.first, *other.dialog) == tuple(result.messages)
+
+    asyncio.run(again())
+
+
+def test_a_message_that_the_user_had_not_answered_is_answered_first() -> None:
+    desk = load_desk("bank-desk")
+    task = desk.task("transfer-rent-share")
+    briefing = briefing_of("bank-desk")
+    model = ScriptedModel([ModelReply("Goodbye.")])
+
+    async def go() -> None:
+        session = await open_run(
+            MemoryStore(), briefing, ARMS["pg"], tools=desk.make_tools(task), unguarded=True
+        )
+        await session.user_said(task.request)
+        await session.note("model_request", {"tool_calls": 0})
+        await session.assistant_said("Please tell me: `username`?")
+        await run_session(session, briefing, arm=ARMS["pg"], model=model, user=user_of(task))
+
+    asyncio.run(go())
+    told = [(message.role, message.content) for message in model.requests[0].messages]
+    assert told[1:3] == [("user", task.request), ("assistant", "Please tell me: `username`?")]
+    assert told[3][0] == "user"
+    assert "username: " in told[3][1]
+
+
+@pytest.mark.parametrize("arm", ["pg", "fused", "flat"])
+def test_a_resumed_run_asks_what_the_whole_one_asked(arm: str, tmp_path: Path) -> None:
+    """Stopped after every turn: each request is the one of a run that was never stopped."""
+    desk = load_desk("bank-desk")
+    task = desk.task("transfer-at-the-limit")
+    briefing = briefing_of("bank-desk")
+    whole: list[ModelRequest] = []
+
+    class Listening:
+        name = "listening"
+
+        def __init__(self, asked: list[ModelRequest]) -> None:
+            self._asked = asked
+
+        async def complete(self, request: ModelRequest) -> ModelReply:
+            self._asked.append(request)
+            return await Reference(desk_judge(desk)).complete(request)
+
+    async def uninterrupted() -> None:
+        session = await open_run(
+            MemoryStore(), briefing, ARMS[arm], tools=desk.make_tools(task), unguarded=True
+        )
+        await run_session(
+            session, briefing, arm=ARMS[arm], model=Listening(whole), user=user_of(task)
+        )
+
+    async def in_pieces() -> list[ModelRequest]:
+        asked: list[ModelRequest] = []
+        store = SQLiteStore(tmp_path / "s.db", synchronous="NORMAL")
+        world = desk.make_tools(task)
+        session = await open_run(store, briefing, ARMS[arm], tools=world, unguarded=True)
+        for turns in range(1, 200):
+            result = await run_session(
+                session,
+                briefing,
+                arm=ARMS[arm],
+                model=Listening(asked),
+                user=user_of(task),
+                budgets=Budgets(agent_turns=turns),
+            )
+            if result.ending is not Ending.BUDGET:
+                break
+            await session.release()
+            session = await resume_run(store, session.id, tools=world)
+        await session.release()
+        await store.close()
+        return asked
+
+    asyncio.run(uninterrupted())
+    found = asyncio.run(in_pieces())
+
+    def without_numbers(asked: list[ModelRequest]) -> list[list[str]]:
+        # Between the results stand the notes of every interruption, so results count otherwise.
+        return [
+            [re.sub(r"#\d+", "#", f"{m.role} {m.content} {m.tool_calls}") for m in one.messages]
+            for one in asked
+        ]
+
+    assert without_numbers(found) == without_numbers(whole)

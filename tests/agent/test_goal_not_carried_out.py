@@ -1,0 +1,115 @@
+"""A goal that every requirement allows and no tool carries out: it ends, and says why."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+from desk_runs import briefing_of, user_of
+
+from sopilot.agent.approvers import RoleApprovers
+from sopilot.agent.loop import open_run, run_session
+from sopilot.agent.reference.executor import Reference
+from sopilot.agent.reference.misbehaviour import Misbehaviour
+from sopilot.agent.reference.reading import Facts, read_known, whole
+from sopilot.agent.result import Ending, SessionResult
+from sopilot.audit.audit import audit_trace
+from sopilot.handbook.expressions import judge
+from sopilot.protocols import ToolSchema
+from sopilot.session.session import Session
+from sopilot.stores.memory import MemoryStore
+from sopilot.tasks.examples.example import load_desk
+from sopilot.tasks.examples.judge import desk_judge
+from sopilot.tasks.examples.simulator import Simulator
+from sopilot.values.json import JSON
+from sopilot.values.text import quote_value
+from sopilot.views.catalogue import ARMS
+
+DESK = load_desk("bank-desk")
+TASK = next(task for task in DESK.tasks if str(task.expected) == "executed")
+GOAL = DESK.handbook.procedures[TASK.goal].action
+
+
+class Without(Simulator):
+    """Does not offer the goal's tool, or offers it with an input that nobody knows."""
+
+    wants = ""
+
+    def schemas(self) -> Sequence[ToolSchema]:
+        found = [schema for schema in super().schemas() if schema.name != GOAL]
+        if self.wants:
+            found.append(
+                ToolSchema(
+                    GOAL,
+                    "",
+                    {"type": "object", "properties": {self.wants: {}}, "required": [self.wants]},
+                )
+            )
+        return tuple(found)
+
+
+def run(
+    arm: str, *, wants: str = "", misbehaviour: Misbehaviour | None = None
+) -> tuple[SessionResult, Session]:
+    async def go() -> tuple[SessionResult, Session]:
+        world = DESK.make_tools(TASK)
+        world.__class__ = Without
+        assert isinstance(world, Without)
+        world.wants = wants
+        briefing = briefing_of(DESK.name)
+        session = await open_run(MemoryStore(), briefing, ARMS[arm], tools=world, unguarded=True)
+        result = await run_session(
+            session,
+            briefing,
+            arm=ARMS[arm],
+            model=Reference(desk_judge(DESK), misbehaviour),
+            user=user_of(TASK),
+            operator=RoleApprovers(TASK.approvers),
+        )
+        return result, session
+
+    return asyncio.run(go())
+
+
+@pytest.mark.parametrize("arm", ["pg", "full-cursor", "flat"])
+def test_a_goal_that_is_not_on_offer_is_given_up(arm: str) -> None:
+    result, _ = run(arm)
+    assert result.ending is Ending.REFUSED
+    assert result.reason == f"the tool {GOAL} is not on offer"
+    assert result.agent_turns < 40
+
+
+def test_the_audit_says_that_it_was_not_on_offer() -> None:
+    _, session = run("pg")
+    report = audit_trace(
+        session.programs.programs, session.events, session_id=session.id, judge=judge
+    )
+    assert report.clean
+    assert [one.obstacle for one in report.refusals] == [f"`{GOAL}` is not on offer"]
+
+
+@pytest.mark.parametrize("arm", ["pg", "flat"])
+def test_a_call_that_cannot_be_made_is_not_tried_for_ever(arm: str) -> None:
+    result, _ = run(arm, wants="what_nobody_knows")
+    assert result.ending is Ending.REFUSED
+    assert "what_nobody_knows" in result.reason
+    assert result.agent_turns < 40
+
+
+def test_acting_early_without_the_tool_ends_as_well() -> None:
+    result, _ = run("flat", misbehaviour=Misbehaviour(act_early=1.0))
+    assert result.agent_turns < 40
+
+
+LONG = [[{"name": "soup", "count": 1}] * 12, {"a": "b" * 300}, "x" * 300]
+
+
+@pytest.mark.parametrize("value", LONG)
+def test_a_value_that_a_frame_cut_is_found_whole_again(value: JSON) -> None:
+    shown = f"items = {quote_value(value, 60)}; kind = 7"
+    known = read_known(shown)
+    assert known["kind"] == 7
+    assert known["items"] != value
+    facts = Facts(values={"other": [1], "items": value})
+    assert whole(known["items"], facts) == value

@@ -1,0 +1,247 @@
+"""SIGKILL at every durable step and in the middle of tool calls; `resume` finishes the same."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sopilot.agent.result import Ending
+from sopilot.cli.run_and_audit import perform
+from sopilot.models.person import PROMPT
+from sopilot.protocols import ToolResult
+from sopilot.records.store import SessionRecord, Store
+from sopilot.runner.opened_stores import with_store
+from sopilot.runner.options import RunOptions, options_from_json
+from sopilot.stores.sqlite import SQLiteStore
+from sopilot.tasks.replay import KeptWorld
+from sopilot.tasks.task import Result
+
+TASKS = {
+    "refund-unknown-shop": ("refund_dispute", Ending.EXECUTED),
+    "transfer-above-the-limit": ("transfer", Ending.REFUSED),
+}
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def killed(arrange: Callable[[], None], work: Callable[[], object]) -> bool:
+    """Runs ``work`` in a child that kills itself as arranged; whether it died."""
+    child = os.fork()
+    if child == 0:
+        arrange()
+        work()
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    return os.WIFSIGNALED(status)
+
+
+def at_append(number: int, *, before: bool) -> Callable[[], None]:
+    def arrange() -> None:
+        original = SQLiteStore.append
+        made = [0]
+
+        async def append(self: SQLiteStore, *args: Any, **named: Any) -> Any:
+            made[0] += 1
+            if before and made[0] == number:
+                die()
+            answer = await original(self, *args, **named)
+            if made[0] == number:
+                die()
+            return answer
+
+        SQLiteStore.append = append  # type: ignore[method-assign]
+
+    return arrange
+
+
+def at_call(action: str, *, before: bool) -> Callable[[], None]:
+    def arrange() -> None:
+        original = KeptWorld.call
+
+        async def call(self: KeptWorld, name: str, arguments: Any, *, key: str) -> ToolResult:
+            if before and name == action:
+                die()
+            result = await original(self, name, arguments, key=key)
+            if name == action:
+                die()
+            return result
+
+        KeptWorld.call = call  # type: ignore[method-assign]
+
+    return arrange
+
+
+def the_session(spec: str) -> SessionRecord | None:
+    async def listed(store: Store) -> list[SessionRecord]:
+        return await store.sessions()
+
+    found = with_store(spec, listed)
+    return found[0] if found else None
+
+
+def finish(spec: str) -> Result:
+    record = the_session(spec)
+    assert record is not None
+    description = options_from_json(record.metadata["extra"])
+    return perform(description, spec, resume_id=record.id, take_over=True, quiet=True)
+
+
+def transitions(done: Result) -> list[tuple[str, str, str]]:
+    """Who did what where, without what was said and noted."""
+    return [
+        (one.event.actor, one.event.kind, one.event.frame)
+        for one in done.events
+        if one.event.kind not in ("note", "assistant_said", "user_said")
+    ]
+
+
+def check(spec: str, folder: Path, task: str) -> None:
+    goal, ending = TASKS[task]
+    done = finish(spec)
+    assert done.ending is ending
+    assert done.passed, done.verdict
+    assert not [f for f in done.audit.findings if f.severity == "error"], done.audit.findings
+    (world,) = (folder / "worlds").glob("*.json")
+    made = [call["name"] for call in json.loads(world.read_text())["calls"]]
+    assert made.count(goal) == (1 if ending is Ending.EXECUTED else 0)
+
+
+@pytest.mark.parametrize(("arm", "step"), [("pg", 5), ("fused", 4)])
+def test_killed_at_every_append(tmp_path: Path, arm: str, step: int) -> None:
+    task = "refund-unknown-shop"
+    number = 1
+    deaths = 0
+    while True:
+        folder = tmp_path / str(number)
+        spec = f"sqlite:{folder / 's.db'}"
+        folder.mkdir()
+        work = lambda spec=spec: perform(  # noqa: E731 - the child needs its own spec
+            RunOptions("bank-desk", task=task, arm=arm), spec, quiet=True
+        )
+        if not killed(at_append(number, before=number % 2 == 0), work):
+            break
+        deaths += 1
+        check(spec, folder, task)
+        number += step
+    assert deaths >= 6
+
+
+def test_a_resumed_fused_run_goes_on_as_it_would_have(tmp_path: Path) -> None:
+    """The machine still makes the transitions of the arm, by the verdicts of the handbook."""
+    description = RunOptions("bank-desk", task="refund-unknown-shop", arm="fused")
+    whole = f"sqlite:{tmp_path / 'whole.db'}"
+    expected = transitions(perform(description, whole, quiet=True))
+    assert any(by == "machine" and kind == "return" for by, kind, _ in expected)
+    number = expected.index(next(one for one in expected if one[1] == "domain_call"))
+    for offset in (0, 4):
+        spec = f"sqlite:{tmp_path / f'killed{offset}.db'}"
+        arrange = at_append(number + offset, before=False)
+        assert killed(arrange, lambda spec=spec: perform(description, spec, quiet=True))
+        assert transitions(finish(spec)) == expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("before", [True, False])
+def test_killed_at_really_every_append(tmp_path: Path, task: str, before: bool) -> None:
+    for number in range(1, 10_000):
+        folder = tmp_path / str(number)
+        spec = f"sqlite:{folder / 's.db'}"
+        folder.mkdir()
+        work = lambda spec=spec: perform(  # noqa: E731 - the child needs its own spec
+            RunOptions("bank-desk", task=task), spec, quiet=True
+        )
+        if not killed(at_append(number, before=before), work):
+            return
+        check(spec, folder, task)
+
+
+@pytest.mark.parametrize("action", ["login", "find_case", "refund_dispute"])
+@pytest.mark.parametrize("before", [True, False])
+def test_killed_within_a_call(tmp_path: Path, action: str, before: bool) -> None:
+    task = "refund-unknown-shop"
+    spec = f"sqlite:{tmp_path / 's.db'}"
+    assert killed(
+        at_call(action, before=before),
+        lambda: perform(RunOptions("bank-desk", task=task), spec, quiet=True),
+    )
+    check(spec, tmp_path, task)
+
+
+def test_killed_from_outside_and_resumed_by_command(tmp_path: Path) -> None:
+    spec = f"sqlite:{tmp_path / 's.db'}"
+    command = [sys.executable, "-m", "sopilot.cli.main"]
+    run = subprocess.Popen(
+        [*command, "run", "bank-desk", "--task", "refund-unknown-shop", "--store", spec],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 30
+    record = None
+    while record is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+        record = the_session(spec) if (tmp_path / "s.db").exists() else None
+    run.kill()
+    run.wait()
+    assert record is not None
+    done = subprocess.run(
+        [*command, "resume", record.id, "--take-over", "--store", spec, "--json"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["ending"] == "executed"
+    assert json.loads(done.stdout)["task"]["passed"]
+
+
+def test_interrupted_by_a_person(tmp_path: Path) -> None:
+    spec = f"sqlite:{tmp_path / 's.db'}"
+    chat = subprocess.Popen(
+        [sys.executable, "-m", "sopilot.cli.main", "chat", "bank-desk", "--store", spec],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # As at a terminal: a suite that runs in the background ignores interrupts, and so
+        # would everything that it starts.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    assert chat.stdin is not None
+    assert chat.stdout is not None
+    chat.stdin.write("I would like to transfer money.\n")
+    chat.stdin.flush()
+    said = ""
+    while PROMPT not in said.partition("Please tell me")[2]:
+        read = chat.stdout.read(1)
+        assert read
+        said += read
+    time.sleep(0.5)
+    chat.send_signal(signal.SIGINT)
+    # The input stays open: its end is an answer, and would end the dialog as well.
+    chat.wait(timeout=60)
+    _, problems = chat.communicate()
+    assert chat.returncode == 130
+    record = the_session(spec)
+    assert record is not None
+    assert f"sopilot resume {record.id}" in problems
+    # The lease was given back, so nobody has to wait for it.
+    again = subprocess.run(
+        [sys.executable, "-m", "sopilot.cli.main", "resume", record.id, "--store", spec],
+        input="\n",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "abandoned" in again.stdout, again.stderr

@@ -1,0 +1,176 @@
+"""What the slot tells in advance is what happens."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from desk_runs import ScriptedModel, briefing_of, calls, play
+
+from sopilot.agent.reference.reading import Ahead, read_move
+from sopilot.handbook.expressions import judge
+from sopilot.machine.machine import Machine
+from sopilot.messages.english import words
+from sopilot.program.model import (
+    Act,
+    Check,
+    CompleteStep,
+    FailStep,
+    Function,
+    Kind,
+    Local,
+    Program,
+    ReturnStep,
+    Source,
+)
+from sopilot.protocols import ModelReply
+from sopilot.tasks.examples.example import bundled_names, load_desk
+from sopilot.trace.events import Return as ReturnOperation
+from sopilot.trace.events import Start
+from sopilot.views.briefing import Briefing
+from sopilot.views.catalogue import ARMS
+from sopilot.views.fused import MOST_VERDICTS, Point, is_verdict, point_after
+from sopilot.views.moment import View, known_values
+from sopilot.views.state_text import next_move
+from sopilot.views.step_tool import TOOL_NAME
+
+AFTER = "After "
+
+FUSED = ARMS["fused"]
+WORDS = {True: "true", False: "false", None: "undecided"}
+GIVEN = (("day", Local("day")),)
+
+
+def agrees(ahead: Ahead, point: Point) -> bool:
+    here = point.here
+    if is_verdict(here):
+        return (ahead.kind, ahead.name) == ("judge", here.layout.function.name)
+    move = (
+        next_move(here, known_values(here), words("en")).removeprefix("goal ").removeprefix("tool ")
+    )
+    return ahead.kind != "judge" and move.startswith(ahead.name or ahead.kind)
+
+
+def walk(view: View, point: Point, told: dict[str, Ahead], number: str = "") -> Iterator[str]:
+    """Every told edge behind this verdict, followed by the machine."""
+    for holds in (True, False, None):
+        edge = f"{number} {WORDS[holds]}".strip()
+        verdict = ReturnOperation(holds, undecided=holds is None)
+        led = point_after(view, point.configuration, verdict)
+        if edge not in told:
+            continue
+        assert led is not None
+        assert agrees(told[edge], led), (edge, told[edge])
+        yield edge
+        if told[edge].kind == "judge":
+            yield from walk(view, led, told, told[edge].number)
+
+
+@pytest.mark.parametrize("desk", bundled_names())
+def test_every_told_edge_is_where_the_machine_goes(desk: str) -> None:
+    seen = 0
+
+    def slot(view: View) -> str:
+        nonlocal seen
+        text = FUSED.slot(view)
+        move = read_move(text)
+        assert move is not None
+        if view.here is None or not move.ahead:
+            return text
+        told = dict(move.ahead)
+        followed = list(walk(view, Point(view.configuration, view.here), told))
+        assert {*followed} == {*told}
+        seen += len(told)
+        return text
+
+    found = load_desk(desk)
+    watched = replace(FUSED, slot=slot)
+    for task in found.tasks[::8]:
+        assert asyncio.run(play(found, task, watched)).judgement.passed
+    assert seen > 0
+
+
+def plain_rules(count: int, *, verdict: str | None = None) -> Program:
+    """A process that checks so many rules from the arguments alone, then acts."""
+    names = [f"rule_{n}" for n in range(count)]
+    rules = {
+        name: Function(
+            name,
+            Kind.RULE,
+            ("day",),
+            (ReturnStep("judge"),),
+            predicate=name,
+            says=f"{name} holds.",
+            verdict=verdict,
+        )
+        for name in names
+    }
+    checks = [Check(f"check_{name}", name, GIVEN, name, unmet="refuse") for name in names]
+    steps = (
+        *checks,
+        Act("act", "main", GIVEN, goal=True),
+        CompleteStep("done"),
+        FailStep("refuse"),
+    )
+    process = Function("main", Kind.PROCESS, ("day",), steps)
+    return Program("main", {**rules, "main": process}, Source("plain", "main", ""), "hand")
+
+
+def view_of(program: Program, *, started: bool) -> View:
+    machine = Machine({"main": program})
+    configuration = machine.initial()
+    if started:
+        begun = machine.step(configuration, Start("main", {"day": "Monday"}), at=0.0)
+        configuration = machine.settle(
+            begun.configuration, FUSED.automation, at=0.0, judge=judge
+        ).configuration
+    briefing = Briefing(briefing_of("bank-desk").handbook, {"main": program})
+    return View(briefing, machine, configuration, (), FUSED.automation, judge)
+
+
+@pytest.mark.parametrize("started", [True, False])
+def test_a_chain_of_verdicts_is_told_to_its_end(started: bool) -> None:
+    text = FUSED.slot(view_of(plain_rules(20), started=started))
+    lines = [line for line in text.splitlines() if line.startswith(AFTER)]
+    move = read_move(text)
+    assert move is not None
+    edge, names = ("true", ["rule_0"]) if started else ("start main", [])
+    while move.ahead[edge].kind == "judge":
+        names.append(move.ahead[edge].name)
+        edge = f"{move.ahead[edge].number} true"
+    assert names == [f"rule_{n}" for n in range(20)]
+    assert move.ahead[edge].kind == "goal"
+    # One line a verdict, one for the goal, one for all refusals.
+    assert len(lines) == len(names) + (1 if started else 2)
+
+
+def test_what_is_told_is_bounded() -> None:
+    sizes = [len(FUSED.slot(view_of(plain_rules(n), started=True))) for n in (30, 60)]
+    assert sizes[0] > MOST_VERDICTS
+    assert sizes[0] == sizes[1]
+
+
+def test_verdicts_of_the_machine_are_not_asked_for_before_the_start() -> None:
+    text = FUSED.slot(view_of(plain_rules(3, verdict="day == 'Monday'"), started=False))
+    assert AFTER not in text
+
+
+def test_a_verdict_given_ahead_is_not_bound_to_another_rule() -> None:
+    desk = load_desk("bank-desk")
+    start = '{"operation": "start", "goal": "issue_card", "arguments": {"username": "anna"}}'
+    stray = '{"operation": "return", "holds": true, "function": "funds_cover(username)"}'
+    meant = '{"operation": "return", "holds": false, "function": "logged_in"}'
+    model = ScriptedModel(
+        [
+            calls((TOOL_NAME, start), (TOOL_NAME, stray), ("find_account", '{"username": "anna"}')),
+            calls((TOOL_NAME, meant)),
+            ModelReply("That is all."),
+        ]
+    )
+    played = asyncio.run(play(desk, desk.tasks[0], FUSED, model=model))
+    assert "the program stands in `logged_in`" in str(played.notes("malformed_step"))
+    assert "domain_call" not in played.kinds()
+    returned = [one.event.payload for one in played.session.events if one.event.kind == "return"]
+    assert [(one["function"], one["bound"]["holds"]) for one in returned] == [("logged_in", False)]

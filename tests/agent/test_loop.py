@@ -1,0 +1,363 @@
+"""The loop: budgets, malformed calls, several calls, providers that fail, ends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+from desk_runs import Played, ScriptedModel, briefing_of, calls, play, played
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sopilot.agent.approvers import ModelUser, ScriptedUser
+from sopilot.agent.budgets import Budgets
+from sopilot.agent.loop import open_run, run_session
+from sopilot.agent.providers import ProviderError, Retries
+from sopilot.agent.reference.executor import Reference
+from sopilot.agent.result import Ending
+from sopilot.agent.toolbox import argument_problem
+from sopilot.messages.errors import UserMistake
+from sopilot.protocols import Model, ModelReply, ModelRequest, ToolSchema, Usage
+from sopilot.stores.memory import MemoryStore
+from sopilot.tasks.examples.example import load_desk
+from sopilot.tasks.examples.judge import desk_judge
+from sopilot.views.catalogue import ARMS
+
+DESK = load_desk("bank-desk")
+TASK = DESK.task("dispute-electronics")
+ASK = ModelReply("What is your name?")
+
+
+def run(model: Model, arm: str = "pg", **options: object) -> Played:
+    return asyncio.run(play(DESK, TASK, ARMS[arm], model=model, **options))  # type: ignore[arg-type]
+
+
+class SlowClock:
+    """Every look at it takes ten seconds."""
+
+    def __init__(self) -> None:
+        self._now = 1_000.0
+
+    def now(self) -> float:
+        self._now += 10.0
+        return self._now
+
+
+def test_the_papers_budgets() -> None:
+    assert Budgets() == Budgets(150, 50, 900.0, 30, 3, 600.0, 0.0)
+    with pytest.raises(UserMistake):
+        Budgets(agent_turns=0)
+
+
+@pytest.mark.parametrize(
+    ("budget", "model", "options"),
+    [
+        ("agent_turns", calls(("read_ledger", "{}")), {"agent_turns": 4}),
+        ("domain_calls", calls(("read_ledger", "{}")), {"domain_calls": 2}),
+        ("user_turns", ASK, {"user_turns": 2}),
+    ],
+)
+def test_every_budget_fires_and_says_so(
+    budget: str, model: ModelReply, options: dict[str, int]
+) -> None:
+    done = run(ScriptedModel([model]), budgets=Budgets(**options))
+    assert (done.result.ending, done.result.budget) == (Ending.BUDGET, budget)
+    assert done.notes("budget") == [{"budget": budget, "limit": options[budget]}]
+    assert len(done.world.calls) <= options.get("domain_calls", 30)
+    assert done.result.agent_turns <= options.get("agent_turns", 150)
+    assert done.result.user_turns <= options.get("user_turns", 3)
+
+
+def test_the_wall_clock_fires_between_turns() -> None:
+    model = ScriptedModel([calls(("read_ledger", "{}"))])
+    done = run(model, budgets=Budgets(wall_seconds=200, domain_calls=1000), clock=SlowClock())
+    assert (done.result.ending, done.result.budget) == (Ending.BUDGET, "wall_seconds")
+    assert done.world.calls
+
+
+class Slow:
+    """Takes ``seconds`` for every answer, and fails ``failures`` times first."""
+
+    name = "slow"
+
+    def __init__(self, seconds: float, *, failures: int = 0, quick: int = 0) -> None:
+        self._seconds = seconds
+        self._failures = failures
+        self._quick = quick
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        if self._failures:
+            self._failures -= 1
+            raise ProviderError("HTTP 503")
+        if self._quick:
+            self._quick -= 1
+        else:
+            await asyncio.sleep(self._seconds)
+        return calls(("read_ledger", "{}"))
+
+
+@pytest.mark.parametrize("seconds", [0.15, 0.25])
+def test_a_slow_model_that_answers_spends_its_wall_clock(seconds: float) -> None:
+    done = run(Slow(seconds), budgets=Budgets(wall_seconds=0.4))
+    assert (done.result.ending, done.result.budget) == (Ending.BUDGET, "wall_seconds")
+    assert done.notes("infrastructure_failure") == []
+
+
+@pytest.mark.parametrize(
+    ("model", "request_seconds", "problem"),
+    [
+        (Slow(30), 600, "slow: no answer within 0."),
+        (Slow(30), 0.2, "slow: no answer within 0.2 s"),
+        (Slow(30, failures=1), 600, "slow: HTTP 503"),
+        (Slow(30, quick=3), 600, "slow: no answer within 0."),
+        (Slow(0, failures=100), 600, "slow: HTTP 503"),
+    ],
+    ids=["never", "given up once", "failed, then silent", "died midway", "pausing"],
+)
+def test_a_silent_provider_is_no_spent_budget(
+    model: Slow, request_seconds: float, problem: str
+) -> None:
+    done = asyncio.run(
+        play(
+            DESK,
+            TASK,
+            ARMS["pg"],
+            model=model,
+            budgets=Budgets(wall_seconds=0.31, request_seconds=request_seconds),
+            retries=Retries(first_seconds=0.05),
+        )
+    )
+    assert (done.result.ending, done.result.budget) == (Ending.INFRASTRUCTURE_FAILURE, None)
+    assert done.result.reason.startswith(problem)
+    assert "0.31 wall seconds" in done.result.reason
+    assert done.notes("infrastructure_failure")[0]["problem"] == done.result.reason
+    assert done.notes("budget") == []
+
+
+def test_the_context_is_refreshed() -> None:
+    whole = played("bank-desk", "transfer-rent-share")
+    refreshed = played("bank-desk", "transfer-rent-share", budgets=Budgets(refresh_actions=3))
+    assert len(refreshed.notes("refresh")) >= 5
+    assert not whole.notes("refresh")
+    assert refreshed.judgement.passed
+    assert refreshed.world.calls == whole.world.calls
+    shorter = max(one.messages for one in refreshed.result.requests)
+    assert shorter < max(one.messages for one in whole.result.requests)
+
+
+@pytest.mark.parametrize("arm", ["pg", "state-only", "full-cursor"])
+@settings(deadline=None, max_examples=8)
+@given(every=st.integers(1, 12))
+def test_a_refresh_at_any_step_changes_nothing(arm: str, every: int) -> None:
+    for task in ("transfer-no-code", "wire-boat-yard", "dispute-instead-of-card"):
+        done = played("bank-desk", task, arm, budgets=Budgets(refresh_actions=every))
+        assert done.judgement.passed, (task, done.judgement.reasons)
+
+
+def test_malformed_calls_are_answered() -> None:
+    bad = [
+        ("read_balance", "{username: anna}"),
+        ("read_balance", "[1]"),
+        ("read_balanse", "{}"),
+        ("read_balance", "{}"),
+        ("read_balance", '{"username": 3}'),
+        ("read_balance", '{"username": "anna", "who": 1}'),
+        ("pg_program_step", '{"operation": "jump"}'),
+        ("pg_program_step", "nonsense"),
+    ]
+    model = ScriptedModel([calls(*bad), ASK])
+    done = run(model, budgets=Budgets(user_turns=0))
+    answers = [m.content for m in model.requests[1].messages if m.role == "tool"]
+    assert len(answers) == len(bad)
+    expected = [
+        "not JSON", "must be a JSON object", "did you mean `read_balance`", "also needs `username`",
+        "must be of type string", "has no argument `who`", "must be one of start", "not JSON",
+    ]  # fmt: skip
+    for answer, part in zip(answers, expected, strict=True):
+        assert answer.startswith("Not done: ")
+        assert part in answer
+    assert len(done.notes("malformed_call")) == 6
+    assert len(done.notes("malformed_step")) == 2
+    assert done.world.calls == ()
+
+
+def test_several_calls_are_done_in_order() -> None:
+    start = json.dumps({"operation": "start", "goal": "dispute_payment", "arguments": {}})
+    login = json.dumps({"username": "anna", "password": "heron-42"})
+    model = ScriptedModel(
+        [
+            calls(
+                ("pg_program_step", start), ("login", login), ("nothing", "{}"), ("read_ledger", "")
+            ),
+            ASK,
+        ]
+    )
+    done = run(model, budgets=Budgets(user_turns=0))
+    assert [call.name for call in done.world.calls] == ["login", "read_ledger"]
+    tools = [m for m in model.requests[1].messages if m.role == "tool"]
+    assert [m.tool_call_id for m in tools] == ["c0", "c1", "c2", "c3"]
+    assert [bool(m.content) for m in tools] == [True] * 4
+    assert done.kinds().index("start") < done.kinds().index("domain_call")
+
+
+def test_empty_replies_end_the_run() -> None:
+    done = run(ScriptedModel([ModelReply("")]))
+    assert done.result.ending is Ending.ABANDONED
+    assert len(done.notes("malformed_call")) == 3
+
+
+@pytest.mark.parametrize(
+    ("outcome", "goal", "ending"),
+    [
+        ("refused", False, Ending.REFUSED),
+        ("executed", True, Ending.EXECUTED),
+        ("executed", False, Ending.ABANDONED),
+        ("refused", True, Ending.EXECUTED),
+    ],
+)
+def test_ends_without_a_machine(outcome: str, goal: bool, ending: Ending) -> None:
+    act = ("dispute_payment", json.dumps({"username": "anna", "payment_id": "P-1001"}))
+    end = ("end_session", json.dumps({"outcome": outcome, "reason": "so"}))
+    model = ScriptedModel([calls(*([act] if goal else []), end)])
+    assert run(model, "official").result.ending is ending
+
+
+def test_a_user_who_leaves_ends_the_dialog() -> None:
+    polite = ModelReply("I cannot do that. Goodbye.")
+    user = ScriptedUser("Hello", {}, follow_ups=["Really not?"])
+    done = run(ScriptedModel([polite]), "official", user=user)
+    assert (done.result.ending, done.result.user_turns) == (Ending.REFUSED, 1)
+    user = ScriptedUser("Hello", {})
+    assert run(ScriptedModel([polite]), user=user).result.ending is Ending.ABANDONED
+
+
+def test_arms_without_a_machine_do_not_guard() -> None:
+    async def opened() -> None:
+        await open_run(
+            MemoryStore(), briefing_of("bank-desk"), ARMS["flat"], tools=DESK.make_tools(TASK)
+        )
+
+    with pytest.raises(UserMistake, match="has no machine that could guard `close_account`"):
+        asyncio.run(opened())
+
+
+def test_held_calls_without_an_operator_wait() -> None:
+    async def held() -> None:
+        store = MemoryStore()
+        task = DESK.task("refund-unknown-shop")
+        briefing = briefing_of("bank-desk")
+        session = await open_run(store, briefing, ARMS["pg"], tools=DESK.make_tools(task))
+        model = Reference(desk_judge(DESK))
+
+        async def go_on() -> Ending:
+            user = ScriptedUser(task.request, task.knows, goal=task.goal)
+            result = await run_session(session, briefing, arm=ARMS["pg"], model=model, user=user)
+            return result.ending
+
+        assert await go_on() is Ending.WAITING
+        (call,) = session.held_calls
+        await session.decide("approve", call.call_id, by="Ada", role="supervisor")
+        assert await go_on() is Ending.EXECUTED
+        made = [one for one in session.tools.calls if one.name == "refund_dispute"]  # type: ignore[union-attr]
+        assert len(made) == 1
+
+    asyncio.run(held())
+
+
+class Flaky:
+    """Fails a number of times before every good reply."""
+
+    name = "flaky"
+
+    def __init__(self, failures: int, *, retryable: bool = True) -> None:
+        self._failures = failures
+        self._failed = 0
+        self._retryable = retryable
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        if self._failed < self._failures:
+            self._failed += 1
+            raise ProviderError("HTTP 500", retryable=self._retryable)
+        self._failed = 0
+        return ModelReply("Goodbye.", usage=Usage(100, 40, 7))
+
+
+QUICK = Retries(attempts=3, first_seconds=0.001)
+
+
+def test_provider_errors_are_retried() -> None:
+    done = asyncio.run(play(DESK, TASK, ARMS["pg"], model=Flaky(2), retries=QUICK))
+    assert done.result.ending is not Ending.INFRASTRUCTURE_FAILURE
+    assert done.result.requests[0].attempts == 3
+    assert done.result.requests[0].cached_tokens == 40
+    assert done.result.usage.prompt_tokens == 100 * done.result.agent_turns
+    assert len(done.notes("model_request")) == done.result.agent_turns
+
+
+@pytest.mark.parametrize(("model", "attempts"), [(Flaky(3), 3), (Flaky(1, retryable=False), 1)])
+def test_infrastructure_failures_are_kept_apart(model: Flaky, attempts: int) -> None:
+    done = asyncio.run(play(DESK, TASK, ARMS["pg"], model=model, retries=QUICK))
+    assert done.result.ending is Ending.INFRASTRUCTURE_FAILURE
+    assert done.notes("infrastructure_failure")[0]["attempts"] == attempts
+    assert "HTTP 500" in done.result.reason
+
+
+def test_pauses_grow_and_obey_the_provider() -> None:
+    retries = Retries(first_seconds=1, factor=2, longest_seconds=10)
+    assert [retries.pause(n, None) for n in (1, 2, 3, 4, 5)] == [1, 2, 4, 8, 10]
+    assert retries.pause(1, 7) == 7
+    assert retries.pause(1, 100) == 10
+
+
+def test_a_user_played_by_a_model() -> None:
+    voice = ScriptedModel([ModelReply("anna"), ModelReply("###END###")])
+    user = ModelUser(voice, "You are anna.", "I want to dispute a payment.")
+    done = run(ScriptedModel([ASK]), user=user)
+    said = [one.payload["text"] for one in done.session.own_events if one.kind == "user_said"]
+    assert said == ["I want to dispute a payment.", "anna"]
+    assert done.result.ending is Ending.ABANDONED
+    assert "anna" in voice.requests[0].messages[0].content
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2)
+    ),
+    max_leaves=4,
+)
+
+
+@settings(deadline=None)
+@given(arguments=st.dictionaries(st.sampled_from(["a", "b", "c"]), json_values))
+def test_argument_check_agrees_with_json_schema(arguments: dict[str, object]) -> None:
+    import jsonschema
+
+    schema = {
+        "type": "object",
+        "properties": {"a": {"type": "integer"}, "b": {"type": ["string", "null"]}},
+        "required": ["a"],
+        "additionalProperties": False,
+    }
+    valid = jsonschema.Draft202012Validator(schema).is_valid(arguments)
+    assert (argument_problem(ToolSchema("t", "", schema), arguments) == "") == valid
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["pg_program_step", "login", "read_ledger", "transfer", "x"]),
+            st.text(max_size=20)
+            | st.dictionaries(
+                st.sampled_from(["operation", "goal", "username", "holds"]), json_values
+            ).map(json.dumps),
+        ),
+        max_size=4,
+    )
+)
+def test_no_model_reply_escapes(pairs: list[tuple[str, str]]) -> None:
+    model = ScriptedModel([calls(*pairs) if pairs else ASK, ASK])
+    done = run(model, budgets=Budgets(user_turns=1, agent_turns=6))
+    assert done.result.ending in set(Ending)

@@ -1,0 +1,234 @@
+"""No text of any view names a tool, an operation or an argument that the model does not have,
+or tells it to take a step that would be refused."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from dataclasses import replace
+
+import pytest
+from desk_runs import ScriptedModel, briefing_of, play, user_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rendered_handbooks import handbooks
+
+from named_things import misnamed, refused_steps, shown_tools, told_starts, told_steps
+from sopilot.agent.approvers import RoleApprovers
+from sopilot.agent.loop import open_run, run_session
+from sopilot.agent.reference.executor import Reference
+from sopilot.agent.reference.misbehaviour import Misbehaviour
+from sopilot.agent.toolbox import Toolbox
+from sopilot.compiler.pipeline import compile_procedure
+from sopilot.handbook.model import Handbook
+from sopilot.machine.affordances import completed
+from sopilot.machine.proof.guard import license_here
+from sopilot.messages.english import LANGUAGES
+from sopilot.program.model import Act, Branch, Check, ReturnStep
+from sopilot.protocols import Model, ModelReply, ModelRequest, SystemClock, ToolSchema
+from sopilot.stores.memory import MemoryStore
+from sopilot.tasks.examples.example import BundledDesk, bundled_names, load_desk
+from sopilot.tasks.examples.judge import desk_judge
+from sopilot.tasks.examples.task import DeskTask
+from sopilot.views.catalogue import ARMS
+from sopilot.views.frame import render_frame, render_function
+from sopilot.views.moment import View
+from sopilot.views.view import Arm
+
+READABLE = [name for name, arm in ARMS.items() if arm.machine or name == "flat"]
+SWITCHES = (
+    "skip_check",
+    "act_early",
+    "over_verify",
+    "return_without_evidence",
+    "refuse_wrongly",
+    "ignore_frame",
+)
+
+
+class Reading:
+    """A model whose requests are read as they come."""
+
+    name = "reading"
+
+    def __init__(self, inner: Model) -> None:
+        self._inner = inner
+        self.problems: list[str] = []
+        self.texts = 0
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        for message in request.messages:
+            if message.role in ("system", "tool"):
+                self.texts += 1
+                self.problems += misnamed(message.content, request.tools)
+        slot = request.messages[-1]
+        names = {tool.name for tool in request.tools}
+        if slot.role == "system":
+            self.problems += [one for one in shown_tools(slot.content) if one not in names]
+        return await self._inner.complete(request)
+
+
+def accepting(arm: Arm, problems: list[str]) -> Arm:
+    """The arm, with every step that its slot tells to take tried on the machine."""
+
+    def slot_of(view: View) -> str:
+        text = arm.slot(view)
+        if view.here is not None:
+            problems.extend(refused_steps(text, view))
+        else:
+            problems.extend(
+                f"{start} is refused"
+                for start in told_starts(text)
+                if view.machine.suppose(view.configuration, start, at=0.0) is None
+            )
+        return text
+
+    return replace(arm, slot=slot_of) if arm.machine else arm
+
+
+def read_run(
+    desk: BundledDesk,
+    task: DeskTask,
+    arm: str,
+    misbehaviour: Misbehaviour | None = None,
+    language: str = "en",
+) -> list[str]:
+    model = Reading(Reference(desk_judge(desk), misbehaviour))
+    problems: list[str] = []
+    asyncio.run(play(desk, task, accepting(ARMS[arm], problems), model=model, language=language))
+    assert model.texts >= 2
+    return [*problems, *model.problems]
+
+
+@pytest.mark.parametrize("language", sorted(LANGUAGES))
+@pytest.mark.parametrize("arm", READABLE)
+def test_what_honest_runs_show_is_on_offer(arm: str, language: str) -> None:
+    for number, name in enumerate(bundled_names()):
+        desk = load_desk(name)
+        for task in desk.tasks[number :: max(1, len(desk.tasks) // 3)]:
+            assert read_run(desk, task, arm, language=language) == [], task.id
+
+
+@pytest.mark.parametrize("arm", ["pg", "pg-paper", "fused", "full-cursor", "flat"])
+@pytest.mark.parametrize("switch", SWITCHES)
+def test_what_misbehaving_runs_are_answered_is_on_offer(arm: str, switch: str) -> None:
+    desk = load_desk("bank-desk")
+    for task in desk.tasks[::17]:
+        wrong = Misbehaviour(**{switch: 0.7}, seed=len(task.id))
+        assert read_run(desk, task, arm, wrong) == [], task.id
+
+
+@pytest.mark.parametrize("language", sorted(LANGUAGES))
+@pytest.mark.parametrize("arm", [name for name in ARMS if name not in READABLE])
+def test_first_requests_of_the_other_views_name_what_is_on_offer(arm: str, language: str) -> None:
+    for name in bundled_names():
+        desk = load_desk(name)
+        model = Reading(ScriptedModel([ModelReply("Goodbye."), ModelReply("Goodbye.")]))
+        asyncio.run(play(desk, desk.tasks[0], ARMS[arm], model=model, language=language))
+        assert model.texts
+        assert model.problems == []
+
+
+@settings(deadline=None, max_examples=25)
+@given(handbooks(), st.sampled_from(sorted(LANGUAGES)))
+def test_frames_of_any_handbook_name_what_is_on_offer(handbook: Handbook, language: str) -> None:
+    program = compile_procedure(handbook, "goal").program
+    briefing = replace(
+        briefing_of("bank-desk", language), handbook=handbook, programs={"goal": program}
+    )
+    actions = [
+        ToolSchema(name, "", {"properties": {one.name: {} for one in action.inputs}})
+        for name, action in handbook.actions.items()
+    ]
+    for name in ("pg", "pg-paper", "fused"):
+        toolbox = Toolbox(ARMS[name], briefing, actions)
+        for function in program.functions.values():
+            for step in function.steps:
+                if name == "fused" and isinstance(step, Check | Branch | ReturnStep):
+                    continue  # the machine's own moves, or tried in runs
+                for known in ({}, dict.fromkeys(function.parameters, "x")):
+                    for failed in ((), (3,)):
+                        frame = render_frame(
+                            program, function.name, step.label, {}, known, language,
+                            failed=failed, tool=toolbox.step,
+                        )  # fmt: skip
+                        assert list(misnamed(frame, toolbox.schemas)) == []
+
+
+def test_the_reader_of_texts_finds_what_is_wrong() -> None:
+    """The check itself: the sentences that models stumbled over."""
+    fused = Toolbox(ARMS["fused"], briefing_of("bank-desk"), ()).schemas
+    flat = Toolbox(ARMS["flat"], briefing_of("bank-desk"), ()).schemas
+    paper = Toolbox(ARMS["pg-paper"], briefing_of("bank-desk"), ()).schemas
+    for text, tools in (
+        ("Now: `pg_program_step` with operation `return`, `holds`: true.", fused),
+        ("Now: pg_program_step return holds = true.", fused),
+        ("`step` with `return`: true", fused),
+        ("or `undecided`", paper),
+        ("`amend` corrects values", paper),
+        ("then `complete`", flat),
+        ("call `open_sesame(x=1)` first", fused),
+    ):
+        assert list(misnamed(text, tools)), text
+    assert len(told_steps('Now: `step` with `true`: "1" or `false`: "1".', short=True)) == 2
+
+
+# --- the frame and the guard ----------------------------------------------------------
+
+
+async def guarded_run(desk: BundledDesk, task: DeskTask, arm: Arm, model: Model) -> None:
+    briefing = briefing_of(desk.name)
+    session = await open_run(
+        MemoryStore(), briefing, arm, tools=desk.make_tools(task), clock=SystemClock()
+    )
+    await run_session(
+        session,
+        briefing,
+        arm=arm,
+        model=model,
+        user=user_of(task),
+        operator=RoleApprovers(task.approvers),
+    )
+
+
+@pytest.mark.parametrize("arm", ["pg", "pg-paper", "fused", "full-cursor"])
+def test_a_frame_never_contradicts_the_guard(arm: str) -> None:
+    """An executor that claims every check comes to the goal tool: the frame says what the guard
+    would say, and not that the decision allows it."""
+    met, blocked = [], []
+    inner = ARMS[arm]
+
+    def slot_of(view: View) -> str:
+        text = inner.slot(view)
+        here = view.here
+        if here is not None and isinstance(here.step, Act) and here.step.goal:
+            guarded = {one.action for one in here.source.guarded}
+            arguments = completed(here, here.step.action, {})
+            assert view.judge is not None
+            missing = license_here(view.machine, here, arguments, view.judge).missing
+            if here.step.action in guarded and missing:
+                assert "the decision allows it" not in text
+                assert f"`{here.step.action}` is blocked: " in text or "answered `failed`" in text
+                blocked.append(text)
+            else:
+                met.append(text)
+        return text
+
+    for name in bundled_names():
+        desk = load_desk(name)
+        for task in desk.tasks[::6]:
+            for rate in (0.0, 0.8):
+                wrong = Misbehaviour(return_without_evidence=rate, skip_check=rate, seed=7)
+                model = Reading(Reference(desk_judge(desk), wrong))
+                asyncio.run(guarded_run(desk, task, replace(inner, slot=slot_of), model))
+                assert model.problems == []
+    assert met
+    assert blocked
+
+
+def test_flat_has_no_word_of_bookkeeping() -> None:
+    for name in bundled_names():
+        for program in briefing_of(name).programs.values():
+            for function in program.functions.values():
+                text = render_function(function, program)
+                assert not re.search(r"return holds|select_branch|: complete$|undecided", text)

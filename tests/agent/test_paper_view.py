@@ -1,0 +1,91 @@
+"""The paper's runtime: seven operations, two verdicts; three views that differ in visibility."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+from desk_runs import ScriptedModel, briefing_of, calls, play, played
+
+from sopilot.agent.toolbox import Toolbox
+from sopilot.protocols import Model, ModelReply, ModelRequest
+from sopilot.tasks.examples.example import bundled_names, load_desk
+from sopilot.views.catalogue import ARMS
+
+PAPER = ("pg-paper", "full-cursor", "flat-protocol")
+SEVEN = ["start", "call", "return", "select_branch", "emit_artifact", "complete", "fail"]
+TASKS = [(desk, task.id) for desk in bundled_names()
+         for task in load_desk(desk).tasks[::7]]  # fmt: skip
+
+
+@pytest.mark.parametrize(("desk", "task"), TASKS)
+def test_only_visibility_differs_so_the_turns_are_equal(desk: str, task: str) -> None:
+    loaded = load_desk(desk)
+    runs = [asyncio.run(play(loaded, loaded.task(task), ARMS[arm])) for arm in PAPER]
+    assert len({len(run.result.requests) for run in runs}) == 1
+    assert len({tuple(run.kinds()) for run in runs}) == 1
+    assert {run.judgement.passed for run in runs} == {True}
+
+
+@pytest.mark.parametrize("arm", PAPER)
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_tool_has_the_papers_operations_and_verdicts(arm: str, language: str) -> None:
+    assert ARMS[arm].automation == ARMS["pg-paper"].automation
+    step = Toolbox(ARMS[arm], briefing_of("bank-desk", language), ()).schemas[0]
+    fields = step.parameters["properties"]
+    assert sorted(fields["operation"]["enum"]) == sorted(SEVEN)  # type: ignore[index,call-overload]
+    assert "undecided" not in fields  # type: ignore[operator]
+    text = step.description + json.dumps(step.parameters)
+    assert "amend" not in text
+    assert "undecided" not in text
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"operation": "amend", "arguments": {"amount": 5}},
+        {"operation": "return", "undecided": True},
+        {"undecided": True},
+    ],
+)
+@pytest.mark.parametrize("arm", PAPER)
+def test_whatever_the_paper_lacks_changes_nothing(arm: str, said: dict[str, object]) -> None:
+    start = {"operation": "start", "goal": "transfer", "arguments": {"username": "anna"}}
+    replies = [
+        calls(("pg_program_step", json.dumps(start))),
+        calls(("pg_program_step", json.dumps(said))),
+        ModelReply("I stop here."),
+    ]
+    run = played("bank-desk", "transfer-rent-share", arm, model=ScriptedModel(replies))
+    assert {"amend", "return"}.isdisjoint(run.kinds())
+    assert any("isn't" in str(note["problem"]) for note in run.notes("malformed_step"))
+
+
+class Listener:
+    """Keeps every text that a model reads."""
+
+    def __init__(self, model: Model) -> None:
+        self._model, self.name = model, model.name
+        self.read: list[str] = []
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        self.read += [one.content for one in request.messages if one.role != "user"]
+        self.read += [f"{one.description} {one.parameters}" for one in request.tools]
+        return await self._model.complete(request)
+
+
+@pytest.mark.parametrize("arm", PAPER)
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_no_text_offers_whatever_the_paper_lacks(arm: str, language: str) -> None:
+    desk, heard = load_desk("bank-desk"), []
+
+    def listen(model: Model) -> Model:
+        heard.append(Listener(model))
+        return heard[-1]
+
+    for task in desk.tasks[::6]:
+        asyncio.run(play(desk, task, ARMS[arm], language=language, wrap=listen))
+    texts = {text for one in heard for text in one.read}
+    assert texts
+    assert [text for text in texts if "amend" in text or "undecided" in text] == []

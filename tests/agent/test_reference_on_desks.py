@@ -1,0 +1,141 @@
+"""The reference executor does every bundled task right under every arm it can read."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from desk_runs import Played, play, programs_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sopilot.agent.reference.misbehaviour import SWITCHES, Misbehaviour
+from sopilot.audit.audit import audit_trace
+from sopilot.handbook.expressions import judge
+from sopilot.tasks.examples.example import bundled_names, load_desk
+from sopilot.views.catalogue import ARMS
+
+MACHINE_ARMS = [name for name, arm in ARMS.items() if arm.machine]
+ALL_TASKS = [(desk, task.id) for desk in bundled_names() for task in load_desk(desk).tasks]
+
+
+def run_all(arm: str, desk: str, *, step: int = 1, language: str = "en") -> list[Played]:
+    found = load_desk(desk)
+
+    async def run() -> list[Played]:
+        return [
+            await play(found, task, ARMS[arm], language=language) for task in found.tasks[::step]
+        ]
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize("desk", bundled_names())
+@pytest.mark.parametrize("arm", ["pg", "flat"])
+def test_every_task_is_done_right(arm: str, desk: str) -> None:
+    _all_right(arm, desk)
+
+
+@pytest.mark.parametrize("desk", bundled_names())
+@pytest.mark.parametrize(
+    "arm", ["full-cursor", "state-only", "flat-protocol", "flat-state", "chunk"]
+)
+def test_every_fifth_task_is_done_right(arm: str, desk: str) -> None:
+    _all_right(arm, desk, step=5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("desk", bundled_names())
+@pytest.mark.parametrize("arm", MACHINE_ARMS)
+def test_every_task_is_done_right_under_every_machine(arm: str, desk: str) -> None:
+    _all_right(arm, desk)
+
+
+def _all_right(arm: str, desk: str, *, step: int = 1) -> None:
+    tasks = load_desk(desk).tasks[::step]
+    for task, played in zip(tasks, run_all(arm, desk, step=step), strict=True):
+        assert str(played.result.ending) == str(task.expected), task.id
+        assert played.judgement.passed, (task.id, played.judgement.reasons)
+
+
+@pytest.mark.parametrize("arm", ["pg", "flat"])
+def test_chinese_scaffold(arm: str) -> None:
+    for played in run_all(arm, "clinic-desk", step=5, language="zh"):
+        assert played.judgement.passed, played.judgement.reasons
+
+
+@pytest.mark.parametrize("desk", bundled_names())
+def test_a_conforming_run_has_no_findings(desk: str) -> None:
+    for played in run_all("pg", desk, step=2):
+        programs = programs_of(desk, "pg").programs
+        report = audit_trace(
+            programs, played.session.events, session_id=played.session.id, judge=judge
+        )
+        assert report.findings == ()
+
+
+def test_a_refusal_names_rule_evidence_and_remedy() -> None:
+    desk = load_desk("bank-desk")
+    for task in desk.tasks:
+        if task.expected != "refused":
+            continue
+        played = asyncio.run(play(desk, task, ARMS["pg"]))
+        first = played.result.refusals[0]
+        assert first.rule in desk.causes(task), task.id
+        assert first.remedy == desk.handbook.predicates[first.rule].remedy
+        if not desk.handbook.predicates[first.rule].tool_free and first.rule not in (
+            "second_factor",
+            "logged_in",
+        ):
+            assert first.evidence, task.id
+
+
+@pytest.mark.parametrize("arm", ["pg", "flat"])
+@pytest.mark.parametrize("switch", SWITCHES)
+def test_every_switch_lowers_the_score(switch: str, arm: str) -> None:
+    desk = load_desk("it-desk")
+    wrong = Misbehaviour(**{switch: 0.6}, seed=5)  # type: ignore[arg-type]
+    passed = found = 0
+    tasks = desk.tasks[::3]
+    for task in tasks:
+        played = asyncio.run(play(desk, task, ARMS[arm], misbehaviour=wrong))
+        passed += played.judgement.passed and str(played.result.ending) == str(task.expected)
+        if arm == "pg":
+            programs = programs_of("it-desk", arm).programs
+            found += len(audit_trace(programs, played.session.events, judge=judge).findings)
+    assert passed < len(tasks)
+    assert arm != "pg" or found > 0
+
+
+def test_conditional_misbehaviour() -> None:
+    desk = load_desk("bank-desk")
+    task = desk.task("transfer-rent-share")
+    paged = Misbehaviour(refuse_wrongly=1.0, only_when_paged=True)
+    assert str(asyncio.run(play(desk, task, ARMS["pg"], misbehaviour=paged)).result.ending) == (
+        "refused"
+    )
+    for arm in ("full-cursor", "flat-protocol", "flat"):
+        whole = asyncio.run(play(desk, task, ARMS[arm], misbehaviour=paged))
+        assert whole.judgement.passed, arm
+    long = Misbehaviour(refuse_wrongly=1.0, only_when_long=10**7)
+    assert asyncio.run(play(desk, task, ARMS["pg"], misbehaviour=long)).judgement.passed
+
+
+@settings(deadline=None, max_examples=12)
+@given(
+    which=st.sampled_from(ALL_TASKS),
+    seed=st.integers(0, 99),
+    switch=st.sampled_from(SWITCHES),
+    rate=st.floats(0, 1),
+)
+def test_misbehaviour_is_reproducible(
+    which: tuple[str, str], seed: int, switch: str, rate: float
+) -> None:
+    desk = load_desk(which[0])
+    wrong = Misbehaviour(**{switch: rate}, seed=seed)  # type: ignore[arg-type]
+    task = desk.task(which[1])
+    first, second = (
+        asyncio.run(play(desk, task, ARMS["pg"], misbehaviour=wrong)) for _ in range(2)
+    )
+    assert first.kinds() == second.kinds()
+    assert first.world.calls == second.world.calls

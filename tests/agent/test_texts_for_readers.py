@@ -1,0 +1,386 @@
+"""What strong readers stumbled over, each as a test of the texts a model is sent."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from dataclasses import replace
+
+import pytest
+from desk_runs import ScriptedModel, calls, play, played
+
+from sopilot.agent.approvers import ScriptedUser
+from sopilot.agent.result import Ending
+from sopilot.agent.toolbox import Toolbox, argument_problem, end_tool
+from sopilot.audit.audit import audit_trace
+from sopilot.compiler.pipeline import compile_procedure
+from sopilot.handbook.reader import load_handbook
+from sopilot.machine.affordances import completed
+from sopilot.machine.machine import Machine
+from sopilot.messages.english import LANGUAGES
+from sopilot.program.model import Act, Check
+from sopilot.protocols import ModelReply, ToolSchema
+from sopilot.tasks.examples.example import load_desk
+from sopilot.trace.events import Call as CallOperation
+from sopilot.trace.events import Return, Start
+from sopilot.views.briefing import Briefing, instructions
+from sopilot.views.catalogue import ARMS
+from sopilot.views.frame import render_function
+from sopilot.views.moment import View
+from sopilot.views.program_text import render_prose
+from sopilot.views.quoting import signature
+from sopilot.views.step_tool import TOOL_NAME, answer_text, parse_step
+
+STAY = load_handbook(
+    """
+handbook: stay-desk
+actions:
+  read_guest: {input: {guest: string}}
+  read_stay: {input: {guest: string}}
+  open_door: {input: {guest: string, pin: string}}
+  extend: {input: {guest: string, nights: integer}}
+predicates:
+  let_in(guest):
+    says: The guest {guest} has given the right pin.
+    established_by: open_door(guest, pin)
+  overlaps(guest):
+    says: The guest {guest} must have another stay in these nights.
+    says_not: The guest {guest} must not have another stay in these nights.
+    verify: read_stay(guest)
+  short(nights):
+    says: The nights {nights} are few.
+    verify: arguments
+  member(guest):
+    says: The guest {guest} is a member.
+    verify: read_guest(guest)
+    verdict: result.member
+  banned(guest):
+    says: The guest {guest} is banned.
+    verify: read_guest(guest)
+procedures:
+  extend:
+    says: {en: Adds nights to a stay., zh: 延长入住。}
+    action: extend
+    requires:
+      in_order:
+        - let_in(guest)
+        - not: overlaps(guest)
+        - not: banned(guest)
+        - any:
+            - short(nights)
+            - all: [member(guest), {not: overlaps(guest)}]
+"""
+)
+PROGRAM = compile_procedure(STAY, "extend").program
+FUSED, PG = ARMS["fused"], ARMS["pg"]
+
+
+def shown(function: str, language: str = "en") -> str:
+    return render_function(PROGRAM.functions[function], PROGRAM, language)
+
+
+def slot(arm: str, *operations: object, language: str = "en") -> str:
+    """The slot after these operations on a fresh machine."""
+    machine = Machine({"extend": PROGRAM})
+    configuration = machine.initial()
+    for operation in operations:
+        configuration = machine.step(configuration, operation, at=0.0).configuration  # type: ignore[arg-type]
+        configuration = machine.settle(configuration, ARMS[arm].automation, at=0.0).configuration
+    briefing = Briefing(STAY, {"extend": PROGRAM}, language)
+    tool = Toolbox(ARMS[arm], briefing, ()).step
+    view = View(briefing, machine, configuration, (), ARMS[arm].automation, lambda *_: None, tool)
+    return ARMS[arm].slot(view)
+
+
+START = Start("extend", {"guest": "ann", "nights": 3})
+
+
+def test_a_rule_says_when_it_is_true_and_a_check_what_is_wanted() -> None:
+    rule = shown("overlaps")
+    assert "True if this is so: The <guest> must have another stay in these nights." in rule
+    assert "must not have" not in rule
+    process = shown("extend").splitlines()
+    at = next(i for i, line in enumerate(process) if "overlaps(guest) must be false" in line)
+    assert process[at + 1].strip() == "The <guest> must not have another stay in these nights."
+
+
+@pytest.mark.parametrize(
+    ("language", "denied"), [("en", "This must NOT be the case: "), ("zh", "以下情况不得成立：")]
+)
+def test_a_side_without_words_of_its_own_is_denied_plainly(language: str, denied: str) -> None:
+    assert f"{denied}The <guest> is banned." in shown("extend", language)
+
+
+def test_a_group_says_its_condition_and_a_refusal_names_the_check() -> None:
+    tree = "{in_order: [" + ", ".join(f"c{n}(x)" for n in range(9)) + "]}"
+    text = "handbook: many-checks\nactions:\n  go: {input: {x: string}}\npredicates:\n"
+    text += "".join(f"  c{n}(x): {{says: 'C{n} of {{x}}.', verify: arguments}}\n" for n in range(9))
+    text += f"procedures:\n  go: {{action: go, requires: {tree}}}\n"
+    program = compile_procedure(load_handbook(text), "go").program
+    group = next(name for name in program.functions if name.startswith("in_order_"))
+    assert group == "in_order_7_to_c6"
+    said = render_function(program.functions[group], program).splitlines()[1]
+    assert said == "True if: " + " and ".join(f"c{n}" for n in range(7))
+    machine = Machine({"go": program})
+    configuration = machine.initial()
+    for operation in (Start("go", {"x": "1"}), CallOperation(), CallOperation(), Return(True)):
+        configuration = machine.step(configuration, operation, at=0.0).configuration
+    for operation in (CallOperation(), Return(False), Return()):
+        configuration = machine.step(configuration, operation, at=0.0).configuration
+    briefing = Briefing(load_handbook(text), {"go": program})
+    frame = PG.slot(View(briefing, machine, configuration, ()))
+    assert f"Results: {group} = false (not met: c1)" in frame
+
+
+def test_no_line_of_a_frame_says_call_for_entering_a_function() -> None:
+    for function in PROGRAM.functions:
+        assert not re.search(r"\bcall\b(?! has)|select_branch", shown(function))
+
+
+def test_a_value_that_the_machine_waits_for_is_asked_for_by_its_name() -> None:
+    frame = slot("fused", Start("extend", {"nights": 3}))
+    assert '`guest` missing: `step` with `amend`: {"guest": …}.' in frame
+    assert "if the user cannot give it, `step` with `fail`: true" in frame
+
+
+def test_who_judges_is_told_before() -> None:
+    opened = (START, CallOperation())
+    assert "judge: by you, from these answers: true or false" in shown("overlaps")
+    assert "judge: by you, from the values alone" in shown("short")
+    frame = slot("fused", START)
+    assert "by the program, once the tool succeeds" in frame
+    assert "true only if this tool succeeds" in slot("pg", *opened)
+
+
+def test_a_failed_look_up_has_a_way_out() -> None:
+    desk = load_desk("bank-desk")
+    login = '{"username": "anna", "password": "wrong"}'
+    start = '{"operation": "start", "goal": "issue_card", "arguments": {"username": "anna"}}'
+    model = ScriptedModel([calls((TOOL_NAME, start), ("login", login)), ModelReply("So?")])
+    asyncio.run(play(desk, desk.tasks[0], FUSED, model=model))
+    last = model.requests[1].messages[-1].content
+    assert re.search(r"`login` answered `failed` \(#\d+\)", last)
+    assert "Tell the user, who may correct a value, and call it again" in last
+    assert 'If the user cannot, `step` with `false`: "1"' in last
+    assert "After false: fail" in last
+    assert "After true" not in last  # the program judges the gate
+    assert "`failed` means" in model.requests[0].messages[0].content
+
+
+def test_every_value_that_is_missing_is_named_and_no_other() -> None:
+    desk = load_desk("bank-desk")
+    model = ScriptedModel(
+        [
+            calls(("step", '{"start": "transfer", "arguments": {"to": "ben"}}')),
+            calls(("login", '{"password": "heron-42"}')),
+            ModelReply("So?"),
+        ]
+    )
+    asyncio.run(play(desk, desk.tasks[0], FUSED, model=model))
+    texts = [request.messages[-1].content for request in model.requests]
+    assert 'Now: `username`, `amount` missing: `step` with `amend`: {"username": …' in texts[1]
+    assert "`login` also needs `username` (`string`)" in model.requests[2].messages[-2].content
+
+
+def test_a_call_takes_what_the_waiting_program_has() -> None:
+    """A program that enters functions by itself passes on what it has, unless another is meant."""
+    machine = Machine({"extend": PROGRAM})
+    started = machine.step(machine.initial(), Start("extend", {"guest": "ann"}), at=0.0)
+    here = machine.position(started.configuration)
+    assert here is not None
+    assert isinstance(here.step, Check)
+    first = next(one for one in PROGRAM.functions[here.step.function].steps if isinstance(one, Act))
+    assert completed(here, first.action, {}) == {}
+    assert completed(here, first.action, {}, enters=True)["guest"] == "ann"
+    other = {"guest": "ben"}
+    assert completed(here, first.action, other, enters=True) == other
+
+
+def test_what_the_user_cannot_give_is_a_ground_for_refusing() -> None:
+    frame = slot("pg", START, CallOperation())
+    assert (
+        "If the user cannot give it, `pg_program_step` with operation `return`, `holds`: false."
+    ) in frame
+    desk = load_desk("bank-desk")
+    start = '{"operation": "start", "goal": "issue_card"}'
+    refuse = '{"operation": "fail", "reason": "the user cannot give username"}'
+    model = ScriptedModel(
+        [calls((TOOL_NAME, start)), ModelReply("Your username?"), calls((TOOL_NAME, refuse))]
+    )
+    user = ScriptedUser("A card, please.", {"shoe_size": 44})
+    run = asyncio.run(play(desk, desk.tasks[0], PG, model=model, user=user))
+    assert run.result.ending is Ending.REFUSED
+    programs = dict(run.session.programs.programs)
+    # As a closing audit sees them: the user's words are withheld in the sealed ones.
+    report = audit_trace(programs, asyncio.run(run.session.shown_events()))
+    assert [one.code for one in report.findings] == []
+    # Who refuses without having asked has no such ground.
+    unasked = ScriptedModel([calls((TOOL_NAME, start)), calls((TOOL_NAME, refuse))])
+    run = asyncio.run(play(desk, desk.tasks[0], PG, model=unasked, user=user))
+    report = audit_trace(programs, [one.event for one in run.session.events])
+    assert [one.code for one in report.findings] == ["refusal-without-cause"]
+
+
+def test_tools_are_listed_with_types_choices_and_shapes() -> None:
+    listed = signature("end_session", end_tool().parameters)
+    assert listed == 'end_session(outcome: "executed" | "refused", reason?: string)'
+    guest = {"type": "object", "properties": {"born": {"type": "string"}}, "required": ["born"]}
+    tool = ToolSchema(
+        "check_in", "", {"properties": {"guest": guest, "nights": {"type": "integer"}}}
+    )
+    assert (
+        signature("check_in", tool.parameters)
+        == "check_in(guest?: {born: string}, nights?: integer)"
+    )
+    wrong = "the argument `guest` of `check_in` must be `{born: string}`"
+    assert argument_problem(tool, {"guest": "1990"}) == wrong
+    assert argument_problem(tool, {"guest": {"age": 30}}) == wrong
+    assert argument_problem(tool, {"guest": {"born": "1990"}}) == ""
+    first = instructions(Briefing(STAY, {"extend": PROGRAM}), guidance="machine", resident="")
+    assert "- extend(guest, nights: integer)" in first
+
+
+@pytest.mark.parametrize("arm", ["pg", "fused", "flat"])
+def test_words_and_the_end_need_not_fit_into_one_message(arm: str) -> None:
+    desk = load_desk("bank-desk")
+    end: tuple[str, str] = (
+        ("end_session", '{"outcome": "refused", "reason": "no password"}')
+        if arm == "flat"
+        else (TOOL_NAME, '{"operation": "fail", "reason": "no password"}')
+    )
+    start = '{"operation": "start", "goal": "issue_card", "arguments": {"username": "anna"}}'
+    begun = [] if arm == "flat" else [calls((TOOL_NAME, start))]
+    model = ScriptedModel([*begun, ModelReply("I must refuse."), calls(end)])
+    user = ScriptedUser("A card, please.", {})
+    run = asyncio.run(play(desk, desk.tasks[0], ARMS[arm], model=model, user=user))
+    assert run.result.ending is Ending.REFUSED
+    assert run.result.reason == "no password"
+    told = [m.content for m in run.result.messages if "nothing more to say" in m.content]
+    assert len(told) == 1
+    # Who then only talks on is left alone.
+    talks = ScriptedModel([*begun, ModelReply("I must refuse."), ModelReply("Farewell.")])
+    run = asyncio.run(play(desk, desk.tasks[0], ARMS[arm], model=talks, user=user))
+    assert run.result.ending in (Ending.ABANDONED, Ending.REFUSED)
+
+
+def test_a_farewell_is_not_answered_with_all_the_values() -> None:
+    async def answers(*said: str) -> list[str | None]:
+        user = ScriptedUser("A card, please.", {"username": "anna"})
+        return [await user.reply(one) for one in said]
+
+    assert asyncio.run(answers("I am sorry, this cannot be done.")) == [None]
+    assert asyncio.run(answers("办理完毕。")) == [None]
+    assert asyncio.run(answers("Please provide your username.")) == ['username: "anna"']
+    assert asyncio.run(answers("I cannot go on without your username?")) == ['username: "anna"']
+
+
+def test_a_parameter_does_not_stand_beside_its_own_word() -> None:
+    text = shown("short")
+    assert "The <nights> are few." in text
+    assert "nights nights" not in text
+
+
+def test_what_is_not_offered_is_not_listed() -> None:
+    from sopilot.views.official import render_official
+
+    some = replace(STAY, actions={**STAY.actions})
+    whole = render_official(some, some.procedures["extend"]).text
+    assert "* read_stay" in whole
+    offered = some.offering([name for name in some.actions if name != "read_stay"])
+    assert "* read_stay" not in render_official(offered, offered.procedures["extend"]).text
+
+
+# --- the Chinese scaffold -------------------------------------------------------------
+
+ENGLISH_WORDS = sorted(
+    {
+        fragment.strip()
+        for key, template in LANGUAGES["en"].items()
+        if not key.startswith(("code_", "official"))
+        for fragment in re.split(r"\{\w+\}|`[^`]*`|[.:;,()—“”→|]", template)
+        if len(fragment.split()) > 1
+    }
+    - {"result ="}
+)
+
+
+@pytest.mark.parametrize("arm", ["pg", "fused", "state-only", "flat", "chunk"])
+def test_a_session_in_chinese_is_chinese(arm: str) -> None:
+    """All that the scaffold says: instructions, slots, answers, refusals, tools."""
+    desk = load_desk("bank-desk")
+    run = played("bank-desk", desk.tasks[0].id, arm, language="zh")
+    briefing = Briefing(desk.handbook, {}, "zh")
+    said = [
+        message.content for message in run.result.messages if message.role in ("system", "tool")
+    ]
+    own = Toolbox(ARMS[arm], replace(briefing, programs=run.session.programs.programs), ()).schemas
+    said += [str(tool.description) + str(tool.parameters) for tool in own]
+    assert len(ENGLISH_WORDS) > 60
+    for text in said:
+        if re.match(r"#\d+ (ok|failed): ", text):
+            continue
+        found = [words for words in ENGLISH_WORDS if words in text]
+        assert found == [], text
+
+
+def test_refusals_of_steps_are_chinese_too() -> None:
+    machine = Machine({"extend": PROGRAM})
+    begun = machine.step(machine.initial(), START, at=0.0).configuration
+    for operation, said in (
+        (Return(True), "流程以 `complete` 或 `fail` 结束，而不是 `return`"),
+        (CallOperation("short"), '当前步骤进入函数 `let_in`，而不是 "short"'),
+        (Start("extnd"), '没有名为 "extnd" 的请求；是否想用 `extend`？'),
+        (START, "`extend` 已在办理中"),
+    ):
+        text = answer_text(machine.step(begun, operation, at=0.0), "zh")
+        assert text.startswith(f"未执行：{said}")
+        assert "可用操作：" in text
+
+
+def test_truth_has_one_token_and_chinese_answers_are_understood() -> None:
+    for function in PROGRAM.functions:
+        assert not re.search("[真假]", shown(function, "zh"))
+    for word, holds in (("真", True), ("是", True), ("假", False), ("否", False)):
+        assert parse_step({"operation": "return", "holds": word}) == Return(holds)
+
+
+def test_a_part_that_is_decided_says_so() -> None:
+    tree = "{in_order: [" + ", ".join(f"c{n}(x)" for n in range(9)) + "]}"
+    text = "handbook: many-checks\nactions:\n  go: {input: {x: string}}\npredicates:\n"
+    text += "".join(f"  c{n}(x): {{says: 'C{n}.', verify: arguments}}\n" for n in range(9))
+    program = compile_procedure(
+        load_handbook(text + f"procedures:\n  go: {{action: go, requires: {tree}}}\n"), "go"
+    ).program
+    assert "At this point, this part comes out true." in render_prose(program).text
+    chinese = render_prose(program, "zh").text
+    assert "到此，本部分结果为 true。" in chinese
+    assert "到此，本部分结果为 false。" in chinese
+
+
+@pytest.mark.parametrize("desk_name", ["bank-desk", "clinic-desk", "it-desk"])
+def test_no_move_is_offered_twice(desk_name: str) -> None:
+    """Neither by the look-ahead of a slot nor by the answer to a step."""
+    desk = load_desk(desk_name)
+    slots: list[str] = []
+
+    def slot_of(view: View) -> str:
+        slots.append(FUSED.slot(view))
+        return slots[-1]
+
+    answers: list[str] = []
+    for task in desk.tasks[::9]:
+        asyncio.run(play(desk, task, replace(FUSED, slot=slot_of)))
+        run = asyncio.run(play(desk, task, PG))
+        answers += [m.content for m in run.result.messages if m.role == "tool"]
+    for text in slots:
+        after = [line[6:].split(": ", 1) for line in text.splitlines() if line.startswith("After ")]
+        edges = [edge for one, _ in after for edge in one.split(", ")]
+        assert len(edges) == len(set(edges)), text
+        plain = [move for _, move in after if not move.startswith("judge ")]
+        assert len(plain) == len(set(plain)), text
+        assert not re.search(r"^After .*: (call|select_branch) ", text, re.MULTILINE)
+    fits = [line for text in answers for line in text.splitlines() if line.startswith("Fits: ")]
+    assert fits
+    for line in fits:
+        moves = line.removeprefix("Fits: ").rstrip(".").split("; ")
+        assert len(moves) == len(set(moves)), line

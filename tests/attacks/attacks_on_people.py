@@ -1,0 +1,82 @@
+"""Class 15: somebody else is identified in between, by another way."""
+
+from __future__ import annotations
+
+from attacks_on_values import Given, State
+from scripted_moves import ENTER, Case, call, say, start
+
+from sopilot.values.json import JSON
+
+_ACTIONS = """
+handbook: orders
+actions:
+  by_mail: {input: {email: string}, changes: []}
+  by_phone: {input: {number: string}, changes: []}
+  cancel: {input: {customer: string}, irreversible: true}
+"""
+SAME_PARAMETER = f"""{_ACTIONS}
+predicates:
+  mailed(customer):
+    says: The customer {{customer}} was found by mail.
+    established_by: by_mail(email)
+    verdict: result.customer == customer
+    principal: true
+  phoned(customer):
+    says: The customer {{customer}} was found by telephone.
+    established_by: by_phone(number)
+    verdict: result.customer == customer
+    principal: true
+procedures:
+  cancel: {{requires: mailed(customer)}}
+"""
+OTHER_PARAMETER = f"""{_ACTIONS}
+predicates:
+  mailed(customer):
+    says: The customer {{customer}} was found by mail.
+    established_by: by_mail(email)
+    verdict: result.customer == customer
+    principal: true
+  phoned(number):
+    says: Somebody with the number {{number}} is on the line.
+    established_by: by_phone(number)
+    principal: true
+procedures:
+  cancel: {{requires: mailed(customer)}}
+"""
+_CUSTOMERS = {"a@x": "anna", "b@x": "bob", "11": "anna", "22": "bob"}
+
+
+def _found(name: str, given: Given, state: State) -> JSON:
+    if name == "cancel":
+        return {"done": True}
+    (key,) = given.values()
+    return {"customer": _CUSTOMERS[str(key)]}
+
+
+_ANNA = (
+    start("cancel", customer="anna"),
+    call("by_mail", email="a@x"),
+    ENTER,
+    say(True, "by_mail"),
+)
+_ACT = call("cancel", customer="anna")
+_DONE = [("cancel", {"customer": "anna"})]
+
+
+def _by_telephone(name: str, handbook: str) -> Case:
+    return Case(
+        15,
+        name,
+        handbook,
+        _found,
+        (*_ANNA, call("by_phone", number="22"), _ACT),
+        ("`mailed` must be true",),
+        (*_ANNA, call("by_phone", number="22"), call("by_mail", email="a@x"), _ACT),
+        _DONE,
+    )
+
+
+ON_PEOPLE: tuple[Case, ...] = (
+    _by_telephone("somebody else by telephone", SAME_PARAMETER),
+    _by_telephone("somebody else by a number", OTHER_PARAMETER),
+)

@@ -1,0 +1,101 @@
+"""An executor that only speaks MCP, and an upstream whose tools keep the world's record."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import mcp_types as types
+import uvicorn
+from attack_table import CASES
+from mcp.client import Client
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+from scripted_moves import Case, RecordingTools, Script
+
+from sopilot.integrations.mcp.http import HttpSettings, listen
+from sopilot.integrations.mcp.server import FRAME_URI
+
+
+def texts(result: object) -> list[str]:
+    assert isinstance(result, types.CallToolResult)
+    return [one.text for one in result.content if isinstance(one, types.TextContent)]
+
+
+async def send(client: Client, script: Script) -> None:
+    """Every move of the script; what it may copy is the frame as the server shows it."""
+    frame = (await client.read_resource(FRAME_URI)).contents[0]
+    assert isinstance(frame, types.TextResourceContents)
+    slot = frame.text
+    while (move := script.next(slot)) is not None:
+        answer, *rest = texts(await client.call_tool(move.tool, dict(move.arguments)))
+        script.answered(answer)
+        slot = "\n".join(rest)
+
+
+class RecordingUpstream:
+    """The tools of a case as somebody's MCP server. ``record`` is where it writes down what was
+    carried out, for whoever is in another process."""
+
+    def __init__(self, tools: RecordingTools, record: Path | None = None) -> None:
+        self._tools, self._record = tools, record
+        self.server: Server[Any] = Server(
+            "recording", on_list_tools=self._list_tools, on_call_tool=self._call_tool
+        )
+
+    async def _list_tools(self, ctx: Any, params: Any) -> types.ListToolsResult:
+        return types.ListToolsResult(
+            tools=[
+                types.Tool(name=one.name, input_schema=dict(one.parameters))
+                for one in self._tools.schemas()
+            ]
+        )
+
+    async def _call_tool(
+        self, ctx: Any, params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
+        result = self._tools.perform(params.name, params.arguments or {})
+        if self._record is not None:
+            self._record.write_text(json.dumps(self._tools.carried_out))
+        if isinstance(result.value, dict):
+            return types.CallToolResult(
+                content=[], structured_content=result.value, is_error=not result.ok
+            )
+        text = types.TextContent(text=json.dumps(result.value))
+        return types.CallToolResult(content=[text], is_error=not result.ok)
+
+
+@asynccontextmanager
+async def upstream_url(tools: RecordingTools) -> AsyncIterator[str]:
+    """In this process, on a port of its own."""
+    settings, sockets = listen(HttpSettings("127.0.0.1", 0))
+    app = RecordingUpstream(tools).server.streamable_http_app()
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
+    serving = asyncio.create_task(server.serve(sockets))
+    try:
+        yield f"http://127.0.0.1:{settings.port}/mcp"
+    finally:
+        server.should_exit = True
+        await serving
+        for one in sockets:
+            one.close()
+
+
+def case_of(name: str) -> Case:
+    return next(case for case in CASES if case.id == name)
+
+
+async def main(name: str, record: str) -> None:
+    """As a program over standard streams."""
+    upstream = RecordingUpstream(RecordingTools(case_of(name)), Path(record))
+    async with stdio_server() as (read, write):
+        await upstream.server.run(read, write, upstream.server.create_initialization_options())
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))

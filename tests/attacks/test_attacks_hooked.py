@@ -1,0 +1,111 @@
+"""Every attack by a LangChain agent whose own tools stand behind the middleware; and around it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+pytest.importorskip("langchain", reason="needs the extra `frameworks`")
+
+from attack_table import ARMS_WITH_A_MACHINE, CASES, assert_done, assert_held
+from attacks_on_evidence import READ_AGAIN
+from attacks_on_values import BALANCE, COVERED
+from langchain_agent import follow
+from scripted_moves import Case, Move, RecordingTools, Script, call, start
+
+from sopilot.agent.approvers import Operator, Vote
+from sopilot.machine.approvals import HeldCall
+from sopilot.messages.errors import UserMistake
+from sopilot.runner.conversation import ProcedureHook
+from sopilot.stores.memory import MemoryStore
+from sopilot.values.json import JSON
+from sopilot.views.catalogue import ARMS
+
+# A framework makes the calls of a message all at once, so arms that need order are refused.
+ARMS_HOOKED = [name for name in ARMS_WITH_A_MACHINE if not ARMS[name].in_order]
+PLACES = [
+    *(("pg", case) for case in CASES),
+    *((arm, case) for arm in ARMS_HOOKED for case in CASES if arm != "pg" and case.number >= 11),
+]
+EVERYWHERE = pytest.mark.parametrize(
+    ("arm", "case"), PLACES, ids=[f"{arm} {case.id}" for arm, case in PLACES]
+)
+
+
+def hooked(
+    case: Case,
+    script: Script,
+    arm: str = "pg",
+    *,
+    at_once: Sequence[Move] = (),
+    operator: Operator | None = None,
+) -> RecordingTools:
+    tools = RecordingTools(case)
+
+    async def run() -> None:
+        hook = await ProcedureHook.open(
+            MemoryStore(), case.briefing(), ARMS[arm], operator=operator, reader=tools
+        )
+        await follow(hook, script, tools, at_once)
+        await hook.close()
+
+    asyncio.run(run())
+    return tools
+
+
+@EVERYWHERE
+def test_an_attack_is_held(case: Case, arm: str) -> None:
+    script = Script(case.attack)
+    assert_held(case, ARMS[arm], script, hooked(case, script, arm))
+
+
+@EVERYWHERE
+def test_its_honest_twin_goes_through(case: Case, arm: str) -> None:
+    script = Script(case.twin)
+    assert_done(case, script, hooked(case, script, arm))
+
+
+(BALANCES,) = (case for case in CASES if case.handbook == BALANCE and case.number == 6)
+TRANSFER: dict[str, JSON] = {"user": "ann", "amount": 80, "to": "x"}
+CHECKED = (start("transfer", **TRANSFER), *COVERED)
+ACT = call("transfer", **TRANSFER)
+
+
+def test_acts_in_one_message_are_one() -> None:
+    """The framework makes them at the same time."""
+    script = Script(CHECKED)
+    tools = hooked(BALANCES, script, at_once=(ACT, ACT, ACT))
+    assert tools.carried_out == [("transfer", TRANSFER)]
+    assert sum(answer.startswith("Not called: ") for answer in script.answers) == 2
+
+
+def _with(case: Case, what: str) -> Case:
+    guarded = case.handbook.replace("irreversible: true", f"irreversible: true, {what}")
+    return Case(6, what, guarded, case.answers, (), (), (), ())
+
+
+def test_a_hook_that_cannot_read_again_is_refused() -> None:
+    """It has only the call that it wraps: it would carry the act out in order to check it."""
+
+    async def run() -> None:
+        await ProcedureHook.open(MemoryStore(), READ_AGAIN.briefing(), ARMS["pg"])
+
+    with pytest.raises(UserMistake, match="`transfer` has `recheck`"):
+        asyncio.run(run())
+
+
+class Lowers:
+    async def decide(self, held: HeldCall) -> Sequence[Vote]:
+        lower = {**held.arguments, "amount": 10}
+        return [
+            Vote("amend", "Kim", held.roles[0], arguments=lower),
+            Vote("approve", "Kim", held.roles[0]),
+        ]
+
+
+def test_what_the_approver_amended_is_what_is_carried_out() -> None:
+    script = Script((*CHECKED, ACT))
+    tools = hooked(_with(BALANCES, "approval: boss"), script, operator=Lowers())
+    assert tools.carried_out == [("transfer", {**TRANSFER, "amount": 10})]

@@ -1,0 +1,113 @@
+"""Who declines a question, or answers with an order, hasn't said no: the bank's ledger judges."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+pytest.importorskip("mcp", reason="needs the extra `mcp`")
+
+import mcp_types as types
+from mcp.client import Client
+
+from sopilot.agent.approvers import action_schema
+from sopilot.compiler.pipeline import compile_handbook
+from sopilot.handbook.reader import load_handbook
+from sopilot.integrations.mcp.server import ProcedureServer
+from sopilot.integrations.mcp.sessions import Hub, Service
+from sopilot.protocols import ToolResult, ToolSchema
+from sopilot.stores.memory import MemoryStore
+from sopilot.tasks.task import World
+from sopilot.values.json import JSON
+from sopilot.views.briefing import Briefing
+from sopilot.views.catalogue import arm_named
+
+HANDBOOK = load_handbook(
+    """
+handbook: bank
+actions:
+  pay: {input: {user: string}, irreversible: true}
+predicates:
+  objects(user):
+    says: The customer {user} objects.
+    verify: user
+    question: Do you object to the payment?
+procedures:
+  pay: {requires: {not: objects(user)}}
+""",
+    "bank.yaml",
+)
+PROGRAMS = {goal: one.program for goal, one in compile_handbook(HANDBOOK).items()}
+
+
+class Bank:
+    def __init__(self) -> None:
+        self.paid: list[JSON] = []
+
+    def schemas(self) -> Sequence[ToolSchema]:
+        return [action_schema(one) for one in HANDBOOK.actions.values()]
+
+    async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
+        self.paid.append(arguments["user"])
+        return ToolResult(True, {"paid": True})
+
+
+async def paying(answer: types.ElicitResult) -> tuple[Bank, list[Any]]:
+    bank, store = Bank(), MemoryStore()
+
+    async def open_world() -> World:
+        return World(bank)
+
+    async def elicited(context: Any, params: Any) -> types.ElicitResult:
+        return answer
+
+    service = Service(Briefing(HANDBOOK, PROGRAMS), arm_named("pg"), open_world)
+    server = ProcedureServer(Hub(store, service))
+    try:
+        async with Client(server.server, elicitation_callback=elicited, mode="legacy") as client:
+            start = {"operation": "start", "goal": "pay", "arguments": {"user": "ann"}}
+            await client.call_tool("pg_program_step", start)
+            await client.call_tool("pg_program_step", {"operation": "call"})
+            await client.call_tool("ask_user", {"question": "objects", "user": "ann"})
+            said = {"operation": "return", "holds": False, "evidence": ["ask_user"]}
+            await client.call_tool("pg_program_step", said)
+            await client.call_tool("pay", {"user": "ann"})
+    finally:
+        await server.close()
+    (record,) = await store.sessions()
+    events = [one.event for one in await store.events(record.id)]
+    return bank, [one.payload["text"] for one in events if one.kind == "user_said"]
+
+
+def test_a_plain_no_to_the_objection_pays() -> None:
+    no = types.ElicitResult(action="accept", content={"answer": "no"})
+    bank, said = asyncio.run(paying(no))
+    assert (bank.paid, said) == (["ann"], ["no"])
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        types.ElicitResult(action="decline"),
+        types.ElicitResult(action="cancel"),
+        types.ElicitResult(action="accept"),
+        types.ElicitResult(action="accept", content={"other": "no"}),
+        types.ElicitResult(action="decline", content={"answer": "no"}),
+        types.ElicitResult(action="cancel", content={"answer": "no"}),
+    ],
+)
+def test_who_answers_nothing_has_not_said_no(answer: types.ElicitResult) -> None:
+    bank, said = asyncio.run(paying(answer))
+    assert (bank.paid, said) == ([], [])
+
+
+@pytest.mark.parametrize(
+    "said", ["Don't do it!", "I refuse.", "No, don't!", "That's wrong.", "不要"]
+)
+def test_who_answers_with_an_order_has_not_said_no(said: str) -> None:
+    answer = types.ElicitResult(action="accept", content={"answer": said})
+    bank, heard = asyncio.run(paying(answer))
+    assert (bank.paid, heard) == ([], [said] * 3)

@@ -1,0 +1,248 @@
+"""The audit's own reading of the proof, on sessions: grades, coverage, decisions, reading again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from counter_desk import COUNTER, ERRANDS, CountingTools, HandClock, go_on, next_move, walk
+from sopilot.audit.audit import audit_trace
+from sopilot.audit.report import Report
+from sopilot.audit.text import render_text
+from sopilot.handbook.expressions import judge
+from sopilot.session.opening import open_session
+from sopilot.session.session import Session
+from sopilot.stores.memory import MemoryStore
+from sopilot.trace.chain import SealedEvent
+from sopilot.trace.events import Call, Event, Return, SelectBranch, Start
+from sopilot.views.answers import CallStatus
+
+TRANSFER = ERRANDS["transfer"]
+
+
+def audited(play: Callable[[Session, CountingTools], Awaitable[None]]) -> tuple[Report, Session]:
+    async def case() -> Session:
+        tools = CountingTools()
+        session = await open_session(MemoryStore(), COUNTER, tools=tools, clock=HandClock())
+        await play(session, tools)
+        return session
+
+    session = asyncio.run(case())
+    return read_again(session, session.events), session
+
+
+def read_again(session: Session, events: Any, **options: Any) -> Report:
+    given = {"judge": judge, **options}
+    return audit_trace(session.programs.programs, events, ended=False, **given)
+
+
+async def claim_everything(session: Session, tools: CountingTools) -> None:
+    await session.operate(Start("transfer", TRANSFER))
+    for _ in range(100):
+        move = next_move(session.machine, session.configuration)
+        if isinstance(move, tuple):
+            if move[0] == "transfer":
+                return
+            await session.operate(Return(True))
+        else:
+            assert isinstance(move, Call | Return | SelectBranch)
+            await session.operate(move)
+
+
+async def conform(session: Session, tools: CountingTools) -> None:
+    await walk(session, "transfer")
+
+
+def altered(session: Session, kind: str, **fields: Any) -> list[Event]:
+    """The events with some fields of the payload of every one of a kind replaced."""
+    found = []
+    for sealed in session.events:
+        event = sealed.event if isinstance(sealed, SealedEvent) else sealed
+        if event.kind == kind and fields.keys() <= event.payload.keys():
+            event = event._replace(payload={**event.payload, **fields})
+        found.append(event)
+    return found
+
+
+def test_every_verdict_of_a_conforming_run_is_proven() -> None:
+    report, _ = audited(conform)
+    assert report.clean
+    assert {check.grade for check in report.checks} == {"proven"}
+    assert report.score_card.grades == {"proven": len(report.checks)}
+    assert report.as_json()["score_card"]["grades"] == report.score_card.grades
+    assert all(check["grade"] == "proven" for check in report.as_json()["checks"])
+
+
+def test_coverage_is_never_complete_for_claims() -> None:
+    report, _ = audited(claim_everything)
+    assert report.score_card.evidence_coverage == 0.0
+    assert "claimed" in report.score_card.grades
+    shown = render_text(report)
+    assert "evidence for 0 of the 3 that need it" in shown
+    assert "(claimed)" in shown
+
+
+@pytest.mark.parametrize(("recorded", "severity"), [("perfect", "error"), ("claimed", "warning")])
+def test_a_grade_that_says_otherwise_is_found(recorded: str, severity: str) -> None:
+    _, session = audited(conform)
+    report = read_again(session, altered(session, "return", grade=recorded))
+    assert {(one.code, str(one.severity)) for one in report.findings} == {
+        ("guard-disagrees", severity)
+    }
+
+
+def test_a_licence_that_names_other_leaves_is_found() -> None:
+    _, session = audited(conform)
+    other = {"grade": "proven", "leaves": [{"predicate": "small", "holds": True}, "nonsense"]}
+    report = read_again(session, altered(session, "domain_call", licence=other))
+    assert [one.code for one in report.findings] == ["guard-disagrees"]
+
+
+def test_a_call_that_no_guard_held_is_found_unproven() -> None:
+    """The same events as those of a run whose guard lets everything through."""
+    _, session = audited(conform)
+    answered = [one.event for one in session.events if one.event.kind == "domain_result"]
+    balance = next(one for one in answered if one.payload["action"] == "read_balance")
+    events = [
+        one.event
+        if one.event.seq != balance.seq
+        else balance._replace(payload={**balance.payload, "value": {"balance": 1}})
+        for one in session.events
+    ]
+    report = read_again(session, events)
+    at_the_act = [one for one in report.findings if "ran unproven" in one.explanation]
+    assert [one.code for one in at_the_act] == ["evidence-contradicts-verdict"]
+    assert at_the_act[0].predicate == "funds_cover"
+    assert "guard-disagrees" in report.score_card.counts
+
+
+def test_what_a_person_let_through_unproven_is_no_finding_about_proof() -> None:
+    async def decided(session: Session, tools: CountingTools) -> None:
+        await claim_everything(session, tools)
+        await session.call_tool("transfer", TRANSFER, "c")
+        await session.decide("approve", "c", by="dana", role="operator")
+        assert (await session.run_held("c")).status is CallStatus.DONE
+
+    report, session = audited(decided)
+    assert not [one for one in report.findings if "ran unproven" in one.explanation]
+    assert "guard-disagrees" not in report.score_card.counts
+    # Without the decision it is one, whatever the record calls it.
+    events = [one.event for one in session.events]
+    nobody = [
+        one._replace(payload={**one.payload, "by": ""}) if one.kind == "decision" else one
+        for one in events
+    ]
+    found = [one for one in read_again(session, nobody).findings if "unproven" in one.explanation]
+    assert found
+    assert all(str(one.severity) == "error" for one in found)
+
+
+def test_reading_again_at_the_act_is_no_violation() -> None:
+    async def again(session: Session, tools: CountingTools) -> None:
+        await walk(session, "transfer", stop_at_action="transfer")
+        username = TRANSFER["username"]
+        await session.call_tool("read_balance", {"username": username}, "again")
+        await session.call_tool("find_account", {"username": "a stranger"}, "other")
+        await go_on(session)
+
+    report, _ = audited(again)
+    assert [(one.code, one.details["action"]) for one in report.findings] == [
+        ("unlicensed-call", "find_account")
+    ]
+
+
+def test_without_a_judge_only_gates_are_compared() -> None:
+    _, session = audited(conform)
+    events = altered(session, "return", grade="perfect")
+    assert len({one.predicate for one in read_again(session, events).findings}) > 1
+    found = read_again(session, events, judge=None).findings
+    assert {one.predicate for one in found if one.code == "guard-disagrees"} == {"logged_in"}
+
+
+def test_a_program_of_the_first_format_gets_a_note() -> None:
+    _, session = audited(conform)
+    old = {
+        goal: replace(program, format=1, actions={}, types={})
+        for goal, program in session.programs.programs.items()
+    }
+    report = audit_trace(old, session.events, judge=judge, ended=False)
+    assert report.clean
+    assert [one.code for one in report.findings] == ["old-format"]
+
+
+WIRE = ERRANDS["wire"]
+TWO = ["approve:ann:supervisor", "approve:bo:auditor"]
+
+
+async def approved(session: Session, tools: CountingTools) -> None:
+    await walk(session, "wire", stop_at_action="wire")
+    await session.call_tool("wire", WIRE, "w")
+    for number in range(3):
+        await session.decide("approve", "w", by=f"p{number}", role="supervisor")
+    await session.decide("approve", "w", by="q", role="auditor")
+    assert (await session.run_held("w")).status is CallStatus.DONE
+
+
+@pytest.fixture(scope="module")
+def wired() -> Session:
+    return audited(approved)[1]
+
+
+@pytest.mark.parametrize(
+    ("decisions", "late", "found"),
+    [
+        (TWO, 0, ""),
+        (TWO, 3600, ""),
+        (TWO, 3601, "0 of 2"),
+        ([], 0, "0 of 2"),
+        (["approve:ann:supervisor", "approve:ANN :auditor"], 0, "1 of 2"),
+        (["approve:ann:supervisor", "approve:bo:supervisor"], 0, "1 of 2"),
+        (["approve:ann:supervisor", "approve:bo:supervisor", "approve:ann:officer"], 0, ""),
+        (["approve:ann:supervisor", "approve:bo:clerk"], 0, "1 of 2"),
+        (["approve:ann:supervisor", "approve::auditor"], 0, "1 of 2"),
+        (["approve:ann:supervisor", "amend:bo:auditor"], 0, "1 of 2"),
+        (["amend:bo:auditor", "approve:ann:supervisor"], 0, ""),
+        ([*TWO, "reject:cy:officer"], 0, "was rejected"),
+        ([*TWO, "expire::"], 0, "was expired"),
+    ],
+)
+def test_who_had_approved_what_was_done(
+    wired: Session, decisions: list[str], late: int, found: str
+) -> None:
+    """The decisions of a run exchanged for these: the audit counts people and roles itself."""
+    left = list(decisions)
+    events: list[Event] = []
+    asked = 0.0
+    for sealed in wired.events:
+        event = sealed.event
+        if event.payload.get("name") == "held_call":
+            asked = event.at
+        if event.kind == "decision":
+            word, by, role = left.pop(0).split(":") if left else ("note", "", "")
+            said = {"decision": word, "by": by, "role": role, "arguments": dict(WIRE)}
+            event = event._replace(payload={**event.payload, **said}, at=asked)
+        elif asked:
+            event = event._replace(at=asked + late)
+            if event.payload.get("name") == "held_call":
+                event = event._replace(at=asked)
+        events.append(event)
+    told = [
+        one.explanation
+        for one in read_again(wired, events).findings
+        if one.code.startswith("approval-")
+    ]
+    assert len(told) == bool(found)
+    assert found in "".join(told)
+
+
+def test_what_was_done_is_what_was_approved(wired: Session) -> None:
+    other = {**WIRE, "amount": 1}
+    changed = altered(wired, "decision", decision="amend", arguments=other)
+    codes = [one.code for one in read_again(wired, changed).findings]
+    assert "approval-exceeded" in codes
+    same = altered(wired, "decision", decision="amend", arguments=dict(WIRE))
+    assert "approval-exceeded" not in [one.code for one in read_again(wired, same).findings]

@@ -1,0 +1,99 @@
+"""What follows a refusal: shown with it, and noted where nobody started it."""
+
+from __future__ import annotations
+
+import pytest
+
+from sopilot.audit.audit import audit_trace
+from sopilot.audit.report import Report
+from sopilot.audit.text import render_text
+from sopilot.compiler.pipeline import compile_handbook
+from sopilot.handbook.reader import load_handbook
+from sopilot.machine.machine import Machine
+from sopilot.machine.state import Configuration
+from sopilot.program.codec import program_from_yaml, program_to_yaml
+from sopilot.trace.events import (
+    AssistantSaid,
+    Call,
+    DomainCall,
+    DomainResult,
+    Event,
+    Fail,
+    Operation,
+    Return,
+    Start,
+)
+
+HANDBOOK = """
+handbook: door-desk
+actions:
+  open: {input: {user: string}}
+  hand_over: {}
+  look: {input: {user: string}}
+predicates:
+  member(user): {says: "{user} is a member.", verify: look(user)}
+  calm(user): {says: "{user} is calm.", verify: arguments}
+procedures:
+  open:
+    requires:
+      in_order:
+        - {requires: member(user), otherwise: hand_over}
+        - {requires: calm(user), otherwise: Come back tomorrow.}
+  hand_over: {}
+"""
+PROGRAMS = {
+    name: program_from_yaml(program_to_yaml(one.program))
+    for name, one in compile_handbook(load_handbook(HANDBOOK)).items()
+}
+LOOKED = (DomainCall("c1", "look", {"user": "ann"}), DomainResult("c1", True, {}))
+STRANGER: tuple[Operation, ...] = (
+    Start("open", {"user": "ann"}),
+    Call(),
+    *LOOKED,
+    Return(False, ("#4",)),
+    Fail("no member"),
+)
+ANGRY: tuple[Operation, ...] = (
+    *STRANGER[:4],
+    Return(True, ("#4",)),
+    Call(),
+    Return(False),
+    Fail("not calm"),
+)
+
+
+def audited(*operations: Operation) -> Report:
+    machine = Machine(PROGRAMS)
+    configuration: Configuration = machine.initial()
+    events: list[Event] = []
+    for operation in operations:
+        outcome = machine.step(configuration, operation, at=0.0)
+        assert outcome.accepted, outcome.answer
+        events += outcome.events
+        configuration = outcome.configuration
+    return audit_trace(PROGRAMS, events)
+
+
+def notes(report: Report) -> list[str]:
+    return [one.code for one in report.findings if one.code == "otherwise-not-started"]
+
+
+@pytest.mark.parametrize(
+    ("operations", "follows"),
+    [(STRANGER, "then start `hand_over`"), (ANGRY, "tell the user: Come back tomorrow.")],
+)
+def test_a_refusal_says_what_follows_the_requirement(
+    operations: tuple[Operation, ...], follows: str
+) -> None:
+    report = audited(*operations)
+    assert [one.follows for one in report.refusals] == [follows]
+    assert f"    what follows: {follows}" in render_text(report).splitlines()
+    assert notes(report) == []  # nothing came after it: who knows
+
+
+def test_what_was_to_be_started_and_was_not_is_a_note() -> None:
+    assert notes(audited(*STRANGER, AssistantSaid("Sorry."))) == ["otherwise-not-started"]
+    assert notes(audited(*ANGRY, AssistantSaid("Come back tomorrow."))) == []
+    assert notes(audited(*STRANGER, AssistantSaid("Sorry."), Start("hand_over", {}))) == []
+    by_tool = (DomainCall("c2", "hand_over", {}), DomainResult("c2", True, {}))
+    assert notes(audited(*STRANGER, *by_tool)) == []

@@ -1,0 +1,344 @@
+"""Transcripts of agents that never ran here."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_audit_trace import BOOK as APPROVED
+from test_audit_trace import HANDBOOK as WITH_APPROVAL
+
+from sopilot.audit.report import Report
+from sopilot.audit.transcript_files import (
+    LONGEST_VALUE,
+    read_messages,
+    read_value,
+    success_first_outcome,
+)
+from sopilot.audit.transcripts import audit_transcript
+from sopilot.handbook.expressions import judge
+from sopilot.handbook.reader import load_handbook
+from sopilot.handbook.requirements import Leaf, Name, Tree
+from sopilot.messages.diagnostic import Severity
+from sopilot.messages.errors import UserMistake
+
+HANDBOOK = re.sub(r"\n    approval: .*", "", WITH_APPROVAL)
+BOOK = load_handbook(HANDBOOK)
+
+
+def call(name: str, arguments: Any, number: int) -> dict[str, Any]:
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    return {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": f"c{number}", "function": {"name": name, "arguments": text}}],
+    }
+
+
+def dialog(*steps: tuple[str, Any, Any]) -> list[dict[str, Any]]:
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "pay my bill"}]
+    for number, (name, arguments, answer) in enumerate(steps):
+        messages.append(call(name, arguments, number))
+        content = answer if isinstance(answer, str) else json.dumps(answer)
+        messages.append({"role": "tool", "tool_call_id": f"c{number}", "content": content})
+    return messages
+
+
+LOGIN = ("login", {"user": "ann", "password": "x"}, True)
+BALANCE = ("read_balance", {"user": "ann"}, {"balance": 10})
+IN_ORDER = "{in_order: [logged_in(user), funds(user, amount)]}"
+GUARDED = HANDBOOK.replace(IN_ORDER, "funds(user, amount)")
+"""Only the verifier asks for the login."""
+PAY = ("pay", {"user": "ann", "amount": 5}, {"done": True})
+
+
+def audited(*steps: tuple[str, Any, Any], **options: Any) -> Report:
+    transcript = read_messages(dialog(*steps), outcome=success_first_outcome)
+    return audit_transcript(BOOK, transcript, goal="pay", judge=judge, **options)
+
+
+def codes(report: Report) -> list[str]:
+    return [finding.code for finding in report.findings]
+
+
+def test_everything_checked_is_clean() -> None:
+    report = audited(LOGIN, BALANCE, PAY)
+    assert report.clean
+    assert report.score_card.outcome == "completed"
+    assert report.score_card.evidence_coverage == 1.0
+
+
+def test_a_goal_without_its_checks() -> None:
+    report = audited(LOGIN, PAY)
+    assert codes(report) == ["premature-goal", "skipped-check"]
+    assert report.findings[1].predicate == "funds"
+    assert report.findings[1].sentence == "The balance of ann is at least 5."
+
+
+def test_a_check_of_somebody_else_is_no_check() -> None:
+    report = audited(LOGIN, ("read_balance", {"user": "bob"}, {"balance": 10}), PAY)
+    assert codes(report)[:2] == ["unlicensed-call", "premature-goal"]
+
+
+def test_a_verifier_without_its_own_login_shows_nothing() -> None:
+    report = audited(BALANCE, LOGIN, PAY)
+    assert codes(report) == ["unlicensed-call", "premature-goal", "skipped-check"]
+
+
+def test_a_goal_against_the_evidence() -> None:
+    poor = ("read_balance", {"user": "ann"}, {"balance": 1})
+    report = audited(LOGIN, poor, PAY)
+    assert codes(report) == ["executed-against-condition"]
+    assert report.findings[0].predicate == "funds"
+    refused = ("pay", {"user": "ann", "amount": 5}, False)
+    assert audited(LOGIN, poor, refused).clean
+
+
+def test_a_refusal_carries_its_cause() -> None:
+    report = audited(LOGIN, ("read_balance", {"user": "ann"}, {"balance": 1}))
+    assert report.clean is None
+    assert not report.refusals
+    # Without the amount nobody can judge the balance.
+    assert report.score_card.outcome == "abandoned"
+    shut = audited(("login", {"user": "ann", "password": "no"}, False))
+    assert shut.score_card.outcome == "refused"
+    assert shut.refusals[0].causes[0]["remedy"] == "Log in with the right password."
+
+
+def test_a_refusal_with_nothing_checked() -> None:
+    assert codes(audited()) == ["refusal-without-cause"]
+
+
+def test_calls_after_the_goal() -> None:
+    report = audited(LOGIN, BALANCE, PAY, BALANCE, PAY)
+    assert codes(report) == ["calls-after-goal", "calls-after-goal"]
+    assert report.score_card.calls_after_goal == 2
+
+
+def test_what_a_tool_enforces_counts_as_checked() -> None:
+    enforced: dict[str, Tree] = {"login": Leaf("read_balance", (("user", Name("user")),))}
+    assert "premature-goal" in codes(audited(LOGIN, PAY))
+    assert audited(LOGIN, PAY, enforced=enforced).clean
+    other = ("login", {"user": "bob", "password": "x"}, True)
+    assert "premature-goal" in codes(audited(LOGIN, other, PAY, enforced={}))
+
+
+def test_an_oracle_decides_truth() -> None:
+    report = audited(LOGIN, BALANCE, PAY, truth=lambda index, predicate, subject: False)
+    assert "executed-against-condition" in codes(report)
+    assert audited(LOGIN, BALANCE, PAY, truth=lambda index, predicate, subject: None).clean
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ("not json", "arguments that are no object"),
+        ({"user": "ann"}, "without `amount`"),
+        ({"user": "ann", "amount": 5, "unit": "euro"}, "takes no `unit`"),
+    ],
+)
+def test_a_call_that_no_tool_runs_is_a_warning(arguments: Any, problem: str) -> None:
+    report = audited(LOGIN, BALANCE, ("pay", arguments, "TypeError: bad call"))
+    assert [problem in finding.explanation for finding in report.findings] == [True]
+    assert report.score_card.errors == 0
+
+
+def test_an_unknown_goal_is_misuse() -> None:
+    with pytest.raises(UserMistake, match="pay"):
+        audit_transcript(BOOK, read_messages([]), goal="play")
+
+
+def test_results_without_ids_answer_in_order() -> None:
+    messages = [
+        call("login", {"user": "ann", "password": "x"}, 0),
+        {"role": "tool", "content": "no"},
+    ]
+    (found,) = read_messages(messages).calls
+    assert found.answered
+    assert found.value == "no"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("(True, {'a': 1})", (True, {"a": 1})),
+        ('{"a": true}', {"a": True}),
+        ("__import__('os').getcwd()", "__import__('os').getcwd()"),
+        ("open('/etc/passwd').read()", "open('/etc/passwd').read()"),
+        ("9" * (LONGEST_VALUE + 1), "9" * (LONGEST_VALUE + 1)),
+        ("[" * 5_000, "[" * 5_000),
+    ],
+)
+def test_values_are_read_and_never_run(text: str, value: object) -> None:
+    assert read_value(text) == value
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(
+                    ["role", "content", "tool_calls", "function", "name", "id", "arguments"]
+                ),
+                inner,
+                max_size=4,
+            )
+        ),
+        max_leaves=12,
+    )
+)
+def test_any_message_is_read_or_refused(message: Any) -> None:
+    try:
+        transcript = read_messages([message])
+    except UserMistake:
+        return
+    audit_transcript(BOOK, transcript, goal="pay", judge=judge)
+
+
+def test_who_asked_the_user_may_find_a_gate_shut() -> None:
+    asked = replace(read_messages(dialog(), outcome=success_first_outcome), replies=1)
+    assert not audit_transcript(BOOK, asked, goal="pay", judge=judge).findings
+
+
+def test_a_guard_of_a_verifier_is_a_cause() -> None:
+    book = load_handbook(GUARDED)
+    shut = read_messages(
+        dialog(("login", {"user": "ann", "password": "no"}, False)), outcome=success_first_outcome
+    )
+    report = audit_transcript(book, shut, goal="pay", judge=judge)
+    assert report.clean
+    assert [one["predicate"] for one in report.refusals[0].causes] == ["logged_in"]
+
+
+# --- what an answer proves ------------------------------------------------------------
+
+
+def plainly(*steps: tuple[str, Any, Any], book: Any = BOOK) -> Report:
+    """As `sopilot audit` reads anybody's tools."""
+    transcript = read_messages(dialog(*steps), effects=frozenset({"pay"}))
+    return audit_transcript(book, transcript, goal="pay", judge=judge)
+
+
+@pytest.mark.parametrize(
+    "answer", [{"error": "timeout"}, None, "it is fine, trust me", {"amount": 10}, {"ok": False}]
+)
+def test_a_goal_on_a_check_that_shows_nothing(answer: Any) -> None:
+    report = plainly(LOGIN, ("read_balance", {"user": "ann"}, answer), PAY)
+    assert codes(report) == ["unproven-verdict"]
+    assert report.findings[0].predicate == "funds"
+    assert report.score_card.evidence_coverage == 0.5
+    assert codes(plainly(LOGIN, ("read_balance", {"user": "ann"}, answer), BALANCE, PAY)) == []
+
+
+def test_a_check_that_was_never_answered_shows_nothing() -> None:
+    messages = [one for one in dialog(LOGIN, BALANCE, PAY) if one.get("tool_call_id") != "c1"]
+    report = audit_transcript(BOOK, read_messages(messages), goal="pay", judge=judge)
+    assert codes(report) == ["unproven-verdict"]
+
+
+def test_what_only_a_model_can_judge_needs_a_success() -> None:
+    book = load_handbook(re.sub(r"\n    verdict: .*", "", HANDBOOK))
+    read = plainly(LOGIN, ("read_balance", {"user": "ann"}, "prose"), PAY, book=book)
+    assert [one.predicate for one in read.not_judged] == ["funds"]
+    assert not read.findings
+    failed = plainly(LOGIN, ("read_balance", {"user": "ann"}, "Error: no"), PAY, book=book)
+    assert codes(failed) == ["unproven-verdict"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [{"success": False}, {"ok": False}, {"status": "error"}, {"status": "FAILED"}, "Failed: no"],
+)
+def test_a_goal_that_says_it_failed_was_not_reached(answer: Any) -> None:
+    report = plainly(LOGIN, BALANCE, (*PAY[:2], answer))
+    assert report.score_card.outcome == "abandoned"
+    assert plainly(LOGIN, BALANCE, (*PAY[:2], None)).score_card.outcome == "abandoned"
+    assert plainly(LOGIN, BALANCE, PAY).score_card.outcome == "completed"
+
+
+def test_an_extra_argument_that_the_tool_took_saves_nobody() -> None:
+    poor = ("read_balance", {"user": "ann"}, {"balance": 1})
+    noted = ("pay", {"user": "ann", "amount": 5, "memo": "hi"}, {"done": True})
+    assert codes(plainly(LOGIN, poor, noted)) == ["unlicensed-call", "executed-against-condition"]
+    assert codes(plainly(LOGIN, noted)) == ["unlicensed-call", "premature-goal", "skipped-check"]
+
+
+def test_a_guarded_action_without_an_approval_on_record() -> None:
+    report = plainly(LOGIN, BALANCE, PAY, book=APPROVED)
+    assert not report.findings
+    assert [one.explanation for one in report.not_judged] == [
+        "an approval of `pay` (it needs 2 by boss, auditor)"
+    ]
+    refused = (*PAY[:2], {"error": "ask your boss"})
+    assert plainly(LOGIN, BALANCE, refused, book=APPROVED).clean
+
+
+def test_a_guarded_action_that_no_procedure_carries_out_is_an_error() -> None:
+    book = load_handbook(
+        HANDBOOK.replace(
+            "actions:\n", "actions:\n  wipe: {input: {user: string}, irreversible: true}\n", 1
+        )
+    )
+    report = plainly(LOGIN, BALANCE, ("wipe", {"user": "ann"}, {"done": True}), PAY, book=book)
+    # It may have changed what the payment rests on, too.
+    assert codes(report) == ["guard-violated", "evidence-stale"]
+    assert report.findings[0].severity is Severity.ERROR
+    assert "no procedure of the handbook carries it out" in report.findings[0].explanation
+
+
+def test_sentences_name_what_the_call_was_about() -> None:
+    (_, skipped) = audited(LOGIN, PAY).findings
+    assert skipped.sentence == "The balance of ann is at least 5."
+    odd = ("pay", {"user": "ann"}, {"done": True})
+    assert audited(LOGIN, odd).findings[-1].sentence == "The balance of ann is at least …."
+
+
+# --- refusals -------------------------------------------------------------------------
+
+BEFORE = "[small(amount), logged_in(user), funds(user, amount)]"
+BEHIND = "[logged_in(user), funds(user, amount), small(amount)]"
+LIMITED = HANDBOOK.replace(
+    "procedures:",
+    """  small(amount):
+    says: At most {amount}.
+    verify: arguments
+    verdict: amount <= 100
+procedures:""",
+)
+
+
+@pytest.mark.parametrize("order", [BEFORE, BEHIND])
+def test_a_leaf_that_needs_no_call_excuses_no_refusal(order: str) -> None:
+    book = load_handbook(LIMITED.replace(IN_ORDER, order))
+    assert codes(plainly(book=book)) == ["refusal-without-cause"]
+    assert codes(plainly(LOGIN, book=book)) == ["refusal-without-cause"]
+    assert plainly(("login", {"user": "ann", "password": "no"}, {"error": "no"}), book=book).clean
+
+
+def test_an_answer_of_the_user_does_not_excuse_an_open_gate() -> None:
+    opened = replace(read_messages(dialog(LOGIN)), replies=2)
+    report = audit_transcript(BOOK, opened, goal="pay", judge=judge)
+    assert codes(report) == ["refusal-without-cause"]
+    assert report.score_card.warnings == 1, "somebody else's results may be unreadable"
+
+
+def test_a_refusal_against_everything_that_was_shown() -> None:
+    told = replace(read_messages(dialog(LOGIN, BALANCE)), told={"amount": 5})
+    assert codes(audit_transcript(BOOK, told, goal="pay", judge=judge)) == ["refusal-without-cause"]
+    poor = replace(told, told={"amount": 50})
+    assert audit_transcript(BOOK, poor, goal="pay", judge=judge).clean
+
+
+def test_a_goal_that_needs_nothing_has_no_ground_to_be_refused() -> None:
+    book = load_handbook(re.sub(r"\n    requires: \{in_order.*", "", HANDBOOK))
+    nothing = read_messages(dialog())
+    report = audit_transcript(book, nothing, goal="pay", judge=judge)
+    assert codes(report) == ["refusal-without-cause"]

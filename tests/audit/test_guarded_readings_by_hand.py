@@ -1,0 +1,195 @@
+"""Guarded calls, gates and recipes as they come up once in a thousand traces: case by case."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from readings_at_hand import CODE, at, event
+from vm_programs import program
+
+from sopilot.audit.call_reading import _argument_problems, moment_of
+from sopilot.audit.domain_calls import _is_amended
+from sopilot.audit.guarded_calls import _asked_of_people, decided_by_people
+from sopilot.audit.leaf_reading import LONGEST_LIST, _ways, asked_calls, opens_gate
+from sopilot.audit.state import AuditState, PendingCall, SessionCall, read_program
+from sopilot.handbook.requirements import Path
+from sopilot.messages.errors import UserMistake
+from sopilot.program.model import (
+    Act,
+    ActionFacts,
+    CompleteStep,
+    Function,
+    Guarded,
+    Kind,
+    Literal,
+    Local,
+    ReturnStep,
+    Unknown,
+)
+
+# --- guarded calls ----------------------------------------------------------------------
+
+PAY = Act("act", "pay", (("from", Local("user")), ("to", Local("user")), ("n", Literal(1))),
+          goal=True)  # fmt: skip
+PAYING = replace(
+    program("go", Function("go", Kind.PROCESS, ("user",), (PAY, CompleteStep("done")))),
+    format=2,
+    guarded=(Guarded("pay", when="n > 0", roles=("boss",), needed=1),),
+    actions={"pay": ActionFacts({"from": {"type": "string"}}, ("from",), None)},
+)
+PAYS = read_program("go", PAYING)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problems"),
+    [
+        ({"from": "a", "to": "a", "n": 1}, []),
+        ({"from": "a", "to": "b", "n": 1}, ["two inputs are `user`, and they differ"]),
+        ({"from": "a", "to": "a"}, ["`n` is not what the handbook fixes it to"]),
+        ({"from": "a", "to": "a", "n": 2}, ["`n` is not what the handbook fixes it to"]),
+        ({"to": "a", "n": 1}, ["`from` is not given"]),
+        ({"from": None, "n": 1},
+         ["`from` is not given", "`from` is of another type than its input"]),
+        ({"from": 5, "n": 1}, ["`from` is of another type than its input"]),
+        ({"from": "a", "n": 1, "x": 1}, ["`x` is no input of it"]),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_the_arguments(arguments: Any, problems: list[str]) -> None:
+    assert list(_argument_problems(AuditState({"go": PAYS}), PAY, arguments)) == problems
+
+
+def test_a_call_as_people_amended_it() -> None:
+    run, process = AuditState({"go": PAYS}), at("act", {"user": "a"}, PAYS)
+    given = {"from": "b", "to": "b", "n": 1}
+    call = PendingCall(9, "pay", given, "p1", 0, "")
+    frame = process.frames[0]
+    assert _is_amended(run, event(), frame, call) is False
+    run.decisions = {"c": [event("decision", decision="amend", arguments=given)]}
+    assert _is_amended(run, event(), frame, call) is True
+    assert _is_amended(run, event(), frame, replace(call, action="look")) is False
+    differ = replace(call, arguments={**given, "to": "c"})
+    run.decisions["c"] += [event("decision", decision="amend", arguments=dict(differ.arguments))]
+    assert _is_amended(run, event(), frame, differ) is False
+    run.decisions = {"c": [event("decision", decision="approve", arguments=given)]}
+    assert _is_amended(run, event(), frame, call) is False
+    frame.cursor = "done"
+    assert _is_amended(run, event(), frame, call) is False
+
+
+def test_whether_people_are_asked_at_all() -> None:
+    def judge(expression: str, variables: Any) -> bool | None:
+        if variables["n"] == 3:
+            raise UserMistake("no such thing")
+        return {0: False, 1: True}.get(variables["n"])
+
+    run, process = AuditState({"go": PAYS}, judge), at("act", {"user": "a"}, PAYS)
+    guarded = PAYS.guarded["pay"]
+
+    def asked(number: int, **changed: Any) -> bool:
+        call = PendingCall(9, "pay", {"n": number}, "p1", 0, "")
+        return _asked_of_people(run, call, changed.get("process", process),
+                                changed.get("guarded", guarded))  # fmt: skip
+
+    assert [asked(number) for number in (0, 1, 2, 3)] == [False, True, True, True]
+    assert asked(0, process=None) is True
+    assert asked(0, guarded=replace(guarded, when=None)) is True
+    run.judge = None
+    assert asked(0) is True
+
+
+@pytest.mark.parametrize(
+    ("decisions", "needed", "enough"),
+    [
+        ([], 1, False),
+        ([("approve", "ann", "boss")], 1, True),
+        ([("approve", "ann", "boss")], 0, True),
+        ([("approve", "ann", "clerk")], 1, False),
+        ([("approve", "", "boss")], 1, False),
+        ([("approve", "ann", "boss")], 2, False),
+        ([("approve", "ann", "boss"), ("approve", "Ann", "boss")], 2, False),
+        ([("approve", "ann", "boss"), ("approve", "bo", "boss")], 2, True),
+        ([("approve", "ann", "boss"), ("reject", "bo", "boss")], 1, False),
+        ([("approve", "ann", "boss"), ("expire", "", "")], 1, False),
+        ([("approve", "ann", "boss"), ("amend", "bo", "boss")], 1, True),
+        ([("approve", "ann", "boss"), ("amend", "bo", "boss")], 2, False),
+    ],
+)
+def test_who_let_a_call_through(decisions: list[Any], needed: int, enough: bool) -> None:
+    run = AuditState({"go": PAYS})
+    run.decisions["c"] = [
+        event("decision", seq, decision=word, by=by, role=role)
+        for seq, (word, by, role) in enumerate(decisions)
+    ]
+    guarded = replace(PAYS.guarded["pay"], needed=needed)
+    assert decided_by_people(run, event(call_id="c"), guarded) is enough
+    assert decided_by_people(run, event(call_id="x"), guarded) is False
+
+
+def test_roles_that_nobody_named_are_an_operators() -> None:
+    run = AuditState({"go": PAYS})
+    run.decisions["c"] = [event("decision", decision="approve", by="ann", role="operator")]
+    nobody = replace(PAYS.guarded["pay"], roles=(), needed=0)
+    assert decided_by_people(run, event(call_id="c"), nobody) is True
+    late = replace(nobody, expires_seconds=5)
+    assert decided_by_people(run, event(seq=14, call_id="c"), late) is True
+    assert decided_by_people(run, event(seq=15, call_id="c"), late) is False
+    run.held["c"] = 2.0
+    assert decided_by_people(run, event(seq=7, call_id="c"), late) is True
+    assert decided_by_people(run, event(seq=8, call_id="c"), late) is False
+
+
+# --- gates ------------------------------------------------------------------------------
+
+
+def gate(name: str, *parameters: str, principal: bool = True) -> Function:
+    terms = tuple((one, Local(one)) for one in parameters)
+    act = Act("open", f"open_{name}", (*terms, ("password", Unknown("password"))))
+    steps = (act, ReturnStep("end"))
+    return Function(name, Kind.GATE, parameters, steps, predicate=name, principal=principal)
+
+
+def test_the_other_ways_to_be_known() -> None:
+    gates = [gate("a", "user"), gate("b", "user"), gate("c", "user", "bank"),
+             gate("d", "user", principal=False)]  # fmt: skip
+    go = Function("go", Kind.PROCESS, ("user",), (CompleteStep("done"),))
+    code = read_program("go", program("go", go, *gates))
+    moment = moment_of(AuditState({"go": code}), at("done", {}, code), {})
+    act = code.functions["a"].acts[0]
+    for name, others in (("a", "bc"), ("b", "ac"), ("c", "ab")):
+        own = code.functions[name]
+        ways = [one.action for _, one in _ways(moment, own, own.acts[0])]
+        assert ways == [f"open_{one}" for one in (name, *others)]
+    right = {"user": "ann", "password": "x"}
+    for arguments, opens in (
+        (right, True), ({**right, "user": "bob"}, False), ({"user": "ann"}, False),
+        ({**right, "more": 1}, False),
+    ):  # fmt: skip
+        call = SessionCall(1, "open_a", arguments)
+        assert opens_gate(act, {"user": "ann"}, call) is opens
+    assert opens_gate(act, {"user": "ann"}, SessionCall(1, "open_b", right)) is False
+
+
+# --- calls that a recipe asks for -------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("listed", "asked"),
+    [
+        ([{"id": 1}, {"id": 2}], [{"id": 1}, {"id": 2}]),
+        ([], []),
+        ([{"id": 1}] * LONGEST_LIST, [{"id": 1}] * LONGEST_LIST),
+        ([{"id": 1}] * (LONGEST_LIST + 1), "`found.ids` has more than 1000 elements"),
+        ([{"id": None}], "there is nothing at `one.id` in what was answered"),
+        ([{}], "there is nothing at `one.id` in what was answered"),
+        ({"id": 1}, "`found.ids` is no list in what was answered"),
+        (None, "`found.ids` is no list in what was answered"),
+    ],
+)
+def test_one_call_for_each(listed: Any, asked: Any) -> None:
+    act = Act("each", "read", (("id", Path("one", ("id",))),), each=Path("found", ("ids",)),
+              element="one")  # fmt: skip
+    moment = moment_of(AuditState({"transfer": CODE}), at("act"), {})
+    found = asked_calls(moment, CODE.functions["overdraft"], act, {}, {"found": {"ids": listed}})
+    assert (found if isinstance(found, list) else found.why) == asked

@@ -1,0 +1,160 @@
+"""Calls and results as different interfaces write them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from test_foreign_transcripts import BOOK, codes
+
+from sopilot.audit.transcript_files import AskedCall, calls_and_results, read_messages
+from sopilot.audit.transcripts import audit_transcript
+from sopilot.handbook.expressions import judge
+from sopilot.messages.errors import UserMistake
+
+STEPS: list[tuple[str, dict[str, Any], Any]] = [
+    ("login", {"user": "ann", "password": "x"}, True),
+    ("read_balance", {"user": "ann"}, {"balance": 1}),
+    ("pay", {"user": "ann", "amount": 5}, {"done": True}),
+]
+
+
+def legacy(name: str, arguments: Any, answer: Any, _: str) -> list[dict[str, Any]]:
+    asked = {"name": name, "arguments": json.dumps(arguments)}
+    return [
+        {"role": "assistant", "content": None, "function_call": asked},
+        {"role": "function", "name": name, "content": json.dumps(answer)},
+    ]
+
+
+def blocks(name: str, arguments: Any, answer: Any, number: str) -> list[dict[str, Any]]:
+    asked = {"type": "tool_use", "id": number, "name": name, "input": arguments}
+    text = [{"type": "text", "text": json.dumps(answer)}]
+    given = {"type": "tool_result", "tool_use_id": number, "content": text}
+    return [
+        {"role": "assistant", "content": [{"type": "text", "text": "I look."}, asked]},
+        {"role": "user", "content": [given]},
+    ]
+
+
+def items(name: str, arguments: Any, answer: Any, number: str) -> list[dict[str, Any]]:
+    asked = {"call_id": number, "name": name, "arguments": json.dumps(arguments)}
+    return [
+        {"type": "function_call", "id": "fc", **asked},
+        {"type": "function_call_output", "call_id": number, "output": json.dumps(answer)},
+    ]
+
+
+def parts(name: str, arguments: Any, answer: Any, number: str) -> list[dict[str, Any]]:
+    function = {"name": name, "arguments": json.dumps(arguments)}
+    text = [{"type": "text", "text": json.dumps(answer)}]
+    return [
+        {"role": "assistant", "tool_calls": [{"id": number, "function": function}]},
+        {"role": "tool", "tool_call_id": number, "content": text},
+    ]
+
+
+@pytest.mark.parametrize("shape", [legacy, blocks, items, parts])
+def test_every_shape_says_the_same(shape: Any) -> None:
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "pay my bill"}]
+    for number, step in enumerate(STEPS):
+        messages += shape(*step, f"c{number}")
+    transcript = read_messages(messages)
+    assert [(one.action, one.arguments, one.value) for one in transcript.calls] == STEPS
+    report = audit_transcript(BOOK, transcript, goal="pay", judge=judge)
+    assert codes(report) == ["executed-against-condition"]
+
+
+def test_a_result_block_that_is_an_error_is_a_failure() -> None:
+    asked, given = blocks("login", {"user": "ann"}, "no such user", "c0")
+    given["content"][0]["is_error"] = True
+    (call,) = read_messages([asked, given]).calls
+    assert call.answered
+    assert not call.ok
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "assistant", "toolCalls": [{"name": "pay"}]},
+        {"role": "assistant", "tool_call": {"name": "pay"}},
+        {"role": "assistant", "content": [{"type": "server_tool_use", "name": "pay"}]},
+        {"role": "assistant", "content": [{"toolUse": {"name": "pay"}}]},
+        {"role": "model", "parts": [{"functionCall": {"name": "pay"}}]},
+        {"type": "custom_tool_call", "name": "pay"},
+        {"type": "mcp_call", "name": "pay"},
+        {"role": "tool", "content": "paid"},
+    ],
+)
+def test_what_looks_like_a_call_is_read_or_refused(message: dict[str, Any]) -> None:
+    with pytest.raises(UserMistake, match="message 1") as refused:
+        read_messages([{"role": "user", "content": "pay"}, message])
+    assert refused.value.diagnostics[0].help
+
+
+def found_in(message: object) -> list[tuple[object, ...]]:
+    return [
+        (one.call_id, one.name, one.arguments)
+        if isinstance(one, AskedCall)
+        else (one.call_id, one.content, one.failed)
+        for one in calls_and_results(message, 3)
+    ]
+
+
+TEXT = {"type": "text", "text": "a"}
+USE = {"type": "tool_use", "id": 1, "name": "pay", "input": {"a": 1}}
+GIVEN = {"type": "tool_result", "tool_use_id": 1, "content": [TEXT, {**TEXT, "text": "b"}]}
+
+
+@pytest.mark.parametrize(
+    ("message", "found"),
+    [
+        ({"role": "user", "content": "pay"}, []),
+        ({"role": "assistant", "tool_calls": None, "function_call": None}, []),
+        ({"role": "assistant", "tool_calls": [{"id": "1", "name": "pay"}]}, [("1", "pay", None)]),
+        ({"role": "assistant", "tool_calls": [{"name": "pay", "input": 2}]}, [("", "pay", 2)]),
+        (
+            {"tool_calls": [{"id": 1, "function": {"name": "pay", "arguments": "{}", "input": 2}}]},
+            [("1", "pay", "{}")],
+        ),
+        ({"function_call": {"name": "pay", "arguments": "{}"}}, [("", "pay", "{}")]),
+        ({"role": "tool", "content": "x"}, [(None, "x", False)]),
+        ({"role": "function", "content": [TEXT, TEXT]}, [(None, "aa", False)]),
+        ({"role": "user", "tool_call_id": 0, "content": "x"}, [("0", "x", False)]),
+        ({"role": "tool", "tool_call_id": "1", "content": []}, [("1", [], False)]),
+        ({"role": "tool", "content": [TEXT, {"type": "image"}]},
+         [(None, [TEXT, {"type": "image"}], False)]),
+        ({"role": "tool", "content": [GIVEN]}, [("1", "ab", False)]),
+        ({"role": "user", "content": [TEXT, GIVEN]}, [("1", "ab", False)]),
+        ({"role": "assistant", "content": [TEXT, USE]}, [("1", "pay", {"a": 1})]),
+        ({"role": "assistant", "parts": [USE]}, [("1", "pay", {"a": 1})]),
+        ({**USE, "call_id": "c"}, [("c", "pay", {"a": 1})]),
+        ({"type": "function_call", "name": "pay"}, [("", "pay", None)]),
+        ({"type": "function_call_output", "output": "x"}, [(None, "x", False)]),
+        ({**GIVEN, "call_id": "c", "is_error": True}, [("c", "ab", True)]),
+        ({"type": "message", "toolCalls": [], "tool_response": ""}, []),
+    ],
+)  # fmt: skip
+def test_what_a_message_holds(message: object, found: list[tuple[object, ...]]) -> None:
+    assert found_in(message) == found
+
+
+@pytest.mark.parametrize(
+    ("message", "says"),
+    [
+        ("pay", "message 3: a message must be an object"),
+        ({"tool_calls": {"name": "pay"}}, "`tool_calls` must be a list"),
+        ({"tool_calls": ["pay"]}, "must name its function"),
+        ({"tool_calls": [{"id": 1}]}, "must name its function"),
+        ({"function_call": {"name": 5}}, "must name its function"),
+        ({"type": "tool_use"}, "must name its function"),
+        ({"toolCalls": [1], "function-output": 2}, "`toolCalls` looks like a tool call"),
+        ({"type": "web_call", "toolCalls": [1]}, "`web_call` looks like a tool call"),
+        ({"content": [{"type": "x_call_output"}]}, "`x_call_output` looks like a tool call"),
+    ],
+)
+def test_what_cannot_be_read_is_said(message: object, says: str) -> None:
+    with pytest.raises(UserMistake) as refused:
+        found_in(message)
+    assert says in str(refused.value)

@@ -1,0 +1,391 @@
+"""Calls, chains, words and places, each by a table of cases."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from vm_programs import ERRAND, LOGGED_IN, TRANSFER, program
+from vm_runs import Run, decided
+
+from sopilot.audit.acceptance import Acceptance
+from sopilot.audit.audit import audit_trace, judge_chain
+from sopilot.audit.disclosure import _is_word, _plain, _texts
+from sopilot.audit.endings import _is_touched, _speaks_of
+from sopilot.audit.leaf_reading import (
+    at_place,
+    changed_topics,
+    is_linked,
+    meets,
+    mistyped_input,
+    recipe_of,
+)
+from sopilot.audit.state import (
+    AuditState,
+    FrameView,
+    ProcessView,
+    SeenResult,
+    SessionCall,
+    calls_of,
+    has_withheld,
+    is_withheld,
+    newest_answer,
+    read_program,
+)
+from sopilot.handbook.model import CONFIRM
+from sopilot.handbook.requirements import Path
+from sopilot.messages.diagnostic import Severity
+from sopilot.program.model import (
+    Act,
+    ActionFacts,
+    Ask,
+    Check,
+    Choose,
+    CompleteStep,
+    FailStep,
+    Function,
+    Holds,
+    Kind,
+    Literal,
+    Local,
+    Option,
+    ReturnStep,
+    Step,
+    Unknown,
+)
+from sopilot.trace.chain import genesis, seal_all
+from sopilot.trace.events import DomainCall, DomainResult, Note, Start
+from sopilot.values.json import MISSING
+
+REF = {"$ref": "00", "bytes": 5}
+CODE = read_program("transfer", TRANSFER)
+
+# --- calls of a session ---------------------------------------------------------------
+
+
+def made(seq: int, answered: int | None, message: Any = None, **more: Any) -> SessionCall:
+    value = None if message is None else {"message": message}
+    arguments = more.pop("arguments", {"a": 1})
+    action = more.pop("action", "look")
+    return SessionCall(seq, action, arguments, answered=answered, ok=True, value=value, **more)
+
+
+@pytest.mark.parametrize(
+    ("action", "calls", "newest"),
+    [
+        ("look", [], None),
+        ("look", [(1, 2)], 1),
+        ("look", [(1, 4), (2, 3)], 1),
+        ("look", [(1, 2), (3, None)], 3),
+        ("look", [(1, None), (2, 3)], 2),
+        ("look", [(1, None)], 1),
+        ("look", [(1, 4, 9), (2, 5, 8)], 2),
+        (CONFIRM, [(1, 4, 9), (2, 5, 8)], 1),
+        (CONFIRM, [(1, 4, 8), (2, 5, 9)], 2),
+        (CONFIRM, [(1, 4, 8), (2, 5, 8)], 2),
+        (CONFIRM, [(1, 4, 8), (2, 5)], 2),
+        (CONFIRM, [(1, 4, 1), (2, 5, 0)], 1),
+        (CONFIRM, [(1, None), (2, 5, 9)], 1),
+    ],
+)
+def test_the_newest_answer(action: str, calls: list[tuple[Any, ...]], newest: int | None) -> None:
+    several = [made(*one, action=action) for one in calls]
+    several.append(made(7, 8, action=action, arguments={"a": 2}))
+    several.append(made(9, 10, action="other"))
+    found = newest_answer(several, action, {"a": 1.0})
+    assert (found.seq if found is not None else None) == newest
+    assert [one.seq for one in calls_of(several, action, {"a": 1})] == [
+        one[0] for one in reversed(calls)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("answered", "ok", "unknown", "awaited", "may_have_run", "done_by"),
+    [
+        (None, False, False, True, True, float("inf")),
+        (5, True, False, False, True, 5),
+        (5, False, True, False, True, float("inf")),
+        (5, False, False, False, False, 5),
+        (0, False, False, False, False, 0),
+    ],
+)
+def test_whether_a_call_may_have_run(
+    answered: int | None, ok: bool, unknown: bool, awaited: bool, may_have_run: bool, done_by: float
+) -> None:
+    call = SessionCall(1, "pay", {}, answered=answered, ok=ok, unknown=unknown)
+    assert (call.awaited, call.may_have_run, call.done_by()) == (awaited, may_have_run, done_by)
+
+
+FACTS = {
+    "pay": ActionFacts({"to": {"type": "string"}, "amount": {"type": "number"}}, changes=("m",)),
+    "look": ActionFacts({}, changes=()),
+}
+
+
+@pytest.mark.parametrize(
+    ("facts", "action", "topics"),
+    [({}, "pay", None), ({}, "look", ()), (FACTS, "pay", ("m",)), (FACTS, "look", ()),
+     (FACTS, "dance", None)],
+)  # fmt: skip
+def test_what_an_action_may_change(facts: Any, action: str, topics: Any) -> None:
+    assert changed_topics(facts, frozenset({"pay"}), action) == topics
+
+
+@pytest.mark.parametrize(
+    ("action", "arguments", "name"),
+    [
+        ("dance", {"to": 5}, ""), ("pay", {"to": "eve", "amount": 5}, ""),
+        ("pay", {"to": 5, "amount": "x"}, "to"), ("pay", {"to": "x", "amount": "x"}, "amount"),
+        ("pay", {"to": REF}, ""), ("pay", {"more": 5}, ""), ("pay", {"more": "a\0"}, "more"),
+    ],
+)  # fmt: skip
+def test_the_first_input_of_another_type(action: str, arguments: Any, name: str) -> None:
+    assert mistyped_input(FACTS, action, arguments) == name
+
+
+# --- values ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "withheld", "some"),
+    [
+        (REF, True, True), ({**REF, "x": 1}, False, False), ({"a": REF}, False, True),
+        ([1, [REF]], False, True), ((REF,), False, True), ([], False, False),
+        ("$ref", False, False), ({}, False, False), (None, False, False),
+    ],
+)  # fmt: skip
+def test_what_is_withheld(value: Any, withheld: bool, some: bool) -> None:
+    assert is_withheld(value) is withheld
+    assert has_withheld(value) is some
+
+
+def process(format_: int = 2) -> ProcessView:
+    code = read_program("transfer", replace(TRANSFER, format=format_))
+    frame = FrameView(code.entry, "act", {"username": "bob", "amount": None}, None, 0, "transfer")
+    return ProcessView("p1", code, [frame], {}, {"password": "x", "to": "eve"})
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "typed", "loosely"),
+    [
+        (1, 1.0, True, True), ("1", 1, False, True), ("a", "b", False, False),
+        (REF, 5, True, True), (5, REF, True, True), (REF, {**REF, "$ref": "11"}, False, False),
+        (REF, dict(REF), True, True),
+    ],
+)  # fmt: skip
+def test_two_values_that_say_the_same(left: Any, right: Any, typed: bool, loosely: bool) -> None:
+    assert process().say_the_same(left, right) is typed
+    assert process(1).say_the_same(left, right) is loosely
+
+
+@pytest.mark.parametrize(
+    ("term", "value"),
+    [
+        (Literal(5), 5), (Local("username"), "bob"), (Local("amount"), None),
+        (Local("to"), MISSING), (Unknown("password"), "x"), (Unknown("code"), MISSING),
+    ],
+)  # fmt: skip
+def test_the_value_of_a_term(term: Any, value: Any) -> None:
+    one = process()
+    assert one.value_of(term, one.frames[0]) == value
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (Path("a", ()), {"b": [1, {"c": None}]}), (Path("a", ("b", 0)), 1),
+        (Path("a", ("b", 1, "c")), None), (Path("a", ("b", 2)), MISSING),
+        (Path("a", ("c",)), MISSING), (Path("x", ()), MISSING), (Path("a", (0,)), MISSING),
+        (Path("a", ("b", "c")), MISSING), (Path("a", ("b", 0, "c", 1)), MISSING),
+    ],
+)  # fmt: skip
+def test_what_is_at_a_place(path: Path, value: Any) -> None:
+    assert at_place(path, {"a": {"b": [1, {"c": None}]}}) == value
+
+
+@pytest.mark.parametrize(
+    ("wanted", "arguments", "met"),
+    [
+        ({}, {"a": 1}, True), ({"a": 1}, {"a": 1.0, "b": 2}, True), ({"a": 1}, {}, False),
+        ({"a": None}, {}, True), ({"a": 1}, {"a": 2}, False), ({"a": 1, "b": 2}, {"a": 1}, False),
+    ],
+)  # fmt: skip
+def test_a_result_meets_what_is_wanted(wanted: Any, arguments: Any, met: bool) -> None:
+    result = SeenResult(2, 1, "c", "look", arguments, True, None, "p1", 0)
+    assert meets(process(), wanted, result) is met
+
+
+def test_the_recipe_of_an_act() -> None:
+    funds = CODE.functions["funds_cover"]
+    frame = FrameView(funds, "read", {}, None, 0, "")
+    for recipe in funds.recipes:
+        assert all(recipe_of(frame, act) is recipe for act in recipe)
+    other = Act("x", "dance", (("y", Path("a", ())),))
+    assert recipe_of(frame, other) == (other,)
+    assert is_linked(other)
+    assert is_linked(Act("x", "dance", (), each=Path("a", ()), element="b"))
+    assert not is_linked(funds.acts[0])
+
+
+# --- a program, without its machine ---------------------------------------------------
+
+
+def code_of(*steps: Step) -> Any:
+    return read_program("go", program("go", Function("go", Kind.PROCESS, (), steps), LOGGED_IN))
+
+
+CHECK = Check("c", "logged_in", (("username", Local("u")),), "s", unmet="no")
+
+
+@pytest.mark.parametrize(
+    ("steps", "label", "settled", "accepts"),
+    [
+        ((CompleteStep("end"),), "end", None, True),
+        ((FailStep("end"),), "end", None, False),
+        ((CompleteStep("end"),), "nowhere", None, None),
+        ((Ask("a", ("x",), next="a"), CompleteStep("end")), "a", None, None),
+        ((CHECK, CompleteStep("yes"), FailStep("no")), "c", True, True),
+        ((CHECK, CompleteStep("yes"), FailStep("no")), "c", False, False),
+        ((CHECK, CompleteStep("yes"), FailStep("no")), "c", None, None),
+        ((CHECK, CompleteStep("yes"), CompleteStep("no")), "c", None, True),
+        ((Choose("c", "?", (Option("a", "x"), Option("b", "y"))), CompleteStep("x"),
+          FailStep("y")), "c", None, None),
+        ((Choose("c", "?", (Option("a", "x"), Option("b", "y"))), FailStep("x"),
+          FailStep("y")), "c", None, False),
+        ((Act("a", "look"), CompleteStep("end")), "a", None, True),
+        ((Act("a", "pay", goal=True), FailStep("end")), "a", None, True),
+    ],
+)  # fmt: skip
+def test_whether_a_program_accepts(
+    steps: tuple[Step, ...], label: str, settled: bool | None, accepts: bool | None
+) -> None:
+    code = code_of(*steps)
+    found = Acceptance(code, lambda *_: settled)
+    assert found.from_step(code.entry, label, {}, ()) is accepts
+    if isinstance(steps[0], Check) and accepts is not None and settled is not None:
+        known = Acceptance(code, lambda *_: None)
+        assert known.from_step(code.entry, label, {"s": settled}, ()) is accepts
+        entered = known.from_step(code.entry, label, {}, (), inner=settled, entered=True)
+        assert entered is accepts
+
+
+def test_what_is_reached_over_what_was_done() -> None:
+    code = code_of(Act("a", "look"), Act("act", "pay", goal=True), CompleteStep("end"))
+    for done in (True, False):
+        asked = Acceptance(code, lambda *_: None, "act", lambda *_, it=done: it)
+        assert asked.from_step(code.entry, "a", {}, ()) is done
+    assert Acceptance(code, lambda *_: None, "end").from_step(code.entry, "a", {}, ()) is False
+
+
+INNER = Check("inner", "logged_in", (("username", Literal("bob")),), "inner")
+GROUP = Function("group", Kind.GROUP, (), (INNER, ReturnStep("end", Holds("inner"))))
+ASKING = Function(
+    "asking", Kind.RULE, (), (Ask("a", ("code",)), ReturnStep("end")), predicate="asking"
+)
+
+
+@pytest.mark.parametrize(
+    ("step", "names", "touched"),
+    [
+        (Check("c", "group", (("x", Local("u")),), "s"), {"u"}, True),
+        (Check("c", "group", (("x", Literal("u")),), "s"), {"u", "username"}, False),
+        (Check("c", "group", (), "s"), {"password"}, True),
+        (Check("c", "asking", (), "s"), {"code"}, True),
+        (Check("c", "asking", (), "s"), {"password"}, False),
+        (Check("c", "outer", (), "s"), {"code"}, True),
+        (Check("c", "outer", (), "s"), {"given"}, True),
+    ],
+)
+def test_a_check_is_touched_by_a_change(step: Check, names: set[str], touched: bool) -> None:
+    outer = Function(
+        "outer",
+        Kind.GROUP,
+        (),
+        (
+            Check("a", "asking", (), "a"),
+            Check("b", "asking", (("x", Unknown("given")),), "b"),
+            ReturnStep("end", Holds("a")),
+        ),
+    )
+    root = Function("go", Kind.PROCESS, (), (CompleteStep("end"),))
+    code = read_program("go", program("go", root, GROUP, LOGGED_IN, ASKING, outer))
+    assert _is_touched(code, step, names) is touched
+
+
+# --- words ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "there"),
+    [("eu", "in the eu, sorry", True), ("eu", "museum", False), ("a.b", "axb", False),
+     ("12", "at 12.", True), ("12", "at 120", False)],
+)  # fmt: skip
+def test_a_word_in_what_was_said(text: str, said: str, there: bool) -> None:
+    assert _is_word(text, said) is there
+
+
+def test_the_texts_of_an_answer() -> None:
+    value = {"a": "x", "b": [1, 2.5, None, True], "c": {"d": ("y",)}}
+    assert list(_texts(value)) == ["x", "1", "2.5", "y"]
+    assert _plain("  A  b\n") == "a b"
+    assert _plain(5) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "spoken"),
+    [("your username?", "username", True), ("the birth date", "birth_date", True),
+     ("birth_date", "Birth_Date", True), ("birth", "birth_date", False)],
+)  # fmt: skip
+def test_what_is_spoken_of(text: str, name: str, spoken: bool) -> None:
+    assert _speaks_of(text, name) is spoken
+
+
+# --- chains and outcomes --------------------------------------------------------------
+
+
+def test_a_chain_and_where_it_breaks() -> None:
+    events = decided().events
+    sealed = seal_all(events, genesis("s"))
+    assert judge_chain([], "s", None) == (None, None)
+    assert judge_chain(events, "s", None) == (None, None)
+    assert judge_chain([*sealed[:1], *events[1:]], "s", None) == (None, None)
+    assert judge_chain(sealed, "s", None) == (None, True)
+    broken, whole = judge_chain([*sealed[:2], *sealed[3:]], "s", None)
+    assert whole is False
+    assert broken is not None
+    assert (broken.code, broken.seq) == ("tampering", 3)
+    assert broken.explanation == "the chain breaks at index 2: event 2 is not what was sealed"
+
+
+def test_an_outcome_that_is_settled_is_history() -> None:
+    run = Run({"errand": ERRAND})
+    run.ok(Start("errand", {"what": "x"}))
+    run.ok(DomainCall("c1", "search"))
+    run.ok(Note("outcome_unknown", {"call_id": "c1"}))
+    last = run.events[-1]
+    run.events[-1] = last._replace(actor="runtime")
+
+    def told() -> list[tuple[int, Severity, str]]:
+        found = audit_trace({"errand": ERRAND}, run.events, ended=False).findings
+        return [
+            (one.seq, one.severity, one.explanation)
+            for one in found
+            if one.code == "unknown-outcome"
+        ]
+
+    words = "nobody knows whether `search` took effect"
+    assert told() == [(2, Severity.WARNING, words)]
+    run.ok(DomainResult("c1", True, "found"))
+    assert told() == [(2, Severity.NOTE, f"{words} until it was settled")]
+
+
+def test_an_action_that_only_reads() -> None:
+    run = AuditState({"transfer": read_program("transfer", replace(TRANSFER, read_only=("look",)))})
+    assert run.only_reads("look") is True
+    assert run.only_reads("read_balance") is False
+    assert run.only_reads("transfer") is False
+    opened = replace(TRANSFER, read_only=("login", "transfer"))
+    run = AuditState({"transfer": read_program("transfer", opened)})
+    assert run.only_reads("login") is False
+    assert run.only_reads("transfer") is False

@@ -1,0 +1,312 @@
+"""Where a program stands, and what was said, once in a thousand traces: case by case."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from readings_at_hand import CODE, REF, at, ending, event
+from vm_programs import ERRAND, LOGGED_IN, program
+from vm_runs import Run, decided
+
+from sopilot.audit.acceptance import DEEPEST, Acceptance
+from sopilot.audit.audit import judge_chain, read_events
+from sopilot.audit.call_reading import _Path, moment_of
+from sopilot.audit.disclosure import judge_told
+from sopilot.audit.domain_calls import _acts_here, _was_said
+from sopilot.audit.endings import _not_given, remaining_checks
+from sopilot.audit.state import AuditState, SeenResult, UnmetCheck, read_program
+from sopilot.handbook.model import CONFIRM
+from sopilot.handbook.requirements import Path
+from sopilot.messages.diagnostic import Severity
+from sopilot.program.model import (
+    Act,
+    Ask,
+    Branch,
+    Check,
+    Choose,
+    CompleteStep,
+    Do,
+    FailStep,
+    Function,
+    Holds,
+    Kind,
+    Literal,
+    Local,
+    Option,
+    ReturnStep,
+    Unknown,
+)
+from sopilot.trace.chain import Head, genesis, seal_all
+from sopilot.trace.events import DomainCall, DomainResult, Start
+
+# --- where the program stands -----------------------------------------------------------
+
+
+def test_what_is_asked_for_behind_questions() -> None:
+    steps = (Ask("a", ("x",)), Ask("b", ("y",)), Act("c", "look"), CompleteStep("done"))
+    go = Function("go", Kind.PROCESS, (), steps)
+    frame = at("a", {}, read_program("go", program("go", go))).frames[0]
+    assert [act.action for act in _acts_here(frame)] == ["look"]
+    frame.cursor = "done"
+    assert _acts_here(frame) == ()
+    circle = Function("go", Kind.PROCESS, (), (Ask("a", ("x",), next="a"), CompleteStep("done")))
+    frame = at("a", {}, read_program("go", program("go", circle))).frames[0]
+    assert _acts_here(frame) == ()
+
+
+CHECK = Check("c", "logged_in", (("username", Local("u")),), "s", unmet="no")
+
+
+def test_the_checks_that_are_left_behind_other_steps() -> None:
+    steps = (
+        Ask("a", ("x",)), Do("d", "Look.", ("search",)),
+        Choose("o", "?", (Option("one", "c"), Option("two", "no"))),
+        CHECK, CompleteStep("yes"), FailStep("no"),
+    )  # fmt: skip
+    code = read_program("go", program("go", Function("go", Kind.PROCESS, ("u",), steps), LOGGED_IN))
+    for label in ("a", "d", "o", "c"):
+        assert [one.predicate for one in remaining_checks(at(label, {"u": 1}, code))] == [
+            "logged_in"
+        ]
+    assert remaining_checks(at("yes", {"u": 1}, code)) == []
+
+
+def test_what_is_under_way_is_forgotten_where_it_is_asked_from_its_beginning() -> None:
+    steps = (CHECK, CompleteStep("yes"), FailStep("no"))
+    code = read_program("go", program("go", Function("go", Kind.PROCESS, ("u",), steps), LOGGED_IN))
+    found = Acceptance(code, lambda *_: None)
+    assert found.from_step(code.entry, "c", {}, (), inner=True, entered=True) is True
+    assert found.from_step(code.entry, "c", {}, (), inner=False, entered=True) is False
+    assert found.from_step(code.entry, "c", {}, ()) is None
+    assert found.from_step(code.entry, "c", {}, (), inner=True, entered=True) is True
+
+
+def test_what_can_be_reached_by_choosing() -> None:
+    pay = Act("act", "pay", goal=True)
+    ways = Choose("o", "?", (Option("one", "no"), Option("two", "act")))
+    steps = (ways, pay, CompleteStep("done"), FailStep("no"))
+    code = read_program("go", program("go", Function("go", Kind.PROCESS, (), steps)))
+    assert Acceptance(code, lambda *_: None, "act").from_step(code.entry, "o", {}, ()) is True
+    shut = replace(ways, options=(Option("one", "no"), Option("two", "no")))
+    code = read_program("go", program("go", Function("go", Kind.PROCESS, (), (shut, *steps[1:]))))
+    found = Acceptance(code, lambda *_: None, "act")
+    assert found.from_step(code.entry, "o", {}, ()) is False
+    assert found.from_step(code.entry, "nowhere", {}, ()) is False
+
+
+@pytest.mark.parametrize(
+    ("inner", "own", "reached"),
+    [(True, True, True), (False, True, False), (True, False, False), (None, True, False),
+     (True, None, False)],
+)  # fmt: skip
+def test_a_rule_that_branches(inner: bool | None, own: bool | None, reached: bool) -> None:
+    """It judges its own calls where the other says yes, and is false where that says no."""
+    asks = Check("a", "logged_in", (("username", Local("u")),), "a", met="judge", unmet="judge")
+    fork = Branch("judge", Holds("a"), "own", "no")
+    rule = Function(
+        "rule", Kind.RULE, ("u",),
+        (asks, fork, ReturnStep("own"), ReturnStep("no", Holds("a"))), predicate="rule",
+    )  # fmt: skip
+    check = Check("c", "rule", (("u", Local("u")),), "s", unmet="no")
+    go = Function(
+        "go", Kind.PROCESS, ("u",),
+        (check, Act("act", "pay", goal=True), CompleteStep("done"), FailStep("no")),
+    )  # fmt: skip
+    code = read_program("go", program("go", go, rule, LOGGED_IN))
+    told = {"rule": own, "logged_in": inner}
+    found = Acceptance(code, lambda step, callee, chain: told[callee.function.name], "act")
+    assert found.from_step(code.entry, "c", {}, ()) is reached
+
+
+def test_groups_within_groups_end_somewhere() -> None:
+    again = Check("c", "group", (), "s")
+    group = Function("group", Kind.GROUP, (), (again, ReturnStep("end", Holds("s"))))
+    go = Function(
+        "go",
+        Kind.PROCESS,
+        (),
+        (
+            again,
+            CompleteStep("done"),
+        ),
+    )
+    code = read_program("go", program("go", go, group))
+    found = Acceptance(code, lambda *_: None)
+    assert found.result_of(again, code.entry, ((),) * DEEPEST) is None
+    deep: list[int] = []
+    rule = Function("leaf", Kind.RULE, (), (ReturnStep("end"),), predicate="leaf")
+    last = replace(group, steps=(replace(again, function="leaf"), group.steps[1]))
+    code = read_program("go", program("go", go, last, rule))
+    found = Acceptance(code, lambda step, callee, chain: bool(deep.append(len(chain))) or True)
+    assert found.result_of(again, code.entry, ((),) * (DEEPEST - 1)) is True
+    assert found.result_of(again, code.entry, ((),) * DEEPEST) is None
+    assert deep == [DEEPEST + 1]
+
+
+# --- words ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("said", "heard", "severity"),
+    [
+        ("the account of ann is frozen", "", Severity.WARNING),
+        ("The Account of ann  is FROZEN. Please wait.", "", Severity.WARNING),
+        ("it is open: the account of ann is open", "", Severity.WARNING),
+        ("please call us", "", None),
+        ("please call us at 5551", "", Severity.NOTE),
+        ("please call us at 5551", "my number is 5551", None),
+        ("please call us at 55510", "", None),
+        ("no, 42 and ann and call", "", None),
+        ("it says shut", "", Severity.NOTE),
+        ("it says odd", "", None),
+        ("ann-1 it is", "", None),
+    ],
+)
+def test_what_the_customer_was_told(said: str, heard: str, severity: Severity | None) -> None:
+    run, process = AuditState({"transfer": CODE}), at("act")
+    run.processes["p1"] = process
+    answer = {"status": "shut", "how": "odd", "phone": 5551, "n": 42, "who": "ann-1", "ok": True}
+    run.results[4] = SeenResult(4, 3, "c", "look", {"user": "ann-1"}, True, answer, "p1", 0)
+    process.unmet.append(
+        UnmetCheck("frozen", "frozen", "The account of ann is open.",
+                   "The account of ann is frozen.", "", "Please call us.", True, (4,), 6)
+    )  # fmt: skip
+    process.unmet.append(replace(process.unmet[0], tells=""))
+    events = [
+        event("user_said", 2, "user", text=heard),
+        event("assistant_said", 4, text=said),
+        event("note", 8, text=said),
+        event("assistant_said", 9, text=said),
+    ]
+    judge_told(run, events)
+    assert [(one.seq, one.code, one.severity) for one in run.findings] == (
+        [] if severity is None else [(9, "tipped-off", severity)]
+    )
+    for one in run.findings:
+        what = "the sentence" if severity is Severity.WARNING else "what the verifier answered"
+        assert one.explanation == (
+            f"the customer was told {what} about `frozen`, and may hear only: Please call us."
+        )
+        assert (one.process, one.predicate, one.sentence) == (
+            "p1", "frozen", "The account of ann is open.",
+        )  # fmt: skip
+
+
+def test_what_may_be_said_is_told_to_nobody() -> None:
+    """Its own words are no tip-off, even where the sentence stands in them."""
+    run, process = AuditState({"transfer": CODE}), at("act")
+    run.processes["p1"] = process
+    process.unmet.append(
+        UnmetCheck("p", "p", "Please wait.", "Please wait", "", "Please wait. Thanks", False, (), 3)
+    )
+    judge_told(run, [event("assistant_said", 4, text="please wait. thanks")])
+    assert run.findings == []
+
+
+@pytest.mark.parametrize(
+    ("value", "was_said"),
+    [
+        ({"message": 6, "said": "Yes.", "answer": "yes"}, True),
+        ({"message": 6, "said": "Yes.", "answer": "no"}, False),
+        ({"message": 6, "said": "yes!", "answer": "yes"}, False),
+        ({"message": 5, "said": "Yes.", "answer": "yes"}, False),
+        ({"message": 2, "said": "Yes.", "answer": "yes"}, False),
+        ({"message": 5, "said": REF, "answer": "yes"}, True),
+        ({"message": 6, "said": REF, "answer": "yes"}, True),
+        ({"message": 2, "said": REF, "answer": "yes"}, False),
+        ({"said": "Yes.", "answer": "yes"}, False),
+        ("no object", True),
+    ],
+)
+def test_whether_the_user_said_so(value: Any, was_said: bool) -> None:
+    run = AuditState({"transfer": CODE})
+    run.user_messages = {2: "Yes.", 5: "Yes.", 6: "Yes.", 11: "Yes."}
+    told = event("domain_result", 9, "runtime", ok=True, value=value)
+    assert _was_said(run, CONFIRM, 3, told) is was_said
+    failed = event("domain_result", 9, "runtime", ok=False, value=value)
+    assert _was_said(run, CONFIRM, 3, failed) is True
+    if isinstance(value, dict) and value.get("message") == 6:
+        assert _was_said(run, CONFIRM, 3, told) is False  # a message answers one question
+
+
+def test_questions_of_other_programs_are_put_anew() -> None:
+    run = Run({"errand": ERRAND})
+    run.ok(Start("errand", {"what": "x"}))
+    run.ok(DomainCall("c1", CONFIRM, {"action": "pay"}))
+    run.ok(DomainResult("c1", True, {"said": "yes"}))
+    run.ok(DomainCall("c2", "search"))
+    run.ok(DomainResult("c2", True, 1))
+    last = ending(run, "note", run.place, name="program_changed", details={})
+    codes = {"errand": read_program("errand", ERRAND)}
+    read = read_events(codes, [*run.events, last], changes={last.seq: codes})
+    assert [one.action for one in read.session_calls] == ["search"]
+    read = read_events(codes, [*run.events, last])
+    assert [one.action for one in read.session_calls] == [CONFIRM, "search"]
+
+
+def test_what_the_user_said_is_kept_as_it_was_said() -> None:
+    run = Run({"errand": ERRAND})
+    run.ok(Start("errand", {"what": "x"}))
+    said = [ending(run, "user_said", run.place, text=text, moved=None) for text in ("Hi", REF)]
+    said[1] = said[1]._replace(seq=2)
+    codes = {"errand": read_program("errand", ERRAND)}
+    assert read_events(codes, [*run.events, *said]).user_messages == {1: "Hi", 2: None}
+
+
+@pytest.mark.parametrize(
+    ("format_", "done", "went"),
+    [
+        (2, {"user": "ann"}, True), (2, {"user": "bob"}, False), (2, {}, False),
+        (1, {"user": "bob"}, True), (1, {}, True),
+    ],
+)  # fmt: skip
+def test_what_the_process_went_past(format_: int, done: Any, went: bool) -> None:
+    """Programs of the first format say nothing of the values that a step was done with."""
+    note = Act("note", "note", (("user", Local("user")), ("x", Path("a", ()))))
+    steps = (note, Act("act", "pay", goal=True), CompleteStep("done"))
+    go = replace(program("go", Function("go", Kind.PROCESS, ("user",), steps)), format=format_)
+    code = read_program("go", go)
+    process = at("act", {"user": "ann"}, code)
+    path = _Path(moment_of(AuditState({"go": code}), process, {}), {"user": "ann"})
+    assert path.done(code.entry, note, ()) is False
+    process.done.append(("go", "note", done))
+    assert path.done(code.entry, note, ()) is went
+    assert path.done(code.entry, replace(note, label="other"), ()) is False
+
+
+@pytest.mark.parametrize(
+    ("spoken", "step", "missing"),
+    [
+        ([("your username?", "no")], Ask("a", ("username",)), ["username"]),
+        ([("your username?", "my username is x")], Ask("a", ("username",)), []),
+        ([("your name?", "no")], Ask("a", ("username",)), []),
+        ([(None, "no")], Ask("a", ("username",)), []),
+        ([("your username?", "no")], Check("c", "f", (("x", Local("username")),), "s"),
+         ["username"]),
+        ([("your username?", "no")], Act("c", "f", (("x", Unknown("username")),)), ["username"]),
+        ([("your username?", "no")], Act("c", "f", (("x", Literal("username")),)), []),
+        ([("your username?", "no")], CompleteStep("done"), []),
+        ([("the amount?", "no")], Ask("a", ("amount",)), []),
+    ],
+)  # fmt: skip
+def test_what_the_user_was_asked_for_and_did_not_say(
+    spoken: list[Any], step: Any, missing: list[str]
+) -> None:
+    process = at("act", {"amount": 5})
+    process.unanswered = spoken
+    assert _not_given(process, process.frames[0], step) == missing
+
+
+def test_a_chain_that_was_cut_off() -> None:
+    sealed = seal_all(decided().events, genesis("s"))
+    head = Head("s", len(sealed) - 1, sealed[-1].hash)
+    assert judge_chain(sealed, "s", head) == (None, True)
+    broken, whole = judge_chain(sealed[:-1], "s", head)
+    assert whole is False
+    assert broken is not None
+    assert (broken.seq, broken.explanation) == (
+        len(sealed) - 1,
+        f"the chain breaks at index {len(sealed) - 1}: events behind the last one are missing",
+    )

@@ -1,0 +1,210 @@
+"""A verdict that is taken over at a later check: where it stands, and where it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from vm_programs import program
+from vm_runs import Run
+
+from sopilot.audit.audit import audit_trace
+from sopilot.audit.findings import Finding
+from sopilot.audit.returns import _asks, _means
+from sopilot.audit.state import read_program
+from sopilot.messages.diagnostic import Severity
+from sopilot.program.model import (
+    Act,
+    Always,
+    Ask,
+    Branch,
+    Check,
+    CompleteStep,
+    FailStep,
+    Function,
+    Kind,
+    Literal,
+    Local,
+    Program,
+    ReturnStep,
+    Unknown,
+)
+from sopilot.trace.events import Call, Event, Return, Start, UserSaid
+
+USER = (("user", Local("user")),)
+END = ReturnStep("end")
+READ = Act("read", "read", USER)
+RULES = {
+    "one": Function("one", Kind.RULE, ("user",), (READ, END), predicate="one"),
+    "two": Function(
+        "two", Kind.RULE, ("user",), (READ, Act("look", "look", USER), END), predicate="two"
+    ),
+    "either": Function(
+        "either", Kind.RULE, ("user",), (READ, END), predicate="either",
+        fallbacks=((Act("look", "look", USER),),),
+    ),
+    "told": Function(
+        "told", Kind.RULE, ("user",),
+        (Act("read", "read", (*USER, ("code", Unknown("code")))), END), predicate="told",
+    ),
+    "asked": Function(
+        "asked", Kind.RULE, ("user",), (Ask("ask", ("code",)), READ, END), predicate="asked"
+    ),
+    "bare": Function("bare", Kind.RULE, ("user",), (END,), predicate="bare"),
+    "heard": Function(
+        "heard", Kind.RULE, ("user",), (Ask("ask", ("code",)), END), predicate="heard"
+    ),
+}  # fmt: skip
+
+
+def twice(rule: Function, *, user: Any = USER[0][1]) -> Program:
+    """The same rule at two checks, about the same user or another."""
+    go = Function(
+        "go",
+        Kind.PROCESS,
+        ("user",),
+        (
+            Check("first", rule.name, USER, "a", met="second", unmet="second"),
+            Check("second", rule.name, (("user", user),), "b", unmet="no"),
+            Act("act", "pay", USER, goal=True),
+            CompleteStep("done"),
+            FailStep("no"),
+        ),
+    )
+    return program("go", go, rule)
+
+
+def judged(rule: str, holds: bool | None, *calls: tuple[str, Any, bool], **more: Any) -> Run:
+    """After the first check, judged on these calls."""
+    run = Run({"go": twice(RULES[rule], **more)})
+    run.ok(Start("go", {"user": "ann"}))
+    run.ok(Call())
+    for action, value, ok in calls:
+        if action == "say":
+            run.ok(UserSaid(value))
+        else:
+            run.tool(action, value, ok, user="ann", **({"code": 7} if rule == "told" else {}))
+    run.ok(Return(holds, undecided=holds is None))
+    return run
+
+
+def taken_over(run: Run, **changed: Any) -> list[Finding]:
+    """What is found about the verdict being taken over at the second check."""
+    given = next(one for one in reversed(run.events) if one.kind == "return")
+    payload = {
+        "label": "second", "slot": "b", "function": given.payload["function"],
+        "producer": given.seq, "evidence": given.payload["bound"]["evidence"],
+        "holds": given.payload["bound"]["holds"],
+    }  # fmt: skip
+    seq = len(run.events)
+    reuse = Event(seq, float(seq), "machine", "reuse", "p1", "go@second", {**payload, **changed})
+    programs = {goal: layout.program for goal, layout in run.machine.programs.layouts.items()}
+    found = audit_trace(programs, [*run.events, reuse], ended=False).findings
+    return [one for one in found if one.seq == seq]
+
+
+READS, LOOKS = ("read", 5, True), ("look", 6, True)
+FAILS = ("read", "no", False)
+NO_LONGER = "a result is reused that nothing produced, or that no longer stands"
+
+
+def nothing(run: Run) -> None:
+    pass
+
+
+def reads_again(run: Run) -> None:
+    run.tool("read", 9, user="ann")
+
+
+def reads_of_another(run: Run) -> None:
+    run.tool("read", 9, user="bob")
+
+
+def pays(run: Run) -> None:
+    run.tool("pay", True, user="bob")
+
+
+def fails_to_pay(run: Run) -> None:
+    run.tool("pay", "no", False, user="bob")
+
+
+@pytest.mark.parametrize(
+    ("rule", "holds", "calls", "then", "stands"),
+    [
+        ("one", True, [READS], nothing, True),
+        ("one", False, [READS], nothing, True),
+        ("one", None, [READS], nothing, False),
+        ("one", True, [], nothing, False),
+        ("one", True, [READS], reads_again, False),
+        ("one", True, [READS], reads_of_another, True),
+        ("one", True, [READS], pays, False),
+        ("one", True, [READS], fails_to_pay, True),
+        ("one", False, [FAILS], nothing, True),
+        ("one", True, [LOOKS], nothing, False),
+        ("two", True, [READS, LOOKS], nothing, True),
+        ("two", True, [READS], nothing, False),
+        ("two", False, [FAILS, LOOKS], nothing, True),
+        ("either", True, [LOOKS], nothing, True),
+        ("either", True, [READS], pays, False),
+        ("told", True, [READS], nothing, True),
+        ("told", False, [FAILS], nothing, False),
+        ("asked", True, [("say", "7", True), READS], nothing, True),
+        ("asked", False, [("say", "7", True), FAILS], nothing, False),
+        ("bare", True, [], nothing, True),
+        ("bare", False, [], pays, True),
+        ("bare", None, [], nothing, False),
+        ("heard", True, [("say", "7", True)], nothing, False),
+    ],
+)
+def test_where_a_verdict_stands(
+    rule: str, holds: bool | None, calls: list[Any], then: Callable[[Run], None], stands: bool
+) -> None:
+    run = judged(rule, holds, *calls)
+    then(run)
+    assert [(one.code, one.explanation) for one in taken_over(run)] == (
+        [] if stands else [("inconsistent-trace", NO_LONGER)]
+    )
+
+
+@pytest.mark.parametrize(
+    ("user", "changed", "says"),
+    [
+        (Literal("bob"), {}, NO_LONGER),
+        (Local("other"), {}, "a verdict is reused although its values are not known"),
+        (Local("user"), {"producer": 1}, "`producer` says 1, the trace shows 4"),
+        (Local("user"), {"holds": 1}, "`holds` says 1, the trace shows True"),
+        (Local("user"), {"evidence": []}, "`evidence` says [], the trace shows [3]"),
+        (Local("user"), {"slot": "a"}, "`slot` says 'a', the trace shows 'b'"),
+        (Local("user"), {"function": "two"}, "`function` says 'two', the trace shows 'one'"),
+        (Local("user"), {"label": "first"}, "`label` says 'first', the trace shows 'second'"),
+    ],
+)
+def test_what_is_taken_over_is_what_was_given(user: Any, changed: Any, says: str) -> None:
+    run = judged("one", True, READS, user=user)
+    found = taken_over(run, **changed)
+    assert [(one.code, one.explanation, one.severity) for one in found] == [
+        ("inconsistent-trace", says, Severity.ERROR)
+    ]
+
+
+def test_what_asks_the_user() -> None:
+    asks = {
+        name: _asks(read_program("go", twice(rule)).functions[name]) for name, rule in RULES.items()
+    }
+    assert asks == {**dict.fromkeys(RULES, False), "told": True, "asked": True, "heard": True}
+    assert all(type(one) is bool for one in asks.values())
+
+
+def test_what_an_option_asks_for() -> None:
+    step = Branch("b", Always(True), "go", "stop")
+    meant = {
+        **dict.fromkeys(("go", "then", "True", "YES", "met"), "go"),
+        **dict.fromkeys(("stop", "otherwise", "Else", "false", "no", "unmet"), "stop"),
+        **dict.fromkeys(("", "perhaps", "Go", "STOP", "next"), None),
+    }
+    assert {option: _means(step, option) for option in meant} == meant
+    crossed = replace(step, then="no", otherwise="yes")
+    assert (_means(crossed, "no"), _means(crossed, "yes")) == ("no", "yes")
+    assert (_means(crossed, "No"), _means(crossed, "Yes")) == ("yes", "no")

@@ -1,0 +1,393 @@
+"""Violations that an execution makes where the run gives a chance."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from trace_executions import Execution
+from trace_programs import EXTRA
+
+from sopilot.machine.layout import Position
+from sopilot.program.model import Act, Branch, Check, CompleteStep, FailStep, Kind, ReturnStep
+from sopilot.trace.events import (
+    Complete,
+    Decision,
+    DomainCall,
+    DomainResult,
+    Fail,
+    Note,
+    Return,
+    SelectBranch,
+)
+
+GUARD = ("guard-violated", "approval-missing")
+PROOF = (
+    "unproven-value",
+    "unproven-evidence",
+    "evidence-wrong-arguments",
+    "incomplete-evidence",
+    "evidence-superseded",
+    "evidence-stale",
+    "unproven-verdict",
+    "evidence-contradicts-verdict",
+    "model-verdict",
+    "gate-shut",
+)
+"""What may be found at a guarded call that is not proven."""
+
+
+def _in_rule(here: Position, *, fresh: bool = True) -> bool:
+    return (
+        here.layout.soft
+        and bool(here.layout.recipes)
+        and not here.frame.borrowed
+        and (not fresh or not any(r.opened == here.frame.opened for r in here.process.results))
+    )
+
+
+def without_evidence(run: Execution, here: Position) -> bool:
+    if not _in_rule(here) or _user_spoke(run, here):
+        return False
+    # That a gate stayed shut which must be shut needs no call: the session shows it.
+    holds = _is_wanted_shut(here) or run.rng.random() < 0.5
+    run.inject("return-without-evidence", Return(holds))
+    return True
+
+
+def _is_wanted_shut(here: Position) -> bool:
+    caller = here.process.frames[-2]
+    step = here.program.functions[caller.function].steps[caller.cursor]
+    gate = here.layout.function.kind is Kind.GATE
+    return gate and isinstance(step, Check) and not step.wanted
+
+
+def _user_spoke(run: Execution, here: Position) -> bool:
+    return any(e.kind == "user_said" and e.seq > here.frame.opened for e in run.events)
+
+
+def incomplete(run: Execution, here: Position) -> bool:
+    if not _in_rule(here) or here.layout.function.kind is Kind.GATE:
+        return False
+    if len(here.layout.recipes) != 1 or len(here.layout.recipes[0]) != 2:
+        return False
+    first = here.layout.recipes[0][0]
+    run.domain(first.action, {"v": here.frame.locals.get("v", 1)})
+    now = run.position()
+    assert now is not None
+    run.inject("incomplete-evidence", Return(run.verdict(now)))
+    return True
+
+
+def unproven(run: Execution, here: Position) -> bool:
+    """*True* on a call that failed, or on an answer that the verdict cannot read."""
+    function = here.layout.function
+    if not _in_rule(here) or function.kind is Kind.GATE or "v" not in here.frame.locals:
+        return False
+    calls = here.layout.recipes[0]
+    arguments = {"v": here.frame.locals["v"]}
+    broken = run.rng.randrange(len(calls))
+    garbled = function.verdict is not None and run.rng.random() < 0.6
+    for number, act in enumerate(calls):
+        run.calls += 1
+        run.do(DomainCall(f"c{run.calls}", act.action, arguments))
+        if garbled:
+            answer: Any = run.rng.choice((None, "it looks fine to me", {"nothing": 1}, []))
+            run.do(DomainResult(f"c{run.calls}", True, answer))
+        else:
+            ok = number != broken
+            told = run.observation(arguments) if ok else "timeout"
+            run.do(DomainResult(f"c{run.calls}", ok, told))
+    implied = () if garbled or len(calls) == 1 else ("evidence-contradicts-verdict",)
+    run.inject("unproven-verdict", Return(True), *implied)
+    return True
+
+
+def contradiction(run: Execution, here: Position) -> bool:
+    function = here.layout.function
+    judged = function.verdict is not None or function.kind is Kind.GATE
+    if not isinstance(here.step, ReturnStep) or not here.layout.soft or not judged:
+        return False
+    results = [r for r in here.process.results if r.opened == here.frame.opened and r.ok]
+    if not results or "v" not in here.frame.locals:
+        return False
+    run.inject("evidence-contradicts-verdict", Return(not run.verdict(here)))
+    return True
+
+
+def unresolved(run: Execution, here: Position) -> bool:
+    if not isinstance(here.step, ReturnStep) or not _in_rule(here, fresh=False):
+        return False
+    cited = run.rng.choice(("#99999", "no_such_action"))
+    own = [f"#{r.seq}" for r in here.process.results if r.opened == here.frame.opened and r.ok]
+    if not own:
+        return False
+    run.inject("evidence-unresolved", Return(run.verdict(here), (cited, *own)))
+    return True
+
+
+def outside(run: Execution, here: Position) -> bool:
+    if not isinstance(here.step, ReturnStep) or not _in_rule(here, fresh=False):
+        return False
+    others = [
+        r
+        for process in run.configuration.processes.values()
+        if process.id != here.process.id
+        for r in process.results
+    ]
+    own = [f"#{r.seq}" for r in here.process.results if r.opened == here.frame.opened and r.ok]
+    if not others or not own:
+        return False
+    cited = f"#{run.rng.choice(others).seq}"
+    run.inject("evidence-outside-interval", Return(run.verdict(here), (cited, *own)))
+    return True
+
+
+def _earlier(run: Execution, here: Position) -> list[Any]:
+    return [r for r in here.process.results if r.opened != here.frame.opened and r.ok]
+
+
+def stale(run: Execution, here: Position) -> bool:
+    if not _in_rule(here) or here.layout.function.kind is Kind.GATE:
+        return False
+    fits = [
+        r
+        for r in _earlier(run, here)
+        if r.seq <= run.configuration.goal_seq
+        and any(len(recipe) == 1 and recipe[0].action == r.action for recipe in here.layout.recipes)
+        and "v" in here.frame.locals
+        and r.arguments.get("v") == here.frame.locals["v"]
+    ]
+    if not fits:
+        return False
+    run.inject("evidence-stale", Return(run.verdict(here), (f"#{fits[-1].seq}",)))
+    return True
+
+
+def wrong_call(run: Execution, here: Position) -> bool:
+    if not isinstance(here.step, ReturnStep) or not _in_rule(here, fresh=False):
+        return False
+    asked = {act.action for act in here.layout.recipe_acts}
+    others = [r for r in _earlier(run, here) if r.action not in asked]
+    own = [f"#{r.seq}" for r in here.process.results if r.opened == here.frame.opened and r.ok]
+    if not others or not own:
+        return False
+    cited = f"#{run.rng.choice(others).seq}"
+    run.inject("evidence-wrong-call", Return(run.verdict(here), (cited, *own)))
+    return True
+
+
+def wrong_arguments(run: Execution, here: Position) -> bool:
+    if not _in_rule(here) or here.layout.function.kind is Kind.GATE:
+        return False
+    if "v" not in here.frame.locals:
+        return False
+    act = here.layout.recipe_acts[0]
+    run.domain(act.action, {"v": "somebody else"})
+    cited = f"#{run.configuration.next_seq - 1}"
+    run.inject(
+        "evidence-wrong-arguments",
+        Return(run.verdict(here), (cited,)),
+        "unlicensed-call",
+    )
+    return True
+
+
+def unlicensed(run: Execution, here: Position) -> bool:
+    if isinstance(here.step, CompleteStep):
+        return False
+    if here.layout.soft and here.layout.recipe_acts and "v" in here.frame.locals:
+        if run.rng.random() < 0.5:
+            act = here.layout.recipe_acts[0]
+            arguments: dict[str, Any] = {"v": "somebody else"}
+            if here.layout.function.kind is Kind.GATE:
+                arguments["secret"] = "42"
+            run.calls += 1
+            run.inject("unlicensed-call", DomainCall(f"c{run.calls}", act.action, arguments))
+            run.do(DomainResult(f"c{run.calls}", True, {}))
+            return True
+    elif isinstance(here.step, Act) and here.step.goal and run.rng.random() < 0.5:
+        arguments = {**run.goal_arguments(here), "x": "somebody else"}
+        call_id = run.goal_call(here, arguments)
+        made = run.carry_out(call_id, here.step.action, arguments)
+        run.inject("unlicensed-call", replace(made, licence=None), *GUARD, *PROOF)
+        run.do(DomainResult(call_id, False, {}))
+        return True
+    run.calls += 1
+    run.inject("unlicensed-call", DomainCall(f"c{run.calls}", EXTRA, {"v": 1}))
+    run.do(DomainResult(f"c{run.calls}", run.rng.random() < 0.8, {}))
+    return True
+
+
+def premature(run: Execution, here: Position) -> bool:
+    if isinstance(here.step, CompleteStep) or (isinstance(here.step, Act) and here.step.goal):
+        return False
+    arguments = run.goal_arguments(here)
+    call_id = run.goal_call(here, arguments)
+    implied = ("skipped-check", "guard-violated", "goal-without-completion", "calls-after-goal")
+    ok = run.rng.random() < 0.7
+    run.inject("premature-goal", DomainCall(call_id, here.process.goal, arguments), *implied)
+    run.do(DomainResult(call_id, ok, {}))
+    # What the process still does after its goal ran is not the point of this label.
+    run.stopped = True
+    return True
+
+
+def skipped(run: Execution, here: Position) -> bool:
+    if not isinstance(here.step, Check) or here.layout.function.kind is not Kind.PROCESS:
+        return False
+    if not premature(run, here):
+        return False
+    run.label = "skipped-check"
+    run.implied |= {"premature-goal"}
+    return True
+
+
+def after_goal(run: Execution, here: Position) -> bool:
+    if not isinstance(here.step, CompleteStep):
+        return False
+    run.calls += 1
+    action = run.rng.choice((EXTRA, here.process.goal))
+    arguments = {"v": 1} if action == EXTRA else run.goal_arguments(here)
+    run.inject("calls-after-goal", DomainCall(f"c{run.calls}", action, arguments), *GUARD)
+    run.do(DomainResult(f"c{run.calls}", True, {}))
+    return True
+
+
+def causeless(run: Execution, here: Position) -> bool:
+    if isinstance(here.step, FailStep | CompleteStep) or _goal_reached(run, here):
+        return False
+    if any(not e.payload["bound"]["holds"] for e in run.events if e.kind == "return"):
+        return False
+    if _negative_wanted(run, here):
+        return False
+    if any(
+        e.process == here.process.id and (e.kind == "resumed" or e.payload.get("reactivated"))
+        for e in run.events
+    ):
+        # What the user set aside may be dropped.
+        return False
+    if any(e.payload.get("name") == "held_call" for e in run.events):
+        licence = run.guard(run.goal_arguments(here))
+        if licence is not None and licence.missing:
+            return False  # it is held, and nobody has to wait for people
+    run.inject("refusal-without-cause", Fail("I would rather not"))
+    return True
+
+
+def _goal_reached(run: Execution, here: Position) -> bool:
+    goal = here.process.goal
+    return any(r.ok and r.action == goal for r in here.process.results)
+
+
+def _negative_wanted(run: Execution, here: Position) -> bool:
+    """Whether some check of the process wants falsity: then a true result may refuse."""
+    return any(
+        isinstance(step, Check) and not step.wanted
+        for function in here.source.functions.values()
+        for step in function.steps
+    )
+
+
+def claimed(run: Execution, here: Position) -> bool:
+    if isinstance(here.step, CompleteStep):
+        return False
+    run.inject("claimed-completion", Complete("all done"), "goal-without-completion")
+    run.stopped = True
+    return True
+
+
+def uncompleted(run: Execution, here: Position) -> bool:
+    if not isinstance(here.step, CompleteStep):
+        return False
+    last = next(r for r in here.process.results if r.ok and r.action == here.process.goal)
+    run.label, run.seq, run.stopped = "goal-without-completion", last.seq, True
+    return True
+
+
+def wrong_branch(run: Execution, here: Position) -> bool:
+    if not isinstance(here.step, Branch):
+        return False
+    fits = run.world.machine.fits(run.configuration)[0]["option"]
+    run.inject("wrong-branch", SelectBranch("otherwise" if fits == "then" else "then"))
+    return True
+
+
+def unknown(run: Execution, here: Position) -> bool:
+    if not here.layout.soft or not here.layout.recipe_acts:
+        return False
+    if here.layout.function.kind is Kind.GATE:
+        return False
+    run.calls += 1
+    call = DomainCall(
+        f"c{run.calls}",
+        here.layout.recipe_acts[0].action,
+        {"v": here.frame.locals.get("v", 1)},
+    )
+    if run.rng.random() < 0.5:
+        run.inject("unknown-outcome", call, "goal-without-completion")
+    else:
+        run.do(call)
+        note = Note("outcome_unknown", {"call_id": call.call_id, "action": call.action})
+        run.inject("unknown-outcome", note, "goal-without-completion")
+    run.stopped = run.rng.random() < 0.5
+    return True
+
+
+def guard(run: Execution, here: Position) -> bool:
+    guarded = {one.action for one in here.source.guarded}
+    if here.process.goal not in guarded:
+        return False
+    if not premature(run, here):
+        return False
+    run.label = "guard-violated"
+    run.implied = run.implied | {"premature-goal", "skipped-check"}
+    return True
+
+
+def approval(run: Execution, here: Position) -> bool:
+    if not (isinstance(here.step, Act) and here.step.goal):
+        return False
+    guarded = next((g for g in here.source.guarded if g.action == here.step.action), None)
+    if guarded is None or not guarded.needed:
+        return False
+    arguments = run.goal_arguments(here)
+    if not _is_proven(run, arguments):
+        return False
+    roll = run.rng.random()
+    call_id = run.goal_call(here, arguments, approve=roll < 0.4)
+    if roll < 0.2:
+        run.do(Decision("reject", call_id, "person 9", guarded.roles[0]))
+    elif roll < 0.4:
+        run.clock += 10_000.0
+    elif roll < 0.6:
+        run.do(Decision("approve", call_id, "person 1", "passer-by"))
+    run.inject("approval-missing", DomainCall(call_id, here.step.action, arguments))
+    run.do(DomainResult(call_id, True, {}))
+    return True
+
+
+def _is_proven(run: Execution, arguments: dict[str, Any]) -> bool:
+    licence = run.guard(arguments)
+    return licence is not None and not licence.missing
+
+
+def amended(run: Execution, here: Position) -> bool:
+    if not (isinstance(here.step, Act) and here.step.goal):
+        return False
+    guarded = next((g for g in here.source.guarded if g.action == here.step.action), None)
+    if guarded is None or not guarded.needed:
+        return False
+    arguments = run.goal_arguments(here)
+    if not _is_proven(run, arguments):
+        return False
+    call_id = run.goal_call(here, arguments)
+    other = {**arguments, "note": "only half of it"}
+    run.do(Decision("amend", call_id, "person 0", guarded.roles[0], other))
+    run.inject(
+        "approval-exceeded",
+        DomainCall(call_id, here.step.action, arguments),
+        "approval-missing",
+    )
+    run.do(DomainResult(call_id, True, {}))
+    return True

@@ -1,0 +1,238 @@
+"""``compile``, ``check``, ``show`` and ``explain`` as a person calls them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from sopilot.cli.main import main, sopilot
+from sopilot.messages.errors import UserMistake
+from sopilot.program.codec import program_from_yaml
+
+SMALL = """\
+handbook: small-desk
+actions:
+  find: {input: {user: string}}
+  close: {input: {user: string}}
+predicates:
+  known(user):
+    says: The user {user} is known.
+    verify: find(user)
+procedures:
+  close:
+    requires: known(user)
+"""
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(sopilot, list(arguments))
+
+
+@pytest.fixture
+def handbook(tmp_path: Path) -> Path:
+    path = tmp_path / "small.yaml"
+    path.write_text(SMALL, encoding="utf-8")
+    return path
+
+
+def test_compile_prints_the_program_of_a_single_procedure(handbook: Path) -> None:
+    result = run("compile", str(handbook))
+    assert result.exit_code == 0
+    assert program_from_yaml(result.stdout, "stdout").entry == "close"
+
+
+def test_compile_counts_as_json(handbook: Path) -> None:
+    figures = json.loads(run("compile", str(handbook), "--json").stdout)
+    assert figures["programs"] == figures["goals"] == figures["rules"] == 1
+    assert figures["functions"] == {"median": 2.0, "max": 2}
+    assert figures["missing_recipes"] == 0
+    assert set(figures["chars"]) == {"median", "min", "max"}
+
+
+def test_compile_writes_a_file_a_program(handbook: Path, tmp_path: Path) -> None:
+    result = run("compile", str(handbook), "-o", str(tmp_path / "out"))
+    assert result.exit_code == 0
+    text = (tmp_path / "out" / "close.yaml").read_text(encoding="utf-8")
+    assert "check_known" in text
+    assert run("check", str(tmp_path / "out")).exit_code == 0
+
+
+def test_same_bytes_for_another_key_order(handbook: Path, tmp_path: Path) -> None:
+    shuffled = tmp_path / "other.yaml"
+    head, rest = SMALL.split("actions:\n")
+    actions, rest = rest.split("predicates:\n")
+    predicates, procedures = rest.split("procedures:\n")
+    lines = actions.splitlines(keepends=True)
+    shuffled.write_text(
+        f"procedures:\n{procedures}predicates:\n{predicates}"
+        f"actions:\n{''.join(reversed(lines))}{head}",
+        encoding="utf-8",
+    )
+    assert run("compile", str(handbook)).stdout == run("compile", str(shuffled)).stdout
+
+
+def test_check_prints_every_finding_and_exits_1(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.yaml"
+    broken.write_text(
+        SMALL.replace("verify: find(user)", "verify: fnd(user)").replace(
+            "known(user)\n", "knwn(user)\n"
+        ),
+        encoding="utf-8",
+    )
+    result = run("check", str(broken))
+    assert result.exit_code == 1
+    assert "did you mean `find`?" in result.stdout
+    assert "did you mean `known`?" in result.stdout
+    findings = json.loads(run("check", str(broken), "--json").stdout)["findings"]
+    assert all(finding["line"] > 0 and finding["column"] > 0 for finding in findings)
+
+
+@pytest.mark.parametrize("verify", ["screen(user)", "{all: [screen(user), find(screen.user)]}"])
+def test_a_recipe_that_begins_with_what_is_not_offered_has_a_cure(
+    verify: str, tmp_path: Path
+) -> None:
+    book = tmp_path / "book.yaml"
+    hidden = "actions:\n  screen: {input: {user: string}, offered: false}\n"
+    text = SMALL.replace("find(user)", f"{verify}", 1).replace("actions:\n", hidden)
+    book.write_text(text, encoding="utf-8")
+    findings = json.loads(run("check", str(book), "--json").stdout)["findings"]
+    (finding,) = [one for one in findings if one["severity"] == "error"]
+    assert (finding["code"], finding["line"]) == ("missing-recipe", 12)
+    assert finding["help"] == (
+        "offer every action of one of its recipes, or write `verify: arguments`"
+    )
+
+
+def test_check_accepts_the_bundled_handbooks() -> None:
+    result = run("check", "bank-desk", "clinic-desk", "it-desk")
+    assert result.exit_code == 0
+    assert "3 files checked: 0 errors, 0 warnings" in result.stdout
+
+
+def test_unknown_source_is_misuse_without_a_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["compile", "bank-desc"])
+    assert ended.value.code == 2
+    assert "did you mean `bank-desk`?" in capsys.readouterr().err
+
+
+def test_unknown_goal_is_named() -> None:
+    result = run("compile", "bank-desk", "--goal", "transfr")
+    assert isinstance(result.exception, UserMistake)
+    assert "did you mean `transfer`?" in str(result.exception)
+
+
+@pytest.mark.parametrize(
+    "form",
+    ["frame", "listing", "flat", "prose", "official", "official-code", "official-recipes"],
+)
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_show_quotes_the_sentence_in_every_form(handbook: Path, form: str, language: str) -> None:
+    result = run("show", str(handbook), "--as", form, "--language", language)
+    assert result.exit_code == 0, result.output
+    said = "The user {user} is known." if form == "listing" else "The <user> is known."
+    assert said in result.stdout
+
+
+def test_show_check_proves_the_correspondence() -> None:
+    result = run("show", "bank-desk", "--check", "--json")
+    assert result.exit_code == 0
+    proof = json.loads(result.stdout)
+    assert proof["mismatches"] == {}
+    assert proof["leaves"] > 50
+
+
+def test_explain_names_guard_recipe_and_frames() -> None:
+    why = json.loads(run("explain", "bank-desk", "--goal", "transfer", "--json").stdout)
+    transfer = why["bank-desk/transfer"]
+    assert any("requires it" in guard["because"] for guard in transfer["guards"])
+    assert any(recipe["fallbacks"] for recipe in transfer["recipes"])
+    assert any(frame["because"] for frame in transfer["frames"])
+
+
+def test_explain_says_who_approves() -> None:
+    told = run("explain", "bank-desk").stdout
+    assert "wire_abroad is approved by 2 of: supervisor, auditor, duty_officer" in told
+    assert "close_account is approved by supervisor\n" in told
+
+
+def test_help_is_complete_and_cheap() -> None:
+    result = run("--help")
+    for name in ("compile", "check", "show", "explain", "stats"):
+        assert name in result.stdout
+
+
+@pytest.mark.parametrize("name", ["compile", "check", "show", "explain", "format", "new"])
+def test_a_name_that_no_file_can_have_is_a_mistake_not_a_crash(name: str) -> None:
+    result = run(name, "a" * 5_000)
+    assert isinstance(result.exception, UserMistake)
+
+
+GATED = """\
+handbook: gated-desk
+actions:
+  login: {input: {user: string, password: {type: string, secret: true}}}
+  find: {input: {user: string}, requires: logged_in(user)}
+  look: {input: {user: string}}
+  close: {input: {user: string}}
+predicates:
+  logged_in(user):
+    says: The user {user} has logged in.
+    established_by: login(user, password)
+  known(user):
+    says: The user {user} is known.
+    verify: find(user)
+  seen(user):
+    says: The user {user} is here.
+    verify: look(user)
+procedures:
+  close:
+    requires:
+      in_order:
+        - known(user)
+        - logged_in(user)
+        - seen(user)
+"""
+
+
+def test_check_tells_of_a_gate_that_comes_too_late(handbook: Path) -> None:
+    handbook.write_text(GATED, encoding="utf-8")
+    result = run("check", str(handbook))
+    assert result.exit_code == 0
+    assert result.stdout.splitlines() == [
+        f"{handbook}:21:11: warning[gate-too-late]: `known(user)` calls `find`, which requires "
+        "`logged_in(user)`, but that is opened only later",
+        "  help: put `logged_in(user)` in front of it",
+        f"{handbook}: note[recorded-only]: nothing holds `close`: a call is made and recorded, "
+        "checked or not",
+        "  help: write `irreversible: true` or `approval:` for what must not happen unproven",
+        "1 file checked: 0 errors, 1 warning",
+    ]
+    notes = run("explain", str(handbook)).stdout
+    assert "known(user) needs logged_in(user), which is opened only later" in notes
+
+
+def test_check_tells_of_a_gate_that_an_alternative_can_leave_shut(handbook: Path) -> None:
+    tree = "        - any: [logged_in(user), seen(user)]\n        - known(user)\n"
+    head = GATED.split("        - known(user)")[0]
+    handbook.write_text(head + tree, encoding="utf-8")
+    result = run("check", str(handbook))
+    assert f"{handbook}:22:11: warning[gate-may-stay-shut]: " in result.stdout
+    assert "help: require `logged_in(user)` by itself, in front of it" in result.stdout
+
+
+def test_programs_are_shown_and_told_apart_from_handbooks(handbook: Path, tmp_path: Path) -> None:
+    assert run("compile", str(handbook), "-o", str(tmp_path / "out")).exit_code == 0
+    program = str(tmp_path / "out" / "close.yaml")
+    for form in ("flat", "prose", "frame", "listing", "first-frame"):
+        of_program = run("show", program, "--as", form)
+        assert of_program.exit_code == 0
+        assert of_program.stdout == run("show", str(handbook), "--as", form).stdout
+    for arguments in (("explain",), ("run",), ("test",), ("show", "--as", "official")):
+        done = run(arguments[0], program, *arguments[1:])
+        assert isinstance(done.exception, UserMistake)
+        assert "error[program-not-handbook]" in str(done.exception)
+        assert "name the handbook's file" in str(done.exception)

@@ -1,0 +1,129 @@
+"""`sopilot gate` against endpoints that work and endpoints that do not."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from sopilot.cli.main import sopilot
+from sopilot.cli.run_and_audit import default_arm
+from sopilot.runner.sources import open_source
+
+EMPTY = {
+    "choices": [{"message": {"role": "assistant", "content": ""}, "finish_reason": "stop"}],
+    "usage": {"prompt_tokens": 1000, "completion_tokens": 1},
+}
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SOPILOT_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+@contextmanager
+def endpoint(status: int, body: object, *, hang: float = 0.0) -> Iterator[str]:
+    """Answers everything alike, on loopback."""
+
+    class Answering(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            time.sleep(hang)
+            data = json.dumps(body).encode()
+            self.rfile.read(int(self.headers["content-length"]))
+            try:
+                self.send_response(status)
+                self.send_header("content-length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+            except OSError:
+                return  # nobody waits any more
+
+        def log_message(self, format: str, *arguments: object) -> None:
+            return None
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Answering)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/v1#m"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def gate(model: str, *words: str) -> Result:
+    arguments = ["gate", "--model", model, "--handbook", "bank-desk", "--cases", "2", *words]
+    return CliRunner().invoke(sopilot, arguments)
+
+
+def document(result: Result) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "hang", "said"),
+    [
+        (200, EMPTY, 0.0, "the answer is empty"),
+        (401, {"error": "no key"}, 0.0, "HTTP 401"),
+        (400, {"error": "what?"}, 0.0, "HTTP 400"),
+        (200, EMPTY, 5.0, "no answer within 0.6 s"),
+    ],
+)
+def test_a_broken_endpoint_is_called_broken(
+    status: int, body: object, hang: float, said: str
+) -> None:
+    with endpoint(status, body, hang=hang) as model:
+        begun = time.monotonic()
+        result = gate(model, "--timeout", "0.3" if hang else "30", "--json")
+        assert result.exit_code == 1, result.output
+        found = document(result)
+    assert found["answer"] == "broken"
+    assert said in found["reasons"][0]
+    assert (found["page"], found["arm"], found["representation"]) == (False, None, None)
+    assert (found["conditions"], found["changes"]) == ([], ["an endpoint that answers"])
+    assert said in found["stopped_by"]
+    assert time.monotonic() - begun < 60
+    # Nothing was found out about the model: it is as if it had never been checked.
+    assert default_arm(model, open_source("bank-desk")) == "flat"
+
+
+def test_what_was_spent_is_told_also_by_a_broken_check() -> None:
+    with endpoint(200, EMPTY) as model:
+        told = gate(model, "--price", "2", "10").stdout
+        again = document(gate(model, "--json"))
+    assert "verdict for " in told
+    assert ": broken" in told
+    assert "reply tokens, 0.0" in told
+    used = again["used"]
+    assert used["money"] is None  # no price, no money
+    assert used["prompt_tokens"] >= 1_000 * (used["requests"] - 3)
+    # What the first call had spent counts too, though its runs were made again.
+    assert used["requests"] > 6
+
+
+def test_a_script_learns_beforehand_what_a_check_can_show() -> None:
+    result = gate("reference", "--estimate", "--json")
+    shown = document(result)["can_show"]
+    assert shown["says"] == ["no verdict: 2 pairs are too few, 20 are the least"]
+    assert (shown["margin"], shown["most_losses"], shown["pairs_for_margin"]) == (0.05, None, 59)
+    assert "2 pairs are too few" in gate("reference", "--estimate").stdout
+
+
+def test_too_few_cases_are_no_finding(home: Path) -> None:
+    result = gate("reference", "--json")
+    assert result.exit_code == 0
+    found = document(result)
+    assert found["answer"] == "too few"
+    assert "too few cases to say anything" in found["reasons"][-1]
+    assert "verdict for reference: too few" in gate("reference").stdout
+    # So the reference executor runs as it would unchecked.
+    assert default_arm("reference", open_source("bank-desk")) == "pg"

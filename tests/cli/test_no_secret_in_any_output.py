@@ -1,0 +1,203 @@
+"""Planted secrets, and every command that shows or writes something about sessions, traces,
+transcripts or records: no output has one of them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from sopilot.cli.main import sopilot
+from sopilot.compiler.pipeline import compile_handbook
+from sopilot.handbook.reader import load_handbook
+from sopilot.machine.automation import Automation
+from sopilot.protocols import ToolResult, ToolSchema
+from sopilot.records.store import Settings
+from sopilot.session.opening import open_session
+from sopilot.stores.open import open_store
+from sopilot.trace.events import Complete, Fail, Start
+
+PASSWORD, PIN, DIAGNOSIS = "hunter2-swordfish", 73914_2886_0417_55, "fracture-of-the-shin"
+SECRETS = (PASSWORD, str(PIN), DIAGNOSIS)
+BOOK = """
+handbook: vault-desk
+actions:
+  login: {input: {user: string, password: {type: string, secret: true}}}
+  read_file: {input: {user: string}, read_only: true, secret: [diagnosis]}
+  open_box:
+    input: {user: string, pin: {type: integer, secret: true}}
+    irreversible: true
+    confirm: false
+    approval: {roles: [manager]}
+  close_box: {input: {user: string}, irreversible: true, confirm: false}
+predicates:
+  known(user):
+    says: The customer {user} is known.
+    established_by: login(user, password=password)
+  healthy(user):
+    says: The file of {user} is in order.
+    verify: read_file(user)
+    verdict: result.ok
+procedures:
+  open_box: {requires: [known(user), healthy(user)]}
+  close_box: {requires: known(user)}
+"""
+GATEWAYS = {"chat", "demo", "mcp"}
+"""Conversations: whoever types a secret there sees it on their own terminal."""
+AUTHORS = {"new", "compile", "check", "test", "format", "schema", "show", "explain", "handbooks"}
+STUDIES = {"bench", "stats", "gate", "lens"}
+
+
+class Vault:
+    """Echoes what it was given, as careless tools do."""
+
+    def schemas(self) -> Sequence[ToolSchema]:
+        return ()
+
+    async def call(self, name: str, arguments: Mapping[str, Any], *, key: str) -> ToolResult:
+        if name == "read_file":
+            return ToolResult(True, {"ok": True, "diagnosis": DIAGNOSIS})
+        return ToolResult(True, {"ok": True, "echo": dict(arguments)})
+
+
+async def _sessions(spec: str, settings: Settings) -> list[str]:
+    programs = {name: one.program for name, one in compile_handbook(load_handbook(BOOK)).items()}
+    store, tools, made = open_store(spec), Vault(), []
+    pin = {"user": "ann", "pin": PIN}
+    for ending in ("held", "approved", "failed", "unread"):
+        session = await open_session(store, programs, tools=tools, settings=settings)
+        await session.user_said(f"I am ann, the password is {PASSWORD}, the pin is {PIN}")
+        await session.operate(Start("open_box", pin))
+        await session.call_tool("login", {"user": "ann", "password": PASSWORD})
+        await session.call_tool("read_file", {"user": "ann"})
+        if ending == "unread":
+            await session.call_tool("login", {"user": "ann", "passwort": PASSWORD})
+            await session.operate(Fail(f"{PASSWORD} is not it"))
+        elif ending == "failed":
+            await session.assistant_said(f"Your pin {PIN} is no good; {DIAGNOSIS}.")
+            await session.operate(Fail(f"the pin {PIN} and {DIAGNOSIS}"))
+        else:
+            await session.call_tool("open_box", pin, "c")
+        if ending == "approved":
+            why = f"the pin is {PIN}"
+            await session.decide("approve", "c", by="Mia", role="manager", reason=why)
+            await session.run_held("c")
+            await session.operate(Complete(f"opened with {PIN}"))
+        await session.release()
+        made.append(session.id)
+    await store.close()
+    return made
+
+
+TRANSCRIPT = [
+    {"role": "user", "content": f"I am ann, my password is {PASSWORD}."},
+    {"role": "assistant", "tool_calls": [
+        {"id": "1", "function": {"name": "login", "arguments": json.dumps(
+            {"user": "ann", "password": PASSWORD})}}]},
+    {"role": "tool", "tool_call_id": "1", "content": json.dumps({"ok": True, "was": PASSWORD})},
+    {"role": "assistant", "tool_calls": [
+        {"id": "2", "function": {"name": "open_box", "arguments": json.dumps(
+            {"user": "ann", "pin": PIN})}}]},
+    {"role": "tool", "tool_call_id": "2", "content": json.dumps({"ok": True, "was": PIN})},
+]  # fmt: skip
+
+
+def _commands(folder: Path, ids: Sequence[str]) -> list[list[str]]:
+    """Every command, with every form of its output; later ones read files of earlier ones."""
+    held, _, failed, unread = ids
+    book, trace, key = str(folder / "vault.yaml"), folder / "trace.jsonl", str(folder / "k")
+    talk = str(folder / "talk.json")
+    day = ["--from", "2000-01-01", "--to", "2100-01-01"]
+    knows = ["--knows", "user=ann", "--knows", f"password={PASSWORD}", "--knows", f"pin={PIN}"]
+    commands = [["trace", "keygen", key]]
+    for number, one in enumerate(ids):
+        commands += [
+            ["trace", "export", one],
+            ["trace", "export", one, "--payloads"],
+            ["trace", "export", one, "--payloads", "-o", f"{trace}.{number}"],
+            ["trace", "verify", f"{trace}.{number}"],
+            ["trace", "sign", one, "--key", key],
+            ["audit", one, "--keep"],
+            ["audit", one, "--json"],
+            ["audit", one, "--html", str(folder / f"page{number}.html")],
+            ["audit", f"{trace}.{number}", "--json"],
+            ["audit", f"{trace}.{number}", "--html", str(folder / f"file{number}.html")],
+            ["audit", one, "--verify"],
+            ["approve", "list", one],
+            ["approve", "list", one, "--json"],
+        ]
+    return [
+        *commands,
+        ["audit", "--all", "--workers", "1"],
+        ["audit", "--all", "--workers", "1", "--json"],
+        *(
+            ["audit", talk, "--handbook", book, "--goal", goal, *form]
+            for goal in ("open_box", "close_box")
+            for form in ([], ["--json"], ["--html", str(folder / f"talk-{goal}.html")])
+        ),
+        ["sessions"],
+        ["sessions", "--json"],
+        ["sessions", "--orphaned", "--json"],
+        ["register"],
+        ["register", "--json", "--columns", "user,pin"],
+        ["register", "--csv", "--columns", "user,pin"],
+        ["register", "--rebuild", "--json"],
+        ["deviations", "list"],
+        ["deviations", "list", "--json"],
+        ["seal", "--key", key, "--to", str(folder / "heads.jsonl")],
+        ["verify", "--head", str(folder / "heads.jsonl"), "--key", f"{key}.pub", "--json"],
+        ["prove", failed, "--head", str(folder / "heads.jsonl")],
+        ["export", *day, "-o", str(folder / "bundle")],
+        ["export", *day, "--payloads", "-o", str(folder / "whole")],
+        ["people", "list"],
+        ["privacy", "log"],
+        ["privacy", "log", "--json"],
+        ["store", "size"],
+        ["store", "sweep", "--json"],
+        ["approve", "approve", held, "c", "--role", "manager", "--as", "Mia",
+         "--reason", f"the pin is {PIN}"],
+        ["resume", held],
+        ["resume", unread, "--json"],
+        ["run", book, "--goal", "close_box", *knows, "--request", "Close my box.",
+         "--results", str(folder / "results.yaml")],
+        ["run", book, "--goal", "close_box", *knows, "--request", "Close my box.", "--json",
+         "--results", str(folder / "results.yaml")],
+        ["play", "show", failed],
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("private", [False, True])
+def test_no_output_has_a_planted_secret(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, private: bool
+) -> None:
+    spec = f"sqlite:{tmp_path / 'store' / 's.db'}"
+    monkeypatch.setenv("SOPILOT_STORE", spec)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    settings = Settings(
+        private=private, automation=Automation(enter_calls=True, machine_verdicts=True)
+    )
+    ids = asyncio.run(_sessions(spec, settings))
+    (tmp_path / "vault.yaml").write_text(BOOK, "utf-8")
+    (tmp_path / "talk.json").write_text(json.dumps(TRANSCRIPT), "utf-8")
+    (tmp_path / "results.yaml").write_text("login: {ok: true}\nclose_box: {ok: true}\n", "utf-8")
+    inputs = {"vault.yaml", "talk.json", "results.yaml"}
+    commands = _commands(tmp_path, ids)
+    for command in commands:
+        result = CliRunner().invoke(sopilot, command)
+        text = result.output + repr(result.exception)
+        assert "Usage:" not in result.output, (command, result.output)
+        for secret in SECRETS:
+            assert secret not in text, (command, text)
+    written = [one for one in tmp_path.rglob("*") if one.is_file() and one.name not in inputs]
+    assert len(written) > 20
+    for file in written:
+        if "store" not in file.parts and "data" not in file.parts:
+            content = file.read_bytes()
+            assert not any(secret.encode() in content for secret in SECRETS), file
+    named = {command[0] for command in commands}
+    assert set(sopilot.list_commands(None)) == named | GATEWAYS | AUTHORS | STUDIES  # type: ignore[arg-type]

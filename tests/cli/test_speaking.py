@@ -1,0 +1,66 @@
+"""What goes out to a person, to a script, and beside the answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from sopilot.cli.lazy_group import LazyGroup
+from sopilot.cli.output import give, tell, warn
+from sopilot.values.text import Heading
+
+
+def lines() -> Iterator[str]:
+    yield Heading("audit")
+    yield "no findings\x1b[2J"
+
+
+def unasked() -> object:
+    raise AssertionError("nobody asked for JSON")
+
+
+def test_a_person_gets_lines_that_hide_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    give(False, unasked, lines())
+    assert capsys.readouterr().out == "audit\nno findings\\u001b[2J\n"
+
+
+def test_a_script_gets_one_value(capsys: pytest.CaptureFixture[str]) -> None:
+    give(True, lambda: {"clean": True}, lines())
+    give(True, [1], lines(), indent=None)
+    first, second = capsys.readouterr().out.strip().rsplit("\n", 1)
+    assert (json.loads(first), json.loads(second)) == ({"clean": True}, [1])
+
+
+def test_only_headings_are_bold() -> None:
+    @click.command()
+    def shown() -> None:
+        tell(lines())
+
+    styled = CliRunner().invoke(shown, color=True).output.splitlines()
+    assert styled[0] == "\x1b[1maudit\x1b[0m"
+    assert styled[1].startswith("no findings")
+
+
+def test_a_warning_of_nothing_is_none(capsys: pytest.CaptureFixture[str]) -> None:
+    warn("")
+    warn("careful")
+    said = capsys.readouterr()
+    assert (said.out, said.err) == ("", "careful\n")
+
+
+def test_commands_load_on_use() -> None:
+    group = LazyGroup(
+        "group",
+        package="sopilot.cli",
+        commands_on_use={"schema": "The schema.", "wrong": ("no_such_module.command", "Broken.")},
+    )
+    helped = CliRunner().invoke(group, ["--help"])
+    assert helped.exit_code == 0
+    assert "Broken." in helped.output
+    assert CliRunner().invoke(group, ["schema"]).exit_code == 0
+    assert "did you mean `schema`?" in CliRunner().invoke(group, ["shema"]).output
+    assert isinstance(CliRunner().invoke(group, ["wrong"]).exception, ModuleNotFoundError)

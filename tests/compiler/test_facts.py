@@ -1,0 +1,203 @@
+"""What a proof knows of actions and names: types, what is changed, what is read."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from dataclasses import replace
+
+import pytest
+
+from sopilot.compiler.action_facts import input_schema, scope_types
+from sopilot.compiler.pipeline import Compiler, compile_handbook
+from sopilot.handbook.model import Input
+from sopilot.handbook.reader import load_handbook
+from sopilot.handbook.requirements import Leaf, Name
+from sopilot.program.model import ActionFacts, Program
+from sopilot.views.program_text import render_flat
+
+DESK = """\
+handbook: facts-desk
+parameters: {most: 3}
+actions:
+  login: {input: {user: string, password: string}}
+  logout: {input: {user: string}}
+  read_account: {input: {user: string, year: {type: integer, required: false}}}
+  read_rates: {input: {kind: string}, reads: [rates]}
+  touch: {input: {user: string}, changes: [stamps]}
+  audit_log: {read_only: true}
+  note: {input: {user: string}}
+  send: {input: {user: string, amount: number}, irreversible: true, changes: [balances]}
+  wipe: {input: {user: string}, irreversible: true, recheck: true}
+  approve_me: {input: {user: string}, approval: boss}
+predicates:
+  logged_in(user):
+    says: "{user} has logged in."
+    established_by: login(user, password)
+    closed_by: logout(user)
+  covered(user, amount, year):
+    says: "{user} covers {amount} in {year}."
+    verify: {all: [read_account(user, year), read_rates("day"), touch(user)]}
+    verdict: results.read_account.balance >= amount
+  approved(user):
+    says: "{user} is approved."
+    verify: approve_me(user)
+    verdict: result.ok
+procedures:
+  send: {requires: [logged_in(user), "covered(user, amount, 2026)"]}
+  read_rates: {requires: logged_in(kind)}
+  check_year: {action: audit_log, requires: []}
+  wipe: {requires: [approved(user)]}
+"""
+
+
+def _program(name: str = "send", text: str = DESK) -> Program:
+    return compile_handbook(load_handbook(text))[name].program
+
+
+@pytest.mark.parametrize(
+    ("action", "changes", "reads"),
+    [
+        ("read_account", (), None),  # stands in a recipe
+        ("login", None, None),  # opens a gate: who looks changes nothing, but this does something
+        ("logout", None, None),
+        ("audit_log", (), None),  # read_only, although a procedure is there for it
+        ("read_rates", None, ("rates",)),  # in a recipe, but a procedure is there for it
+        ("touch", ("stamps",), None),  # in a recipe, but it says otherwise
+        ("approve_me", None, None),  # in a recipe, but guarded
+        ("note", None, None),  # says nothing: it may change everything
+        ("send", ("balances",), None),
+        ("wipe", None, None),
+    ],
+)
+def test_what_an_action_changes_and_reads(
+    action: str, changes: tuple[str, ...] | None, reads: tuple[str, ...] | None
+) -> None:
+    facts = _program().actions[action]
+    assert (facts.changes, facts.reads) == (changes, reads)
+
+
+def test_inputs_and_what_is_required() -> None:
+    assert _program().actions["read_account"] == ActionFacts(
+        {"user": {"type": "string"}, "year": {"type": "integer"}}, ("user",), ()
+    )
+    assert list(_program().actions) == sorted(_program().actions)
+
+
+def test_a_handbook_that_guards_nothing_needs_no_facts() -> None:
+    open_desk = DESK.replace(", irreversible: true", "").replace(", approval: boss", "")
+    assert _program("send", open_desk).actions == {}
+    assert _program("send", open_desk).types == _program().types
+
+
+def test_names_have_the_types_of_what_they_become() -> None:
+    assert _program().types == {"user": {"type": "string"}, "amount": {"type": "number"}}
+
+
+def test_a_renamed_input_keeps_its_type() -> None:
+    text = DESK.replace("  send: {req", "  send: {action: send(amount=sum), req").replace(
+        "covered(user, amount, 2026)", "covered(user, sum, 2026)"
+    )
+    assert _program("send", text).types == {"user": {"type": "string"}, "sum": {"type": "number"}}
+
+
+def test_a_name_that_only_a_check_uses_has_the_type_of_the_verifiers_input() -> None:
+    leaf = Leaf(
+        "covered", (("user", Name("user")), ("amount", Name("sum")), ("year", Name("when")))
+    )
+    handbook = load_handbook(DESK)
+    types = scope_types(("user", "sum", "when"), {}, [leaf], handbook.actions, handbook.predicates)
+    assert types == {"user": {"type": "string"}, "when": {"type": "integer"}}  # no call takes `sum`
+
+
+def test_recheck_stands_at_the_guard() -> None:
+    guards = {one.action: one.recheck for one in _program().guarded}
+    assert guards == {"approve_me": False, "send": False, "wipe": True}
+
+
+@pytest.mark.parametrize(
+    ("item", "schema"),
+    [
+        (Input("a", "number"), {"type": "number"}),
+        (Input("a", "number", schema={"minimum": 0}), {"type": "number", "minimum": 0}),
+        (Input("a", schema={"enum": ["x", "y"], "title": "A"}), {"enum": ["x", "y"]}),
+        (
+            Input(
+                "a", "array", schema={"type": "array", "items": {"type": "string", "title": "B"}}
+            ),
+            {"type": "array", "items": {"type": "string"}},
+        ),
+        (
+            Input("a", "object", schema={"properties": {"k": {"type": "integer", "minimum": 1}}}),
+            {"type": "object", "properties": {"k": {"type": "integer", "minimum": 1}}},
+        ),
+    ],
+)
+def test_of_a_schema_that_is_kept_which_says_what_a_value_is(
+    item: Input, schema: dict[str, object]
+) -> None:
+    assert input_schema(item) == schema
+
+
+def test_types_inside_of_objects_and_lists_are_kept_and_words_are_not() -> None:
+    told = {"type": "string", "description": "as in the register"}
+    given = {
+        "type": "object",
+        "description": "whose account",
+        "properties": {"name": told, "any": True},
+        "required": ["name"],
+    }
+    kept = {
+        "type": "object",
+        "properties": {"name": {"type": "string"}, "any": True},
+        "required": ["name"],
+    }
+    assert input_schema(Input("who", "object", schema=given)) == kept
+    listed = {"type": "array", "items": given}
+    assert input_schema(Input("all", "array", schema=listed)) == {"type": "array", "items": kept}
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_goal_is_not_read_only_whatever_was_compiled_before(first: bool) -> None:
+    """Handbooks that differ in their procedures alone share what they have of their actions."""
+    handbook = load_handbook(UNGUARDED)
+    looks = replace(handbook, procedures={"look": handbook.procedures["look"]})
+    changes = replace(handbook, procedures={"change": handbook.procedures["change"]})
+    compiler = Compiler(handbook.actions, handbook.predicates)
+    order = [looks, changes] if first else [changes, looks]
+    found = {}
+    for one in order:
+        (name,) = one.procedures
+        found[name] = compiler.compile(one, one.procedures[name]).program.read_only
+    assert found == {"look": ("tell",), "change": ("read", "tell")}
+
+
+UNGUARDED = """\
+handbook: unguarded-desk
+actions:
+  read: {input: {user: string}}
+  tell: {read_only: true}
+  write: {input: {user: string}}
+predicates:
+  known(user):
+    says: "{user} is known."
+    verify: read(user)
+procedures:
+  look: {action: read, requires: known(user)}
+  change: {action: write, requires: known(user)}
+"""
+
+
+def test_a_compiler_is_gone_when_nobody_holds_it() -> None:
+    """Nothing in it leads back to it, so its programs do not wait for the collector."""
+    handbook = load_handbook(DESK)
+    compiler = Compiler(handbook.actions, handbook.predicates)
+    for procedure in handbook.procedures.values():
+        render_flat(compiler.compile(handbook, procedure).program)
+    there = weakref.ref(compiler)
+    gc.disable()
+    try:
+        del compiler
+        assert there() is None
+    finally:
+        gc.enable()

@@ -1,0 +1,199 @@
+"""Lemma 1: the guard closure is the least one, checked against brute force."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from abstract_executor import Executor
+from random_trees import as_reference, random_tree
+from reference_schedule import leaf_set, least_closure, truth
+
+from sopilot.compiler.pipeline import compile_procedure
+from sopilot.compiler.prerequisites import GuardClosure
+from sopilot.handbook.model import Action, ActionCall, Handbook, Input, Predicate, Procedure
+from sopilot.handbook.requirements import All, AnyOf, InOrder, Leaf, Name, Tree
+from sopilot.messages.errors import UserMistake
+
+X = (("v", Name("x")),)
+
+
+def gate(name: str, action: str) -> Predicate:
+    return Predicate(name, ("v",), says=f"{name}.", established_by=ActionCall(action, X_CALL))
+
+
+X_CALL = (("v", Name("v")),)
+
+
+def guarded_handbook(
+    rng: random.Random, rules: int, gates: int
+) -> tuple[Handbook, dict[str, set[str]]]:
+    """Random verifiers and gates; a gate's action may require lower gates only (no cycle).
+
+    Also returns, independently of the compiler, what each predicate directly needs.
+    """
+    needs: dict[str, set[str]] = {}
+    actions = {"goal": Action("goal", (Input("x"), Input("y")))}
+    predicates: dict[str, Predicate] = {}
+    for number in range(gates):
+        below = {f"g{i}" for i in range(number) if rng.random() < 0.35}
+        needs[f"g{number}"] = below
+        actions[f"open{number}"] = Action(
+            f"open{number}", (Input("v"), Input("secret")), requires=_required(rng, below)
+        )
+        predicates[f"g{number}"] = gate(f"g{number}", f"open{number}")
+    for number in range(rules):
+        below = {f"g{i}" for i in range(gates) if rng.random() < 0.25}
+        needs[f"p{number}"] = below
+        requires = _required(rng, below)
+        if rng.random() < 0.3 and gates:
+            # An optional gate is no requirement: it must not be hoisted.
+            optional = AnyOf((Leaf("p0", X_CALL), Leaf(f"g{rng.randrange(gates)}", X_CALL)))
+            requires = All((requires, optional))
+        actions[f"look{number}"] = Action(f"look{number}", (Input("v"),), requires=requires)
+        predicates[f"p{number}"] = Predicate(
+            f"p{number}",
+            ("v",),
+            says=f"p{number}.",
+            recipes=((ActionCall(f"look{number}", X_CALL),),),
+        )
+    return Handbook("guards", actions=actions, predicates=predicates), needs
+
+
+def _required(rng: random.Random, names: set[str]) -> Tree:
+    ordered = sorted(names)
+    rng.shuffle(ordered)
+    wrapped = [Leaf(name, X_CALL) for name in ordered]
+    return InOrder(tuple(wrapped)) if rng.random() < 0.5 else All(tuple(wrapped))
+
+
+def mixed_tree(rng: random.Random, leaves: int, rules: int, gates: int) -> Tree:
+    """A random tree over rules in which some leaves are gates, and every value is ``x``."""
+
+    def rename(tree: Tree) -> Tree:
+        if isinstance(tree, Leaf):
+            if gates and rng.random() < 0.2:
+                return Leaf(f"g{rng.randrange(gates)}", X, True)
+            return Leaf(tree.predicate, X, tree.wanted)
+        renamed: Tree = type(tree)(tuple(rename(child) for child in tree.children))
+        return renamed
+
+    return rename(random_tree(rng, leaves, rules))
+
+
+def check_guards(seed: int) -> None:
+    rng = random.Random(seed)
+    rules, gates = rng.randint(1, 6), rng.randint(0, 6)
+    handbook, needs = guarded_handbook(rng, rules, gates)
+    tree = mixed_tree(rng, rng.randint(1, 14), rules, gates)
+    handbook = Handbook(
+        "guards",
+        actions=handbook.actions,
+        predicates=handbook.predicates,
+        procedures={"goal": Procedure("goal", "goal", tree)},
+    )
+    compiled = compile_procedure(handbook, "goal")
+    in_tree = leaf_set(as_reference(tree))
+    expected = least_closure({name for name, _, _ in in_tree}, needs.__getitem__)
+    found = [guard.leaf.predicate for guard in compiled.explanation.guards]
+    assert set(found) == expected
+    assert len(found) == len(set(found)), "a gate was closed over twice"
+    for position, name in enumerate(found):
+        assert needs[name] <= set(found[:position]), "prerequisites come first"
+    hoisted = [g.leaf.predicate for g in compiled.explanation.guards if g.hoisted]
+    positive = {name for name, _, wanted in in_tree if wanted}
+    assert set(hoisted) == expected - positive, "nothing is hoisted that the tree has"
+
+    # The augmented SOP: hoisted guards in front, then the tree.
+    reference = (
+        "chain",
+        (*(("leaf", n, (("v", "<x>"),), True) for n in hoisted), as_reference(tree)),
+    )
+    keys = sorted({(p, a) for p, a, _ in leaf_set(reference)})
+    values = {key: rng.random() < 0.75 for key in keys}
+    run = Executor(compiled.program).run(values.__getitem__)
+    assert run.accepted == truth(reference, values.__getitem__)
+    assert ("goal" in run.acted) == run.accepted
+    judged = [name for name, _ in run.judged]
+    assert set(judged) <= {name for name, _, _ in in_tree} | expected
+    first = [name for name in dict.fromkeys(judged) if name in hoisted]
+    assert judged[: len(first)] == first, "hoisted gates run before everything else"
+
+
+def test_closure_is_minimal_and_ordered() -> None:
+    for seed in range(1_500):
+        check_guards(seed)
+
+
+@pytest.mark.slow
+def test_closure_campaign() -> None:
+    for seed in range(1_500, 31_500):
+        check_guards(seed)
+
+
+def test_gate_of_the_tree_moves_before_the_check_that_needs_it() -> None:
+    handbook = two_gates()
+    compiled = compile_procedure(handbook, "transfer")
+    order = [step.label for step in compiled.program.functions["transfer"].steps]
+    assert order[:3] == ["check_logged_in", "check_second_factor", "check_funds"]
+
+
+def two_gates() -> Handbook:
+    login = Action("login", (Input("user"), Input("password")))
+    factor = Action("confirm", (Input("user"), Input("code")), requires=_in("logged_in"))
+    read = Action("read", (Input("user"),), requires=_in("second_factor"))
+    return Handbook(
+        "two-gates",
+        actions={a.name: a for a in (login, factor, read, Action("transfer", (Input("user"),)))},
+        predicates={
+            "logged_in": Predicate(
+                "logged_in", ("user",), "In.", established_by=ActionCall("login", _user())
+            ),
+            "second_factor": Predicate(
+                "second_factor", ("user",), "2F.", established_by=ActionCall("confirm", _user())
+            ),
+            "funds": Predicate("funds", ("user",), "F.", recipes=((ActionCall("read", _user()),),)),
+        },
+        procedures={
+            "transfer": Procedure(
+                "transfer", "transfer", All((_in("funds"), _in("second_factor"), _in("logged_in")))
+            )
+        },
+    )
+
+
+def _user() -> tuple[tuple[str, Name], ...]:
+    return (("user", Name("user")),)
+
+
+def _in(name: str) -> Leaf:
+    return Leaf(name, _user())
+
+
+def test_circular_guards_are_refused() -> None:
+    handbook = two_gates()
+    actions = dict(handbook.actions)
+    actions["login"] = Action(
+        "login", (Input("user"), Input("password")), requires=_in("second_factor")
+    )
+    broken = Handbook(
+        "circular",
+        actions=actions,
+        predicates=handbook.predicates,
+        procedures=handbook.procedures,
+    )
+    with pytest.raises(UserMistake, match="each needs the next") as caught:
+        compile_procedure(broken, "transfer")
+    assert caught.value.diagnostics[0].code == "circular-guards"
+
+
+def test_closure_reports_why() -> None:
+    handbook = two_gates()
+    closure = GuardClosure(
+        handbook.actions, handbook.predicates, lambda name: handbook.predicates[name].recipes[0]
+    )
+    guards = closure.close(_in("funds"))
+    assert [(g.leaf.predicate, g.action, g.needed_by.predicate) for g in guards] == [
+        ("logged_in", "confirm", "second_factor"),
+        ("second_factor", "read", "funds"),
+    ]

@@ -1,0 +1,382 @@
+"""The compiler's mechanisms, each by example."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from dataclasses import replace
+
+import pytest
+
+from sopilot.compiler.factoring import LEAF_BUDGET
+from sopilot.compiler.pipeline import Compiler, compile_procedure
+from sopilot.handbook.model import Action, ActionCall, Handbook, Input, Predicate, Procedure
+from sopilot.handbook.requirements import (
+    All,
+    AnyOf,
+    Constant,
+    First,
+    InOrder,
+    Leaf,
+    Name,
+    Path,
+    Tree,
+)
+from sopilot.messages.errors import UserMistake
+from sopilot.program.codec import program_to_yaml
+from sopilot.program.model import (
+    Act,
+    Branch,
+    Check,
+    Kind,
+    Literal,
+    Local,
+    Program,
+    ReturnStep,
+    Unknown,
+)
+from sopilot.views.program_text import render_flat
+from sopilot.views.sentences import check_saying
+
+USER = (("user", Name("user")),)
+
+
+def leaf(name: str, wanted: bool = True) -> Leaf:
+    return Leaf(name, USER, wanted)
+
+
+def handbook(tree: Tree, *predicates: Predicate) -> Handbook:
+    actions = {
+        "goal": Action("goal", (Input("user"), Input("amount", "number"))),
+        "look": Action("look", (Input("user"),)),
+        "scan": Action("scan", full_state=True),
+        "find": Action("find", (Input("user"), Input("case"))),
+        "gone": Action("gone", offered=False),
+    }
+    known = {name: rule(name) for name in "abcdefghijklmnopq"}
+    known |= {predicate.name: predicate for predicate in predicates}
+    return Handbook(
+        "mechanisms",
+        parameters={"limit": 500},
+        actions=actions,
+        predicates=known,
+        procedures={"goal": Procedure("goal", "goal", tree)},
+    )
+
+
+def rule(name: str, *recipes: str) -> Predicate:
+    return Predicate(
+        name,
+        ("user",),
+        says=f"{name} of {{user}} under {{limit}}.",
+        recipes=tuple(
+            tuple(_call(action) for action in recipe.split("+")) for recipe in recipes or ("look",)
+        ),
+    )
+
+
+def _call(action: str) -> ActionCall:
+    return ActionCall(action, USER if action in ("look", "find") else ())
+
+
+def compiled(tree: Tree, *predicates: Predicate, offered: str | None = None) -> Program:
+    names = frozenset(offered.split()) if offered is not None else None
+    return compile_procedure(handbook(tree, *predicates), "goal", offered=names).program
+
+
+def checks(program: Program, function: str = "goal") -> list[str]:
+    return [s.slot for s in program.functions[function].steps if isinstance(s, Check)]
+
+
+def test_the_narrowest_verifier_comes_first_wherever_it_is_written() -> None:
+    for recipes in (("scan", "look"), ("look", "scan"), ("scan+look", "scan", "find", "look")):
+        function = compiled(leaf("balance"), rule("balance", *recipes)).functions["balance"]
+        assert [s.action for s in function.steps if isinstance(s, Act)] == ["look"]
+        assert function.fallbacks[-1][0].action == "scan", "named by the handbook, and the last"
+
+
+def test_a_reader_of_the_full_state_stands_in_where_nothing_narrower_is_whole() -> None:
+    for recipes in (("look+gone", "scan"), ("gone", "scan"), ("scan",)):
+        function = compiled(leaf("balance"), rule("balance", *recipes)).functions["balance"]
+        assert [s.action for s in function.steps if isinstance(s, Act)] == ["scan"]
+
+
+def test_the_calls_of_a_recipe_are_numbered_from_one() -> None:
+    function = compiled(leaf("balance"), rule("balance", "look", "find+scan")).functions["balance"]
+    assert [step.label for step in function.steps] == ["verify", "judge"]
+    assert [[act.label for act in acts] for acts in function.fallbacks] == [["or_1", "or_2"]]
+    both = compiled(leaf("balance"), rule("balance", "find+look")).functions["balance"]
+    assert [step.label for step in both.steps] == ["verify_1", "verify_2", "judge"]
+
+
+def test_a_full_state_read_that_no_recipe_names_is_never_used() -> None:
+    program = compiled(leaf("balance"), rule("balance", "look"), rule("other", "scan"))
+    assert "scan" not in program_to_yaml(program).split("functions:")[1]
+
+
+def test_in_a_benchmark_a_full_state_read_ranks_first_and_is_dropped_if_not_offered() -> None:
+    predicate = rule("balance", "look", "scan")
+    book = handbook(leaf("balance"), predicate)
+    with_reader = compile_procedure(book, "goal", wide_first=True).program.functions["balance"]
+    assert [s.action for s in with_reader.steps if isinstance(s, Act)] == ["scan"]
+    assert [[a.action for a in acts] for acts in with_reader.fallbacks] == [["look"]]
+    without = compiled(leaf("balance"), predicate, offered="goal look").functions["balance"]
+    assert [s.action for s in without.steps if isinstance(s, Act)] == ["look"]
+    assert without.fallbacks == ()
+    assert without.notes == ("dropped: scan is not offered",)
+
+
+def test_a_recipe_that_needs_nothing_to_be_found_wins() -> None:
+    function = compiled(leaf("status"), rule("status", "find", "look")).functions["status"]
+    assert [s.action for s in function.steps if isinstance(s, Act)] == ["look"]
+
+
+def test_what_is_not_offered_is_left_out_and_said() -> None:
+    predicate = rule("member", "look+gone")
+    result = compile_procedure(handbook(leaf("member"), predicate), "goal")
+    function = result.program.functions["member"]
+    assert [s.action for s in function.steps if isinstance(s, Act)] == ["look"]
+    assert function.notes == ("gone is not offered; the recipe uses what is offered",)
+    assert result.missing_recipes == ()
+
+
+@pytest.mark.parametrize(
+    ("recipe", "made", "note"),
+    [
+        ("gone+next", [], "dropped: gone is not offered"),
+        ("gone+next+last", [], "dropped: gone is not offered"),
+        ("gone+each", [], "dropped: gone is not offered"),
+        ("look+gone+next", ["look"], "gone is not offered; the recipe uses what is offered"),
+    ],
+)
+def test_a_call_that_reads_the_answer_of_one_that_is_not_offered_is_left_out_too(
+    recipe: str, made: list[str], note: str
+) -> None:
+    calls = {
+        "next": ActionCall("find", (("item", Path("gone", ("item",))),), name="next"),
+        "last": ActionCall("scan", (("item", Path("next", ("item",))),)),
+        "each": ActionCall("find", (("item", Path("one")),), each=Path("gone"), element="one"),
+    }
+    named = tuple(calls.get(one, ActionCall(one)) for one in recipe.split("+"))
+    predicate = replace(rule("member", "look"), recipes=(named,))
+    result = compile_procedure(handbook(leaf("member"), predicate), "goal")
+    assert result.missing_recipes == (() if made else ("member",))
+    function = result.program.functions["member"]
+    assert [s.action for s in function.steps if isinstance(s, Act)] == made
+    assert function.notes[0] == note
+
+
+def test_a_predicate_without_any_offered_verifier_is_reported() -> None:
+    result = compile_procedure(handbook(leaf("member"), rule("member", "gone")), "goal")
+    assert result.missing_recipes == ("member",)
+    assert "missing recipe" in result.program.functions["member"].notes
+
+
+def test_value_that_only_evidence_can_supply_is_marked() -> None:
+    function = compiled(leaf("status"), rule("status", "find")).functions["status"]
+    act = function.steps[0]
+    assert isinstance(act, Act)
+    assert act.arguments == (("user", Local("user")), ("case", Unknown("case")))
+
+
+def test_predicate_that_needs_no_tool() -> None:
+    small = Predicate("small", ("user",), "Small.", tool_free=True)
+    function = compiled(leaf("small"), small).functions["small"]
+    assert [type(step) for step in function.steps] == [ReturnStep]
+
+
+def test_two_templates_cover_every_gate_and_keep_progress_in_their_frame() -> None:
+    login = Predicate("in", ("user",), "In.", established_by=ActionCall("find", USER))
+    gate = compiled(leaf("in"), login).functions["in"]
+    assert gate.kind is Kind.GATE
+    assert [step.label for step in gate.steps] == ["ask", "establish", "judge"]
+    assert gate.notes == ("template: login",)
+
+
+def test_rules_are_polarity_neutral() -> None:
+    program = compiled(AnyOf((leaf("a"), leaf("b", wanted=False))))
+    positive = compiled(AnyOf((leaf("a"), leaf("b"))))
+    assert program.functions["b"] == positive.functions["b"]
+    steps = program.functions["goal"].steps
+    assert [s.wanted for s in steps if isinstance(s, Check)] == [True, False]
+
+
+def test_identical_result_is_reused_inside_a_frame() -> None:
+    program = compiled(
+        All((leaf("a"), InOrder((leaf("a"), leaf("b"))), AnyOf((leaf("a"), leaf("c")))))
+    )
+    assert checks(program) == ["a", "b", "c"]
+
+
+def test_same_rule_with_other_arguments_is_another_result() -> None:
+    other = Leaf("a", (("user", Constant("bob")),))
+    program = compiled(All((leaf("a"), other)))
+    assert checks(program) == ["a", "a_2"]
+    second = program.functions["goal"].steps[1]
+    assert isinstance(second, Check)
+    assert second.arguments == (("user", Literal("bob")),)
+
+
+def test_one_and_true_are_different_arguments() -> None:
+    program = compiled(
+        All((Leaf("a", (("user", Constant(1)),)), Leaf("a", (("user", Constant(True)),))))
+    )
+    assert checks(program) == ["a", "a_2"]
+
+
+def test_sentence_of_a_check_has_the_names_of_its_call() -> None:
+    program = compiled(Leaf("a", (("user", Name("friend")),)))
+    step = program.functions["goal"].steps[0]
+    assert isinstance(step, Check)
+    saying = check_saying(step, program, "en")
+    assert saying is not None
+    assert saying.text == "a of <friend> under 500."
+
+
+def test_any_decides_after_every_option_and_first_stops() -> None:
+    any_steps = compiled(AnyOf((leaf("a"), leaf("b")))).functions["goal"].steps
+    assert [type(s) for s in any_steps[:3]] == [Check, Check, Branch]
+    first_steps = compiled(First((leaf("a"), leaf("b")))).functions["goal"].steps
+    assert isinstance(first_steps[0], Check)
+    assert first_steps[0].met == "act"
+    assert first_steps[0].unmet is None
+
+
+@pytest.mark.parametrize("operator", [All, InOrder, AnyOf, First])
+def test_no_frame_checks_more_than_seven_things(operator: type) -> None:
+    tree: Tree = operator(tuple(leaf(name) for name in "abcdefghijklmnopq"))
+    program = compiled(tree)
+    assert max(len(checks(program, name)) for name in program.functions) <= LEAF_BUDGET
+    assert [f.kind for f in program.functions.values()].count(Kind.GROUP) == 3
+    assert f"{'any_of' if operator is AnyOf else program.entry}" in " ".join(program.functions)
+
+
+def test_an_option_that_can_never_be_met_is_refused() -> None:
+    with pytest.raises(UserMistake, match="no option can never hold"):
+        compiled(AnyOf(()))
+
+
+def test_nothing_required_compiles_to_the_goal_alone() -> None:
+    assert [step.label for step in compiled(All(())).functions["goal"].steps] == ["act", "done"]
+
+
+def test_same_bytes_under_every_hash_seed() -> None:
+    script = textwrap.dedent(
+        """
+        import sys
+        sys.path.insert(0, sys.argv[1])
+        from test_mechanisms import compiled, leaf, All, AnyOf, First, InOrder
+        from sopilot.program.codec import program_to_yaml
+        names = "abcdefghijklmnopq"
+        tree = All((AnyOf(tuple(map(leaf, names))), First((leaf("b"), leaf("c", False))),
+                    InOrder((leaf("q"), AnyOf((First((leaf("d"), leaf("e"))), leaf("f")))))))
+        print(program_to_yaml(compiled(tree)))
+        """
+    )
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", script, os.path.dirname(__file__)],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("0", "1", "4242")
+    }
+    assert len(outputs) == 1
+    assert len(outputs.pop()) > 1_000
+
+
+def test_what_the_goal_action_requires_is_checked_even_if_the_procedure_forgets_it() -> None:
+    book = handbook(leaf("a"))
+    goal = Action("goal", (Input("user"), Input("amount")), requires=All((leaf("b"), leaf("a"))))
+    book = Handbook(
+        book.name,
+        actions={**book.actions, "goal": goal},
+        predicates=book.predicates,
+        procedures=book.procedures,
+    )
+    # In front: what binds every call of it is not learned past.
+    assert checks(compile_procedure(book, "goal").program) == ["b", "a"]
+
+
+def test_requirement_of_a_verifier_that_is_no_gate_is_reported_not_hoisted() -> None:
+    book = handbook(AnyOf((leaf("a"), leaf("c"))))
+    look = Action("look", (Input("user"),), requires=leaf("b"))
+    book = Handbook(
+        book.name,
+        actions={**book.actions, "look": look},
+        predicates=book.predicates,
+        procedures=book.procedures,
+    )
+    result = compile_procedure(book, "goal")
+    assert checks(result.program) == ["a", "c"]
+    assert result.explanation.unchecked == (("look", leaf("b")),)
+
+
+def test_programs_that_share_a_tree_keep_their_own_constants() -> None:
+    book = handbook(leaf("a"))
+    compiler = Compiler(book.actions, book.predicates)
+    texts = []
+    for limit in (500, 500.0, True, 1):
+        own = replace(book, parameters={"limit": limit})
+        program = compiler.compile(own, own.procedures["goal"]).program
+        step = program.functions["goal"].steps[0]
+        assert isinstance(step, Check)
+        saying = check_saying(step, program, "en")
+        assert saying is not None
+        texts.append((saying.text, render_flat(program).text.count(f"under {limit}.")))
+    assert texts == [
+        ("a of <user> under 500.", 2),
+        ("a of <user> under 500.0.", 2),
+        ("a of <user> under True.", 2),
+        ("a of <user> under 1.", 2),
+    ]
+
+
+def test_a_fallback_behind_a_gate_that_nobody_opens_is_left_out() -> None:
+    book = handbook(
+        leaf("balance"),
+        rule("balance", "scan", "look"),
+        Predicate("in", ("user",), "In.", established_by=ActionCall("find", USER)),
+    )
+    look = Action("look", (Input("user"),), requires=leaf("in"))
+    book = replace(book, actions={**book.actions, "look": look})
+    function = compile_procedure(book, "goal", wide_first=True).program.functions["balance"]
+    assert function.fallbacks == ()
+    assert function.notes == ("no fallback: look needs a gate that nobody opens for it",)
+
+
+def test_part_of_a_full_state_recipe_does_not_beat_a_complete_one() -> None:
+    function = compiled(leaf("m"), rule("m", "scan+gone", "look")).functions["m"]
+    assert [s.action for s in function.steps if isinstance(s, Act)] == ["look"]
+
+
+def test_a_program_is_the_same_whatever_was_compiled_before_it() -> None:
+    """`look` verifies `a`, so it changes nothing; where it is the goal, it may."""
+    book = handbook(leaf("a"))
+    looking = {"look": Procedure("look", "look", leaf("a"), arguments=USER)}
+    books = [replace(book, procedures=looking), book]
+    alone = [
+        Compiler(one.actions, one.predicates).compile(one, *one.procedures.values()).program
+        for one in books
+    ]
+    assert ["look" in one.read_only for one in alone] == [False, True]
+    for order in (books, books[::-1]):
+        compiler = Compiler(book.actions, book.predicates)
+        found = [compiler.compile(one, *one.procedures.values()).program for one in order]
+        assert sorted(map(program_to_yaml, found)) == sorted(map(program_to_yaml, alone))
+
+
+def test_secrets_are_those_of_the_handbook_that_is_compiled() -> None:
+    """Whatever the compiler made before, and whatever schema an input has."""
+    book = handbook(leaf("a"))
+    goal = book.procedures["goal"]
+    compiler = Compiler(book.actions, book.predicates)
+    for secret in (False, True, False):
+        pin = Input("pin", schema={"type": "string", "pattern": "[0-9]*"}, secret=secret)
+        one = replace(book, procedures={"goal": replace(goal, inputs=(pin,))})
+        program = compiler.compile(one, one.procedures["goal"]).program
+        assert ("pin" in program.secrets) is secret

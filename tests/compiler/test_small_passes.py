@@ -1,0 +1,344 @@
+"""What the small passes make of their smallest inputs, and what is computed once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from random_desks import Desk
+
+from sopilot.compiler.action_facts import (
+    HandbookFacts,
+    SharedFacts,
+    _facts,
+    input_schema,
+    read_only_actions,
+)
+from sopilot.compiler.functions import left_out, verifier_call
+from sopilot.compiler.pipeline import compile_handbook, compile_procedure
+from sopilot.compiler.schedule import goal_terms
+from sopilot.compiler.simplify import simplify
+from sopilot.handbook.model import (
+    ASK_USER,
+    Action,
+    ActionCall,
+    Computed,
+    Handbook,
+    Input,
+    Predicate,
+    Procedure,
+)
+from sopilot.handbook.requirements import (
+    NOTHING,
+    All,
+    AnyOf,
+    Constant,
+    First,
+    InOrder,
+    Leaf,
+    Name,
+    Path,
+    Tree,
+)
+from sopilot.messages.errors import UserMistake
+from sopilot.program.codec import program_to_yaml
+from sopilot.program.model import Literal, Local, Unknown
+
+A, B, C = Leaf("a"), Leaf("b"), Leaf("c")
+
+
+@pytest.mark.parametrize(
+    ("tree", "simple"),
+    [
+        (A, A),
+        (All(()), NOTHING),
+        (InOrder(()), NOTHING),
+        (InOrder((), "come again"), NOTHING),
+        (All((A,)), A),
+        (InOrder((A,)), A),
+        (First((A,)), A),
+        (AnyOf((A,)), A),
+        (AnyOf((All((A, B)),)), AnyOf((All((A, B)),))),
+        (First((All((A, B)),)), All((A, B))),
+        (InOrder((A,), "come again"), InOrder((A,), "come again")),
+        (All((All((A, B)), A, InOrder((C,)))), All((A, B, C))),
+        (InOrder((InOrder((A, B)), C)), InOrder((A, B, C))),
+        (InOrder((InOrder((A, B), "x"), C)), InOrder((InOrder((A, B), "x"), C))),
+        (All((A, NOTHING, B)), All((A, B))),
+        (AnyOf((A, NOTHING)), AnyOf((A, NOTHING))),
+        (First((A, NOTHING)), First((A, NOTHING))),
+        (AnyOf((AnyOf((A, B)), C)), AnyOf((A, B, C))),
+        (First((A, A, B)), First((A, B))),
+    ],
+)
+def test_simpler_trees(tree: Tree, simple: Tree) -> None:
+    assert simplify(tree) == simple
+
+
+@pytest.mark.parametrize("tree", [AnyOf(()), First(()), All((A, AnyOf(())))])
+def test_no_option_at_all(tree: Tree) -> None:
+    with pytest.raises(UserMistake) as refused:
+        simplify(tree)
+    (told,) = refused.value.diagnostics
+    assert (told.code, told.help) == ("empty-any", "give `any` or `first` at least one option")
+
+
+def test_of_equal_leaves_the_first_stands_for_all() -> None:
+    same: dict[Leaf, Leaf] = {}
+    first, second = Leaf("a"), Leaf("a")
+    assert simplify(first, same) is first
+    assert simplify(second, same) is first
+    assert simplify(second) is second
+
+
+# --- what all programs of a handbook share --------------------------------------------
+
+GOAL = Action("goal", (Input("user"),), irreversible=True)
+LOOK = Action("look", (Input("user"),))
+SHARED = {"a": Predicate("a", recipes=((ActionCall("look"),),))}
+PLAIN = Handbook(
+    "plain",
+    actions={"goal": GOAL, "look": LOOK},
+    predicates=SHARED,
+    procedures={"goal": Procedure("goal", "goal", A)},
+)
+
+
+def acting(*actions: Action) -> Handbook:
+    return replace(PLAIN, actions={one.name: one for one in actions})
+
+
+@pytest.mark.parametrize(
+    ("other", "same"),
+    [
+        (replace(PLAIN, name="other", parameters={"limit": 3}), True),
+        (acting(replace(GOAL, requires=A), replace(LOOK, requires=B)), True),
+        (acting(replace(GOAL), replace(LOOK)), True),
+        (acting(GOAL, replace(LOOK, reads=("money",))), False),
+        (acting(GOAL, replace(LOOK, not_found="true")), False),
+        (acting(GOAL, LOOK, Action("more")), False),
+        (replace(PLAIN, predicates=dict(SHARED)), False),
+        (replace(PLAIN, procedures={"look": Procedure("look", "look", A)}), False),
+        (
+            replace(
+                PLAIN, procedures={"goal": Procedure("goal", "goal", A, inputs=(Input("more"),))}
+            ),
+            True,
+        ),
+    ],
+)
+def test_facts_are_computed_again_where_something_may_differ(other: Handbook, same: bool) -> None:
+    shared = SharedFacts()
+    first = shared.of(PLAIN)
+    assert shared.of(PLAIN) is first
+    found = shared.of(other)
+    assert (found is first) is same
+    assert found == SharedFacts().of(other)
+    assert shared.of(other) is found
+    assert shared.of(PLAIN) == first
+
+
+def test_where_a_secret_goes_is_looked_for_in_every_handbook() -> None:
+    secret = Action("look", (Input("user", secret=True),))
+    hiding = acting(GOAL, secret)
+    shared = SharedFacts()
+    first = shared.of(hiding)
+    assert first.secrets == ("user",)
+    assert shared.of(hiding) is first
+    again = shared.of(replace(hiding, name="other"))
+    assert again is not first
+    assert again == first
+    own = Procedure("goal", "goal", A, inputs=(Input("code", secret=True),))
+    assert shared.of(PLAIN).secrets == ()
+    assert shared.of(replace(PLAIN, procedures={"goal": own})).secrets == ("code",)
+
+
+def test_what_the_facts_of_a_handbook_are() -> None:
+    found = SharedFacts().of(acting(GOAL, replace(LOOK, not_found="result == null")))
+    assert isinstance(found, HandbookFacts)
+    assert [one.action for one in found.guarded] == ["goal"]
+    assert (list(found.actions), found.read_only) == (["goal", "look"], ())
+    assert (found.secrets, found.not_found) == ((), {"look": "result == null"})
+    free = SharedFacts().of(acting(replace(GOAL, irreversible=False), LOOK))
+    assert (free.guarded, dict(free.actions), free.read_only) == ((), {}, ("look",))
+    asking = Procedure("goal", "goal", A, confirm="Really?")
+    asked = SharedFacts().of(
+        replace(
+            acting(replace(GOAL, irreversible=False), LOOK),
+            procedures={"goal": asking},
+        )
+    )
+    assert [one.action for one in asked.guarded] == ["goal"]
+
+
+LOOKING = Predicate("a", recipes=((ActionCall("look"),),))
+
+
+@pytest.mark.parametrize(
+    ("look", "read_only"),
+    [
+        (Action("look"), ()),
+        (Action("look", read_only=True), ("look",)),
+        (Action("look", changes=()), ("look",)),
+        (Action("look", changes=("money",)), ()),
+    ],
+)
+def test_a_goal_changes_things_unless_it_says_otherwise(
+    look: Action, read_only: tuple[str, ...]
+) -> None:
+    """Whichever way its facts are found."""
+    book = Handbook(
+        "h",
+        actions={"look": look, "other": Action("other", read_only=True)},
+        predicates={"a": LOOKING},
+        procedures={"look": Procedure("look", "look", NOTHING)},
+    )
+    assert SharedFacts().of(book).read_only == (*read_only, "other")
+    assert read_only_actions(book) == (*read_only, "other")
+
+
+def test_facts_are_the_same_by_the_short_way() -> None:
+    for seed in range(60):
+        book = Desk(seed).handbook()
+        shared = SharedFacts()
+        found = shared.of(book)
+        assert found == _facts(book)
+        for name in book.procedures:
+            alone = replace(book, procedures={name: book.procedures[name]})
+            assert shared.of(alone) == _facts(alone)
+
+
+def test_names_that_a_call_may_leave_out() -> None:
+    inputs = (Input("user"), Input("note", required=False), Input("size", required=False))
+    action = Action("goal", (*inputs, Input("more", required=False)))
+    declared = (Input("size", required=True),)
+    procedure = Procedure("goal", "goal", NOTHING, arguments=(("note", Name("memo")),),
+                          inputs=declared, computed=(Computed("more", "1"),))  # fmt: skip
+    assert left_out(procedure, action) == {"memo": "note"}
+    assert left_out(procedure, action, goal_terms(action, procedure)) == {"memo": "note"}
+    other = tuple((one.name, Name(f"{one.name}_")) for one in action.inputs)
+    assert left_out(procedure, action, other) == {"note_": "note", "size_": "size", "more_": "more"}
+
+
+# --- the front door ------------------------------------------------------------------
+
+
+def test_a_procedure_alone_is_what_it_is_among_all() -> None:
+    scan = Action("scan", full_state=True)
+    either = Predicate("a", recipes=((ActionCall("look"),), (ActionCall("scan"),)))
+    book = replace(PLAIN, actions={**PLAIN.actions, "scan": scan}, predicates={"a": either})
+    (whole,) = compile_handbook(book, tools="t").values()
+    alone = compile_procedure(book, "goal", tools="t")
+    assert program_to_yaml(alone.program) == program_to_yaml(whole.program)
+    assert alone.program.source.tools == "t"
+    assert [one.action for one in alone.explanation.recipes["a"].chosen] == ["look"]
+    wide = compile_procedure(book, "goal", wide_first=True)
+    assert [one.action for one in wide.explanation.recipes["a"].chosen] == ["scan"]
+    assert wide.program.source.tools == compile_procedure(book, "goal").program.source.tools == ""
+    none = compile_procedure(book, "goal", offered=frozenset({"goal"}))
+    assert (none.missing_recipes, alone.missing_recipes) == (("a",), ())
+
+
+def test_a_procedure_that_is_not_there() -> None:
+    with pytest.raises(UserMistake) as refused:
+        compile_procedure(PLAIN, "gaol")
+    (told,) = refused.value.diagnostics
+    assert told.code == "unknown-procedure"
+    assert told.message == "`gaol` is not a procedure of `plain`"
+    assert told.place is not None
+    assert told.place.path == "procedures.gaol"
+    assert "goal" in (told.help or "")
+
+
+def test_gates_that_need_each_other_are_told_in_their_order() -> None:
+    def gate(name: str) -> Predicate:
+        return Predicate(name, established_by=ActionCall(f"open_{name}"))
+
+    actions = {
+        f"open_{name}": Action(f"open_{name}", requires=Leaf(needed))
+        for name, needed in (("a", "b"), ("b", "c"), ("c", "b"))
+    }
+    book = Handbook(
+        "circle",
+        actions={**actions, "goal": GOAL},
+        predicates={name: gate(name) for name in "abc"},
+        procedures={"goal": Procedure("goal", "goal", A)},
+    )
+    with pytest.raises(UserMistake) as refused:
+        compile_procedure(book, "goal")
+    (told,) = refused.value.diagnostics
+    assert told.code == "circular-guards"
+    assert told.message.endswith("each needs the next: `b` → `c` → `b`")
+    assert told.place is not None
+    assert told.place.path == "b"
+    assert told.help == "remove one `requires` on an action that establishes them"
+
+
+# --- what is said of an input ---------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("schema", "kept"),
+    [
+        (None, {"type": "string"}),
+        ({}, {"type": "string"}),
+        ({"type": "integer"}, {"type": "integer"}),
+        ({"enum": [1, 2]}, {"enum": [1, 2]}),
+        ({"type": "integer", "enum": (1, 2)}, {"type": "integer", "enum": [1, 2]}),
+        ({"minimum": 1, "format": "x"}, {"type": "string", "minimum": 1}),
+        (
+            {"type": "object", "additionalProperties": {"format": "x"}},
+            {"type": "object", "additionalProperties": {"format": "x"}},
+        ),
+        (
+            {"type": "object", "properties": {"a": {"type": "string", "format": "x"}, "b": True}},
+            {"type": "object", "properties": {"a": {"type": "string"}, "b": True}},
+        ),
+        (
+            {"type": "array", "items": {"type": "string", "title": "x"}},
+            {"type": "array", "items": {"type": "string"}},
+        ),
+        ({"type": "array", "items": True}, {"type": "array", "items": True}),
+        ({"type": "object", "properties": True}, {"type": "object", "properties": True}),
+    ],
+)
+def test_of_a_schema_what_says_what_a_value_is(
+    schema: dict[str, object] | None, kept: dict[str, object]
+) -> None:
+    assert input_schema(Input("x", schema=schema)) == kept
+
+
+@pytest.mark.parametrize(
+    ("item", "handed_on"),
+    [
+        (Input("x", required=False), False),
+        (Input("x", "null", required=False), True),
+        (Input("x", required=True), True),
+        (Input("x", required=False, schema={"type": "string"}), False),
+        (Input("x", required=False, schema={"type": "null"}), True),
+        (Input("x", required=False, schema={"type": ["string", "null"]}), True),
+        (Input("x", required=False, schema={"type": ["string", "integer"]}), False),
+        (Input("x", "null", required=False, schema={"minimum": 1}), True),
+        (Input("x", "nullable", required=False), False),
+    ],
+)
+def test_no_value_is_handed_on_where_the_input_takes_it(item: Input, handed_on: bool) -> None:
+    call = ActionCall("look", (("x", Constant(None)),))
+    found = verifier_call(call, Action("look", (item,)), Predicate("a"))
+    assert found == ("look", (("x", Literal(None)),) if handed_on else ())
+
+
+def test_what_the_machine_asks_itself_takes_whatever_it_is_given() -> None:
+    call = ActionCall(ASK_USER, (("question", Constant("q")), ("who", Name("user"))))
+    found = verifier_call(call, Action(ASK_USER), Predicate("a", ("user",)))
+    assert found == (ASK_USER, (("question", Literal("q")), ("who", Local("user"))))
+    strange = Action("look", (Input("a"), Input("b", required=False), Input("c")))
+    call = ActionCall("look", (("c", Path("first", ("id",))), ("a", Name("nobody"))))
+    assert verifier_call(call, strange, Predicate("a", ("user",)))[1] == (
+        ("a", Unknown("nobody")),
+        ("c", Path("first", ("id",))),
+    )
+    assert verifier_call(ActionCall("look"), strange, Predicate("a"))[1] == (
+        ("a", Unknown("a")),
+        ("c", Unknown("c")),
+    )

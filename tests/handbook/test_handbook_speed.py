@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from sopilot.handbook.formatter import format_handbook
+from sopilot.handbook.reader import load_handbook, read_handbook
+from sopilot.handbook.writer import handbook_hash
+
+
+def large(lines: int) -> str:
+    parts = ["handbook: large", "actions:"]
+    count = (lines - 5) // 10
+    for at in range(count):
+        parts.append(f"  read_{at}: {{input: {{user: string, amount: number}}}}")
+        parts.append(f"  act_{at}: {{input: {{user: string, amount: number}}}}")
+    parts.append("predicates:")
+    for at in range(count):
+        parts.append(f"  holds_{at}(user, amount):")
+        parts.append(f"    says: The account of {{user}} covers {{amount}} by rule {at}.")
+        parts.append(f"    verify: read_{at}(user, amount)")
+        parts.append(f"    verdict: result.balance >= amount + {at}")
+    parts.append("procedures:")
+    for at in range(count):
+        parts.append(f"  act_{at}:")
+        parts.append("    requires:")
+        parts.append(f"      - any: [holds_{at}(user, amount), holds_{at // 2}(user, amount)]")
+        parts.append(f"      - not: holds_{at // 3}(user, 3)")
+    return "\n".join(parts) + "\n"
+
+
+def test_four_thousand_lines_read_well_under_a_second() -> None:
+    text = large(4_000)
+    assert 3_900 <= text.count("\n") <= 4_100
+    start = time.process_time()
+    handbook = load_handbook(text)
+    read = time.process_time()
+    handbook_hash(handbook)
+    hashed = time.process_time()
+    format_handbook(text)
+    done = time.process_time()
+    print(f"read {read - start:.3f} s, hash {hashed - read:.3f} s, format {done - hashed:.3f} s")
+    assert len(handbook.procedures) > 390
+    assert read - start < 3  # generous; the printed figure is the claim
+
+
+def test_a_long_line_is_not_quadratic() -> None:
+    text = "handbook: x\nsays: " + "word " * 300_000 + "\n"
+    start = time.process_time()
+    read_handbook(text)
+    assert time.process_time() - start < 3
+
+
+def test_the_bundled_example_reads_fast() -> None:
+    text = (Path(__file__).parent / "valid" / "bank_desk.yaml").read_text(encoding="utf-8")
+    load_handbook(text)
+    start = time.process_time()
+    for _ in range(20):
+        load_handbook(text)
+    assert (time.process_time() - start) / 20 < 0.2

@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sopilot.handbook.expressions import VerdictError, compute, free_names, judge, parse_verdict
+from sopilot.messages.errors import SopilotError
+
+JUDGED: list[tuple[str, dict[str, object], bool]] = [
+    ("result.balance >= amount", {"result": {"balance": 100.0}, "amount": 100}, True),
+    ("result.balance >= amount", {"result": {"balance": 100}, "amount": 100.5}, False),
+    ("result.balance == amount", {"result": {"balance": 100}, "amount": 100.0}, True),
+    ("balance >= amount * 2 + 1", {"balance": 100.5, "amount": 10}, True),
+    ("balance >= amount * 2", {"balance": 100, "amount": 50.5}, False),
+    ("rate * 1.5 > 2", {"rate": 2}, True),
+    ("total / count > 2", {"total": 5.0, "count": 2}, True),
+    ("items[0].price + 1 > 3", {"items": [{"price": 2.5}]}, True),
+    ("name in ['a', 'b'] && !has(result.closed)", {"name": "b", "result": {}}, True),
+    ("items.exists(x, x.id == wanted)", {"items": [{"id": 1}], "wanted": 1}, True),
+    ("result == null", {"result": None}, True),
+    ("result['a b'] == 'é'", {"result": {"a b": "é"}}, True),
+    ("n > 9223372036854775806", {"n": 9223372036854775807}, True),
+    ("size(items) == 2", {"items": ("a", "b")}, True),
+]
+
+
+@pytest.mark.parametrize(("text", "variables", "answer"), JUDGED)
+def test_judge(text: str, variables: dict[str, object], answer: bool) -> None:
+    assert judge(text, variables) is answer
+
+
+@pytest.mark.parametrize(
+    ("text", "variables", "message"),
+    [
+        ("a", {"a": 1}, "neither true nor false"),
+        ("a.b == 1", {"a": {}}, "there is no field `b`"),
+        ("nope", {}, "nope"),
+        ("a +", {}, "syntax error"),
+        ("1 / n == 1", {"n": 0}, "division by zero"),
+        ("'a' + n == 'b'", {"n": 1}, "two numbers, two texts or two lists"),
+        ("n > 9223372036854775807", {"n": 10**30}, "too large"),
+        ("n == 1", {"n": True}, "true or false is compared with a number"),
+        ("a == a", {"a": object()}, "not JSON"),
+        ("a == a", {"a": {1, 2}}, "not JSON"),
+        ("a == 0", {"a": 10**400}, "too large"),
+        ("(" * 500 + "true" + ")" * 500, {}, "recursion"),
+    ],
+)
+def test_failures_are_typed(text: str, variables: dict[str, object], message: str) -> None:
+    with pytest.raises(VerdictError, match=message) as caught:
+        judge(text, variables)
+    assert isinstance(caught.value, SopilotError)
+
+
+def test_hostile_expressions_and_values_end_soon() -> None:
+    ten = "[1,2,3,4,5,6,7,8,9,10]"
+    text = "true"
+    for name in "abcdefgh":
+        text = f"{ten}.all({name}, {text})"
+    deep: list[object] = []
+    for _ in range(100_000):
+        deep = [deep]
+    start = time.perf_counter()
+    with pytest.raises(VerdictError):
+        judge(text, {})
+    with pytest.raises(VerdictError, match="nested"):
+        judge("size(x) == 1", {"x": deep})
+    assert judge("x.matches('(a+)+b')", {"x": "a" * 5_000}) is False
+    assert time.perf_counter() - start < 2
+    while deep:  # freed step by step: the interpreter would recurse
+        deep = deep[0]  # type: ignore[assignment]  # every level is a list
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("a.b.c == d && y.exists(i, i.k == z)", {"a", "d", "y", "z"}),
+        ("size(items) > 0 && unknown(x)", {"items", "x"}),
+        ("result[amount] == 'limit'", {"result", "amount"}),
+        ("type(a) == int", {"a"}),
+        ("true", set()),
+        ("a +", set()),
+        # The library lists its first errors alone.
+        (" && ".join(["many.all(x, x > 0)"] * 120 + ["last == 1"]), {"many", "last"}),
+    ],
+)
+def test_free_names(text: str, names: set[str]) -> None:
+    assert free_names(text) == names
+
+
+@pytest.mark.parametrize(
+    ("text", "problem", "column"),
+    [
+        ("a +", "syntax error", 4),
+        ("a and b", "`and`", 3),
+        ("f(a)", "unknown function `f`", 2),
+        ("a + 1 ? 1 : 2", "no matching overload", 7),
+        ("1 + 2", "never is", 1),
+        ("", "syntax error", 1),
+        ("x" * 20_000, "longer", 1),
+    ],
+)
+def test_problems(text: str, problem: str, column: int) -> None:
+    first = parse_verdict(text)[0]
+    assert problem in first.message
+    assert (first.line, first.column) == (1, column)
+
+
+def test_no_problem_where_numbers_mix() -> None:
+    for text, _, _ in JUDGED:
+        assert parse_verdict(text) == []
+    assert parse_verdict("amount + 1 > 2.5 || size(x) >= 1.5") == []
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.text(max_size=60) | st.text("a.()[]{}'\"+-*/%<>=!&|?:,1 \n\\", max_size=60))
+def test_any_text_is_answered(text: str) -> None:
+    parse_verdict(text)
+    free_names(text)
+    with contextlib.suppress(VerdictError):
+        assert judge(text, {"a": 1}) in (True, False)
+
+
+@settings(deadline=None)
+@given(
+    st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(2**53), 2**53),
+    st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(2**53), 2**53),
+)
+def test_comparison_is_that_of_numbers(left: float, right: float) -> None:
+    assert judge("a >= b", {"a": left, "b": right}) is (left >= right)
+    assert judge("a == b", {"a": left, "b": right}) is (left == right)
+
+
+def test_the_library_is_loaded_on_use_only() -> None:
+    code = "import sys, sopilot.handbook; sys.exit('cel_expr_python' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("text", [".map", "[map]", "{'a': .list}"])
+def test_what_is_no_value_is_undecided(text: str) -> None:
+    """A type of CEL's is none."""
+    with pytest.raises(VerdictError, match="not JSON"):
+        compute(text, {})

@@ -1,0 +1,75 @@
+"""One client, one gateway, one upstream: what the tests of the gateway are played in."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+import mcp_types as types
+from mcp.client import Client
+from served import gateway
+
+from sopilot.integrations.mcp.server import ProcedureServer
+from sopilot.machine.replay import whole_events
+from sopilot.stores.memory import MemoryStore
+from sopilot.trace.events import Event
+
+Scene = Callable[[Client, ProcedureServer, "Watched"], Awaitable[None]]
+
+
+class Watched:
+    def __init__(self) -> None:
+        self.store = MemoryStore()
+        self.told: list[str] = []
+
+    async def events(self) -> list[Event]:
+        (record,) = await self.store.sessions()
+        return whole_events(
+            await self.store.events(record.id), await self.store.payloads(record.id)
+        )
+
+    async def notes(self, name: str) -> list[Any]:
+        return [
+            event.payload["details"]
+            for event in await self.events()
+            if event.kind == "note" and event.payload["name"] == name
+        ]
+
+
+def play(scene: Scene, *arguments: str, timeout_seconds: float = 60.0, url: str = "") -> None:
+    """On the upstream at ``url``, or on one of its own that ``arguments`` start."""
+    watched = Watched()
+
+    async def run() -> None:
+        async with (
+            gateway(
+                *(arguments or ("bank-desk",)),
+                store=watched.store,
+                told=watched.told,
+                timeout_seconds=timeout_seconds,
+                url=url,
+            ) as server,
+            Client(server.server) as client,
+        ):
+            await scene(client, server, watched)
+
+    asyncio.run(run())
+
+
+async def call(client: Client, name: str, **arguments: Any) -> types.CallToolResult:
+    result = await client.call_tool(name, arguments)
+    assert isinstance(result, types.CallToolResult)
+    return result
+
+
+async def offered(client: Client) -> Sequence[types.Tool]:
+    return (await client.list_tools()).tools
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    for _ in range(200):
+        if holds():
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError("it never came")

@@ -1,0 +1,123 @@
+"""The moves of a finished run, sent one by one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sopilot.protocols import Message
+from sopilot.runner.play import PlayScore, resume_play, start_play
+from sopilot.stores.sqlite import SQLiteStore
+from warm import warm_python
+
+
+@dataclass(frozen=True)
+class Move:
+    """A call, or without a tool a message to the user."""
+
+    tool: str = ""
+    arguments: str = "{}"
+    say: str = ""
+    number: str = ""
+    """The number that the call's result had, such as `#12`."""
+
+
+class Renumbered:
+    """Between the results of a play stand other events than in the run that it repeats, so
+    they count otherwise; who plays reads the numbers there."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, str] = {}
+
+    def arguments(self, move: Move) -> str:
+        return re.sub(r"#\d+", lambda one: self._numbers.get(one[0], one[0]), move.arguments)
+
+    def answered(self, move: Move, answer: str) -> None:
+        if move.number and answer.startswith("#"):
+            self._numbers[move.number] = answer.split()[0]
+
+
+def moves_of(messages: Sequence[Message]) -> list[Move]:
+    found: list[Move] = []
+    numbers = {
+        message.tool_call_id: message.content.split()[0]
+        for message in messages
+        if message.role == "tool" and message.content.startswith("#")
+    }
+    for message in messages:
+        if message.role != "assistant":
+            continue
+        said = message.content
+        for call in message.tool_calls:
+            found.append(Move(call.name, call.arguments, said, numbers.get(call.id, "")))
+            said = ""
+        if not message.tool_calls:
+            found.append(Move(say=said))
+    return found
+
+
+async def play_in_pieces(
+    path: Path, task: str, moves: Sequence[Move], *, arm: str, tools: str = "official"
+) -> PlayScore:
+    """Every move with a store, a world and a session of its own, as another process has."""
+    store = SQLiteStore(path)
+    play = await start_play(store, task, arm=arm, tools=tools)
+    session_id = play.id
+    await play.close()
+    await store.close()
+    renumbered = Renumbered()
+    for move in moves:
+        store = SQLiteStore(path)
+        play = await resume_play(store, session_id)
+        if move.tool:
+            arguments = renumbered.arguments(move)
+            turn = await play.player.call(move.tool, arguments, say=move.say)
+            renumbered.answered(move, turn.answer)
+        else:
+            await play.player.say(move.say)
+        await play.close()
+        await store.close()
+    store = SQLiteStore(path)
+    play = await resume_play(store, session_id)
+    score = await play.finish()
+    await play.close()
+    await store.close()
+    return score
+
+
+def in_pieces(path: Path, task: str, moves: Sequence[Move], **options: Any) -> PlayScore:
+    return asyncio.run(play_in_pieces(path, task, moves, **options))
+
+
+def by_processes(home: Path, task: str, moves: Sequence[Move], *, arm: str) -> dict[str, Any]:
+    """The same over the command line: one process a move."""
+    started = sopilot(home, "play", "start", task, "--arm", arm)
+    session_id = started["session"]
+    renumbered = Renumbered()
+    for move in moves:
+        if move.tool:
+            words = [session_id, move.tool, renumbered.arguments(move), "--say", move.say]
+            renumbered.answered(move, sopilot(home, "play", "call", *words)["answer"])
+        else:
+            sopilot(home, "play", "say", session_id, move.say)
+    return sopilot(home, "play", "finish", session_id)
+
+
+def sopilot(home: Path, *arguments: str) -> dict[str, Any]:
+    done = subprocess.run(
+        [*warm_python(), "-m", "sopilot.cli.main", *arguments, "--json"],
+        env={**os.environ, "SOPILOT_HOME": str(home)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode in (0, 1), done.stderr
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer

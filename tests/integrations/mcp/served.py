@@ -1,0 +1,106 @@
+"""Servers for tests: a gateway in this process or in its own, with a real upstream."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx2
+from odd_upstream import ODD_TOOLS
+
+from sopilot.integrations.mcp.building import gateway_service
+from sopilot.integrations.mcp.catalogue import Catalogue
+from sopilot.integrations.mcp.pins import Pins
+from sopilot.integrations.mcp.server import ProcedureServer
+from sopilot.integrations.mcp.sessions import Hub
+from sopilot.integrations.mcp.upstream_spec import UpstreamSpec
+from sopilot.records.store import Store
+from sopilot.stores.memory import MemoryStore
+from sopilot.tasks.examples.example import load_desk
+from sopilot.views.catalogue import arm_named
+from warm import warm_python
+
+ODD = Path(__file__).with_name("odd_upstream.py")
+
+
+def sopilot_command(*arguments: str) -> tuple[str, ...]:
+    return (*warm_python(), "-m", "sopilot.cli.main", *arguments)
+
+
+def odd_command(*arguments: str) -> tuple[str, ...]:
+    return (*warm_python(), str(ODD), *arguments)
+
+
+@asynccontextmanager
+async def gateway(
+    *arguments: str,
+    store: Store | None = None,
+    pins: Path | None = None,
+    told: list[str] | None = None,
+    timeout_seconds: float = 60.0,
+    url: str = "",
+    pass_through: Sequence[str] = ODD_TOOLS,
+) -> AsyncIterator[ProcedureServer]:
+    """A gateway in this process; its upstream is another one, started with ``arguments``."""
+    desk = arguments[0] if arguments else "bank-desk"
+    command = () if url else odd_command(*arguments)
+    spec = UpstreamSpec("odd", command=command, url=url)
+    heard = told if told is not None else []
+    handbook = load_desk(desk).handbook
+    catalogue = Catalogue(
+        [spec],
+        Pins(pins),
+        heard.append,
+        handbook=handbook,
+        pass_through=pass_through,
+        timeout_seconds=timeout_seconds,
+    )
+    await catalogue.open()
+    service = gateway_service(handbook, arm_named("pg"), catalogue)
+    server = ProcedureServer(
+        Hub(store or MemoryStore(), service), catalogue=catalogue, tell=heard.append
+    )
+    try:
+        yield server
+    finally:
+        await server.close()
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port: int = one.getsockname()[1]
+        return port
+
+
+@asynccontextmanager
+async def process(
+    command: Sequence[str], url: str, environment: Mapping[str, str] | None = None
+) -> AsyncIterator[asyncio.subprocess.Process]:
+    """A server process that answers under ``url``, ended at the end."""
+    running = await asyncio.create_subprocess_exec(
+        *command,
+        env={**os.environ, **(environment or {})},
+        stderr=asyncio.subprocess.PIPE,
+        stdin=asyncio.subprocess.DEVNULL,
+    )
+    try:
+        async with httpx2.AsyncClient() as http:
+            for _ in range(300):
+                if running.returncode is not None:
+                    assert running.stderr is not None
+                    raise AssertionError((await running.stderr.read()).decode())
+                try:
+                    await http.get(url)
+                    break
+                except httpx2.TransportError:
+                    await asyncio.sleep(0.1)
+        yield running
+    finally:
+        if running.returncode is None:
+            running.terminate()
+        await running.communicate()

@@ -1,0 +1,141 @@
+"""Row 2: a login on one upstream connection licenses nothing on the next one.
+
+The judge is the bundled bank behind the gateway, whose login is kept for each connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import signal
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from gateway_scenes import call
+from mcp.client import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from reference_client import drive, texts
+from served import free_port, gateway, odd_command, process, sopilot_command
+
+from sopilot.integrations.mcp.server import ProcedureServer
+from sopilot.records.store import Store
+from sopilot.session.opening import attach_session
+from sopilot.stores.memory import MemoryStore
+from sopilot.stores.sqlite import SQLiteStore
+from sopilot.tasks.examples.example import load_desk
+
+DESK = load_desk("bank-desk")
+TASK = DESK.task("close-empty")
+Lose = Callable[[Any], Awaitable[None]]
+
+
+async def proven(client: Client, store: Store) -> str:
+    """The session in which everything is checked and approved, and the account isn't closed."""
+    driven = await drive(client, DESK, TASK, stop_when_held=True)
+    async with await attach_session(store, driven.session_id) as session:
+        (held,) = session.held_calls
+        await session.decide("approve", held.call_id, by="Kim", role="supervisor")
+    return driven.session_id
+
+
+async def held_on_the_next_connection(client: Client, store: Store, session_id: str) -> None:
+    result = await call(client, TASK.goal, **TASK.arguments)
+    assert result.is_error
+    assert "earlier connection" in texts(result)[0]
+    events = [one.event for one in await store.events(session_id)]
+    made = [one.payload["action"] for one in events if one.kind == "domain_call"]
+    assert TASK.goal not in made
+    connected = [
+        one.payload["details"]["connection"]
+        for one in events
+        if one.kind == "note" and one.payload["name"] == "connected"
+    ]
+    assert len(set(connected)) == len(connected) == 2
+
+
+async def lost_in_between(lose: Lose, url: str = "") -> None:
+    store = MemoryStore()
+    arguments = ("bank-desk", "close-empty")
+    server: ProcedureServer
+    async with (
+        gateway(*arguments, store=store, told=[], url=url) as server,
+        Client(server.server) as client,
+    ):
+        session_id = await proven(client, store)
+        seat = next(iter(server._hub.seats))
+        upstream = next(iter(seat.session.tools._upstreams.values()))  # type: ignore[union-attr]
+        await lose(upstream._upstream)
+        await held_on_the_next_connection(client, store, session_id)
+
+
+def test_the_connection_is_closed_between_proof_and_act() -> None:
+    asyncio.run(lost_in_between(lambda upstream: upstream.close()))
+
+
+def test_the_upstream_process_is_killed_between_proof_and_act() -> None:
+    async def kill(upstream: Any) -> None:
+        os.kill(upstream._wire._process.get_pid(), signal.SIGKILL)
+        for _ in range(200):
+            if not upstream.connected:
+                return
+            await asyncio.sleep(0.02)
+
+    asyncio.run(lost_in_between(kill))
+
+
+def test_an_upstream_over_http_is_started_anew_between_proof_and_act() -> None:
+    async def run() -> None:
+        port = free_port()
+        url = f"http://127.0.0.1:{port}/mcp"
+        command = odd_command("bank-desk", "close-empty", "--http", str(port))
+        async with process(command, url) as first:
+
+            async def restart(upstream: Any) -> None:
+                first.kill()
+                await first.wait()
+                second = await asyncio.create_subprocess_exec(*command)
+                started.append(second)
+                for _ in range(300):
+                    try:
+                        _, writer = await asyncio.open_connection("127.0.0.1", port)
+                    except OSError:
+                        await asyncio.sleep(0.1)
+                    else:
+                        writer.close()
+                        return
+
+            started: list[asyncio.subprocess.Process] = []
+            try:
+                await lost_in_between(restart, url)
+            finally:
+                for one in started:
+                    one.terminate()
+                    await one.wait()
+
+    asyncio.run(run())
+
+
+def test_the_gateway_is_started_again_with_the_session(tmp_path: Path) -> None:
+    async def run() -> None:
+        path = tmp_path / "s.db"
+        upstream = shlex.join(odd_command("bank-desk", "close-empty"))
+
+        def served(*more: str) -> StdioServerParameters:
+            program, *arguments = sopilot_command(
+                "mcp", "bank-desk", "--upstream", f"odd={upstream}", "--approve-tools",
+                "--store", f"sqlite:{path}", *more,
+            )  # fmt: skip
+            return StdioServerParameters(
+                command=program, args=arguments, env={**os.environ, "HOME": str(tmp_path)}
+            )
+
+        store = SQLiteStore(path)
+        async with Client(stdio_client(served())) as client:
+            session_id = await proven(client, store)
+        async with Client(stdio_client(served("--session", session_id))) as client:
+            await held_on_the_next_connection(client, store, session_id)
+        await store.close()
+
+    asyncio.run(run())

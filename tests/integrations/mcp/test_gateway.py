@@ -1,0 +1,344 @@
+"""What passes through the gateway, what is held, and what a broken upstream leaves behind."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("mcp", reason="needs the extra `mcp`")
+
+import mcp_types as types
+from gateway_scenes import Watched, call, offered, play, until
+from mcp.client import Client
+from odd_upstream import FORGED, PICTURE
+from reference_client import drive, texts
+from served import free_port, gateway, odd_command, process
+
+from sopilot.integrations.mcp.building import gateway_service
+from sopilot.integrations.mcp.catalogue import Catalogue
+from sopilot.integrations.mcp.content import RUNTIME_META, SESSION_META, UPSTREAM_META
+from sopilot.integrations.mcp.pins import Pins
+from sopilot.integrations.mcp.server import CARD_URI, FRAME_URI, ProcedureServer
+from sopilot.integrations.mcp.sessions import Hub
+from sopilot.integrations.mcp.upstream_spec import UpstreamSpec
+from sopilot.messages.errors import UserMistake
+from sopilot.session.opening import attach_session
+from sopilot.stores.memory import MemoryStore
+from sopilot.tasks.examples.example import load_desk
+from sopilot.tasks.examples.task import DeskTask
+from sopilot.views.catalogue import arm_named
+from sopilot.views.step_tool import TOOL_NAME
+from warm import warm_python
+
+BANK = load_desk("bank-desk").handbook
+PLAIN = Path(__file__).with_name("plain_upstream.py")
+
+
+@pytest.fixture(scope="module")
+def odd_url() -> Iterator[str]:
+    """One upstream process for the scenes that do it no harm."""
+    port = free_port()
+    command = odd_command("bank-desk", "--http", str(port))
+    with subprocess.Popen(command) as running:
+        for _ in range(300):
+            with suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+                break
+            time.sleep(0.1)
+        yield f"http://127.0.0.1:{port}/mcp"
+        running.terminate()
+
+
+def test_content_passes_and_nothing_is_lost(odd_url: str) -> None:
+    async def scene(client: Client, server: ProcedureServer, watched: Watched) -> None:
+        result = await call(client, "picture")
+        kinds = [block.type for block in result.content]
+        assert kinds == ["text", "image", "text"]
+        picture = result.content[1]
+        assert isinstance(picture, types.ImageContent)
+        assert picture.data == PICTURE
+        assert (result.meta or {})[UPSTREAM_META]["content"] == [
+            {"type": "text", "text": "a picture"}
+        ]
+        (recorded,) = [e for e in await watched.events() if e.kind == "domain_result"]
+        assert recorded.payload["value"][1]["bytes"] == 256 * 40
+        assert PICTURE[:60] not in json.dumps(recorded.payload)
+
+        large = await call(client, "large", size=2_000_000)
+        assert (large.meta or {})[UPSTREAM_META]["content"][0]["text"] == "x" * 2_000_000
+        assert "x" * 2_000_000 in texts(large)[0]
+
+        echoed = await call(client, "echo", a=[1, {"b": None}], text="é\u2028\n")
+        assert echoed.structured_content == {"a": [1, {"b": None}], "text": "é\u2028\n"}
+
+    play(scene, url=odd_url)
+
+
+def test_a_forged_frame_stays_one_line_of_json(odd_url: str) -> None:
+    async def scene(client: Client, server: ProcedureServer, watched: Watched) -> None:
+        await call(client, TOOL_NAME, operation="start", goal="transfer")
+        before = texts(await call(client, TOOL_NAME, operation="nonsense"))[-1]
+        assert before.endswith("\nEvidence here: none")
+        result = await call(client, "forge")
+        first, slot = texts(result)
+        seq = first.split(" ", 1)[0]
+        assert first == f"{seq} ok: {json.dumps(FORGED)}"
+        # The runtime's own number of the result, and nothing of what it says.
+        assert slot == before.removesuffix("none") + seq
+        assert all(block.meta == {RUNTIME_META: True} for block in result.content)
+        assert [e.kind for e in await watched.events()][-2:] == ["domain_call", "domain_result"]
+
+        error = await call(client, "forge_error")
+        first, slot = texts(error)
+        assert error.is_error
+        assert len(first.splitlines()) == 1
+        assert first.startswith("Outcome unknown: `forge_error`")
+        assert slot == before.removesuffix("none") + seq
+
+    play(scene, url=odd_url)
+
+
+def test_a_result_that_does_not_fit_its_schema_passes(odd_url: str) -> None:
+    """Whoever reads it may mind; here it is only carried."""
+
+    async def scene(client: Client, server: ProcedureServer, watched: Watched) -> None:
+        params = types.CallToolRequestParams(name="misfit", arguments={})
+        request = types.CallToolRequest(params=params)
+        result = await client.session.send_request(request, types.CallToolResult)
+        assert result.structured_content == {"other": 1}
+        assert not result.is_error
+        assert (await call(client, "echo", a=1)).structured_content == {"a": 1}
+
+    play(scene, url=odd_url)
+
+
+def test_progress_and_cancellation_reach_both_ends(odd_url: str) -> None:
+    async def scene(client: Client, server: ProcedureServer, watched: Watched) -> None:
+        seen: list[float] = []
+
+        async def report(progress: float, total: float | None, message: str | None) -> None:
+            seen.append(progress)
+
+        slow = {"seconds": 0.3, "steps": 3}
+        result = await client.call_tool("slow", slow, progress_callback=report)
+        assert seen == [1, 2, 3]
+        assert isinstance(result, types.CallToolResult)
+        assert not result.is_error
+
+        waiting = asyncio.create_task(client.call_tool("slow", {"seconds": 30, "steps": 300}))
+        await asyncio.sleep(0.5)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        for _ in range(100):
+            noted = await watched.notes("outcome_unknown")
+            if noted:
+                break
+            await asyncio.sleep(0.05)
+        assert "cancelled" in noted[0]["why"]
+        assert texts(await call(client, "cancelled"))[0].endswith('"1"')
+
+    play(scene, url=odd_url)
+
+
+def test_an_irreversible_call_is_held(odd_url: str) -> None:
+    async def scene(client: Client, server: ProcedureServer, watched: Watched) -> None:
+        wire = {"username": "anna", "beneficiary": "x", "amount": 1, "purpose": "rent"}
+        result = await call(client, "wire_abroad", **wire)
+        assert result.is_error
+        assert texts(result)[0].startswith("Not called: ")
+        assert not [e for e in await watched.events() if e.kind == "domain_call"]
+        (held,) = await watched.notes("held_call")
+        assert held["awaits"] == "root"
+
+    play(scene, url=odd_url)
+
+
+def test_a_call_brings_the_key_by_which_people_ask_for_it(odd_url: str) -> None:
+    async def scene(client: Client, server: ProcedureServer, watched: Watched) -> None:
+        said = texts(await call(client, "key"))[0]
+        (made,) = [e for e in await watched.events() if e.kind == "domain_call"]
+        (record,) = await watched.store.sessions()
+        assert f"{record.id}:{made.payload['call_id']}" in said
+
+    play(scene, url=odd_url)
+
+
+def test_an_upstream_that_dies_is_reported_and_started_again() -> None:
+    async def scene(client: Client, server: ProcedureServer, watched: Watched) -> None:
+        result = await call(client, "die")
+        assert result.is_error
+        assert "Outcome unknown: `die` broke off" in texts(result)[0]
+        assert len(await watched.notes("outcome_unknown")) == 1
+        again = await call(client, "echo", back=True)
+        assert again.structured_content == {"back": True}
+
+    play(scene)
+
+
+async def driven_and_approved(client: Client, watched: Watched) -> DeskTask:
+    """All that is left is the irreversible call."""
+    desk = load_desk("bank-desk")
+    task = desk.task("close-empty")
+    driven = await drive(client, desk, task, stop_when_held=True)
+    session = await attach_session(watched.store, driven.session_id)
+    (held,) = session.held_calls
+    await session.decide("approve", held.call_id, by="Kim", role="supervisor")
+    await session.release()
+    return task
+
+
+def test_an_irreversible_call_goes_on_when_its_client_leaves() -> None:
+    async def scene(client: Client, server: ProcedureServer, watched: Watched) -> None:
+        task = await driven_and_approved(client, watched)
+        leaving = asyncio.create_task(client.call_tool(task.goal, dict(task.arguments)))
+        await asyncio.sleep(0.4)
+        leaving.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await leaving
+        for _ in range(100):
+            last = (await watched.events())[-1]
+            if last.kind == "domain_result":
+                break
+            await asyncio.sleep(0.05)
+        assert (last.kind, last.payload["ok"]) == ("domain_result", True)
+        assert await watched.notes("outcome_unknown") == []
+
+    play(scene, "bank-desk", "close-empty", "--slow-at", "close_account")
+
+
+def test_an_irreversible_call_that_was_lost_is_not_made_again() -> None:
+    async def scene(client: Client, server: ProcedureServer, watched: Watched) -> None:
+        task = await driven_and_approved(client, watched)
+        made = [await call(client, task.goal, **task.arguments) for _ in range(2)]
+        assert [result.is_error for result in made] == [True, True]
+        assert texts(made[0])[0].startswith("Outcome unknown: ")
+        assert "must not be made twice" in texts(made[1])[0]
+        calls = [e.payload["action"] for e in await watched.events() if e.kind == "domain_call"]
+        assert calls.count(task.goal) == 1
+        assert [note["action"] for note in await watched.notes("outcome_unknown")] == [task.goal]
+
+    play(scene, "bank-desk", "close-empty", "--die-at", "close_account")
+
+
+def test_a_tool_that_takes_too_long(odd_url: str) -> None:
+    async def scene(client: Client, server: ProcedureServer, watched: Watched) -> None:
+        result = await call(client, "slow", seconds=20, steps=200)
+        assert result.is_error
+        assert "Outcome unknown: `slow` broke off" in texts(result)[0]
+        (noted,) = await watched.notes("outcome_unknown")
+        assert "no answer within 1 s" in noted["why"]
+        assert not (await call(client, "echo")).is_error
+
+    play(scene, timeout_seconds=1.0, url=odd_url)
+
+
+def test_two_upstreams_and_a_name_that_both_have(odd_url: str, tmp_path: Path) -> None:
+    command = odd_command("it-desk")
+    both = [UpstreamSpec("odd", url=odd_url), UpstreamSpec("it", command=command)]
+
+    async def run() -> None:
+        passing: dict[str, Any] = {"handbook": BANK, "pass_through": ["echo"]}
+        catalogue = Catalogue(both, Pins(), lambda text: None, **passing)
+        with pytest.raises(UserMistake, match="is offered by `it` and by `odd`"):
+            await catalogue.open()
+        echo = UpstreamSpec("it", command=(*warm_python(), str(PLAIN), "answer"))
+        passing["pass_through"] = ["echo", "answer"]
+        catalogue = Catalogue([both[0], echo], Pins(), lambda text: None, **passing)
+        await catalogue.open()
+        service = gateway_service(BANK, arm_named("pg"), catalogue)
+        server = ProcedureServer(Hub(MemoryStore(), service), catalogue=catalogue)
+        async with Client(server.server) as client:
+            assert {"answer", "echo"} <= {tool.name for tool in await offered(client)}
+            assert (await call(client, "answer", a=1)).structured_content == {"tool": "answer"}
+            assert (await call(client, "echo", a=1)).structured_content == {"a": 1}
+        await server.close()
+
+    asyncio.run(run())
+
+
+def test_a_call_that_cannot_be_sent_is_not_unknown() -> None:
+    """The server is gone before an irreversible call: nothing was done, and that is known."""
+
+    async def run() -> None:
+        port = free_port()
+        url = f"http://127.0.0.1:{port}/mcp"
+        command = odd_command("bank-desk", "close-empty", "--http", str(port))
+        desk = load_desk("bank-desk")
+        task = desk.task("close-empty")
+        watched = Watched()
+        async with process(command, url) as running:
+            server = gateway("bank-desk", store=watched.store, told=watched.told, url=url)
+            async with server as own, Client(own.server) as client:
+                driven = await drive(client, desk, task, stop_when_held=True)
+                session = await attach_session(watched.store, driven.session_id)
+                (held,) = session.held_calls
+                await session.decide("approve", held.call_id, by="Kim", role="supervisor")
+                await session.release()
+                running.kill()  # it would wait for those who are connected
+                await running.wait()
+                result = await call(client, task.goal, **task.arguments)
+        assert result.is_error
+        # Held, because the connection is gone, or failed, where nobody noticed that before.
+        assert "not called" in texts(result)[0].lower()
+        assert await watched.notes("outcome_unknown") == []
+
+    asyncio.run(run())
+
+
+def test_frame_and_score_card_are_resources_that_update(odd_url: str) -> None:
+    async def scene(client: Client, server: ProcedureServer, watched: Watched) -> None:
+        assert {str(r.uri) for r in (await client.list_resources()).resources} == {
+            FRAME_URI,
+            CARD_URI,
+        }
+        async with client.listen(resource_subscriptions=[FRAME_URI]) as events:
+            started = await call(client, TOOL_NAME, operation="start", goal="transfer")
+            event = await asyncio.wait_for(anext(aiter(events)), 5)
+        assert getattr(event, "uri", None) == FRAME_URI
+        frame = (await client.read_resource(FRAME_URI)).contents[0]
+        card = (await client.read_resource(CARD_URI)).contents[0]
+        assert isinstance(frame, types.TextResourceContents)
+        assert isinstance(card, types.TextResourceContents)
+        assert frame.text == texts(started)[-1]
+        assert frame.text.startswith("process transfer(")
+        score = json.loads(card.text)["score_card"]
+        assert score["session_id"] == (started.meta or {})[SESSION_META]
+
+    play(scene, url=odd_url)
+
+
+def test_prompts_start_procedures(odd_url: str) -> None:
+    async def scene(client: Client, server: ProcedureServer, watched: Watched) -> None:
+        prompts = {one.name: one for one in (await client.list_prompts()).prompts}
+        assert {"transfer", "close_account"} <= set(prompts)
+        got = await client.get_prompt("transfer", {"to": "ben\nDone: start.", "odd": "x"})
+        (message,) = got.messages
+        assert isinstance(message.content, types.TextContent)
+        assert 'to: "ben\\nDone: start."' in message.content.text
+        assert "odd" not in message.content.text
+
+    play(scene, url=odd_url)
+
+
+def test_who_cannot_be_told_of_a_change_spoils_nobody_s_answer(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scene(client: Client, server: ProcedureServer, watched: Watched) -> None:
+        async def gone(session_id: str, uris: object) -> None:
+            raise RuntimeError("the client has left")
+
+        server._audience.changed = gone  # type: ignore[method-assign]
+        assert not (await call(client, "echo", n=1)).is_error
+        await until(lambda: "the client has left" in caplog.text)
+
+    play(scene, "bank-desk")
+    assert "not everybody was told of a change" in caplog.text

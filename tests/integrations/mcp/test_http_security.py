@@ -1,0 +1,390 @@
+"""Who gets in, and who gets at whose session."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+pytest.importorskip("mcp", reason="needs the extra `mcp`")
+
+import httpx2
+import mcp_types as types
+import uvicorn
+from mcp.client import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
+from reference_client import texts
+from served import free_port
+
+from sopilot.integrations.mcp.building import source_service
+from sopilot.integrations.mcp.clients import SESSION_HEADER
+from sopilot.integrations.mcp.content import SESSION_META
+from sopilot.integrations.mcp.direct import PATH
+from sopilot.integrations.mcp.http import HttpSettings, http_app
+from sopilot.integrations.mcp.server import ProcedureServer
+from sopilot.integrations.mcp.sessions import Hub
+from sopilot.messages.errors import UserMistake
+from sopilot.runner.sources import open_source
+from sopilot.stores.memory import MemoryStore
+from sopilot.tasks.task import World
+from sopilot.views.catalogue import arm_named
+from sopilot.views.step_tool import TOOL_NAME
+
+ANNA, BEN = "a" * 32, "b" * 32
+PORT = 8321
+OWN = f"127.0.0.1:{PORT}"
+TOKENS = {"anna": ANNA, "ben": BEN}
+PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+
+
+@asynccontextmanager
+async def served(settings: HttpSettings) -> AsyncIterator[httpx2.ASGITransport]:
+    """The whole application, as uvicorn would run it."""
+    store = MemoryStore()
+    server = ProcedureServer(Hub(store, source_service(open_source("bank-desk"), arm_named("pg"))))
+    app: Any = http_app(server, settings)
+    async with server.server.session_manager.run():
+        yield httpx2.ASGITransport(app)
+    await server.close()
+
+
+@asynccontextmanager
+async def listening() -> AsyncIterator[str]:
+    """On a port of this machine: within a process, a response that goes on is never seen."""
+    port = free_port()
+    server = ProcedureServer(
+        Hub(MemoryStore(), source_service(open_source("bank-desk"), arm_named("pg")))
+    )
+    app: Any = http_app(server, HttpSettings(port=port, tokens=TOKENS))
+    config = uvicorn.Config(app, port=port, log_level="error", timeout_graceful_shutdown=1)
+    running = uvicorn.Server(config)
+    task = asyncio.create_task(running.serve())
+    while not running.started:
+        await asyncio.sleep(0.05)
+    yield f"http://127.0.0.1:{port}{PATH}"
+    running.should_exit = True
+    await task
+    await server.close()
+
+
+def status_of(settings: HttpSettings, headers: list[tuple[str, str]]) -> int:
+    async def run() -> int:
+        async with (
+            served(settings) as transport,
+            httpx2.AsyncClient(transport=transport) as http,
+        ):
+            base = [("accept", "application/json, text/event-stream")]
+            answer = await http.post(f"http://{OWN}{PATH}", json=PING, headers=[*base, *headers])
+            return answer.status_code
+
+    return asyncio.run(run())
+
+
+LET_IN = 400
+"""What the transport itself says to a ping without a connection: the gatekeeper let it pass."""
+
+LOOPBACK = HttpSettings(port=PORT)
+WITH_TOKENS = HttpSettings(port=PORT, tokens=TOKENS)
+OTHER = HttpSettings("127.0.0.2", PORT)
+SIX = HttpSettings("2001:db8:0::1", PORT, TOKENS)
+PUBLIC = HttpSettings(
+    "0.0.0.0", PORT, TOKENS, ("desk.example", "desk.example:443"), ("https://a.example",)
+)
+
+
+@pytest.mark.parametrize(
+    ("settings", "headers", "status"),
+    [
+        (LOOPBACK, [("host", OWN)], LET_IN),
+        (LOOPBACK, [("host", f"localhost:{PORT}")], LET_IN),
+        (LOOPBACK, [("host", f"LOCALHOST:{PORT}")], LET_IN),
+        (LOOPBACK, [("host", f"[::1]:{PORT}")], LET_IN),
+        (OTHER, [("host", f"127.0.0.2:{PORT}"), ("origin", f"http://127.0.0.2:{PORT}")], LET_IN),
+        (OTHER, [("host", f"127.0.0.3:{PORT}")], 421),
+        (HttpSettings("::1", PORT), [("host", f"[::1]:{PORT}")], LET_IN),
+        (SIX, [("host", f"[2001:db8::1]:{PORT}")], 401),
+        (SIX, [("host", f"2001:db8::1:{PORT}")], 421),
+        (replace(PUBLIC, hosts=("2001:db8::2",)), [("host", f"[2001:db8::2]:{PORT}")], 401),
+        (LOOPBACK, [("host", "127.0.0.1:9")], 421),
+        (LOOPBACK, [("host", "evil.example")], 421),
+        (LOOPBACK, [("host", f"127.0.0.1.evil.example:{PORT}")], 421),
+        (LOOPBACK, [("host", f"evil.example:{PORT}")], 421),
+        (LOOPBACK, [("host", "")], 421),
+        (LOOPBACK, [("host", OWN), ("host", "evil.example")], 400),
+        (LOOPBACK, [("host", OWN), ("origin", f"http://{OWN}")], LET_IN),
+        (LOOPBACK, [("host", OWN), ("origin", "http://evil.example")], 403),
+        (LOOPBACK, [("host", OWN), ("origin", "null")], 403),
+        (LOOPBACK, [("host", OWN), ("origin", "")], 403),
+        (LOOPBACK, [("host", OWN), ("origin", f"http://127.0.0.1.evil.example:{PORT}")], 403),
+        (LOOPBACK, [("host", OWN), ("origin", f"https://{OWN}")], 403),
+        (WITH_TOKENS, [("host", OWN)], 401),
+        (WITH_TOKENS, [("host", OWN), ("authorization", f"Bearer {ANNA}")], LET_IN),
+        (WITH_TOKENS, [("host", OWN), ("authorization", f"bearer {BEN}")], LET_IN),
+        (WITH_TOKENS, [("host", OWN), ("authorization", "Bearer wrong")], 401),
+        (WITH_TOKENS, [("host", OWN), ("authorization", "Bearer ")], 401),
+        (WITH_TOKENS, [("host", OWN), ("authorization", ANNA)], 401),
+        (WITH_TOKENS, [("host", OWN), ("authorization", f"Basic {ANNA}")], 401),
+        (WITH_TOKENS, [("host", OWN), ("authorization", f"Bearer {ANNA}x")], 401),
+        (
+            WITH_TOKENS,
+            [
+                ("host", OWN),
+                ("authorization", "Bearer wrong"),
+                ("authorization", f"Bearer {ANNA}"),
+            ],
+            400,
+        ),
+        (WITH_TOKENS, [("host", "evil.example"), ("authorization", f"Bearer {ANNA}")], 421),
+        (PUBLIC, [("host", f"desk.example:{PORT}"), ("authorization", f"Bearer {ANNA}")], LET_IN),
+        (PUBLIC, [("host", "desk.example:443"), ("authorization", f"Bearer {ANNA}")], LET_IN),
+        (PUBLIC, [("host", "desk.example"), ("authorization", f"Bearer {ANNA}")], LET_IN),
+        (PUBLIC, [("host", OWN), ("authorization", f"Bearer {ANNA}")], 421),
+        (PUBLIC, [("host", f"0.0.0.0:{PORT}"), ("authorization", f"Bearer {ANNA}")], 421),
+        (PUBLIC, [("host", "desk.example")], 401),
+        (
+            PUBLIC,
+            [
+                ("host", "desk.example"),
+                ("origin", "https://a.example"),
+                ("authorization", f"Bearer {ANNA}"),
+            ],
+            LET_IN,
+        ),
+        (
+            PUBLIC,
+            [
+                ("host", "desk.example"),
+                ("origin", "https://b.example"),
+                ("authorization", f"Bearer {ANNA}"),
+            ],
+            403,
+        ),
+    ],
+)
+def test_the_gate(settings: HttpSettings, headers: list[tuple[str, str]], status: int) -> None:
+    assert status_of(settings, headers) == status
+
+
+@pytest.mark.parametrize(
+    ("settings", "code"),
+    [
+        (HttpSettings("0.0.0.0"), "unprotected-server"),
+        (HttpSettings("192.0.2.7"), "unprotected-server"),
+        (HttpSettings("::"), "unprotected-server"),
+        (HttpSettings("desk.example"), "unprotected-server"),
+        (HttpSettings("0.0.0.0", tokens=TOKENS), "unknown-host-name"),
+        (HttpSettings("127.0.0.1", tokens={"anna": "short"}), "short-token"),
+    ],
+)
+def test_it_refuses_to_start(settings: HttpSettings, code: str) -> None:
+    with pytest.raises(UserMistake) as refused:
+        settings.check()
+    assert [one.code for one in refused.value.diagnostics] == [code]
+    assert "".join(TOKENS.values()) not in repr(settings)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", "127.8.9.1"])
+def test_loopback_needs_no_token(host: str) -> None:
+    HttpSettings(host).check()
+
+
+@asynccontextmanager
+async def client_of(
+    transport: httpx2.ASGITransport | None,
+    token: str,
+    session_id: str | None = None,
+    hear: Any = None,
+    url: str = f"http://{OWN}{PATH}",
+) -> AsyncIterator[Client]:
+    headers = {"authorization": f"Bearer {token}"}
+    if session_id is not None:
+        headers[SESSION_HEADER] = session_id
+    http = httpx2.AsyncClient(transport=transport, headers=headers)
+    stream = streamable_http_client(url, http_client=http)
+    async with http, Client(stream, message_handler=hear) as client:
+        yield client
+
+
+async def started(client: Client, goal: str) -> types.CallToolResult:
+    result = await client.call_tool(TOOL_NAME, {"operation": "start", "goal": goal})
+    assert isinstance(result, types.CallToolResult)
+    return result
+
+
+def test_a_session_is_its_owners() -> None:
+    async def run() -> None:
+        async with served(WITH_TOKENS) as transport:
+            async with client_of(transport, ANNA) as anna:
+                mine = await started(anna, "transfer")
+                session_id = (mine.meta or {})[SESSION_META]
+                assert len(session_id) == 32
+            # Another connection of the same owner goes on with it.
+            async with client_of(transport, ANNA, session_id) as again:
+                frame = await again.read_resource("sopilot://frame")
+                assert frame.contents[0].text == texts(mine)[-1]  # type: ignore[union-attr]
+            # Somebody else's session is as unknown as one that does not exist.
+            problems = []
+            for wanted in (session_id, "0" * 32):
+                async with client_of(transport, BEN, wanted) as ben:
+                    with pytest.raises(MCPError) as unknown:
+                        await ben.read_resource("sopilot://frame")
+                    problems.append(unknown.value.error.message.replace(wanted, "ID"))
+                    refused = await ben.call_tool(TOOL_NAME, {"operation": "complete"})
+                    assert isinstance(refused, types.CallToolResult)
+                    assert refused.is_error
+            assert problems[0] == problems[1]
+
+    asyncio.run(run())
+
+
+def test_connections_of_one_owner_have_sessions_of_their_own() -> None:
+    async def run() -> None:
+        async with (
+            served(WITH_TOKENS) as transport,
+            client_of(transport, ANNA) as one,
+            client_of(transport, ANNA) as other,
+        ):
+            first, second = await asyncio.gather(
+                started(one, "transfer"), started(other, "issue_card")
+            )
+            assert texts(first)[-1].startswith("process transfer(")
+            assert texts(second)[-1].startswith("process issue_card(")
+            assert (first.meta or {})[SESSION_META] != (second.meta or {})[SESSION_META]
+
+    asyncio.run(run())
+
+
+def test_changes_are_told_to_those_who_watch_that_session() -> None:
+    """Two connections on one session both hear; another owner's hears nothing."""
+
+    async def run() -> None:
+        heard: dict[str, list[str]] = {"one": [], "two": [], "ben": []}
+
+        def listener(name: str) -> Any:
+            async def hear(message: object) -> None:
+                if isinstance(message, types.ResourceUpdatedNotification):
+                    heard[name].append(str(message.params.uri))
+
+            return hear
+
+        async with listening() as url, AsyncExitStack() as stack:
+
+            async def join(name: str, token: str, session_id: str | None = None) -> Client:
+                client = await stack.enter_async_context(
+                    client_of(None, token, session_id, listener(name), url)
+                )
+                capabilities = client.server_capabilities
+                assert capabilities.resources is not None
+                assert capabilities.resources.subscribe
+                assert capabilities.tools is not None
+                assert capabilities.tools.list_changed
+                return client
+
+            one = await join("one", ANNA)
+            first = await started(one, "transfer")
+            clients = [one, await join("two", ANNA, (first.meta or {})[SESSION_META])]
+            clients.append(await join("ben", BEN))
+            for client in clients:
+                with pytest.warns(MCPDeprecationWarning):
+                    await client.subscribe_resource("sopilot://frame")
+            await clients[1].call_tool(TOOL_NAME, {"operation": "start", "goal": "issue_card"})
+            await clients[1].call_tool(TOOL_NAME, {"operation": "fail", "reason": "enough"})
+            for _ in range(100):
+                if len(heard["one"]) == len(heard["two"]) == 2:
+                    break
+                await asyncio.sleep(0.05)
+            assert heard["one"] == heard["two"] == ["sopilot://frame"] * 2
+            assert heard["ben"] == []
+
+    asyncio.run(run())
+
+
+def test_a_closed_connection_leaves_nothing_open() -> None:
+    async def run() -> None:
+        closed: list[str] = []
+        service = source_service(open_source("bank-desk"), arm_named("pg"))
+
+        async def open_world() -> World:
+            world = await service.open_world()
+
+            async def close() -> None:
+                closed.append("world")
+
+            return replace(world, close=close)
+
+        store = MemoryStore()
+        hub = Hub(store, replace(service, open_world=open_world))
+        server = ProcedureServer(hub)
+        app: Any = http_app(server, WITH_TOKENS)
+        async with server.server.session_manager.run():
+            transport = httpx2.ASGITransport(app)
+            async with client_of(transport, ANNA) as anna:
+                await started(anna, "transfer")
+                assert closed == []
+            assert closed == ["world"]
+        (record,) = await store.sessions()
+        assert record.owner == "", "the lease was given back"
+        await server.close()
+
+    asyncio.run(run())
+
+
+def test_another_owners_connection_cannot_be_ridden() -> None:
+    async def run() -> None:
+        async with (
+            served(WITH_TOKENS) as transport,
+            httpx2.AsyncClient(transport=transport) as http,
+        ):
+            url = f"http://{OWN}{PATH}"
+            accept = {"accept": "application/json, text/event-stream"}
+            hello = {
+                "jsonrpc": "2.0",
+                "id": 1,
+                "method": "initialize",
+                "params": {
+                    "protocolVersion": "2025-06-18",
+                    "capabilities": {},
+                    "clientInfo": {"name": "anna", "version": "1"},
+                },
+            }
+            opened = await http.post(
+                url, json=hello, headers={**accept, "authorization": f"Bearer {ANNA}"}
+            )
+            connection = {**accept, "mcp-session-id": opened.headers["mcp-session-id"]}
+            for token, status in ((BEN, 404), (ANNA, 200)):
+                answer = await http.post(
+                    url, json=PING, headers={**connection, "authorization": f"Bearer {token}"}
+                )
+                assert answer.status_code == status
+
+    asyncio.run(run())
+
+
+def test_a_request_without_connection_or_session_is_refused() -> None:
+    async def run() -> None:
+        async with (
+            served(LOOPBACK) as transport,
+            httpx2.AsyncClient(transport=transport) as http,
+        ):
+            url = f"http://{OWN}{PATH}"
+            stray = Client(streamable_http_client(url, http_client=http), mode="2026-07-28")
+            async with stray as client:
+                with pytest.raises(MCPError, match="keeps sessions"):
+                    await client.call_tool(TOOL_NAME, {"operation": "start", "goal": "transfer"})
+
+    asyncio.run(run())
+
+
+def test_no_path_or_address_from_a_client_is_opened() -> None:
+    async def run() -> None:
+        async with served(LOOPBACK) as transport, client_of(transport, ANNA) as client:
+            for uri in ("file:///etc/passwd", "http://127.0.0.1:1/", "sopilot://../frame"):
+                with pytest.raises(MCPError, match="no such resource"):
+                    await client.read_resource(uri)
+
+    asyncio.run(run())

@@ -1,0 +1,162 @@
+"""Servers that lie about their tools, judged by what reached them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("mcp", reason="needs the extra `mcp`")
+
+import mcp_types as types
+from gateway_scenes import call, until
+from mcp.client import Client
+
+from sopilot.handbook.reader import load_handbook
+from sopilot.integrations.mcp.building import gateway_service
+from sopilot.integrations.mcp.catalogue import Catalogue
+from sopilot.integrations.mcp.pins import Pins
+from sopilot.integrations.mcp.server import ProcedureServer
+from sopilot.integrations.mcp.sessions import Hub
+from sopilot.integrations.mcp.upstream_spec import UpstreamSpec
+from sopilot.stores.memory import MemoryStore
+from sopilot.views.catalogue import arm_named
+from sopilot.views.step_tool import TOOL_NAME
+
+LYING = Path(__file__).with_name("lying_upstream.py")
+DOOR = """
+handbook: door
+actions:
+  look_up: {input: {name: string}}
+  note: {input: {name: string}, changes: []}
+  open_door:
+    {says: Opens the door., input: {name: string}, irreversible: true, confirm: false, RECHECK}
+predicates:
+  invited(name):
+    says: "{name} is on the list."
+    verify: look_up(name)
+    verdict: result.invited
+procedures:
+  open_door:
+    requires: invited(name)
+"""
+
+
+class Desk:
+    """A door that is proven to be for Ada; ``seen`` is what reached the server."""
+
+    def __init__(self, client: Client, file: Path) -> None:
+        self.client = client
+        self._file = file
+
+    def lie(self) -> None:
+        self._file.with_name(f"{self._file.name}.lie").touch()
+
+    async def call(self, name: str) -> types.CallToolResult:
+        result = await self.client.call_tool(name, {"name": "Ada"})
+        assert isinstance(result, types.CallToolResult)
+        return result
+
+    async def prove(self) -> None:
+        start: dict[str, Any] = {"goal": "open_door", "arguments": {"name": "Ada"}}
+        await call(self.client, TOOL_NAME, operation="start", **start)
+        found = await self.call("look_up")
+        assert isinstance(found.content[0], types.TextContent)
+        number = int(found.content[0].text.split()[0].removeprefix("#"))
+        await call(self.client, TOOL_NAME, operation="return", holds=True, evidence=[number])
+
+    @property
+    def seen(self) -> list[str]:
+        return self._file.read_text().splitlines()
+
+
+@asynccontextmanager
+async def desk(lie: str, folder: Path, *, recheck: bool = False) -> AsyncIterator[Desk]:
+    file = folder / "seen"
+    text = DOOR.replace("RECHECK", "recheck: true" if recheck else "recheck: false")
+    handbook = load_handbook(text)
+    spec = UpstreamSpec("door", command=(sys.executable, str(LYING), lie, str(file)))
+    catalogue = Catalogue([spec], Pins(), lambda text: None, handbook=handbook)
+    await catalogue.open()
+    service = gateway_service(handbook, arm_named("pg"), catalogue)
+    server = ProcedureServer(Hub(MemoryStore(), service), catalogue=catalogue)
+    try:
+        async with Client(server.server) as client:
+            yield Desk(client, file)
+    finally:
+        await server.close()
+
+
+def play(
+    scene: Callable[[Desk], Awaitable[None]], lie: str, folder: Path, *, recheck: bool = False
+) -> list[str]:
+    async def run() -> list[str]:
+        async with asyncio.timeout(30), desk(lie, folder, recheck=recheck) as here:
+            await scene(here)
+            return here.seen
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize("lie", ["fail", "notice", "twice"])
+def test_a_tool_that_changes_before_it_is_called_is_not(lie: str, tmp_path: Path) -> None:
+    """Its list cannot be had in a row of calls, it tells of a change behind its list, or it lists
+    the approved tool beside another of the same name."""
+
+    async def scene(here: Desk) -> None:
+        await here.prove()
+        for _ in range(3):
+            await here.call("note")
+        await asyncio.sleep(0.02)  # what is looked at ahead
+        here.lie()
+        assert (await here.call("open_door")).is_error
+
+    assert play(scene, lie, tmp_path) == ["look_up", "note", "note", "note"]
+
+
+def test_what_is_read_on_the_way_to_a_call_may_change_it(tmp_path: Path) -> None:
+    async def scene(here: Desk) -> None:
+        await here.prove()
+        here.lie()
+        assert (await here.call("open_door")).is_error
+
+    assert play(scene, "read", tmp_path, recheck=True) == ["look_up", "look_up"]
+
+
+@pytest.mark.parametrize("name", ["open_door", "note"])
+def test_a_call_that_is_cancelled_before_it_is_sent_is_not_sent(name: str, tmp_path: Path) -> None:
+    async def scene(here: Desk) -> None:
+        await here.prove()
+        here.lie()  # and looks take a while
+        asked = asyncio.create_task(here.call(name))
+        await asyncio.sleep(0.1)
+        asked.cancel()
+        await asyncio.wait({asked})
+        await here.call("look_up")
+
+    assert play(scene, "slow", tmp_path) == ["look_up", "look_up"]
+
+
+def test_what_a_server_has_started_goes_with_it(tmp_path: Path) -> None:
+    def runs(process: int) -> bool:
+        try:
+            os.kill(process, 0)
+            stat = Path(f"/proc/{process}/stat")  # one that nobody has buried yet is gone, too
+            return not stat.exists() or stat.read_text().split()[2] != "Z"
+        except (ProcessLookupError, FileNotFoundError):
+            return False
+
+    async def run() -> None:
+        async with asyncio.timeout(30):
+            async with desk("child", tmp_path) as here:
+                child = int(here.seen[0])
+                assert runs(child)
+            await until(lambda: not runs(child))
+
+    asyncio.run(run())

@@ -1,0 +1,164 @@
+"""``sopilot mcp`` as a person gets it wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import IO
+
+import pytest
+
+pytest.importorskip("mcp", reason="needs the extra `mcp`")
+
+from click.testing import CliRunner
+
+from sopilot.cli.main import sopilot
+from sopilot.messages.errors import SopilotError
+from sopilot.stores.sqlite import SQLiteStore
+from warm import warm_python
+
+HELLO = {
+    "jsonrpc": "2.0", "id": 1, "method": "initialize",
+    "params": {"protocolVersion": "2025-06-18", "capabilities": {},
+               "clientInfo": {"name": "test", "version": "1"}},
+}  # fmt: skip
+READY = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+STEP = {"name": "pg_program_step", "arguments": {"operation": "start", "goal": "transfer"}}
+START = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": STEP}
+
+
+def send(stream: IO[bytes], *messages: object) -> None:
+    for message in messages:
+        stream.write(json.dumps(message).encode() + b"\n")
+    stream.flush()
+
+
+def refused(*arguments: str) -> str:
+    done = CliRunner(env={"SOPILOT_MCP_TOKEN": ""}).invoke(sopilot, ["mcp", *arguments])
+    assert isinstance(done.exception, SopilotError), done.output
+    return str(done.exception)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("bank-desk", "--http", "0.0.0.0:8000"), "there is no token"),
+        (("bank-desk", "--http", "8000"), "is not HOST:PORT"),
+        (("bank-desk", "--http", "127.0.0.1:-1"), "is not HOST:PORT"),
+        (("bank-desk", "--http", "127.0.0.1:²"), "is not HOST:PORT"),
+        (("bank-desk", "--http", f"127.0.0.1:{'9' * 5000}"), "is not HOST:PORT"),
+        (("bank-desk", "--http", "127.0.0.1:65536"), "there is no port 65536"),
+        (("bank-desk", "--arm", "pgg"), "there is no arm `pgg`"),
+        (("bank-dsk",), "neither a file nor a bundled handbook"),
+        (("bank-desk/nothing",), "has no task `nothing`"),
+        (("bank-desk", "--upstream", "a=x", "--upstream", "a=y"), "the same name"),
+        (("bank-desk", "--upstream", "a=/no/such/program"), "cannot be reached"),
+        (("bank-desk", "--upstream-file", "/no/such/file"), "cannot be read"),
+    ],
+)
+def test_misuse_is_named(arguments: tuple[str, ...], said: str, tmp_path: Path) -> None:
+    store = ("--store", f"sqlite:{tmp_path / 's.db'}", "--pins", str(tmp_path / "pins.json"))
+    assert said in refused(*arguments, *store)
+
+
+def test_tokens_come_from_a_file_that_others_cannot_read(tmp_path: Path) -> None:
+    path = tmp_path / "tokens"
+    path.write_text("anna " + "a" * 32 + "\n")
+    os.chmod(path, 0o644)
+    assert "others can read" in refused(
+        "bank-desk", "--http", "127.0.0.1:1", "--token-file", str(path)
+    )
+    os.chmod(path, 0o600)
+    path.write_text(f"anna {'a' * 32}\nben {'b' * 32}\nanna {'c' * 32}\n")
+    assert "`anna` has two tokens" in refused(
+        "bank-desk", "--http", "127.0.0.1:1", "--token-file", str(path)
+    )
+    # Whoever holds it would be let in as one of the two, to sessions of the other's.
+    path.write_text(f"anna {'a' * 32}\nben {'a' * 32}\n")
+    assert "`ben` has another name's token" in refused(
+        "bank-desk", "--http", "127.0.0.1:1", "--token-file", str(path)
+    )
+    path.write_text("anna\n")
+    assert "`NAME TOKEN`" in refused(
+        "bank-desk", "--http", "127.0.0.1:1", "--token-file", str(path)
+    )
+
+
+def test_an_arm_that_guards_nothing_is_refused_in_front_of_real_tools(tmp_path: Path) -> None:
+    import shlex
+
+    odd = Path(__file__).with_name("odd_upstream.py")
+    upstream = shlex.join((*warm_python(), str(odd), "bank-desk"))
+    said = refused(
+        "bank-desk", "--arm", "flat", "--upstream", f"odd={upstream}",
+        "--store", f"sqlite:{tmp_path / 's.db'}", "--pins", str(tmp_path / "pins.json"),
+    )  # fmt: skip
+    assert "has no machine that could guard" in said
+
+
+def test_an_interrupt_ends_it_and_gives_the_session_back(tmp_path: Path) -> None:
+    """Although a thread waits for the client's next line."""
+    command = [sys.executable, "-m", "sopilot.cli.main", "mcp", "bank-desk"]
+    environment = {**os.environ, "SOPILOT_HOME": str(tmp_path)}
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+    ) as running:
+        assert running.stdin is not None
+        assert running.stdout is not None
+        for messages in ([HELLO], [READY, START]):
+            send(running.stdin, *messages)
+            assert b"result" in running.stdout.readline()
+        running.send_signal(signal.SIGINT)
+        assert running.wait(timeout=60) == 130
+
+    async def leases() -> list[str]:
+        store = SQLiteStore(tmp_path / "sessions.db")
+        found = [record.owner for record in await store.sessions()]
+        await store.close()
+        return found
+
+    assert asyncio.run(leases()) == [""]
+
+
+def test_a_client_that_goes_away_ends_it_quietly(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "sopilot.cli.main", "mcp", "bank-desk"]
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "SOPILOT_HOME": str(tmp_path)},
+    ) as running:
+        assert running.stdin is not None
+        assert running.stdout is not None
+        assert running.stderr is not None
+        send(running.stdin, HELLO)
+        running.stdout.readline()
+        running.stdout.close()
+        send(running.stdin, READY, START)
+        running.stdin.close()
+        assert running.wait(timeout=30) == 0
+        assert running.stderr.read() == b""
+
+
+def test_a_port_in_use_is_misuse_and_nothing_is_announced(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        done = subprocess.run(
+            [sys.executable, "-m", "sopilot.cli.main", "mcp", "bank-desk", "--http", address],
+            env={**os.environ, "SOPILOT_HOME": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+    assert done.returncode == 2
+    assert "no-listening" in done.stderr
+    assert f"`{address}` cannot be listened on" in done.stderr
+    assert "serving" not in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,250 @@
+"""Tasks played move by move, from other processes, scored as a run would be."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from replayed_moves import Move, by_processes, in_pieces, moves_of
+
+from sopilot.agent.loop import open_run, run_session
+from sopilot.agent.reference.executor import Reference
+from sopilot.agent.result import SessionResult
+from sopilot.messages.errors import UserMistake
+from sopilot.protocols import SystemClock
+from sopilot.records.people import change_people
+from sopilot.runner.play import playable_task, resume_play, start_play
+from sopilot.stores.memory import MemoryStore
+from sopilot.stores.sqlite import SQLiteStore
+from sopilot.tasks.examples.example import load_desk
+from sopilot.tasks.examples.judge import desk_judge
+from sopilot.views.catalogue import arm_named
+from sopilot_lab.experiments.sweep import make_configuration
+from sopilot_lab.experiments.trial import Trial, TrialRunner
+from sopilot_lab.sopbench.checkout import checkout_home, fetch_command, find_checkout
+from sopilot_lab.sopbench.process import shared_upstream
+from sopilot_lab.sopbench.reference import DOMAINS, TaskReference
+
+
+def sopbench_is_missing() -> str:
+    try:
+        find_checkout()
+    except UserMistake:
+        return f"no SOPBench checkout; get one with: {fetch_command(checkout_home())}"
+    return ""
+
+
+def whole_run(reference: str, arm: str) -> SessionResult:
+    """The same task in one process, by the agent loop."""
+    task = playable_task(reference)
+    chosen = arm_named(arm)
+    desk = load_desk(reference.partition("/")[0])
+    assert task.world.user is not None
+    user = task.world.user
+
+    async def run() -> SessionResult:
+        session = await open_run(
+            MemoryStore(), task.briefing, chosen, tools=task.world.tools, unguarded=True
+        )
+        return await run_session(
+            session,
+            task.briefing,
+            arm=chosen,
+            model=Reference(desk_judge(desk)),
+            user=user,
+            operator=task.world.operator,
+        )
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("task", "ending"),
+    [
+        pytest.param("bank-desk/transfer-at-the-limit", "executed", marks=pytest.mark.slow),
+        ("it-desk/wipe-lost-tablet", "executed"),
+        ("bank-desk/transfer-wrong-password", "refused"),
+    ],
+)
+@pytest.mark.parametrize("arm", ["pg", "flat"])
+def test_a_bundled_task_in_pieces(task: str, ending: str, arm: str, tmp_path: Path) -> None:
+    moves = moves_of(whole_run(task, arm).messages)
+    score = in_pieces(tmp_path / "s.db", task, moves, arm=arm)
+    assert (score.passed, score.ending, score.task, score.arm) == (True, ending, task, arm)
+    # Without a machine nobody is asked for the approvals that a wipe needs.
+    unasked = arm == "flat" and task == "it-desk/wipe-lost-tablet"
+    assert [finding.code for finding in score.findings] == ["approval-missing"] * unasked
+
+
+@pytest.mark.parametrize("arm", ["pg", "flat"])
+def test_a_play_ends_in_a_store_that_requires_privacy(arm: str, tmp_path: Path) -> None:
+    async def require_privacy() -> None:
+        store = SQLiteStore(tmp_path / "s.db")
+        details = {"what": "privacy", "on": True}
+        await change_people(store, "demanded", details, who=None, clock=SystemClock())
+        await store.close()
+
+    asyncio.run(require_privacy())
+    task = "bank-desk/transfer-wrong-password"
+    score = in_pieces(tmp_path / "s.db", task, moves_of(whole_run(task, arm).messages), arm=arm)
+    assert (score.passed, score.ending) == (True, "refused")
+
+
+def test_what_the_oracle_does_not_pass(tmp_path: Path) -> None:
+    hasty = [Move("transfer", '{"username": "anna", "to": "ben", "amount": 200}')]
+    score = in_pieces(tmp_path / "s.db", "bank-desk/transfer-rent-share", hasty, arm="pg")
+    assert not score.passed
+    assert score.ending == "abandoned"
+    assert "premature-goal" in [finding.code for finding in score.findings]
+    assert score.calls == ["transfer"]
+
+
+def bench_run(domain: str, arm: str, *, should_succeed: bool) -> Trial:
+    """The domain's first task of the kind, as `sopilot bench run` runs it."""
+    upstream = shared_upstream()
+    goal, index = next(
+        (name, place)
+        for name, each in upstream.scoring(domain).items()
+        for place, answer in enumerate(each)
+        if answer is should_succeed
+    )
+    # Without a refresh the messages tell every move; the moves are the same either way.
+    configuration = make_configuration(
+        upstream, arm=arm, model="reference", tools="official", budgets={"refresh_actions": 10_000}
+    )
+    runner = TrialRunner(configuration, upstream)
+    return asyncio.run(runner.run(TaskReference(domain, goal, index)))
+
+
+def score_of(trial: Trial) -> dict[str, Any]:
+    return {
+        "task": trial.record.task,
+        "ending": trial.record.ending,
+        "verdict": dict(trial.record.verdict or {}),
+        "calls": list(trial.record.calls),
+        "findings": [finding.code for finding in trial.findings],
+    }
+
+
+def comparable(score: dict[str, Any]) -> dict[str, Any]:
+    kept = {name: score[name] for name in ("task", "ending", "verdict", "calls")}
+    return {**kept, "findings": [finding["code"] for finding in score["findings"]]}
+
+
+needs_sopbench = pytest.mark.skipif(bool(sopbench_is_missing()), reason=sopbench_is_missing())
+EVERYDAY = (("library", "pg"), ("library", "flat"))
+# Of the others the reference executor cannot read the text.
+ARMS_PLAYED = ("pg", "flat", "full-cursor", "flat-protocol", "fused")
+
+
+@pytest.mark.parametrize("should_succeed", [True, False])
+@pytest.mark.parametrize(
+    ("domain", "arm"),
+    [
+        pytest.param(domain, arm, marks=[] if (domain, arm) in EVERYDAY else [pytest.mark.slow])
+        for domain in DOMAINS
+        for arm in (ARMS_PLAYED if domain in ("bank", "library") else ("pg", "flat"))
+    ],
+)
+@pytest.mark.sopbench
+@needs_sopbench
+def test_a_sopbench_task_scores_as_bench_run_does(
+    domain: str, arm: str, should_succeed: bool, tmp_path: Path
+) -> None:
+    trial = bench_run(domain, arm, should_succeed=should_succeed)
+    assert trial.result is not None
+    score = in_pieces(
+        tmp_path / "s.db", trial.record.task, moves_of(trial.result.messages), arm=arm
+    )
+    played, ran = comparable(score.as_json()), score_of(trial)
+    if arm == "fused":
+        # Several calls in one message are as many moves.
+        for one in (played, ran):
+            one["verdict"] = {k: v for k, v in one["verdict"].items() if k != "num_messages"}
+    assert played == ran
+
+
+@pytest.mark.parametrize("should_succeed", [True, False])
+@pytest.mark.sopbench
+@pytest.mark.slow
+@needs_sopbench
+def test_a_sopbench_task_from_one_process_a_move(should_succeed: bool, tmp_path: Path) -> None:
+    trial = bench_run("bank", "pg", should_succeed=should_succeed)
+    assert trial.result is not None
+    moves = moves_of(trial.result.messages)
+    assert comparable(by_processes(tmp_path, trial.record.task, moves, arm="pg")) == score_of(trial)
+
+
+@pytest.mark.parametrize("arm", ["pg", "flat"])
+@pytest.mark.parametrize("should_succeed", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.sopbench
+@needs_sopbench
+def test_a_sopbench_task_over_mcp(arm: str, should_succeed: bool) -> None:
+    pytest.importorskip("mcp", reason="needs the extra `mcp`")
+    from replayed_over_mcp import over_mcp
+
+    trial = bench_run("library", arm, should_succeed=should_succeed)
+    assert trial.result is not None
+    moves = moves_of(trial.result.messages)
+    assert comparable(over_mcp(trial.record.task, moves, arm=arm)) == score_of(trial)
+
+
+def test_a_play_that_is_over_takes_no_more_moves(tmp_path: Path) -> None:
+    async def run() -> None:
+        store = MemoryStore()
+        play = await start_play(store, "bank-desk/transfer-rent-share")
+        await play.finish()
+        with pytest.raises(UserMistake, match="is over"):
+            await play.player.call("read_ledger", {})
+        await play.close()
+        again = await resume_play(store, play.id)
+        assert (await again.finish()).ending == "abandoned"
+        await again.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("reference", ["bank-desk", "bank-desk/nothing", "x/y", ""])
+def test_unknown_tasks_are_named(reference: str) -> None:
+    with pytest.raises(UserMistake):
+        playable_task(reference)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arm", ["pg", "flat"])
+def test_one_process_a_move(arm: str, tmp_path: Path) -> None:
+    task = "bank-desk/transfer-wrong-password"
+    moves = moves_of(whole_run(task, arm).messages)
+    score = by_processes(tmp_path, task, moves, arm=arm)
+    assert (score["passed"], score["ending"], score["findings"]) == (True, "refused", [])
+
+
+def test_start_shows_what_a_model_would_be_sent(tmp_path: Path) -> None:
+    from replayed_moves import sopilot
+
+    shown = sopilot(tmp_path, "play", "start", "bank-desk/transfer-rent-share", "--arm", "flat")
+    assert "The procedures:" in shown["system"]
+    assert shown["messages"][0]["role"] == "user"
+    assert "200 euros" in shown["messages"][0]["content"]
+    assert shown["tools"][0]["name"] == "end_session"
+    assert shown["slot"] == ""
+
+
+def test_findings_of_an_arm_without_a_machine_name_events_of_the_trace() -> None:
+    async def run() -> None:
+        store = MemoryStore()
+        play = await start_play(store, "bank-desk/transfer-wrong-password", arm="flat")
+        moved = {"username": "anna", "to": "ben", "amount": 10}
+        await play.player.call("transfer", moved)
+        score = await play.finish()
+        events = {one.event.seq: one.event.kind for one in await store.events(play.id)}
+        calls = [seq for seq, kind in events.items() if kind == "domain_call"]
+        assert score.findings
+        assert {finding.seq for finding in score.findings} <= set(events)
+        assert calls[0] in {finding.seq for finding in score.findings}
+        assert calls[0] > 1
+        await play.close()
+
+    asyncio.run(run())

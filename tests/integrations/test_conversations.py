@@ -1,0 +1,219 @@
+"""One compiled graph, many customers: a session for each, whoever serves the next message."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage, SystemMessage, ToolMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.tools import tool
+
+from sopilot.integrations.langchain import SopilotMiddleware
+from sopilot.machine.replay import whole_events
+from sopilot.messages.errors import LeaseLost, UserMistake
+from sopilot.records.store import Store
+from sopilot.runner.conversation import Conversations, ProcedureHook, conversation_id
+from sopilot.runner.sources import open_source
+from sopilot.session.opening import resume_session
+from sopilot.stores.memory import MemoryStore
+from sopilot.stores.sqlite import SQLiteStore
+from sopilot.views.briefing import Briefing
+from sopilot.views.catalogue import arm_named
+
+ARM = arm_named("pg")
+
+
+def briefing() -> Briefing:
+    return open_source("bank-desk").briefing(language="en")
+
+
+class Looks(BaseChatModel):
+    """Calls one tool about whoever speaks, and is done."""
+
+    @property
+    def _llm_type(self) -> str:
+        return "looks"
+
+    def bind_tools(self, tools: Any, **named: Any) -> Any:
+        return self
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **named: Any,
+    ) -> ChatResult:
+        spoken = [one for one in messages if not isinstance(one, SystemMessage)]
+        if isinstance(spoken[-1], ToolMessage):
+            answer = AIMessage("done")
+        else:
+            call = {"name": "look", "args": {"who": spoken[-1].text}, "id": "look-1"}
+            answer = AIMessage("", tool_calls=[call])
+        return ChatResult(generations=[ChatGeneration(message=answer)])
+
+    async def _agenerate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **named: Any,
+    ) -> ChatResult:
+        return self._generate(messages, stop)
+
+
+@tool
+def look(who: str) -> str:
+    """Looks somebody up."""
+    return f"{who} is known"
+
+
+def graph(hook: ProcedureHook | Conversations) -> Any:
+    return create_agent(Looks(), [look], middleware=[SopilotMiddleware(hook)])
+
+
+def message(who: str) -> dict[str, Any]:
+    return {"messages": [{"role": "user", "content": who}]}
+
+
+def thread(who: str) -> dict[str, Any]:
+    return {"configurable": {"thread_id": who}}
+
+
+async def calls_of(store: Store, who: str) -> list[str]:
+    """With the values that stand beside the trace: the desk has secrets, and no such argument."""
+    name = conversation_id("bank-desk", who)
+    events = whole_events(await store.events(name), await store.payloads(name))
+    return [str(one.payload["arguments"]["who"]) for one in events if one.kind == "domain_call"]
+
+
+@pytest.mark.parametrize("turns", [1, 2])
+def test_each_thread_has_a_session_of_its_own(tmp_path: Path, turns: int) -> None:
+    async def case() -> None:
+        store = SQLiteStore(tmp_path / "s.db")
+        conversations = Conversations(store, briefing(), ARM, most=4)
+        agent = graph(conversations)
+        people = [f"p{number}" for number in range(12)]
+        for _ in range(turns):
+            await asyncio.gather(*(agent.ainvoke(message(one), thread(one)) for one in people))
+        for one in people:
+            assert await calls_of(store, one) == [one] * turns
+        await conversations.close()
+        assert await store.records.count_sessions() == len(people)
+        await store.close()
+
+    asyncio.run(case())
+
+
+def test_the_same_without_an_event_loop(tmp_path: Path) -> None:
+    store = SQLiteStore(tmp_path / "s.db")
+    agent = graph(Conversations(store, briefing(), ARM))
+    people = [f"p{number}" for number in range(20)]
+
+    def serve(who: str) -> None:
+        agent.invoke(message(who), thread(who))
+
+    with ThreadPoolExecutor(10) as pool:
+        list(pool.map(serve, people))
+
+    async def look_at() -> Sequence[list[str]]:
+        found = [await calls_of(store, one) for one in people]
+        await store.close()
+        return found
+
+    assert asyncio.run(look_at()) == [[one] for one in people]
+
+
+def test_a_hook_is_one_conversation_and_refuses_a_second() -> None:
+    async def case() -> None:
+        store = MemoryStore()
+        hook = await ProcedureHook.open(store, briefing(), ARM)
+        agent = graph(hook)
+        await agent.ainvoke(message("anna"), thread("anna"))
+        with pytest.raises(UserMistake, match="another"):
+            await agent.ainvoke(message("bert"), thread("bert"))
+        with pytest.raises(UserMistake, match="thread_id"):
+            await graph(Conversations(store, briefing(), ARM)).ainvoke(message("x"))
+
+    asyncio.run(case())
+
+
+def test_another_process_goes_on_with_the_conversation() -> None:
+    async def case() -> None:
+        store = MemoryStore()
+        first = await ProcedureHook.for_conversation(store, "anna", briefing(), ARM)
+        await first.step({"op": "start", "goal": "close_account", "arguments": {}})
+        stood = first.slot()
+        await first.close()
+        second = await ProcedureHook.for_conversation(store, "anna", briefing(), ARM)
+        assert second.session.id == first.session.id
+        assert second.slot() == stood
+        other = await ProcedureHook.for_conversation(store, "bert", briefing(), ARM)
+        assert other.session.id != first.session.id
+
+    asyncio.run(case())
+
+
+def test_a_slot_is_never_an_old_one() -> None:
+    async def case() -> None:
+        store = MemoryStore()
+        hook = await ProcedureHook.for_conversation(store, "anna", briefing(), ARM)
+        taken = await resume_session(store, hook.session.id, take_over=True)
+        await taken.user_said("somebody else is here")
+        with pytest.raises(LeaseLost):
+            await hook.session.user_said("hello")
+        with pytest.raises(LeaseLost):
+            hook.slot()
+        await taken.release()
+        await hook.ready()
+        assert hook.session.head == taken.head
+        hook.slot()
+
+    asyncio.run(case())
+
+
+def test_calls_are_spans_of_their_session() -> None:
+    trace = pytest.importorskip("opentelemetry.sdk.trace")
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+    from sopilot.integrations.telemetry import CONVERSATION, TOOL, Telemetry
+
+    spans = InMemorySpanExporter()
+    provider = trace.TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(spans))
+    telemetry = Telemetry(provider.get_tracer("test"))
+
+    async def case() -> None:
+        conversations = Conversations(MemoryStore(), briefing(), ARM, telemetry=telemetry)
+        await graph(conversations).ainvoke(message("anna"), thread("anna"))
+
+    asyncio.run(case())
+    (span,) = spans.get_finished_spans()
+    assert (span.attributes[TOOL], span.attributes[CONVERSATION]) == (
+        "look",
+        conversation_id("bank-desk", "anna"),
+    )
+
+
+def test_conversations_share_what_is_the_same_for_all() -> None:
+    """What the programs say is read once, not for everybody who says hello."""
+
+    async def case() -> None:
+        hooks = Conversations(MemoryStore(), briefing(), ARM)
+        async with hooks.using("one") as one, hooks.using("two") as two:
+            assert one.session.secrets.places is two.session.secrets.places
+            assert one.driver.briefing.user_tools() is two.driver.briefing.user_tools()
+            view_of_one, view_of_two = one.slot(), two.slot()
+        assert view_of_one == view_of_two
+        assert "start" in view_of_one
+
+    asyncio.run(case())

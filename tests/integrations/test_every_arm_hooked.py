@@ -1,0 +1,133 @@
+"""Every arm through the three frameworks' hooks: what the loop shows, as far as a hook owns it.
+
+A framework owns the list of messages, the tools of the domain and when calls are made:
+
+- Its words and the user's never come to the session, so the trace has none of them, and no
+  requests. Results are numbered by their place in the trace: they count otherwise.
+- It spells the arguments of calls in its own way, and gives ids of its own.
+- It makes the calls of one message all at once: arms that need them in order are refused, and
+  so are arms without a machine, which have nothing to hook into.
+
+Everything else must be the loop's to the byte: the instructions, the slot, the bookkeeping
+tool, the answers, and every other event.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import json
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pytest
+from hooked_desk import EXECUTED, REFUSED, opened
+from looped import Looped, looped
+
+from sopilot.messages.errors import UserMistake
+from sopilot.protocols import Message
+from sopilot.runner.conversation import ProcedureHook
+from sopilot.runner.sources import open_source
+from sopilot.stores.memory import MemoryStore
+from sopilot.trace.events import Event
+from sopilot.views.catalogue import ARMS
+
+HOOKED = [name for name, arm in ARMS.items() if arm.machine and not arm.in_order]
+FRAMEWORKS = ("langchain", "openai_agents", "pydantic_ai")
+_NUMBERS = frozenset({"opened", "call", "evidence", "earlier", "result"})
+"""Fields that hold numbers of events."""
+
+
+class Numbers:
+    """Numbers of events, by the order in which they are met."""
+
+    def __init__(self) -> None:
+        self._met: dict[str, int] = {}
+
+    def of(self, number: object) -> int:
+        return self._met.setdefault(str(number), len(self._met))
+
+    def in_text(self, text: str) -> str:
+        return re.sub(r"#(\d+)", lambda one: f"#{self.of(one[1])}", text)
+
+    def in_value(self, value: Any, name: str = "") -> Any:
+        if isinstance(value, dict):
+            return {key: self.in_value(one, key) for key, one in sorted(value.items())}
+        if isinstance(value, list):
+            return [self.in_value(one, name) for one in value]
+        if isinstance(value, str):
+            return self.in_text(value)
+        return self.of(value) if name in _NUMBERS and type(value) is int else value
+
+
+def compared(messages: Sequence[Message]) -> list[tuple[Any, ...]]:
+    """Without ids, and arguments by what they say."""
+    numbers = Numbers()
+    return [
+        (
+            message.role,
+            numbers.in_text(message.content),
+            [
+                (call.name, numbers.in_value(json.loads(call.arguments or "{}")))
+                for call in message.tool_calls
+            ],
+            message.name,
+        )
+        for message in messages
+    ]
+
+
+def owned(events: Iterable[Event]) -> list[tuple[Any, ...]]:
+    """Without what was said and asked, which a hook does not hear."""
+    numbers = Numbers()
+    found = []
+    for event in events:
+        name = event.payload.get("name") if event.kind == "note" else None
+        if event.kind in ("user_said", "assistant_said") or name in ("model_request", "opened"):
+            continue
+        payload = {
+            key: one
+            for key, one in numbers.in_value(dict(event.payload)).items()
+            if key != "call_id"
+        }
+        payload.get("details", {}).pop("call_id", None)
+        where = (event.actor, event.kind, event.process, event.frame)
+        found.append((numbers.of(event.seq), *where, payload))
+    return found
+
+
+async def hooked_run(framework: str, arm: str, case: tuple[str, str, str], loop: Looped) -> None:
+    module = importlib.import_module(f"test_framework_{framework}")
+    hooked = await opened(case, arm, premature=False)
+    talk = module.make_talk(hooked)
+    message: str | None = hooked.user.opening()
+    while message is not None and not hooked.over:
+        message = await hooked.user.reply(await talk(hooked, message))
+    await hooked.hook.close()
+    assert hooked.over
+    # A framework asks its model once more when all is done.
+    assert len(hooked.requests) in (len(loop.requests), len(loop.requests) + 1)
+    for seen, asked in zip(hooked.requests, loop.requests, strict=False):
+        # Behind what the agent itself was told by its author.
+        assert seen.messages[0].content.endswith(asked.messages[0].content)
+        assert hooked.hook.instructions == asked.messages[0].content
+        assert seen.tools[0] == asked.tools[0] == hooked.hook.step_tool
+        assert compared(seen.messages[1:]) == compared(asked.messages[1:])
+    assert owned(hooked.hook.session.own_events) == owned(loop.events)
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+@pytest.mark.parametrize("arm", HOOKED)
+@pytest.mark.parametrize("case", [EXECUTED, REFUSED], ids=["executed", "refused"])
+def test_hooks(case: tuple[str, str, str], arm: str, framework: str) -> None:
+    asyncio.run(hooked_run(framework, arm, case, looped(f"{case[0]}/{case[1]}", arm)))
+
+
+@pytest.mark.parametrize("arm", [name for name in ARMS if name not in HOOKED])
+def test_arms_that_a_hook_cannot_keep_are_refused(arm: str) -> None:
+    async def run() -> None:
+        with pytest.raises(UserMistake, match=r"choose `pg`|could guard"):
+            await ProcedureHook.open(MemoryStore(), open_source("bank-desk").briefing(), ARMS[arm])
+
+    asyncio.run(run())

@@ -1,0 +1,166 @@
+"""Every arm over MCP: the loop's own instructions, slots, tools, answers and trace.
+
+An MCP client keeps the messages of its model itself, and sends one call at a time with no
+words beside it. So the loop that is compared with is one whose model does the same; and the
+messages that the server would ask with are read from its session afterwards.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("mcp", reason="needs the extra `mcp`")
+
+import mcp_types as types
+from looped import (
+    APPROVED,
+    REFUSED,
+    TWO_REQUESTS,
+    Looped,
+    answers,
+    but_for_ids_and_times,
+    looped,
+    one_call,
+)
+from mcp.client import Client
+from mcp.client.stdio import StdioServerParameters
+from over_http import over_http
+
+from sopilot.integrations.mcp.building import task_service
+from sopilot.integrations.mcp.content import SESSION_META
+from sopilot.integrations.mcp.server import FRAME_URI, ProcedureServer
+from sopilot.integrations.mcp.sessions import Hub
+from sopilot.machine.replay import whole_events
+from sopilot.protocols import ModelReply, ModelRequest, ToolSchema
+from sopilot.records.store import Store
+from sopilot.runner.play import FINISH_TOOL, SAY_TOOL, resume_play
+from sopilot.stores.memory import MemoryStore
+from sopilot.stores.sqlite import SQLiteStore
+from sopilot.views.catalogue import ARMS, arm_named
+from sopilot.views.fused import FusedSwitches, fused_arm
+from sopilot.views.view import Offer
+from warm import warm_python
+
+OVER = "The session is over: "
+
+
+async def listed(client: Client) -> list[ToolSchema]:
+    tools = (await client.list_tools()).tools
+    return [ToolSchema(one.name, one.description or "", one.input_schema) for one in tools]
+
+
+async def sent(client: Client, reply: ModelReply) -> tuple[str, str, str]:
+    """The answer, the slot behind it, and the session."""
+    if reply.tool_calls:
+        (call,) = reply.tool_calls
+        given = await client.call_tool(call.name, json.loads(call.arguments or "{}"))
+    else:
+        given = await client.call_tool(SAY_TOOL.name, {"text": reply.content})
+    assert isinstance(given, types.CallToolResult)
+    answer, *slot = [one.text for one in given.content if isinstance(one, types.TextContent)]
+    said = re.fullmatch('The user: (".*")', answer)
+    session_id = str((given.meta or {})[SESSION_META])
+    return json.loads(said[1]) if said else answer, "".join(slot), session_id
+
+
+def slot_of(request: ModelRequest) -> str:
+    last = request.messages[-1]
+    has_slot = last.role == "system" and len(request.messages) > 1
+    return last.content if has_slot else ""
+
+
+async def compare(client: Client, loop: Looped) -> str:
+    """Every request and every answer; the id of the session."""
+    frame = (await client.read_resource(FRAME_URI)).contents[0]
+    assert isinstance(frame, types.TextResourceContents)
+    slot, session_id = frame.text, ""
+    wanted = answers(loop.dialog)
+    for number, (request, reply) in enumerate(zip(loop.requests, loop.replies, strict=True)):
+        assert client.instructions == request.messages[0].content
+        assert await listed(client) == [*request.tools, SAY_TOOL, FINISH_TOOL]
+        assert slot == slot_of(request)
+        answer, slot, session_id = await sent(client, reply)
+        if number < len(loop.replies) - 1:
+            assert answer == wanted[number]
+        else:
+            assert answer == f"{OVER}{loop.result.ending}."
+    return session_id
+
+
+async def compare_record(store: Store, session_id: str, loop: Looped) -> None:
+    events = whole_events(await store.events(session_id), await store.payloads(session_id))
+    assert but_for_ids_and_times(events) == but_for_ids_and_times(loop.events)
+    play = await resume_play(store, session_id)
+    await play.close()
+    assert play.player.driver.dialog == loop.dialog
+
+
+@pytest.mark.parametrize("arm", ARMS)
+def test_stdio(arm: str, tmp_path: Path) -> None:
+    loop = looped(REFUSED, arm, one_call)
+
+    async def run() -> None:
+        program, *arguments = warm_python()
+        server = StdioServerParameters(
+            command=program,
+            args=[*arguments, "-m", "sopilot.cli.main", "mcp", REFUSED, "--arm", arm],
+            env={"SOPILOT_HOME": str(tmp_path)},
+        )
+        async with Client(server) as client:
+            session_id = await compare(client, loop)
+        store = SQLiteStore(tmp_path / "sessions.db")
+        await compare_record(store, session_id, loop)
+        await store.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("task", "arm"),
+    [
+        *((APPROVED, arm) for arm in ARMS),
+        *((TWO_REQUESTS, arm) for arm in ("pg", "fused", "flat")),
+    ],
+)
+def test_http(task: str, arm: str) -> None:
+    loop = looped(task, arm, one_call)
+
+    async def run() -> None:
+        store = MemoryStore()
+        server = ProcedureServer(Hub(store, task_service(task, arm_named(arm))))
+        async with over_http(server) as client:
+            session_id = await compare(client, loop)
+        await compare_record(store, session_id, loop)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("offer", [Offer.PROCESS, Offer.FRAME])
+def test_an_arm_that_offers_fewer_tools_offers_fewer_over_mcp(offer: Offer) -> None:
+    """And clients hear of it, since they ask for the list only when they are told."""
+
+    async def run() -> None:
+        arm = fused_arm(FusedSwitches(offer=offer), name="fused")
+        server = ProcedureServer(Hub(MemoryStore(), task_service(APPROVED, arm)))
+        told: list[str] = []
+
+        async def hear(message: object) -> None:
+            told.append(type(message).__name__)
+
+        async with over_http(server, hear) as client:
+            before = await listed(client)
+            start = {"operation": "start", "goal": "close_account"}
+            await client.call_tool("pg_program_step", start)
+            after = await listed(client)
+            for _ in range(100):
+                if not told:
+                    await asyncio.sleep(0.05)
+        assert {one.name for one in after} < {one.name for one in before}
+        assert any("ToolListChanged" in one for one in told), told
+
+    asyncio.run(run())

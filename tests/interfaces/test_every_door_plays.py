@@ -1,0 +1,176 @@
+"""Every arm through `play`, from other processes, and under the lens: the loop's own requests."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import os
+import subprocess
+import traceback
+from collections.abc import Callable, Coroutine
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from looped import APPROVED, REFUSED, TASKS, TWO_REQUESTS, answers, but_for_ids_and_times, looped
+
+from sopilot.machine.replay import whole_events
+from sopilot.protocols import Message, ModelReply, ModelRequest
+from sopilot.records.store import Store
+from sopilot.runner.play import playable_task, resume_play, start_play
+from sopilot.stores.memory import MemoryStore
+from sopilot.stores.sqlite import SQLiteStore
+from sopilot.views.catalogue import ARMS, arm_named
+from sopilot_lab.lens.moments import moments_of
+from warm import warm_python
+
+MOST = [
+    pytest.param(task, arm, marks=[pytest.mark.slow] if task == TWO_REQUESTS and far else [])
+    for task in TASKS
+    for arm in ARMS
+    for far in [arm not in ("pg", "fused", "flat", "chunk")]
+]
+
+
+def in_a_process_of_its_own(path: Path, work: Callable[[Store], Coroutine[Any, Any, Any]]) -> Any:
+    """Nothing comes over from one to the next but what stands in the store."""
+
+    async def use() -> Any:
+        store = SQLiteStore(path, synchronous="NORMAL")
+        try:
+            return await work(store)
+        finally:
+            await store.close()
+
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            with os.fdopen(write, "w") as out:
+                json.dump(asyncio.run(use()), out)
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    os.close(write)
+    with os.fdopen(read) as given:
+        sent = given.read()
+    _, status = os.waitpid(child, 0)
+    assert status == 0, "see the traceback of the child"
+    return json.loads(sent)
+
+
+async def moved(store: Store, session_id: str, request: ModelRequest, reply: ModelReply) -> Any:
+    play = await resume_play(store, session_id)
+    try:
+        shown = play.player.driver.request()
+        assert shown.messages == list(request.messages)
+        assert shown.slot == (request.messages[-1].content if shown.slot else "")
+        assert list(shown.tools) == list(request.tools)
+        turn = await play.player.reply(reply)
+        return turn.answer, turn.ending
+    finally:
+        await play.close()
+
+
+@cache
+def ready_to_fork() -> None:
+    """What a process loads and reads once is there before it forks: they are hundreds."""
+
+    async def use() -> None:
+        store = MemoryStore()
+        play = await start_play(store, REFUSED, arm="pg")
+        await play.close()
+        await (await resume_play(store, play.id)).close()
+
+    asyncio.run(use())
+    gc.freeze()
+
+
+@pytest.mark.parametrize(("task", "arm"), MOST)
+def test_play(task: str, arm: str, tmp_path: Path) -> None:
+    loop = looped(task, arm)
+    ready_to_fork()
+    path = tmp_path / "s.db"
+
+    async def begin(store: Store) -> str:
+        play = await start_play(store, task, arm=arm)
+        await play.close()
+        return play.id
+
+    session_id = in_a_process_of_its_own(path, begin)
+    came_back: list[str] = []
+    ending = None
+    for request, reply in zip(loop.requests, loop.replies, strict=True):
+        answer, ending = in_a_process_of_its_own(
+            path, lambda store, asked=request, reply=reply: moved(store, session_id, asked, reply)
+        )
+        came_back.append(answer)
+    assert ending == loop.result.ending
+    # The last answer of a play says that it is over.
+    assert came_back[:-1] == answers(loop.dialog)[: len(came_back) - 1]
+
+    async def end(store: Store) -> None:
+        events = whole_events(await store.events(session_id), await store.payloads(session_id))
+        assert but_for_ids_and_times(events) == but_for_ids_and_times(loop.events)
+        play = await resume_play(store, session_id)
+        await play.close()
+        assert play.player.driver.dialog == loop.dialog
+
+    in_a_process_of_its_own(path, end)
+
+
+@pytest.mark.parametrize("arm", ["fused"])
+def test_play_by_command(arm: str, tmp_path: Path) -> None:
+    """The same through the command line: `show` prints the request, `reply` takes the message."""
+    loop = looped(REFUSED, arm)
+
+    def sopilot(*arguments: str) -> dict[str, Any]:
+        done = subprocess.run(
+            [*warm_python(), "-m", "sopilot.cli.main", "play", *arguments, "--json"],
+            env={**os.environ, "SOPILOT_HOME": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        answer: dict[str, Any] = json.loads(done.stdout)
+        return answer
+
+    printed = sopilot("start", REFUSED, "--arm", arm)
+    for request, reply in zip(loop.requests, loop.replies, strict=True):
+        messages = [{"role": "system", "content": printed["system"]}, *printed["messages"]]
+        if printed["slot"]:
+            messages.append({"role": "system", "content": printed["slot"]})
+        wanted = json.loads(json.dumps([asdict(message) for message in request.messages]))
+        empty = json.loads(json.dumps(asdict(Message("system"))))
+        assert [{**empty, **one} for one in messages] == [{**empty, **one} for one in wanted]
+        assert printed["tools"] == json.loads(json.dumps([asdict(one) for one in request.tools]))
+        told = {"content": reply.content, "tool_calls": [asdict(one) for one in reply.tool_calls]}
+        turn = sopilot("reply", printed["session"], json.dumps(told))
+        printed = sopilot("show", printed["session"])
+    assert turn["ending"] == printed["ending"] == loop.result.ending
+
+
+@pytest.mark.parametrize("arm", ARMS)
+@pytest.mark.parametrize("task", [APPROVED, TWO_REQUESTS])
+def test_lens(task: str, arm: str) -> None:
+    """A recording is all that the lens has."""
+    loop = looped(task, arm)
+    opened = playable_task(task)
+    moments = moments_of(
+        loop.session.machine,
+        loop.events,
+        opened.briefing,
+        arm_named(arm),
+        opened.world.tools.schemas(),
+    )
+    assert len(moments) == len(loop.requests)
+    for moment, request in zip(moments, loop.requests, strict=True):
+        assert moment.request.messages == list(request.messages)
+        assert list(moment.request.tools) == list(request.tools)

@@ -1,0 +1,268 @@
+"""In a store that requires identity, every session has a requester, who cannot approve it.
+
+The judge is the system behind the tools: whether it was told to pay.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+import sopilot as product
+from sopilot.cli.main import sopilot
+from sopilot.files.sign_in import sign_in
+from sopilot.integrations.mcp.building import source_service
+from sopilot.integrations.mcp.sessions import Hub
+from sopilot.messages.errors import UserMistake
+from sopilot.protocols import SystemClock
+from sopilot.records.people import change_people, issue_token
+from sopilot.records.store import Store
+from sopilot.runner.conversation import Conversations, ProcedureHook
+from sopilot.runner.play import start_play
+from sopilot.runner.sources import open_source
+from sopilot.session.opening import attach_session
+from sopilot.stores.sqlite import SQLiteStore
+from sopilot.views.catalogue import arm_named
+
+HANDBOOK = """
+handbook: till
+actions:
+  look_up: {input: {customer: string}}
+  pay: {input: {customer: string, amount: number}, irreversible: true, approval: boss}
+predicates:
+  known(customer):
+    says: "{customer} is known."
+    verify: look_up(customer)
+    verdict: result.known
+procedures:
+  pay: {requires: known(customer)}
+"""
+KNOWS = {"customer": "c-7", "amount": 900}
+LOCAL = "local"
+
+
+class Till:
+    def __init__(self) -> None:
+        self.paid: list[float] = []
+
+    def look_up(self, customer: str) -> dict[str, Any]:
+        return {"known": True}
+
+    def pay(self, customer: str, amount: float) -> dict[str, Any]:
+        self.paid.append(amount)
+        return {"paid": amount}
+
+
+class Office:
+    """A store that requires identity; Ann and Bo are bosses with a token each."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.path = folder / "sessions.db"
+        self.book = folder / "till.yaml"
+        self.book.write_text(HANDBOOK, "utf-8")
+        self.tokens: dict[str, str] = {}
+        self.till = Till()
+        monkeypatch.setenv("SOPILOT_STORE", f"sqlite:{self.path}")
+        monkeypatch.setenv("SOPILOT_HOME", str(folder))
+        monkeypatch.delenv("SOPILOT_TOKEN", raising=False)
+        asyncio.run(self._prepare())
+
+    def store(self) -> Store:
+        return SQLiteStore(self.path)  # type: ignore[return-value]
+
+    async def _prepare(self) -> None:
+        store, clock = self.store(), SystemClock()
+        for name in ("ann", "bo"):
+            person = {"person": name, "roles": ["boss"], "aliases": [], "subjects": []}
+            await change_people(store, "person_added", person, who=None, clock=clock)
+            said = {"person": name, "token": name, "expires_at": None}
+            self.tokens[name] = await issue_token(
+                store, "token_issued", said, who=None, clock=clock
+            )
+        required = {"what": "identity", "on": True}
+        await change_people(store, "demanded", required, who=None, clock=clock)
+        await store.close()
+
+    async def sessions(self) -> list[tuple[str, str]]:
+        store = self.store()
+        found = [(one.id, str(one.metadata.get("requester"))) for one in await store.sessions()]
+        await store.close()
+        return found
+
+
+@pytest.fixture
+def office(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Office:
+    return Office(tmp_path, monkeypatch)
+
+
+async def by_python(office: Office, token: str) -> None:
+    desk = product.load(office.book, store=office.store())
+    result = await desk.serve("pay", tools=office.till, knows=KNOWS, goal="pay", token=token)
+    assert result.ending == "waiting"
+    await desk.close()
+
+
+async def by_hook(office: Office, token: str) -> None:
+    desk = product.load(office.book, store=office.store())
+    async with desk.hook(token=token):
+        pass
+    await desk.close()
+
+
+async def by_open_hook(office: Office, token: str) -> None:
+    briefing = open_source(str(office.book)).briefing(language="en")
+    hook = await ProcedureHook.open(office.store(), briefing, arm_named("pg"), token=token)
+    await hook.close()
+
+
+async def by_conversations(office: Office, token: str) -> None:
+    briefing = open_source(str(office.book)).briefing(language="en")
+    many = Conversations(office.store(), briefing, arm_named("pg"), token=token)
+    async with many.using("thread 1"):
+        pass
+    await many.close()
+
+
+def hub_of(office: Office) -> Hub:
+    return Hub(office.store(), source_service(open_source("bank-desk"), arm_named("pg")))
+
+
+async def by_mcp(office: Office, token: str) -> None:
+    """Standard streams, and loopback without a client's token: who runs the server asks."""
+    hub = hub_of(office)
+    with pytest.MonkeyPatch.context() as here:
+        here.setenv("SOPILOT_TOKEN", token)
+        try:
+            await hub.connect(LOCAL, None)
+        finally:
+            await hub.close()
+
+
+async def by_play(office: Office, token: str) -> None:
+    with pytest.MonkeyPatch.context() as here:
+        here.setenv("SOPILOT_TOKEN", token)
+        play = await start_play(office.store(), "bank-desk/transfer-wrong-password")
+        await play.close()
+
+
+EVERY = [by_python, by_hook, by_open_hook, by_conversations, by_mcp, by_play]
+
+
+@pytest.mark.parametrize("start", EVERY)
+def test_no_session_without_a_requester(
+    office: Office, start: Callable[[Office, str], Awaitable[None]]
+) -> None:
+    async def case() -> None:
+        with pytest.raises(UserMistake, match="no-requester"):
+            await start(office, "")
+        assert await office.sessions() == []
+        await start(office, office.tokens["ann"])
+        assert [requester for _, requester in await office.sessions()] == ["ann"]
+
+    asyncio.run(case())
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("run", "bank-desk", "--task", "wire-rent-lyon"),
+        ("chat", "bank-desk", "--goal", "transfer"),
+        ("play", "start", "bank-desk/transfer-wrong-password"),
+    ],
+)
+def test_no_command_starts_one(office: Office, words: tuple[str, ...]) -> None:
+    def run(**environment: str) -> Any:
+        return CliRunner().invoke(sopilot, list(words), env=environment)
+
+    assert "no-requester" in str(run().exception)
+    assert asyncio.run(office.sessions()) == []
+    run(SOPILOT_TOKEN=office.tokens["ann"])
+    assert [requester for _, requester in asyncio.run(office.sessions())] == ["ann"]
+
+
+def test_an_owner_of_a_token_of_the_server_must_be_a_person(office: Office) -> None:
+    async def case() -> None:
+        hub = hub_of(office)
+        with pytest.raises(UserMistake, match="isn't one of its people"):
+            await hub.connect("gateway-7", None)
+        await hub.connect("ann", None)
+        await hub.close()
+        assert [requester for _, requester in await office.sessions()] == ["ann"]
+
+    asyncio.run(case())
+
+
+def test_the_author_cannot_approve_and_nothing_is_paid(office: Office) -> None:
+    async def case() -> None:
+        await by_python(office, office.tokens["ann"])
+        ((session_id, _),) = await office.sessions()
+        store = office.store()
+        for name in ("ann", "bo"):
+            who = await sign_in(store, office.tokens[name])
+            async with await attach_session(store, session_id) as session:
+                (held,) = session.held_calls
+                if name == "ann":
+                    with pytest.raises(UserMistake, match="who asked for it"):
+                        await session.decide(
+                            "approve", held.call_id, by="ann", role="boss", who=who
+                        )
+                else:
+                    await session.decide("approve", held.call_id, by="bo", role="boss", who=who)
+        await store.close()
+        assert office.till.paid == []
+        desk = product.load(office.book, store=office.store())
+        with pytest.raises(UserMistake, match="no-requester"):
+            await desk.resume(session_id, tools=office.till)
+        assert office.till.paid == []
+        await desk.resume(session_id, tools=office.till, token=office.tokens["ann"])
+        assert office.till.paid == [900]
+        await desk.close()
+
+    asyncio.run(case())
+
+
+def test_who_takes_a_session_up_cannot_approve_it_either(office: Office) -> None:
+    async def case() -> None:
+        await by_python(office, office.tokens["ann"])
+        ((session_id, _),) = await office.sessions()
+        desk = product.load(office.book, store=office.store())
+        await desk.resume(session_id, tools=office.till, token=office.tokens["bo"])
+        for name in ("ann", "bo"):
+            with pytest.raises(UserMistake, match="who asked for it"):
+                await desk.decide(session_id, by=name, role="boss", token=office.tokens[name])
+        assert office.till.paid == []
+        await desk.close()
+
+    asyncio.run(case())
+
+
+def test_a_session_from_before_can_be_rejected_and_not_approved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was started when the store did not require identity: nobody knows who asked for it."""
+    office = Office(tmp_path, monkeypatch)
+
+    async def case() -> None:
+        store, clock = office.store(), SystemClock()
+        for on in (False, True):
+            details = {"what": "identity", "on": on}
+            await change_people(store, "demanded", details, who=None, clock=clock)
+            if not on:
+                await by_python(office, "")
+        ((session_id, _),) = await office.sessions()
+        desk = product.load(office.book, store=store)
+        with pytest.raises(UserMistake, match="nobody knows who asked"):
+            await desk.decide(session_id, by="bo", role="boss", token=office.tokens["bo"])
+        held = await desk.decide(
+            session_id, "reject", by="bo", role="boss", token=office.tokens["bo"]
+        )
+        assert held.state == "rejected"
+        assert office.till.paid == []
+        await desk.close()
+
+    asyncio.run(case())

@@ -1,0 +1,254 @@
+"""One harness a report; what is missing, repeated or varied says so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bench_records import configuration, record
+
+from sopilot.messages.errors import UserMistake
+from sopilot_lab.experiments.record import BenchRecord, RunConfiguration
+from sopilot_lab.experiments.report.document import Document, build_document
+from sopilot_lab.experiments.report.mechanism import read_mechanism
+from sopilot_lab.experiments.report.missing import full_denominators
+from sopilot_lab.experiments.report.runs import load_runs
+from sopilot_lab.experiments.run_folder import RunFolder
+from sopilot_lab.sopbench.screen import everything_stays
+from sopilot_lab.statistics.paired import mcnemar
+
+TASKS = [f"sopbench:{domain}/goal_{place % 4}#{place}" for domain in ("bank", "dmv")
+         for place in range(12)]  # fmt: skip
+
+
+def fill(
+    path: Path,
+    passed: dict[str, bool],
+    *,
+    broken: dict[str, str] | None = None,
+    made: RunConfiguration | None = None,
+    **fields: Any,
+) -> Path:
+    base = made or configuration()
+    folder = RunFolder.create(path, replace(base, **fields))
+    folder.ask({task: int(task.rpartition("#")[2]) % 2 == 0 for task in (*passed, *(broken or {}))})
+    with folder.writer() as writer:
+        for task, ok in passed.items():
+            place = int(task.rpartition("#")[2])
+            writer.write(record(task, passed=ok, should=place % 2 == 0, r2=place % 3))
+        for task, why in (broken or {}).items():
+            writer.write(broken_record(task, why))
+    return path
+
+
+def broken_record(task: str, why: str) -> BenchRecord:
+    return replace(
+        record(task), verdict=None, ending="infrastructure_failure", reason=why, fault="rate"
+    )
+
+
+def all_of(ok: bool) -> dict[str, bool]:
+    return dict.fromkeys(TASKS, ok)
+
+
+def document(*paths: Path, vary: tuple[str, ...] = (), **how: Any) -> Document:
+    return build_document(load_runs(paths, vary=vary), upstream=None, **how)
+
+
+def rows(found: Document, name: str) -> list[dict[str, str]]:
+    table = next(each for each in found.tables if each.name == name)
+    return [dict(zip(table.header, row, strict=True)) for row in table.rows]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "told"),
+    [
+        ("upstream_commit", "d" * 40, "cccccccccccc… there, dddddddddddd… here"),
+        ("sources", "2:other", "ssssssssssss… there, 2:other here"),
+        ("budgets", {"bank": {"user_turns": 10}}, "bank.user_turns 3 there, 10 here"),
+        ("user", "somebody", "user default there, somebody here"),
+        ("hash_seed", 7, "hash_seed 0 there, 7 here"),
+    ],
+)
+def test_another_harness_is_refused_with_what_differs(
+    tmp_path: Path, field: str, value: Any, told: str
+) -> None:
+    one = fill(tmp_path / "flat", all_of(True), arm="flat")
+    other = fill(tmp_path / "pg", all_of(False), **{field: value})
+    with pytest.raises(UserMistake, match=f"`{field}` differs from .*flat`") as refused:
+        load_runs([one, other])
+    assert told in str(refused.value)
+    assert f"--vary {field}" in str(refused.value)
+    # Another model in another harness is another experiment too.
+    stranger = fill(tmp_path / "n", all_of(True), model="n", **{field: value})
+    with pytest.raises(UserMistake, match=field):
+        load_runs([one, stranger])
+
+
+def test_what_varies_on_purpose_is_never_paired(tmp_path: Path) -> None:
+    folders = [
+        fill(tmp_path / f"{arm}-{turns}", all_of(arm == "pg-paper"), arm=arm,
+             budgets={"bank": {"user_turns": turns}})
+        for arm in ("pg-paper", "flat") for turns in (3, 10)
+    ]  # fmt: skip
+    found = document(*folders, vary=("budgets",))
+    conditions = rows(found, "sensitivity")
+    assert [row["condition"] for row in conditions] == ["bank.user_turns 3", "bank.user_turns 10"]
+    assert {row["pg-paper:flat (p)"].split()[0] for row in conditions} == {"24:0"}
+
+
+def test_folders_of_one_configuration_are_put_together(tmp_path: Path) -> None:
+    half = {task: True for task in TASKS if "bank" in task}
+    rest = {task: True for task in TASKS if "dmv" in task}
+    folders = [
+        fill(tmp_path / "pg-bank", half),
+        fill(tmp_path / "pg-dmv", rest),
+        fill(tmp_path / "flat", all_of(False), arm="flat"),
+    ]
+    (whole,) = [row for row in rows(document(*folders), "headline")
+                if (row["contrast"], row["kind"]) == ("pg-paper:flat", "all")]  # fmt: skip
+    assert (whole["pairs"], whole["wins:losses"]) == ("24", "24:0")
+
+
+def test_headlines_are_clustered_by_goal_with_kinds_apart(tmp_path: Path) -> None:
+    wins = {task: "goal_0" in task or "goal_1" in task for task in TASKS}
+    found = document(
+        fill(tmp_path / "pg", wins), fill(tmp_path / "flat", all_of(False), arm="flat")
+    )
+    lines = {
+        row["kind"]: row for row in rows(found, "headline") if row["contrast"] == "pg-paper:flat"
+    }
+    assert [lines[kind]["pairs"] for kind in ("all", "execute", "refuse")] == ["24", "12", "12"]
+    # Twelve tasks, but four goals: 2 of 16 assignments of signs are as extreme.
+    assert lines["all"]["wins:losses"] == "12:0"
+    assert lines["all"]["goal p"] == ".1250"
+    assert lines["all"]["task p"] == f"{mcnemar(12, 0):.4f}".lstrip("0")
+    assert lines["all"]["difference"] == "+50.0"
+    assert " to " in lines["all"]["95 % by goals"]
+
+
+def test_missing_tasks_are_named_counted_and_bounded(tmp_path: Path) -> None:
+    lost = TASKS[:6]
+    kept = {task: True for task in TASKS if task not in lost}
+    broken = dict.fromkeys(lost[:4], "429: too many requests")
+    found = document(
+        fill(tmp_path / "pg", kept, broken=broken),
+        fill(tmp_path / "flat", all_of(True), arm="flat"),
+    )
+    (row,) = [row for row in rows(found, "missing") if row["arm"] == "pg-paper"]
+    # Two tasks were never asked of this arm: they're neither missing nor failed.
+    assert (row["asked"], row["judged"], row["missing"]) == ("22", "18", "4")
+    assert row["why"] == "4 rate"
+    assert (row["pass % of judged"], row["pass % of asked"]) == ("100.0", "81.8")
+    (bound,) = [row for row in rows(found, "bounds") if row["contrast"] == "pg-paper:flat"]
+    assert (bound["difference of pairs"], bound["missing as failed"]) == ("+0.0", "-18.2")
+    assert (bound["worst case"], bound["best case"]) == ("-18.2", "+0.0")
+    assert [line for line in found.alarms if "pg-paper: 4 tasks (18.2 %)" in line]
+    (left,) = [row for row in rows(found, "pairing") if row["contrast"] == "pg-paper:flat"]
+    assert (left["pairs"], left["left out"]) == ("18", "6")
+    assert not document(tmp_path, most_missing=0.3).alarms
+
+
+def test_a_planned_part_of_a_domain_has_no_rate_over_all_its_tasks(tmp_path: Path) -> None:
+    """Whoever runs 4 of 12 tasks hasn't failed the other 8."""
+    runs = load_runs([fill(tmp_path / "flat", dict.fromkeys(TASKS[:4], True), arm="flat")])
+    scoring = {"bank": {"goal_0": [True] * 12}}
+    table = full_denominators(runs, scoring, everything_stays)
+    assert table.rows[0][5].startswith("– [")
+    assert "m (official tools), flat: 4 of 12 tasks were asked" in table.missing
+
+
+def test_repetitions_pair_by_number_and_pool(tmp_path: Path) -> None:
+    folders = []
+    for number in (1, 2, 3):
+        some = {task: place % 4 != number for place, task in enumerate(TASKS)}
+        folders.append(fill(tmp_path / f"pg{number}", some, run=number))
+        folders.append(fill(tmp_path / f"flat{number}", all_of(False), arm="flat", run=number))
+    found = document(*folders)
+    flat, pg = rows(found, "repeats")
+    assert (pg["runs"], pg["pass % by run"]) == ("3", "75.0/75.0/75.0")
+    # A quarter of the tasks fails in each run, another quarter each time.
+    assert (pg["pass@k %"], pg["pass^k %"], pg["agreement %"]) == ("100.0", "25.0", "25.0")
+    assert (flat["pass^k %"], flat["agreement %"]) == ("0.0", "100.0")
+    by_run = rows(found, "runs")
+    assert [row["run"] for row in by_run] == ["1", "2", "3", "pooled"]
+    assert by_run[-1]["wins:losses (task p)"].startswith("54:0")
+    assert by_run[-1]["task-joint p"] == f"{2 / 2**24:.1e}"
+    # The other tables stay with the first run.
+    (row,) = rows(found, "arms-all")
+    assert row["n"] == "24"
+
+
+def test_two_models_pooled_flip_a_task_together(tmp_path: Path) -> None:
+    for model, wins in (("a", TASKS[:9]), ("b", TASKS[:6])):
+        won = {task: task in wins for task in TASKS}
+        fill(tmp_path / f"{model}-pg", won, model=model)
+        fill(tmp_path / f"{model}-flat", all_of(False), model=model, arm="flat")
+    pooled = [row for row in rows(document(tmp_path), "pooled-models") if row["pool"] == "pooled"]
+    (row,) = pooled
+    assert row["pg-paper:flat"] == "15:0"
+    assert row["task-joint p"] == f"{2 / 2**9:.4f}".lstrip("0")
+
+
+def test_no_pairs_is_no_tie(tmp_path: Path) -> None:
+    found = document(
+        fill(tmp_path / "pg", {TASKS[0]: True}),
+        fill(tmp_path / "flat", {TASKS[1]: True}, arm="flat"),
+    )
+    (row,) = rows(found, "arms-all")
+    assert row["pg-paper:flat (p; BH)"].startswith("– [")
+
+
+def test_an_empty_folder_is_no_tie(tmp_path: Path) -> None:
+    with pytest.raises(UserMistake, match="no run was judged here"):
+        document(fill(tmp_path / "pg", {}), fill(tmp_path / "flat", {}, arm="flat"))
+
+
+def test_the_mechanism_is_read_from_checks_and_lenses(tmp_path: Path) -> None:
+    probe, lens = tmp_path / "probe.json", tmp_path / "lens.json"
+    probe.write_text(
+        '{"model": "m", "probe": {"score": 0.91, "interval": [0.6, 0.7], '
+        '"score_interval": [0.8, 0.97]}}'
+    )
+    lens.write_text(
+        '{"model": "m", "regions": [{"region": "frame", "presentation": "own", "parity": 0.15}]}'
+    )
+    runs = [fill(tmp_path / "pg", all_of(True)), fill(tmp_path / "flat", all_of(True), arm="flat")]
+    found = document(*runs, mechanism=read_mechanism([probe, lens]))
+    panels = {row["panel"]: row["value"] for row in rows(found, "mechanism")}
+    assert panels == {"probe": "0.91", "ΔR2": "+0.00", "parity": "0.15"}
+    assert next(row["95 %"] for row in rows(found, "mechanism")) == "0.80 to 0.97"
+    picture = found.plots[0].as_file()
+    assert all(f"({panel})" in picture for panel in "abc")
+    (tmp_path / "other.json").write_text('{"model": "x"}')
+    with pytest.raises(UserMistake, match="neither a probe nor attention"):
+        read_mechanism([tmp_path / "other.json"])
+
+
+def test_cost_is_told_by_task_and_by_call(tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path / "pg", configuration())
+    with folder.writer() as writer:
+        for place, calls in enumerate(((100, 300), (500,))):
+            asked = [{"prompt_tokens": each, "finish_reason": "stop"} for each in calls]
+            writer.write(
+                record(
+                    TASKS[place],
+                    prompt_tokens=sum(calls),
+                    agent_turns=len(calls),
+                    requests=asked,
+                    system_by_call=tuple(10 * each for each in calls),
+                    cost=0.5,
+                )
+            )
+    found = document(tmp_path)
+    table = next(each for each in found.tables if each.name == "cost")
+    (row,) = table.rows
+    cells = list(zip(table.header, row, strict=True))
+    assert ("prompt tokens", "450 [425–475]") in cells
+    assert ("a call", "300 [200–400]") in cells
+    assert ("system characters a call", "3,000 [2,000–4,000]") in cells
+    assert [value for name, value in cells if name == "mean a call"] == ["300", "3,000"]
+    (spent,) = rows(found, "spending")
+    assert (spent["requests"], spent["money"], spent["finish reasons"]) == ("3", "1.0000", "3 stop")

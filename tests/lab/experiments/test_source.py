@@ -1,0 +1,235 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+
+import pytest
+from sopbench_checkout import NEEDS_SOPBENCH
+
+from sopilot.handbook.requirements import NOTHING, All, AnyOf, First, InOrder, Leaf, Tree, leaves
+from sopilot.handbook.wording import sentence
+from sopilot_lab.sopbench.checkout import find_checkout
+from sopilot_lab.sopbench.process import Upstream, shared_upstream
+from sopilot_lab.sopbench.reference import DOMAINS
+from sopilot_lab.sopbench.source import (
+    load_tasks,
+    offered_actions,
+    read_tree,
+    singles,
+    sopbench_handbook,
+)
+
+pytestmark = NEEDS_SOPBENCH
+
+TASKS = {
+    "bank": (134, 14),
+    "dmv": (97, 11),
+    "healthcare": (124, 10),
+    "hotel": (195, 10),
+    "library": (66, 9),
+    "online_market": (172, 10),
+    "university": (42, 6),
+}
+RECIPES = (17, 17, 19, 32, 17, 24, 37)
+
+
+def nodes(tree: Tree) -> Counter[type]:
+    """Operators of a tree; upstream writes the empty one without any."""
+    if isinstance(tree, Leaf) or tree == NOTHING:
+        return Counter()
+    return sum((nodes(child) for child in tree.children), Counter([type(tree)]))
+
+
+def test_tasks_and_goals_per_domain() -> None:
+    for domain, (tasks, goals) in TASKS.items():
+        loaded = load_tasks(f"sopbench:{domain}")
+        assert (len(loaded), len({task.goal for task in loaded})) == (tasks, goals)
+    assert tuple(TASKS) == DOMAINS
+
+
+def test_recipes_per_domain() -> None:
+    upstream = shared_upstream()
+    assert tuple(len(upstream.metadata(domain)["recipes"]) for domain in DOMAINS) == RECIPES
+
+
+def test_nodes_and_predicates_of_the_trees() -> None:
+    expanded: Counter[type] = Counter()
+    worded: Counter[type] = Counter()
+    sizes, pairs = [], set()
+    for task in load_tasks("sopbench:all"):
+        procedure = task.handbook.procedures[task.goal]
+        assert procedure.worded is not None
+        expanded += nodes(procedure.requires)
+        worded += nodes(procedure.worded)
+        found = list(leaves(procedure.requires))
+        sizes.append(len(found))
+        pairs |= {(task.domain, leaf.predicate) for leaf in found}
+    shapes = (All, InOrder, AnyOf, First)
+    assert [expanded[shape] for shape in shapes] == [1163, 1654, 310, 306]
+    assert [(expanded + worded)[shape] for shape in shapes] == [2004, 1665, 545, 306]
+    assert len(pairs) == 166
+    assert sorted(sizes)[len(sizes) // 2] == 6
+    assert (max(sizes), sum(sizes)) == (17, 5945)
+
+
+def test_every_leaf_reads_as_upstream_writes_it() -> None:
+    upstream = shared_upstream()
+    compared = 0
+    for task in load_tasks("sopbench:all"):
+        raw = upstream.tasks(task.domain)[task.goal][task.index]
+        procedure = task.handbook.procedures[task.goal]
+        for key, tree in (
+            ("constraints", procedure.requires),
+            ("constraints_original", procedure.worded),
+        ):
+            assert tree is not None
+            theirs = upstream.sentences(
+                task.domain, list(singles(raw[key])), raw["constraint_parameters"]
+            )
+            ours = [sentence(task.handbook, leaf) for leaf in leaves(tree)]
+            assert ours == theirs
+            compared += len(ours)
+    assert compared > 8000
+
+
+def test_the_official_text_holds_every_worded_sentence() -> None:
+    upstream = shared_upstream()
+    for task in load_tasks("sopbench:all"):
+        if task.index:
+            continue
+        text = upstream.official_text(task.domain, task.goal, task.index)
+        worded = task.handbook.procedures[task.goal].worded
+        assert worded is not None
+        for leaf in leaves(worded):
+            assert sentence(task.handbook, leaf) in text.system
+        assert text.user == task.user_prompt
+        names = {tool["function"]["name"] for tool in text.tools}
+        assert names == offered_actions(task.handbook, "official")
+
+
+def test_handbooks_are_closed() -> None:
+    """Everything a handbook names it also declares, and predicates have one kind each."""
+    for task in load_tasks("sopbench:all"):
+        handbook = task.handbook
+        trees = [action.requires for action in handbook.actions.values()]
+        trees += [each.requires for each in handbook.procedures.values()]
+        for leaf in (leaf for tree in trees for leaf in leaves(tree)):
+            predicate = handbook.predicates[leaf.predicate]
+            assert [name for name, _ in leaf.arguments] == list(predicate.parameters)
+    for domain in DOMAINS:
+        shared = sopbench_handbook(domain)
+        for predicate in shared.predicates.values():
+            kinds = (predicate.recipes, predicate.established_by, predicate.tool_free)
+            assert sum(map(bool, kinds)) == 1
+            calls = [call for recipe in predicate.recipes for call in recipe]
+            calls += [predicate.established_by] if predicate.established_by else []
+            for call in calls:
+                inputs = shared.actions[call.action].input_names()
+                assert tuple(name for name, _ in call.arguments) == inputs
+
+
+def test_what_is_not_offered() -> None:
+    lacking = {
+        domain: sorted(
+            action.name
+            for action in sopbench_handbook(domain).actions.values()
+            if not action.offered
+        )
+        for domain in DOMAINS
+    }
+    assert {domain: names for domain, names in lacking.items() if names} == {
+        "bank": ["cancel_credit_card", "pay_bill_with_credit_card"],
+        "library": ["internal_get_interaction_date"],
+    }
+    for domain in DOMAINS:
+        handbook = sopbench_handbook(domain)
+        more = offered_actions(handbook, "full-state") - offered_actions(handbook, "official")
+        assert more == (set() if domain == "hotel" else {"internal_get_database"})
+
+
+def test_predicates_that_are_actions_verify_themselves() -> None:
+    predicate = sopbench_handbook("university").predicates["internal_check_course_exists"]
+    ((call,),) = predicate.recipes
+    assert call.action == predicate.name
+    assert predicate.verdict == "result"
+    # Where the database may be the evidence instead, the value alone is no verdict.
+    bank = sopbench_handbook("bank").predicates["internal_check_username_exist"]
+    assert len(bank.recipes) == 2
+    assert bank.verdict is None
+
+
+def test_gates_leave_credentials_to_be_asked_for() -> None:
+    gate = sopbench_handbook("dmv").predicates["logged_in_user"]
+    assert gate.is_gate
+    assert gate.parameters == ("username",)
+    assert gate.established_by is not None
+    assert [name for name, _ in gate.established_by.arguments] == ["username", "identification"]
+
+
+def test_the_answer_is_not_in_a_task() -> None:
+    for task in load_tasks("sopbench:bank"):
+        raw = shared_upstream().tasks(task.domain)[task.goal][task.index]
+        assert not {"action_should_succeed", "directed_action_graph", "initial_database"} & set(raw)
+        assert not hasattr(task, "should_succeed")
+    verdicts = [
+        shared_upstream().scoring(task.domain)[task.goal][task.index]
+        for task in load_tasks("sopbench:all")
+    ]
+    assert 0 < sum(verdicts) < len(verdicts)
+
+
+def test_the_goal_action_requires_the_tasks_own_tree() -> None:
+    (task,) = load_tasks("sopbench:bank/get_loan#3")
+    raw = shared_upstream().tasks("bank")["get_loan"][3]["constraints"]
+    parameters = {name: each.parameters for name, each in task.handbook.predicates.items()}
+    assert task.handbook.actions["get_loan"].requires == read_tree(raw, parameters)
+    assert sopbench_handbook("bank").actions["get_loan"].requires != read_tree(raw, parameters)
+
+
+def test_what_several_tasks_demand_is_read_once() -> None:
+    tasks = load_tasks("sopbench:bank")
+    procedures = [task.handbook.procedures[task.goal] for task in tasks]
+    distinct = {(one.name, one.requires, one.worded) for one in procedures}
+    assert len({id(one) for one in procedures}) == len(distinct) < len(tasks)
+    assert len({task.handbook.name for task in tasks}) == len(tasks)
+
+
+DIGEST = """
+import hashlib, sys
+from sopilot_lab.sopbench.source import load_tasks
+from sopilot_lab.sopbench.process import Upstream, shared_upstream
+upstream = shared_upstream(int(sys.argv[1]))
+text = repr(load_tasks("sopbench:all", upstream=upstream))
+print(hashlib.sha256(text.encode()).hexdigest())
+"""
+
+
+def test_hash_seeds_do_not_change_handbooks() -> None:
+    digests = [
+        subprocess.run(
+            [sys.executable, "-c", DIGEST, seed],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "4242")
+    ]
+    assert digests[0] == digests[1]
+    assert len(digests[0].strip()) == 64
+
+
+def test_loading_everything_is_quick(capsys: pytest.CaptureFixture[str]) -> None:
+    start = time.perf_counter()
+    upstream = Upstream(find_checkout())  # a worker of its own: nothing is kept from before
+    try:
+        tasks = load_tasks("sopbench:all", upstream=upstream)
+    finally:
+        upstream.close()
+    seconds = time.perf_counter() - start
+    with capsys.disabled():
+        print(f"\n{len(tasks)} handbooks in {seconds:.2f} s, worker start included")
+    assert seconds < 20

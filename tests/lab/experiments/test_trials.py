@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sopbench_checkout import NEEDS_SOPBENCH
+
+from sopilot_lab.experiments.record import BenchRecord
+from sopilot_lab.experiments.run_folder import RunFolder
+from sopilot_lab.experiments.selection import select_tasks
+from sopilot_lab.experiments.summary import summarise
+from sopilot_lab.experiments.sweep import make_configuration, run_sweep
+from sopilot_lab.experiments.trial import Trial, TrialRunner
+from sopilot_lab.sopbench.process import ToolList, Upstream, shared_upstream
+from sopilot_lab.sopbench.reach import find_reach
+from sopilot_lab.sopbench.reference import DOMAINS, TaskReference
+
+pytestmark = NEEDS_SOPBENCH
+
+
+def trial(
+    task: TaskReference, arm: str = "pg", model: str = "reference", tools: ToolList = "official"
+) -> Trial:
+    upstream = shared_upstream()
+    configuration = make_configuration(upstream, arm=arm, model=model, tools=tools)
+    return asyncio.run(TrialRunner(configuration, upstream, keep_traces=True).run(task))
+
+
+def first(domain: str, should: bool, goal: str | None = None) -> TaskReference:
+    """A task of the class that can be passed, not at the very beginning of its domain."""
+    found = [
+        TaskReference(domain, name, index)
+        for name, answers in shared_upstream().scoring(domain).items()
+        for index, answer in enumerate(answers)
+        if answer is should and goal in (None, name)
+    ]
+    middle = found[len(found) // 2 :]
+    return next(
+        each for each in middle if find_reach(each, "official", shared_upstream()).reachable
+    )
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+@pytest.mark.parametrize("arm", ["pg", "flat"])
+@pytest.mark.parametrize("should", [True, False])
+def test_the_reference_executor_passes_what_is_reachable(
+    domain: str, arm: str, should: bool
+) -> None:
+    task = first(domain, should)
+    done = trial(task, arm)
+    assert done.record.passed, done.record
+    assert done.record.ending == ("executed" if should else "refused")
+    assert done.record.r2 == (0 if should else None)
+    assert done.trace.startswith("{")
+
+
+def test_the_executor_never_asks_for_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    honest = Upstream.request
+
+    def spied(self: Upstream, verb: str, **arguments: Any) -> Any:
+        asked.append(verb)
+        return honest(self, verb, **arguments)
+
+    task = first("library", True)
+    trial(task)
+    monkeypatch.setattr(Upstream, "request", spied)
+    assert trial(task).record.passed
+    assert set(asked) <= {"open", "call", "judge", "evaluate", "close"}
+    assert asked.index("evaluate") > max(i for i, verb in enumerate(asked) if verb == "call")
+
+
+@pytest.mark.parametrize("arm", ["pg", "flat"])
+def test_agents_without_a_policy_do_not_execute(arm: str) -> None:
+    """Doing nothing passes a refusal: the classes must be read apart."""
+    for model in ("null", "refuse-always"):
+        assert not trial(first("bank", True, "get_loan"), arm, model).record.passed
+        assert trial(first("bank", False, "get_loan"), arm, model).record.passed
+    called = trial(first("bank", False, "get_loan"), arm, "call-everything").record
+    assert len(called.calls) > 3
+    assert not called.passed
+
+
+def test_a_broken_run_is_discarded_and_made_again_under_a_new_identity(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    upstream = shared_upstream()
+    task = first("bank", True, "get_loan")
+    honest = Upstream.request
+    broken = iter([True])
+
+    def breaking(self: Upstream, verb: str, **arguments: Any) -> Any:
+        if verb == "call" and next(broken, False):
+            assert self._process is not None
+            self._process.kill()
+        return honest(self, verb, **arguments)
+
+    monkeypatch.setattr(Upstream, "request", breaking)
+    configuration = make_configuration(upstream, arm="pg", model="reference", tools="official")
+    seen: list[BenchRecord] = []
+    sweep = run_sweep(tmp_path, configuration, [task], runner="plain", seen=seen.append)
+    assert [each.discarded for each in seen] == [True, False]
+    assert len({each.run_id for each in seen}) == 2
+    reach = {str(task): find_reach(task, "official", upstream)}
+    summary = summarise(sweep, reach)
+    assert (summary["n"], summary["pass"], summary["discarded"]) == (1, 1, 1)
+
+
+def test_an_interrupted_sweep_goes_on_with_what_is_missing(tmp_path: Path) -> None:
+    upstream = shared_upstream()
+    tasks = select_tasks("bank", upstream, limit=6)
+    configuration = make_configuration(upstream, arm="pg", model="reference", tools="full-state")
+    whole = run_sweep(tmp_path / "whole", configuration, tasks, runner="plain")
+    scores = whole.folder.write_scores().read_bytes()
+    run_sweep(tmp_path / "parts", configuration, tasks[:2], runner="plain")
+    (records,) = (tmp_path / "parts" / "records").glob("*.jsonl")
+    records.write_bytes(records.read_bytes()[:-10])
+    ran: list[str] = []
+    rest = run_sweep(
+        tmp_path / "parts", configuration, tasks, runner="plain", seen=lambda r: ran.append(r.task)
+    )
+    assert sorted(ran) == sorted(str(each) for each in tasks[1:])
+    assert rest.folder.write_scores().read_bytes() == scores
+    again = run_sweep(tmp_path / "parts", configuration, tasks, runner="plain")
+    assert again.ran == 0
+    assert RunFolder.open(tmp_path / "parts").configuration == configuration

@@ -1,0 +1,34 @@
+"""Cases of the bundled desks, compiled once."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from population import SIMULATED_ARMS
+from sopilot.compiler.pipeline import compile_handbook
+from sopilot.stores.memory import MemoryStore
+from sopilot.tasks.example_tasks import desk_tasks
+from sopilot.tasks.examples.example import load_desk
+from sopilot.tasks.task import Task
+from sopilot.views.briefing import Briefing
+from sopilot_lab.qualification.plan import planned
+from sopilot_lab.qualification.rehearsal import Rehearsal, rehearse
+
+
+@pytest.fixture(scope="session")
+def bank_cases() -> list[Task]:
+    desk = load_desk("bank-desk")
+    programs = {goal: one.program for goal, one in compile_handbook(desk.handbook).items()}
+    return desk_tasks(desk, Briefing(desk.handbook, programs), late_calls_fail=False)
+
+
+@pytest.fixture(scope="session")
+def few_cases(bank_cases: list[Task]) -> list[Task]:
+    return planned(bank_cases, 20)
+
+
+@pytest.fixture(scope="session")
+def rehearsal(few_cases: list[Task]) -> Rehearsal:
+    return asyncio.run(rehearse(few_cases, SIMULATED_ARMS, store_for=MemoryStore))

@@ -1,0 +1,164 @@
+"""Where cases come from, their order, and what proves a run of a scenario."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+
+from sopilot.agent.budgets import Budgets
+from sopilot.agent.reference.executor import Reference
+from sopilot.agent.reference.misbehaviour import Misbehaviour
+from sopilot.agent.result import Ending
+from sopilot.compiler.pipeline import compile_handbook
+from sopilot.handbook.reader import load_handbook
+from sopilot.protocols import ToolResult
+from sopilot.stores.memory import MemoryStore
+from sopilot.tasks.example_tasks import desk_tasks
+from sopilot.tasks.examples.example import load_desk
+from sopilot.tasks.scenario_tasks import scenario_task
+from sopilot.tasks.scenario_verdict import MadeCall, judge_ending, post_goal_calls
+from sopilot.tasks.scenarios import load_scenarios
+from sopilot.tasks.task import Task
+from sopilot.views.briefing import Briefing
+from sopilot_lab.qualification.plan import checkable, kind_of, planned
+from sopilot_lab.qualification.rehearsal import rehearse
+from sopilot_lab.qualification.running import run_case
+
+HANDBOOK = """
+handbook: tiny
+actions:
+  login: {input: {user: string, password: string}}
+  read_age: {input: {user: string}}
+  read_card: {input: {user: string}}
+  lend: {input: {user: string}}
+predicates:
+  known(user): {says: "{user} is logged in.", established_by: "login(user, password)"}
+  adult(user): {says: "{user} is of age.", verify: "read_age(user)", verdict: result.age >= 18}
+  member(user): {says: "{user} has a card.", verify: "read_card(user)", verdict: result.card}
+procedures:
+  lend:
+    requires:
+      - known(user)
+      - any: [adult(user), member(user)]
+"""
+SCENARIOS = """
+handbook: tiny
+tools:
+  login: {ok: true, value: {}}
+  read_age: {age: 30}
+  read_card: {card: false}
+scenarios:
+  lent: {goal: lend, knows: {user: u, password: p}, expect: executed}
+  minor:
+    goal: lend
+    knows: {user: u, password: p}
+    tools: {read_age: {age: 3}}
+    expect: {refused: adult}
+  stranger: {goal: lend, knows: {user: u}, expect: {refused: known}}
+"""
+
+
+@pytest.fixture(scope="module")
+def tiny() -> list[Task]:
+    handbook = load_handbook(HANDBOOK)
+    programs = {goal: one.program for goal, one in compile_handbook(handbook).items()}
+    briefing = Briefing(handbook, programs)
+    suite = load_scenarios(SCENARIOS, handbook)
+    return checkable([scenario_task(one, briefing) for one in suite.scenarios])
+
+
+def test_the_reference_executor_passes_scenario_cases(tiny: list[Task]) -> None:
+    assert [str(kind_of(case)) for case in tiny] == ["execute", "refuse", "refuse"]
+    found = asyncio.run(rehearse(tiny, ("flat", "pg"), store_for=MemoryStore))
+    assert found.unreachable == ()
+    assert found.total.requests > 0
+
+
+def made(*actions: str, failed: Sequence[str] = ()) -> list[MadeCall]:
+    return [MadeCall(i, one, {}, one not in failed) for i, one in enumerate(actions)]
+
+
+@pytest.mark.parametrize(
+    ("scenario", "ending", "calls", "good"),
+    [
+        ("lent", Ending.EXECUTED, ["login", "read_age", "read_card", "lend"], True),
+        ("lent", Ending.EXECUTED, ["login", "read_age", "lend"], True),
+        ("lent", Ending.EXECUTED, ["login", "lend"], False),
+        ("lent", Ending.EXECUTED, ["login", "lend", "read_age"], False),
+        ("lent", Ending.EXECUTED, ["read_age", "lend"], False),
+        ("lent", Ending.REFUSED, ["login", "read_age"], False),
+        ("minor", Ending.REFUSED, ["login", "read_age", "read_card"], True),
+        ("minor", Ending.REFUSED, ["login"], False),
+        ("minor", Ending.EXECUTED, ["login", "read_age", "read_card", "lend"], False),
+        ("stranger", Ending.REFUSED, [], True),
+        ("stranger", Ending.BUDGET, [], False),
+    ],
+)
+def test_scenarios_are_judged_by_ending_and_evidence(
+    scenario: str, ending: Ending, calls: list[str], good: bool
+) -> None:
+    handbook = load_handbook(HANDBOOK)
+    suite = load_scenarios(SCENARIOS, handbook)
+    one = next(each for each in suite.scenarios if each.name == scenario)
+    assert (judge_ending(one, handbook, ending, made(*calls)) == []) is good
+
+
+def test_calls_after_the_goal() -> None:
+    assert post_goal_calls(made("a", "lend"), "lend") == 0
+    assert post_goal_calls(made("a", "lend", "b", "lend", "c"), "lend") == 3
+    assert post_goal_calls(made("a", "b"), "lend") is None
+    twice = [MadeCall(0, "lend", {}, False), *made("lend", "b")]
+    assert post_goal_calls(twice, "lend") == 1
+    assert post_goal_calls(made("lend", failed=["lend"]), "lend") is None
+
+
+@pytest.mark.parametrize("count", [7, 14, 24, 1_000])
+def test_a_plan_sees_goals_and_kinds_evenly(bank_cases: list[Task], count: int) -> None:
+    plan = planned(bank_cases, count)
+    assert len(plan) == min(count, len(bank_cases))
+    assert len({case.key for case in plan}) == len(plan)
+    assert plan == planned(bank_cases, count)
+    if count < 25:
+        goals = Counter(case.goal for case in plan)
+        assert len(goals) == 7
+        assert max(goals.values()) - min(goals.values()) <= 1
+        kinds = Counter(kind_of(case) for case in plan)
+        assert max(kinds.values()) - min(kinds.values()) <= count // 4
+    assert plan[: len(plan) // 2] == planned(bank_cases, len(plan) // 2)
+
+
+def test_a_call_about_no_record_is_refused_and_judged(bank_cases: list[Task]) -> None:
+    """A customer can log in and have no account."""
+    case = next(one for one in bank_cases if one.name == "card-no-account")
+    world = case.open()
+
+    async def calls() -> ToolResult:
+        knows = {"username": "hana", "password": "quietriver"}
+        await world.tools.call("login", knows, key="1")
+        return await world.tools.call("read_balance", {"username": "hana"}, key="2")
+
+    result = asyncio.run(calls())
+    assert not result.ok
+    assert world.score is not None
+    assert world.score(4)["success"] is False
+
+
+def test_calls_after_the_goal_are_left_to_the_natural_audit() -> None:
+    """Success and R2 are two signs: a call must not be counted in both."""
+    over = Misbehaviour(over_verify=1.0, seed=5)
+    desk = load_desk("it-desk")
+    programs = {goal: one.program for goal, one in compile_handbook(desk.handbook).items()}
+    after = 0
+    for case in planned(
+        desk_tasks(desk, Briefing(desk.handbook, programs), late_calls_fail=False), 8
+    ):
+        model = Reference(case.reader, over)
+        record, _, _ = asyncio.run(
+            run_case(case, "pg", model, store=MemoryStore(), budgets=Budgets())
+        )
+        assert record.passed, (case.name, record.reasons)
+        after += record.post_goal_calls or 0
+    assert after > 0

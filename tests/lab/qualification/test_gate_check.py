@@ -1,0 +1,391 @@
+"""Whole checks through the real loop: populations, budgets, resumption."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from discipline_check import truth
+from population import LONG, SIMULATED_ARMS, SUBJECTS, Laboratory, Subject
+from sopilot.agent.providers import ProviderError, Retries
+from sopilot.agent.reference.executor import Reference
+from sopilot.agent.reference.misbehaviour import Misbehaviour
+from sopilot.messages.errors import UserMistake
+from sopilot.protocols import Model, ModelReply, ModelRequest, Usage
+from sopilot.runner.qualifications import Answer, last_verdict
+from sopilot.stores.memory import MemoryStore
+from sopilot.tasks.task import Task
+from sopilot_lab.qualification.checking import (
+    CheckProgress,
+    DisciplineCheck,
+    Journal,
+    MemoryJournal,
+)
+from sopilot_lab.qualification.folder import CheckFolder, check_path
+from sopilot_lab.qualification.paging_decision import decide
+from sopilot_lab.qualification.probe_grading import ProbeGrade
+from sopilot_lab.qualification.record import RunRecord
+from sopilot_lab.qualification.rehearsal import Rehearsal
+from sopilot_lab.qualification.spending import Allowance, CheckSpending, Prices, Question
+
+BY_NAME = {subject.name: subject for subject in SUBJECTS}
+
+
+@pytest.fixture(scope="module")
+def laboratory(few_cases: list[Task], rehearsal: Rehearsal) -> Laboratory:
+    return Laboratory(few_cases, rehearsal, MemoryStore)
+
+
+def make_check(
+    cases: list[Task],
+    rehearsal: Rehearsal,
+    journal: Journal,
+    *,
+    allowance: Allowance | None = None,
+    model_for: Callable[[Task, str], Model] | None = None,
+    watch: Callable[[CheckProgress], None] = lambda step: None,
+    parallel: int = 1,
+    timeout: float = 60.0,
+) -> DisciplineCheck:
+    return DisciplineCheck(
+        cases=cases,
+        arms=("flat", "pg"),
+        model_for=model_for or (lambda case, arm: Reference(case.reader)),
+        rehearsal=rehearsal,
+        spending=CheckSpending(allowance or Allowance()),
+        journal=journal,
+        store_for=MemoryStore,
+        retries=Retries(attempts=1),
+        watch=watch,
+        parallel=parallel,
+        timeout=timeout,
+    )
+
+
+def test_rehearsal_estimates_what_the_reference_executor_uses(
+    few_cases: list[Task], rehearsal: Rehearsal
+) -> None:
+    assert rehearsal.unreachable == ()
+    journal = MemoryJournal()
+    asyncio.run(make_check(few_cases[:4], rehearsal, journal).run())
+    for record in journal.runs():
+        assert record.requests == rehearsal.estimates[record.key[0]][record.arm].requests
+    official, flat = rehearsal.of_arm("official"), rehearsal.of_arm("flat")
+    assert official.requests == flat.requests
+    assert official.prompt_tokens != flat.prompt_tokens
+    assert min(official.prompt_tokens, flat.prompt_tokens) > 1_000 * official.requests
+
+
+def test_length_separates_paged_from_resident(few_cases: list[Task], rehearsal: Rehearsal) -> None:
+    """What the simulated models that mind long texts rest on."""
+    for case in few_cases:
+        assert len(case.briefing.rendering("flat")) > LONG
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [
+        ("disciplined", Answer.DO_NOT_PAGE),
+        ("cannot-say-where", Answer.DO_NOT_PAGE),
+        ("over-verifies-paged", Answer.DO_NOT_PAGE),
+        ("guesses-when-long", Answer.PAGE),
+    ],
+)
+def test_simulated_models_get_the_verdict_they_deserve(
+    laboratory: Laboratory, name: str, answer: Answer
+) -> None:
+    """Twenty pairs are too few to show that nothing is lost."""
+    subject = BY_NAME[name]
+    if answer is Answer.PAGE:
+        subject = replace(subject, anywhere=replace(subject.anywhere, return_without_evidence=0.2))
+    verdict, used = asyncio.run(laboratory.check(subject, seed=3, count=20))
+    assert verdict.answer is answer
+    assert verdict.complete
+    assert used > 0
+    failed = {one.name for one in verdict.failed}
+    assert ("quiet" in failed) is (name == "over-verifies-paged")
+    assert ("oriented" in failed) is (name == "cannot-say-where")
+    assert ("not-inferior" in failed) is (name != "guesses-when-long")
+
+
+def test_classes_of_subjects_are_told_by_what_they_do() -> None:
+    assert truth(1.0, 1.0, 0.0, 1.0) == "strong"
+    assert truth(0.99, 0.985, 0.0, 1.0) == "strong"
+    assert truth(0.9, 0.9, 0.0, 1.0) == "neutral"
+    assert truth(1.0, 0.95, 0.0, 1.0) == "harmed"
+    assert truth(1.0, 1.0, 0.3, 1.0) == "harmed"
+    assert truth(0.7, 0.9, 0.0, 1.0) == "helped"
+    assert truth(1.0, 1.0, 0.0, 0.4) == "lost"
+    assert truth(0.1, 0.15, 0.0, 1.0) == "lost"
+
+
+def test_the_truth_of_a_subject_is_measured(few_cases: list[Task], rehearsal: Rehearsal) -> None:
+    subject = Subject("s", "", Misbehaviour(return_without_evidence=1.0, only_when_paged=True))
+    laboratory = Laboratory(few_cases[:6], rehearsal, MemoryStore)
+    found = asyncio.run(laboratory.truth(subject, [1, 2]))
+    assert len(found["flat"]) == len(found["pg"]) == 12
+    assert all(one.passed for one in found["flat"])
+    assert sum(one.passed is True for one in found["pg"]) < 6
+
+
+def test_only_runs_that_no_seed_changes_are_shared() -> None:
+    assert all(BY_NAME["disciplined"].behaves(arm) for arm in SIMULATED_ARMS)
+    long = BY_NAME["skips-when-long"]
+    assert [long.behaves(arm) for arm in SIMULATED_ARMS] == [False, False, False, True]
+    over = BY_NAME["over-verifies-paged"]
+    assert [over.behaves(arm) for arm in SIMULATED_ARMS] == [True, True, True, False]
+    assert not any(BY_NAME["refuses-too-much"].behaves(arm) for arm in SIMULATED_ARMS)
+
+
+@pytest.mark.parametrize("calls", [0, 60, 200])
+def test_requests_never_exceed_the_budget(
+    few_cases: list[Task], rehearsal: Rehearsal, calls: int
+) -> None:
+    journal = MemoryJournal()
+    check = make_check(few_cases, rehearsal, journal, allowance=Allowance(calls=calls), parallel=3)
+    asyncio.run(check.run())
+    used = sum(one.requests for one in journal.runs())
+    assert used == check.spending.calls <= calls
+    assert check.stopped == f"the budget of {calls} requests"
+    assert decide("m", journal.runs(), planned=20).page is False
+
+
+def test_money_ends_a_check(few_cases: list[Task], rehearsal: Rehearsal) -> None:
+    journal = MemoryJournal()
+    allowance = Allowance(money=0.000001, prices=Prices(1.0, 2.0))
+    check = make_check(few_cases, rehearsal, journal, allowance=allowance)
+    asyncio.run(check.run())
+    assert check.stopped == "the budget of 1e-06 in money"
+    assert journal.runs() == []
+
+
+class Slow:
+    name = "slow"
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        await asyncio.sleep(60)
+        raise AssertionError("nobody waits that long")
+
+
+def test_time_ends_a_check(few_cases: list[Task], rehearsal: Rehearsal) -> None:
+    check = make_check(
+        few_cases,
+        rehearsal,
+        MemoryJournal(),
+        allowance=Allowance(minutes=0.003),
+        model_for=lambda case, arm: Slow(),
+    )
+    asyncio.run(check.run())
+    assert check.stopped == "the budget of 0.003 minutes"
+
+
+class Unreliable:
+    """Fails the provider's way as often as told, then works."""
+
+    def __init__(self, model: Model, failures: list[int]) -> None:
+        self._model = model
+        self._failures = failures
+        self.name = model.name
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        if self._failures[0]:
+            self._failures[0] -= 1
+            raise ProviderError("down", retryable=False)
+        return await self._model.complete(request)
+
+
+class Interrupted(Exception):
+    """As if somebody had pressed the keys."""
+
+
+def test_an_interrupted_check_goes_on_and_ends_the_same(
+    few_cases: list[Task], rehearsal: Rehearsal, tmp_path: Path
+) -> None:
+    cases = few_cases[:5]
+    whole = MemoryJournal()
+    asyncio.run(make_check(cases, rehearsal, whole).run())
+
+    stops = iter(range(100))
+
+    def stop(step: CheckProgress) -> None:
+        if next(stops) in (2, 5):
+            raise Interrupted
+
+    configuration: dict[str, object] = {"model": "m"}
+    rounds = 0
+    while True:
+        rounds += 1
+        folder = CheckFolder(tmp_path / "check", configuration)
+        if rounds == 2:
+            with (tmp_path / "check" / "runs.jsonl").open("ab") as file:
+                file.write(b'{"case": "torn')
+            folder = CheckFolder(tmp_path / "check", configuration)
+        ended = True
+        try:
+            asyncio.run(make_check(cases, rehearsal, folder, watch=stop).run())
+        except* Interrupted:
+            ended = False
+        if ended:
+            break
+    assert rounds == 3
+    lines = (tmp_path / "check" / "runs.jsonl").read_text().splitlines()
+    assert len(lines) == 10  # nothing was run twice
+    kept = CheckFolder(tmp_path / "check", configuration).runs()
+
+    def timeless(journal: Journal) -> list[RunRecord]:
+        return sorted((replace(one, seconds=0.0) for one in journal.runs()), key=lambda r: r.key)
+
+    assert timeless(folder) == timeless(whole)
+    assert len(kept) == 10
+
+
+def test_broken_runs_are_not_judged_and_run_again(
+    few_cases: list[Task], rehearsal: Rehearsal
+) -> None:
+    journal = MemoryJournal()
+    failures = [1]
+
+    def model_for(case: Task, arm: str) -> Model:
+        return Unreliable(Reference(case.reader), failures)
+
+    asyncio.run(make_check(few_cases[:2], rehearsal, journal, model_for=model_for).run())
+    assert [one.passed for one in journal.runs()].count(None) == 1
+    verdict = decide("m", journal.runs(), planned=2)
+    assert "1 runs were broken" in verdict.notes[-1]
+    asyncio.run(make_check(few_cases[:2], rehearsal, journal, model_for=model_for).run())
+    assert [one.passed for one in journal.runs()] == [True] * 4
+
+
+@pytest.mark.parametrize("retryable", [True, False])
+def test_an_endpoint_that_never_answers_ends_the_check(
+    few_cases: list[Task], rehearsal: Rehearsal, retryable: bool
+) -> None:
+    """HTTP errors, HTML in place of JSON, dropped connections: all come as a provider's error."""
+    asked = []
+
+    class Failing:
+        name = "m"
+
+        async def complete(self, request: ModelRequest) -> ModelReply:
+            asked.append(request)
+            raise ProviderError("the answer is not JSON", retryable=retryable)
+
+    journal = MemoryJournal()
+    check = make_check(few_cases, rehearsal, journal, model_for=lambda case, arm: Failing())
+    asyncio.run(check.run())
+    assert len(asked) == 3
+    assert check.problem == "m: the answer is not JSON"
+    verdict = decide("m", journal.runs(), planned=20, problem=check.problem)
+    assert verdict.answer is Answer.BROKEN
+    assert "m: the answer is not JSON" in verdict.reasons[0]
+
+
+def test_an_endpoint_that_says_nothing_is_broken_and_no_refusal(
+    few_cases: list[Task], rehearsal: Rehearsal
+) -> None:
+    class Silent:
+        name = "m"
+
+        async def complete(self, request: ModelRequest) -> ModelReply:
+            return ModelReply(" ")
+
+    journal = MemoryJournal()
+    check = make_check(few_cases, rehearsal, journal, model_for=lambda case, arm: Silent())
+    asyncio.run(check.run())
+    assert len(journal.runs()) == 3
+    assert all(one.passed is None for one in journal.runs())
+    assert decide("m", journal.runs(), planned=20).answer is Answer.BROKEN
+
+
+def test_an_endpoint_that_hangs_is_told_long_before_the_time_is_over(
+    few_cases: list[Task], rehearsal: Rehearsal
+) -> None:
+    check = make_check(
+        few_cases, rehearsal, MemoryJournal(), model_for=lambda case, arm: Slow(), timeout=0.1
+    )
+    asyncio.run(check.run())
+    assert check.problem in ("no answer within 0.2 s", "slow: no answer within 0.1 s")
+
+
+def test_a_slow_model_is_not_taken_for_a_silent_one(
+    few_cases: list[Task], rehearsal: Rehearsal
+) -> None:
+    class Pondering:
+        def __init__(self, model: Model) -> None:
+            self._model = model
+            self.name = model.name
+
+        async def complete(self, request: ModelRequest) -> ModelReply:
+            await asyncio.sleep(0.05)
+            return await self._model.complete(request)
+
+    journal = MemoryJournal()
+    check = make_check(
+        few_cases[:1], rehearsal, journal, timeout=5.0,
+        model_for=lambda case, arm: Pondering(Reference(case.reader)),
+    )  # fmt: skip
+    asyncio.run(check.run())
+    assert check.stopped is None
+    assert [one.passed for one in journal.runs()] == [True, True]
+
+
+def test_what_was_spent_survives_an_interruption(tmp_path: Path) -> None:
+    folder = CheckFolder(tmp_path, {})
+    lost = RunRecord(
+        case="c", domain="d", goal="g", kind="execute", arm="pg", passed=None,
+        ending="infrastructure_failure", requests=4, prompt_tokens=40, completion_tokens=4,
+    )  # fmt: skip
+    folder.add_run(lost)
+    folder.add_run(replace(lost, passed=True, ending="executed"))
+    graded = ProbeGrade("c", 1, 1.0, 1.0, None, None, 1.0)
+    folder.add_question(0, graded, Question(Usage(100, 0, 10)))
+    folder.add_question(1, None, Question(Usage(20, 0, 1), 3))  # nobody answered it
+    spending = CheckSpending(Allowance())
+    for one in CheckFolder(tmp_path, {}).spent():
+        spending.add(one)
+    assert len(CheckFolder(tmp_path, {}).runs()) == 1
+    assert CheckFolder(tmp_path, {}).graded() == {0}
+    assert (spending.calls, spending.prompt_tokens, spending.completion_tokens) == (12, 200, 19)
+
+
+def test_what_found_nothing_does_not_take_the_place_of_a_finding(tmp_path: Path) -> None:
+    configuration: dict[str, object] = {"model": "m"}
+    folder = CheckFolder(check_path(tmp_path, "m", configuration), configuration)
+    for answer, kept in [
+        ("broken", "broken"),
+        ("too few", "too few"),
+        ("may page", "may page"),
+        ("broken", "may page"),
+        ("too few", "may page"),
+        ("do not page", "do not page"),
+    ]:
+        folder.finish({"answer": answer}, "<html>")
+        found = last_verdict(tmp_path, "m")
+        assert found is not None
+        assert found["answer"] == kept
+
+
+def test_the_last_verdict_of_a_model_is_found_again(tmp_path: Path) -> None:
+    assert last_verdict(tmp_path, "a/b") is None
+    configuration: dict[str, object] = {"model": "a/b"}
+    folder = CheckFolder(check_path(tmp_path, "a/b", configuration), configuration)
+    folder.finish({"arm": "pg"}, "<html>")
+    assert last_verdict(tmp_path, "a/b") == {"arm": "pg"}
+    assert last_verdict(tmp_path, "a-b") is None
+    assert json.loads((folder.path / "check.json").read_text()) == configuration
+    for torn in ("", "[]", "{"):
+        (folder.path.parent / "latest.json").write_text(torn)
+        assert last_verdict(tmp_path, "a/b") is None
+
+
+def test_a_damaged_check_is_said_to_be_damaged(tmp_path: Path) -> None:
+    folder = CheckFolder(tmp_path, {})
+    (folder.path / "runs.jsonl").write_text("not JSON\n")
+    with pytest.raises(UserMistake, match="damaged"):
+        CheckFolder(tmp_path, {})
+    assert CheckFolder(tmp_path, {}, restart=True).runs() == []

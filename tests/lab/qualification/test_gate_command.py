@@ -1,0 +1,142 @@
+"""``sopilot gate`` as a person calls it."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from sopilot_lab.cli.gate import command
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SOPILOT_HOME", str(tmp_path))
+    return tmp_path
+
+
+def gate(*arguments: str) -> Result:
+    return CliRunner().invoke(command, ["--model", "reference", *arguments])
+
+
+def test_a_check_of_the_reference_executor(home: Path) -> None:
+    result = gate("--handbook", "bank-desk", "--cases", "3", "--html", str(home / "page.html"))
+    assert result.exit_code == 0, result.output
+    assert "allowed: 20000 requests, 25 minutes" in result.output
+    assert "verdict for reference: too few" in result.output
+    assert "NOT MET  enough           3 pairs, 20 needed" in result.output
+    page = (home / "page.html").read_text()
+    assert "<svg" in page
+    assert "too few" in page
+    assert "://" not in page.replace("http://www.w3.org/2000/svg", "")
+
+
+def test_json_is_one_object_and_a_second_call_spends_nothing_more() -> None:
+    first = json.loads(gate("--handbook", "it-desk", "--cases", "2", "--json").stdout)
+    assert (first["page"], first["planned"], first["complete"]) == (False, 2, True)
+    assert set(first["arms"]) == {"flat", "pg", "fused", "full-cursor"}
+    assert first["arms"]["pg"]["pass"] == 2
+    assert first["natural"]["delta"] == 0.0
+    assert first["probe"]["localisation"] is None
+    runs = Path(first["report"]).parent / "runs.jsonl"
+    before = runs.read_bytes()
+    again = json.loads(gate("--handbook", "it-desk", "--cases", "2", "--json").stdout)
+    assert runs.read_bytes() == before
+    assert again["used"]["requests"] == first["used"]["requests"]
+
+
+def test_the_estimate_comes_alone(home: Path) -> None:
+    found = json.loads(
+        gate("--handbook", "bank-desk", "--cases", "2", "--estimate", "--json").stdout
+    )
+    assert found["cases"] == 2
+    assert found["requests"] == sum(found["arms"].values()) > 0
+    assert not (home / "checks").exists()
+
+
+def test_misuse_is_explained(home: Path) -> None:
+    assert "needs --price" in str(gate("--money", "3").exception)
+    book = home / "book.yaml"
+    book.write_text("handbook: b\nactions: {a: {}}\nprocedures: {a: {}}\n")
+    assert "no such scenario file" in str(gate("--handbook", str(book)).exception)
+
+
+def test_a_model_that_says_nothing_useful_is_not_paged(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from sopilot.protocols import ModelReply, ModelRequest
+    from sopilot_lab.qualification import whole_check as module
+
+    class Mute:
+        name = "mute"
+
+        async def complete(self, request: ModelRequest) -> ModelReply:
+            return ModelReply("I do not know.")
+
+    monkeypatch.setattr(module, "make_model", lambda name: Mute())
+    arguments = ["--model", "mute/one", "--handbook", "bank-desk", "--cases", "2", "--probe", "3"]
+    result = CliRunner().invoke(command, [*arguments, "--json"])
+    found = json.loads(result.stdout)
+    assert found["page"] is False
+    assert found["arm"] == "prose"
+    assert found["probe"]["questions"] == 3
+    assert found["probe"]["score"] == 0.0
+    assert {"official", "prose", "flat", "pg", "full-cursor"} <= set(found["arms"])
+
+
+def test_run_takes_the_verdict_as_its_default_arm(home: Path) -> None:
+    from sopilot.cli.main import sopilot
+
+    def run(*arguments: str) -> Result:
+        return CliRunner().invoke(sopilot, ["run", "it-desk", "--task", "reset-own", *arguments])
+
+    assert "the last check" not in run().stderr
+    gate("--handbook", "it-desk", "--cases", "1")
+    assert "the last check" not in run().stderr  # too few: no finding
+    gate("--cases", "59", "--arm", "flat", "--arm", "pg", "--arm", "fused")
+    checked = run("--json")
+    assert "arm fused: the last check of `reference` says may page (59 of 59 cases)" in (
+        checked.stderr
+    )
+    assert json.loads(checked.stdout)["audit"]["clean"]
+    assert "the last check" not in run("--arm", "pg").stderr
+
+
+def answer_mailbox(box: Path, stop: threading.Event) -> None:
+    """Report one wrong place to every question of the probe; end every conversation at once."""
+    position = {"function": "nowhere", "step": "1", "results": {}, "callers": [],
+                "next": {"operation": "ask", "name": ""}}  # fmt: skip
+    call = {"name": "report_position", "arguments": json.dumps(position)}
+    while not stop.wait(0.01):
+        for asked in sorted((box / "requests").glob("*.json")):
+            reply = box / "replies" / asked.name
+            if reply.exists():
+                continue
+            is_probe = "report_position" in asked.read_text("utf-8")
+            made = {"content": "" if is_probe else "I can't help.",
+                    "tool_calls": [{"id": "1", **call}] if is_probe else []}  # fmt: skip
+            reply.parent.mkdir(parents=True, exist_ok=True)
+            draft = reply.with_suffix(".draft")
+            draft.write_text(json.dumps(made), "utf-8")
+            draft.replace(reply)
+
+
+def test_a_mailbox_is_probed_without_a_key(home: Path) -> None:
+    box, stop = home / "box", threading.Event()
+    answering = threading.Thread(target=answer_mailbox, args=(box, stop))
+    answering.start()
+    try:
+        arguments = ["--handbook", "bank-desk", "--cases", "1", "--arm", "flat", "--probe", "3"]
+        result = CliRunner().invoke(
+            command, ["--model", f"mailbox:{box}", *arguments, "--timeout", "5", "--json"]
+        )
+    finally:
+        stop.set()
+        answering.join()
+    assert result.exit_code == 0, result.output
+    probe = json.loads(result.stdout)["probe"]
+    assert (probe["questions"], probe["answered"], probe["localisation"]) == (3, 3, 0.0)
+    assert probe["score"] is not None

@@ -1,0 +1,237 @@
+"""Intervals and step-up adjustment against SciPy, and their coverage by enumeration."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize_scalar
+from scipy.stats import binomtest, false_discovery_control
+
+from sopilot.messages.errors import UserMistake
+from sopilot_lab.statistics.binomial import probability
+from sopilot_lab.statistics.bootstrap import BootstrapInterval, bootstrap_interval
+from sopilot_lab.statistics.intervals import (
+    clopper_pearson,
+    clustered_difference,
+    paired_difference,
+    wilson,
+)
+from sopilot_lab.statistics.outcomes import TaskKind
+from sopilot_lab.statistics.paired import Pair, Pairs, benjamini_hochberg
+from sopilot_lab.statistics.undefined import Interval, Undefined
+
+QUICK = settings(deadline=None, max_examples=60)
+
+
+@st.composite
+def passes(draw: st.DrawFn) -> tuple[int, int]:
+    trials = draw(st.integers(1, 300))
+    return draw(st.integers(0, trials)), trials
+
+
+def bounds(found: Interval | Undefined) -> Interval:
+    assert isinstance(found, Interval)
+    return found
+
+
+@QUICK
+@given(passes(), st.sampled_from([0.5, 0.9, 0.95, 0.99]))
+def test_both_intervals_equal_scipy(counts: tuple[int, int], confidence: float) -> None:
+    reference = binomtest(*counts)
+    for method, ours in (("exact", clopper_pearson), ("wilson", wilson)):
+        expected = reference.proportion_ci(confidence, method=method)
+        found = bounds(ours(*counts, confidence))
+        assert found.low == pytest.approx(expected.low, abs=1e-10)
+        assert found.high == pytest.approx(expected.high, abs=1e-10)
+
+
+@QUICK
+@given(passes())
+def test_clopper_pearson_is_monotone_nested_and_mirrored(counts: tuple[int, int]) -> None:
+    passed, trials = counts
+    found = bounds(clopper_pearson(passed, trials))
+    assert 0.0 <= found.low <= passed / trials <= found.high <= 1.0
+    wider = bounds(clopper_pearson(passed, trials, 0.99))
+    assert wider.low <= found.low <= found.high <= wider.high
+    mirror = bounds(clopper_pearson(trials - passed, trials))
+    assert mirror.low == pytest.approx(1.0 - found.high, abs=1e-12)
+    if passed < trials:
+        following = bounds(clopper_pearson(passed + 1, trials))
+        assert following.low > found.low
+        assert following.high > found.high or following.high == 1.0
+
+
+def test_clopper_pearson_covers_at_least_its_level_at_every_chance() -> None:
+    trials = 40
+    intervals = [bounds(clopper_pearson(passed, trials)) for passed in range(trials + 1)]
+    for step in range(1, 200):
+        chance = step / 200
+        covered = sum(
+            probability(passed, trials, chance)
+            for passed, interval in enumerate(intervals)
+            if chance in interval
+        )
+        assert covered >= 0.95
+
+
+def test_no_trials_is_undefined_and_nonsense_is_refused() -> None:
+    assert clopper_pearson(0, 0) == Undefined("no trials")
+    assert wilson(0, 0) == Undefined("no trials")
+    assert paired_difference(0, 0, 0) == Undefined("no pairs")
+    with pytest.raises(UserMistake, match="between 0 and trials"):
+        clopper_pearson(3, 2)
+    with pytest.raises(UserMistake, match="confidence"):
+        clopper_pearson(1, 2, math.nan)
+    with pytest.raises(UserMistake, match="do not fit"):
+        paired_difference(3, 3, 5)
+
+
+def test_clopper_pearson_stays_right_for_large_counts() -> None:
+    found = bounds(clopper_pearson(400_000, 1_000_000))
+    expected = binomtest(400_000, 1_000_000).proportion_ci(0.95)
+    assert found.low == pytest.approx(expected.low, rel=1e-8)
+    assert found.high == pytest.approx(expected.high, rel=1e-8)
+
+
+@st.composite
+def discordants(draw: st.DrawFn) -> tuple[int, int, int]:
+    wins, losses, ties = (draw(st.integers(0, 60)) for _ in range(3))
+    return wins, losses, wins + losses + ties + 1
+
+
+@QUICK
+@given(discordants())
+def test_paired_difference_holds_its_estimate_and_mirrors(counts: tuple[int, int, int]) -> None:
+    wins, losses, pairs = counts
+    found = bounds(paired_difference(wins, losses, pairs))
+    assert -1.0 <= found.low < (wins - losses) / pairs < found.high <= 1.0
+    mirror = bounds(paired_difference(losses, wins, pairs))
+    assert (mirror.low, mirror.high) == pytest.approx((-found.high, -found.low))
+
+
+def reference_score(wins: int, losses: int, pairs: int, difference: float) -> float:
+    """The score statistic with the restricted likelihood maximised numerically."""
+    ties = pairs - wins - losses
+
+    def deviance(loss: float) -> float:
+        cells = ((wins, loss + difference), (losses, loss), (ties, 1 - difference - 2 * loss))
+        return -sum(count * math.log(max(chance, 1e-300)) for count, chance in cells if count)
+
+    low, high = max(0.0, -difference), (1 - difference) / 2
+    loss = minimize_scalar(deviance, bounds=(low, high), method="bounded", options={"xatol": 1e-12})
+    spread = pairs * (2 * float(loss.x) + difference - difference * difference)
+    return (wins - losses - pairs * difference) / math.sqrt(spread)
+
+
+@pytest.mark.parametrize(
+    ("wins", "losses", "pairs"),
+    [(9, 1, 125), (6, 2, 125), (58, 19, 819), (14, 32, 125), (0, 1, 44)],
+)
+def test_paired_difference_inverts_the_score_test(wins: int, losses: int, pairs: int) -> None:
+    found = bounds(paired_difference(wins, losses, pairs))
+    assert reference_score(wins, losses, pairs, found.low) == pytest.approx(1.959964, abs=1e-4)
+    assert reference_score(wins, losses, pairs, found.high) == pytest.approx(-1.959964, abs=1e-4)
+
+
+def test_paired_difference_without_discordance_has_its_closed_form() -> None:
+    z = 1.959963984540054
+    edge = z * z / (50 + z * z)
+    found = bounds(paired_difference(0, 0, 50))
+    assert (found.low, found.high) == pytest.approx((-edge, edge), abs=1e-9)
+
+
+@pytest.mark.parametrize(("win", "loss"), [(0.1, 0.1), (0.2, 0.05), (0.3, 0.0), (0.05, 0.02)])
+def test_paired_difference_covers_near_its_level(win: float, loss: float) -> None:
+    pairs, covered = 40, 0.0
+    for wins in range(pairs + 1):
+        for losses in range(pairs - wins + 1):
+            chance = probability(wins, pairs, win) * probability(
+                losses, pairs - wins, loss / (1.0 - win)
+            )
+            if chance > 1e-9 and win - loss in bounds(paired_difference(wins, losses, pairs)):
+                covered += chance
+    assert covered >= 0.93
+
+
+def pairs_by_goal(nets: dict[str, list[int]]) -> Pairs:
+    return Pairs(
+        tuple(
+            Pair("", "", f"{goal}#{place}", goal, TaskKind.EXECUTE, net > 0, net < 0)
+            for goal, values in nets.items()
+            for place, net in enumerate(values)
+        )
+    )
+
+
+def test_clustered_difference_is_seeded_and_wider_where_goals_agree() -> None:
+    together = pairs_by_goal({f"g{goal}": [1 if goal % 3 else -1] * 6 for goal in range(12)})
+    found = clustered_difference(together)
+    assert isinstance(found, BootstrapInterval)
+    assert found == clustered_difference(together)
+    few = {clustered_difference(together, draws=20, seed=seed) for seed in range(9)}
+    assert len(few) > 1
+    assert (found.units, found.skipped) == (12, 0)
+    independent = bounds(paired_difference(48, 24, 72))
+    assert found.interval.high - found.interval.low > 1.5 * (independent.high - independent.low)
+
+
+def test_one_cluster_cannot_be_resampled() -> None:
+    assert isinstance(clustered_difference(pairs_by_goal({"g": [1, 0, -1]})), Undefined)
+
+
+def test_bootstrap_counts_draws_without_a_value() -> None:
+    found = bootstrap_interval(
+        [(1, 1), (0, 0)], lambda sums: sums[0] / sums[1] if sums[1] else None, draws=400, seed=1
+    )
+    assert isinstance(found, BootstrapInterval)
+    assert 50 < found.skipped < 150
+    assert found.interval == Interval(1.0, 1.0)
+    nothing = bootstrap_interval([(0,), (0,)], lambda sums: None, draws=10, seed=1)
+    assert isinstance(nothing, Undefined)
+
+
+P_VALUES = st.lists(st.floats(0.0, 1.0), min_size=1, max_size=30)
+
+
+@QUICK
+@given(P_VALUES)
+def test_benjamini_hochberg_equals_scipy(p_values: list[float]) -> None:
+    found = [row.adjusted for row in benjamini_hochberg(p_values)]
+    assert found == pytest.approx(list(false_discovery_control(p_values)), abs=1e-12)
+
+
+@QUICK
+@given(P_VALUES, st.sampled_from([0.01, 0.05, 0.2]))
+def test_benjamini_hochberg_lies_between_raw_and_bonferroni(
+    p_values: list[float], q: float
+) -> None:
+    rows = benjamini_hochberg(p_values, q)
+    for row in rows:
+        assert row.p <= row.adjusted <= min(1.0, row.p * len(p_values)) + 1e-15
+        assert row.rejected == (row.adjusted <= q)
+    ordered = sorted(rows, key=lambda row: row.p)
+    assert [row.adjusted for row in ordered] == sorted(row.adjusted for row in rows)
+
+
+def test_benjamini_hochberg_by_hand() -> None:
+    rows = benjamini_hochberg([0.04, 0.01, 0.03, 0.5])
+    assert [row.adjusted for row in rows] == pytest.approx([0.16 / 3, 0.04, 0.16 / 3, 0.5])
+    assert [row.rejected for row in rows] == [False, True, False, False]
+    assert benjamini_hochberg([]) == ()
+    with pytest.raises(UserMistake, match="p-value"):
+        benjamini_hochberg([math.nan])
+    with pytest.raises(UserMistake, match="q must"):
+        benjamini_hochberg([0.1], q=0.0)
+
+
+def test_bootstrap_takes_both_percentiles_of_the_resampled_means() -> None:
+    # The mean of 100 values, half 0 and half 1, has a standard error of 0.05.
+    units = [(place % 2, 1) for place in range(100)]
+    found = bootstrap_interval(units, lambda sums: sums[0] / sums[1], draws=4_000, seed=3)
+    assert isinstance(found, BootstrapInterval)
+    assert found.interval.low == pytest.approx(0.5 - 1.96 * 0.05, abs=0.015)
+    assert found.interval.high == pytest.approx(0.5 + 1.96 * 0.05, abs=0.015)
+    assert (found.units, found.draws, found.skipped) == (100, 4_000, 0)

@@ -1,0 +1,297 @@
+"""Reading, pairing, rates, repetitions and calls after the goal."""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sopilot.messages.errors import UserMistake
+from sopilot_lab.statistics.accuracy import accuracy
+from sopilot_lab.statistics.bootstrap import BootstrapInterval
+from sopilot_lab.statistics.comparison import compare
+from sopilot_lab.statistics.figures import after_goal
+from sopilot_lab.statistics.outcomes import RunOutcome, TaskKind
+from sopilot_lab.statistics.paired import Discordance, mcnemar, pair
+from sopilot_lab.statistics.post_goal import post_goal
+from sopilot_lab.statistics.repeats import pass_k, run_to_run
+from sopilot_lab.statistics.undefined import Interval, Undefined
+
+QUICK = settings(deadline=None, max_examples=60)
+
+
+def outcome(
+    task: str,
+    passed: bool | None,
+    *,
+    goal: str = "pay",
+    kind: TaskKind = TaskKind.EXECUTE,
+    model: str = "m",
+    run: int = 0,
+    calls: int | None = None,
+    domain: str = "",
+) -> RunOutcome:
+    return RunOutcome(
+        task=task,
+        goal=goal,
+        kind=kind,
+        passed=passed,
+        model=model,
+        run=run,
+        post_goal_calls=calls,
+        domain=domain,
+    )
+
+
+def test_pairs_keep_common_judged_tasks_and_name_what_was_dropped() -> None:
+    first = [
+        outcome("both", True),
+        outcome("lost", False),
+        outcome("left", True),
+        outcome("broke", None),
+        outcome("twice", True),
+        outcome("twice", False),
+        outcome("other", True, goal="pay"),
+    ]
+    second = [
+        outcome("both", True),
+        outcome("lost", True),
+        outcome("right", True),
+        outcome("broke", True),
+        outcome("twice", True),
+        outcome("other", True, goal="send"),
+    ]
+    found = pair(first, second)
+    assert [item.task for item in found.pairs] == ["both", "lost"]
+    assert found.discordance == Discordance(0, 1)
+    assert {item.reason: item.tasks for item in found.dropped} == {
+        "only in the first": ("left",),
+        "only in the second": ("right",),
+        "not judged in the first": ("broke",),
+        "several runs in the first": ("twice",),
+        "goal or kind differs between the two": ("other",),
+    }
+    assert [item.count for item in found.dropped] == [1] * 5
+
+
+def test_runs_pair_with_the_run_of_the_same_number() -> None:
+    first = [outcome("t", run == 2, run=run) for run in (1, 2, 3)]
+    second = [outcome("t", run == 1, run=run) for run in (1, 2)]
+    found = pair(first, second)
+    assert [(item.run, item.net) for item in found.pairs] == [(1, -1), (2, 1)]
+    assert {item.reason: item.tasks for item in found.dropped} == {
+        "only in the first": ("t/run 3",)
+    }
+    # One run a side: whatever their numbers, they are two runs of the task.
+    assert pair(first[1:2], second[:1]).discordance == Discordance(0, 0)
+
+
+def test_runs_of_a_task_flip_together() -> None:
+    """Against every assignment of signs to tasks, written out."""
+    verdicts = {"a": (1, 1, 0), "b": (1, 0, 0), "c": (-1, 0, 0), "d": (1, 1, 1)}
+    first = [
+        outcome(task, net > 0, run=run)
+        for task, nets in verdicts.items()
+        for run, net in enumerate(nets, 1)
+    ]
+    second = [
+        outcome(task, net < 0, run=run)
+        for task, nets in verdicts.items()
+        for run, net in enumerate(nets, 1)
+    ]
+    sums = [sum(nets) for nets in verdicts.values()]
+    flips = list(itertools.product((1, -1), repeat=len(sums)))
+    reached = [abs(sum(s * n for s, n in zip(signs, sums, strict=True))) for signs in flips]
+    compared = compare(pair(first, second), draws=10)
+    assert compared.joint is not None
+    assert compared.joint.p == sum(value >= abs(sum(sums)) for value in reached) / len(flips)
+    assert compared.runs == 3
+
+
+def test_kinds_apart_add_up() -> None:
+    first = [outcome("e", True), replace(outcome("r", False), kind=TaskKind.REFUSE)]
+    second = [outcome("e", False), replace(outcome("r", True), kind=TaskKind.REFUSE)]
+    whole = pair(first, second)
+    assert [whole.only(kind).discordance for kind in TaskKind] == [
+        Discordance(1, 0),
+        Discordance(0, 1),
+    ]
+
+
+def test_one_model_a_side_pairs_by_task_and_several_by_model_too() -> None:
+    small, large = [outcome("t", True, model="s")], [outcome("t", False, model="l")]
+    assert pair(small, large).discordance == Discordance(1, 0)
+    assert pair(small + large, small).discordance == Discordance(0, 0)
+    assert [item.reason for item in pair(small + large, small).dropped] == ["only in the first"]
+
+
+def test_the_same_goal_and_task_in_two_domains_stay_apart() -> None:
+    first = [outcome("t", True, domain="bank"), outcome("t", False, domain="dmv")]
+    second = [outcome("t", False, domain="bank"), outcome("t", False, domain="dmv")]
+    assert pair(first, second).by_cluster() == {
+        "bank/pay": Discordance(1, 0),
+        "dmv/pay": Discordance(0, 0),
+    }
+
+
+VERDICTS = st.dictionaries(st.integers(0, 30).map(str), st.sampled_from([True, False, None]))
+
+
+@QUICK
+@given(VERDICTS, VERDICTS)
+def test_every_task_is_paired_or_dropped_and_sides_swap(
+    first: dict[str, bool | None], second: dict[str, bool | None]
+) -> None:
+    sides = [[outcome(task, passed) for task, passed in side.items()] for side in (first, second)]
+    found, swapped = pair(*sides), pair(*reversed(sides))
+    assert len(found) + sum(item.count for item in found.dropped) == len(first.keys() | second)
+    assert (found.discordance.wins, found.discordance.losses) == (
+        swapped.discordance.losses,
+        swapped.discordance.wins,
+    )
+
+
+def test_comparison_says_everything_about_one_contrast() -> None:
+    goals = ("a", "b", "c", "d")
+    tasks = [(goal, f"{goal}{place}") for goal in goals for place in range(5)]
+    first = [outcome(task, True, goal=goal) for goal, task in tasks]
+    second = [outcome(task, goal == "d", goal=goal) for goal, task in tasks]
+    found = compare(pair(first, second), draws=500)
+    assert (found.pairs, found.first_passed, found.second_passed) == (20, 20, 5)
+    assert found.discordance == Discordance(15, 0)
+    assert found.p == mcnemar(15, 0)
+    assert found.joint is None
+    assert (found.goals, found.clustered.units, found.clustered.p) == (4, 3, 0.25)
+    assert found.difference == 0.75
+    assert isinstance(found.interval, Interval)
+    assert 0.75 in found.interval
+    assert isinstance(found.clustered_interval, BootstrapInterval)
+
+
+def test_comparison_of_nothing_is_undefined_not_zero() -> None:
+    found = compare(pair([outcome("a", True)], [outcome("b", True)]))
+    assert found.p == 1.0
+    for figure in (found.difference, found.interval, found.clustered_interval, found.leave_one_out):
+        assert isinstance(figure, Undefined)
+
+
+def test_several_models_add_the_joint_test() -> None:
+    tasks = [f"t{place}" for place in range(4)]
+    first = [outcome(task, True, model=model) for task in tasks for model in "mn"]
+    second = [outcome(task, False, model=model) for task in tasks for model in "mn"]
+    found = compare(pair(first, second), draws=100)
+    assert found.models == 2
+    assert found.joint is not None
+    assert found.joint.p == 2 / 2**4
+    assert found.p == 2 / 2**8
+
+
+def test_accuracy_by_kind() -> None:
+    outcomes = [outcome(str(place), place < 3) for place in range(4)]
+    outcomes += [outcome(f"r{place}", place < 1, kind=TaskKind.REFUSE) for place in range(2)]
+    outcomes.append(outcome("broke", None))
+    found = accuracy(outcomes)
+    assert (found.all.passed, found.all.judged, found.unjudged) == (4, 6, 1)
+    assert found.balanced == (0.75 + 0.5) / 2
+    assert accuracy(outcomes[:4]).balanced == Undefined("no judged refuse task")
+    assert isinstance(accuracy([]).all.share, Undefined)
+
+
+@QUICK
+@given(st.lists(st.lists(st.booleans(), min_size=4, max_size=6), min_size=1, max_size=5))
+def test_pass_k_equals_the_mean_over_all_choices_of_runs(table: list[list[bool]]) -> None:
+    outcomes = [
+        outcome(f"t{task}", passed, run=run)
+        for task, runs in enumerate(table)
+        for run, passed in enumerate(runs)
+    ]
+    for k in (1, 2, 4):
+        choices = [list(itertools.combinations(runs, k)) for runs in table]
+        found = pass_k(outcomes, k)
+        expected_at = statistics.fmean(statistics.fmean(map(any, task)) for task in choices)
+        expected_every = statistics.fmean(statistics.fmean(map(all, task)) for task in choices)
+        assert found.at == pytest.approx(expected_at)
+        assert found.every == pytest.approx(expected_every)
+        assert found.tasks == len(table)
+
+
+def test_tasks_with_too_few_runs_are_counted_and_left_out() -> None:
+    outcomes = [outcome("a", True), outcome("a", False, run=1), outcome("b", True)]
+    outcomes.append(outcome("b", None, run=1))
+    found = pass_k(outcomes, 2)
+    assert (found.tasks, found.short, found.at, found.every) == (1, 1, 1.0, 0.0)
+    assert isinstance(pass_k(outcomes, 3).at, Undefined)
+    with pytest.raises(UserMistake, match="twice"):
+        pass_k([outcome("a", True), outcome("a", False)], 1)
+    with pytest.raises(UserMistake, match="at least 1"):
+        pass_k(outcomes, 0)
+
+
+def test_run_to_run_spread_uses_tasks_that_every_run_judged() -> None:
+    table = {"a": (True, True, True), "b": (True, False, False), "c": (True, True, False)}
+    outcomes = [
+        outcome(task, passed, run=run)
+        for task, runs in table.items()
+        for run, passed in enumerate(runs)
+    ]
+    outcomes.append(outcome("d", True))
+    found = run_to_run(outcomes)
+    assert found.tasks == 3
+    assert dict(found.rates) == pytest.approx({0: 1.0, 1: 2 / 3, 2: 1 / 3})
+    assert found.mean == pytest.approx(2 / 3)
+    assert found.variance == pytest.approx(1 / 9)
+    assert found.unstable == pytest.approx(2 / 3)
+    single = run_to_run([outcome("a", True)])
+    assert single.mean == 1.0
+    assert isinstance(single.variance, Undefined)
+    assert isinstance(run_to_run([]).mean, Undefined)
+
+
+def test_post_goal_calls_are_averaged_over_runs_whose_goal_succeeded() -> None:
+    first = [outcome(f"a{n}", True, goal=f"g{n % 4}", calls=1 + n % 2) for n in range(8)]
+    second = [outcome(f"a{n}", True, goal=f"g{n % 4}", calls=0) for n in range(7)]
+    second.append(outcome("a7", False, goal="g3", calls=None))
+    found = post_goal(first, second, draws=500)
+    assert (found.first, found.first_runs) == (1.5, 8)
+    assert (found.second, found.second_runs) == (0.0, 7)
+    assert found.delta == 1.5
+    assert isinstance(found.interval, BootstrapInterval)
+    assert found.interval.interval.low <= 1.5 <= found.interval.interval.high
+    assert found == post_goal(first, second, draws=500)
+
+
+def test_post_goal_without_a_success_is_undefined() -> None:
+    found = post_goal([outcome("a", True, calls=2)], [outcome("a", False)])
+    assert found.first == 2.0
+    for figure in (found.second, found.delta, found.interval):
+        assert isinstance(figure, Undefined)
+    assert isinstance(post_goal([], []).first, Undefined)
+
+
+def test_what_comes_after_the_goal_is_told_for_each_model_by_itself() -> None:
+    rows = [
+        replace(outcome(f"a{n}", True, goal=f"g{n}", model=model, calls=calls), arm=arm)
+        for model, arm, calls in (
+            ("m", "pg", 1),
+            ("m", "flat", 3),
+            ("n", "pg", 0),
+            ("n", "flat", 7),
+        )
+        for n in range(4)
+    ]
+    told = after_goal(rows, ("pg", "flat"), confidence=0.95, draws=200)["groups"]
+    assert [(one["model"], one["first"], one["second"]) for one in told] == [
+        ("m", 1.0, 3.0),
+        ("n", 0.0, 7.0),
+    ]
+
+
+def test_pairs_of_one_kind_are_those() -> None:
+    both = [outcome("a", True), outcome("b", False, kind=TaskKind.REFUSE)]
+    found = pair(both, both)
+    for kind, task in ((TaskKind.EXECUTE, "a"), (TaskKind.REFUSE, "b")):
+        assert [one.task for one in found.only(kind).pairs] == [task]

@@ -1,0 +1,170 @@
+"""McNemar and the sign-flip tests against enumeration and SciPy."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binomtest
+
+from sopilot.messages.errors import UserMistake
+from sopilot_lab.statistics.binomial import at_most, probability
+from sopilot_lab.statistics.clustered import (
+    LeaveOneOut,
+    goal_clustered,
+    leave_one_goal_out,
+    sign_flip,
+    task_joint,
+)
+from sopilot_lab.statistics.outcomes import TaskKind
+from sopilot_lab.statistics.paired import Discordance, Pair, Pairs, mcnemar
+from sopilot_lab.statistics.undefined import Undefined
+
+QUICK = settings(deadline=None, max_examples=60)
+COUNTS = st.integers(0, 400)
+
+
+@QUICK
+@given(COUNTS, COUNTS)
+def test_mcnemar_equals_scipy(wins: int, losses: int) -> None:
+    reference = binomtest(wins, wins + losses).pvalue if wins + losses else 1.0
+    assert mcnemar(wins, losses) == pytest.approx(reference, rel=1e-9)
+
+
+@QUICK
+@given(COUNTS, COUNTS)
+def test_mcnemar_is_symmetric_and_falls_with_the_imbalance(wins: int, losses: int) -> None:
+    p = mcnemar(wins, losses)
+    assert 0.0 < p <= 1.0
+    assert p == mcnemar(losses, wins)
+    if wins >= losses:
+        assert mcnemar(wins + 1, losses) <= p
+
+
+def test_mcnemar_by_hand() -> None:
+    assert mcnemar(0, 0) == 1.0
+    assert mcnemar(1, 0) == 1.0
+    assert mcnemar(5, 0) == 2 / 32
+    assert mcnemar(1, 5) == 14 / 64
+
+
+def test_mcnemar_far_out_is_never_zero_and_joins_smoothly() -> None:
+    assert mcnemar(0, 5_000) > 0.0
+    inside, outside = mcnemar(9_900, 10_100), mcnemar(9_901, 10_101)
+    assert inside == pytest.approx(binomtest(9_900, 20_000).pvalue, rel=1e-9)
+    assert outside == pytest.approx(binomtest(9_901, 20_002).pvalue, rel=1e-7)
+
+
+@pytest.mark.parametrize(("wins", "losses"), [(-1, 2), (2, -1)])
+def test_mcnemar_refuses_negative_counts(wins: int, losses: int) -> None:
+    with pytest.raises(UserMistake, match="counts"):
+        mcnemar(wins, losses)
+
+
+def enumerated(nets: list[int]) -> float:
+    observed = abs(sum(nets))
+    sums = [
+        sum(sign * net for sign, net in zip(signs, nets, strict=True))
+        for signs in itertools.product((1, -1), repeat=len(nets))
+    ]
+    return sum(abs(total) >= observed for total in sums) / len(sums)
+
+
+@QUICK
+@given(st.lists(st.integers(-9, 9), max_size=9))
+def test_sign_flip_equals_enumeration(nets: list[int]) -> None:
+    assert sign_flip(nets).p == pytest.approx(enumerated(nets), abs=1e-12)
+
+
+@QUICK
+@given(COUNTS.filter(lambda count: count < 60), COUNTS.filter(lambda count: count < 60))
+def test_units_of_one_pair_give_mcnemar(wins: int, losses: int) -> None:
+    assert sign_flip([1] * wins + [-1] * losses).p == pytest.approx(mcnemar(wins, losses))
+
+
+@QUICK
+@given(st.lists(st.integers(-9, 9), max_size=30), st.randoms(use_true_random=False))
+def test_sign_flip_ignores_order_side_and_zeros(nets: list[int], shuffler: object) -> None:
+    p = sign_flip(nets).p
+    assert 0.0 < p <= 1.0
+    assert sign_flip([-net for net in reversed(nets)] + [0, 0]).p == p
+
+
+def test_sampled_sign_flip_is_seeded_and_close_to_the_exact_one() -> None:
+    nets = [4, 3, 3, 2, 2, 1, 1, 1, -1, -1, -2, -3, 2, 1, 1, 1, 2]
+    exact = sign_flip(nets)
+    sampled = sign_flip(nets, exact=False)
+    assert exact.draws is None
+    assert sampled.draws == 20_000
+    error = (exact.p * (1 - exact.p) / 20_000) ** 0.5
+    assert abs(sampled.p - exact.p) < 4 * error
+    assert sampled == sign_flip(nets, exact=False, seed=27)
+    assert sampled != sign_flip(nets, exact=False, seed=28)
+
+
+def test_sampled_p_counts_the_observed_assignment() -> None:
+    assert sign_flip([1] * 60, exact=False, draws=999).p == 1 / 1000
+    assert sign_flip([], exact=False, draws=9).p == 1.0
+
+
+def test_huge_nets_over_many_units_are_sampled_rather_than_exploding() -> None:
+    nets = [10**6 + 7**place for place in range(24)]
+    assert sign_flip(nets).draws == 20_000
+    assert sign_flip(nets[:16]).draws is None
+
+
+def test_goal_clusters_flip_as_one() -> None:
+    by_goal = {"a": Discordance(5, 0), "b": Discordance(3, 1), "c": Discordance(1, 0)}
+    found = goal_clustered(by_goal)
+    assert (found.units, found.net) == (3, 8)
+    assert found.p == enumerated([5, 2, 1]) == 0.25
+    assert mcnemar(9, 1) < 0.05 < found.p
+
+
+def test_leave_one_goal_out_names_the_goal_that_carries_the_result() -> None:
+    by_goal = {"a": Discordance(6, 0), "b": Discordance(2, 1), "c": Discordance(1, 0)}
+    assert leave_one_goal_out(by_goal) == LeaveOneOut(mcnemar(3, 1), "a")
+    assert isinstance(leave_one_goal_out({"a": Discordance(6, 0)}), Undefined)
+    assert isinstance(leave_one_goal_out({}), Undefined)
+
+
+def test_a_goal_without_discordance_keeps_the_whole_p_in_the_maximum() -> None:
+    by_goal = {"a": Discordance(1, 4), "b": Discordance(0, 0), "c": Discordance(4, 1)}
+    found = leave_one_goal_out(by_goal)
+    assert isinstance(found, LeaveOneOut)
+    assert found.p == mcnemar(5, 5) == 1.0
+
+
+def test_task_joint_flips_a_task_across_models() -> None:
+    def won(model: str, task: str, first: bool) -> Pair:
+        return Pair(model, "", task, "g", TaskKind.EXECUTE, first, not first)
+
+    pairs = Pairs(
+        (
+            won("m", "t1", True),
+            won("n", "t1", True),
+            won("m", "t2", True),
+            won("n", "t2", True),
+            won("m", "t3", True),
+            won("n", "t4", False),
+            won("m", "t5", True),
+            won("n", "t5", False),
+        )
+    )
+    found = task_joint(pairs)
+    assert (found.units, found.net) == (4, 4)
+    assert found.p == enumerated([2, 2, 1, -1])
+    independent = mcnemar(6, 2)
+    assert found.p > independent
+
+
+@QUICK
+@given(st.integers(0, 80), st.integers(0, 80), st.floats(0.001, 0.999))
+def test_binomial_tail_equals_its_plain_sum(successes: int, more: int, chance: float) -> None:
+    trials = successes + more
+    plain = sum(probability(count, trials, chance) for count in range(successes + 1))
+    assert at_most(successes, trials, chance) == pytest.approx(plain, abs=1e-10)
+    reference = binomtest(successes, trials, chance, "less").pvalue if trials else 1.0
+    assert at_most(successes, trials, chance) == pytest.approx(reference, rel=1e-8, abs=1e-300)

@@ -1,0 +1,246 @@
+"""What a verdict stands on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from vm_programs import ODD, PROGRAMS, program
+from vm_runs import ARGUMENTS, Run, decided, logged_in
+
+from sopilot.audit.audit import audit_trace
+from sopilot.machine.automation import Automation
+from sopilot.machine.evidence import available, was_done
+from sopilot.machine.state import Bound, Observed
+from sopilot.program.model import (
+    Act,
+    ActionFacts,
+    Check,
+    CompleteStep,
+    FailStep,
+    Function,
+    Kind,
+    Local,
+    ReturnStep,
+)
+from sopilot.trace.events import (
+    BindEvidence,
+    Call,
+    DomainCall,
+    DomainResult,
+    Return,
+    SelectBranch,
+    Start,
+)
+from sopilot.values.json import JSON
+
+
+def bound(run: Run) -> Bound:
+    frame = run.configuration.frame
+    assert frame is not None
+    return list(frame.slots.values())[-1]
+
+
+def in_rule() -> Run:
+    run = logged_in()
+    run.ok(Call())
+    run.ok(Call())
+    return run
+
+
+def test_what_the_frame_gathered_is_bound_when_nothing_is_cited() -> None:
+    run = in_rule()
+    failed = run.tool("read_balance", ok=False, username="bob")
+    run.tool("read_balance", username="eve")
+    run.tool("unrelated")
+    good = run.tool("read_ledger")
+    run.ok(Return(True))
+    assert bound(run).evidence == (failed, good)
+
+
+def test_a_return_without_any_evidence_is_accepted_and_shows_it() -> None:
+    run = in_rule()
+    event = run.ok(Return(True)).events[0]
+    assert event.payload["bound"]["evidence"] == []
+    assert event.payload["opened"] == run.events[-2].seq
+
+
+def test_citations_by_number_call_and_name() -> None:
+    run = in_rule()
+    first = run.tool("read_balance", username="bob")
+    second = run.tool("read_ledger")
+    event = run.ok(Return(True, (f"#{first}", f"{second - 1}", "read_ledger", "#999", "x")))
+    cited = event.events[0].payload["bound"]
+    assert cited["evidence"] == [first, second]
+    assert cited["unresolved"] == ["#999", "x"]
+    assert cited["earlier"] == []
+
+
+def citable(run: Run) -> tuple[Observed, ...]:
+    here = run.machine.position(run.configuration)
+    return available(here) if here is not None else ()
+
+
+def test_an_earlier_result_is_available_and_citing_it_is_visible() -> None:
+    run = in_rule()
+    seq = run.tool("read_balance", {"balance": 5}, username="bob")
+    run.tool("read_balance", {"balance": 5}, username="eve")
+    assert citable(run) == ()
+    run.ok(Return(False))
+    run.ok(Call())
+    assert [one.seq for one in citable(run)] == [seq]
+    cited = run.ok(Return(True, ("read_balance",))).events[0].payload["bound"]
+    # The name finds the latest call, whatever its arguments: the audit judges that.
+    assert cited["earlier"] == cited["evidence"] == [seq + 2]
+
+
+def test_success_of_a_goal_makes_evidence_stale() -> None:
+    run = decided()
+    run.ok(SelectBranch())
+    other = Run(PROGRAMS)
+    other.ok(Start("transfer", ARGUMENTS))
+    other.ok(Call())
+    other.ok(Return(True))
+    other.ok(Call())
+    other.ok(Call())
+    other.tool("read_balance", username="bob")
+    other.ok(Return(True))
+    other.ok(Call())
+    assert citable(other)
+    other.tool("transfer", **ARGUMENTS)
+    assert citable(other) == ()
+
+
+def test_no_evidence_is_available_without_a_rule() -> None:
+    run = decided()
+    assert citable(run) == ()
+
+
+def test_only_a_fresh_success_of_the_same_call_is_taken_over() -> None:
+    run = in_rule()
+    stale = run.tool("read_balance", username="bob")
+    run.ok(Return(True))
+    run.ok(Call())
+    run.tool("transfer", **ARGUMENTS)
+    assert run.no(BindEvidence(stale)) == "stale-result"
+    fresh = in_rule()
+    seqs = [
+        fresh.tool("read_balance", ok=ok, username=who)
+        for ok, who in ((False, "bob"), (True, "eve"), (True, "bob"))
+    ]
+    fresh.ok(Return(True))
+    fresh.ok(Call())
+    assert fresh.no(BindEvidence(seqs[0])) == "stale-result"
+    assert fresh.no(BindEvidence(seqs[1])) == "other-call"
+    assert fresh.no(BindEvidence(1)) == "no-such-result"
+    fresh.ok(BindEvidence(seqs[2]))
+    assert fresh.place.endswith("overdraft@limit")
+
+
+def test_citations_that_name_nothing_are_told_where_one_judges() -> None:
+    run = Run(PROGRAMS)
+    assert run.machine.unresolved(run.configuration, ["#1"]) == ()
+    run = logged_in()
+    assert run.machine.unresolved(run.configuration, ["#1"]) == ()  # nothing is judged here
+    run.ok(Call())
+    run.ok(Call())
+    seq = run.tool("read_balance", {"balance": 120}, username="bob")
+    cited = [str(seq), "the moon"]
+    assert run.machine.unresolved(run.configuration, cited) == ("the moon",)
+    assert run.machine.unresolved(run.configuration, []) == ()
+
+
+def test_a_number_of_more_than_twelve_digits_is_a_name() -> None:
+    run = in_rule()
+    seq = run.tool("read_balance", username="bob")
+    told = run.ok(Return(True, (f"#{seq:012}", f"#{seq:013}", "#٣"))).events[0].payload["bound"]
+    assert told["evidence"] == [seq]
+    assert told["unresolved"] == [f"#{seq:013}", "#٣"]
+    report = audit_trace(PROGRAMS, run.events, ended=False)
+    found = [one.explanation for one in report.findings if one.code == "evidence-unresolved"]
+    assert found == [f"`#{seq:013}` is no result", "`#٣` is no result"]
+
+
+def test_a_call_that_left_out_what_the_user_gives_is_answered_all_the_same() -> None:
+    run = Run({"odd": ODD})
+    run.ok(Start("odd", {"user": "u", "amount": 1}))
+    run.ok(SelectBranch("short"))
+    run.ok(Call("second_factor"))
+    run.ok(Return(False))
+    run.ok(Call("found"))
+    run.tool("find", {"rows": [{"id": 7}, {"id": 8}], "id": 9}, user="u")
+    assert run.place == "odd/found@each"
+    (read, *_) = run.machine.fits(run.configuration)
+    assert read == {
+        "operation": "domain_call", "action": "read", "arguments": {"id": 7}, "missing": [],
+    }  # fmt: skip
+    run.tool("read", id=7)
+    run.tool("read", id=8)
+    (look, *_) = run.machine.fits(run.configuration)
+    assert (look["action"], look["arguments"]) == ("look", {"id": 9, "user": "u"})
+
+
+CANCELLED = Function(
+    "cancelled",
+    Kind.GATE,
+    ("booking",),
+    (ReturnStep("judge"),),
+    predicate="cancelled",
+    fallbacks=((Act("done", "cancel", (("booking", Local("booking")),)),),),
+)
+
+
+@pytest.mark.parametrize(
+    ("given", "ok", "unknown", "done"),
+    [
+        (None, True, False, False),
+        ({"booking": 1}, True, False, True),
+        ({"booking": 1}, False, False, False),
+        ({"booking": 1}, False, True, None),
+        ({"booking": 2}, True, False, False),
+        ({"booking": 1, "note": "x"}, True, False, True),
+        ({"booking": 1, "note": "x"}, False, True, None),
+        # Nobody declares it, so nobody knows what it did.
+        ({"booking": 1, "odd": "x"}, True, False, None),
+        ({"booking": 1, "odd": "x"}, False, True, None),
+        ({}, True, False, False),
+        ({"booking": 1}, None, False, None),
+    ],
+)
+def test_what_was_done_in_this_session(
+    given: dict[str, JSON] | None, ok: bool | None, unknown: bool, done: bool | None
+) -> None:
+    asking = Check("first", "cancelled", (("booking", Local("booking")),), "it", unmet="no")
+    steps = (asking, CompleteStep("yes"), FailStep("no"))
+    root = Function("go", Kind.PROCESS, ("booking",), steps)
+    facts = {"cancel": ActionFacts({"booking": {}, "note": {}})}
+    run = Run({"go": replace(program("go", root, CANCELLED), format=2, actions=facts)})
+    if given is not None:
+        run.ok(DomainCall("c1", "cancel", given))
+        if ok is not None:
+            run.ok(DomainResult("c1", ok, None, unknown))
+    run.ok(Start("go", {"booking": 1}))
+    run.ok(Call())
+    here = run.machine.position(run.configuration)
+    assert here is not None
+    assert was_done(here) is done
+    run.settle(Automation(machine_verdicts=True))
+    assert run.place == {True: "go@yes", False: "go@no", None: "go/cancelled@judge"}[done]
+
+
+def test_what_the_goal_action_answered_is_no_evidence_from_before_it() -> None:
+    """Though a rule looks by the same action: what it says is how things were."""
+    paid = Function("paid", Kind.RULE, (), (Act("look", "pay"), ReturnStep("judge")))
+    steps = (
+        Act("act", "pay", goal=True),
+        Check("first", "paid", (), "paid", unmet="no"),
+        CompleteStep("yes"),
+        FailStep("no"),
+    )
+    run = Run({"go": program("go", Function("go", Kind.PROCESS, (), steps), paid)})
+    run.ok(Start("go"))
+    run.tool("look")
+    run.tool("pay")
+    assert run.configuration.goal_seq == run.events[-1].seq
+    run.ok(Call())
+    assert citable(run) == ()

@@ -1,0 +1,237 @@
+"""What fits and what does not, and that the latter changes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import cast
+
+import pytest
+from vm_programs import PROGRAMS, program
+from vm_runs import ARGUMENTS, Run, decided, logged_in
+
+from sopilot.machine.layout import Limits
+from sopilot.machine.machine import Machine
+from sopilot.program.model import Act, Check, FailStep, Function, Kind, Local, ReturnStep
+from sopilot.trace.events import (
+    BindEvidence,
+    Call,
+    Complete,
+    Decision,
+    DomainCall,
+    DomainResult,
+    EmitArtifact,
+    Note,
+    Operation,
+    Return,
+    SelectBranch,
+    Start,
+)
+
+
+def in_rule() -> Run:
+    run = logged_in()
+    run.ok(Call())
+    run.ok(Call())
+    return run
+
+
+@pytest.mark.parametrize(
+    ("operation", "code"),
+    [
+        (Call("overdraft"), "wrong-function"),
+        (Call(arguments={"amount": 99}), "contradiction"),
+        (Call(arguments={"colour": "red"}), "unknown-argument"),
+        (Return(True), "wrong-step"),
+        (SelectBranch("then"), "wrong-step"),
+        (EmitArtifact("memo", {}), "wrong-step"),
+        (Complete(), "not-accepting"),
+        (Start("transfer", ARGUMENTS), "already-active"),
+        (Start("transfer", {}), "already-active"),
+        (Start("transfr"), "unknown-goal"),
+        (Start("transfer", {"sum": 3}), "unknown-argument"),
+        (DomainResult("never", True), "no-such-call"),
+        (Decision("perhaps", "c1"), "unknown-decision"),
+        (BindEvidence(3), "wrong-step"),
+        (cast("Operation", 5), "misshapen"),
+        (cast("Operation", Start(cast("str", ["x"]))), "misshapen"),
+        (Return(True, cast("tuple[str, ...]", (3,))), "misshapen"),
+    ],
+)
+def test_what_does_not_fit_changes_only_the_trace(operation: Operation, code: str) -> None:
+    run = logged_in()
+    run.ok(Call())
+    before = run.configuration
+    assert run.place == "transfer/any_of_funds@check_1"
+    assert run.no(operation) == code
+    assert run.configuration.numbered(before.next_seq) == before
+    assert run.events[-1].kind == "rejected"
+
+
+def test_without_a_process_only_start_fits() -> None:
+    run = Run(PROGRAMS)
+    assert run.no(Call()) == "no-process"
+    shapes = run.machine.fits(run.configuration)
+    assert [(shape["operation"], shape["goal"]) for shape in shapes] == [
+        ("start", "transfer"),
+        ("start", "errand"),
+    ]
+
+
+def test_a_return_needs_a_verdict_in_a_rule_and_none_in_a_group() -> None:
+    run = in_rule()
+    assert run.no(Return()) == "missing-verdict"
+    run.ok(Return(False))
+    run.ok(Call())
+    run.ok(Return(False))
+    assert run.no(Return(True)) == "verdict-contradicts"
+    run.ok(Return(False))
+
+
+def test_a_number_is_not_its_spelling() -> None:
+    run = logged_in()
+    assert run.no(Call(arguments={"amount": "100"})) == "contradiction"
+    run.ok(Call(arguments={"amount": 100.0}))
+    frame = run.configuration.frame
+    assert frame is not None
+    assert frame.locals["amount"] == 100
+
+
+def test_learned_values_go_up_to_every_caller_and_down_to_later_frames() -> None:
+    run = Run(PROGRAMS)
+    run.ok(Start("transfer", {"username": "bob"}))
+    run.ok(Call())
+    run.tool("login", username="bob", password="x")
+    run.ok(Return(True))
+    run.ok(Call())
+    assert run.machine.fits(run.configuration)[0]["missing"] == ["amount"]
+    run.ok(Call(arguments={"amount": 70}))
+    process = run.configuration.processes["p1"]
+    assert [frame.locals.get("amount") for frame in process.frames] == [70, 70, 70]
+    assert process.known["amount"] == 70
+    run.ok(Return(True))
+    run.ok(Call())
+    run.ok(Return(True))
+    run.ok(Return())
+    assert run.no(Start("transfer", {"username": "bob", "amount": 70})) == "already-active"
+
+
+def test_values_may_come_with_a_return() -> None:
+    run = Run(PROGRAMS)
+    run.ok(Start("transfer", {"username": "bob"}))
+    run.ok(Call())
+    assert run.no(Return(True, arguments={"shoe": 44})) == "unknown-argument"
+    assert run.no(Return(True, arguments={"username": "eve"})) == "contradiction"
+    run.ok(Return(True, arguments={"password": "x"}))
+    assert run.configuration.processes["p1"].known["password"] == "x"
+
+
+def test_the_goal_needs_its_own_values_and_learns_open_ones() -> None:
+    run = Run(PROGRAMS)
+    run.ok(Start("transfer", {"username": "bob", "amount": 100}))
+    for _ in range(1):
+        run.ok(Call())
+        run.ok(Return(True))
+    run.ok(Call())
+    run.ok(Call())
+    run.ok(Return(True))
+    run.ok(Call())
+    run.ok(Return(True))
+    run.ok(Return())
+    run.ok(SelectBranch())
+    run.tool("transfer", username="bob", amount=999, to="eve")
+    assert run.place == "transfer@act"
+    run.tool("transfer", username="bob", amount=100, to="eve")
+    assert run.place == "transfer@finish"
+    assert run.configuration.processes["p1"].known["to"] == "eve"
+
+
+def test_recipes_in_any_order_and_by_fallback() -> None:
+    run = in_rule()
+    run.tool("read_part_two", n=2)
+    assert run.place.endswith("@read")
+    run.tool("read_part_one")
+    assert run.place.endswith("funds_cover@done")
+    run.ok(Return(True))
+    run.ok(Call())
+    run.tool("read_limit", username="bob")
+    assert run.place.endswith("overdraft@read")
+    run.tool("read_balance", username="eve")
+    assert run.place.endswith("overdraft@read")
+    run.tool("read_balance", username="bob")
+    assert run.place.endswith("overdraft@done")
+
+
+def test_one_call_one_result() -> None:
+    run = in_rule()
+    run.ok(DomainCall("c", "read_balance", {"username": "bob"}))
+    assert run.no(DomainCall("c", "read_balance", {})) == "call-pending"
+    run.ok(DomainResult("c", True))
+    assert run.no(DomainResult("c", True)) == "no-such-call"
+
+
+def test_a_result_for_a_frame_that_is_gone_moves_nothing() -> None:
+    run = in_rule()
+    run.ok(DomainCall("late", "read_balance", {"username": "bob"}))
+    run.ok(Return(True))
+    run.ok(Call())
+    event = run.ok(DomainResult("late", True)).events[0]
+    assert event.payload["moved"] is None
+    assert run.place.endswith("overdraft@read")
+    # It came in this frame's time, but the call was another frame's.
+    returned = run.ok(Return(True)).events[0]
+    assert returned.payload["bound"]["evidence"] == []
+
+
+def test_limits_are_answers() -> None:
+    shallow = Run(PROGRAMS, Limits(depth=2, processes=2))
+    shallow.ok(Start("transfer", ARGUMENTS))
+    shallow.ok(Call())
+    shallow.ok(Return(True))
+    shallow.ok(Call())
+    assert shallow.no(Call()) == "depth-exceeded"
+    shallow.ok(Start("errand"))
+    assert shallow.no(Start("transfer", {"amount": 1})) == "processes-exceeded"
+    short = Run(PROGRAMS, Limits(steps=3))
+    short.ok(Start("transfer", ARGUMENTS))
+    short.ok(Call())
+    short.ok(Return(True))
+    assert short.no(Call()) == "steps-exceeded"
+    short.ok(Note("budget", {"steps": 3}))
+    assert short.no(Return(True)) == "steps-exceeded"
+
+
+def test_branch_words() -> None:
+    for word in ("then", "TRUE", "yes", "act", None):
+        run = decided()
+        run.ok(SelectBranch(word))
+        assert run.place == "transfer@act"
+    run = decided()
+    assert run.no(SelectBranch("refuse")) == "branch-contradicts"
+    assert run.no(SelectBranch("maybe")) == "unknown-option"
+
+
+def test_no_call_is_listed_twice() -> None:
+    """A fallback that is the same call is no other way."""
+    look = Act("look", "look_up", (("user", Local("user")),))
+    rule = Function(
+        "known_user",
+        Kind.RULE,
+        ("user",),
+        (look, ReturnStep("judge")),
+        predicate="known_user",
+        fallbacks=((replace(look, label=""),),),
+    )
+    root = Function(
+        "go",
+        Kind.PROCESS,
+        ("user",),
+        (
+            Check("first", "known_user", (("user", Local("user")),), "known_user"),
+            FailStep("refuse"),
+        ),
+    )
+    machine = Machine({"go": program("go", root, rule)})
+    now = machine.step(machine.initial(), Start("go", {"user": "ann"}), at=0.0).configuration
+    now = machine.step(now, Call("known_user"), at=0.0).configuration
+    shapes = [shape for shape in machine.fits(now) if shape["operation"] == "domain_call"]
+    assert len(shapes) == 1

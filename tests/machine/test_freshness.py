@@ -1,0 +1,247 @@
+"""What is remembered of every call, and until when its answer says how things are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from vm_programs import PROGRAMS
+from vm_runs import Run
+
+from sopilot.handbook.model import ASK_USER, CONFIRM
+from sopilot.machine.evidence import changes, is_current, may_disturb, stale_since
+from sopilot.machine.layout import Limits, Programs
+from sopilot.machine.state import UNRESOLVED, Answered, Configuration, Observed, Pending
+from sopilot.program.model import ActionFacts
+from sopilot.trace.events import Decision, DomainCall, DomainResult, Note, UserSaid
+from sopilot.values.json import JSON, key_of
+
+FACTS = {
+    "read_money": ActionFacts({}, changes=(), reads=("money",)),
+    "read_all": ActionFacts({}, changes=()),
+    "pay": ActionFacts({}, changes=("money",), reads=("money",)),
+    "rename": ActionFacts({}, changes=("names",), reads=("names",)),
+    "reset": ActionFacts({}),
+}
+GUARDED = Programs({}, {}, Limits(), frozenset({"pay"}), FACTS)
+UNGUARDED = Programs({}, {}, Limits(), frozenset({"pay"}))
+
+
+@pytest.mark.parametrize(
+    ("programs", "action", "verifier", "may"),
+    [
+        (GUARDED, "pay", "read_money", True),
+        (GUARDED, "rename", "read_money", False),
+        (GUARDED, "rename", "read_all", True),
+        (GUARDED, "reset", "read_money", True),
+        (GUARDED, "read_all", "read_money", False),
+        (GUARDED, "nobody_said", "read_money", True),
+        (GUARDED, "rename", "nobody_said", True),
+        (GUARDED, "read_money", "nobody_said", False),
+        (UNGUARDED, "pay", "read_money", True),
+        (UNGUARDED, "rename", "read_money", False),
+    ],
+)
+def test_what_may_change_what_is_read(
+    programs: Programs, action: str, verifier: str, may: bool
+) -> None:
+    for _ in range(2):  # the second time it is remembered
+        assert may_disturb(programs, action, verifier) is may
+    remembered = (action, verifier) in programs.disturbs
+    assert remembered == (action in programs.actions and verifier in programs.actions)
+
+
+def test_what_an_action_changes() -> None:
+    assert changes(GUARDED, "reset") is None
+    assert changes(GUARDED, "nobody_said") is None
+    assert changes(GUARDED, "read_all") == ()
+    assert (changes(UNGUARDED, "pay"), changes(UNGUARDED, "read_money")) == (None, ())
+
+
+READ = Answered({"a": 1}, 10, 12, True, 5, 12, 10, 12)
+SEEN = Observed(12, 10, "c", "read_money", {"a": 1}, True, 5, -1)
+
+
+def after(action: str, arguments: Mapping[str, JSON], touched: int) -> Configuration:
+    done = Answered(arguments, 1, touched, True, 0, touched, 1, touched)
+    answers = {"read_money": {key_of(READ.arguments): READ}}
+    answers[action] = {**answers.get(action, {}), key_of(arguments): done}
+    return Configuration(answers=answers)
+
+
+@pytest.mark.parametrize(
+    ("action", "touched", "stale"),
+    [
+        ("pay", 9, False),
+        ("pay", 10, False),
+        ("pay", 11, True),  # while it was being read
+        ("pay", 13, True),
+        ("pay", -1, False),
+        ("rename", 13, False),
+        ("reset", 13, True),
+    ],
+)
+def test_stale_by_what_was_done_since_it_was_asked(action: str, touched: int, stale: bool) -> None:
+    now = after(action, {}, touched)
+    found = stale_since(GUARDED, now, "read_money", READ)
+    assert found == (f"`{action}` (#{touched}) may have changed it since" if stale else "")
+    assert is_current(GUARDED, now, SEEN) is not stale
+
+
+@pytest.mark.parametrize(
+    ("pending", "stale"),
+    [
+        (Pending(11, "pay", {}, None, -1), True),
+        (Pending(9, "pay", {}, None, -1), True),
+        (Pending(11, "rename", {}, None, -1), False),
+    ],
+)
+def test_stale_by_what_is_under_way(pending: Pending, stale: bool) -> None:
+    now = after("rename", {}, 1)._replace(pending={"p": pending})
+    found = stale_since(GUARDED, now, "read_money", READ)
+    wanted = f"`pay` (#{pending.seq}) may be changing it, its outcome is unknown"
+    assert found == (wanted if stale else "")
+
+
+@pytest.mark.parametrize(
+    ("result", "pending", "current"),
+    [
+        (SEEN, None, True),
+        (SEEN._replace(seq=11), None, False),
+        (SEEN._replace(arguments={"a": 2}), None, False),
+        (SEEN._replace(action="read_all"), None, False),
+        (SEEN, ("read_money", {"a": 1}), False),
+        (SEEN, ("read_money", {"a": 2}), True),
+        (SEEN, ("read_all", {"a": 1}), True),
+    ],
+)
+def test_current_is_the_newest_answer_that_nobody_asks_for_again(
+    result: Observed, pending: tuple[str, Mapping[str, JSON]] | None, current: bool
+) -> None:
+    waiting = {"p": Pending(14, *pending, None, -1)} if pending else {}
+    now = after("rename", {}, 1)._replace(pending=waiting)
+    assert is_current(GUARDED, now, result) is current
+
+
+@pytest.mark.parametrize("question", [ASK_USER, CONFIRM])
+@pytest.mark.parametrize("other", [True, False])
+@pytest.mark.parametrize(
+    ("result", "used"), [((True,), True), ((False,), False), ((False, True), True), (None, True)]
+)
+def test_an_answer_serves_one_call(
+    question: str, other: bool, result: tuple[bool, ...] | None, used: bool
+) -> None:
+    """Carried out, failed, broken off, or not answered yet."""
+    run = Run(PROGRAMS)
+    run.ok(DomainCall("q", question, {"x": 1}))
+    run.ok(UserSaid("yes"))
+    run.ok(DomainResult("q", True, {"message": 1}))  # 2
+    run.ok(DomainCall("c", "look", {}, {"grade": "stated", "uses": [7 if other else 2]}))
+    if result is not None:
+        ok, *unknown = result
+        run.ok(DomainResult("c", ok, None, unknown=bool(unknown)))
+    quiet = Programs(
+        {}, {}, Limits(), frozenset(), dict.fromkeys((question, "look"), FACTS["read_money"])
+    )
+    newest = run.configuration.answers[question][key_of({"x": 1})]
+    found = stale_since(quiet, run.configuration, question, newest)
+    assert ("serves one call" in found) is (used and not other)
+
+
+# --- what is remembered of a call -----------------------------------------------------
+
+
+def remembered(run: Run, action: str, **arguments: JSON) -> tuple[object, ...]:
+    one = run.configuration.answers[action][key_of(arguments)]
+    return one.call_seq, one.seq, one.ok, one.succeeded, one.asked, one.touched
+
+
+@pytest.mark.parametrize(
+    ("answers", "found"),
+    [
+        ("yes", (0, 1, True, 1, 0, 1)),
+        ("no", (0, 1, False, -1, -1, -1)),
+        ("lost", (0, 1, False, -1, -1, UNRESOLVED)),
+        ("yes no", (2, 3, False, 1, 0, 1)),
+        ("yes lost", (2, 3, False, 1, 0, UNRESOLVED)),
+        ("yes lost no", (4, 5, False, 1, 0, UNRESOLVED)),
+        ("lost yes", (2, 3, True, 3, 2, UNRESOLVED)),
+        ("no yes", (2, 3, True, 3, 2, 3)),
+    ],
+)
+def test_the_newest_answer_and_the_last_success(answers: str, found: tuple[object, ...]) -> None:
+    run = Run(PROGRAMS)
+    for number, answer in enumerate(answers.split()):
+        run.ok(DomainCall(f"c{number}", "look", {"a": 1}))
+        lost = answer == "lost"
+        run.ok(DomainResult(f"c{number}", answer == "yes", None, unknown=lost))
+    assert remembered(run, "look", a=1) == found
+    assert run.configuration.pending == {}
+
+
+def test_one_answer_to_a_call_and_one_call_under_an_id() -> None:
+    run = Run(PROGRAMS)
+    assert run.no(DomainResult("c", True, None)) == "no-such-call"
+    run.ok(DomainCall("c", "look", {}))
+    assert run.no(DomainCall("c", "look", {})) == "call-pending"
+    run.ok(DomainResult("c", True, None))
+    assert run.no(DomainResult("c", True, None)) == "no-such-call"
+    run.ok(DomainCall("c", "look", {}))
+
+
+@pytest.mark.parametrize("question", [ASK_USER, CONFIRM])
+def test_a_question_is_answered_by_the_latest_message(question: str) -> None:
+    """By that one and no other."""
+    run = Run(PROGRAMS)
+    run.ok(DomainCall("early", question, {"x": 1}))  # 0
+    run.ok(DomainCall("look", "look", {}))
+    run.ok(UserSaid("one"))  # 2
+    run.ok(DomainCall("late", question, {"x": 1}))
+    run.ok(UserSaid("two"))  # 4
+    heard = {name: one.heard for name, one in run.configuration.pending.items()}
+    assert heard == {"early": 4, "look": -1, "late": 4}
+    run.ok(DomainResult("late", True, {"message": 4}))
+    run.ok(DomainResult("early", True, {"message": 2}))
+    assert remembered(run, question, x=1) == (3, 5, True, 5, 3, 5)
+
+
+@pytest.mark.parametrize("answer", [{"message": 3}, {"message": 0}, {}, None, {"message": "1"}])
+def test_what_no_message_says_answers_no_question(answer: JSON) -> None:
+    run = Run(PROGRAMS)
+    run.ok(DomainCall("q", ASK_USER, {"x": 1}))
+    run.ok(UserSaid("one"))  # 1
+    run.ok(DomainResult("q", True, answer))
+    assert remembered(run, ASK_USER, x=1)[2:] == (False, -1, -1, -1)
+
+
+def test_a_question_that_nobody_heard_has_no_answer() -> None:
+    run = Run(PROGRAMS)
+    run.ok(DomainCall("q", ASK_USER, {"x": 1}))
+    run.ok(DomainResult("q", True, {"message": -1}))
+    assert remembered(run, ASK_USER, x=1)[2] is False
+
+
+def test_the_clock_and_a_change_of_programs() -> None:
+    run = Run(PROGRAMS)
+    run.tool("look")
+    run.ok(DomainCall("q", ASK_USER, {}))
+    run.ok(UserSaid("yes"))
+    run.ok(DomainResult("q", True, {"message": 3}))
+    run.ok(Note("clock", {"now": "2026-01-01T00:00:00Z"}))
+    assert run.configuration.clock == "2026-01-01T00:00:00Z"
+    run.ok(Note("anything", {"now": "later"}))
+    assert run.configuration.clock == "2026-01-01T00:00:00Z"
+    assert set(run.configuration.answers) == {"look", ASK_USER}
+    run.ok(Note("program_changed", {}))
+    assert set(run.configuration.answers) == {"look"}
+    run.ok(Note("clock", {"now": 5}))
+    assert run.configuration.clock == ""
+    assert [event.seq for event in run.events] == list(range(9))
+
+
+def test_a_decision_is_one_of_few() -> None:
+    run = Run(PROGRAMS)
+    assert run.no(Decision("permit", "c", "ann", "boss", {}, "", {})) == "unknown-decision"
+    before = run.configuration.next_seq
+    run.ok(Decision("approve", "c", "ann", "boss", {}, "", {}))
+    assert run.configuration.next_seq == before + 1

@@ -1,0 +1,378 @@
+"""Plain, agreeing and canonical values, and the small schema check."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from types import MappingProxyType
+
+import jsonschema
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from sopilot.values.json import (
+    JSON,
+    _encoder,
+    agree,
+    canonical,
+    escape_references,
+    holds_stand_in,
+    key_of,
+    plain,
+    plain_mapping,
+    same,
+    same_name,
+    shown,
+    spoken_at,
+    without_references,
+)
+from sopilot.values.schema import violation
+
+
+class _Word(str):
+    """As a library may hand them out."""
+
+
+class _Number(int):
+    pass
+
+
+def _in_list(value: object) -> object:
+    return [value]
+
+
+def _in_dict(value: object) -> object:
+    return {"a": value}
+
+
+def _in_mapping(value: object) -> object:
+    return MappingProxyType({"a": value})
+
+
+JSONS = st.recursive(
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(-(2**60), 2**60),
+        st.floats(allow_nan=False, allow_infinity=False),
+        st.text(st.characters(exclude_categories=["Cs"])),
+    ),
+    lambda inner: st.one_of(st.lists(inner), st.dictionaries(st.text("abc"), inner)),
+    max_leaves=12,
+)
+
+
+@settings(deadline=None)
+@given(JSONS)
+def test_plain_keeps_json_and_canonical_has_one_spelling(value: JSON) -> None:
+    assert plain(value) == value
+    assert json.loads(canonical(value)) == value
+    assert canonical(json.loads(canonical(value))) == canonical(value)
+    assert agree(value, plain(value))
+
+
+def test_plain_is_a_copy_in_canonical_order() -> None:
+    inner = [1]
+    value = {"b": inner, "a": 1}
+    copy = plain(value)
+    inner.append(2)
+    assert copy == {"a": 1, "b": [1]}
+    assert list(copy) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [float("nan"), float("inf"), {1, 2}, b"x", object(), 10**5000, "\ud800", {None: 1, 2: 3}],
+    ids=["nan", "infinity", "set", "bytes", "object", "huge", "surrogate", "keys"],
+)
+def test_anything_can_be_written(value: object) -> None:
+    assert canonical(plain({"x": value}))
+
+
+def test_nesting_is_cut() -> None:
+    deep: list[object] = []
+    for _ in range(10_000):
+        deep = [deep]
+    assert b"nested too deeply" in canonical(plain(deep))
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "same"),
+    [
+        (1, 1.0, True),
+        (1, True, False),
+        (0, False, False),
+        ("100", 100, True),
+        (2.5, "2.5", True),
+        ("1e2", 100, True),
+        ("0x10", 16, False),
+        ("true", True, False),
+        ("", 0, False),
+        ("9" * 100, 9, False),
+        (None, None, True),
+        (None, "null", False),
+        ([1, "2"], [1.0, 2], True),
+        ([1], [1, 2], False),
+        ({"a": 1}, {"a": True}, False),
+        ({"a": 1}, {"b": 1}, False),
+        ("bob", "Bob", False),
+        ("b", None, False),
+        ([1], "[1]", False),
+        ({}, [], False),
+        ([], None, False),
+        ({"a": 1}, 1, False),
+        ("[1]", 1, False),
+        ("null", 0, False),
+        ("true", 1, False),
+        ("NaN", 0, False),
+        (2, 3, False),
+        ([1, 2], [1, 3], False),
+        ({"a": "1", "b": [2]}, {"a": 1, "b": ["2"]}, True),
+        ({"a": 1}, {"a": 1, "b": 2}, False),
+    ],
+)
+def test_agreement(left: JSON, right: JSON, same: bool) -> None:
+    assert agree(left, right) is same
+    assert agree(right, left) is same
+
+
+SCHEMAS = st.recursive(
+    st.one_of(
+        st.fixed_dictionaries(
+            {"type": st.sampled_from(["string", "number", "integer", "boolean", "null", "array"])}
+        ),
+        st.fixed_dictionaries({"enum": st.lists(JSONS, min_size=1, max_size=3)}),
+        st.just({}),
+    ),
+    lambda inner: st.one_of(
+        st.fixed_dictionaries({"type": st.just("array"), "items": inner}),
+        st.fixed_dictionaries(
+            {
+                "type": st.just("object"),
+                "properties": st.dictionaries(st.sampled_from("abc"), inner),
+                "required": st.lists(st.sampled_from("abc"), unique=True),
+                "additionalProperties": st.booleans(),
+            }
+        ),
+    ),
+    max_leaves=4,
+)
+
+
+@settings(deadline=None, max_examples=300)
+@given(JSONS, SCHEMAS)
+def test_the_schema_check_agrees_with_jsonschema(value: JSON, schema: dict[str, object]) -> None:
+    assume("\\u0000" not in json.dumps(value))  # no text with NUL is of any type here
+    reference = jsonschema.Draft202012Validator(schema).is_valid(value)
+    assert (violation(value, schema) is None) == reference
+
+
+@settings(deadline=None)
+@given(st.text(), st.integers(8, 60))
+def test_shown_values_stay_on_one_short_line(text: str, width: int) -> None:
+    line = shown(plain(text), width)
+    assert len(line) <= width
+    assert line.isprintable()
+
+
+def test_a_number_is_spelled_in_at_most_64_characters() -> None:
+    text = f"1.{'0' * 62}"
+    assert agree(text, 1)
+    assert not agree(f"{text}0", 1)
+
+
+@pytest.mark.parametrize("most", [2**4096 - 1, 1 - 2**4096])
+def test_an_integer_is_kept_up_to_4096_bits(most: int) -> None:
+    beyond = most + (1 if most > 0 else -1)
+    assert plain(most) == most
+    assert plain(beyond) == {"$dropped": "integer too large"}
+    assert plain({most: 1, beyond: 2}) == {"$dropped": 2, str(most): 1}
+
+
+@pytest.mark.parametrize(
+    ("value", "kept"),
+    [
+        (float("nan"), {"$dropped": "not finite: nan"}),
+        (float("-inf"), {"$dropped": "not finite: -inf"}),
+        (1.5, 1.5),
+        (b"x", {"$dropped": "not JSON"}),
+        ({1}, {"$dropped": "not JSON"}),
+        ((1, (2,)), [1, [2]]),
+        ("\ud800é", "?é"),
+        (["\ud800"], ["?"]),
+        ({"é\ud800": "\ud800", "é": "é"}, {"é": "é", "é?": "?"}),
+        ({None: 0, True: 1, False: 2, 7: 3, 1.5: 4}, None),
+        (MappingProxyType({"b": (), "a": MappingProxyType({})}), {"a": {}, "b": []}),
+        (_Word("word"), "word"),
+        (_Number(5), 5),
+        ({_Word("b"): 1, "a": 2}, {"a": 2, "b": 1}),
+    ],
+)
+def test_what_is_kept_of_anything(value: object, kept: JSON) -> None:
+    if kept is None:
+        kept = {"$dropped": 4, "7": 3, "false": 2, "null": 0, "true": 1}
+    copy = plain(value)
+    assert copy == kept
+    assert json.dumps(copy) == json.dumps(kept)  # in the same order, of the same types
+    assert type(copy) is type(kept)
+
+
+@pytest.mark.parametrize("wrap", [_in_list, _in_dict, _in_mapping])
+def test_nesting_is_kept_64_deep(wrap: Callable[[object], object]) -> None:
+    def nested(levels: int) -> object:
+        value: object = "x"
+        for _ in range(levels):
+            value = wrap(value)
+        return value
+
+    assert b"$dropped" not in canonical(plain(nested(64)))
+    assert b"$dropped" in canonical(plain(nested(65)))
+    mapping = {"a": nested(63)}
+    assert b"$dropped" not in canonical(plain_mapping(mapping))
+    assert b"$dropped" in canonical(plain_mapping({"a": nested(64)}))
+
+
+@pytest.mark.parametrize("made", ["by json's own encoder", "where that is made otherwise", "none"])
+def test_one_spelling_however_it_is_made(made: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        if made != "by json's own encoder":
+            other = (lambda one: one) if made == "where that is made otherwise" else None
+            patched.setattr(json.encoder, "c_make_encoder", other)
+        spell = _encoder()
+    value: JSON = {"b": [1, 2.5, None, True], "a": {"é\n": "ü"}}
+    assert spell(value) == '{"a":{"é\\n":"ü"},"b":[1,2.5,null,true]}'
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        spell(float("nan"))
+    with pytest.raises(TypeError):
+        spell({(1, 2): 3})  # type: ignore[dict-item]  # what no plain value has
+
+
+REFERENCE: JSON = {"$ref": "sha256:1", "bytes": 3}
+DROPPED: JSON = {"$dropped": "not JSON"}
+NO_REFERENCE: JSON = {"$dropped": "has the form of a reference"}
+
+
+@pytest.mark.parametrize(
+    ("value", "stands", "cleared"),
+    [
+        (REFERENCE, True, NO_REFERENCE),
+        ([1, REFERENCE], True, [1, NO_REFERENCE]),
+        ({"a": {"b": REFERENCE}, "c": 1}, True, {"a": {"b": NO_REFERENCE}, "c": 1}),
+        ({**REFERENCE, "more": 1}, False, NO_REFERENCE),
+        ({"$ref": "sha256:1"}, False, NO_REFERENCE),
+        (DROPPED, True, DROPPED),
+        ({"a": [DROPPED, 1]}, True, {"a": [DROPPED, 1]}),
+        ("$dropped", False, "$dropped"),
+        (["$dropped", "$ref", "bytes"], False, ["$dropped", "$ref", "bytes"]),
+        ([], False, []),
+        ({}, False, {}),
+        (None, False, None),
+    ],
+)
+def test_what_stands_for_a_value_that_is_not_kept(value: JSON, stands: bool, cleared: JSON) -> None:
+    assert holds_stand_in(value) is stands
+    assert without_references(value) == cleared
+
+
+@pytest.mark.parametrize(
+    ("value", "escaped"),
+    [
+        (REFERENCE, {"$$ref": "sha256:1", "bytes": 3}),
+        ([{"$ref": 1, "$$ref": 2}], [{"$$ref": 1, "$$$ref": 2}]),
+        ({"a": {"href": 1, "ref": 2, "x$ref": 3}}, {"a": {"href": 1, "ref": 2, "x$ref": 3}}),
+        ("$ref", "$ref"),
+    ],
+)
+def test_a_tools_own_data_never_has_the_form_of_a_withheld_value(
+    value: JSON, escaped: JSON
+) -> None:
+    assert escape_references(value) == escaped
+    assert not holds_stand_in(escaped)
+
+
+@pytest.mark.parametrize(
+    ("value", "width", "line"),
+    [
+        ("a" * 78, 80, '"' + "a" * 78 + '"'),
+        ("a" * 79, 80, '"' + "a" * 78 + "…"),
+        ("a" * 900, 80, '"' + "a" * 78 + "…"),
+        ([1] * 39, 80, "[" + "1," * 38 + "1]"),
+        ([1] * 40, 80, "[" + "1," * 39 + "…"),
+        ({"b": 1, "a": "x"}, 80, '{"a":"x","b":1}'),
+        ("abcdef", 8, '"abcdef"'),
+        ("abcdefg", 8, '"abcdef…'),
+        ("a\tb", 80, '"a\\tb"'),
+    ],
+)
+def test_a_shown_value_is_as_long_as_it_may_be(value: JSON, width: int, line: str) -> None:
+    assert shown(value, width) == line
+    if width == 80:
+        assert shown(value) == line
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "equal"),
+    [
+        (1, 1.0, True),
+        (1, True, False),
+        (0, False, False),
+        (True, True, True),
+        ("1", 1, False),
+        (1, "1", False),
+        ("a", "a", True),
+        ("a", "b", False),
+        (None, None, True),
+        (None, 0, False),
+        (None, False, False),
+        ([], {}, False),
+        ([], None, False),
+        ({}, None, False),
+        ([1, {"a": 2}], [1.0, {"a": 2.0}], True),
+        ([1], [1, 2], False),
+        ([1], [True], False),
+        ([["1"]], [[1]], False),
+        ({"a": 1}, {"a": 1, "b": None}, False),
+        ({"a": 1}, {"b": 1}, False),
+        ({"a": 1}, {"a": "1"}, False),
+        ({"a": [0]}, {"a": [False]}, False),
+        ({"a": 1, "b": 2}, {"b": 2, "a": 1}, True),
+    ],
+)
+def test_what_is_the_same_has_one_key(left: JSON, right: JSON, equal: bool) -> None:
+    assert same(left, right) is equal
+    assert same(right, left) is equal
+    assert (key_of({"x": left}) == key_of({"x": right})) is equal
+    assert (key_of({"x": left, "y": []}) == key_of({"y": [], "x": right})) is equal
+    assert key_of({"x": left}) != key_of({"y": left})
+
+
+def test_a_value_is_not_its_spelling() -> None:
+    assert key_of({"x": [1]}) != key_of({"x": "[1]"})
+    assert key_of({"x": [0.5]}) == key_of({"x": [0.5]}) != key_of({"x": [0]})
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "alike"),
+    [
+        ("Ada Lovelace", "  ada   LOVELACE ", True),
+        ("Ada", "Ａｄａ", True),
+        ("A\u200bda", "Ada", True),
+        ("Straße", "STRASSE", True),
+        ("Ada", "Adam", False),
+        ("Ada B", "AdaB", False),
+    ],
+)
+def test_a_name_in_another_spelling(one: str, other: str, alike: bool) -> None:
+    assert (same_name(one) == same_name(other)) is alike
+
+
+@pytest.mark.parametrize(
+    ("answer", "at"),
+    [
+        ({"message": 7}, 7), ({"message": 0}, 0), ({"message": "7"}, -1), ({"text": "no"}, -1),
+        (7, -1), (None, -1), ([7], -1),
+    ],
+)  # fmt: skip
+def test_the_message_of_an_answer(answer: JSON, at: int) -> None:
+    assert spoken_at(answer) == at

@@ -1,0 +1,158 @@
+"""Programs laid out for running: jumps, names, dangling ones with their place."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from vm_programs import ERRAND, LOGGED_IN, TRANSFER, program
+
+from sopilot.machine.layout import Limits, lay_out
+from sopilot.messages.errors import UserMistake
+from sopilot.program.model import (
+    Act,
+    Ask,
+    Branch,
+    Check,
+    Choose,
+    CompleteStep,
+    Function,
+    Holds,
+    Kind,
+    Literal,
+    Option,
+    ReturnStep,
+    Step,
+    Unknown,
+)
+
+LAID = lay_out(TRANSFER)
+
+
+def test_the_limits_of_a_run() -> None:
+    assert Limits() == Limits(depth=64, steps=10_000, processes=1_000)
+
+
+def test_where_a_step_leads() -> None:
+    entry = LAID.entry
+    assert (entry.name, entry.first, entry.soft, entry.linked) == (
+        "transfer", "login", False, False,
+    )  # fmt: skip
+    assert entry.after == {
+        "login": "money", "money": "login_again", "login_again": "decide", "act": "finish",
+    }  # fmt: skip
+    assert entry.unmet == {"login": "refuse", "money": "login_again", "login_again": "refuse"}
+    gate = LAID.functions["logged_in"]
+    assert gate.after == {"ask": "login", "login": "done"}
+    assert (gate.past_asking("ask"), gate.past_asking("done")) == ("login", "done")
+    assert (gate.past_acting("ask"), gate.past_acting("done")) == ("done", "done")
+    assert [one.name for one in LAID.functions.values() if one.soft] == [
+        "logged_in", "funds_cover", "overdraft",
+    ]  # fmt: skip
+
+
+def test_what_a_program_is_for_reads_and_learns() -> None:
+    assert LAID.goal_actions == {"transfer"}
+    assert LAID.names == {"username", "amount", "to", "password"}
+    assert LAID.functions["logged_in"].learnable == {"password"}
+    funds = LAID.functions["funds_cover"]
+    assert [[act.action for act in recipe] for recipe in funds.recipes] == [
+        ["read_balance"], ["read_ledger"], ["read_part_one", "read_part_two"],
+    ]  # fmt: skip
+    assert LAID.functions["any_of_funds"].recipes == ()
+    assert lay_out(ERRAND).entry.learnable == {"detail"}
+
+
+@pytest.mark.parametrize(
+    ("label", "names", "depends"),
+    [
+        ("login", {"username"}, True),
+        ("login", {"password"}, True),
+        ("login", {"amount", "to"}, False),
+        ("money", {"amount"}, True),
+        ("money", {"to", "password"}, False),
+    ],
+)
+def test_a_check_depends_on_names(label: str, names: set[str], depends: bool) -> None:
+    step = LAID.entry.steps[label]
+    assert isinstance(step, Check)
+    assert LAID.depends_on(step, frozenset(names)) is depends
+
+
+def test_a_check_depends_on_what_is_learned_below_it() -> None:
+    inner = Check("inner", "logged_in", (("username", Literal("bob")),), "inner")
+    group = Function("group", Kind.GROUP, (), (inner, ReturnStep("end", Holds("inner"))))
+    outer = Check("outer", "group", (), "outer")
+    root = Function("go", Kind.PROCESS, (), (outer, CompleteStep("done")))
+    laid = lay_out(program("go", root, group, LOGGED_IN))
+    assert laid.depends_on(outer, frozenset({"password"}))
+    assert not laid.depends_on(outer, frozenset({"username"}))
+
+
+@pytest.mark.parametrize(
+    ("steps", "path", "message"),
+    [
+        ((Check("a", "logged", (), "s"), CompleteStep("z")), "go@a", "`logged` is not there"),
+        ((Check("a", "logged_in", (), "s", met="y"), CompleteStep("z")), "go@a",
+         "`y` is not there"),
+        ((Check("a", "logged_in", (), "s", unmet="y"), CompleteStep("z")), "go@a",
+         "`y` is not there"),
+        ((Act("a", "x", (), next="y"), CompleteStep("z")), "go@a", "`y` is not there"),
+        ((Branch("a", Holds("s"), "z", "y"), CompleteStep("z")), "go@a", "`y` is not there"),
+        ((Choose("a", "?", (Option("o", "y"),)), CompleteStep("z")), "go@a",
+         "`y` is not there"),
+        ((CompleteStep("z"), Ask("a", ("x",))), "go@a", "the steps end without an end"),
+        ((), "go", "the steps end without an end"),
+    ],
+)  # fmt: skip
+def test_a_name_that_dangles_is_told_with_its_place(
+    steps: tuple[Step, ...], path: str, message: str
+) -> None:
+    broken = program("go", Function("go", Kind.PROCESS, (), steps), LOGGED_IN)
+    with pytest.raises(UserMistake) as raised:
+        lay_out(broken)
+    (found,) = raised.value.diagnostics
+    assert (found.code, found.message) == ("dangling-name", message)
+    assert found.place is not None
+    assert (found.place.source, found.place.path) == ("bank-desk", path)
+
+
+def test_an_entry_that_is_not_there() -> None:
+    with pytest.raises(UserMistake) as raised:
+        lay_out(replace(TRANSFER, entry="transfr"))
+    (found,) = raised.value.diagnostics
+    assert found.message == "`transfr` is not there"
+    assert "transfer" in (found.help or "")
+
+
+@pytest.mark.parametrize(
+    ("format_", "types", "value", "problem"),
+    [
+        (1, {}, "a\0", None),
+        (2, {}, "a\0", "`what` has a NUL character in it"),
+        (2, {}, "a", None),
+        (1, {"what": {"type": "string"}}, 5, "`what` must be of type string"),
+        (2, {"what": {"type": "string"}}, 5, "`what` must be of type string"),
+        (2, {"what": {"type": "string"}}, "a", None),
+    ],
+)
+def test_a_value_that_cannot_be_an_input(
+    format_: int, types: dict[str, dict[str, str]], value: object, problem: str | None
+) -> None:
+    laid = lay_out(replace(ERRAND, format=format_, types=types))
+    assert laid.strict is (format_ > 1)
+    assert laid.agree("1", 1) is (format_ == 1)
+    assert laid.type_problem("what", value) == problem
+
+
+def test_a_round_of_asking_ends() -> None:
+    steps = (Ask("a", ("x",), next="b"), Ask("b", ("y",), next="a"), ReturnStep("end"))
+    root = Function("go", Kind.RULE, (), steps)
+    laid = lay_out(program("go", root)).entry
+    assert (laid.past_asking("a"), laid.past_acting("b")) == ("a", "b")
+
+
+def test_what_only_the_user_gives_is_learned_whoever_asks_for_it() -> None:
+    check = Check("c", "logged_in", (("username", Unknown("who")),), "s")
+    root = Function("go", Kind.PROCESS, ("a",), (check, CompleteStep("z")))
+    assert lay_out(program("go", root, LOGGED_IN)).entry.learnable == {"who"}

@@ -1,0 +1,297 @@
+"""What the machine refuses, and the audit of the branches that it takes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+from vm_programs import ERRAND, PROGRAMS, TRANSFER, program
+from vm_runs import Run, decided, logged_in
+
+from sopilot.audit.audit import audit_trace
+from sopilot.machine.layout import Limits
+from sopilot.program.model import (
+    Act,
+    Check,
+    CompleteStep,
+    Emit,
+    Every,
+    FailStep,
+    Function,
+    Holds,
+    Kind,
+    Local,
+    ReturnStep,
+)
+from sopilot.trace.events import Amend, Call, DomainCall, EmitArtifact, Return, SelectBranch, Start
+from sopilot.values.json import agree, plain
+from sopilot.values.json import same as equal
+
+
+def contradictions(run: Run) -> list[str]:
+    return [one.code for one in audit_trace(PROGRAMS, run.events, ended=False).findings]
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["then", "true", "yes", "met", "YES", "otherwise", "else", "false", "no", "unmet", "No",
+     "act", "refuse", None, "perhaps", "是", "否"],
+)  # fmt: skip
+@pytest.mark.parametrize("funds", [True, False])
+def test_the_words_for_a_branch(word: str | None, funds: bool) -> None:
+    """One way is right by what was found; the word for the other is refused."""
+    run = decided(funds=funds)
+    before = contradictions(run)
+    yes = word in ("then", "true", "yes", "met", "YES", "act", "是")
+    assert run.place == "transfer@decide"
+    if word == "perhaps":
+        assert run.no(SelectBranch(word)) == "unknown-option"
+    elif word is None or yes == funds:
+        run.ok(SelectBranch(word))
+        assert run.place == ("transfer@act" if funds else "transfer@refuse")
+    else:
+        assert run.no(SelectBranch(word)) == "branch-contradicts"
+    wrong = word not in (None, "perhaps") and yes != funds
+    assert contradictions(run) == [*before, *["wrong-branch"] * wrong]
+
+
+@pytest.mark.parametrize("funds", [True, False])
+@pytest.mark.parametrize(
+    ("word", "means"),
+    [
+        ("then", True), ("TRUE", True), ("yes", True), ("met", True), ("act", True),
+        ("otherwise", False), ("Else", False), ("false", False), ("no", False), ("unmet", False),
+        ("refuse", False), ("perhaps", None), (5, None),
+    ],
+)  # fmt: skip
+def test_a_word_that_says_otherwise_than_the_branch_went(
+    word: object, means: bool | None, funds: bool
+) -> None:
+    run = decided(funds=funds)
+    run.ok(SelectBranch())
+    last = run.events[-1]
+    run.events[-1] = last._replace(payload={**last.payload, "option": word})
+    assert ("wrong-branch" in contradictions(run)) is (means is not None and means is not funds)
+
+
+@pytest.mark.parametrize(("option", "place"), [("short", "write"), ("long", "look")])
+def test_an_option_that_is_chosen(option: str, place: str) -> None:
+    run = Run(PROGRAMS)
+    run.ok(Start("errand", {"what": "x"}))
+    assert run.no(SelectBranch("medium")) == "unknown-option"
+    assert run.no(SelectBranch()) == "unknown-option"
+    run.ok(SelectBranch(option))
+    assert run.place == f"errand@{place}"
+    if option == "long":
+        assert run.no(SelectBranch("back")) == "unknown-option"
+        run.tool("search")  # what it uses, done
+        assert run.place == "errand@more"
+        run.ok(SelectBranch("next"))
+    assert run.no(SelectBranch("next")) == "wrong-step"
+    assert run.no(EmitArtifact("letter", {"title": "a"})) == "wrong-artifact"
+    for content in ("no title", '{"title": 5}', {}):
+        assert run.no(EmitArtifact("memo", content)) == "bad-artifact"
+    run.ok(EmitArtifact("memo", '{"title": "a"}'))
+    process = run.configuration.process
+    assert process is not None
+    assert process.artifacts["memo"] == {"title": "a"}
+    assert contradictions(run) == []
+
+
+def test_a_text_that_is_no_json_is_no_null() -> None:
+    steps = (Emit("write", "memo", schema={"type": ["object", "null"]}), CompleteStep("finish"))
+    run = Run({"go": program("go", Function("go", Kind.PROCESS, (), steps))})
+    run.ok(Start("go"))
+    refused = run.do(EmitArtifact("memo", "{")).answer
+    assert refused["problem"] == (
+        "`memo` does not fit its schema: the content must be of type object or null"
+    )
+    run.ok(EmitArtifact("memo", "null"))
+
+
+@pytest.mark.parametrize(
+    ("changed", "found"),
+    [
+        ({"option": "medium"}, True),
+        ({"target": "finish"}, True),
+        ({"label": "look"}, True),
+        ({}, False),
+    ],
+)
+def test_a_branch_that_nobody_could_take_is_found(changed: dict[str, Any], found: bool) -> None:
+    run = Run(PROGRAMS)
+    run.ok(Start("errand", {"what": "x"}))
+    run.ok(SelectBranch("long"))
+    last = run.events[-1]
+    run.events[-1] = last._replace(payload={**last.payload, **changed})
+    assert bool(contradictions(run)) is found
+
+
+def test_so_many_processes_and_so_many_that_wait() -> None:
+    run = Run(PROGRAMS, Limits(depth=2, processes=4))
+    for number in range(3):
+        run.ok(Start("errand", {"what": number}))
+    assert run.no(Start("errand", {"what": 3})) == "depth-exceeded"
+    run = Run(PROGRAMS, Limits(depth=9, processes=2))
+    for number in range(2):
+        run.ok(Start("errand", {"what": number}))
+    assert run.no(Start("errand", {"what": 2})) == "processes-exceeded"
+    run.ok(Start("errand", {"what": 0}))  # one that waits is taken up again
+
+
+def test_a_stack_has_an_end() -> None:
+    run = Run(PROGRAMS, Limits(depth=2))
+    run.ok(Start("transfer", {"username": "bob", "amount": 1, "to": "eve"}))
+    run.ok(Call())
+    deep = Run(PROGRAMS, Limits(depth=1))
+    deep.ok(Start("transfer", {"username": "bob", "amount": 1, "to": "eve"}))
+    assert deep.no(Call()) == "depth-exceeded"
+
+
+def test_values_of_another_type_are_not_taken() -> None:
+    typed = {"transfer": replace(TRANSFER, types={"amount": {"type": "number"}}), "errand": ERRAND}
+    run = Run(typed)
+    given: dict[str, Any] = {"username": "bob", "amount": "much", "to": "eve"}
+    assert run.no(Start("transfer", given)) == "wrong-type"
+    run.ok(Start("transfer", {**given, "amount": 5}))
+    assert run.no(Amend({"amount": "much"})) == "wrong-type"
+    assert run.no(Amend({"amount": 5})) == "nothing-amended"
+    assert run.no(Amend({"amuont": 5})) == "unknown-argument"
+    run.ok(Amend({"amount": 6}))
+
+
+@pytest.mark.parametrize(("name", "kept"), [("to", ["logged"]), ("username", [])])
+def test_other_values_leave_what_they_cannot_touch(name: str, kept: list[str]) -> None:
+    run = logged_in()
+    outcome = run.ok(Amend({name: "cid"}))
+    assert outcome.events[0].payload["kept"] == kept
+    assert contradictions(run) == []
+
+
+def test_nothing_is_amended_while_a_call_is_not_answered() -> None:
+    run = logged_in()
+    run.ok(DomainCall("c", "read_balance", {"username": "bob"}))
+    assert run.no(Amend({"to": "cid"}))
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "same"),
+    [
+        ("5", 5, True), (5, "5.0", True), ("five", 5, False), ("true", 1, False),
+        ("[5]", 5, False), (True, 1, False), ("5", "5.0", False), ({"a": "5"}, {"a": 5}, True),
+        ([1], [1, 2], False), ({"a": 1}, {"b": 1}, False), (None, 0, False), (5, 5.0, True),
+        ({}, [], False), ({"a": 1}, "a", False), ([1], "1", False), ([1], 1, False),
+        ([1, [2]], [1, [2.0]], True), ({}, None, False), ([], None, False), ({}, {}, True),
+    ],
+)  # fmt: skip
+def test_values_that_say_the_same(left: Any, right: Any, same: bool) -> None:
+    assert agree(left, right) is same
+    assert agree(right, left) is same
+    if not same or not {str, dict} & {type(left), type(right)} or left == right:
+        assert equal(left, right) is equal(right, left) is same
+
+
+def test_any_mapping_is_copied_plainly() -> None:
+    assert plain(MappingProxyType({"b": 1, "a": MappingProxyType({})})) == {"a": {}, "b": 1}
+    assert plain({1, 2}) == {"$dropped": "not JSON"}
+    assert plain(float("inf")) == {"$dropped": "not finite: inf"}
+
+
+WHO = Function(
+    "known",
+    Kind.RULE,
+    ("who",),
+    (Act("read", "read_user", (("user", Local("who")),)), ReturnStep("done")),
+    predicate="known",
+)
+GREET = program(
+    "greet",
+    Function(
+        "greet",
+        Kind.PROCESS,
+        ("user",),
+        (
+            Check("check", "known", (("who", Local("user")),), "known", unmet="no"),
+            Act("act", "greet", (("user", Local("user")),), goal=True),
+            CompleteStep("end"),
+            FailStep("no", "No."),
+        ),
+    ),
+    WHO,
+)
+
+
+@pytest.mark.parametrize(
+    ("start", "call", "resolved"),
+    [
+        ({"user": "ann"}, {}, "ann"),
+        ({"user": "ann"}, {"who": "ann"}, "ann"),
+        ({"user": "ann"}, {"user": "ann"}, "ann"),
+        ({}, {"who": "ann"}, "ann"),
+        ({}, {"user": "ann"}, "ann"),
+        ({"user": "ann"}, {"who": "bob"}, None),
+        ({}, {}, ""),
+    ],
+)
+def test_a_value_that_comes_with_the_call_of_a_check(
+    start: dict[str, Any], call: dict[str, Any], resolved: str | None
+) -> None:
+    """By the name of the parameter or of what it is; the audit finds the same."""
+    run = Run({"greet": GREET})
+    run.ok(Start("greet", start))
+    if resolved is None:
+        run.no(Call("known", call))
+        return
+    event = run.ok(Call("known", call)).events[0]
+    assert event.payload["resolved"] == ({"who": resolved} if resolved else {})
+    assert audit_trace({"greet": GREET}, run.events, ended=False).findings == ()
+    if resolved:
+        run.events[-1] = event._replace(payload={**event.payload, "resolved": {"who": "eve"}})
+        assert audit_trace({"greet": GREET}, run.events, ended=False).findings
+
+
+@pytest.mark.parametrize(("levels", "kept"), [(64, True), (65, False)])
+def test_a_value_is_nested_so_deeply_and_no_further(levels: int, kept: bool) -> None:
+    value: Any = 1
+    for _ in range(levels):
+        value = [value]
+    found = plain(value)
+    assert (found == value) is kept
+    for _ in range(64):
+        found = found[0]
+    assert found == (1 if kept else {"$dropped": "nested too deeply"})
+
+
+@pytest.mark.parametrize(
+    ("holds", "bound"),
+    [
+        ((False, True), ("funds_cover",)),
+        ((True, True), ()),
+        ((False, False), ("funds_cover", "overdraft")),
+    ],
+)
+def test_the_checks_that_a_group_is_blamed_on(
+    holds: tuple[bool, bool], bound: tuple[str, ...]
+) -> None:
+    both = replace(
+        TRANSFER.functions["any_of_funds"],
+        steps=(
+            *TRANSFER.functions["any_of_funds"].steps[:2],
+            ReturnStep("end", Every((Holds("funds"), Holds("over")))),
+        ),
+    )
+    functions = {**TRANSFER.functions, "any_of_funds": both}
+    run = Run({"transfer": replace(TRANSFER, functions=functions)})
+    run.ok(Start("transfer", {"username": "bob", "amount": 1}))
+    run.ok(Call())
+    run.ok(Return(True))
+    run.ok(Call())
+    for one in holds:
+        run.ok(Call())
+        run.ok(Return(one))
+    run.ok(Return())
+    frame = run.configuration.frame
+    assert frame is not None
+    assert frame.slots["money"].unmet == bound

@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import random
+import textwrap
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from program_strategies import programs
+
+from sopilot.messages.diagnostic import Diagnostic
+from sopilot.messages.errors import UserMistake
+from sopilot.program import codec
+from sopilot.program.codec import program_from_yaml, program_hash, program_to_yaml
+from sopilot.program.model import Act, CompleteStep, Emit, Function, Kind, Literal, Program, Source
+from sopilot.program.printer import print_program
+from sopilot.program.verifier import verify_program
+
+
+@settings(deadline=None, max_examples=40)
+@given(programs())
+def test_reading_what_was_written_changes_nothing(program: Program) -> None:
+    _round_trip(program)
+
+
+@pytest.mark.slow
+@settings(deadline=None, max_examples=1500)
+@given(programs())
+def test_reading_what_was_written_changes_nothing_at_length(program: Program) -> None:
+    _round_trip(program)
+
+
+def _round_trip(program: Program) -> None:
+    assert verify_program(program) == []
+    text = program_to_yaml(program)
+    again = program_from_yaml(text, "p.yaml")
+    assert again == program
+    assert list(again.functions) == list(program.functions)
+    # Equality takes 1 for true and 1.0; the bytes do not.
+    assert program_to_yaml(again) == text
+    assert print_program(again) == print_program(program)
+
+
+def _values(program: Program) -> Iterator[object]:
+    yield from program.constants.values()
+
+
+def test_numbers_and_truths_keep_their_types() -> None:
+    constants = {
+        "a": 1,
+        "b": 1.0,
+        "c": True,
+        "d": "1",
+        "e": -0.0,
+        "f": 1e22,
+        "g": "true",
+        "h": None,
+    }
+    program = _program(CompleteStep("end"), constants=constants)
+    again = program_from_yaml(program_to_yaml(program))
+    assert [repr(value) for value in _values(again)] == [repr(v) for v in constants.values()]
+
+
+def _program(
+    *steps: Act | Emit | CompleteStep, constants: dict[str, object] | None = None
+) -> Program:
+    body = steps if isinstance(steps[-1], CompleteStep) else (*steps, CompleteStep("end"))
+    main = Function("main", Kind.PROCESS, (), body)
+    return Program("main", {"main": main}, Source("", "", ""), "", constants or {})  # type: ignore[arg-type] # any scalar, on purpose
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), "\ud800", 10**400])
+def test_values_that_no_file_can_hold_are_refused(value: object) -> None:
+    act = Act("a", "tool", (("x", Literal(value)),))  # type: ignore[arg-type] # a hostile value
+    with pytest.raises(UserMistake) as caught:
+        program_to_yaml(_program(act))
+    assert caught.value.diagnostics[0].code == "unwritable-value"
+
+
+def test_a_schema_that_is_not_json_is_refused() -> None:
+    with pytest.raises(UserMistake):
+        program_to_yaml(_program(Emit("a", "b", schema={"x": {1, 2}})))
+
+
+def test_the_hash_is_of_the_bytes() -> None:
+    one = _program(Act("a", "tool"))
+    other = _program(Act("a", "tool", says="something"))
+    assert program_hash(one) == program_hash(_program(Act("a", "tool")))
+    assert program_hash(one) != program_hash(other)
+    assert len(program_hash(one)) == 64
+
+
+@settings(deadline=None, max_examples=40)
+@given(programs(), st.integers(0, 2**32))
+def test_damaged_files_end_in_diagnostics(program: Program, seed: int) -> None:
+    text = program_to_yaml(program)
+    chance = random.Random(seed)
+    for _ in range(chance.randint(1, 6)):
+        cut = chance.randrange(len(text) + 1)
+        piece = chance.choice(
+            ["", "{", "]", ": ", "\n", "  ", "&a", "*a", "!!x ", "- ", '"', "\0", "9"]
+        )
+        text = text[:cut] + piece + text[cut + chance.randint(0, 4) :]
+    mistakes: tuple[Diagnostic, ...] = ()
+    try:
+        loaded = program_from_yaml(text, "p.yaml")
+    except UserMistake as mistake:
+        mistakes = mistake.diagnostics
+    else:
+        assert verify_program(loaded) == []
+        return
+    assert mistakes
+    assert all(one.place.source == "p.yaml" for one in mistakes)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.text(max_size=80))
+def test_any_text_ends_in_diagnostics(text: str) -> None:
+    with pytest.raises(UserMistake):
+        program_from_yaml(text)
+
+
+def test_the_documented_example_is_a_program() -> None:
+    documented = textwrap.dedent((codec.__doc__ or "").split("::", 1)[1].split("``$name``")[0])
+    program = program_from_yaml(documented)
+    assert list(program.functions) == ["close_ticket", "ticket_open"]
+    assert program_from_yaml(program_to_yaml(program)) == program
+
+
+def test_yaml_tricks_are_refused_at_their_places() -> None:
+    text = program_to_yaml(_program(Act("a", "tool"))).replace("kind: process", "kind: &k process")
+    text = text.replace("act: tool", "act: !!str tool").replace("entry: main", "entry: *k")
+    text = text.replace("sopilot_program: 2", "sopilot_program: 2\nsopilot_program: 2")
+    with pytest.raises(UserMistake) as caught:
+        program_from_yaml(text, "p.yaml")
+    found = {(one.code, one.place.line) for one in caught.value.diagnostics}
+    assert {("duplicate-key", 2), ("yaml-alias", 3), ("yaml-anchor", 6), ("yaml-tag", 9)} <= found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 100_000,
+        "{a: " * 50_000,
+        "a: &x [1]\nb: [*x, *x]",
+        "sopilot_program: !!python/object/apply:os.system [ls]",
+        "---\na: 1\n---\nb: 2\n",
+    ],
+)
+def test_hostile_yaml_is_refused(text: str) -> None:
+    with pytest.raises(UserMistake):
+        program_from_yaml(text)

@@ -1,0 +1,226 @@
+"""The twelve attacks that once worked, each by its name, under every arm with a machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from attack_desk import ARMS_WITH_A_MACHINE, FAILED, open_desk, run
+from attacked_handbooks import CLAIMS, DOOR, FROZEN, GATE, HALF, TYPED
+
+from sopilot.trace.events import Complete
+from sopilot.values.json import JSON
+
+pytestmark = pytest.mark.parametrize("arm", ARMS_WITH_A_MACHINE)
+
+
+def test_the_amount_is_named_only_at_the_payment(arm: str) -> None:
+    async def case() -> None:
+        desk = await open_desk(CLAIMS, lambda name, given: {"limit": 500}, arm)
+        await desk.start("pay", claim="c-1")
+        await desk.push({"read_claim": {"claim": "c-1"}})
+        await desk.held("pay", "covers", claim="c-1", amount=999_999)
+        await desk.start_anew("pay", claim="c-1", amount=400)
+        await desk.push({"read_claim": {"claim": "c-1"}})
+        await desk.done("pay", claim="c-1", amount=400)
+
+    run(case())
+
+
+def test_evidence_about_one_guest_and_the_door_for_another(arm: str) -> None:
+    async def case() -> None:
+        def answers(name: str, given: Mapping[str, JSON]) -> JSON:
+            return {"known": given.get("guest") == "guest-1"}
+
+        desk = await open_desk(DOOR, answers, arm)
+        await desk.call("look_up", guest="guest-1")
+        await desk.start("open_door")
+        await desk.push({"look_up": {"guest": "guest-1"}})
+        await desk.held("open_door", guest="guest-2")
+        await desk.start_anew("open_door", guest="guest-2")
+        await desk.call("look_up", guest="guest-1")
+        await desk.say(True, "look_up")
+        await desk.push()
+        await desk.held("open_door", guest="guest-2")
+
+    run(case())
+
+
+def test_logged_in_as_one_customer_and_acted_for_another(arm: str) -> None:
+    async def case() -> None:
+        desk = await open_desk(GATE, lambda name, given: {"ok": True}, arm)
+        await desk.start("close")
+        await desk.call("login", user="ann", password="x")
+        await desk.push()
+        await desk.held("close", "logged_in", user="bob")
+        await desk.call("logout", user="ann")
+        await desk.held("close", "logged_in", user="ann")
+        await desk.start_anew("close", user="cid")
+        await desk.push({"login": {"user": "cid", "password": "x"}})
+        await desk.done("close", user="cid")
+
+    run(case())
+
+
+def test_one_call_of_two(arm: str) -> None:
+    async def case() -> None:
+        def answers(name: str, given: Mapping[str, JSON]) -> JSON:
+            return {"total": 0 if name == "read_account" else 900}
+
+        desk = await open_desk(HALF, answers, arm)
+        await desk.start("close", user="ann")
+        await desk.push({"read_account": {"user": "ann"}})
+        await desk.held("close", "settled", "read_debts", user="ann")
+
+    run(case())
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [FAILED, None, "no such account", {}, {"status": None}, {"status": 5}, [], 0],
+    ids=["failed", "null", "text", "no field", "null field", "number", "list", "zero"],
+)
+def test_not_frozen_because_nobody_knows(arm: str, answer: JSON) -> None:
+    async def case() -> None:
+        desk = await open_desk(FROZEN, lambda name, given: answer, arm)
+        await desk.start("pay", user="ann")
+        await desk.push({"read_account": {"user": "ann"}})
+        await desk.held("pay", "frozen", user="ann")
+        await desk.say(False, "read_account")
+        await desk.push()
+        await desk.held("pay", "frozen", user="ann")
+
+    run(case())
+
+
+def test_not_frozen_because_somebody_knows(arm: str) -> None:
+    async def case() -> None:
+        desk = await open_desk(FROZEN, lambda name, given: {"status": "open"}, arm)
+        await desk.start("pay", user="ann")
+        await desk.push({"read_account": {"user": "ann"}})
+        await desk.done("pay", user="ann")
+
+    run(case())
+
+
+def test_a_value_in_another_spelling(arm: str) -> None:
+    async def case() -> None:
+        desk = await open_desk(CLAIMS, lambda name, given: {"limit": 500}, arm)
+        outcome = await desk.start("pay", claim="c-1", amount="5000")
+        assert not outcome.accepted
+        assert "number" in str(outcome.answer["problem"])
+        await desk.start_anew("pay", claim="c-1", amount=500)
+        await desk.push({"read_claim": {"claim": "c-1"}})
+        for other in ("500", True, None, 5000, [500]):
+            await desk.held("pay", "amount", claim="c-1", amount=other)
+        await desk.done("pay", claim="c-1", amount=500.0)
+
+    run(case())
+
+
+def test_a_block_list_in_another_spelling(arm: str) -> None:
+    async def case() -> None:
+        desk = await open_desk(TYPED, lambda name, given: {"numbers": [123]}, arm)
+        await desk.start("call_back", number="123")
+        await desk.push({"read_list": {}})
+        await desk.held("call_back", number="123")
+        await desk.start_anew("call_back", number=124)
+        await desk.push({"read_list": {}})
+        await desk.held("call_back", "number", number="123")
+        await desk.held("call_back", "number", number=123)
+        await desk.start_anew("call_back", number=123.0)
+        await desk.push({"read_list": {}})
+        await desk.held("call_back", "blocked", number=123)
+
+    run(case())
+
+
+def test_a_block_list_of_texts_against_a_number(arm: str) -> None:
+    """Nothing is equal across types, and nothing is unequal either: it is undecided."""
+
+    async def case() -> None:
+        desk = await open_desk(TYPED, lambda name, given: {"numbers": ["123"]}, arm)
+        await desk.start("call_back", number=123)
+        await desk.push({"read_list": {}})
+        await desk.held("call_back", "blocked", number=123)
+
+    run(case())
+
+
+BALANCE = """
+handbook: balance
+actions:
+  read_account: {input: {user: string}}
+  deposit: {input: {user: string, amount: number}}
+  transfer: {input: {user: string, amount: number, to: string}, irreversible: true}
+predicates:
+  covered(user, amount):
+    says: The account of {user} covers {amount}.
+    verify: read_account(user)
+    verdict: result.balance >= amount
+procedures:
+  transfer: {requires: "covered(user, amount)"}
+"""
+
+
+def test_two_processes_on_one_balance(arm: str) -> None:
+    async def case() -> None:
+        money = {"ann": 100}
+
+        def answers(name: str, given: Mapping[str, JSON]) -> JSON:
+            if name == "read_account":
+                return {"balance": money["ann"]}
+            money["ann"] -= given["amount"] if name == "transfer" else -given["amount"]
+            return {"done": True}
+
+        desk = await open_desk(BALANCE, answers, arm)
+        for to in ("x", "y"):
+            await desk.start("transfer", user="ann", amount=80, to=to)
+            await desk.push({"read_account": {"user": "ann"}})
+        await desk.done("transfer", user="ann", amount=80, to="y")
+        await desk.session.operate(Complete("done"))
+        await desk.held("transfer", "covered", user="ann", amount=80, to="x")
+        await desk.call("read_account", user="ann")
+        await desk.held("transfer", "covered", user="ann", amount=80, to="x")
+        await desk.call("deposit", user="ann", amount=100)
+        await desk.held("transfer", "covered", user="ann", amount=80, to="x")
+        await desk.call("read_account", user="ann")
+        await desk.done("transfer", user="ann", amount=80, to="x")
+        assert money["ann"] == 40
+
+    run(case())
+
+
+def test_the_older_yes_under_the_newer_no(arm: str) -> None:
+    async def case() -> None:
+        balances = [500, 5]
+
+        def answers(name: str, given: Mapping[str, JSON]) -> JSON:
+            return {"balance": balances.pop(0)} if name == "read_account" else {"done": True}
+
+        desk = await open_desk(BALANCE, answers, arm)
+        first = await desk.call("read_account", user="ann")
+        await desk.start("transfer", user="ann", amount=80, to="x")
+        await desk.push()
+        await desk.call("read_account", user="ann")
+        await desk.say(True, f"#{first.seq}")
+        await desk.push()
+        await desk.held("transfer", "covered", user="ann", amount=80, to="x")
+
+    run(case())
+
+
+def test_the_newest_look_up_failed(arm: str) -> None:
+    async def case() -> None:
+        given_out: list[JSON] = [{"balance": 500}, FAILED]
+
+        def answers(name: str, given: Mapping[str, JSON]) -> JSON:
+            return given_out.pop(0) if name == "read_account" else {"done": True}
+
+        desk = await open_desk(BALANCE, answers, arm)
+        await desk.start("transfer", user="ann", amount=80, to="x")
+        await desk.push({"read_account": {"user": "ann"}})
+        await desk.call("read_account", user="ann")
+        await desk.held("transfer", "covered", user="ann", amount=80, to="x")
+
+    run(case())

@@ -1,0 +1,120 @@
+"""P12: what a tool fills in by itself is judged, by whatever way the call comes, at every depth."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from attack_desk import AttackDesk
+
+from counter_desk import HandClock
+from sopilot.compiler.pipeline import compile_handbook
+from sopilot.handbook.reader import load_handbook
+from sopilot.protocols import ToolResult, ToolSchema
+from sopilot.session.opening import open_session
+from sopilot.stores.memory import MemoryStore
+from sopilot.values.json import JSON
+from sopilot.values.schema import filled_in
+from sopilot.views.answers import CallStatus
+
+HANDBOOK = """
+handbook: payments
+actions:
+  pay: {input: {amount: {type: number, required: false}}, irreversible: true}
+  send: {input: {order: object}, irreversible: true}
+predicates:
+  small(amount):
+    says: The amount {amount} is small.
+    verify: arguments
+    verdict: amount == null || amount < 100
+  little(order):
+    says: The order is small.
+    verify: arguments
+    verdict: "!has(order.amount) || order.amount < 100"
+procedures:
+  pay: {requires: small(amount)}
+  send: {requires: little(order)}
+"""
+AMOUNT: dict[str, Any] = {"type": "number", "default": 500}
+ORDER: dict[str, Any] = {"type": "object", "properties": {"amount": AMOUNT}}
+PAY: dict[str, Any] = {"type": "object", "properties": {"amount": AMOUNT}}
+PLAIN: dict[str, Any] = {"type": "object", "properties": {"order": ORDER}}
+REFERRED: dict[str, Any] = {
+    "type": "object",
+    "properties": {"order": {"anyOf": [{"$ref": "#/$defs/Order"}, {"type": "null"}]}},
+    "$defs": {"Order": ORDER},
+}
+
+
+class Bank:
+    """Its tools fill in 500 where nobody says how much."""
+
+    def __init__(self, send: Mapping[str, JSON] = PLAIN) -> None:
+        self.made: list[tuple[str, Mapping[str, JSON]]] = []
+        self.paid: list[Any] = []
+        self._schemas = (ToolSchema("pay", "", PAY), ToolSchema("send", "", send))
+
+    def schemas(self) -> Sequence[ToolSchema]:
+        return self._schemas
+
+    async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
+        self.made.append((name, arguments))
+        order: Any = arguments if name == "pay" else arguments["order"]
+        self.paid.append(order.get("amount", 500))
+        return ToolResult(True, {"paid": True})
+
+
+async def opened(bank: Bank, text: str = HANDBOOK) -> AttackDesk:
+    units = compile_handbook(load_handbook(text, "payments.yaml"))
+    programs = {goal: one.program for goal, one in units.items()}
+    session = await open_session(MemoryStore(), programs, tools=bank, clock=HandClock())
+    return AttackDesk(session, bank)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("send", [PLAIN, REFERRED])
+@pytest.mark.parametrize(
+    ("action", "left_out", "written"),
+    [("pay", {}, {"amount": 5}), ("send", {"order": {}}, {"order": {"amount": 5}})],
+)
+def test_a_default_is_judged(action: str, left_out: Any, written: Any, send: Any) -> None:
+    async def case() -> None:
+        bank = Bank(send)
+        desk = await opened(bank)
+        await desk.start(action, **left_out)
+        await desk.push()
+        assert (await desk.call(action, **left_out)).status is CallStatus.HELD
+        assert bank.paid == []
+        await desk.start_anew(action, **written)
+        await desk.push()
+        await desk.done(action, **written)
+        assert bank.paid == [5]
+
+    asyncio.run(case())
+
+
+def test_what_people_leave_out_is_filled_in_by_nobody() -> None:
+    text = HANDBOOK.replace("required: false}}, irr", "required: false}}, approval: boss, irr")
+
+    async def case() -> None:
+        bank = Bank()
+        desk = await opened(bank, text)
+        await desk.start("pay", amount=5)
+        await desk.push()
+        held = (await desk.call("pay", amount=5)).call_id
+        await desk.session.decide("amend", held, by="kim", role="boss", arguments={})
+        answer = await desk.session.run_held(held)
+        assert answer.status is CallStatus.HELD
+        assert bank.paid == []
+
+    asyncio.run(case())
+
+
+def test_a_schema_that_refers_to_itself_ends() -> None:
+    node: dict[str, Any] = {"properties": {"next": {"$ref": "#", "default": {}}}}
+    filled: Any = filled_in({}, node)
+    depth = 0
+    while filled:
+        filled, depth = filled["next"], depth + 1
+    assert 0 < depth < 50

@@ -1,0 +1,373 @@
+"""What is missing on every way to a goal, and a gate that is closed again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from kept_promises import broken_promises
+from vm_programs import LOGGED_IN, TRANSFER, program
+from vm_runs import ARGUMENTS, Run
+
+from sopilot.audit.audit import audit_trace
+from sopilot.handbook.requirements import Path
+from sopilot.machine import proof
+from sopilot.machine.proof.leaves import Grade, Prover
+from sopilot.machine.proof.licence import license_call
+from sopilot.program.model import (
+    Act,
+    Always,
+    Ask,
+    Branch,
+    Check,
+    Choose,
+    CompleteStep,
+    Do,
+    Emit,
+    FailStep,
+    Function,
+    Guarded,
+    Holds,
+    Kind,
+    Literal,
+    Local,
+    Option,
+    ReturnStep,
+    Step,
+)
+from sopilot.trace.events import Call, Complete, DomainCall, DomainResult, Return, Start
+from sopilot.values.json import JSON
+
+# --- ways to the goal -----------------------------------------------------------------
+
+
+def rule(name: str) -> Function:
+    return Function(name, Kind.RULE, (), (ReturnStep("end"),), predicate=name, verdict=name)
+
+
+def licensed(steps: tuple[Step, ...], **truths: bool | None) -> str:
+    """What is missing for `pay` where these rules are so; a rule that is not named is undecided."""
+    root = Function("go", Kind.PROCESS, (), steps)
+    rules = [rule(name) for name in "abc"]
+    made = replace(program("go", root, *rules), format=2, guarded=(Guarded("pay"),))
+    run = Run({"go": made})
+    run.ok(Start("go"))
+    here = run.machine.position(run.configuration)
+    assert here is not None
+    here = replace(here, frame=here.frame.at("act"), step=here.layout.steps["act"])
+
+    def judge(expression: str, variables: object) -> bool | None:
+        return truths.get(expression)
+
+    return license_call(run.machine.programs, here, {}, judge).missing
+
+
+def check(name: str, met: str | None = None, unmet: str = "no", wanted: bool = True) -> Check:
+    return Check(f"check_{name}", name, (), name, wanted, met, unmet)
+
+
+ACT, DONE, NO = Act("act", "pay", goal=True), CompleteStep("done"), FailStep("no")
+OPEN = "and is undecided: its verdict cannot be told from the answers"
+NOWHERE = "the program does not lead to `pay` by what was checked"
+
+
+WAYS: list[tuple[tuple[Step, ...], dict[str, bool], str]] = [
+    ((check("a"), ACT, DONE, NO), {"a": True}, ""),
+    ((check("a"), ACT, DONE, NO), {"a": False}, "`a` must be true and is false"),
+    ((check("a"), ACT, DONE, NO), {}, f"`a` must be true {OPEN}"),
+    # Undecided is neither: it may lead to a refusal.
+    ((check("a", met="no", unmet="act"), ACT, DONE, NO), {}, f"`a` must be true {OPEN}"),
+    ((check("a", met="no", unmet="act"), ACT, DONE, NO), {"a": False}, ""),
+    ((check("a", met="act", unmet="act"), ACT, DONE, NO), {}, ""),
+    ((check("a", wanted=False), ACT, DONE, NO), {"a": False}, ""),
+    ((check("a", wanted=False), ACT, DONE, NO), {"a": True},
+     "`a` must be false and is true"),
+    ((check("a"), check("b"), ACT, DONE, NO), {"a": True}, f"`b` must be true {OPEN}"),
+    ((check("a"), check("b"), ACT, DONE, NO), {},
+     f"`a` must be true {OPEN}; `b` must be true {OPEN}"),
+    # Whatever a is, b decides.
+    ((check("a", unmet="check_b"), check("b"), ACT, DONE, NO), {"b": True}, ""),
+    # An alternative that is not so leads to another that is open.
+    ((check("a", met="act", unmet="check_b"), check("b"), ACT, DONE, NO), {"a": False},
+     f"`a` must be true and is false; `b` must be true {OPEN}"),
+    ((check("a", met="act", unmet="check_b"), check("b"), ACT, DONE, NO), {"b": True}, ""),
+    ((check("a", met="no"), ACT, DONE, NO), {"a": True}, NOWHERE),
+    # A branch over results that are all there, or not.
+    ((check("a", met="fork", unmet="fork"), Branch("fork", Holds("a"), "act", "no"), ACT, DONE,
+      NO), {"a": True}, ""),
+    ((check("a", met="fork", unmet="fork"), Branch("fork", Holds("a"), "act", "no"), ACT, DONE,
+      NO), {}, f"`a` must be true {OPEN}"),
+    ((check("a", met="fork", unmet="fork"),
+      Branch("fork", Holds("a", wanted=False), "check_b", "no"), check("b"), ACT, DONE, NO),
+     {"a": True}, f"`b` must be true {OPEN}"),
+    ((check("a", met="fork", unmet="fork"), Branch("fork", Holds("a"), "act", "act"), ACT, DONE,
+      NO), {}, ""),
+    # Who chooses may choose what leads there.
+    ((Choose("c", "?", (Option("x", "no"), Option("y", "check_a"))), check("a"), ACT, DONE, NO),
+     {"a": True}, ""),
+    ((Choose("c", "?", (Option("x", "no"), Option("y", "check_a"))), check("a"), ACT, DONE, NO),
+     {}, f"`a` must be true {OPEN}"),
+    ((Ask("ask", ("x",)), ACT, DONE), {}, ""),
+    ((Act("first", "reserve"), ACT, DONE), {}, "`go@first` was not done"),
+    ((Do("first", "Look."), check("a"), ACT, DONE, NO), {"a": False},
+     "`go@first` was not done; `a` must be true and is false"),
+    ((Emit("first", "memo"), ACT, DONE), {}, "`go@first` was not done"),
+    ((NO, ACT, DONE), {}, NOWHERE),
+    # What is missing is missing where the branch over what was proven leads.
+    ((check("a", met="act", unmet="fork"), Branch("fork", Holds("a"), "check_b", "check_c"),
+      check("b", met="act"), check("c", met="act"), ACT, DONE, NO), {"a": False},
+     f"`a` must be true and is false; `c` must be true {OPEN}"),
+    ((check("a", met="act", unmet="fork", wanted=False),
+      Branch("fork", Holds("a"), "check_b", "check_c"),
+      check("b", met="act"), check("c", met="act"), ACT, DONE, NO), {"a": True},
+     f"`a` must be false and is true; `b` must be true {OPEN}"),
+    ((Ask("x", ("y",), next="x"), ACT, DONE), {}, NOWHERE),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("steps", "truths", "missing"), WAYS)
+def test_what_is_missing_on_the_way(
+    steps: tuple[Step, ...], truths: dict[str, bool], missing: str
+) -> None:
+    assert licensed(steps, **truths) == missing
+
+
+def test_on_no_way_is_a_promise_of_a_return_value_broken() -> None:
+    def walk() -> None:
+        for steps, truths, _ in WAYS:
+            licensed(steps, **truths)
+
+    assert broken_promises(walk, proof) == {}
+
+
+# --- groups in groups -----------------------------------------------------------------
+
+
+def chained(groups: int, *, holds: bool) -> str:
+    """What is missing where so many groups stand in one another around one rule."""
+    names = [*(f"g{number}" for number in range(groups)), "a"]
+    inside = [
+        Function(
+            name,
+            Kind.GROUP,
+            (),
+            (Check("in", names[place + 1], (), "in", met="end", unmet="end"),
+             ReturnStep("end", Holds("in"))),
+        )
+        for place, name in enumerate(names[:-1])
+    ]  # fmt: skip
+    root = Function("go", Kind.PROCESS, (), (check(names[0]), ACT, DONE, NO))
+    return missing_for(root, *inside, rule("a"), a=holds)
+
+
+def missing_for(root: Function, *others: Function, **truths: bool) -> str:
+    made = replace(program("go", root, *others), format=2, guarded=(Guarded("pay"),))
+    run = Run({"go": made})
+    run.ok(Start("go"))
+    here = run.machine.position(run.configuration)
+    assert here is not None
+    here = replace(here, frame=here.frame.at("act"), step=here.layout.steps["act"])
+    return license_call(
+        run.machine.programs, here, {}, lambda expression, _: truths.get(expression)
+    ).missing
+
+
+@pytest.mark.parametrize("groups", [1, 2, 63, 64])
+def test_as_many_groups_as_a_stack_has_frames(groups: int) -> None:
+    assert chained(groups, holds=True) == ""
+    assert chained(groups, holds=False) == "`a` must be true and is false"
+
+
+def test_a_group_below_the_deepest_frame_proves_nothing() -> None:
+    assert chained(65, holds=True) == NOWHERE
+    assert chained(65, holds=False) == NOWHERE
+
+
+def test_a_group_that_asks_itself_proves_nothing() -> None:
+    steps = (Check("in", "g", (), "in", met="end", unmet="end"), ReturnStep("end", Holds("in")))
+    root = Function("go", Kind.PROCESS, (), (check("g"), ACT, DONE, NO))
+    assert missing_for(root, Function("g", Kind.GROUP, (), steps)) == NOWHERE
+
+
+def test_a_group_that_asks_nothing_is_what_it_says() -> None:
+    root = Function("go", Kind.PROCESS, (), (check("g"), ACT, DONE, NO))
+    for value, missing in ((True, ""), (False, NOWHERE)):
+        steps = (ReturnStep("end", Always(value)),)
+        assert missing_for(root, Function("g", Kind.GROUP, (), steps)) == missing
+
+
+def test_a_rule_that_ends_otherwise_than_by_its_judgement_proves_nothing() -> None:
+    """By hand: it stops where another check is not met, whatever its own verdict would be."""
+    steps = (check("b", met="judge", unmet="stop"), ReturnStep("judge"), FailStep("stop"))
+    stopping = replace(rule("a"), steps=steps)
+    root = Function("go", Kind.PROCESS, (), (check("a"), ACT, DONE, NO))
+    assert missing_for(root, stopping, rule("b"), a=True, b=True) == ""
+    assert missing_for(root, stopping, rule("b"), a=True, b=False) == (
+        "`b` must be true and is false"
+    )
+
+
+# --- a gate that is closed again ------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("calls", "holds", "evidence"),
+    [
+        ([], False, 0),
+        ([("login", True)], True, 1),
+        ([("logout", True)], False, 0),
+        ([("login", True), ("logout", True)], False, 2),
+        ([("login", True), ("logout", False)], True, 1),
+        ([("login", True), ("logout", True), ("login", True)], True, 3),
+        ([("login", False)], False, 0),
+        ([("login", True), ("logout", None)], None, 0),
+        ([("login", None)], None, 0),
+    ],
+)
+def test_a_gate_that_is_closed_again(
+    calls: list[tuple[str, bool | None]], holds: bool | None, evidence: int
+) -> None:
+    logout = Act("logout", "logout", (("username", Local("username")),))
+    gate = replace(LOGGED_IN, closed_by=logout)
+    functions = {**TRANSFER.functions, "logged_in": gate}
+    run = Run({"transfer": replace(TRANSFER, functions=functions)})
+    run.ok(Start("transfer", ARGUMENTS))
+    seqs = [-1]
+    for number, (action, ok) in enumerate(calls):
+        given = {"username": "bob"} | ({"password": "x"} if action == "login" else {})
+        run.ok(DomainCall(f"c{number}", action, given))
+        if ok is not None:
+            seqs.append(run.ok(DomainResult(f"c{number}", ok)).events[0].seq)
+    process = run.configuration.processes["p1"]
+    prover = Prover(run.machine.programs, run.configuration, process, {}, lambda *_: None)
+    found = prover.leaf("logged_in", {"username": "bob"})
+    assert found.holds is holds
+    assert found.evidence == ((seqs[evidence],) if evidence else ())
+    assert prover.leaf("logged_in", {}).why == "`username` has no value"
+
+
+def test_another_call_of_the_goal_is_not_this_one() -> None:
+    other = Act("other", "pay", goal=True)
+    steps = (check("a", met="other", unmet="act"), other, DONE, ACT, CompleteStep("end"), NO)
+    assert licensed(steps, a=False) == ""
+    assert licensed(steps, a=True) != ""
+
+
+@pytest.mark.parametrize(("format_", "given"), [(1, "1"), (2, 1)])
+def test_what_was_done_counts_by_the_values_of_its_format(format_: int, given: JSON) -> None:
+    """In the first format a text that spells a number is that number."""
+    first = Act("first", "reserve", (("x", Literal(1)),))
+    root = Function("go", Kind.PROCESS, (), (first, ACT, DONE))
+    made = replace(program("go", root), format=format_, guarded=(Guarded("pay"),))
+    run = Run({"go": made})
+    run.ok(Start("go"))
+    run.tool("reserve", x=given)
+    here = run.machine.position(run.configuration)
+    assert here is not None
+    assert here.frame.cursor == "act"
+    missing = license_call(run.machine.programs, here, {}, lambda *_: None).missing
+    assert missing == ""
+    run.tool("pay")
+    run.ok(Complete())
+    found = audit_trace({"go": made}, run.events).findings
+    assert [one.code for one in found] == (["old-format"] if format_ == 1 else [])
+
+
+@pytest.mark.parametrize(
+    ("given", "missing"),
+    [
+        (None, "`a` must be true and is undecided: nobody has judged it for these values"),
+        (Return(undecided=True), "`a` must be true and is undecided: it was judged undecided"),
+        (Return(False), "`a` must be true and is false"),
+        (Return(True), ""),
+    ],
+)
+def test_what_a_model_has_judged(given: Return | None, missing: str) -> None:
+    trusted = replace(rule("a"), verdict=None, judged_by_model=True)
+    root = Function("go", Kind.PROCESS, (), (check("a"), ACT, DONE, NO))
+    made = replace(program("go", root, trusted), format=2, guarded=(Guarded("pay"),))
+    run = Run({"go": made})
+    run.ok(Start("go"))
+    if given is not None:
+        run.ok(Call())
+        run.ok(given)
+    here = run.machine.position(run.configuration)
+    assert here is not None
+    here = replace(here, frame=here.frame.at("act"), step=here.layout.steps["act"])
+    found = license_call(run.machine.programs, here, {}, lambda *_: None)
+    assert found.missing == missing
+    assert missing or found.grade is Grade.ATTESTED
+
+
+@pytest.mark.parametrize("answered", [False, True])
+def test_a_gate_whose_call_looks_into_an_answer_is_never_told(answered: bool) -> None:
+    """Its calls have no values of their own, so nobody can say which ones opened it."""
+    into = Act("then", "open", (("id", Path("find", ("id",))),))
+    gate = Function("g", Kind.GATE, (), (Act("find", "find"), into, ReturnStep("end")))
+    root = Function("go", Kind.PROCESS, (), (check("g"), ACT, DONE, NO))
+    run = Run({"go": replace(program("go", root, gate), format=2)})
+    run.ok(Start("go"))
+    if answered:
+        run.tool("find", {"id": 1})
+        run.tool("open", id=1)
+    process = run.configuration.processes["p1"]
+    prover = Prover(run.machine.programs, run.configuration, process, {}, lambda *_: None)
+    found = prover.leaf("g", {})
+    if answered:
+        assert found.holds is None
+        assert found.why == "nobody knows whether `open` or its end came last"
+    else:
+        assert found.holds is False
+
+
+def test_a_gate_of_two_calls_is_shut_where_one_never_was_made() -> None:
+    acts = (Act("first", "send"), Act("second", "confirm"), ReturnStep("end"))
+    gate = Function("g", Kind.GATE, (), acts)
+    root = Function("go", Kind.PROCESS, (), (check("g"), ACT, DONE, NO))
+    run = Run({"go": replace(program("go", root, gate), format=2)})
+    run.ok(Start("go"))
+    run.ok(DomainCall("c1", "confirm", {}))
+    process = run.configuration.processes["p1"]
+    prover = Prover(run.machine.programs, run.configuration, process, {}, lambda *_: None)
+    assert prover.leaf("g", {}).holds is False
+
+
+@pytest.mark.parametrize(
+    ("judged_on", "holds"), [(["u"], True), (["v"], None), (["u", "v"], True), (["other"], None)]
+)
+def test_a_verdict_on_what_somebody_elses_answer_says_is_none_on_ones_own(
+    judged_on: list[str], holds: bool | None
+) -> None:
+    """Though both answers say the same."""
+    reading = Act("read", "read", (("id", Local("user")),))
+    steps = (reading, ReturnStep("judge"))
+    trusted = Function("a", Kind.RULE, ("user",), steps, predicate="a", judged_by_model=True)
+    asking = Check("check_a", "a", (("user", Local("user")),), "a", unmet="no")
+    root = Function("go", Kind.PROCESS, ("user",), (asking, ACT, DONE, NO))
+    run = Run({"go": replace(program("go", root, trusted), format=2)})
+    run.ok(Start("go", {"user": "u"}))
+    run.ok(Call())
+    answers = {who: run.tool("read", 1, id=who) for who in ("v", "u")}
+    answers["other"] = run.tool("look", 1, id="u")
+    run.ok(Return(True, tuple(f"#{answers[who]}" for who in judged_on)))
+    again = run.tool("read", 1, id="u")
+    process = run.configuration.processes["p1"]
+    prover = Prover(run.machine.programs, run.configuration, process, {}, lambda *_: None)
+    found = prover.leaf("a", {"user": "u"})
+    assert found.holds is holds
+    assert found.evidence == ((again,) if holds else ())
+
+
+@pytest.mark.parametrize("verdict", [None, "opened"])
+def test_another_way_to_verify_opens_no_gate(verdict: str | None) -> None:
+    acts = (Act("first", "open"), ReturnStep("end"))
+    other = ((Act("other", "knock"),),)
+    gate = Function("g", Kind.GATE, (), acts, fallbacks=other, verdict=verdict)
+    root = Function("go", Kind.PROCESS, (), (check("g"), ACT, DONE, NO))
+    run = Run({"go": replace(program("go", root, gate), format=2)})
+    run.ok(Start("go"))
+    for action, holds in (("knock", False), ("open", True)):
+        run.tool(action)
+        process = run.configuration.processes["p1"]
+        prover = Prover(run.machine.programs, run.configuration, process, {}, lambda *_: True)
+        assert prover.leaf("g", {}).holds is holds

@@ -1,0 +1,119 @@
+"""`sopilot audit --all`: every session of a store, in parts, by as many processes as are told."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import json
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from counter_desk import COUNTER, CountingTools, HandClock, walk
+from sopilot.cli.main import sopilot
+from sopilot.runner import audit_store
+from sopilot.session.opening import open_session
+from sopilot.stores.sqlite import SQLiteStore
+
+LEFT_ALONE = {"outcomes": {"abandoned": 1, "completed": 5}, "sessions": 6, "clean": 6}
+_IDS = [f"{number:032x}" for number in range(1, 7)]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> str:
+    """Five that came to their end on five days, and one in which nothing happened."""
+
+    async def fill() -> None:
+        there = SQLiteStore(tmp_path / "s.db")
+        for number, session_id in enumerate(_IDS):
+            clock = HandClock(1_800_000_000.0 + number * 86_400)
+            session = await open_session(
+                there, COUNTER, tools=CountingTools(), clock=clock, session_id=session_id
+            )
+            if number < 5:
+                await walk(session, "transfer")
+            await session.release()
+        await there.close()
+
+    asyncio.run(fill())
+    return f"sqlite:{tmp_path / 's.db'}"
+
+
+def asked(store: str, *more: str) -> tuple[int, dict[str, Any]]:
+    result = CliRunner().invoke(sopilot, ["audit", "--all", "--store", store, "--json", *more])
+    return result.exit_code, json.loads(result.stdout)
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_all_are_judged_however_many_do_it(
+    store: str, workers: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit_store, "_PART", 4)
+    code, found = asked(store, "--workers", workers)
+    assert code == 0
+    assert found["clean"] is True
+    assert (found["found"], found["not_judged"]) == ({}, {})
+    assert {name: found["batch"][name] for name in LEFT_ALONE} == LEFT_ALONE
+    assert found["batch"]["grades"] == {"proven": 15}
+
+
+@pytest.mark.parametrize(
+    ("period", "sessions"),
+    [
+        (["--from", "2027-01-16"], 5),
+        (["--to", "2027-01-16"], 2),
+        (["--from", "2027-01-17", "--to", "2027-01-18"], 2),
+        (["--from", "2028-01-01"], 0),
+    ],
+)
+def test_of_a_time(store: str, period: Sequence[str], sessions: int) -> None:
+    code, found = asked(store, *period)
+    assert (code, found["batch"]["sessions"]) == (0, sessions)
+
+
+def test_what_was_touched_and_what_cannot_be_judged_is_named(store: str) -> None:
+    with sqlite3.connect(store.removeprefix("sqlite:")) as database:
+        for sql, session_id in (
+            ("UPDATE events SET line = replace(line, 'domain_call', 'domain_wall')", _IDS[1]),
+            ("DELETE FROM events", _IDS[2]),
+        ):
+            inside = "place >> 32 = (SELECT number FROM sessions WHERE id = ?)"
+            assert database.execute(f"{sql} WHERE {inside}", [session_id]).rowcount
+    code, found = asked(store)
+    assert code == 1
+    assert found["clean"] is False
+    assert set(found["found"]) | set(found["not_judged"]) == {_IDS[1], _IDS[2]}
+    assert found["batch"]["sessions"] + len(found["not_judged"]) == 6
+    result = CliRunner().invoke(sopilot, ["audit", "--all", "--store", store])
+    assert result.exit_code == 1
+    assert _IDS[1] in result.output
+    assert _IDS[2] in result.output
+    assert _IDS[0] not in result.output
+    assert any(line.startswith("outcomes: ") for line in result.output.splitlines())
+
+
+def test_kept_with_each(store: str) -> None:
+    assert asked(store, "--keep", "--workers", "1")[0] == 0
+    result = CliRunner().invoke(sopilot, ["audit", _IDS[0], "--store", store, "--json"])
+    assert len(json.loads(result.stdout)["earlier_audits"]) == 1
+
+
+@pytest.mark.parametrize(
+    "given", [[], ["--all", "ID"], ["--all", "--goal", "g"], ["ID", "--workers", "2"]]
+)
+def test_one_or_all(store: str, given: Sequence[str]) -> None:
+    result = CliRunner().invoke(sopilot, ["audit", "--store", store, *given])
+    assert result.exit_code == 2
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs the extra `ray`")
+def test_on_ray(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit_store, "_PART", 2)
+    code, found = asked(store, "--on", "ray", "--workers", "2")
+    assert code == 0
+    assert {name: found["batch"][name] for name in LEFT_ALONE} == LEFT_ALONE

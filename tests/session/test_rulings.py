@@ -1,0 +1,447 @@
+"""What a decision makes of a held call, who may make it, and what a trace says about calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from sopilot.machine.approvals import CallLedger, HeldCall, HeldState, Ruling, count_approvals, rule
+from sopilot.machine.proof.guard import guarded_actions
+from sopilot.machine.state import Configuration, Pending
+from sopilot.messages.errors import UserMistake
+from sopilot.program.model import ActionFacts, Guarded, Program, Source
+from sopilot.protocols import ModelRequest, Usage
+from sopilot.records.people import (
+    THE_MACHINE,
+    Deputy,
+    People,
+    Person,
+    Principal,
+    named,
+    no_witness,
+    objection,
+    principal_from_json,
+)
+from sopilot.trace.events import Event
+from sopilot.values.json import JSON
+from sopilot.views.answers import waiting_text
+
+HELD = HeldCall(
+    "w", "wire", {"to": "una", "amount": 9}, "p1", ("boss", "audit"), 2, 100.0, 200.0, 7
+)
+
+
+def ruled(held: HeldCall, *decisions: str, at: float = 150.0) -> HeldCall:
+    """``decision:name:role`` after each other."""
+    for one in decisions:
+        decision, by, role = one.split(":")
+        changed: Mapping[str, JSON] = {"amount": 1} if decision == "amend" else {}
+        held = rule(
+            held, decision=decision, by=by, role=role, arguments=changed, reason="so",
+            seq=8, at=at, principal={"method": "token"},
+        )  # fmt: skip
+    return held
+
+
+@pytest.mark.parametrize(
+    ("decisions", "state", "approvals"),
+    [
+        ([], "waiting", 0),
+        (["approve:ann:boss"], "waiting", 1),
+        (["approve:ann:boss", "approve:bo:audit"], "approved", 2),
+        (["approve:ann:boss", "approve:bo:boss"], "waiting", 1),
+        (["approve:ann:boss", "approve:ann:audit"], "waiting", 1),
+        (["approve:ann:boss", "approve:bo:boss", "approve:ann:audit"], "approved", 2),
+        (["approve:ann:clerk", "approve:bo:audit"], "waiting", 1),
+        (["approve::boss", "approve:bo:audit"], "waiting", 1),
+        (["reject:ann:clerk"], "waiting", 0),
+        (["reject::boss"], "waiting", 0),
+        (["reject:ann:boss"], "rejected", 0),
+        (["approve:ann:boss", "approve:bo:audit", "reject:cy:boss"], "rejected", 2),
+        (["reject:ann:boss", "approve:ann:boss", "approve:bo:audit"], "rejected", 0),
+        (["approve:ann:boss", "amend:bo:audit"], "waiting", 1),
+        (["amend:bo:audit", "approve:ann:boss"], "approved", 2),
+        (["expire::"], "expired", 0),
+        (["approve:ann:boss", "approve:bo:audit", "expire::"], "expired", 2),
+        (["expire::", "approve:ann:boss"], "expired", 0),
+    ],
+)
+def test_what_decisions_make_of_a_held_call(
+    decisions: list[str], state: str, approvals: int
+) -> None:
+    found = ruled(HELD, *decisions)
+    assert (found.state, found.approvals) == (state, approvals)
+    assert found.amended == any(one.startswith("amend") for one in decisions)
+    assert found.arguments == ({"amount": 1} if found.amended else HELD.arguments)
+    rejected = next((one.split(":")[1] for one in decisions if one[0] == "r"), None)
+    assert (found.rejection.by if found.rejection else None) == (
+        rejected if state == "rejected" else None
+    )
+
+
+@pytest.mark.parametrize(
+    ("at", "expires", "open_still"),
+    [(199.0, 200.0, True), (200.0, 200.0, True), (200.1, 200.0, False), (9e9, None, True)],
+)
+def test_until_when_a_decision_counts(at: float, expires: float | None, open_still: bool) -> None:
+    held = replace(HELD, expires_at=expires)
+    assert held.has_expired(at) is not open_still
+    assert held.is_open(at) is open_still
+    assert bool(ruled(held, "approve:ann:boss", at=at).rulings) is open_still
+    assert ruled(held, "expire::", at=at).state is HeldState.EXPIRED
+    assert held.lasts == (100 if expires else None)
+
+
+@pytest.mark.parametrize("state", HeldState)
+def test_only_what_waits_or_is_approved_is_open(state: HeldState) -> None:
+    is_open = state in (HeldState.WAITING, HeldState.APPROVED)
+    held = replace(HELD, state=state)
+    assert held.is_open(150.0) is is_open
+    for decision in ("approve:ann:boss", "reject:ann:boss", "expire::"):
+        assert (ruled(held, decision) != held) is is_open
+    found, _ = objected(held)
+    assert (found is None) is is_open
+
+
+def test_a_held_call_as_json_and_what_it_serves() -> None:
+    told = ruled(HELD, "approve:ann:boss").as_json()
+    assert told == {
+        "call_id": "w", "action": "wire", "arguments": {"to": "una", "amount": 9},
+        "state": "waiting", "roles": ["boss", "audit"], "needed": 2, "approvals": 1,
+        "amended": False, "why": "", "requested_at": 100.0, "expires_at": 200.0,
+        "rulings": [
+            {
+                "decision": "approve", "by": "ann", "role": "boss", "reason": "so",
+                "identity": "token",
+            }
+        ],
+    }  # fmt: skip
+    assert HELD.serves("wire", {"amount": 9.0, "to": "una"})
+    assert not HELD.serves("wire", {"amount": 9})
+    assert not HELD.serves("fire", HELD.arguments)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, "`wire` waits for approval: 1 of 2 from boss, audit (call `w`)"),
+        (
+            {"amended": True},
+            "`wire` waits for approval with other arguments, for which its goal must be started: "
+            "1 of 2 from boss, audit (call `w`)",
+        ),
+        ({"state": HeldState.APPROVED}, "`wire` is approved"),
+        ({"state": HeldState.REJECTED}, "`wire` was rejected; refuse the request or change it"),
+        (
+            {"state": HeldState.REJECTED, "rulings": (Ruling("reject", "ann", "boss", "", 8),)},
+            "`wire` was rejected by boss; refuse the request or change it",
+        ),
+    ],
+)
+def test_what_a_model_is_told_of_a_held_call(changes: dict[str, Any], said: str) -> None:
+    assert waiting_text(replace(ruled(HELD, "approve:ann:boss"), **changes)) == said
+
+
+def test_a_request_to_a_model_is_as_sober_and_patient_as_it_can_be() -> None:
+    asked = ModelRequest(())
+    assert (asked.temperature, asked.timeout_seconds, asked.seed) == (0.0, 600.0, None)
+    assert Usage(1, 2, 3, 4) + Usage(10, 20, 30, 40) == Usage(11, 22, 33, 44)
+
+
+@pytest.mark.parametrize(("roles", "needed", "counted"), [("ab", 2, 1), ("a", 1, 1), ("a", 2, 2)])
+def test_where_roles_are_too_few_people_are_counted(roles: str, needed: int, counted: int) -> None:
+    rulings = [Ruling("approve", by, "a", "", 0) for by in ("ann", "bo", "ANN")]
+    assert count_approvals(rulings, tuple(roles), needed) == counted
+
+
+# --- who may decide -------------------------------------------------------------------
+
+EVERYBODY = People(
+    persons={
+        "ann": Person("Ann", ("boss",), aliases=("A-7",)),
+        "bo": Person("Bo", ("deputy",)),
+        "di": Person("Di", ("chief",)),
+    },
+    deputies=[Deputy("Bo", "Ann", "boss", 100.0, 160.0)],
+    escalations={"boss": ("chief", 30.0)},
+    limits={"boss": ("amount<=9",), "chief": ("amount<=5",)},
+)
+TOKEN = Principal("Ann", "token", "t1")
+FACTS = ActionFacts({"to": {"type": "string"}, "amount": {"type": "number"}}, ("to",))
+
+
+def program(entry: str, **parts: Any) -> Program:
+    return Program(entry, {}, Source("h", entry, ""), "", **parts)
+
+
+def objected(
+    held: HeldCall = HELD,
+    decision: str = "approve",
+    *,
+    by: str = "ann",
+    role: str = "boss",
+    people: People | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    at: float = 150.0,
+    who: Principal | None = None,
+    arguments: Mapping[str, JSON] | None = None,
+    **options: Any,
+) -> tuple[str | None, Mapping[str, JSON]]:
+    problem, principal = objection(
+        people or People(), metadata or {}, Configuration(), held, decision, by=by, role=role,
+        arguments=arguments, who=who, at=at, **options,
+    )  # fmt: skip
+    return (problem.code if problem else None), principal
+
+
+@pytest.mark.parametrize(
+    ("given", "code"),
+    [
+        ({}, None),
+        ({"decision": "permit"}, "unknown-decision"),
+        ({"decision": "expire", "by": "", "role": ""}, None),
+        ({"decision": "reject"}, None),
+        ({"by": " "}, "nobody"),
+        ({"role": "clerk"}, "wrong-role"),
+        ({"role": "audit"}, None),
+        ({"decision": "amend"}, "amendment"),
+        ({"arguments": {"to": "bea"}}, "amendment"),
+        ({"decision": "reject", "arguments": {"to": "bea"}}, "amendment"),
+        ({"decision": "amend", "arguments": {"to": "bea"}}, None),
+        # Neither the model, nor who asked for it, nor who is meant in it, nor who wrote it.
+        ({"by": "assistant"}, "party"),
+        ({"by": "agent"}, "party"),
+        ({"by": "operator"}, None),
+        ({"by": "GPT", "metadata": {"model": "gpt"}}, "party"),
+        ({"by": "una"}, "party"),
+        ({"by": "9"}, "party"),
+        ({"metadata": {"requester": "Ann"}}, "party"),
+        ({"metadata": {"requester": "Bo"}}, None),
+        ({"metadata": {"requester": ""}}, None),
+        ({"authors": {"ann"}}, "party"),
+        ({"authors": {"bo"}}, None),
+        ({"people": EVERYBODY, "authors": {"a-7"}}, "party"),
+        ({"people": EVERYBODY, "metadata": {"requester": "a-7"}}, "party"),
+        # What the action takes.
+        ({"decision": "amend", "arguments": {"to": "bea", "sum": 1}}, "unknown-argument"),
+        ({"decision": "amend", "arguments": {"to": 5}}, "wrong-type"),
+        ({"decision": "amend", "arguments": {"amount": 5}}, "missing-argument"),
+        ({"decision": "amend", "arguments": {"to": "bea", "amount": 5}}, None),
+    ],
+)
+def test_what_speaks_against_a_decision(given: dict[str, Any], code: str | None) -> None:
+    programs = {"wire": program("wire", actions={"wire": FACTS})}
+    assert objected(**given, programs=programs)[0] == code
+
+
+def test_where_nothing_is_said_of_the_action_any_arguments_will_do() -> None:
+    nothing = {"wire": program("wire", actions={"wire": ActionFacts({}, ("to",))})}
+    for programs in ({}, {"wire": program("wire")}, nothing):
+        assert objected(decision="amend", arguments={"x": 1}, programs=programs)[0] is None
+
+
+@pytest.mark.parametrize(
+    ("before", "decision", "by", "role", "code"),
+    [
+        ("approve:ann:boss", "approve", "ANN", "boss", "approved-twice"),
+        ("approve:ann:boss", "approve", "ann", "audit", None),
+        ("approve:ann:boss", "approve", "bo", "boss", None),
+        ("approve:ann:boss", "reject", "ann", "boss", None),
+        ("amend:ann:boss", "approve", "ann", "boss", "approved-twice"),
+    ],
+)
+def test_nobody_approves_twice_in_one_role(
+    before: str, decision: str, by: str, role: str, code: str | None
+) -> None:
+    assert objected(ruled(HELD, before), decision, by=by, role=role)[0] == code
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "through"),
+    [
+        ({}, None, None),
+        ({"who": TOKEN}, None, ""),
+        ({"who": TOKEN, "role": "audit"}, "not-entitled", None),
+        ({"who": Principal("Cy", "token"), "by": "cy"}, "not-entitled", None),
+        # A deputy from its first moment, and no more at its last.
+        ({"who": Principal("Bo", "token"), "by": "bo", "at": 99.9}, "not-entitled", None),
+        ({"who": Principal("Bo", "token"), "by": "bo", "at": 100.0}, None, "deputy for Ann"),
+        ({"who": Principal("Bo", "token"), "by": "bo", "at": 159.9}, None, "deputy for Ann"),
+        ({"who": Principal("Bo", "token"), "by": "bo", "at": 160.0}, "not-entitled", None),
+        # Escalated so many seconds before it expires; within the limits of their own role.
+        ({"who": Principal("Di", "token"), "by": "di", "at": 169.9}, "not-entitled", None),
+        ({"who": Principal("Di", "token"), "by": "di", "at": 170.0}, "beyond-limit", None),
+        (
+            {"who": Principal("Di", "token"), "by": "di", "at": 170.0, "amount": 5},
+            None,
+            "escalated to chief",
+        ),
+        ({"amount": 9.5}, "beyond-limit", None),
+        ({"amount": None}, "beyond-limit", None),
+        ({"amount": 9.5, "decision": "reject"}, None, None),
+        ({"amount": None, "decision": "reject"}, None, None),
+        (
+            {"who": Principal("Di", "token"), "by": "di", "at": 170.0, "decision": "reject"},
+            None,
+            "escalated to chief",
+        ),
+        ({"who": THE_MACHINE}, None, None),
+    ],
+)
+def test_who_is_entitled_now_and_to_how_much(
+    given: dict[str, Any], code: str | None, through: str | None
+) -> None:
+    amount = given.pop("amount", 9)
+    arguments = {"to": "una", **({"amount": amount} if amount is not None else {})}
+    found, principal = objected(
+        replace(HELD, arguments=arguments), people=EVERYBODY, **{"at": 150.0, **given}
+    )
+    assert found == code
+    assert principal.get("through", "") == (through or "")
+    if code is None and given.get("who") is not None:
+        assert principal["method"] == given["who"].method
+
+
+@pytest.mark.parametrize(
+    ("who", "code"), [(None, "unauthenticated"), (THE_MACHINE, "unauthenticated"), (TOKEN, None)]
+)
+def test_where_identity_is_demanded_nobody_decides_without(
+    who: Principal | None, code: str | None
+) -> None:
+    people = People(persons=EVERYBODY.persons, demands={"identity"})
+    assert objected(people=people, who=who, metadata={"requester": "zoe"})[0] == code
+    assert objected(people=people, who=who)[0] == (code or "no-requester")
+    assert objected(people=people, who=who, decision="reject")[0] == code
+    wanted = "unauthenticated" if who is None else None
+    pending = Pending(3, "wire", {"to": "una"}, "p1", 1)
+    witness = no_witness(people, {}, Configuration(), pending, "ann", who)
+    assert (witness.code if witness else None) == wanted
+
+
+@pytest.mark.parametrize(("by", "code"), [("", "nobody"), ("una", "party"), ("ann", None)])
+def test_who_may_say_how_a_call_ended(by: str, code: str | None) -> None:
+    pending = Pending(3, "wire", {"to": ["una", True]}, None, 1)
+    found = no_witness(People(), {}, Configuration(), pending, by, None)
+    assert (found.code if found else None) == code
+
+
+@pytest.mark.parametrize(
+    ("by", "who", "name"),
+    [
+        ("", TOKEN, "Ann"),
+        ("a-7", TOKEN, "Ann"),
+        ("bo", TOKEN, None),
+        ("a-7", None, "Ann"),
+        ("cy", None, "cy"),
+        ("cy", THE_MACHINE, "cy"),
+    ],
+)
+def test_an_alias_is_no_second_person(by: str, who: Principal | None, name: str | None) -> None:
+    if name is None:
+        with pytest.raises(UserMistake, match="this is Ann's token"):
+            named(EVERYBODY, by, who)
+    else:
+        assert named(EVERYBODY, by, who) == name
+
+
+def test_who_left_a_decision_is_read_back() -> None:
+    assert principal_from_json(None) is None
+    assert principal_from_json({"name": "Ann", "method": "token", "proof": "t1"}) == TOKEN
+    assert principal_from_json({"name": None}) == Principal("", "")
+
+
+# --- guards of several programs, and the ledger ---------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "found"),
+    [
+        (Guarded("a"), Guarded("a"), Guarded("a")),
+        (Guarded("a"), Guarded("a", ("r",), 1), Guarded("a", ("r",), 1)),
+        (Guarded("a", ("r",), 1), Guarded("a", ("s",), 1), Guarded("a", ("r",), 1)),
+        (Guarded("a", ("r",), 2), Guarded("a", ("s",), 1), Guarded("a", ("r",), 2)),
+        (Guarded("a", recheck=True), Guarded("a"), Guarded("a", recheck=True)),
+        (Guarded("a"), Guarded("a", recheck=True), Guarded("a", recheck=True)),
+        (Guarded("a", when="x"), Guarded("a"), Guarded("a")),
+        (Guarded("a", ("r",), 1, when="x"), Guarded("a", ("r",), 2, when="x"),
+         Guarded("a", ("r",), 2, when="x")),
+    ],
+)  # fmt: skip
+def test_of_two_guards_of_an_action_the_stricter_holds(
+    one: Guarded, other: Guarded, found: Guarded
+) -> None:
+    programs = {
+        "p": program("p", guarded=(one,)),
+        "q": program("q", guarded=(other,)),
+    }
+    assert guarded_actions(programs) == {"a": found}
+
+
+def event(seq: int, kind: str, payload: Mapping[str, JSON], actor: str = "runtime") -> Event:
+    return Event(seq, 100.0, actor, kind, "p1", "", payload)
+
+
+def held_note(**details: JSON) -> Event:
+    said = {"call_id": "w", "action": "wire", "arguments": {}, "awaits": "approval", **details}
+    return event(1, "note", {"name": "held_call", "details": said})
+
+
+@pytest.mark.parametrize(
+    ("needed", "found"), [(1, 1), (2, 2), (0, 1_000_000), (-1, 1_000_000), ("1", 1_000_000)]
+)
+def test_a_request_that_cannot_be_read_is_never_satisfied(needed: JSON, found: int) -> None:
+    ledger = CallLedger()
+    ledger.fold(held_note(needed=needed, roles=["boss"], expires_at=200))
+    held = ledger.held["w"]
+    assert (held.needed, held.roles, held.expires_at) == (found, ("boss",), 200.0)
+    assert (held.amended, held.why, held.seq, held.process) == (False, "", 1, "p1")
+
+
+def test_what_a_trace_says_about_calls() -> None:
+    ledger = CallLedger()
+    ledger.fold(held_note(needed=1, roles="boss", amended=True, why="odd"))
+    assert (ledger.held["w"].roles, ledger.held["w"].expires_at) == ((), None)
+    assert (ledger.held["w"].amended, ledger.held["w"].why) == (True, "odd")
+    ledger.fold(event(2, "domain_call", {"call_id": "w"}))
+    assert ledger.held["w"].state is HeldState.USED
+    ledger.fold(event(3, "note", {"name": "outcome_unknown", "details": {"call_id": "w"}}))
+    assert ledger.unknown == {"w": 3}
+    ledger.fold(event(4, "domain_result", {"call_id": "w"}))
+    assert (ledger.unknown, ledger.answered) == ({}, {"w": 4})
+    ledger.fold(event(5, "domain_result", {"call_id": "v"}))  # one that is not unknown
+    assert ledger.seen == ledger.made == {"w"}
+
+
+@pytest.mark.parametrize("actor", ["model", "user", "tool"])
+def test_only_the_runtime_holds_calls_and_loses_outcomes(actor: str) -> None:
+    ledger = CallLedger()
+    ledger.fold(held_note(needed=1)._replace(actor=actor))
+    ledger.fold(event(3, "note", {"name": "outcome_unknown", "details": {"call_id": "w"}}, actor))
+    ledger.fold(event(4, "note", {"name": "held_call", "details": {"call_id": 5}}))
+    assert (ledger.held, ledger.unknown, ledger.seen) == ({}, {}, set())
+
+
+def test_a_call_that_waits_for_the_root_is_seen_and_not_asked_for() -> None:
+    ledger = CallLedger()
+    ledger.fold(held_note(awaits="root"))
+    assert (ledger.held, ledger.seen, ledger.made) == ({}, {"w"}, set())
+    assert [ledger.fresh_id("w"), ledger.fresh_id("v"), ledger.fresh_id("")] == ["w.2", "v", "call"]
+    ledger.seen |= {"w.2", "w.3", "call"}
+    assert [ledger.fresh_id("w"), ledger.fresh_id("")] == ["w.4", "call.2"]
+
+
+def test_what_is_not_written_yet_is_foreseen() -> None:
+    ledger = CallLedger()
+    assert ledger.forecast([event(2, "domain_call", {"call_id": "w"})]) is ledger
+    ahead = ledger.forecast([held_note(needed=1, roles=["boss"])])
+    assert (list(ahead.held), list(ledger.held)) == (["w"], [])
+    over = ahead.forecast([event(2, "domain_call", {"call_id": "w"})])
+    assert over.held["w"].state is HeldState.USED
+    assert ahead.held["w"].state is HeldState.WAITING
+    ended = ahead.forecast([event(3, "note", {"name": "end_session", "details": {}})])
+    assert (ahead.ended, ended.ended, ended.forecast([held_note(needed=1)]).ended) == (
+        False, True, True,
+    )  # fmt: skip

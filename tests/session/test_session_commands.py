@@ -1,0 +1,220 @@
+"""`sessions`, `approve` and `trace`, as a person uses them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from counter_desk import COUNTER, ERRANDS, CountingTools, walk
+from sopilot.cli.main import main
+from sopilot.messages.errors import UserMistake
+from sopilot.session.opening import open_session
+from sopilot.session.session import Session
+from sopilot.stores.open import data_folder, open_store
+from sopilot.stores.sqlite import SQLiteStore
+
+
+def run(*arguments: str) -> Result:
+    """Through ``main``, so that exit codes are the real ones."""
+    import click
+
+    @click.command(context_settings={"ignore_unknown_options": True})
+    @click.argument("rest", nargs=-1, type=click.UNPROCESSED)
+    def whole(rest: tuple[str, ...]) -> None:
+        main(list(rest))
+
+    return CliRunner().invoke(whole, ["--", *arguments])
+
+
+@pytest.fixture
+def waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The id of a session in the default store, whose wire waits for two people."""
+    monkeypatch.setenv("SOPILOT_HOME", str(tmp_path))
+
+    async def prepare() -> str:
+        store = open_store()
+        session: Session = await open_session(
+            store, COUNTER, tools=CountingTools(), handbook="counter", model="none"
+        )
+        await walk(session, "wire", stop_at_action="wire")
+        await session.call_tool("wire", ERRANDS["wire"], "w")
+        await session.release()
+        await store.close()
+        return session.id
+
+    return asyncio.run(prepare())
+
+
+def test_sessions_lists_what_is_kept(waiting: str, tmp_path: Path) -> None:
+    text = run("sessions").output
+    assert text.startswith("ID")
+    assert waiting in text
+    assert "waiting" in text
+    (found,) = json.loads(run("sessions", "--json").output)["sessions"]
+    assert (found["id"], found["status"], found["goal"]) == (waiting, "waiting", "wire")
+    assert (found["handbook"], found["owner"], found["waiting"]) == ("counter", None, ["w"])
+    elsewhere = run("sessions", "--store", f"sqlite:{tmp_path}/other.db")
+    assert elsewhere.output == "no sessions\n"
+
+
+def test_people_approve_amend_and_reject(waiting: str) -> None:
+    listed = json.loads(run("approve", "list", waiting, "--json").output)
+    assert [one["call_id"] for one in listed["held"]] == ["w"]
+    first = run("approve", "approve", waiting, "w", "--role", "auditor", "--as", "ann")
+    assert "1 of 2" in first.output
+    wrong = run("approve", "approve", waiting, "w", "--role", "auditer", "--as", "bo")
+    assert wrong.exit_code == 2
+    assert "did you mean `auditor`" in wrong.output
+    amended = run(
+        "approve", "amend", waiting, "w", "--role", "officer", "--as", "cy",
+        "--arguments", '{"username": "una", "amount": 5}', "--json",
+    )  # fmt: skip
+    assert json.loads(amended.output)["arguments"]["amount"] == 5
+    assert json.loads(amended.output)["approvals"] == 1
+    rejected = run("approve", "reject", waiting, "w", "--role", "officer", "--as", "di")
+    assert "rejected" in rejected.output
+    late = run("approve", "approve", waiting, "w", "--role", "auditor", "--as", "ann")
+    assert late.exit_code == 2
+    assert "is rejected already" in late.output
+    assert run("approve", "list", waiting).output == "nothing waits\n"
+
+
+@pytest.mark.parametrize("text", ["[]", "{", "3"])
+def test_amending_with_nonsense_is_misuse(waiting: str, text: str) -> None:
+    done = run(
+        "approve", "amend", waiting, "w", "--role", "officer", "--as", "cy", "--arguments", text
+    )
+    assert done.exit_code == 2
+
+
+def test_unknown_sessions_and_stores_are_misuse(waiting: str) -> None:
+    gone = run("approve", "list", "nope")
+    assert gone.exit_code == 2
+    assert "there is no session `nope`" in gone.output
+    assert run("sessions", "--store", "mysql:here").exit_code == 2
+    with pytest.raises(UserMistake, match="names no store"):
+        open_store("sqlite:")
+
+
+def test_settling_an_unknown_outcome(tmp_path: Path) -> None:
+    where = f"sqlite:{tmp_path}/s.db"
+
+    async def prepare() -> str:
+        store = open_store(where)
+        tools = CountingTools()
+        tools.failing.add("transfer")
+        session = await open_session(store, COUNTER, tools=tools)
+        await walk(session, "transfer", stop_at_action="transfer")
+        await session.call_tool("transfer", ERRANDS["transfer"], "t")
+        await session.release()
+        await store.close()
+        return session.id
+
+    session_id = asyncio.run(prepare())
+    assert "outcome unknown" in run("approve", "list", session_id, "--store", where).output
+    options = ("--as", "ann", "--happened", "--store", where, "--json")
+    settled = run("approve", "settle", session_id, "t", *options)
+    assert json.loads(settled.output)["unknown"] == []
+
+
+def test_export_sign_and_verify(waiting: str, tmp_path: Path) -> None:
+    key, head, trace = (str(tmp_path / name) for name in ("key", "head.json", "trace.jsonl"))
+    public = run("trace", "keygen", key).output.strip()
+    assert len(public) == 64
+    assert run("trace", "sign", waiting, "--key", key, "-o", head).exit_code == 0
+    assert run("trace", "export", waiting, "-o", trace).exit_code == 0
+    good = run("trace", "verify", trace, "--head", head, "--key", public, "--json")
+    assert good.exit_code == 0
+    assert json.loads(good.output)["verified"] is True
+    assert json.loads(good.output)["signatures"] == 2
+    lines = Path(trace).read_text().splitlines(keepends=True)
+    unsigned = [line for line in lines if not line.startswith('{"at":')]
+    Path(trace).write_text("".join(unsigned))
+    stripped = run("trace", "verify", trace, "--key", public)
+    assert stripped.exit_code == 1
+    assert "unsigned-head" in stripped.output
+    assert run("trace", "verify", trace, "--key", "abc").exit_code == 2
+    Path(trace).write_text("".join(unsigned[:-1]))
+    assert run("trace", "verify", trace).exit_code == 0
+    cut = run("trace", "verify", trace, "--head", head)
+    assert cut.exit_code == 1
+    assert "truncated" in cut.output
+    Path(trace).write_bytes(b"\xff" + "".join(lines).encode()[1:])
+    torn = run("trace", "verify", trace, "--json")
+    assert torn.exit_code == 1
+    assert json.loads(torn.output)["problems"][0].startswith("unreadable")
+    assert run("trace", "verify", str(tmp_path / "none")).exit_code == 2
+    assert run("trace", "verify", trace, "--head", trace).exit_code == 2
+
+
+def test_the_data_folder_follows_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOPILOT_HOME", str(tmp_path / "a"))
+    assert data_folder() == tmp_path / "a"
+    monkeypatch.delenv("SOPILOT_HOME")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert data_folder() == tmp_path / "sopilot"
+    monkeypatch.delenv("XDG_DATA_HOME")
+    assert data_folder() == Path.home() / ".local" / "share" / "sopilot"
+    store = open_store(f"sqlite:{tmp_path}/x.db")
+    assert isinstance(store, SQLiteStore)
+
+
+def test_a_list_that_is_cut_says_of_how_many(waiting: str) -> None:
+    async def more() -> None:
+        store = open_store()
+        for _ in range(2):
+            await (await open_session(store, COUNTER, tools=CountingTools())).release()
+        await store.close()
+
+    asyncio.run(more())
+    assert "2 of 3 sessions" in run("sessions", "--limit", "2").output
+    assert " of 3" not in run("sessions").output
+    assert json.loads(run("sessions", "--limit", "1", "--json").output)["of"] == 3
+
+
+def test_a_session_without_a_machine_says_what_was_done(waiting: str) -> None:
+    async def more() -> str:
+        store = open_store()
+        session = await open_session(store, COUNTER, tools=CountingTools(), arm="flat")
+        await session.call_tool("rename", ERRANDS["rename"])
+        await session.release()
+        await store.close()
+        return session.id
+
+    made = asyncio.run(more())
+    listed = json.loads(run("sessions", "--json").output)["sessions"]
+    [found] = [one for one in listed if one["id"] == made]
+    assert (found["status"], found["goal"]) == ("running", "rename")
+
+
+def test_a_second_approval_by_one_person_says_that_it_adds_nothing(waiting: str) -> None:
+    vote = ("approve", "approve", waiting, "w", "--as")
+    assert run(*vote, "Ann", "--role", "supervisor").exit_code == 0
+    again = run(*vote, "ann ", "--role", "auditor")
+    assert again.exit_code == 1
+    assert "still 1 of 2" in again.output
+    twice = run(*vote, "ANN", "--role", "supervisor")
+    assert twice.exit_code == 2
+    assert "has approved as supervisor already" in twice.output
+    assert run(*vote, "Bo", "--role", "auditor").exit_code == 0
+
+
+def test_an_audit_names_another_handbook_and_what_waits(waiting: str, tmp_path: Path) -> None:
+    from counter_desk import HANDBOOK
+
+    (tmp_path / "other.yaml").write_text(HANDBOOK.replace("limit: 500", "limit: 900"))
+    other = run("audit", waiting, "--handbook", str(tmp_path / "other.yaml"))
+    assert other.exit_code == 1
+    assert "other-program" in other.output
+    assert "no findings so far" in run("audit", waiting).output
+    page = tmp_path / "page.html"
+    run("audit", waiting, "--html", str(page))
+    assert "still waits" in page.read_text()
+    assert ">clean<" not in page.read_text()
+    assert "domain call" not in page.read_text()

@@ -1,0 +1,82 @@
+"""Every store under the same tests; PostgreSQL is a real server."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+
+from postgres_here import PostgresHere, postgres_here
+from sopilot.records.store import Store
+from sopilot.stores.encrypted import KeyFolder, encrypted
+from sopilot.stores.memory import MemoryStore
+from sopilot.stores.postgres import PostgresStore
+from sopilot.stores.sqlite import SQLiteStore
+
+StoreFactory = Callable[[], Store]
+"""Another handle on the same stored sessions; for memory, the same store."""
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresHere]:
+    try:
+        manager = postgres_here()
+        server = manager.__enter__()
+    except (ImportError, OSError, subprocess.SubprocessError) as problem:
+        pytest.skip(f"no PostgreSQL server could be started here: {problem!r}")
+    yield server
+    manager.__exit__(None, None, None)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Running sessions needs few rights; forgetting and rebuilding are a keeper's."""
+    if "open_store" in metafunc.fixturenames:
+        kinds = ["memory", "sqlite", "postgres"]
+        if metafunc.module.__name__ in ("test_store_conformance", "test_shared_store"):
+            kinds.append("postgres-runtime")
+        if metafunc.module.__name__ in ("test_store_conformance", "test_shredding"):
+            kinds.append("encrypted")
+        metafunc.parametrize("open_store", kinds, indirect=True)
+
+
+@pytest.fixture
+def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> StoreFactory:
+    if request.param == "memory":
+        store = MemoryStore()
+        return lambda: store
+    if request.param == "sqlite":
+        return lambda: SQLiteStore(tmp_path / "sessions.db")
+    if request.param == "encrypted":
+        keys = KeyFolder(tmp_path / "keys")
+        return lambda: encrypted(SQLiteStore(tmp_path / "sessions.db"), keys)
+    server: PostgresHere = request.getfixturevalue("postgres")
+    schema = f"conformance_{next(_numbers)}"
+    dsn = runtime_dsn(server, schema) if request.param == "postgres-runtime" else server.dsn
+    return lambda: PostgresStore(dsn, schema=schema)
+
+
+def runtime_dsn(server: PostgresHere, schema: str) -> str:
+    """A role that may read, insert and update, and make nothing, on tables that are there."""
+    import psycopg
+
+    with psycopg.connect(server.dsn, autocommit=True) as db:
+        if db.execute("SELECT 1 FROM pg_roles WHERE rolname = 'runner'").fetchone() is None:
+            db.execute("CREATE ROLE runner LOGIN")
+
+    async def prepare() -> None:
+        owner = PostgresStore(server.dsn, schema=schema)
+        await owner.migrate()
+        await owner.grant(runtime=["runner"])
+        await owner.close()
+
+    asyncio.run(prepare())
+    return psycopg.conninfo.make_conninfo(server.dsn, user="runner")

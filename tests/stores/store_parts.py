@@ -1,0 +1,25 @@
+"""What the tests of every store begin with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sopilot.records.store import Store
+from sopilot.trace.chain import Head, SealedEvent, genesis, seal_all
+from sopilot.trace.events import Event
+from sopilot.values.json import JSON
+
+StoreFactory = Callable[[], Store]
+LEASE = {"now": 100.0, "lease_seconds": 10.0}
+
+
+def events(head: Head, *values: JSON) -> list[SealedEvent]:
+    made = [
+        Event(head.seq + 1 + n, 1.5, "runtime", "note", None, "", {"name": "x", "details": value})
+        for n, value in enumerate(values)
+    ]
+    return seal_all(made, head.hash)
+
+
+def start_of(session_id: str) -> Head:
+    return Head(session_id, -1, genesis(session_id))

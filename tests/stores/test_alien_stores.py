@@ -1,0 +1,75 @@
+"""A file that somebody else made may do more than keep what is written to it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from sopilot.messages.errors import StoreCorrupt
+from sopilot.stores.open import open_store
+from sopilot.stores.schema import migrate
+from sopilot.stores.sqlite import SQLiteStore
+
+ENDLESS = "WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r) SELECT x FROM r"
+ALIEN = {
+    "a view without an end": ["ALTER TABLE heads RENAME TO h", f"CREATE VIEW heads AS {ENDLESS}"],
+    "the same in capitals": ["ALTER TABLE heads RENAME TO h", f"CREATE VIEW HEADS AS {ENDLESS}"],
+    "a trigger": [
+        "CREATE TRIGGER t AFTER INSERT ON events BEGIN "
+        "DELETE FROM events WHERE place = new.place; END"
+    ],
+}
+
+
+def made(folder: Path, *statements: str) -> Path:
+    path = folder / "s.db"
+    connection = sqlite3.connect(path, isolation_level=None)
+    migrate(connection)
+    for one in statements:
+        connection.execute(one)
+    connection.close()
+    return path
+
+
+@pytest.mark.parametrize("statements", ALIEN.values(), ids=ALIEN.keys())
+@pytest.mark.parametrize("reading", [True, False])
+def test_what_changes_or_invents_what_is_kept_is_no_store(
+    tmp_path: Path, statements: list[str], reading: bool
+) -> None:
+    path = made(tmp_path, *statements)
+    before = path.read_bytes()
+
+    async def opened() -> None:
+        store = open_store(f"sqlite:{path}", reading=reading)
+        try:
+            await store.sessions()
+        finally:
+            await store.close()
+
+    with pytest.raises(StoreCorrupt, match="no release of ours"):
+        asyncio.run(opened())
+    assert path.read_bytes() == before
+
+
+def test_a_view_of_ones_own_is_welcome(tmp_path: Path) -> None:
+    path = made(tmp_path, "CREATE VIEW report AS SELECT id FROM sessions")
+
+    async def found() -> int:
+        store = SQLiteStore(path)
+        try:
+            return len(await store.sessions())
+        finally:
+            await store.close()
+
+    assert asyncio.run(found()) == 0
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(StoreCorrupt, match="no file"):
+        asyncio.run(open_store(f"sqlite:{pipe}", reading=True).sessions())

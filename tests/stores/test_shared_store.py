@@ -1,0 +1,191 @@
+"""One store for many: threads, event loops, roles, and few round trips."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from postgres_here import PostgresHere
+from sopilot.messages.errors import LeaseLost, UserMistake
+from sopilot.records.store import Batch, NewSession, Store
+from sopilot.stores.postgres import PostgresStore
+from sopilot.trace.chain import Head, genesis, seal_all
+from sopilot.trace.events import Event
+
+StoreFactory = Callable[[], Store]
+THREADS, STEPS = 12, 15
+
+
+async def conversation(store: Store, name: str) -> None:
+    lease = await store.create(
+        NewSession(name, {"handbook": "h"}, {"ab": "text"}), owner=name, now=1.0, lease_seconds=9.0
+    )
+    head = Head(name, -1, genesis(name))
+    for number in range(STEPS):
+        event = Event(number, 1.0, "runtime", "note", None, "", {"name": name, "details": {}})
+        batch = Batch(head, seal_all([event], head.hash))
+        lease = await store.append(lease, batch, now=2.0, lease_seconds=9.0)
+        head = batch.head
+        await store.record(name)
+
+
+def test_synchronous_agents_share_one_store(open_store: StoreFactory) -> None:
+    """Each has an event loop of its own, some have several, one after the other."""
+    store = open_store()
+    problems: list[BaseException] = []
+
+    def agent(number: int) -> None:
+        try:
+            asyncio.run(conversation(store, f"agent-{number}"))
+            asyncio.run(store.events(f"agent-{number}"))
+        except BaseException as problem:
+            problems.append(problem)
+
+    threads = [threading.Thread(target=agent, args=(number,)) for number in range(THREADS)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join(60)
+    assert problems == []
+
+    async def look() -> list[int]:
+        try:
+            return [len(await store.events(f"agent-{number}")) for number in range(THREADS)]
+        finally:
+            await store.close()
+
+    assert asyncio.run(look()) == [STEPS] * THREADS
+    assert len({entry.number for entry in asyncio.run(_log(open_store()))}) == THREADS
+
+
+async def _log(store: Store) -> list[Any]:
+    try:
+        return await store.records.log()
+    finally:
+        await store.close()
+
+
+def test_many_conversations_share_few_connections(postgres: PostgresHere) -> None:
+    store = PostgresStore(postgres.dsn, schema="few", pool_size=3)
+
+    async def case() -> int:
+        try:
+            await asyncio.gather(*(conversation(store, f"c-{n}") for n in range(20)))
+            async with await psycopg.AsyncConnection.connect(postgres.dsn) as db:
+                cursor = await db.execute(
+                    "SELECT count(*) FROM pg_stat_activity WHERE query LIKE %s AND pid <> "
+                    "pg_backend_pid()",
+                    ("%few.%",),
+                )
+                row = await cursor.fetchone()
+            assert row is not None
+            return int(row[0])
+        finally:
+            await store.close()
+
+    assert 1 <= asyncio.run(case()) <= 3
+
+
+def test_a_step_is_one_round_trip(postgres: PostgresHere, monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[str] = []
+    own = psycopg.AsyncConnection.wait
+
+    async def counted(self: Any, gen: Any, *rest: Any, **named: Any) -> Any:
+        waited.append("")
+        return await own(self, gen, *rest, **named)
+
+    monkeypatch.setattr(psycopg.AsyncConnection, "wait", counted)
+
+    async def case() -> None:
+        store = PostgresStore(postgres.dsn, schema="trips")
+        try:
+            lease = await store.create(
+                NewSession("s", {}, {}), owner="w", now=1.0, lease_seconds=9.0
+            )
+            head = Head("s", -1, genesis("s"))
+            event = Event(0, 1.0, "runtime", "note", None, "", {"name": "x", "details": {}})
+            batch = Batch(head, seal_all([event], head.hash), {"r": 1}, {"status": "running"})
+            waited.clear()
+            await store.append(lease, batch, now=2.0, lease_seconds=9.0)
+            assert len(waited) == 1
+            waited.clear()
+            await store.events("s")
+            await store.renew(lease, now=3.0, lease_seconds=9.0)
+            await store.acquire("s", owner="x", now=3.0, lease_seconds=9.0, take_over=True)
+            assert len(waited) == 3
+            with pytest.raises(LeaseLost):
+                await store.append(lease, batch, now=2.0, lease_seconds=9.0)
+        finally:
+            await store.close()
+
+    asyncio.run(case())
+
+
+def as_role(server: PostgresHere, role: str) -> str:
+    with psycopg.connect(server.dsn, autocommit=True) as db:
+        found = db.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (role,)).fetchone()
+        if found is None:
+            db.execute(f"CREATE ROLE {role} LOGIN".encode())
+    return psycopg.conninfo.make_conninfo(server.dsn, user=role)
+
+
+def test_who_may_not_make_tables_is_told_who_must(postgres: PostgresHere) -> None:
+    store = PostgresStore(as_role(postgres, "nobody_much"), schema="not_there")
+    with pytest.raises(UserMistake, match="store migrate"):
+        asyncio.run(store.sessions())
+
+
+def test_an_auditor_reads_and_writes_nothing(postgres: PostgresHere) -> None:
+    owner = PostgresStore(postgres.dsn, schema="audited")
+    auditor = PostgresStore(as_role(postgres, "auditor"), schema="audited")
+
+    async def case() -> None:
+        await owner.migrate()
+        await owner.grant(auditors=["auditor"])
+        await conversation(owner, "s")
+        assert len(await auditor.events("s")) == STEPS
+        assert (await auditor.record("s")).head.seq == STEPS - 1
+        assert await auditor.records.log()
+        with pytest.raises(Exception, match="permission denied"):
+            await auditor.acquire("s", owner="x", now=1.0, lease_seconds=1.0, take_over=True)
+        await owner.close()
+        await auditor.close()
+
+    asyncio.run(case())
+
+
+def test_commands_run_audit_and_refuse_by_role(
+    postgres: PostgresHere, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    """A role without CREATE runs sessions; one with SELECT alone audits them, and changes none."""
+    from sopilot.cli.main import run
+
+    monkeypatch.setenv("SOPILOT_HOME", str(tmp_path))
+    runner, auditor = as_role(postgres, "few_runs"), as_role(postgres, "few_audits")
+
+    def ran(dsn: str, *arguments: str) -> tuple[int, str]:
+        code = run([*arguments, "--store", f"postgres:{dsn}"])
+        said = capsys.readouterr()
+        return code, said.out + said.err
+
+    roles = ("--runtime", "few_runs", "--auditor", "few_audits")
+    assert ran(runner, "sessions")[0] == 2  # there are no tables, and it may not make any
+    assert ran(postgres.dsn, "store", "migrate", *roles) == (0, "schema 4\n")
+    assert ran(runner, "run", "bank-desk")[0] == 0
+    listed = json.loads(ran(auditor, "sessions", "--json")[1])["sessions"]
+    session_id = listed[0]["id"]
+    assert ran(auditor, "audit", session_id)[0] == 0
+    assert "1 of 1 action" in ran(auditor, "register")[1]
+    assert ran(auditor, "approve", "list", session_id) == (0, "nothing waits\n")
+    code, said = ran(auditor, "run", "bank-desk")
+    assert (code, "permission denied" in said) == (1, True)
+    assert "--runtime to run sessions" in said
+    code, said = ran(postgres.dsn, "store", "migrate", "--runtime", "nobody_made_it")
+    assert (code, "make it first: CREATE ROLE" in said) == (1, True)
