@@ -205,7 +205,7 @@ def _starter() -> Handbook:
 
 @cache
 def _bank() -> Handbook:
-    return load_source("bank-desk")
+    return load_source("bank")
 
 
 def _files(*found: Path) -> Iterator[bytes]:

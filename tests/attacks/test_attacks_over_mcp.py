@@ -25,17 +25,17 @@ from sopilot.integrations.mcp.server import ProcedureServer
 from sopilot.integrations.mcp.sessions import Hub, Service
 from sopilot.integrations.mcp.upstream_spec import UpstreamSpec
 from sopilot.stores.memory import MemoryStore
-from sopilot.tasks.task import World
+from sopilot.tasks.task import Simulation
 from sopilot.views.catalogue import ARMS
 
 Door = Callable[[Case, RecordingTools, str], AbstractAsyncContextManager[Client]]
 
 
 def _serving(case: Case, tools: RecordingTools, arm: str) -> ProcedureServer:
-    async def open_world() -> World:
-        return World(tools)
+    async def open_simulation() -> Simulation:
+        return Simulation(tools)
 
-    return ProcedureServer(Hub(MemoryStore(), Service(case.briefing(), ARMS[arm], open_world)))
+    return ProcedureServer(Hub(MemoryStore(), Service(case.briefing(), ARMS[arm], open_simulation)))
 
 
 @asynccontextmanager

@@ -128,6 +128,6 @@ def test_hooks(case: tuple[str, str, str], arm: str, framework: str) -> None:
 def test_arms_that_a_hook_cannot_keep_are_refused(arm: str) -> None:
     async def run() -> None:
         with pytest.raises(UserMistake, match=r"choose `pg`|could guard"):
-            await ProcedureHook.open(MemoryStore(), open_source("bank-desk").briefing(), ARMS[arm])
+            await ProcedureHook.open(MemoryStore(), open_source("bank").briefing(), ARMS[arm])
 
     asyncio.run(run())

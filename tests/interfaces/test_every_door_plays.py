@@ -168,7 +168,7 @@ def test_lens(task: str, arm: str) -> None:
         loop.events,
         opened.briefing,
         arm_named(arm),
-        opened.world.tools.schemas(),
+        opened.simulation.tools.schemas(),
     )
     assert len(moments) == len(loop.requests)
     for moment, request in zip(moments, loop.requests, strict=True):

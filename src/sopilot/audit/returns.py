@@ -560,7 +560,7 @@ def _unmet(
             function, process.program.program.constants, frame.values, holds=binding.holds
         ),
         function.remedy,
-        fill(function.tells, process.program.program.constants),
+        fill(function.customer_message, process.program.program.constants),
         binding.holds,
         binding.evidence,
         binding.producer,

@@ -81,7 +81,7 @@ from sopilot.views.catalogue import ARMS
 def command(log_format: str, **given: Any) -> None:
     """Serve SOURCE over MCP.
 
-    SOURCE is a handbook file or a bundled name; or a task (bank-desk/TASK,
+    SOURCE is a handbook file or a bundled name; or a task (bank/TASK,
     my-desk.yaml#SCENARIO, sopbench:bank/get_loan#3), which any agent can then be measured
     on. With --upstream the
     server is a gateway: it offers those tools of these servers that the handbook names, under

@@ -59,7 +59,7 @@ class Told(NoMetrics):
 async def server(
     store: Store, settings: HttpSettings, arm: Arm = PG, **more: Any
 ) -> AsyncIterator[str]:
-    service = source_service(open_source("bank-desk"), arm)
+    service = source_service(open_source("bank"), arm)
     hub = Hub(store, service, linger_seconds=0.0 if settings.stateless else 20.0)
     procedures = ProcedureServer(hub, meter=more.pop("meter", None))
     settings, sockets = listen(settings)
@@ -228,7 +228,7 @@ def test_health_readiness_and_a_name_for_every_request() -> None:
 
 def test_nothing_is_kept_of_sessions_that_there_are_not() -> None:
     async def case() -> None:
-        hub = Hub(MemoryStore(), source_service(open_source("bank-desk"), PG))
+        hub = Hub(MemoryStore(), source_service(open_source("bank"), PG))
         for number in range(50):
             with pytest.raises(UnknownSession):
                 await hub.seat("anna", "key", f"{number}")
@@ -359,7 +359,7 @@ def test_models_read_nothing_of_owners(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_nobody_uses_gives_its_connections_back() -> None:
     async def case() -> None:
-        service = source_service(open_source("bank-desk"), arm_named("pg"))
+        service = source_service(open_source("bank"), arm_named("pg"))
         hub = Hub(MemoryStore(), service, idle_seconds=0.05)
         await hub.seat("anna", "k")
         assert len(hub.seats) == 1
@@ -436,11 +436,11 @@ def test_pins_can_be_required() -> None:
 
     from sopilot.integrations.mcp.pins import Pins
     from sopilot.integrations.mcp.upstream_spec import UpstreamSpec
-    from sopilot.tasks.examples.example import load_desk
+    from sopilot.tasks.examples.example import load_example
 
     async def case() -> None:
-        spec = UpstreamSpec("odd", command=odd_command("bank-desk"))
-        handbook = load_desk("bank-desk").handbook
+        spec = UpstreamSpec("odd", command=odd_command("bank"))
+        handbook = load_example("bank").handbook
         told: list[str] = []
         with pytest.raises(UserMistake, match="nobody has approved"):
             await Catalogue(

@@ -46,7 +46,7 @@ def test_a_killed_worker_is_replaced_and_all_end_together(tmp_path: Path) -> Non
     config = tmp_path / "sopilot.yaml"
     config.write_text("http: 127.0.0.1:0\nworkers: 2\nlog: json\nstore: sqlite:${HERE}/s.db\n")
     errors = (tmp_path / "errors").open("w")
-    command = [*SOPILOT, "mcp", "bank-desk", "--config", str(config)]
+    command = [*SOPILOT, "mcp", "bank", "--config", str(config)]
     environment = {**os.environ, "HERE": str(tmp_path), "SOPILOT_HOME": str(tmp_path)}
     supervisor = subprocess.Popen(command, stderr=errors, env=environment)
     try:
@@ -84,7 +84,7 @@ def test_a_session_does_not_wait_for_the_lease_of_a_worker_that_was_killed(tmp_p
     """Twice in a row, with leases that would keep them for ten minutes."""
     url = f"http://127.0.0.1:{free_port()}"
     command = [
-        *SOPILOT, "mcp", "bank-desk", "--http", url.removeprefix("http://"), "--workers", "1",
+        *SOPILOT, "mcp", "bank", "--http", url.removeprefix("http://"), "--workers", "1",
         "--lease-seconds", "600", "--store", f"sqlite:{tmp_path}/s.db",
     ]  # fmt: skip
     about = {"protocolVersion": "2025-06-18", "capabilities": {}}
@@ -130,7 +130,7 @@ def test_a_session_does_not_wait_for_the_lease_of_a_worker_that_was_killed(tmp_p
 
 def test_workers_that_never_come_to_serve_are_given_up(tmp_path: Path) -> None:
     nowhere = f"postgres://nobody@localhost/none?host={tmp_path}"
-    command = [*SOPILOT, "mcp", "bank-desk", "--http", "127.0.0.1:0", "--workers", "1"]
+    command = [*SOPILOT, "mcp", "bank", "--http", "127.0.0.1:0", "--workers", "1"]
     ended = subprocess.run(
         [*command, "--store", nowhere],
         capture_output=True,
@@ -183,7 +183,7 @@ def test_a_worker_that_is_replaced_has_the_tokens_of_now_and_none_outlives_its_s
     tokens, address = tmp_path / "tokens", f"127.0.0.1:{free_port()}"
     url = f"http://{address}"
     command = [
-        *SOPILOT, "mcp", "bank-desk", "--http", address, "--workers", "2",
+        *SOPILOT, "mcp", "bank", "--http", address, "--workers", "2",
         "--token-file", str(tokens), "--store", f"sqlite:{tmp_path}/s.db",
     ]  # fmt: skip
 
@@ -288,7 +288,7 @@ def test_tools_are_approved_at_the_start_and_not_by_whoever_replaces_a_worker(
     program.write_text(CHANGING)
     url = f"http://127.0.0.1:{free_port()}"
     command = [
-        *SOPILOT, "mcp", "bank-desk", "--http", url.removeprefix("http://"), "--workers", "1",
+        *SOPILOT, "mcp", "bank", "--http", url.removeprefix("http://"), "--workers", "1",
         "--store", f"sqlite:{tmp_path}/s.db", "--approve-tools", "--pins", "store",
         "--upstream", f"shop={sys.executable} {program} {says}",
     ]  # fmt: skip

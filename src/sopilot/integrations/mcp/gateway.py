@@ -18,7 +18,7 @@ from sopilot.integrations.mcp.relay import Relay
 from sopilot.integrations.mcp.upstream import McpRefused
 from sopilot.messages.errors import RunEnded
 from sopilot.protocols import ToolResult, ToolSchema, UpstreamConnection
-from sopilot.tasks.task import World
+from sopilot.tasks.task import Simulation
 from sopilot.values.json import JSON
 
 
@@ -188,6 +188,8 @@ class GatewayTools:
                 await upstream.close()
 
 
-def gateway_world(catalogue: Catalogue, shared: dict[str, CheckedUpstream] | None = None) -> World:
+def gateway_simulation(
+    catalogue: Catalogue, shared: dict[str, CheckedUpstream] | None = None
+) -> Simulation:
     tools = GatewayTools(catalogue, shared)
-    return World(tools, close=tools.close)
+    return Simulation(tools, close=tools.close)

@@ -24,7 +24,7 @@ from sopilot.records.store import SessionRecord, Settings, Store
 from sopilot.runner.play import Player
 from sopilot.session.lease import when_free
 from sopilot.session.session import Session
-from sopilot.tasks.task import World
+from sopilot.tasks.task import Simulation
 from sopilot.values.json import JSON
 from sopilot.views.briefing import Briefing
 from sopilot.views.view import Arm
@@ -53,7 +53,7 @@ class Service:
 
     briefing: Briefing
     arm: Arm
-    open_world: Callable[[], Awaitable[World]]
+    open_simulation: Callable[[], Awaitable[Simulation]]
     simulated: bool = False
     extra: Mapping[str, JSON] = field(default_factory=dict)
     settings: Settings | None = None
@@ -132,7 +132,7 @@ class Seat:
         if self._timer is not None:
             self._timer.cancel()
         await self._release()
-        await self.player.world.close()
+        await self.player.simulation.close()
 
     async def _rest(self, least_seconds: float) -> None:
         """Others may have it when it has not been used for so long; at once, where people have to
@@ -161,7 +161,7 @@ class Seat:
         others = await when_free(self.session.reacquire, patience_seconds=PATIENCE_SECONDS)
         self._released = False
         if others:
-            await self.player.world.catch_up(self.session.id, self.session.own_events)
+            await self.player.simulation.catch_up(self.session.id, self.session.own_events)
             await self.session.take_up()
             await self.player.driver.begin()
 
@@ -288,13 +288,13 @@ class Hub:
     async def _open(self, owner: str) -> Seat:
         service = self.service
         await self._make_room(owner)
-        world = await service.open_world()
+        simulation = await service.open_simulation()
         try:
             session = await open_run(
                 self.store,
                 service.briefing,
                 service.arm,
-                tools=world.tools,
+                tools=simulation.tools,
                 model=service.model,
                 settings=service.settings,
                 extra={OWNER: owner, **service.extra},
@@ -302,23 +302,23 @@ class Hub:
                 requester=await self._requester(owner),
             )
         except SopilotError:
-            await world.close()
+            await simulation.close()
             raise
-        return await self._take_seat(session, world, owner)
+        return await self._take_seat(session, simulation, owner)
 
     async def _resume(self, owner: str, session_id: str) -> Seat:
         if not await self.knows(owner, session_id):
             raise UnknownSession(session_id)
         service = self.service
         await self._make_room(owner)
-        world = await service.open_world()
+        simulation = await service.open_simulation()
         try:
-            session = await self._resumed(session_id, world, await self._requester(owner))
+            session = await self._resumed(session_id, simulation, await self._requester(owner))
         except SopilotError:
-            await world.close()
+            await simulation.close()
             raise
         self._meter.count("takeovers")
-        return await self._take_seat(session, world, owner, awaited=True)
+        return await self._take_seat(session, simulation, owner, awaited=True)
 
     async def _requester(self, owner: str) -> Principal | None:
         """The owner of the client's token; without tokens, who runs the server."""
@@ -326,25 +326,27 @@ class Hub:
             return await who_asks(self.store, None)
         return Principal(owner, TOKEN, "mcp")
 
-    async def _resumed(self, session_id: str, world: World, requester: Principal | None) -> Session:
+    async def _resumed(
+        self, session_id: str, simulation: Simulation, requester: Principal | None
+    ) -> Session:
         """Another server may be at work in it, or was killed a moment ago."""
 
         async def caught_up(session: Session) -> None:
-            await world.catch_up(session_id, session.own_events)
+            await simulation.catch_up(session_id, session.own_events)
 
         async def resume() -> Session:
             return await resume_run(
-                self.store, session_id, tools=world.tools, programs=self._programs,
+                self.store, session_id, tools=simulation.tools, programs=self._programs,
                 before=caught_up, requester=requester,
             )  # fmt: skip
 
         return await when_free(resume, patience_seconds=PATIENCE_SECONDS)
 
     async def _take_seat(
-        self, session: Session, world: World, owner: str, *, awaited: bool = False
+        self, session: Session, simulation: Simulation, owner: str, *, awaited: bool = False
     ) -> Seat:
         """``awaited``: whoever asked for it is about to use it."""
-        player = Player(session, self.service.briefing, self.service.arm, world)
+        player = Player(session, self.service.briefing, self.service.arm, simulation)
         await player.driver.begin()
         if session.asker is None:
             session.asker = ElicitsAnswers(session)
