@@ -42,9 +42,9 @@ def test_names() -> None:
 
 def test_an_unknown_name_is_a_typed_mistake_with_a_suggestion() -> None:
     with pytest.raises(UserMistake) as caught:
-        load_example("bank")
+        load_example("bnak")
     (diagnostic,) = caught.value.diagnostics
-    assert diagnostic.message == "there is no bundled handbook `bank`"
+    assert diagnostic.message == "there is no bundled handbook `bnak`"
     assert diagnostic.help == "did you mean `bank`?"
     with pytest.raises(UserMistake, match="did you mean `card-first`"):
         load_example("bank").task("card-frist")
