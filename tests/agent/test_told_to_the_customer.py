@@ -148,7 +148,7 @@ def test_the_words_are_part_of_handbook_program_and_texts() -> None:
     assert load_handbook(write_handbook(book)) == book
     program = compile_procedure(book, "wire").program
     assert program_from_yaml(program_to_yaml(program)) == program
-    without = load_handbook(BOOK.replace(f"    tells: {WORDS}\n", ""))
+    without = load_handbook(BOOK.replace(f"    customer_message: {WORDS}\n", ""))
     bare = compile_procedure(without, "wire").program
     assert "customer_message" not in program_to_yaml(bare)
     assert program_hash(bare) != program_hash(program)
@@ -167,11 +167,11 @@ def test_the_words_are_part_of_handbook_program_and_texts() -> None:
     ("line", "code"),
     [
         ("    remedy: Ask the authority.\n", "told-twice"),
-        ("    tells: It is because of {name}.\n", "unbound-placeholder"),
+        ("    customer_message: It is because of {name}.\n", "unbound-placeholder"),
     ],
 )
 def test_words_that_would_give_it_away_are_no_handbook(line: str, code: str) -> None:
-    kept = BOOK if "remedy" in line else BOOK.replace(f"    tells: {WORDS}\n", "")
+    kept = BOOK if "remedy" in line else BOOK.replace(f"    customer_message: {WORDS}\n", "")
     broken = kept.replace("    verify: screen(name)\n", "    verify: screen(name)\n" + line)
     with pytest.raises(UserMistake) as raised:
         load_handbook(broken)
