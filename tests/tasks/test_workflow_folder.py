@@ -28,9 +28,7 @@ functions:
       - {step: done, complete: Waved.}
 """
 GUARDED = (
-    PROGRAM.replace("program: 1", "program: 2").replace(
-        "functions:", "guarded: [{action: wave}]\ntypes: {name: string}\nfunctions:"
-    )
+    PROGRAM.replace("functions:", "guarded: [{action: wave}]\ntypes: {name: string}\nfunctions:")
     + "actions: {wave: {input: {name: string}, changes: [hand]}}\n"
 )
 TOOLS = """\
