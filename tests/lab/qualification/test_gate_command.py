@@ -102,7 +102,7 @@ def test_run_takes_the_verdict_as_its_default_arm(home: Path) -> None:
         checked.stderr
     )
     assert json.loads(checked.stdout)["audit"]["clean"]
-    assert "the last check" not in run("--arm", "pg").stderr
+    assert "the last check" not in run("--view", "pg").stderr
 
 
 def answer_mailbox(box: Path, stop: threading.Event) -> None:
