@@ -71,7 +71,7 @@ def test_a_verdict_is_followed(
 def test_a_model_that_may_page_gets_fused_where_actions_are_guarded(
     home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    checked(home, "strong", "prose", page=False, answer="may page", guarded_view="fused")
+    checked(home, "strong", "prose", page=False, answer="may page", guarded_arm="fused")
     handbook = tmp_path / "mine.yaml"
     text, _ = starter("mine")
     handbook.write_text(text)
@@ -87,7 +87,7 @@ def test_a_model_that_may_page_gets_fused_where_actions_are_guarded(
 def test_a_check_without_a_finding_is_followed_by_nobody(
     home: Path, answer: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    checked(home, "m", "prose", page=False, answer=answer, guarded_view=None)
+    checked(home, "m", "prose", page=False, answer=answer, guarded_arm=None)
     assert default_view("m", open_source("bank-desk")) == "flat"
     assert "`m` was checked without a finding" in capsys.readouterr().err
     checked(home, "reference", "flat", page=False, answer=answer)
