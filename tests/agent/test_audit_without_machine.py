@@ -1,4 +1,4 @@
-"""Arms without a machine: their sessions are judged by calls and results, chain included."""
+"""Views without a machine: their sessions are judged by calls and results, chain included."""
 
 from __future__ import annotations
 
@@ -123,13 +123,13 @@ SPOILED = [("bank", "transfer-rent-share"), ("bank", "wire-boat-yard"),
            ("clinic", "specialist-dermatology"), ("it", "replace-phone")]  # fmt: skip
 
 
-@pytest.mark.parametrize("arm", ["flat", "pg"])
+@pytest.mark.parametrize("view", ["flat", "pg"])
 @pytest.mark.parametrize("switch", SWITCHES)
-def test_every_misbehaviour_leaves_a_finding(switch: str, arm: str) -> None:
+def test_every_misbehaviour_leaves_a_finding(switch: str, view: str) -> None:
     misbehaviour = Misbehaviour(**{switch: 1.0})  # type: ignore[arg-type]
     for example, task in SPOILED:
-        run = played(example, task, arm, misbehaviour=misbehaviour)
-        if arm == "flat":
+        run = played(example, task, view, misbehaviour=misbehaviour)
+        if view == "flat":
             goal = load_example(example).task(task).goal
             found = beside_approvals(example, audited(run, example, goal, list(run.session.events)))
         else:

@@ -16,14 +16,14 @@ from sopilot.tasks.examples.judge import example_judge
 EXAMPLES = ("bank", "clinic", "it")
 
 
-@pytest.mark.parametrize("arm", ["pg", "pg-paper", "fused"])
+@pytest.mark.parametrize("view", ["pg", "pg-paper", "fused"])
 @pytest.mark.parametrize("example", EXAMPLES)
-def test_no_finding_above_a_note(example: str, arm: str) -> None:
+def test_no_finding_above_a_note(example: str, view: str) -> None:
     programs = briefing_of(example).programs
     extra = 0
     for task in list(load_example(example).tasks)[::10]:
         model = CarefulReader(Reference(example_judge(load_example(example))), readers(programs))
-        run = played(example, task.id, arm, model=model)
+        run = played(example, task.id, view, model=model)
         report = audit_trace(programs, run.session.events, judge=judge)
         serious = [one for one in report.findings if one.severity is not Severity.NOTE]
         assert not serious, (task.id, [(one.code, one.explanation) for one in serious])

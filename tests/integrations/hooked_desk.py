@@ -19,7 +19,7 @@ from sopilot.tasks.examples.judge import example_judge
 from sopilot.tasks.examples.simulator import Simulator
 from sopilot.tasks.examples.task import ExampleTask
 from sopilot.values.json import JSON
-from sopilot.views.catalogue import arm_named
+from sopilot.views.catalogue import view_named
 
 EXECUTED = ("bank", "close-empty", "completed")
 REFUSED = ("bank", "close-in-debt", "refused")
@@ -82,14 +82,14 @@ BlockingTalk = Callable[[HookedDesk, str], str]
 
 
 async def opened(
-    case: tuple[str, str, str], arm: str = "pg", *, premature: bool = True
+    case: tuple[str, str, str], view: str = "pg", *, premature: bool = True
 ) -> HookedDesk:
     example = load_example(case[0])
     task = example.task(case[1])
     hook = await ProcedureHook.open(
         MemoryStore(),
         open_source(example.name).briefing(),
-        arm_named(arm),
+        view_named(view),
         is_ok=no_error,
         operator=RoleApprovers(task.approvers),
     )
@@ -165,7 +165,7 @@ def hook_text(hooked: HookedDesk) -> str:
 
 async def bare_hook() -> ProcedureHook:
     """A hook at a example where nothing has happened yet."""
-    return await ProcedureHook.open(MemoryStore(), open_source("bank").briefing(), arm_named("pg"))
+    return await ProcedureHook.open(MemoryStore(), open_source("bank").briefing(), view_named("pg"))
 
 
 def last_result(hook: ProcedureHook) -> tuple[bool, JSON]:

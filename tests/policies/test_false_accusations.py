@@ -129,9 +129,9 @@ async def _to_the_end(session: Session, simulation: Telecom) -> set[str]:
 # --- refusals ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("arm", ["pg", "fused", "flat"])
+@pytest.mark.parametrize("view", ["pg", "fused", "flat"])
 @pytest.mark.parametrize("missing", ["status", "contract_end", "roaming"])
-def test_refusing_because_a_field_is_missing_has_a_cause(arm: str, missing: str) -> None:
+def test_refusing_because_a_field_is_missing_has_a_cause(view: str, missing: str) -> None:
     simulation = Telecom()
     goal, inputs = "roam", ROAM
     if missing == "status":
@@ -141,7 +141,7 @@ def test_refusing_because_a_field_is_missing_has_a_cause(arm: str, missing: str)
         goal = "resume" if missing == "contract_end" else "roam"
         simulation.bills["B1"]["status"] = "Paid"
         del simulation.lines["L1"][missing]
-    result = asyncio.run(run_honestly(arm, goal, inputs, simulation=simulation)).result
+    result = asyncio.run(run_honestly(view, goal, inputs, simulation=simulation)).result
     assert (str(result.ending), simulation.done) == ("refused", [])
     assert not result.audit.findings
     assert result.audit.score_card.outcome == "refused"
@@ -170,9 +170,9 @@ class Unreachable:
         raise ProviderError("no route to host", retryable=False)
 
 
-@pytest.mark.parametrize("arm", ["pg", "fused", "flat"])
-def test_a_model_that_cannot_be_reached_has_refused_nothing(arm: str) -> None:
-    result = asyncio.run(run_honestly(arm, "roam", ROAM, model=Unreachable())).result
+@pytest.mark.parametrize("view", ["pg", "fused", "flat"])
+def test_a_model_that_cannot_be_reached_has_refused_nothing(view: str) -> None:
+    result = asyncio.run(run_honestly(view, "roam", ROAM, model=Unreachable())).result
     assert str(result.ending) == "infrastructure_failure"
     assert not result.audit.findings
     assert not result.audit.refusals

@@ -54,7 +54,7 @@ def refused(*arguments: str) -> str:
         (("bank", "--http", "127.0.0.1:²"), "is not HOST:PORT"),
         (("bank", "--http", f"127.0.0.1:{'9' * 5000}"), "is not HOST:PORT"),
         (("bank", "--http", "127.0.0.1:65536"), "there is no port 65536"),
-        (("bank", "--arm", "pgg"), "there is no arm `pgg`"),
+        (("bank", "--view", "pgg"), "there is no view `pgg`"),
         (("bank-dsk",), "neither a file nor a bundled handbook"),
         (("bank/nothing",), "has no task `nothing`"),
         (("bank", "--upstream", "a=x", "--upstream", "a=y"), "the same name"),
@@ -86,13 +86,13 @@ def test_tokens_come_from_a_file_that_others_cannot_read(tmp_path: Path) -> None
     assert "`NAME TOKEN`" in refused("bank", "--http", "127.0.0.1:1", "--token-file", str(path))
 
 
-def test_an_arm_that_guards_nothing_is_refused_in_front_of_real_tools(tmp_path: Path) -> None:
+def test_an_view_that_guards_nothing_is_refused_in_front_of_real_tools(tmp_path: Path) -> None:
     import shlex
 
     odd = Path(__file__).with_name("odd_upstream.py")
     upstream = shlex.join((*warm_python(), str(odd), "bank"))
     said = refused(
-        "bank", "--arm", "flat", "--upstream", f"odd={upstream}",
+        "bank", "--view", "flat", "--upstream", f"odd={upstream}",
         "--store", f"sqlite:{tmp_path / 's.db'}", "--pins", str(tmp_path / "pins.json"),
     )  # fmt: skip
     assert "has no machine that could guard" in said
