@@ -31,10 +31,10 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 from over_http import over_http
 
-from sopilot.integrations.mcp.building import task_service
 from sopilot.integrations.mcp.content import SESSION_META
-from sopilot.integrations.mcp.server import FRAME_URI, ProcedureServer
-from sopilot.integrations.mcp.sessions import Hub
+from sopilot.integrations.mcp.server import FRAME_URI, McpServer
+from sopilot.integrations.mcp.services import task_service
+from sopilot.integrations.mcp.sessions import SessionPool
 from sopilot.machine.replay import whole_events
 from sopilot.protocols import ModelReply, ModelRequest, ToolSchema
 from sopilot.records.store import Store
@@ -132,7 +132,7 @@ def test_http(task: str, arm: str) -> None:
 
     async def run() -> None:
         store = MemoryStore()
-        server = ProcedureServer(Hub(store, task_service(task, arm_named(arm))))
+        server = McpServer(SessionPool(store, task_service(task, arm_named(arm))))
         async with over_http(server) as client:
             session_id = await compare(client, loop)
         await compare_record(store, session_id, loop)
@@ -146,7 +146,7 @@ def test_an_arm_that_offers_fewer_tools_offers_fewer_over_mcp(offer: Offer) -> N
 
     async def run() -> None:
         arm = fused_arm(FusedSwitches(offer=offer), name="fused")
-        server = ProcedureServer(Hub(MemoryStore(), task_service(APPROVED, arm)))
+        server = McpServer(SessionPool(MemoryStore(), task_service(APPROVED, arm)))
         told: list[str] = []
 
         async def hear(message: object) -> None:
