@@ -280,7 +280,7 @@ def test_no_clients_name_is_that_of_who_comes_without_a_token(tmp_path: Path) ->
     tokens = tmp_path / "tokens"
     tokens.write_text(f"local {'x' * 40}\n")
     tokens.chmod(0o600)
-    with pytest.raises(UserMistake, match="without a token"):
+    with pytest.raises(UserMistake, match="has no token"):
         ServerOptions(source="x", address="127.0.0.1:0", token_file=tokens, lease_seconds=3).http()
 
 
