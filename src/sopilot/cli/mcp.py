@@ -13,7 +13,7 @@ from sopilot.integrations.logs import LOG, log_to_stderr
 from sopilot.integrations.mcp.options import LIMITS_HELP, ServerOptions
 from sopilot.messages.errors import mistake
 from sopilot.runner.sources import TOOL_LISTS
-from sopilot.views.catalogue import ARMS
+from sopilot.views.catalogue import VIEWS
 
 
 @click.command()
@@ -63,7 +63,7 @@ from sopilot.views.catalogue import ARMS
     help="Seconds to cache verified tool lists; 0 re-verifies before every call. Irreversible "
     "calls always re-verify.",
 )
-@click.option("--arm", default="pg", show_default=True, help=f"One of: {', '.join(ARMS)}.")
+@click.option("--view", default="pg", show_default=True, help=f"One of: {', '.join(VIEWS)}.")
 @click.option("--language", type=click.Choice(["en", "zh"]), default="en", show_default=True)
 @click.option("--tools", type=click.Choice(TOOL_LISTS), default="official", help="For SOPBench.")
 @click.option(

@@ -26,7 +26,7 @@ from sopilot.integrations.mcp.server import McpServer
 from sopilot.integrations.mcp.services import gateway_service
 from sopilot.integrations.mcp.sessions import SessionPool
 from sopilot.stores.memory import MemoryStore
-from sopilot.views.catalogue import arm_named
+from sopilot.views.catalogue import view_named
 from warm import warm_python
 
 UPSTREAM = Path(__file__).parents[3] / "benchmarks" / "everything_upstream.py"
@@ -45,7 +45,7 @@ async def gateway(*words: str, count: int = 1) -> AsyncIterator[McpServer]:
         options=CatalogueOptions(pass_through=EVERYTHING[1:], timeout_seconds=20.0),
     )
     await catalogue.open()
-    service = gateway_service(handbook, arm_named("pg"), catalogue)
+    service = gateway_service(handbook, view_named("pg"), catalogue)
     server = McpServer(SessionPool(MemoryStore(), service), catalogue=catalogue)
     try:
         yield server

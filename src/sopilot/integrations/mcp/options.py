@@ -316,7 +316,7 @@ class ServerOptions:
     approve: tuple[str, ...] = ()
     approve_tools: bool = False
     recheck_tools: float = 60.0
-    arm: str = "pg"
+    view: str = "pg"
     language: str = "en"
     tools: str = "official"
     address: str | None = None

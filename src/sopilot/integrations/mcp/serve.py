@@ -33,7 +33,7 @@ from sopilot.integrations.metrics import NoMetrics, metered, metrics
 from sopilot.records.store import Settings, Store
 from sopilot.runner.sources import is_task, load_source, open_source
 from sopilot.stores.open import data_folder, is_shared, open_store
-from sopilot.views.catalogue import arm_named
+from sopilot.views.catalogue import view_named
 from sopilot.views.step_tool import TOOL_NAME
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ INTERRUPTED = 130
 
 def serve(options: ServerOptions, tell: Tell) -> None:
     specs, http = options.specs(), options.http()
-    arm_named(options.arm)
+    view_named(options.view)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(_serve(options, specs, http, tell))
 
@@ -191,7 +191,7 @@ def _gateway(
         tell(f"no upstream offers {', '.join(missing)}")
     return gateway_service(
         handbook,
-        arm_named(options.arm),
+        view_named(options.view),
         catalogue,
         language=options.language,
         share_upstreams=options.share_upstream,
@@ -199,13 +199,13 @@ def _gateway(
 
 
 def _service(options: ServerOptions, tell: Tell) -> Service:
-    arm, language = arm_named(options.arm), options.language
+    view, language = view_named(options.view), options.language
     if is_task(options.source):
-        return task_service(options.source, arm, tools=options.tools, language=language)
+        return task_service(options.source, view, tools=options.tools, language=language)
     source = open_source(options.source)
     if not source.bundled:
         tell("no --upstream: only the step tool is offered, and no call can be evidence")
-    return source_service(source, arm, language=language)
+    return source_service(source, view, language=language)
 
 
 def _telemetry() -> Telemetry | None:

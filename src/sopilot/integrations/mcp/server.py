@@ -152,7 +152,7 @@ class McpServer:
         self.protocol: Server[Any] = _ProtocolServer(
             f"sopilot-{service.briefing.handbook.name}",
             version=__version__,
-            instructions=service.arm.first_message(service.briefing),
+            instructions=service.view.first_message(service.briefing),
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
             on_list_resources=self._list_resources,
@@ -192,7 +192,7 @@ class McpServer:
         if isinstance(tools, GatewayTools):
             for unreachable in await tools.refresh():
                 self._tell(unreachable)
-        every = live.player.driver.arm.offer is Offer.ALL
+        every = live.player.driver.view.offer is Offer.ALL
         offered = [
             offer.listed
             for offer in self._catalogue.offers()
@@ -395,7 +395,7 @@ class McpServer:
             request = types.GetPromptRequest(params=params)
             key = f"prompt {params.name}"
             return await self._pass_on(ctx, key, request, types.GetPromptResult)
-        return procedure_prompt(service.briefing, params, machine=service.arm.machine)
+        return procedure_prompt(service.briefing, params, machine=service.view.machine)
 
     async def _complete(
         self, ctx: Context, params: types.CompleteRequestParams
