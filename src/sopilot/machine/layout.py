@@ -24,6 +24,7 @@ from sopilot.program.model import (
     Emit,
     FailStep,
     Function,
+    Guarded,
     Kind,
     Literal,
     Program,
@@ -32,6 +33,7 @@ from sopilot.program.model import (
     Unknown,
     step_kind,
 )
+from sopilot.trace.redaction import has_withheld, is_reference
 from sopilot.values.json import JSON, Fields, agree, same
 from sopilot.values.schema import violation
 
@@ -94,11 +96,16 @@ class FunctionLayout:
 
 @dataclass(frozen=True, slots=True)
 class ProgramLayout:
+    """``redacted``: made for a trace in which values may be withheld; a withheld value has any
+    type."""
+
     program: Program
     functions: Mapping[str, FunctionLayout]
     entry: FunctionLayout
     goal_actions: frozenset[str]
     agree: Agreement
+    guarded: Mapping[str, Guarded]
+    redacted: bool = False
 
     @property
     def names(self) -> frozenset[str]:
@@ -128,16 +135,23 @@ class ProgramLayout:
 
     def type_problem(self, name: str, value: JSON) -> str | None:
         """Why a value cannot be the entry's ``name``."""
+        if self.redacted and has_withheld(value):
+            return None
         schema = self.program.types.get(name)
         if schema is None:
             return violation(value, {}, f"`{name}`") if self.strict else None
         return violation(value, schema, f"`{name}`")
 
 
-def lay_out(program: Program) -> ProgramLayout:
-    """Raises ``UserMistake`` with every dangling name; the verifier says more, and earlier."""
+def lay_out(program: Program, *, redacted: bool = False) -> ProgramLayout:
+    """Raises ``UserMistake`` with every dangling name; the verifier says more, and earlier.
+
+    With ``redacted`` a withheld value agrees with every value that is not withheld.
+    """
     problems: list[Diagnostic] = []
-    agreement = same if program.format > 1 else agree
+    agreement: Agreement = same if program.format > 1 else agree
+    if redacted:
+        agreement = _may_agree(agreement)
     functions = {
         name: _lay_out_function(program, function, problems, agreement)
         for name, function in program.functions.items()
@@ -153,7 +167,17 @@ def lay_out(program: Program) -> ProgramLayout:
         for step in function.steps
         if isinstance(step, Act) and step.goal
     )
-    return ProgramLayout(program, functions, entry, goals, agreement)
+    guarded = {one.action: one for one in program.guarded}
+    return ProgramLayout(program, functions, entry, goals, agreement, guarded, redacted)
+
+
+def _may_agree(agreement: Agreement) -> Agreement:
+    """Equal withheld values have equal references, so two references are compared."""
+
+    def may_agree(left: JSON, right: JSON) -> bool:
+        return is_reference(left) != is_reference(right) or agreement(left, right)
+
+    return may_agree
 
 
 def _lay_out_function(

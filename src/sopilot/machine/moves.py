@@ -28,6 +28,7 @@ from sopilot.program.model import (
 )
 from sopilot.program.walk import checks_to_blame
 from sopilot.trace.events import Call, EmitArtifact, Return, SelectBranch
+from sopilot.trace.redaction import has_withheld
 from sopilot.values.json import JSON, MISSING, Fields, key_of, plain, shown
 from sopilot.values.schema import violation
 
@@ -290,7 +291,7 @@ def emit(here: Position, operation: EmitArtifact, fields: Fields) -> Moved | Ref
     if fields["name"] != step.artifact:
         return Refused("wrong-artifact", f"the step hands over `{step.artifact}`")
     content = fields["content"]
-    if step.schema is not None:
+    if step.schema is not None and not (here.program.redacted and has_withheld(content)):
         problem = violation(content, step.schema)
         if problem is not None and isinstance(content, str):
             # The tool's schema has to give the content one type, so objects come as JSON text.
