@@ -125,7 +125,7 @@ def _judge(run: AuditState, step: Step) -> None:
     elif event.kind == "note":
         domain_calls.note(run, event)
     elif event.kind == "start":
-        endings.judge_start(run, step)
+        endings.judge_start(run)
     else:
         _judge_move(run, step)
 

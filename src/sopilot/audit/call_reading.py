@@ -220,8 +220,7 @@ class _Path:
         self, layout: FunctionLayout, step: Act | Do | Emit, chain: tuple[Arguments, ...]
     ) -> bool:
         """Whether the process went past it, with the values that it has at the act."""
-        typed = self.moment.process.program.program.format > 1
-        terms = plain_arguments(step.arguments) if isinstance(step, Act) and typed else ()
+        terms = plain_arguments(step.arguments) if isinstance(step, Act) else ()
         wanted = key_of(passed_along((*chain, terms), self.values))
         place = (layout.name, step.label)
         return any(
@@ -229,10 +228,8 @@ class _Path:
         )
 
     def _trusted(self, callee: FunctionLayout, reading: LeafReading) -> LeafReading:
-        """A guarded action rests on a model's word only where the handbook says so. Programs of
-        the first format could not say it."""
-        program = self.moment.process.program.program
-        by_model = callee.function.judged_by_model or program.format == 1
+        """A guarded action rests on a model's word only where the handbook says so."""
+        by_model = callee.function.judged_by_model
         if reading.grade is not AuditGrade.ATTESTED or by_model or reading.holds is None:
             return reading
         why = "only a model has judged it, and the handbook does not let it"

@@ -21,10 +21,8 @@ from sopilot.audit.state import (
 )
 from sopilot.machine.evidence import frame_results
 from sopilot.machine.layout import FunctionLayout, Position, ProgramLayout
-from sopilot.machine.replay import Step
 from sopilot.machine.state import Frame
 from sopilot.machine.terms import plain_arguments, value_of
-from sopilot.messages.diagnostic import Severity
 from sopilot.program.model import (
     Act,
     Argument,
@@ -188,9 +186,7 @@ def _from_stack(process: ProcessView, settle_for: Callable[[Frame], Settled]) ->
     return inner
 
 
-def judge_start(run: AuditState, step: Step) -> None:
-    assert step.after.active is not None
-    _note_old_format(run, step.event, step.after.processes[step.after.active].goal)
+def judge_start(run: AuditState) -> None:
     run.late_look_ups.clear()
     left = run.process
     if left is not None:
@@ -201,21 +197,6 @@ def judge_amend(run: AuditState, process: ProcessView) -> None:
     """The process begins again with other values."""
     process.unmet, process.goal_failed = [], None
     process.set_aside = False
-
-
-def _note_old_format(run: AuditState, event: Event, goal: str) -> None:
-    """Once a session: what a program of the first format could not prove."""
-    if run.programs[goal].strict or run.old_format:
-        return
-    run.old_format = True
-    run.find(
-        "old-format",
-        event,
-        f"the program of `{goal}` is of the first format, which declares neither types nor "
-        "origins of values: that what was checked is what was meant could not be proven then",
-        process=None,
-        severity=Severity.NOTE,
-    )
 
 
 def judge_complete(run: AuditState, event: Event, process: ProcessView, *, accepting: bool) -> None:

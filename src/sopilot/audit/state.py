@@ -342,8 +342,6 @@ class AuditState:
     refusals: list[RefusedGoal] = field(default_factory=list)
     said: str | None = ""
     """What the user was told last."""
-    old_format: bool = False
-    """A program of the first format ran, and that was noted."""
     configuration: Configuration = field(init=False)
     """Before the event that is judged."""
 

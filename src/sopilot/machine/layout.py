@@ -34,12 +34,11 @@ from sopilot.program.model import (
     step_kind,
 )
 from sopilot.trace.redaction import has_withheld, is_reference
-from sopilot.values.json import JSON, Fields, agree, same
+from sopilot.values.json import JSON, Fields, same
 from sopilot.values.schema import violation
 
 Agreement = Callable[[JSON, JSON], bool]
-"""Whether two values say the same. In programs of the first format a text that spells a
-number agrees with it."""
+"""Whether two values say the same: in a redacted trace, as far as that can be told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,19 +127,11 @@ class ProgramLayout:
                     waiting.append(one.function)
         return False
 
-    @property
-    def strict(self) -> bool:
-        """Whether values have types; programs of the first format do not know them."""
-        return self.program.format > 1
-
     def type_problem(self, name: str, value: JSON) -> str | None:
         """Why a value cannot be the entry's ``name``."""
         if self.redacted and has_withheld(value):
             return None
-        schema = self.program.types.get(name)
-        if schema is None:
-            return violation(value, {}, f"`{name}`") if self.strict else None
-        return violation(value, schema, f"`{name}`")
+        return violation(value, self.program.types.get(name, {}), f"`{name}`")
 
 
 def lay_out(program: Program, *, redacted: bool = False) -> ProgramLayout:
@@ -149,9 +140,7 @@ def lay_out(program: Program, *, redacted: bool = False) -> ProgramLayout:
     With ``redacted`` a withheld value agrees with every value that is not withheld.
     """
     problems: list[Diagnostic] = []
-    agreement: Agreement = same if program.format > 1 else agree
-    if redacted:
-        agreement = _may_agree(agreement)
+    agreement = _may_agree if redacted else same
     functions = {
         name: _lay_out_function(program, function, problems, agreement)
         for name, function in program.functions.items()
@@ -171,13 +160,9 @@ def lay_out(program: Program, *, redacted: bool = False) -> ProgramLayout:
     return ProgramLayout(program, functions, entry, goals, agreement, guarded, redacted)
 
 
-def _may_agree(agreement: Agreement) -> Agreement:
+def _may_agree(left: JSON, right: JSON) -> bool:
     """Equal withheld values have equal references, so two references are compared."""
-
-    def may_agree(left: JSON, right: JSON) -> bool:
-        return is_reference(left) != is_reference(right) or agreement(left, right)
-
-    return may_agree
+    return is_reference(left) != is_reference(right) or same(left, right)
 
 
 def _lay_out_function(
