@@ -11,7 +11,7 @@ from sopilot.audit.report import Report, decided, score
 from sopilot.audit.state import AuditState, ProcessView
 from sopilot.handbook.model import BUILT_IN
 from sopilot.machine.layout import Position
-from sopilot.machine.replay import FOLLOWED, Replay, Step, end_process
+from sopilot.machine.replay import FOLLOWED, RECORDED, Replay, Step, end_process
 from sopilot.machine.state import Status
 from sopilot.messages.diagnostic import Severity
 from sopilot.program.model import Branch, Program
@@ -91,7 +91,7 @@ def _read(run: AuditState, event: Event) -> None:
         _rejected(run, event)
     else:
         fits = step.made is not None and step.made.kind != REJECTED
-        if not step.difference or (fits and event.kind in FOLLOWED):
+        if not step.difference or event.kind in RECORDED or (fits and event.kind in FOLLOWED):
             _judge(run, step)
         if step.difference:
             _contradicted(run, step, process)
@@ -181,7 +181,7 @@ def _contradicted(run: AuditState, step: Step, process: ProcessView | None) -> N
         else:
             run.find("inconsistent-trace", event, step.difference, process=process)
     for one in (process, active):
-        if one is not None:
+        if one is not None and event.kind not in RECORDED:
             one.lost = True
 
 
@@ -190,6 +190,7 @@ def _took_wrong_target(step: Step, here: Position) -> bool:
         step.event.kind == "select_branch"
         and isinstance(here.step, Branch)
         and step.made is not None
+        and step.made.kind != REJECTED
         and step.event.payload.get("target") != step.made.payload.get("target")
     )
 

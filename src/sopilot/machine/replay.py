@@ -100,7 +100,7 @@ class Replay:
         try:
             after, made = _again(machine, before, event, event.seq)
         except TraceError as problem:
-            withheld = event.kind in _RECORDED and any(map(is_reference, event.payload.values()))
+            withheld = event.kind in RECORDED and any(map(is_reference, event.payload.values()))
             why = "" if withheld else str(problem)
             return Step(before, event, before.numbered(event.seq + 1), None, why)
         if made.kind == REJECTED:
@@ -116,7 +116,7 @@ FOLLOWED = frozenset({"start", "domain_call", "domain_result", "decision", "note
 """Kinds of event that are followed even in a process whose position is lost."""
 
 
-_RECORDED = ("note", "decision")
+RECORDED = ("note", "decision")
 """Kinds of event that move nothing: what they say may be withheld."""
 
 
@@ -156,9 +156,9 @@ def _contradiction(made: Event, recorded: Event) -> str:
     return ""
 
 
-_GIVEN = frozenset({"arguments", "content", "details", "program", "text", "value"})
-"""Fields that the machine takes over from the operation; and the program's hash, which is the
-store's to verify."""
+_GIVEN = frozenset({"arguments", "content", "details", "ground", "program", "text", "value"})
+"""Fields that the machine takes over from the operation; its words for a ground; and the program's
+hash, which is the store's to verify."""
 
 
 def _identical(left: JSON, right: JSON) -> bool:
