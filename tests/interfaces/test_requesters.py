@@ -172,7 +172,7 @@ def test_no_session_without_a_requester(
     [
         ("run", "bank-desk", "--task", "wire-rent-lyon"),
         ("chat", "bank-desk", "--goal", "transfer"),
-        ("play", "start", "bank-desk/transfer-wrong-password"),
+        ("lab", "play", "start", "bank-desk/transfer-wrong-password"),
     ],
 )
 def test_no_command_starts_one(office: Office, words: tuple[str, ...]) -> None:
