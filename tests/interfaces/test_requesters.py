@@ -172,7 +172,7 @@ def test_no_session_without_a_requester(
     [
         ("run", "bank", "--task", "wire-rent-lyon"),
         ("chat", "bank", "--goal", "transfer"),
-        ("play", "start", "bank/transfer-wrong-password"),
+        ("lab", "play", "start", "bank/transfer-wrong-password"),
     ],
 )
 def test_no_command_starts_one(office: Office, words: tuple[str, ...]) -> None:
