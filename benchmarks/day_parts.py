@@ -77,7 +77,7 @@ class Part:
 
 
 class Host(Part):
-    """A supervisor with one worker, as `sopilot mcp --workers 1` starts them."""
+    """A supervisor with one worker, as `sopilot serve --workers 1` starts them."""
 
     def __init__(self, number: int, handbook: Path, shop: str, store: str, folder: Path) -> None:
         port, admin = free_port(), free_port()
@@ -88,7 +88,8 @@ class Host(Part):
         """Since when a client waits here for a refund."""
         super().__init__(
             f"host-{number}",
-            [*SOPILOT, "mcp", str(handbook), "--upstream", f"shop={shop}", "--share-upstream",
+            [*SOPILOT, "gateway", "--handbook", str(handbook), "--upstream", f"shop={shop}",
+                "--share-upstream",
              "--http", f"127.0.0.1:{port}", "--workers", "1", "--stateless", "--admin", self.admin,
              "--store", store, "--pins", str(folder / "pins.json"), "--log", "json",
              "--limit", "initializes=100000", "--limit", "idle-seconds=60"],

@@ -4,7 +4,7 @@
 
 *Group commit*: events a second of one session, and of 200 at once, each durable when it is
 acknowledged (SQLite FULL; PostgreSQL with synchronous commits). *Requests*: 200 clients of
-`sopilot mcp --http --stateless` over PostgreSQL with one worker and with two, as many as they
+`sopilot serve --http --stateless` over PostgreSQL with one worker and with two, as many as they
 answer, no request lost; the clients run on the same machine. What a request costs the server,
 PostgreSQL and the clients is told, and what the MCP library alone costs under the same clients.
 Once with all of the machine, where two workers, PostgreSQL and the clients share its cores, and
@@ -90,7 +90,7 @@ async def requests(
     if workers > 1:
         options += ["--workers", str(workers)]
     command = [
-        sys.executable, "-c", ENTRY, "mcp", "bank", "--http", f"127.0.0.1:{port}",
+        sys.executable, "-c", ENTRY, "serve", "bank", "--http", f"127.0.0.1:{port}",
         "--store", f"postgres:{dsn}", "--stateless", *options,
     ]  # fmt: skip
     with psycopg.connect(dsn) as db:

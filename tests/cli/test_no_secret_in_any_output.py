@@ -47,9 +47,9 @@ procedures:
   open_box: {requires: [known(user), healthy(user)]}
   close_box: {requires: known(user)}
 """
-GATEWAYS = {"chat", "demo", "mcp"}
+GATEWAYS = {"chat", "demo", "serve", "gateway"}
 """Conversations: whoever types a secret there sees it on their own terminal."""
-AUTHORS = {"new", "compile", "check", "test", "format", "schema", "show", "explain", "handbooks"}
+AUTHORS = {"new", "compile", "check", "test", "format", "show", "handbooks"}
 STUDIES = {"lab", "qualify"}
 
 
@@ -128,8 +128,8 @@ def _commands(folder: Path, ids: Sequence[str]) -> list[list[str]]:
             ["audit", f"{trace}.{number}", "--json"],
             ["audit", f"{trace}.{number}", "--html", str(folder / f"file{number}.html")],
             ["audit", one, "--verify"],
-            ["approve", "list", one],
-            ["approve", "list", one, "--json"],
+            ["approvals", "list", one],
+            ["approvals", "list", one, "--json"],
         ]
     return [
         *commands,
@@ -140,26 +140,27 @@ def _commands(folder: Path, ids: Sequence[str]) -> list[list[str]]:
             for goal in ("open_box", "close_box")
             for form in ([], ["--json"], ["--html", str(folder / f"talk-{goal}.html")])
         ),
-        ["sessions"],
-        ["sessions", "--json"],
-        ["sessions", "--orphaned", "--json"],
-        ["register"],
-        ["register", "--json", "--columns", "user,pin"],
-        ["register", "--csv", "--columns", "user,pin"],
-        ["register", "--rebuild", "--json"],
-        ["deviations", "list"],
-        ["deviations", "list", "--json"],
-        ["seal", "--key", key, "--to", str(folder / "heads.jsonl")],
-        ["verify", "--head", str(folder / "heads.jsonl"), "--key", f"{key}.pub", "--json"],
-        ["prove", failed, "--head", str(folder / "heads.jsonl")],
-        ["export", *day, "-o", str(folder / "bundle")],
-        ["export", *day, "--payloads", "-o", str(folder / "whole")],
+        ["sessions", "list"],
+        ["sessions", "list", "--json"],
+        ["sessions", "list", "--orphaned", "--json"],
+        ["records", "actions"],
+        ["records", "actions", "--json", "--columns", "user,pin"],
+        ["records", "actions", "--csv", "--columns", "user,pin"],
+        ["records", "actions", "--rebuild", "--json"],
+        ["records", "deviations", "list"],
+        ["records", "deviations", "list", "--json"],
+        ["records", "seal", "--key", key, "--to", str(folder / "heads.jsonl")],
+        ["records", "verify", "--head", str(folder / "heads.jsonl"), "--key", f"{key}.pub",
+            "--json"],
+        ["records", "prove", failed, "--head", str(folder / "heads.jsonl")],
+        ["records", "export", *day, "-o", str(folder / "bundle")],
+        ["records", "export", *day, "--payloads", "-o", str(folder / "whole")],
         ["people", "list"],
         ["privacy", "log"],
         ["privacy", "log", "--json"],
         ["store", "size"],
-        ["store", "sweep", "--json"],
-        ["approve", "approve", held, "c", "--role", "manager", "--as", "Mia",
+        ["sessions", "sweep", "--json"],
+        ["approvals", "approve", held, "c", "--role", "manager", "--as", "Mia",
          "--reason", f"the pin is {PIN}"],
         ["resume", held],
         ["resume", unread, "--json"],

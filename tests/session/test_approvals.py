@@ -302,7 +302,7 @@ def test_one_person_in_two_spellings_is_one(other: str) -> None:
 
 
 @pytest.mark.parametrize("party", ["una", "UNA", "gpt-x", "GPT-X", "assistant", "Model", "user"])
-@pytest.mark.parametrize("decision", ["approve", "reject"])
+@pytest.mark.parametrize("decision", ["approvals", "reject"])
 def test_neither_the_model_nor_a_party_to_the_call_decides(party: str, decision: str) -> None:
     async def case() -> None:
         session = await open_session(

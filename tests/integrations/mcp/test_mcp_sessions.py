@@ -45,7 +45,9 @@ def test_stdio(example_name: str, task_id: str, outcome: str, tmp_path: Path) ->
 
     async def run() -> None:
         upstream = shlex.join(odd_command(example_name, task_id))
-        program, *arguments = sopilot_command("mcp", example_name, "--upstream", f"odd={upstream}")
+        program, *arguments = sopilot_command(
+            "gateway", "--handbook", example_name, "--upstream", f"odd={upstream}"
+        )
         server = StdioServerParameters(
             command=program, args=arguments, env={"SOPILOT_HOME": str(tmp_path)}
         )
@@ -68,7 +70,7 @@ def test_http(example_name: str, task_id: str, outcome: str, tmp_path: Path) -> 
         upstream, own = free_port(), free_port()
         command = odd_command(example_name, task_id, "--http", str(upstream))
         gateway = sopilot_command(
-            "mcp", example_name, "--http", f"127.0.0.1:{own}",
+            "gateway", "--handbook", example_name, "--http", f"127.0.0.1:{own}",
             "--upstream", f"odd=http://127.0.0.1:{upstream}/mcp",
         )  # fmt: skip
         home = {"SOPILOT_HOME": str(tmp_path)}
