@@ -158,7 +158,7 @@ def test_contents_erased_since_the_seal_are_named(tmp_path: Path) -> None:
         said = {"sessions": [session_id], "why": "asked for"}
         await change_policy(store, "shredded", said, who=None, clock=CLOCK)
         record = await store.record(session_id)
-        await store.shred({session_id: record.metadata_when_erased(1.0)})
+        await store.erase({session_id: record.metadata_when_erased(1.0)})
 
     found, session_id = found_after(erased, tmp_path, private=True)
     assert found.complete

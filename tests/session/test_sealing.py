@@ -84,7 +84,7 @@ async def pruned_by_nobody(store: MemoryStore) -> None:
 
 
 async def erased_by_nobody(store: MemoryStore) -> None:
-    await store.shred({"a": (await store.record("a")).metadata_when_erased(1.0)})
+    await store.erase({"a": (await store.record("a")).metadata_when_erased(1.0)})
 
 
 async def unreadable(store: MemoryStore) -> None:

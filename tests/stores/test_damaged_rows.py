@@ -36,7 +36,7 @@ async def found(store: Store) -> list[tuple[str, object]]:
     try:
         with pytest.raises(StoreCorrupt, match="the row of session b is damaged"):
             await store.record("b")
-        return [(one.id, one.summary["status"]) for one in await store.unsettled(now=1000.0)]
+        return [(one.id, one.summary["status"]) for one in await store.unresolved(now=1000.0)]
     finally:
         await store.close()
 

@@ -25,7 +25,7 @@ EARLIER = '{"frame":"","goal":"pay","status":"running","waiting":[]}'
 
 async def found_in(store: Store) -> list[str]:
     await store.migrate()
-    found = [one.id for one in await store.unsettled(now=100.0)]
+    found = [one.id for one in await store.unresolved(now=100.0)]
     await store.close()
     return found
 

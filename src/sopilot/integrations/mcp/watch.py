@@ -120,7 +120,7 @@ class Watch:
         self._states |= found.keys()
         for state in self._states:  # the last one may have left a state
             self.meter.set("sessions", found.get(state, 0), state=state)
-        self.meter.set("unknown_outcomes", len(await self.store.unsettled(now=now)))
+        self.meter.set("unknown_outcomes", len(await self.store.unresolved(now=now)))
         held = await self.store.records.actions(Wanted(outcome="held", now=now))
         waiting = [row.at for _, row in held if json.loads(row.rest).get("awaits") == "approval"]
         self.meter.set("approvals_waiting", len(waiting))
