@@ -304,7 +304,9 @@ def test_who_decides_on_a_call_is_shown_none_of_its_secrets(tmp_path: Path) -> N
         await store.queue_decision(session.id, left, at=0.0)
         waiting = await waiting_in(store, session.id)
         assert waiting.held[0].arguments == {"user": "ann", "pin": "•••", "amount": 5}
-        await store.acknowledge_decisions(session.id, [number for number, _ in await store.pending_decisions(session.id)])
+        await store.acknowledge_decisions(
+            session.id, [number for number, _ in await store.pending_decisions(session.id)]
+        )
         await session.release()
         await store.close()
         return session.id

@@ -293,7 +293,7 @@ def test_the_commands_find_and_settle_it(tmp_path: Path, monkeypatch: pytest.Mon
     assert settled.exit_code == 0
     assert run("sessions", "--orphaned").output == "no sessions\n"
     assert run("store", "sweep").exit_code == 0
-    assert run("store", "migrate").output == "schema 5\n"
+    assert run("store", "migrate").output == "schema 1\n"
     refused = run("store", "migrate", "--runtime", "runner")
     assert (refused.exit_code, "only PostgreSQL has roles" in refused.output) == (2, True)
 

@@ -64,5 +64,7 @@ def test_in_a_server(postgres: PostgresHere, number: int) -> None:
     asyncio.run(three_open(PostgresStore(postgres.dsn, schema=schema)))
     with psycopg.connect(postgres.dsn, autocommit=True) as db:
         raw = text.encode("utf-8", "surrogateescape")
-        db.execute(f"UPDATE {schema}.sessions SET {column} = %s WHERE id = 'b'".encode(), (raw,))
+        table, key = ("heads", "session") if column == "summary" else ("sessions", "number")
+        own = f"{key} = (SELECT number FROM {schema}.sessions WHERE id = 'b')"
+        db.execute(f"UPDATE {schema}.{table} SET {column} = %s WHERE {own}".encode(), (raw,))
     assert asyncio.run(found(PostgresStore(postgres.dsn, schema=schema))) == ALL

@@ -86,7 +86,7 @@ def test_a_database_server_writes_no_byte_of_the_contents(
                     clock=HandClock())  # fmt: skip
         bare = PostgresStore(postgres.dsn, schema="unlocked")
         await talked(bare, HandClock(), "wilma-seen")
-        async with bare._server.connection() as db:
+        async with bare.driver.read() as db:
             await db.execute("CHECKPOINT")
         await store.close()
         await bare.close()

@@ -254,7 +254,7 @@ def test_broken_off_anywhere_trace_and_register_agree(tmp_path: Path) -> None:
         db: sqlite3.Connection
         for point in range(1, 400, 3):
             session = await opened(store)
-            db = store._file.opened  # type: ignore[assignment]
+            db = (await store.driver.open()).connection
             left = [point]
 
             def stop(left: list[int] = left) -> int:

@@ -214,8 +214,7 @@ SUMMARIES: dict[str, tuple[dict[str, JSON], bool]] = {
     "open": ({"status": "running", "open": ["c1"]}, True),
     "held": ({"status": "waiting", "open": ["c1"]}, True),
     "between": ({"status": "running", "open": []}, False),
-    "earlier release": ({"status": "running"}, True),
-    "earlier, ended": ({"status": "completed"}, False),
+    "ended": ({"status": "completed", "open": []}, False),
     "new": ({}, False),
 }
 
