@@ -224,7 +224,7 @@ def alter_header(db: sqlite3.Connection, source: random.Random) -> set[str]:
     number, session_id = source.choice([one for one in sessions_of(db) if not is_journal(one[1])])
     row = db.execute("SELECT metadata FROM sessions WHERE number = ?", (number,)).fetchone()
     metadata = json.loads(row[0])
-    name = source.choice(("handbook", "model", "arm", "goals", "programs", "requester"))
+    name = source.choice(("handbook", "model", "view", "goals", "programs", "requester"))
     metadata[name] = {"goals": [], "programs": {}}.get(name, f"{metadata.get(name)}x")
     text = json.dumps(metadata)
     db.execute("UPDATE sessions SET metadata = ? WHERE number = ?", (text, number))

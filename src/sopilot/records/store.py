@@ -159,7 +159,7 @@ def is_locked(value: JSON) -> bool:
 _ERASED, _PRUNED = "shredded", "pruned"
 
 
-_KEPT = ("format", "handbook", "goals", "arm", "model", "programs", "settings", "requester")
+_KEPT = ("format", "handbook", "goals", "view", "model", "programs", "settings", "requester")
 
 
 DAMAGED = "damaged"
