@@ -206,7 +206,7 @@ def figures(dsn: str, conversations: int) -> dict[str, Any]:
         "hooked_cpu_milliseconds_each": round(hooked_cpu / conversations * 1000, 2),
         "rounds": ROUNDS,
         "whole": whole // ROUNDS,
-        "connections": store._server.pool.opened,
+        "connections": store.driver.pool.opened,
         "synchronous_seconds": round(synchronous, 2),
         "synchronous_whole": whole_threaded,
         "threads": THREADS,
