@@ -35,7 +35,6 @@ PAY = Act("act", "pay", (("from", Local("user")), ("to", Local("user")), ("n", L
           goal=True)  # fmt: skip
 PAYING = replace(
     program("go", Function("go", Kind.PROCESS, ("user",), (PAY, CompleteStep("done")))),
-    format=2,
     guarded=(Guarded("pay", when="n > 0", roles=("boss",), needed=1),),
     actions={"pay": ActionFacts({"from": {"type": "string"}}, ("from",), None)},
 )

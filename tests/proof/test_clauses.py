@@ -352,7 +352,7 @@ def nested(depth: int) -> Run:
         FailStep("no"),
     )
     root = Function("go", Kind.PROCESS, (), steps)
-    made = replace(program("go", root, rule, *groups), format=2, guarded=(Guarded("pay"),))
+    made = replace(program("go", root, rule, *groups), guarded=(Guarded("pay"),))
     run = Run({"go": made})
     run.ok(Start("go"))
     return run

@@ -36,7 +36,7 @@ from sopilot.views.step_tool import (
     step_description,
     step_schema,
 )
-from sopilot.views.view import Arm
+from sopilot.views.view import View
 
 
 def argument_problem(tool: ToolSchema, arguments: Mapping[str, JSON]) -> str:
@@ -205,26 +205,26 @@ Parsed = StepCall | DomainToolCall | EndCall | Malformed
 
 
 class Toolbox:
-    """An arm with a machine has the bookkeeping tool, else there is ``end_session``."""
+    """A view with a machine has the bookkeeping tool, else there is ``end_session``."""
 
-    def __init__(self, arm: Arm, briefing: Briefing, domain: Sequence[ToolSchema]) -> None:
-        self.machine = arm.machine
-        self._paper = arm.paper_steps
-        self._combined = arm.machine and arm.in_order and arm.short_step
+    def __init__(self, view: View, briefing: Briefing, domain: Sequence[ToolSchema]) -> None:
+        self.machine = view.machine
+        self._paper = view.paper_steps
+        self._combined = view.machine and view.in_order and view.short_step
         # A domain that has a tool of the short name keeps it.
         taken = any(tool.name == SHORT_NAME for tool in domain)
         self.step_names = frozenset({TOOL_NAME}) if taken else STEP_NAMES
         language = briefing.language
-        if not arm.machine:
+        if not view.machine:
             own = end_tool(language)
-        elif arm.short_step:
+        elif view.short_step:
             name = TOOL_NAME if taken else SHORT_NAME
             own = short_step_tool(
-                name, briefing.programs.values(), language, enters=arm.automation.enter_calls
+                name, briefing.programs.values(), language, enters=view.automation.enter_calls
             )
         else:
-            own = step_tool(language, paper=arm.paper_steps)
-        self.step: StepTool = _spelling(own) if arm.machine else LONG_TOOL
+            own = step_tool(language, paper=view.paper_steps)
+        self.step: StepTool = _spelling(own) if view.machine else LONG_TOOL
         self._by_name = {schema.name: schema for schema in (own, *domain)}
         # What the programs have for a call is filled in, so no schema may insist on it.
         filled = _filled_in(briefing.programs.values()) if self._combined else {}
