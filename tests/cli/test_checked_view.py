@@ -44,7 +44,7 @@ def test_an_unchecked_model_sees_everything(
     told = capsys.readouterr().err
     assert told.count("\n") == 1
     assert "view flat: `local` was never checked" in told
-    assert "sopilot gate --model local" in told
+    assert "sopilot qualify --model local" in told
     assert default_view("local", open_source(FOLDER)) == "full-cursor"
     assert "view full-cursor" in capsys.readouterr().err
 

@@ -161,7 +161,7 @@ def test_explain_says_who_approves() -> None:
 
 def test_help_is_complete_and_cheap() -> None:
     result = run("--help")
-    for name in ("compile", "check", "show", "explain", "stats"):
+    for name in ("compile", "check", "show", "explain", "lab"):
         assert name in result.stdout
 
 

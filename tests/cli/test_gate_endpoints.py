@@ -1,4 +1,4 @@
-"""`sopilot gate` against endpoints that work and endpoints that do not."""
+"""`sopilot qualify` against endpoints that work and endpoints that do not."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def endpoint(status: int, body: object, *, hang: float = 0.0) -> Iterator[str]:
 
 
 def gate(model: str, *words: str) -> Result:
-    arguments = ["gate", "--model", model, "--handbook", "bank-desk", "--cases", "2", *words]
+    arguments = ["qualify", "--model", model, "--handbook", "bank-desk", "--cases", "2", *words]
     return CliRunner().invoke(sopilot, arguments)
 
 

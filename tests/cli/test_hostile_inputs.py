@@ -40,7 +40,7 @@ MISTAKES = {
                        "--arguments", DEEP),
     "long name to audit": ("audit", LONG),
     "long name to run": ("run", LONG),
-    "long name to lens": ("lens", LONG),
+    "long name to lens": ("lab", "lens", LONG),
     "long handbook": ("audit", "empty", "--handbook", LONG),
     "NUL in a handbook": ("check", "nul.yaml"),
     "NUL in a name": ("run", "a\0b"),
@@ -50,9 +50,9 @@ MISTAKES = {
     "an endless deadline": ("mcp", "bank-desk", "--upstream", "x", "--recheck-tools", "inf"),
     "a negative budget": ("run", "bank-desk", "--budget", "wall_seconds=-1"),
     "a budget that is no number": ("run", "bank-desk", "--budget", "wall_seconds=NaN"),
-    "minutes that are no number": ("gate", "--model", "reference", "--minutes", "nan"),
-    "money without end": ("gate", "--model", "reference", "--money", "inf"),
-    "a share that is no number": ("stats", "bh", "nan"),
+    "minutes that are no number": ("qualify", "--model", "reference", "--minutes", "nan"),
+    "money without end": ("qualify", "--model", "reference", "--money", "inf"),
+    "a share that is no number": ("lab", "stats", "bh", "nan"),
     "a port that is no number": ("run", "bank-desk", "--model", "http://a:port/v1#m"),
     "a space in a URL": ("run", "bank-desk", "--model", "http://exa mple/v1#m"),
     "half an address": ("mcp", "bank-desk", "--upstream", "http://[bad"),
@@ -71,7 +71,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("command", [("test", "."), ("gate", "--model", "x", "--handbook", ".")])
+@pytest.mark.parametrize("command", [("test", "."), ("qualify", "--model", "x", "--handbook", ".")])
 def test_the_present_folder_has_no_name(
     command: tuple[str, ...], here: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -213,4 +213,8 @@ def numbers(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tupl
 
 def test_no_number_on_the_command_line_is_none_or_endless() -> None:
     found = set(numbers(sopilot))
-    assert {("gate", "minutes"), ("mcp", "recheck_tools"), ("stats", "mde", "alpha")} <= found
+    assert {
+        ("qualify", "minutes"),
+        ("mcp", "recheck_tools"),
+        ("lab", "stats", "mde", "alpha"),
+    } <= found

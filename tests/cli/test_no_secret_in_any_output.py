@@ -50,7 +50,7 @@ procedures:
 GATEWAYS = {"chat", "demo", "mcp"}
 """Conversations: whoever types a secret there sees it on their own terminal."""
 AUTHORS = {"new", "compile", "check", "test", "format", "schema", "show", "explain", "handbooks"}
-STUDIES = {"bench", "stats", "gate", "lens"}
+STUDIES = {"lab", "qualify"}
 
 
 class Vault:
@@ -167,7 +167,7 @@ def _commands(folder: Path, ids: Sequence[str]) -> list[list[str]]:
          "--results", str(folder / "results.yaml")],
         ["run", book, "--goal", "close_box", *knows, "--request", "Close my box.", "--json",
          "--results", str(folder / "results.yaml")],
-        ["play", "show", failed],
+        ["lab", "play", "show", failed],
     ]  # fmt: skip
 
 

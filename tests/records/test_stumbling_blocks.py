@@ -214,7 +214,7 @@ def test_the_narrowest_class_says_how_long_contents_are_kept() -> None:
 
 
 def test_help_and_greeting_say_what_there_is() -> None:
-    assert "#SCENARIO" in run("play", "--help").stdout
+    assert "#SCENARIO" in run("lab", "play", "--help").stdout
     assert "asks for the `goal`" not in run("chat", "bank-desk", "--goal", "transfer").stdout
     assert "asks for the `goal`" in run("chat", "bank-desk").stdout
     run("run", "bank-desk", "--task", "transfer-rent-share")

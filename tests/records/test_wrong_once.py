@@ -27,10 +27,10 @@ def run(*arguments: str) -> Result:
 
 def bare_transfer(view: str) -> tuple[str, list[str]]:
     """Money moved with nothing checked: the session, and what the oracle misses."""
-    started = run("play", "start", "bank-desk/transfer-rent-share", "--view", view, "--json")
+    started = run("lab", "play", "start", "bank-desk/transfer-rent-share", "--view", view, "--json")
     session = str(json.loads(started.stdout)["session"])
-    run("play", "call", session, "transfer", ORDER)
-    score = json.loads(run("play", "finish", session, "--json").stdout)
+    run("lab", "play", "call", session, "transfer", ORDER)
+    score = json.loads(run("lab", "play", "finish", session, "--json").stdout)
     return session, score["verdict"]["reasons"]
 
 

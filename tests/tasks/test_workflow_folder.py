@@ -249,7 +249,7 @@ def test_the_python_of_a_folder_runs_once_somebody_trusts_it(folder: Path, witne
 def test_a_case_for_an_archive_is_asked_for_too(folder: Path, witness: Path) -> None:
     runs = folder.parent / "runs"
     runs.mkdir()
-    command = ["bench", "archive", str(runs), "-o", str(folder.parent / "a.zip"), "--case"]
+    command = ["lab", "archive", str(runs), "-o", str(folder.parent / "a.zip"), "--case"]
     refused = CliRunner().invoke(sopilot, [*command, str(folder)])
     assert "add --trust" in str(refused.exception)
     assert not witness.exists()

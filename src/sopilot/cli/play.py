@@ -1,4 +1,4 @@
-"""``sopilot play``: bring your own agent to a task, one move at a time."""
+"""``sopilot lab play``: bring your own agent to a task, one move at a time."""
 
 from __future__ import annotations
 

@@ -341,7 +341,7 @@ async def resume_play(store: Store, session_id: str) -> Play:
     about = record.metadata.get("extra", {}).get(PLAY)
     if not isinstance(about, Mapping):
         message = f"session `{session_id}` is not a play"
-        raise mistake("not-a-play", message, help="`sopilot play start TASK`")
+        raise mistake("not-a-play", message, help="`sopilot lab play start TASK`")
     view = view_named(str(record.metadata["arm"]))
     task = playable_task(str(about["task"]), tools=about["tools"], language=about["language"])
     try:

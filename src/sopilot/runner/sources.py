@@ -289,7 +289,7 @@ def open_source(name: str, *, text: str | None = None, out: str | None = None) -
     """``text`` is read instead of the file, where that may have changed; ``out`` is where the
     tools of a workflow folder work."""
     if name.startswith("sopbench:"):
-        raise UserMistake("SOPBench tasks need their own simulator: use `sopilot bench run`")
+        raise UserMistake("SOPBench tasks need their own simulator: use `sopilot lab run`")
     if name in bundled_names():
         return _desk_source(name)
     if is_benchmark_folder(name):

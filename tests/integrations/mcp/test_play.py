@@ -102,7 +102,7 @@ def test_what_the_oracle_does_not_pass(tmp_path: Path) -> None:
 
 
 def bench_run(domain: str, view: str, *, should_succeed: bool) -> Trial:
-    """The domain's first task of the kind, as `sopilot bench run` runs it."""
+    """The domain's first task of the kind, as `sopilot lab run` runs it."""
     upstream = shared_upstream()
     goal, index = next(
         (name, place)
@@ -230,7 +230,9 @@ def test_one_process_a_move(view: str, tmp_path: Path) -> None:
 def test_start_shows_what_a_model_would_be_sent(tmp_path: Path) -> None:
     from replayed_moves import sopilot
 
-    shown = sopilot(tmp_path, "play", "start", "bank-desk/transfer-rent-share", "--view", "flat")
+    shown = sopilot(
+        tmp_path, "lab", "play", "start", "bank-desk/transfer-rent-share", "--view", "flat"
+    )
     assert "The procedures:" in shown["system"]
     assert shown["messages"][0]["role"] == "user"
     assert "200 euros" in shown["messages"][0]["content"]

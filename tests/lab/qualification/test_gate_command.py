@@ -1,4 +1,4 @@
-"""``sopilot gate`` as a person calls it."""
+"""``sopilot qualify`` as a person calls it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from sopilot_lab.cli.gate import command
+from sopilot_lab.cli.qualify import command
 
 
 @pytest.fixture(autouse=True)
