@@ -407,7 +407,11 @@ def remedies(
     """What the user could do about the checks for which the function fails."""
     functions = program.functions
     blamed = [functions[name] for name in _blamed(function, results) if name in functions]
-    said = [in_language(one.remedy, language) for one in blamed if one.remedy and not one.tells]
+    said = [
+        in_language(one.remedy, language)
+        for one in blamed
+        if one.remedy and not one.customer_message
+    ]
     return _cut(" ".join(dict.fromkeys(said)), REMEDY_BUDGET)
 
 

@@ -220,8 +220,8 @@ class FlatExecutor:
         called = self._functions[step.function]
         resolved = self._ask_for(frame, step.arguments)
         holds = self._run(_Frame(called, dict(resolved.values)))
-        if holds != step.wanted and called.tells:
-            self._telling.append(called.tells)
+        if holds != step.wanted and called.customer_message:
+            self._telling.append(called.customer_message)
         return holds
 
     def _run(self, frame: _Frame) -> bool:
