@@ -113,7 +113,7 @@ def _commands(folder: Path, ids: Sequence[str]) -> list[list[str]]:
     book, trace, key = str(folder / "vault.yaml"), folder / "trace.jsonl", str(folder / "k")
     talk = str(folder / "talk.json")
     day = ["--from", "2000-01-01", "--to", "2100-01-01"]
-    knows = ["--knows", "user=ann", "--knows", f"password={PASSWORD}", "--knows", f"pin={PIN}"]
+    knows = ["--input", "user=ann", "--input", f"password={PASSWORD}", "--input", f"pin={PIN}"]
     commands = [["trace", "keygen", key]]
     for number, one in enumerate(ids):
         commands += [

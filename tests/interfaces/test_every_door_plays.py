@@ -168,7 +168,7 @@ def test_lens(task: str, view: str) -> None:
         loop.events,
         opened.briefing,
         view_named(view),
-        opened.world.tools.schemas(),
+        opened.simulation.tools.schemas(),
     )
     assert len(moments) == len(loop.requests)
     for moment, request in zip(moments, loop.requests, strict=True):

@@ -37,7 +37,7 @@ def refused(*arguments: str) -> str:
 
 
 def bare_transfer() -> str:
-    started = run("lab", "play", "start", "bank-desk/transfer-rent-share", "--json")
+    started = run("lab", "play", "start", "bank/transfer-rent-share", "--json")
     session = str(json.loads(started.stdout)["session"])
     run(
         "lab",

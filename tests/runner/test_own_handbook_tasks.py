@@ -77,10 +77,10 @@ def test_every_scenario_of_the_starter_passes_as_a_task_under_run(path: str) -> 
 
 def test_what_names_no_task(path: str) -> None:
     for reference, told in (
-        ("bank-desk", "names no task"),
+        ("bank", "names no task"),
         (path, "names no task"),
         (f"{path}#nothing", "there is no scenario `nothing`"),
-        ("bank-desk/nothing", "has no task `nothing`"),
+        ("bank/nothing", "has no task `nothing`"),
         ("nowhere.yaml#x", "neither a file nor a bundled handbook"),
         (f"{FOLDER}#1", "run, not played"),
     ):

@@ -35,7 +35,7 @@ Answer = TypeVar("Answer")
 def command() -> None:
     """Let any agent play a task: see what a model would see, send its moves, get the score.
 
-    TASK is a bundled task (bank-desk/TASK), a scenario of a handbook (my-desk.yaml#SCENARIO) or
+    TASK is a bundled task (bank/TASK), a scenario of a handbook (my-desk.yaml#SCENARIO) or
     a SOPBench task (sopbench:bank/get_loan#3). Every move may come from another process.
     """
 

@@ -36,7 +36,7 @@ def checked_view(model: str, source: TaskSource) -> tuple[str, str]:
     """The view to use, and what it follows from; nothing where that goes without saying."""
     guarded = _has_guarded_actions(source)
     # The bundled desks are simulations: nothing has to be held there.
-    needs_machine = guarded and not source.own_world
+    needs_machine = guarded and not source.own_simulator
     found = None
     if (data_folder() / "checks").is_dir():
         from sopilot.runner.qualifications import answer_of, last_verdict

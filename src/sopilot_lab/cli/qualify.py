@@ -15,8 +15,8 @@ from sopilot.files.text import read_text, write_whole
 from sopilot.messages.errors import UserMistake
 from sopilot.models.open import MODEL_HELP
 from sopilot.runner.qualifications import Answer
-from sopilot.runner.sources import DeskSource, open_source
-from sopilot.tasks.example_tasks import desk_tasks
+from sopilot.runner.sources import ExampleSource, open_source
+from sopilot.tasks.example_tasks import example_tasks
 from sopilot.tasks.examples.example import bundled_names
 from sopilot.tasks.scenario_tasks import scenario_task
 from sopilot.tasks.task import Task
@@ -197,9 +197,9 @@ def check_cases(source: str | None, scenarios: str | None, *, whole: bool) -> li
     cases: list[Task] = []
     for name in bundled_names() if source is None else (source,):
         opened = open_source(name)
-        if isinstance(opened, DeskSource) and scenarios is None:
+        if isinstance(opened, ExampleSource) and scenarios is None:
             # The natural audit (R2) counts the calls after the goal; they must not count twice.
-            cases += desk_tasks(opened.desk, opened.briefing(), late_calls_fail=False)
+            cases += example_tasks(opened.example, opened.briefing(), late_calls_fail=False)
             continue
         cure = "a check needs cases: write scenarios (see `sopilot new`), or name --scenarios"
         path = opened.existing_scenarios(scenarios, cure)

@@ -20,7 +20,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def session(store: str) -> str:
-    made = CliRunner().invoke(sopilot, ["run", "bank-desk", "--store", store, "--json"])
+    made = CliRunner().invoke(sopilot, ["run", "bank", "--store", store, "--json"])
     assert made.exit_code == 0, made.output
     listed = CliRunner().invoke(sopilot, ["sessions", "--store", store, "--json"])
     return str(json.loads(listed.output)["sessions"][0]["id"])
@@ -40,7 +40,7 @@ def test_a_trace_needs_its_handbook(store: str, tmp_path: Path) -> None:
     found = CliRunner().invoke(sopilot, ["lab", "lens", str(trace)])
     assert isinstance(found.exception, UserMistake)
     assert "--handbook" in str(found.exception)
-    found = CliRunner().invoke(sopilot, ["lab", "lens", str(trace), "--handbook", "bank-desk"])
+    found = CliRunner().invoke(sopilot, ["lab", "lens", str(trace), "--handbook", "bank"])
     assert isinstance(found.exception, UserMistake)
     assert "keeps back words" in str(found.exception), "a password was said in it"
 
@@ -68,7 +68,7 @@ def test_a_sweep_is_looked_at_through_its_passing_runs(store: str, tmp_path: Pat
     folder = str(tmp_path / "runs")
     swept = CliRunner().invoke(
         sopilot,
-        ["lab", "run", "--source", "bank-desk", "--arm", "pg", "--runner", "plain",
+        ["lab", "run", "--source", "bank", "--arm", "pg", "--runner", "plain",
          "--traces", "--limit", "3", "-o", folder],
     )  # fmt: skip
     assert swept.exit_code == 0, swept.output

@@ -28,7 +28,7 @@ def sweeps(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("sweeps")
     for arm in ("pg", "flat"):
         done = call(
-            "lab", "run", "--source", "bank-desk", "--arm", arm, "--runner", "plain",
+            "lab", "run", "--source", "bank", "--arm", arm, "--runner", "plain",
             "--traces", "--limit", "6", "-o", str(folder / arm),
         )  # fmt: skip
         assert done.exit_code == 0, done.output
@@ -113,7 +113,7 @@ def test_what_cannot_be_asked_is_refused(sweeps: Path, tmp_path: Path) -> None:
     for words, said in (
         (("--model", "local"), "runs of reference, which say nothing about local"),
         (("--model", "reference"), "use --probe 0"),
-        (("--model", "local", "--handbook", "bank-desk"), "can't be combined"),
+        (("--model", "local", "--handbook", "bank"), "can't be combined"),
     ):
         assert said in str(call("qualify", "--from", str(sweeps), *words).exception)
     with pytest.raises(UserMistake, match="no runs in it"):
