@@ -19,7 +19,7 @@ from urllib.request import urlopen
 
 import httpx2
 
-from mcp_processes import SOPILOT, free_port
+from mcp_processes import RESTARTING, SOPILOT, free_port
 
 HERE = Path(__file__).resolve().parent
 ALERTS = HERE.parent / "deploy" / "prometheus" / "alerts.yaml"
@@ -77,7 +77,7 @@ class Part:
 
 
 class Host(Part):
-    """A supervisor with one worker, as `sopilot mcp --workers 1` starts them."""
+    """A server that is started again whenever it dies."""
 
     def __init__(self, number: int, handbook: Path, shop: str, store: str, folder: Path) -> None:
         port, admin = free_port(), free_port()
@@ -88,8 +88,8 @@ class Host(Part):
         """Since when a client waits here for a refund."""
         super().__init__(
             f"host-{number}",
-            [*SOPILOT, "mcp", str(handbook), "--upstream", f"shop={shop}", "--share-upstream",
-             "--http", f"127.0.0.1:{port}", "--workers", "1", "--stateless", "--admin", self.admin,
+            [*RESTARTING, *SOPILOT, "mcp", str(handbook), "--upstream", f"shop={shop}", "--share-upstream",
+             "--http", f"127.0.0.1:{port}", "--stateless", "--admin", self.admin,
              "--store", store, "--pins", str(folder / "pins.json"), "--log", "json",
              "--limit", "initializes=100000", "--limit", "idle-seconds=60"],
             folder,

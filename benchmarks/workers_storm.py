@@ -2,8 +2,8 @@
 
     python benchmarks/workers_storm.py [--sessions 1000] [--seconds 300] [--every 1] [--json FILE]
 
-Every client sends each request to any server and tries again where one fails. Every second the
-worker of one server is killed (SIGKILL), and its supervisor replaces it; PostgreSQL crashes twice.
+Every client sends each request to any server and tries again where one fails. Every second one
+server is killed (SIGKILL) and started again; PostgreSQL crashes twice.
 Where network namespaces can be made, each server has one of its own, with an address and a cable:
 a host; otherwise an address on loopback. At the end every answer that a client was given must
 stand in the trace of its own session, once, and the chain of every trace must hold. Hand-over is
@@ -34,6 +34,7 @@ from typing import Any
 
 import httpx2
 
+from mcp_processes import RESTARTING
 from postgres_here import PostgresHere, postgres_here
 from sopilot.stores.postgres import PostgresStore
 from sopilot.trace.chain import verify_chain
@@ -54,7 +55,7 @@ ANSWER = re.compile(r"#(\d+) ok: ")
 
 
 class Server:
-    """A host: a supervisor with one worker, in a network of its own where there can be one."""
+    """A host with a server that is started again when it dies, in its own network if possible."""
 
     def __init__(self, number: int, store: str, folder: Path) -> None:
         self._space = f"sopilot-{os.getpid()}-{number}"
@@ -69,8 +70,8 @@ class Server:
         inside = ["ip", "netns", "exec", self._space] if self.apart else []
         self._log = (folder / f"host-{number}.log").open("wb")
         self._process = subprocess.Popen(
-            [*inside, sys.executable, "-c", ENTRY, "mcp", "bank-desk", "--store", store,
-             "--http", f"{self._host}:{PORT}", "--token-file", str(tokens), "--workers", "1",
+            [*inside, *RESTARTING, sys.executable, "-c", ENTRY, "mcp", "bank-desk", "--store", store,
+             "--http", f"{self._host}:{PORT}", "--token-file", str(tokens),
              "--stateless", *options],
             stderr=self._log,
         )  # fmt: skip
@@ -88,7 +89,7 @@ class Server:
         raise RuntimeError(f"{self.url} has ended with {self._process.returncode}")
 
     def kill(self) -> bool:
-        """The worker; the supervisor starts another."""
+        """Kill the server; it is started again."""
         pid = self._process.pid
         workers = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
         for one in workers:
