@@ -78,7 +78,7 @@ async def requests(dsn: str, seconds: float) -> dict[str, Any]:
               "clients=100000", "initializes=100000"]  # fmt: skip
     options = [part for one in limits for part in ("--limit", one)]
     command = [
-        sys.executable, "-c", ENTRY, "mcp", "bank-desk", "--http", f"127.0.0.1:{port}",
+        sys.executable, "-c", ENTRY, "mcp", "bank", "--http", f"127.0.0.1:{port}",
         "--store", f"postgres:{dsn}", "--stateless", *options,
     ]  # fmt: skip
     with psycopg.connect(dsn) as db:

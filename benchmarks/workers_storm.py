@@ -70,7 +70,8 @@ class Server:
         inside = ["ip", "netns", "exec", self._space] if self.apart else []
         self._log = (folder / f"host-{number}.log").open("wb")
         self._process = subprocess.Popen(
-            [*inside, *RESTARTING, sys.executable, "-c", ENTRY, "mcp", "bank-desk", "--store", store,
+            [*inside, *RESTARTING, sys.executable, "-c", ENTRY, "mcp",
+             "bank", "--store", store,
              "--http", f"{self._host}:{PORT}", "--token-file", str(tokens),
              "--stateless", *options],
             stderr=self._log,

@@ -46,7 +46,7 @@ async def played(
     watched = Watched()
     async with (
         gateway(
-            *(arguments or ("bank-desk",)),
+            *(arguments or ("bank",)),
             store=watched.store,
             told=watched.told,
             timeout_seconds=timeout_seconds,

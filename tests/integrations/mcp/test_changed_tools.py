@@ -18,9 +18,9 @@ from served import odd_command
 from sopilot.integrations.mcp.options import UpstreamSpec
 from sopilot.integrations.mcp.pins import Catalogue, CatalogueOptions, Pins
 from sopilot.messages.errors import UserMistake
-from sopilot.tasks.examples.example import load_desk
+from sopilot.tasks.examples.example import load_example
 
-BANK = load_desk("bank-desk").handbook
+BANK = load_example("bank").handbook
 
 
 def held(told: list[str]) -> list[str]:
@@ -28,7 +28,7 @@ def held(told: list[str]) -> list[str]:
 
 
 async def test_a_mutated_tool_is_held_and_the_operator_told(tmp_path: Path) -> None:
-    async with played("bank-desk", "--state", str(tmp_path / "state.json")) as (client, watched):
+    async with played("bank", "--state", str(tmp_path / "state.json")) as (client, watched):
         assert not (await call(client, "echo", n=1)).is_error
         await call(client, "mutate", tool="echo")
         # It says nothing, and is seen at the next listing.
@@ -52,7 +52,7 @@ async def test_a_mutated_tool_is_held_and_the_operator_told(tmp_path: Path) -> N
 async def test_a_tool_that_changes_without_a_word_is_not_called(tmp_path: Path) -> None:
     """Nobody lists the tools again and nobody tells: the call itself looks."""
     state = tmp_path / "state.json"
-    async with played("bank-desk", "--state", str(state)) as (client, watched):
+    async with played("bank", "--state", str(state)) as (client, watched):
         assert not (await call(client, "echo", n=1)).is_error
         await call(client, "mutate", tool="echo")
         result = await call(client, "echo", n=2)
@@ -75,7 +75,7 @@ async def test_a_tool_that_changes_without_a_word_is_not_called(tmp_path: Path) 
 async def test_what_cannot_be_undone_is_not_even_begun_before_it_was_looked_at(
     tmp_path: Path,
 ) -> None:
-    async with played("bank-desk", "--state", str(tmp_path / "state.json")) as (client, watched):
+    async with played("bank", "--state", str(tmp_path / "state.json")) as (client, watched):
         await call(client, "mutate", tool="close_account")
         result = await call(client, "close_account", username="ada", payout_to="x")
         assert texts(result)[0].startswith("Not called: `close_account` of `odd`")
@@ -86,7 +86,7 @@ async def test_what_cannot_be_undone_is_not_even_begun_before_it_was_looked_at(
 
 async def test_a_held_tool_is_offered_again_when_it_was_approved_by_name(tmp_path: Path) -> None:
     state, pins = tmp_path / "state.json", tmp_path / "pins.json"
-    spec = UpstreamSpec("odd", command=odd_command("bank-desk", "--state", str(state)))
+    spec = UpstreamSpec("odd", command=odd_command("bank", "--state", str(state)))
 
     async def offered_with(**options: Any) -> set[str]:
         catalogue = Catalogue(

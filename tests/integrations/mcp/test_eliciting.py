@@ -31,7 +31,7 @@ from sopilot.integrations.mcp.server import McpServer
 from sopilot.integrations.mcp.sessions import Service, SessionPool
 from sopilot.protocols import ToolSchema
 from sopilot.stores.memory import MemoryStore
-from sopilot.tasks.task import World
+from sopilot.tasks.task import Simulation
 from sopilot.views.briefing import Briefing
 from sopilot.views.catalogue import view_named
 
@@ -67,11 +67,11 @@ class User:
 
 
 def airline(tools: AirTools) -> McpServer:
-    async def open_world() -> World:
-        return World(tools)
+    async def open_simulation() -> Simulation:
+        return Simulation(tools)
 
     view = replace(view_named("pg"), automation=ALL)
-    service = Service(Briefing(HANDBOOK, PROGRAMS), view, open_world)
+    service = Service(Briefing(HANDBOOK, PROGRAMS), view, open_simulation)
     return McpServer(SessionPool(MemoryStore(), service))
 
 

@@ -30,13 +30,13 @@ from sopilot.integrations.mcp.services import gateway_service
 from sopilot.integrations.mcp.sessions import SessionPool
 from sopilot.session.opening import attach_session
 from sopilot.stores.memory import MemoryStore
-from sopilot.tasks.examples.example import load_desk
-from sopilot.tasks.examples.task import DeskTask
+from sopilot.tasks.examples.example import load_example
+from sopilot.tasks.examples.task import ExampleTask
 from sopilot.views.catalogue import view_named
 from sopilot.views.step_tool import TOOL_NAME
 from warm import warm_python
 
-BANK = load_desk("bank-desk").handbook
+BANK = load_example("bank").handbook
 PLAIN = Path(__file__).with_name("plain_upstream.py")
 
 
@@ -44,7 +44,7 @@ PLAIN = Path(__file__).with_name("plain_upstream.py")
 def odd_url() -> Iterator[str]:
     """One upstream process for the scenes that do it no harm."""
     port = free_port()
-    command = odd_command("bank-desk", "--http", str(port))
+    command = odd_command("bank", "--http", str(port))
     with subprocess.Popen(command) as running:
         for _ in range(300):
             with suppress(OSError), socket.create_connection(("127.0.0.1", port)):
@@ -166,11 +166,11 @@ async def test_an_upstream_that_dies_is_reported_and_started_again() -> None:
         assert again.structured_content == {"back": True}
 
 
-async def driven_and_approved(client: Client, watched: Watched) -> DeskTask:
+async def driven_and_approved(client: Client, watched: Watched) -> ExampleTask:
     """All that is left is the irreversible call."""
-    desk = load_desk("bank-desk")
-    task = desk.task("close-empty")
-    driven = await drive(client, desk, task, stop_when_held=True)
+    example = load_example("bank")
+    task = example.task("close-empty")
+    driven = await drive(client, example, task, stop_when_held=True)
     session = await attach_session(watched.store, driven.session_id)
     (held,) = session.held_calls
     await session.decide("approve", held.call_id, by="Kim", role="supervisor")
@@ -179,10 +179,7 @@ async def driven_and_approved(client: Client, watched: Watched) -> DeskTask:
 
 
 async def test_an_irreversible_call_goes_on_when_its_client_leaves() -> None:
-    async with played("bank-desk", "close-empty", "--slow-at", "close_account") as (
-        client,
-        watched,
-    ):
+    async with played("bank", "close-empty", "--slow-at", "close_account") as (client, watched):
         task = await driven_and_approved(client, watched)
         leaving = asyncio.create_task(client.call_tool(task.goal, dict(task.arguments)))
         await asyncio.sleep(0.4)
@@ -199,7 +196,7 @@ async def test_an_irreversible_call_goes_on_when_its_client_leaves() -> None:
 
 
 async def test_an_irreversible_call_that_was_lost_is_not_made_again() -> None:
-    async with played("bank-desk", "close-empty", "--die-at", "close_account") as (client, watched):
+    async with played("bank", "close-empty", "--die-at", "close_account") as (client, watched):
         task = await driven_and_approved(client, watched)
         made = [await call(client, task.goal, **task.arguments) for _ in range(2)]
         assert [result.is_error for result in made] == [True, True]
@@ -221,7 +218,7 @@ async def test_a_tool_that_takes_too_long(odd_url: str) -> None:
 
 
 async def test_two_upstreams_and_a_name_that_both_have(odd_url: str, tmp_path: Path) -> None:
-    command = odd_command("it-desk")
+    command = odd_command("it")
     both = [UpstreamSpec("odd", url=odd_url), UpstreamSpec("it", command=command)]
 
     passing = CatalogueOptions(pass_through=["echo"])
@@ -251,14 +248,14 @@ async def test_a_call_that_cannot_be_sent_is_not_unknown() -> None:
     """The server is gone before an irreversible call: nothing was done, and that is known."""
     port = free_port()
     url = f"http://127.0.0.1:{port}/mcp"
-    command = odd_command("bank-desk", "close-empty", "--http", str(port))
-    desk = load_desk("bank-desk")
-    task = desk.task("close-empty")
+    command = odd_command("bank", "close-empty", "--http", str(port))
+    example = load_example("bank")
+    task = example.task("close-empty")
     watched = Watched()
     async with process(command, url) as running:
-        server = gateway("bank-desk", store=watched.store, told=watched.told, url=url)
+        server = gateway("bank", store=watched.store, told=watched.told, url=url)
         async with server as own, Client(own.protocol) as client:
-            driven = await drive(client, desk, task, stop_when_held=True)
+            driven = await drive(client, example, task, stop_when_held=True)
             session = await attach_session(watched.store, driven.session_id)
             (held,) = session.held_calls
             await session.decide("approve", held.call_id, by="Kim", role="supervisor")
@@ -309,7 +306,7 @@ async def test_who_cannot_be_told_of_a_change_spoils_nobody_s_answer(
     async def gone(session_id: str, uris: object) -> None:
         raise RuntimeError("the client has left")
 
-    async with played("bank-desk") as (client, watched):
+    async with played("bank") as (client, watched):
         watched.server._subscribers.resources_changed = gone  # type: ignore[method-assign]
         assert not (await call(client, "echo", n=1)).is_error
         await until(lambda: "the client has left" in caplog.text)
