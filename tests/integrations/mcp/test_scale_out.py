@@ -230,7 +230,7 @@ async def test_calls_left_open_are_looked_for_again_whatever_went_wrong() -> Non
     class Odd(MemoryStore):
         looked = 0
 
-        async def unsettled(self, *, now: float) -> Any:
+        async def unresolved(self, *, now: float) -> Any:
             self.looked += 1
             raise KeyError("a row that no release of ours wrote")
 
