@@ -45,7 +45,7 @@ def parts(*, small: bool) -> list[Part]:
     # What each switch brings is a table of its own: `evidence.py token-cost`.
     # The bounds are on medians of a domain: those of five or ten tasks fall to either side.
     tokens = ["--no-ablation", *(["--limit", "40"] if small else [])]
-    calls = ["--calls", "10"] if small else []
+    calls = ["--calls", "10", "--as-set"] if small else []
     sweep = [
         "--only",
         "reference-pg-official",
@@ -119,7 +119,7 @@ def growth_rows(figures: dict[str, Any]) -> Iterator[Row]:
 
 def gateway_rows(figures: dict[str, Any]) -> Iterator[Row]:
     for transport in ("stdio", "http"):
-        for suffix, how in (("", ""), ("_verifying", ", verifying before every call")):
+        for suffix, how in (("", ""), ("_looking_once", ", looking once")):
             if f"{transport}{suffix}" in figures:
                 title = f"a call by the gateway to a direct one, {transport}{how}"
                 yield title, figures[f"{transport}{suffix}"]["ratio"], ""

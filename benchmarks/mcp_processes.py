@@ -21,14 +21,6 @@ from mcp.server.stdio import stdio_server
 
 SOPILOT = (sys.executable, "-m", "sopilot.cli.main")
 ECHO = (sys.executable, __file__)
-RESTARTING = (
-    "sh",
-    "-c",
-    "trap 'kill -TERM $child; wait $child; exit 0' TERM; "
-    'while :; do "$@" & child=$!; wait $child; done',
-    "restarting",
-)
-"""Before a command: start it again whenever it ends, as systemd would."""
 
 
 def free_port() -> int:

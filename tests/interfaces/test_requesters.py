@@ -154,14 +154,17 @@ EVERY = [by_python, by_hook, by_open_hook, by_conversations, by_mcp, by_play]
 
 
 @pytest.mark.parametrize("start", EVERY)
-async def test_no_session_without_a_requester(
+def test_no_session_without_a_requester(
     office: Office, start: Callable[[Office, str], Awaitable[None]]
 ) -> None:
-    with pytest.raises(UserMistake, match="no-requester"):
-        await start(office, "")
-    assert await office.sessions() == []
-    await start(office, office.tokens["ann"])
-    assert [requester for _, requester in await office.sessions()] == ["ann"]
+    async def case() -> None:
+        with pytest.raises(UserMistake, match="no-requester"):
+            await start(office, "")
+        assert await office.sessions() == []
+        await start(office, office.tokens["ann"])
+        assert [requester for _, requester in await office.sessions()] == ["ann"]
+
+    asyncio.run(case())
 
 
 @pytest.mark.parametrize(
@@ -182,70 +185,84 @@ def test_no_command_starts_one(office: Office, words: tuple[str, ...]) -> None:
     assert [requester for _, requester in asyncio.run(office.sessions())] == ["ann"]
 
 
-async def test_an_owner_of_a_token_of_the_server_must_be_a_person(office: Office) -> None:
-    hub = hub_of(office)
-    with pytest.raises(UserMistake, match="isn't one of its people"):
-        await hub.connect("gateway-7", None)
-    await hub.connect("ann", None)
-    await hub.close()
-    assert [requester for _, requester in await office.sessions()] == ["ann"]
+def test_an_owner_of_a_token_of_the_server_must_be_a_person(office: Office) -> None:
+    async def case() -> None:
+        hub = hub_of(office)
+        with pytest.raises(UserMistake, match="isn't one of its people"):
+            await hub.connect("gateway-7", None)
+        await hub.connect("ann", None)
+        await hub.close()
+        assert [requester for _, requester in await office.sessions()] == ["ann"]
+
+    asyncio.run(case())
 
 
-async def test_the_author_cannot_approve_and_nothing_is_paid(office: Office) -> None:
-    await by_python(office, office.tokens["ann"])
-    ((session_id, _),) = await office.sessions()
-    store = office.store()
-    for name in ("ann", "bo"):
-        who = await sign_in(store, office.tokens[name])
-        async with await attach_session(store, session_id) as session:
-            (held,) = session.held_calls
-            if name == "ann":
-                with pytest.raises(UserMistake, match="who asked for it"):
-                    await session.decide("approve", held.call_id, by="ann", role="boss", who=who)
-            else:
-                await session.decide("approve", held.call_id, by="bo", role="boss", who=who)
-    await store.close()
-    assert office.till.paid == []
-    runner = product.load(office.book, store=office.store())
-    with pytest.raises(UserMistake, match="no-requester"):
-        await runner.resume(session_id, tools=office.till)
-    assert office.till.paid == []
-    await runner.resume(session_id, tools=office.till, token=office.tokens["ann"])
-    assert office.till.paid == [900]
-    await runner.close()
+def test_the_author_cannot_approve_and_nothing_is_paid(office: Office) -> None:
+    async def case() -> None:
+        await by_python(office, office.tokens["ann"])
+        ((session_id, _),) = await office.sessions()
+        store = office.store()
+        for name in ("ann", "bo"):
+            who = await sign_in(store, office.tokens[name])
+            async with await attach_session(store, session_id) as session:
+                (held,) = session.held_calls
+                if name == "ann":
+                    with pytest.raises(UserMistake, match="who asked for it"):
+                        await session.decide(
+                            "approve", held.call_id, by="ann", role="boss", who=who
+                        )
+                else:
+                    await session.decide("approve", held.call_id, by="bo", role="boss", who=who)
+        await store.close()
+        assert office.till.paid == []
+        runner = product.load(office.book, store=office.store())
+        with pytest.raises(UserMistake, match="no-requester"):
+            await runner.resume(session_id, tools=office.till)
+        assert office.till.paid == []
+        await runner.resume(session_id, tools=office.till, token=office.tokens["ann"])
+        assert office.till.paid == [900]
+        await runner.close()
+
+    asyncio.run(case())
 
 
-async def test_who_takes_a_session_up_cannot_approve_it_either(office: Office) -> None:
-    await by_python(office, office.tokens["ann"])
-    ((session_id, _),) = await office.sessions()
-    runner = product.load(office.book, store=office.store())
-    await runner.resume(session_id, tools=office.till, token=office.tokens["bo"])
-    for name in ("ann", "bo"):
-        with pytest.raises(UserMistake, match="who asked for it"):
-            await runner.decide(session_id, by=name, role="boss", token=office.tokens[name])
-    assert office.till.paid == []
-    await runner.close()
+def test_who_takes_a_session_up_cannot_approve_it_either(office: Office) -> None:
+    async def case() -> None:
+        await by_python(office, office.tokens["ann"])
+        ((session_id, _),) = await office.sessions()
+        runner = product.load(office.book, store=office.store())
+        await runner.resume(session_id, tools=office.till, token=office.tokens["bo"])
+        for name in ("ann", "bo"):
+            with pytest.raises(UserMistake, match="who asked for it"):
+                await runner.decide(session_id, by=name, role="boss", token=office.tokens[name])
+        assert office.till.paid == []
+        await runner.close()
+
+    asyncio.run(case())
 
 
-async def test_a_session_from_before_can_be_rejected_and_not_approved(
+def test_a_session_from_before_can_be_rejected_and_not_approved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was started when the store did not require identity: nobody knows who asked for it."""
     office = Office(tmp_path, monkeypatch)
 
-    store, clock = office.store(), SystemClock()
-    for on in (False, True):
-        details = {"what": "identity", "on": on}
-        await change_people(store, "demanded", details, who=None, clock=clock)
-        if not on:
-            await by_python(office, "")
-    ((session_id, _),) = await office.sessions()
-    runner = product.load(office.book, store=store)
-    with pytest.raises(UserMistake, match="nobody knows who asked"):
-        await runner.decide(session_id, by="bo", role="boss", token=office.tokens["bo"])
-    held = await runner.decide(
-        session_id, "reject", by="bo", role="boss", token=office.tokens["bo"]
-    )
-    assert held.state == "rejected"
-    assert office.till.paid == []
-    await runner.close()
+    async def case() -> None:
+        store, clock = office.store(), SystemClock()
+        for on in (False, True):
+            details = {"what": "identity", "on": on}
+            await change_people(store, "demanded", details, who=None, clock=clock)
+            if not on:
+                await by_python(office, "")
+        ((session_id, _),) = await office.sessions()
+        runner = product.load(office.book, store=store)
+        with pytest.raises(UserMistake, match="nobody knows who asked"):
+            await runner.decide(session_id, by="bo", role="boss", token=office.tokens["bo"])
+        held = await runner.decide(
+            session_id, "reject", by="bo", role="boss", token=office.tokens["bo"]
+        )
+        assert held.state == "rejected"
+        assert office.till.paid == []
+        await runner.close()
+
+    asyncio.run(case())
