@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,18 +17,17 @@ from sopilot.messages.errors import (
     LeaseHeld,
     LeaseLost,
     SessionExists,
-    StoreCorrupt,
     UnknownSession,
 )
 from sopilot.records.actions import ActionRow
 from sopilot.records.selection import Wanted
-from sopilot.records.store import Batch, Lease, NewSession, SessionRecord, Store
+from sopilot.records.store import Batch, Lease, NewSession, Store
 from sopilot.runner.conversation import ProcedureHook
 from sopilot.runner.sources import open_source
-from sopilot.stores.group_commit import Gathered
+from sopilot.stores.group_commit import GroupCommit, WriteRefused
 from sopilot.stores.memory import MemoryStore
 from sopilot.stores.postgres import PostgresStore
-from sopilot.stores.sqlite import SQLiteFile, SQLiteStore, Together
+from sopilot.stores.sqlite import SQLiteStore
 from sopilot.views.catalogue import view_named
 
 MANY = 60
@@ -57,27 +56,24 @@ async def _conversation(store: Store, name: str) -> None:
         head = batch.head
 
 
-def test_what_many_write_at_once_is_each_ones_own(open_store: StoreFactory) -> None:
-    async def case() -> None:
-        store = open_store()
-        names = [f"s{number}" for number in range(MANY)]
-        await asyncio.gather(*(_conversation(store, name) for name in names))
-        for name in names:
-            details = [one.event.payload["details"] for one in await store.events(name)]
-            assert details == [name, [name, 0], [name, 1], [name, 2]]
-            assert await store.payloads(name) == {f"r-{name}": name, f"p-{name}": [name]}
-            record = await store.record(name)
-            assert (record.head.seq, record.owner) == (3, name)
-            assert record.summary == {"status": "running"}
-        log = await store.records.log()
-        assert [one.number for one in log] == list(range(MANY))
-        assert {one.session_id for one in log} == set(names)
-        assert {one.seq for one in log} == {-1}
-        assert await store.records.count_actions() == 3 * MANY
-        assert await store.program("ab") == "text"
-        await store.close()
-
-    asyncio.run(case())
+async def test_what_many_write_at_once_is_each_ones_own(open_store: StoreFactory) -> None:
+    store = open_store()
+    names = [f"s{number}" for number in range(MANY)]
+    await asyncio.gather(*(_conversation(store, name) for name in names))
+    for name in names:
+        details = [one.event.payload["details"] for one in await store.events(name)]
+        assert details == [name, [name, 0], [name, 1], [name, 2]]
+        assert await store.payloads(name) == {f"r-{name}": name, f"p-{name}": [name]}
+        record = await store.record(name)
+        assert (record.head.seq, record.owner) == (3, name)
+        assert record.summary == {"status": "running"}
+    log = await store.records.log()
+    assert [one.number for one in log] == list(range(MANY))
+    assert {one.session_id for one in log} == set(names)
+    assert {one.seq for one in log} == {-1}
+    assert await store.records.count_actions() == 3 * MANY
+    assert await store.program("ab") == "text"
+    await store.close()
 
 
 ODD = ['a "quoted" one', "back\\slash", "{braces, commas}", "NULL", "", " spaces ", "é 字", "'"]
@@ -116,144 +112,81 @@ def test_odd_texts_come_back_as_they_were_written_together(open_store: StoreFact
     asyncio.run(case())
 
 
-def test_records_that_many_ask_for_at_once_are_read_together(postgres: PostgresHere) -> None:
-    async def case() -> None:
-        store = PostgresStore(postgres.dsn, schema="read_together")
-        names = [f"s{number}" for number in range(MANY)]
-        await asyncio.gather(*(store.create(_opening(one), owner="o", **LEASE) for one in names))
-        async with store._server.connection() as db:
-            await db.execute("UPDATE read_together.sessions SET summary = '' WHERE id = 's7'")
-        asked: list[int] = []
-        many = store._record_many
+async def test_leases_that_many_want_at_once_are_each_ones_own(open_store: StoreFactory) -> None:
+    store = open_store()
+    names = [f"s{number}" for number in range(20)]
+    held = await asyncio.gather(*(store.create(_opening(one), owner="o", **LEASE) for one in names))
 
-        async def counted(ids: Sequence[str]) -> list[SessionRecord | Exception]:
-            asked.append(len(ids))
-            return await many(ids)
+    def wanted(name: str, **more: object) -> Awaitable[Lease]:
+        return store.acquire(name, owner="me", **{**LEASE, **more})  # type: ignore[arg-type]
 
-        store._reads._many = counted
-        wanted = [*names, "nobody", "s3"]
-        found = await asyncio.gather(*map(store.record, wanted), return_exceptions=True)
-        assert len(asked) <= 4
-        assert sum(asked) >= MANY - 4
-        for name, record in zip(wanted, found, strict=True):
-            if name == "nobody":
-                assert isinstance(record, UnknownSession)
-            elif name == "s7":
-                assert isinstance(record, StoreCorrupt), "and the others are none the worse"
-            else:
-                assert isinstance(record, SessionRecord)
-                assert record.id == name
-        await store.close()
-
-    asyncio.run(case())
+    refused = await asyncio.gather(*map(wanted, names), return_exceptions=True)
+    assert {type(one) for one in refused} == {LeaseHeld}
+    await asyncio.gather(*(store.release(one) for one in [*held[:15], held[3]]))
+    # Three want the same one, by the same name; one is nobody's; one runs out; one is taken.
+    asked = [*names[:15], "s4", "s4", "nobody"]
+    found = await asyncio.gather(
+        *map(wanted, asked), wanted("s16", now=200.0), wanted("s17", take_over=True),
+        wanted("s18"), return_exceptions=True,
+    )  # fmt: skip
+    kinds = [Lease] * 15 + [LeaseHeld, LeaseHeld, UnknownSession, Lease, Lease, LeaseHeld]
+    assert [type(one) for one in found] == kinds
+    leases = [one for one in found if isinstance(one, Lease)]
+    assert {one.token for one in leases[:15]} == {3}
+    assert {one.token for one in leases[15:]} == {2}
+    await asyncio.gather(*(store.release(one) for one in [*leases, held[16], held[19]]))
+    owners = {one: (await store.record(one)).owner for one in names}
+    assert {name for name, owner in owners.items() if owner} == {"s15", "s18"}
+    await store.close()
 
 
-def test_leases_that_many_want_at_once_are_each_ones_own(open_store: StoreFactory) -> None:
-    async def case() -> None:
-        store = open_store()
-        names = [f"s{number}" for number in range(20)]
-        held = await asyncio.gather(
-            *(store.create(_opening(one), owner="o", **LEASE) for one in names)
-        )
+async def test_one_that_is_refused_is_refused_alone(open_store: StoreFactory) -> None:
+    store = open_store()
+    names = [f"s{number}" for number in range(12)]
+    new = [_opening(name) for name in [*names, "s3"]]
+    made = await asyncio.gather(
+        *(store.create(one, owner="o", **LEASE) for one in new), return_exceptions=True
+    )
+    assert [type(one) for one in made] == [Lease] * 12 + [SessionExists]
+    leases = [one for one in made if isinstance(one, Lease)]
+    leases[5] = leases[5]._replace(token=7)
 
-        def wanted(name: str, **more: object) -> Awaitable[Lease]:
-            return store.acquire(name, owner="me", **{**LEASE, **more})  # type: ignore[arg-type]
+    def batch(number: int) -> Batch:
+        begun = new[number].first
+        head = start_of(names[number]) if number == 8 or begun is None else begun.head
+        return Batch(head, events(head, "next"), summary={"status": "running"})
 
-        refused = await asyncio.gather(*map(wanted, names), return_exceptions=True)
-        assert {type(one) for one in refused} == {LeaseHeld}
-        await asyncio.gather(*(store.release(one) for one in [*held[:15], held[3]]))
-        # Three want the same one, by the same name; one is nobody's; one runs out; one is taken.
-        asked = [*names[:15], "s4", "s4", "nobody"]
-        found = await asyncio.gather(
-            *map(wanted, asked), wanted("s16", now=200.0), wanted("s17", take_over=True),
-            wanted("s18"), return_exceptions=True,
-        )  # fmt: skip
-        kinds = [Lease] * 15 + [LeaseHeld, LeaseHeld, UnknownSession, Lease, Lease, LeaseHeld]
-        assert [type(one) for one in found] == kinds
-        leases = [one for one in found if isinstance(one, Lease)]
-        assert {one.token for one in leases[:15]} == {3}
-        assert {one.token for one in leases[15:]} == {2}
-        await asyncio.gather(*(store.release(one) for one in [*leases, held[16], held[19]]))
-        owners = {one: (await store.record(one)).owner for one in names}
-        assert {name for name, owner in owners.items() if owner} == {"s15", "s18"}
-        await store.close()
-
-    asyncio.run(case())
+    found = await asyncio.gather(
+        *(store.append(lease, batch(at), **LEASE) for at, lease in enumerate(leases)),
+        return_exceptions=True,
+    )
+    wanted = {5: LeaseLost, 8: Conflict}
+    assert [type(one) for one in found] == [wanted.get(at, Lease) for at in range(12)]
+    lengths = [len(await store.events(name)) for name in names]
+    assert lengths == [1 if at in wanted else 2 for at in range(12)]
+    await store.close()
 
 
-def test_giving_a_lease_back_waits_for_no_disk_and_everything_else_does(
-    postgres: PostgresHere,
-) -> None:
-    async def case() -> None:
-        store = PostgresStore(postgres.dsn, schema="unflushed", pool_size=1)
-        lease = await store.create(_opening("one"), owner="o", **LEASE)
-        await store.release(lease)
-        async with store._server.connection() as db:
-            row = await (await db.execute("SHOW synchronous_commit")).fetchone()
-        assert row == ("on",)
-        assert (await store.record("one")).owner == ""
-        await store.close()
-
-    asyncio.run(case())
-
-
-def test_one_that_is_refused_is_refused_alone(open_store: StoreFactory) -> None:
-    async def case() -> None:
-        store = open_store()
-        names = [f"s{number}" for number in range(12)]
-        new = [_opening(name) for name in [*names, "s3"]]
-        made = await asyncio.gather(
-            *(store.create(one, owner="o", **LEASE) for one in new), return_exceptions=True
-        )
-        assert [type(one) for one in made] == [Lease] * 12 + [SessionExists]
-        leases = [one for one in made if isinstance(one, Lease)]
-        leases[5] = leases[5]._replace(token=7)
-
-        def batch(number: int) -> Batch:
-            begun = new[number].first
-            head = start_of(names[number]) if number == 8 or begun is None else begun.head
-            return Batch(head, events(head, "next"), summary={"status": "running"})
-
-        found = await asyncio.gather(
-            *(store.append(lease, batch(at), **LEASE) for at, lease in enumerate(leases)),
-            return_exceptions=True,
-        )
-        wanted = {5: LeaseLost, 8: Conflict}
-        assert [type(one) for one in found] == [wanted.get(at, Lease) for at in range(12)]
-        lengths = [len(await store.events(name)) for name in names]
-        assert lengths == [1 if at in wanted else 2 for at in range(12)]
-        await store.close()
-
-    asyncio.run(case())
-
-
-def test_what_comes_while_enough_are_under_way_goes_together() -> None:
+async def test_writes_share_a_batch_while_enough_are_in_flight() -> None:
     written: list[Sequence[int]] = []
 
-    async def one(item: int) -> int:
-        written.append([item])
+    async def write_many(items: Sequence[int]) -> list[int]:
         await asyncio.sleep(0)
-        return -item
-
-    async def many(items: Sequence[int]) -> list[int | Exception]:
         if 13 in items:
-            raise LookupError
-        written.append(items)
-        return [KeyError(item) if item == 7 else -item for item in items]
+            raise WriteRefused("13")
+        written.append([*items])
+        return [-item for item in items]
 
-    async def case() -> None:
-        gathered = Gathered(one, many, apart=LookupError, at_once=2)
-        answers = await asyncio.gather(
-            *(gathered.write(item) for item in range(10)), return_exceptions=True
-        )
-        assert written == [[0], [1], [2, 3, 4, 5, 6, 7, 8, 9]]
-        assert [one for one in answers if isinstance(one, int)] == [0, *range(-1, -7, -1), -8, -9]
-        assert isinstance(answers[7], KeyError)
-        written.clear()
-        assert await asyncio.gather(*map(gathered.write, range(10, 15))) == [*range(-10, -15, -1)]
-        assert written == [[10], [11], [12], [13], [14]], "one spoilt it for the others"
+    def write(group: GroupCommit[int, int], items: Iterable[int]) -> list[Awaitable[int]]:
+        return [group.write(str(item), item) for item in items]
 
-    asyncio.run(case())
+    group = GroupCommit(write_many, concurrent=2)
+    assert await asyncio.gather(*write(group, range(10))) == [-item for item in range(10)]
+    assert written == [[0], [1], [2, 3, 4, 5, 6, 7, 8, 9]]
+    written.clear()
+    answers = await asyncio.gather(*write(group, range(10, 15)), return_exceptions=True)
+    assert [type(answer) for answer in answers] == [int, int, int, WriteRefused, int]
+    assert written == [[10], [11], [12], [14]], "a batch that is refused is tried one by one"
 
 
 class Counting(MemoryStore):
@@ -268,106 +201,63 @@ class Counting(MemoryStore):
         return found
 
 
-def test_a_conversation_is_opened_in_four_round_trips() -> None:
+async def test_a_conversation_is_opened_in_four_round_trips() -> None:
     """Who may ask, before anything is taken over; whether it is there; who may ask, of the new
     session; and the session as a whole."""
 
-    async def case() -> None:
-        store = Counting()
-        briefing = open_source("bank").briefing(language="en")
-        hook = await ProcedureHook.for_conversation(store, "one", briefing, view_named("pg"))
-        assert store.asked == ["record", "record", "record", "create"]
-        await hook.ready()
-        assert hook.slot()
-        assert len(store.asked) == 4, "showing it asks nobody"
-
-    asyncio.run(case())
+    store = Counting()
+    briefing = open_source("bank").briefing(language="en")
+    hook = await ProcedureHook.for_conversation(store, "one", briefing, view_named("pg"))
+    assert store.asked == ["record", "record", "record", "create"]
+    await hook.ready()
+    assert hook.slot()
+    assert len(store.asked) == 4, "showing it asks nobody"
 
 
-def test_what_many_write_to_a_file_at_once_is_flushed_together(tmp_path: Path) -> None:
-    async def case() -> None:
-        store = SQLiteStore(tmp_path / "s.db")
-        commits: list[str] = []
-        leases = [
-            await store.create(NewSession(f"s{number}", {}, {}), owner="o", **LEASE)
-            for number in range(40)
-        ]
-        db = await store._file.connection()
-        db.set_trace_callback(lambda text: commits.append(text) if text == "COMMIT" else None)
+async def test_what_many_write_to_a_file_at_once_is_flushed_together(tmp_path: Path) -> None:
+    store = SQLiteStore(tmp_path / "s.db")
+    commits: list[str] = []
+    leases = [
+        await store.create(NewSession(f"s{number}", {}, {}), owner="o", **LEASE)
+        for number in range(40)
+    ]
+    db = await store.driver.open()
+    db.connection.set_trace_callback(
+        lambda text: commits.append(text) if text == "COMMIT" else None
+    )
 
-        async def three(lease: Lease) -> None:
-            head = start_of(lease.session_id)
-            for number in range(3):
-                batch = Batch(head, events(head, number))
-                lease = await store.append(lease, batch, **LEASE)
-                head = batch.head
+    async def three(lease: Lease) -> None:
+        head = start_of(lease.session_id)
+        for number in range(3):
+            batch = Batch(head, events(head, number))
+            lease = await store.append(lease, batch, **LEASE)
+            head = batch.head
 
-        await three(leases[0])
-        assert len(commits) == 3, "who is alone waits for nobody"
-        await asyncio.gather(*map(three, leases[1:]))
-        assert len(commits) - 3 <= 3 + 4, "one of them by itself, then all at once, three times"
-        assert {len(await store.events(one.session_id)) for one in leases} == {3}
-        await store.close()
-
-    asyncio.run(case())
-
-
-def test_who_wrote_with_others_and_is_alone_now_commits_at_once_again(tmp_path: Path) -> None:
-    async def case() -> None:
-        store = SQLiteStore(tmp_path / "s.db")
-        first, second = [
-            await store.create(NewSession(name, {}, {}), owner="o", **LEASE) for name in "ab"
-        ]
-        shared: list[str] = []
-        db = await store._file.connection()
-        db.set_trace_callback(lambda text: shared.append(text) if "SAVEPOINT" in text else None)
-
-        async def five(lease: Lease) -> None:
-            head = start_of(lease.session_id)
-            for number in range(5):
-                batch = Batch(head, events(head, number))
-                lease = await store.append(lease, batch, **LEASE)
-                head = batch.head
-
-        await five(first)
-        await five(second)
-        assert len(shared) == 1, "the first of the second's, which came in the same moment"
-        await store.close()
-
-    asyncio.run(case())
+    await three(leases[0])
+    assert len(commits) == 3, "who is alone waits for nobody"
+    await asyncio.gather(*map(three, leases[1:]))
+    assert len(commits) - 3 <= 3 + 4, "one of them by itself, then all at once, three times"
+    assert {len(await store.events(one.session_id)) for one in leases} == {3}
+    await store.close()
 
 
 class Killed(BaseException):
     """Nothing that handles errors handles it."""
 
 
-def test_nobody_waits_for_ever_for_work_that_was_broken_off(tmp_path: Path) -> None:
-    async def one(item: int) -> int:
+async def test_an_interrupted_batch_wakes_everybody() -> None:
+    async def write_many(items: Sequence[int]) -> Sequence[int]:
         await asyncio.sleep(0)
-        return item
-
-    async def many(items: Sequence[int]) -> list[int | Exception]:
-        raise Killed
-
-    def write(db: object, item: int) -> None:
-        if item:
+        if len(items) > 1:
             raise Killed
+        return items
 
-    async def case() -> None:
-        gathered = Gathered(one, many, apart=LookupError, at_once=1)
-        answers = await asyncio.gather(*map(gathered.write, range(4)), return_exceptions=True)
-        assert [type(answer) for answer in answers] == [int, Killed, Killed, Killed]
-        assert await gathered.write(5) == 5
-
-        file = SQLiteFile(tmp_path / "s.db", synchronous="NORMAL", busy_seconds=1.0)
-        together = Together(file, write)
-        items = [together.add(str(number), number) for number in range(3)]
-        written = await asyncio.gather(*items, return_exceptions=True)
-        assert [type(answer) for answer in written] == [type(None), Killed, Killed]
-        await together.add("later", 0)
-        await file.close()
-
-    asyncio.run(asyncio.wait_for(case(), 20))
+    group = GroupCommit(write_many, concurrent=1)
+    answers = await asyncio.wait_for(
+        asyncio.gather(*(group.write(str(n), n) for n in range(4)), return_exceptions=True), 20
+    )
+    assert [type(answer) for answer in answers] == [int, Killed, Killed, Killed]
+    assert await group.write("5", 5) == 5
 
 
 def test_who_is_refused_leaves_nothing_that_holds_itself(postgres: PostgresHere) -> None:
@@ -411,6 +301,6 @@ def test_rows_that_change_with_every_event_stay_where_they_are(postgres: Postgre
 
     asyncio.run(run())
     with psycopg.connect(postgres.dsn) as db:
-        row = db.execute("SELECT pg_relation_size('rows_stay.sessions') / 8192").fetchone()
+        row = db.execute("SELECT pg_relation_size('rows_stay.heads') / 8192").fetchone()
     assert row is not None
     assert row[0] < MANY, "pages: several sessions share one"

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from test_sqlite_migration import old_file
 
 from counter_desk import COUNTER, CountingTools, HandClock
 from postgres_here import PostgresHere
@@ -25,7 +24,7 @@ def tree(folder: Path) -> dict[str, str]:
     return {
         str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in folder.rglob("*")
-        if path.is_file() and path.parent.name != "worlds"
+        if path.is_file() and path.parent.name != "simulators"
     }
 
 
@@ -84,27 +83,16 @@ def test_reading_a_store_leaves_it_to_the_byte(tmp_path: Path) -> None:
     assert tree(tmp_path) == before
 
 
-def test_an_old_store_is_read_without_being_changed(tmp_path: Path) -> None:
-    kept = old_file(tmp_path / "old.db")
-    before = tree(tmp_path)
-    listed = call("sessions", "list", "--json", "--store", f"sqlite:{tmp_path}/old.db")
-    assert {one["id"] for one in json.loads(listed.stdout)["sessions"]} == set(kept)
-    assert tree(tmp_path) == before
-
-
-def test_what_one_object_reads_before_another_writes(tmp_path: Path) -> None:
-    async def case() -> None:
-        reader, writer = SQLiteStore(tmp_path / "s.db"), SQLiteStore(tmp_path / "s.db")
-        assert await reader.sessions() == []
-        session = await open_session(writer, COUNTER, tools=CountingTools(), clock=HandClock())
-        assert [one.id for one in await reader.sessions()] == [session.id]
-        await session.user_said("more")
-        assert len(await reader.events(session.id)) == len(session.events)
-        await session.release()
-        await reader.close()
-        await writer.close()
-
-    asyncio.run(case())
+async def test_what_one_object_reads_before_another_writes(tmp_path: Path) -> None:
+    reader, writer = SQLiteStore(tmp_path / "s.db"), SQLiteStore(tmp_path / "s.db")
+    assert await reader.sessions() == []
+    session = await open_session(writer, COUNTER, tools=CountingTools(), clock=HandClock())
+    assert [one.id for one in await reader.sessions()] == [session.id]
+    await session.user_said("more")
+    assert len(await reader.events(session.id)) == len(session.events)
+    await session.release()
+    await reader.close()
+    await writer.close()
 
 
 def test_exports_and_pages_are_their_owners_alone(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`sopilot sessions`: list, show, sweep."""
+"""`sopilot sessions list`: list, show, sweep."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def list_sessions(store_spec: str | None, limit: int, orphaned: bool, as_json: b
     async def use(store: Store) -> tuple[list[SessionRecord], int, Fence]:
         fence = await load_fence(store)
         if orphaned:
-            found = await store.unsettled(now=SystemClock().now())
+            found = await store.unresolved(now=SystemClock().now())
             found += await fenced_sessions(store, but=found)
             return found[:limit], len(found), fence
         return await store.sessions(limit=limit), await store.records.count_sessions(), fence

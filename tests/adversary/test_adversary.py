@@ -1,0 +1,118 @@
+"""Safety in the small: a short campaign of `benchmarks/safety.py`, and that it would notice."""
+
+from __future__ import annotations
+
+import json
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+import safety
+from adversary.campaign import campaign
+from adversary.core_play import Tally, Violation, is_robbed, shrunk
+from adversary.exhaustive import sweep
+from adversary.sabotage import NEWER_SABOTAGES, SABOTAGES, SESSION_SABOTAGES, sabotaged
+from adversary.small_handbooks import small_cases
+
+SEED = 8
+OF_BOTH = {"P13 look-alikes differ"}
+"""Guard and audit evaluate expressions by one evaluator: only the simulator finds these."""
+
+
+def _told(denied: list[Violation]) -> list[str]:
+    return [f"{one.goal}: {one.action} {one.arguments}" for one in denied[:3]]
+
+
+@pytest.mark.parametrize(
+    ("through", "moves"), [("core", 30_000), ("session", 4_000), ("outside", 3_000)]
+)
+def test_nothing_is_carried_out_that_the_simulator_denies(through: str, moves: int) -> None:
+    tally, handbooks = campaign(SEED, moves=moves, through=through, audited=True)
+    assert not tally.denied, _told(tally.denied)
+    assert tally.apart == []  # guard and audit agree on every guarded call
+    assert tally.moves >= moves
+    assert tally.sessions * safety.MOVES_PER_SESSION >= moves
+    assert tally.audited == tally.sessions
+    assert tally.carried_out > moves // 100
+    assert tally.held > tally.carried_out
+    assert tally.attempted >= tally.held + tally.carried_out - tally.sessions
+    assert handbooks > 5
+
+
+def test_every_sequence_of_four_moves() -> None:
+    tally = Tally()
+    sequences = 0
+    cases = list(small_cases())
+    assert len(cases) >= 50
+    for case in islice(cases, 0, None, 3):
+        sequences += sweep(case, 4, tally).sequences
+    assert not tally.denied, _told(tally.denied)
+    assert tally.carried_out > 50
+    assert sequences > 100_000
+
+
+def test_the_newer_constructs_are_carried_out_and_never_against_the_simulator() -> None:
+    tally, _ = campaign(SEED, moves=16_000, newer=True, audited=True)
+    assert not tally.denied, _told(tally.denied)
+    assert not tally.apart, tally.apart[:3]
+    predicates = {"unknown_account", "was_frozen", "in_time", "slight", "wants"}
+    predicates |= {"served", "rang", "badged"}  # three ways to identify the customer
+    constructs = {"`when`", "`otherwise`", "`named`", "`arguments`", "`confirm`"}
+    assert set(tally.predicates) >= predicates | constructs
+
+
+@pytest.mark.parametrize("name", SABOTAGES)
+def test_a_broken_guard_is_found_by_the_simulator_and_by_the_audit(name: str) -> None:
+    def is_known(tally: Tally) -> bool:
+        return bool(tally.denied) and (name in OF_BOTH or bool(tally.apart))
+
+    newer = name in NEWER_SABOTAGES
+    with sabotaged(name):
+        tally, _ = campaign(
+            SEED, moves=safety.BOUND, stop=is_known, remembers=True, newer=newer, audited=True
+        )
+        assert is_known(tally), f"not found within {tally.moves} moves"
+        assert not any("inconsistent-trace" in finding for finding in tally.apart)
+        violation = tally.denied[0]
+        assert violation.scene is not None
+        # The same moves, and a few of them, do it again.
+        assert is_robbed(violation.book, *violation.scene, violation.moves)
+        few = shrunk(violation)
+        assert len(few) <= len(violation.moves)
+    assert not is_robbed(violation.book, *violation.scene, few)
+
+
+@pytest.mark.parametrize("name", SESSION_SABOTAGES)
+def test_a_broken_session_is_found(name: str) -> None:
+    with sabotaged(name):
+        tally, _ = campaign(
+            SEED,
+            moves=safety.BOUND,
+            through="session",
+            stop=lambda so_far: bool(so_far.denied),
+        )
+    assert tally.denied, f"not found within {tally.moves} moves"
+
+
+def test_every_clause_is_sabotaged() -> None:
+    names = [*SABOTAGES, *SESSION_SABOTAGES]
+    assert {name.split()[0] for name in names} >= {f"P{number}" for number in range(1, 16)}
+
+
+def test_a_smaller_run_replaces_no_larger_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "safety.json"
+    report = safety.Report(safety.parsed(["--moves", "100", "--json", str(file)]))
+    report.take(safety.perform(safety.Task("core", 1, 300)))
+    safety.keep(report, file)
+    figures = json.loads(file.read_text("utf-8"))
+    assert figures["moves"] >= 300
+    assert figures["violations"] == 0
+    assert not figures["passed"]  # nothing was sabotaged, and it is not complete
+    smaller = safety.Report(safety.parsed([]))
+    smaller.take(safety.perform(safety.Task("core", 1, 100)))
+    safety.keep(smaller, file)
+    assert json.loads(file.read_text("utf-8")) == figures
+    assert "stays" in capsys.readouterr().out
