@@ -135,7 +135,6 @@ def measure(store: Store, spec: str, count: int, folder: Path) -> dict[str, obje
     verify, answer = timed(
         spec,
         "records",
-        "records",
         "verify",
         *head,
         "--key",

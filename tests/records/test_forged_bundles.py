@@ -43,7 +43,6 @@ def bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def judged(bundle: Path) -> tuple[bool, str]:
     done = run(
         "records",
-        "records",
         "verify",
         "--bundle",
         str(bundle),
@@ -136,7 +135,6 @@ def examined(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
         asyncio.run(opened())
         run(
-            "records",
             "records",
             "deviations",
             "assign",

@@ -55,7 +55,6 @@ def code_of(result: Result) -> str:
 def whole(tmp_path: Path) -> bool:
     check = (
         "records",
-        "records",
         "verify",
         "--head",
         str(tmp_path / "heads.jsonl"),

@@ -152,7 +152,6 @@ def test_a_long_log_is_verified_by_two_processes_with_the_same_answer(
     run("records", "seal", "--key", "seal.key", "--to", "heads.jsonl")
     good = (
         "records",
-        "records",
         "verify",
         "--head",
         "heads.jsonl",
