@@ -37,7 +37,13 @@ def operation_fields(operation: Operation) -> dict[str, Any]:
 
 
 def _encode_start(it: Start) -> dict[str, JSON]:
-    return {"goal": plain(it.goal), "arguments": plain_mapping(it.arguments)}
+    fields: dict[str, JSON] = {
+        "goal": plain(it.goal),
+        "arguments": plain_mapping(it.arguments),
+    }
+    if it.act:
+        fields["act"] = plain(it.act)
+    return fields
 
 
 def _encode_call(it: Call) -> dict[str, JSON]:
@@ -116,7 +122,7 @@ _OBJECT = (dict, Mapping)
 
 
 _SHAPES: dict[type, tuple[tuple[str, tuple[type, ...]], ...]] = {
-    Start: (("goal", (str,)), ("arguments", _OBJECT)),
+    Start: (("goal", (str,)), ("arguments", _OBJECT), ("act", (str,))),
     Amend: (("arguments", _OBJECT),),
     Call: (("function", (str, NoneType)), ("arguments", _OBJECT)),
     Return: (
@@ -242,7 +248,11 @@ def _decode_bind(fields: Given) -> BindEvidence:
 
 
 _DECODERS: dict[str, Callable[[Given], Operation]] = {
-    "start": lambda fields: Start(_string(fields, "goal"), _object(fields, "arguments")),
+    "start": lambda fields: Start(
+        _string(fields, "goal"),
+        _object(fields, "arguments"),
+        _string(fields, "act") if "act" in fields else "",
+    ),
     "amend": lambda fields: Amend(_object(fields, "arguments")),
     "call": lambda fields: Call(_optional_string(fields, "function"), _object(fields, "arguments")),
     "return": _decode_return,

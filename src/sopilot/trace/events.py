@@ -83,9 +83,13 @@ def _none() -> dict[str, JSON]:
 
 @dataclass(frozen=True, slots=True)
 class Start:
+    """``act`` is the label of the goal action that an agent has called by itself: the process
+    stands there from its beginning, and the guard alone decides."""
+
     kind: ClassVar[str] = "start"
     goal: str
     arguments: Mapping[str, JSON] = field(default_factory=_none)
+    act: str = ""
 
 
 @dataclass(frozen=True, slots=True)

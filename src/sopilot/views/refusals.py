@@ -14,6 +14,8 @@ class Refusal:
     evidence: tuple[str, ...] = ()
     remedy: str = ""
     tells: str = ""
+    state: str = ""
+    """How the check came out, in words."""
 
 
 def to_customer(refusals: Sequence[Refusal]) -> str:

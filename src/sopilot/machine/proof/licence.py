@@ -87,10 +87,10 @@ def license_call(
     """For the goal action at the cursor of ``here``, whose stack is the root frame alone."""
     step = here.step
     assert isinstance(step, Act)
-    problem = _argument_problem(programs, step, arguments)
+    problem = argument_problem(programs, step, arguments)
     if problem:
         return Licence(problem, facts=({"problem": "arguments"},))
-    values = _values_at_the_act(here, step, arguments)
+    values = values_at_the_act(here, step, arguments)
     if isinstance(values, str):
         return Licence(values, facts=({"problem": "arguments"},))
     prover = Prover(programs, here.configuration, here.process, values, judge)
@@ -101,7 +101,7 @@ def license_call(
     return replace(licence, leaves=tuple(walk.leaves.values()))
 
 
-def _values_at_the_act(
+def values_at_the_act(
     here: Position, step: Act, arguments: Mapping[str, JSON]
 ) -> dict[str, JSON] | str:
     """P1: a name has the value that the act gives it, and one value; an input that the act leaves
@@ -123,7 +123,7 @@ def _values_at_the_act(
     return {**{name: value for name, value in known.items() if name not in names}, **given}
 
 
-def _argument_problem(programs: Programs, step: Act, arguments: Mapping[str, JSON]) -> str:
+def argument_problem(programs: Programs, step: Act, arguments: Mapping[str, JSON]) -> str:
     """P1 for the act's own inputs."""
     facts = programs.actions.get(step.action)
     if facts is None:
@@ -239,13 +239,13 @@ class _Walk:
         # Programs of the first format have no types, and values that agree there may differ.
         typed = self.prover.program.strict
         terms = plain_arguments(step.arguments) if isinstance(step, Act) and typed else ()
-        wanted = key_of(_passed(terms, within.values, self.prover.known))
+        wanted = key_of(passed_values(terms, within.values, self.prover.known))
         place = (within.layout.name, step.label)
         return any(one[:2] == place and wanted <= one[2] for one in self.prover.process.passed)
 
     def _check(self, step: Check, within: _Activation) -> bool | None:
         callee = self.prover.program.functions[step.function]
-        passed = _passed(step.arguments, within.values, self.prover.known)
+        passed = passed_values(step.arguments, within.values, self.prover.known)
         if callee.soft and not callee.function.branches:
             return self._leaf(callee, passed).holds
         if within.depth >= _DEEPEST:
@@ -325,7 +325,7 @@ class _Walk:
 
     def _collect_check(self, step: Check, within: _Activation) -> None:
         callee = self.prover.program.functions[step.function]
-        passed = _passed(step.arguments, within.values, self.prover.known)
+        passed = passed_values(step.arguments, within.values, self.prover.known)
         if callee.soft:
             verdict = self._leaf(callee, passed)
             if verdict.holds is not step.wanted:
@@ -354,7 +354,7 @@ def _slot_name(item: tuple[str, bool | None]) -> str:
     return item[0]
 
 
-def _passed(
+def passed_values(
     arguments: Arguments, values: Mapping[str, JSON], known: Mapping[str, JSON]
 ) -> dict[str, JSON]:
     """P1: one name has one value; a name that the caller does not have is the process's."""

@@ -1,0 +1,154 @@
+"""The guard's answers to an agent that calls its own tools: what to call first, or why not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from sopilot.handbook.model import BUILT_IN
+from sopilot.handbook.wording import fill
+from sopilot.machine.proof.agenda import Need, Plan, Unmet
+from sopilot.machine.recipes import WantedCall
+from sopilot.machine.state import Configuration
+from sopilot.program.model import Function, Program
+from sopilot.values.json import JSON
+from sopilot.values.text import quote_value
+from sopilot.views.refusals import Refusal
+
+_EVIDENCE_SHOWN = 160
+_SENTENCES = {
+    "en": {
+        "missing": "Not called yet: `{action}` isn't proven. First {first}; then call `{again}` "
+        "again with the same arguments.",
+        "instead": " Or instead: {first}.",
+        "call": "call `{call}`",
+        "ask": "the user must answer: {question}",
+        "judge": "judge whether this is so: {sentence} (`{tool}`)",
+        "value": "find out `{name}`",
+        "and": ", ",
+        "refused": "Refused: `{action}` must not be called. {reasons}",
+        "reason": "{sentence} {state}{evidence}.{remedy}",
+        "false": "That isn't so",
+        "true": "That is so, and it must not be",
+        "undecided": "That can't be established ({why})",
+        "evidence": " ({shown})",
+        "problem": "Not called: {problem}.",
+        "repeated": "Not called: `{action}` was carried out with the same arguments already "
+        "(#{seq}). Call it again only after the user asks for it again.",
+    },
+    "zh": {
+        "missing": "尚未调用：`{action}` 还缺少证明。请先{first}；"
+        "然后用相同的参数再次调用 `{again}`。",
+        "instead": "也可以改为：{first}。",
+        "call": "调用 `{call}`",
+        "ask": "请用户回答：{question}",
+        "judge": "判断以下是否成立：{sentence}（`{tool}`）",
+        "value": "确定 `{name}` 的值",
+        "and": "，",
+        "refused": "已拒绝：不得调用 `{action}`。{reasons}",
+        "reason": "{sentence}{state}{evidence}。{remedy}",
+        "false": "该条件不成立",
+        "true": "该条件成立，而办理要求它不成立",
+        "undecided": "无法确定（{why}）",
+        "evidence": "（{shown}）",
+        "problem": "未调用：{problem}。",
+        "repeated": "未调用：`{action}` 已用相同的参数办理过（#{seq}）。"
+        "只有用户再次提出时才能再次调用。",
+    },
+}
+
+JUDGE_TOOL = "judge"
+"""The tool with which a model judges predicates that the handbook leaves to it."""
+
+
+def plan_text(
+    plan: Plan, program: Program, action: str, reasons: Sequence[Refusal], language: str = "en"
+) -> str:
+    """What the agent reads when its call was not made."""
+    words = _SENTENCES[language]
+    if plan.problem:
+        return words["problem"].format(problem=plan.problem)
+    if plan.needs:
+        text = words["missing"].format(
+            action=action, first=_steps(plan.needs, program, words), again=action
+        )
+        return text + "".join(
+            words["instead"].format(first=_steps(needs, program, words)) for needs in plan.instead
+        )
+    told = [reason.tells or _reason(reason, words) for reason in reasons]
+    return words["refused"].format(action=action, reasons=" ".join(told)).strip()
+
+
+def repeated_text(action: str, seq: int, language: str = "en") -> str:
+    return _SENTENCES[language]["repeated"].format(action=action, seq=seq)
+
+
+def _reason(reason: Refusal, words: Mapping[str, str]) -> str:
+    shown = words["evidence"].format(shown="; ".join(reason.evidence)) if reason.evidence else ""
+    remedy = f" {reason.remedy}" if reason.remedy else ""
+    return words["reason"].format(
+        sentence=reason.sentence, state=reason.state, evidence=shown, remedy=remedy
+    )
+
+
+def refusals_of(
+    plan: Plan,
+    program: Program,
+    configuration: Configuration,
+    masked: Callable[[str], str],
+    language: str = "en",
+) -> tuple[Refusal, ...]:
+    """Why a call is refused: each check with its values, what shows it, and its remedy."""
+    words = _SENTENCES[language]
+    answers = {
+        answer.seq: f"#{answer.seq} {name}: {quote_value(answer.value, _EVIDENCE_SHOWN)}"
+        for name, by_arguments in configuration.answers.items()
+        for answer in by_arguments.values()
+    }
+    reasons = {}
+    for unmet in plan.unmet:
+        function = program.functions[unmet.function]
+        shown = tuple(masked(answers[seq]) for seq in unmet.evidence if seq in answers)
+        reasons[unmet.function, unmet.why] = Refusal(
+            function.judges,
+            masked(_sentence(function, program, unmet.values)),
+            shown,
+            function.remedy,
+            function.tells,
+            _state(unmet, words),
+        )
+    return tuple(reasons.values())
+
+
+def _state(unmet: Unmet, words: Mapping[str, str]) -> str:
+    if unmet.holds is None:
+        return words["undecided"].format(why=unmet.why)
+    return words["true" if unmet.holds else "false"]
+
+
+def _sentence(function: Function, program: Program, values: Mapping[str, JSON]) -> str:
+    return fill(function.says, {**program.constants, **values}) or function.judges
+
+
+def _steps(needs: Sequence[Need], program: Program, words: Mapping[str, str]) -> str:
+    steps: dict[str, None] = {}
+    for need in needs:
+        function = program.functions[need.function]
+        sentence = _sentence(function, program, need.values)
+        if need.value:
+            steps[words["value"].format(name=need.value)] = None
+        elif need.judgement:
+            tool = f'{JUDGE_TOOL}(check="{function.judges}", holds=true or false)'
+            steps[words["judge"].format(sentence=sentence, tool=tool)] = None
+        for call in need.calls:
+            if call.act.action in BUILT_IN:
+                question = fill(function.question, {**program.constants, **need.values})
+                steps[words["ask"].format(question=question or sentence)] = None
+            else:
+                steps[words["call"].format(call=spelled(call))] = None
+    return words["and"].join(steps)
+
+
+def spelled(call: WantedCall) -> str:
+    """A call as an agent would write it; `…` stands for values that only the user has."""
+    values = [f"{name}={quote_value(value)}" for name, value in call.arguments.items()]
+    return f"{call.act.action}({', '.join([*values, *(f'{name}=…' for name in call.open)])})"
