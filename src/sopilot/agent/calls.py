@@ -357,6 +357,8 @@ class CallHandler:
     def raise_if_over(self) -> None:
         """A run with a machine is over when no process is left."""
         configuration = self._session.configuration
+        if not self._toolbox.machine:
+            return
         if configuration.active is None and configuration.processes:
             raise Ended(self._by_processes(), self._said)
 

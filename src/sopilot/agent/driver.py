@@ -127,7 +127,7 @@ class Driver:
             answers=self.arm.answers,
             changes=changes,
             language=self.briefing.language,
-            steps=self.arm.machine,
+            steps=self.arm.has_steps,
             step_tool=self.toolbox.step,
         )
         for event in session.own_events:
@@ -233,7 +233,7 @@ class Driver:
     async def _silence(self) -> str:
         """Once the model is told that the user has nothing to say: words and the end of what is
         open need not fit into one message."""
-        told = user_silent(self.briefing.language, machine=self.arm.machine)
+        told = user_silent(self.briefing.language, machine=self.arm.has_steps)
         if told in self.dialog[-2:]:
             raise await self.calls.user_leaves()
         await self.session.note(USER_SILENT, {})

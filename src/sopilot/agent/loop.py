@@ -225,7 +225,7 @@ async def open_run(
         handbook=briefing.handbook.name,
         arm=arm.name,
         model=model,
-        settings=replace(settings or Settings(), automation=arm.automation),
+        settings=replace(settings or Settings(), automation=arm.automation, guard=arm.guard),
         judge=judge if judge is not None else judge_verdict,
         extra=extra,
         session_id=session_id,

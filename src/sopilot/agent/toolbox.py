@@ -208,14 +208,14 @@ class Toolbox:
     """An arm with a machine has the bookkeeping tool, else there is ``end_session``."""
 
     def __init__(self, arm: Arm, briefing: Briefing, domain: Sequence[ToolSchema]) -> None:
-        self.machine = arm.machine
+        self.machine = arm.has_steps
         self._paper = arm.paper_steps
-        self._combined = arm.machine and arm.in_order and arm.short_step
+        self._combined = arm.has_steps and arm.in_order and arm.short_step
         # A domain that has a tool of the short name keeps it.
         taken = any(tool.name == SHORT_NAME for tool in domain)
         self.step_names = frozenset({TOOL_NAME}) if taken else STEP_NAMES
         language = briefing.language
-        if not arm.machine:
+        if not arm.has_steps:
             own = end_tool(language)
         elif arm.short_step:
             name = TOOL_NAME if taken else SHORT_NAME
@@ -224,7 +224,7 @@ class Toolbox:
             )
         else:
             own = step_tool(language, paper=arm.paper_steps)
-        self.step: StepTool = _spelling(own) if arm.machine else LONG_TOOL
+        self.step: StepTool = _spelling(own) if arm.has_steps else LONG_TOOL
         self._by_name = {schema.name: schema for schema in (own, *domain)}
         # What the programs have for a call is filled in, so no schema may insist on it.
         filled = _filled_in(briefing.programs.values()) if self._combined else {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from sopilot.machine.automation import Automation
 from sopilot.messages.diagnostic import did_you_mean
 from sopilot.messages.errors import mistake
 from sopilot.views.answers import Answers
@@ -37,6 +38,8 @@ ARMS: Final[dict[str, Arm]] = {
         Arm("checklist", False, slot=checklist_slot),
         Arm("retrieval", False, slot=retrieval_slot),
         Arm("chunk", True, slot=chunk_slot),
+        Arm("guard", True, automation=Automation(complete=True), guard="ask"),
+        Arm("guard-auto", True, automation=Automation(complete=True), guard="auto"),
         Arm("state-only", True, slot=state_slot, frames_only=True),
     )
 }
