@@ -44,7 +44,6 @@ from sopilot_lab.experiments.study.plan import load_study
 
 ROOT = Path(__file__).resolve().parent.parent
 TASKS = ROOT / "src" / "sopilot" / "tasks"
-OLD = ROOT / "tests" / "fixtures" / "release-1"
 SHORT = Path(tempfile.gettempdir())
 
 
@@ -230,7 +229,7 @@ def _handbook_seeds() -> Iterator[bytes]:
 
 def _program_seeds() -> Iterator[bytes]:
     yield from _files(*sorted((ROOT / "tests/program/mistakes").glob("*.yaml")))
-    yield from _files(*sorted(OLD.glob("programs/*/*.yaml")))
+    yield from _files(*sorted((ROOT / "tests" / "program" / "listings").glob("*.yaml")))
 
 
 def _scenario_seeds() -> Iterator[bytes]:
@@ -239,7 +238,7 @@ def _scenario_seeds() -> Iterator[bytes]:
 
 
 def _trace_seeds() -> Iterator[bytes]:
-    for path in sorted(OLD.glob("traces/*.jsonl")):
+    for path in sorted((ROOT / "tests" / "trace").glob("*/*.jsonl")):
         whole = path.read_bytes()
         header, *lines = whole.splitlines(keepends=True)
         yield whole

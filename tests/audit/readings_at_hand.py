@@ -28,7 +28,7 @@ def at(label: str, values: dict[str, Any] | None = None, code: Any = CODE) -> Pr
 def findings(run: Run, *more: Event, **options: Any) -> list[tuple[int, str, str]]:
     programs = {goal: one.program for goal, one in run.machine.programs.layouts.items()}
     found = audit_trace(programs, [*run.events, *more], **options).findings
-    return [(one.seq, one.code, one.explanation) for one in found if one.code != "old-format"]
+    return [(one.seq, one.code, one.explanation) for one in found]
 
 
 def accepted() -> Run:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -161,17 +160,6 @@ def test_without_a_judge_only_gates_are_compared() -> None:
     assert len({one.predicate for one in read_again(session, events).findings}) > 1
     found = read_again(session, events, judge=None).findings
     assert {one.predicate for one in found if one.code == "guard-disagrees"} == {"logged_in"}
-
-
-def test_a_program_of_the_first_format_gets_a_note() -> None:
-    _, session = audited(conform)
-    old = {
-        goal: replace(program, format=1, actions={}, types={})
-        for goal, program in session.programs.programs.items()
-    }
-    report = audit_trace(old, session.events, judge=judge, ended=False)
-    assert report.clean
-    assert [one.code for one in report.findings] == ["old-format"]
 
 
 WIRE = ERRANDS["wire"]

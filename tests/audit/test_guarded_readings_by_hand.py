@@ -9,7 +9,7 @@ import pytest
 from readings_at_hand import CODE, at, event
 from vm_programs import program
 
-from sopilot.audit.call_reading import _argument_problems, moment_of
+from sopilot.audit.call_reading import argument_problems, moment_of
 from sopilot.audit.domain_calls import _is_amended
 from sopilot.audit.guarded_calls import _asked_of_people, decided_by_people
 from sopilot.audit.leaf_reading import LONGEST_LIST, _ways, asked_calls, opens_gate
@@ -35,7 +35,6 @@ PAY = Act("act", "pay", (("from", Local("user")), ("to", Local("user")), ("n", L
           goal=True)  # fmt: skip
 PAYING = replace(
     program("go", Function("go", Kind.PROCESS, ("user",), (PAY, CompleteStep("done")))),
-    format=2,
     guarded=(Guarded("pay", when="n > 0", roles=("boss",), needed=1),),
     actions={"pay": ActionFacts({"from": {"type": "string"}}, ("from",), None)},
 )
@@ -57,7 +56,7 @@ PAYS = read_program("go", PAYING)
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_the_arguments(arguments: Any, problems: list[str]) -> None:
-    assert list(_argument_problems(AuditState({"go": PAYS}), PAY, arguments)) == problems
+    assert list(argument_problems(AuditState({"go": PAYS}), PAY, arguments)) == problems
 
 
 def test_a_call_as_people_amended_it() -> None:

@@ -86,7 +86,7 @@ def test_labelled_traces_of_values() -> None:
 def test_every_finding_of_a_trace_has_a_class() -> None:
     # The last is found against a handbook that somebody names, not in the trace.
     foreign_only = {"executed-against-condition", "other-program"}
-    by_values = {one.code for some in TACTICS.values() for one in some} | {"old-format"}
+    by_values = {one.code for some in TACTICS.values() for one in some}
     # A note about what is not in the trace: test_follow_up.py.
     left_undone = {"otherwise-not-started"}
     # Found in what was said, not in what was done: test_told_to_the_customer.py.

@@ -134,7 +134,7 @@ STEP = Check("c", "funds_cover", (("username", Local("username")), ("amount", Un
     ],
 )
 def test_what_a_call_resolves_to(supplied: Any, known: Any, values: Any, learned: Any) -> None:
-    code = read_program("transfer", replace(TRANSFER, format=2))
+    code = read_program("transfer", replace(TRANSFER))
     process = at("money", {"username": "bob"}, code)
     process.known.update(known)
     told: dict[str, Any] = {}

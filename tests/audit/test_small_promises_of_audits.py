@@ -98,16 +98,14 @@ def test_nothing_more_is_said_of_a_process_whose_group_came_out_otherwise() -> N
     odd = Event(seq, float(seq), "model", "emit_artifact", "p1", "nowhere", {"name": "memo"})
     programs = {"transfer": TRANSFER}
     found = audit_trace(programs, [*events, odd], ended=False).findings
-    assert [(one.seq, one.code) for one in found if one.code != "old-format"] == [
-        (last.seq, "wrong-branch")
-    ]
+    assert [(one.seq, one.code) for one in found] == [(last.seq, "wrong-branch")]
 
 
 def test_a_session_of_one_event_is_audited() -> None:
     run = Run({"transfer": TRANSFER})
     run.ok(Start("transfer", ARGUMENTS))
     found = audit_trace({"transfer": TRANSFER}, run.events[:1]).findings
-    assert [one.code for one in found if one.code != "old-format"] == []
+    assert [one.code for one in found] == []
 
 
 @pytest.mark.parametrize(

@@ -325,7 +325,7 @@ HARMLESS = (
     Tactic(None, RECIPES[:-1], before=decided),
 )
 """What must not be found fault with."""
-VALUE_CLASSES = (*TACTICS, "old-format")
+VALUE_CLASSES = (*TACTICS,)
 assert set(PROOF) <= {one.code for some in TACTICS.values() for one in some}
 
 
@@ -336,16 +336,13 @@ def wanted_value_class(number: int) -> str | None:
 
 
 def value_trace(rng: random.Random, label: str | None) -> tuple[ValueWorld, Labelled]:
-    old = label == "old-format"
-    tactic = rng.choice(TACTICS.get(label or "", HARMLESS[:2] if old else HARMLESS))
+    tactic = rng.choice(TACTICS.get(label or "", HARMLESS))
     world = value_world(
         rng,
         rng.choice(tactic.kinds),
         negated=tactic.negated,
         approval=tactic.before is amend or rng.random() < 0.2,
         topic=rng.choice(tactic.topics),
-        old=old,
     )
     run = ValueRun(world, rng, label, tactic=tactic)
-    run.seq = 0 if old else None
     return world, run.run()

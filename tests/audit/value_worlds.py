@@ -57,7 +57,6 @@ def value_world(
     negated: bool = False,
     approval: bool = False,
     topic: str | None = None,
-    old: bool = False,
 ) -> ValueWorld:
     kinds = {"p0": kind, "fine": "read"}
     truths = {"p0": not negated, "fine": True}
@@ -92,8 +91,6 @@ def value_world(
     programs: dict[str, Program] = {}
     for name, one in procedures.items():
         program = compiler.compile(book, one, source_hash="0").program
-        if old:
-            program = replace(program, format=1, actions={}, types={})
         programs[name] = program
     machine = Machine(programs, hashes=dict.fromkeys(programs, "0" * 64))
     return ValueWorld(book, programs, machine, kinds, truths, "p0", topic)

@@ -214,7 +214,7 @@ def test_what_was_done_in_this_session(
     steps = (asking, CompleteStep("yes"), FailStep("no"))
     root = Function("go", Kind.PROCESS, ("booking",), steps)
     facts = {"cancel": ActionFacts({"booking": {}, "note": {}})}
-    run = Run({"go": replace(program("go", root, CANCELLED), format=2, actions=facts)})
+    run = Run({"go": replace(program("go", root, CANCELLED), actions=facts)})
     if given is not None:
         run.ok(DomainCall("c1", "cancel", given))
         if ok is not None:

@@ -276,7 +276,6 @@ ODD = program(
 TOLD = ActionFacts({"user": {}, "code": {}, "id": {}}, changes=(), reads=("stock",))
 STRICT_ODD = replace(
     ODD,
-    format=2,
     guarded=(Guarded("pay"),),
     types={"user": {}, "amount": {}},
     actions={

@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from sopilot.handbook.requirements import Path, Scalar
 from sopilot.program.model import (
-    KNOWN_FORMATS,
     Act,
     ActionFacts,
     Always,
@@ -251,5 +250,4 @@ def programs(draw: st.DrawFn) -> Program:
         guarded=tuple(guards),
         types=draw(st.dictionaries(names, schemas, max_size=2)),
         actions=draw(st.dictionaries(names, facts, max_size=2)),
-        format=draw(st.sampled_from(KNOWN_FORMATS)),
     )

@@ -131,7 +131,7 @@ def test_the_documented_example_is_a_program() -> None:
 def test_yaml_tricks_are_refused_at_their_places() -> None:
     text = program_to_yaml(_program(Act("a", "tool"))).replace("kind: process", "kind: &k process")
     text = text.replace("act: tool", "act: !!str tool").replace("entry: main", "entry: *k")
-    text = text.replace("sopilot_program: 2", "sopilot_program: 2\nsopilot_program: 2")
+    text = text.replace("sopilot_program: 1", "sopilot_program: 1\nsopilot_program: 1")
     with pytest.raises(UserMistake) as caught:
         program_from_yaml(text, "p.yaml")
     found = {(one.code, one.place.line) for one in caught.value.diagnostics}

@@ -153,9 +153,9 @@ def test_time_grows_with_size_and_not_with_its_square() -> None:
         program = _long(size)
         best = 1e9
         for _ in range(3):
-            start = time.perf_counter()
+            start = time.process_time()
             assert verify_program(program) == []
-            best = min(best, time.perf_counter() - start)
+            best = min(best, time.process_time() - start)
         return best
 
     small, large = seconds(1_000), seconds(8_000)

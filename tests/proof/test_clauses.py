@@ -20,12 +20,12 @@ from sopilot.machine.proof.leaves import (
 )
 from sopilot.machine.proof.licence import (
     Licence,
-    _argument_problem,
-    _passed,
     _told,
     _truth,
-    _values_at_the_act,
+    argument_problem,
     license_call,
+    passed_values,
+    values_at_the_act,
 )
 from sopilot.machine.recipes import WantedCall
 from sopilot.machine.state import Answered
@@ -88,7 +88,7 @@ def test_a_condition_over_what_is_proven(
     ],
 )
 def test_what_a_call_passes(terms: Any, values: Any, known: Any, passed: Any) -> None:
-    assert _passed(terms, values, known) == passed
+    assert passed_values(terms, values, known) == passed
 
 
 @pytest.mark.parametrize(
@@ -216,9 +216,9 @@ def at_the_act(run: Run) -> Any:
          {"username": "bob", "amount": 100, "to": "y"}),
     ],
 )  # fmt: skip
-def test_the_values_at_the_act(terms: Any, arguments: Any, found: Any) -> None:
+def test_thevalues_at_the_act(terms: Any, arguments: Any, found: Any) -> None:
     here = at_the_act(decided())
-    values = _values_at_the_act(here, Act("act", "transfer", terms), arguments)
+    values = values_at_the_act(here, Act("act", "transfer", terms), arguments)
     if isinstance(values, dict):
         values.pop("password", None)
     assert values == found
@@ -239,8 +239,8 @@ FACTS = ActionFacts({"to": {"type": "string"}, "amount": {"type": "number"}}, re
 )  # fmt: skip
 def test_what_is_wrong_with_the_arguments(arguments: Any, problem: str) -> None:
     programs = replace(Run(PROGRAMS).machine.programs, actions={"transfer": FACTS})
-    assert _argument_problem(programs, Act("act", "transfer"), arguments) == problem
-    assert _argument_problem(programs, Act("act", "other"), arguments) == ""
+    assert argument_problem(programs, Act("act", "transfer"), arguments) == problem
+    assert argument_problem(programs, Act("act", "other"), arguments) == ""
 
 
 def leaf(holds: bool | None, grade: Grade, *calls: WantedCall) -> LeafVerdict:
@@ -352,7 +352,7 @@ def nested(depth: int) -> Run:
         FailStep("no"),
     )
     root = Function("go", Kind.PROCESS, (), steps)
-    made = replace(program("go", root, rule, *groups), format=2, guarded=(Guarded("pay"),))
+    made = replace(program("go", root, rule, *groups), guarded=(Guarded("pay"),))
     run = Run({"go": made})
     run.ok(Start("go"))
     return run

@@ -149,7 +149,7 @@ def test_long_values_are_rechecked_one_by_one() -> None:
 
 
 BY_HAND = """
-sopilot_program: 2
+sopilot_program: 1
 entry: operate
 guarded: [{action: operate}]
 types: {user: string}

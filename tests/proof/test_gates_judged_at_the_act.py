@@ -207,7 +207,6 @@ procedures:
 
     async def case() -> None:
         desk = await open_desk(text, lambda action, given: {"yes": False, "no": True}, "pg")
-        assert desk.session.machine.programs.layouts["pay"].strict  # values have types
         await desk.start("pay", user="ann")
         await desk.call("ask_a", user="ann")
         await desk.push()

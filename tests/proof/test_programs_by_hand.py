@@ -31,7 +31,7 @@ async def open_by_hand(answers: Answers, *programs: str) -> AttackDesk:
 
 
 RESERVED = """
-sopilot_program: 2
+sopilot_program: 1
 entry: pay
 guarded: [{action: pay, roles: [boss], needed: 1}]
 types: {user: string, amount: number}
@@ -69,7 +69,7 @@ def test_what_was_done_for_other_values_was_not_done_for_these() -> None:
 
 
 BALANCE = """
-sopilot_program: 2
+sopilot_program: 1
 entry: pay
 guarded: [{action: pay}]
 types: {user: string, amount: number}
@@ -102,7 +102,7 @@ actions:
   pay: {input: {user: string, amount: number}, required: [user, amount]}
 """
 OTHER = """
-sopilot_program: 2
+sopilot_program: 1
 entry: quietly
 actions:
   withdraw: {input: {user: string}, changes: []}
@@ -142,7 +142,7 @@ def test_what_a_program_by_hand_does_not_say_may_change_everything(
 
 
 TWO_STEPS = """
-sopilot_program: 2
+sopilot_program: 1
 entry: pay
 guarded: [{action: pay}]
 types: {user: string}
@@ -187,7 +187,7 @@ def test_a_gate_of_two_calls_is_open_when_both_succeeded(code: str) -> None:
 
 
 NESTED = """
-sopilot_program: 2
+sopilot_program: 1
 entry: pay
 guarded: [{action: pay}]
 types: {user: string}
@@ -262,7 +262,7 @@ def test_a_check_is_named_by_its_predicate_or_else_by_its_function(
 
 
 CHOSEN = """
-sopilot_program: 2
+sopilot_program: 1
 entry: pay
 guarded: [{action: pay, roles: [boss], needed: 1}]
 types: {user: string, amount: number}

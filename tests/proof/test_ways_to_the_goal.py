@@ -36,7 +36,6 @@ from sopilot.program.model import (
     Step,
 )
 from sopilot.trace.events import Call, Complete, DomainCall, DomainResult, Return, Start
-from sopilot.values.json import JSON
 
 # --- ways to the goal -----------------------------------------------------------------
 
@@ -49,7 +48,7 @@ def licensed(steps: tuple[Step, ...], **truths: bool | None) -> str:
     """What is missing for `pay` where these rules are so; a rule that is not named is undecided."""
     root = Function("go", Kind.PROCESS, (), steps)
     rules = [rule(name) for name in "abc"]
-    made = replace(program("go", root, *rules), format=2, guarded=(Guarded("pay"),))
+    made = replace(program("go", root, *rules), guarded=(Guarded("pay"),))
     run = Run({"go": made})
     run.ok(Start("go"))
     here = run.machine.position(run.configuration)
@@ -161,7 +160,7 @@ def chained(groups: int, *, holds: bool) -> str:
 
 
 def missing_for(root: Function, *others: Function, **truths: bool) -> str:
-    made = replace(program("go", root, *others), format=2, guarded=(Guarded("pay"),))
+    made = replace(program("go", root, *others), guarded=(Guarded("pay"),))
     run = Run({"go": made})
     run.ok(Start("go"))
     here = run.machine.position(run.configuration)
@@ -253,15 +252,13 @@ def test_another_call_of_the_goal_is_not_this_one() -> None:
     assert licensed(steps, a=True) != ""
 
 
-@pytest.mark.parametrize(("format_", "given"), [(1, "1"), (2, 1)])
-def test_what_was_done_counts_by_the_values_of_its_format(format_: int, given: JSON) -> None:
-    """In the first format a text that spells a number is that number."""
+def test_what_was_done_counts_by_its_values() -> None:
     first = Act("first", "reserve", (("x", Literal(1)),))
     root = Function("go", Kind.PROCESS, (), (first, ACT, DONE))
-    made = replace(program("go", root), format=format_, guarded=(Guarded("pay"),))
+    made = replace(program("go", root), guarded=(Guarded("pay"),))
     run = Run({"go": made})
     run.ok(Start("go"))
-    run.tool("reserve", x=given)
+    run.tool("reserve", x=1)
     here = run.machine.position(run.configuration)
     assert here is not None
     assert here.frame.cursor == "act"
@@ -270,7 +267,7 @@ def test_what_was_done_counts_by_the_values_of_its_format(format_: int, given: J
     run.tool("pay")
     run.ok(Complete())
     found = audit_trace({"go": made}, run.events).findings
-    assert [one.code for one in found] == (["old-format"] if format_ == 1 else [])
+    assert found == ()
 
 
 @pytest.mark.parametrize(
@@ -285,7 +282,7 @@ def test_what_was_done_counts_by_the_values_of_its_format(format_: int, given: J
 def test_what_a_model_has_judged(given: Return | None, missing: str) -> None:
     trusted = replace(rule("a"), verdict=None, judged_by_model=True)
     root = Function("go", Kind.PROCESS, (), (check("a"), ACT, DONE, NO))
-    made = replace(program("go", root, trusted), format=2, guarded=(Guarded("pay"),))
+    made = replace(program("go", root, trusted), guarded=(Guarded("pay"),))
     run = Run({"go": made})
     run.ok(Start("go"))
     if given is not None:
@@ -305,7 +302,7 @@ def test_a_gate_whose_call_looks_into_an_answer_is_never_told(answered: bool) ->
     into = Act("then", "open", (("id", Path("find", ("id",))),))
     gate = Function("g", Kind.GATE, (), (Act("find", "find"), into, ReturnStep("end")))
     root = Function("go", Kind.PROCESS, (), (check("g"), ACT, DONE, NO))
-    run = Run({"go": replace(program("go", root, gate), format=2)})
+    run = Run({"go": replace(program("go", root, gate))})
     run.ok(Start("go"))
     if answered:
         run.tool("find", {"id": 1})
@@ -324,7 +321,7 @@ def test_a_gate_of_two_calls_is_shut_where_one_never_was_made() -> None:
     acts = (Act("first", "send"), Act("second", "confirm"), ReturnStep("end"))
     gate = Function("g", Kind.GATE, (), acts)
     root = Function("go", Kind.PROCESS, (), (check("g"), ACT, DONE, NO))
-    run = Run({"go": replace(program("go", root, gate), format=2)})
+    run = Run({"go": replace(program("go", root, gate))})
     run.ok(Start("go"))
     run.ok(DomainCall("c1", "confirm", {}))
     process = run.configuration.processes["p1"]
@@ -344,7 +341,7 @@ def test_a_verdict_on_what_somebody_elses_answer_says_is_none_on_ones_own(
     trusted = Function("a", Kind.RULE, ("user",), steps, predicate="a", judged_by_model=True)
     asking = Check("check_a", "a", (("user", Local("user")),), "a", unmet="no")
     root = Function("go", Kind.PROCESS, ("user",), (asking, ACT, DONE, NO))
-    run = Run({"go": replace(program("go", root, trusted), format=2)})
+    run = Run({"go": replace(program("go", root, trusted))})
     run.ok(Start("go", {"user": "u"}))
     run.ok(Call())
     answers = {who: run.tool("read", 1, id=who) for who in ("v", "u")}
@@ -364,7 +361,7 @@ def test_another_way_to_verify_opens_no_gate(verdict: str | None) -> None:
     other = ((Act("other", "knock"),),)
     gate = Function("g", Kind.GATE, (), acts, fallbacks=other, verdict=verdict)
     root = Function("go", Kind.PROCESS, (), (check("g"), ACT, DONE, NO))
-    run = Run({"go": replace(program("go", root, gate), format=2)})
+    run = Run({"go": replace(program("go", root, gate))})
     run.ok(Start("go"))
     for action, holds in (("knock", False), ("open", True)):
         run.tool(action)

@@ -160,7 +160,7 @@ def test_the_first_export_of_contents_is_whole(with_contents: tuple[Path, str]) 
         ("register.csv", "override", "xxx"),
         ("traces/SESSION.jsonl", '"model":"reference"', '"model":"another"'),
         ("traces/SESSION.jsonl", "Claire Fontaine", "Clara Montagne"),
-        ("traces/SESSION.jsonl", "sopilot_program: 2", "sopilot_program: 3"),
+        ("traces/SESSION.jsonl", "sopilot_program: 1", "sopilot_program: 3"),
         ("traces/SESSION.jsonl", '"signature":"', '"signature":"00'),
     ],
 )

@@ -82,7 +82,7 @@ def read(page: str) -> Reader:
 
 
 def audit_page(tmp_path: Path) -> str:
-    trace, page = RELEASE / "traces" / "clinic-pg-findings.jsonl", tmp_path / "audit.html"
+    trace, page = Path(__file__).with_name("findings.jsonl"), tmp_path / "audit.html"
     done = CliRunner().invoke(sopilot, ["audit", str(trace), "--html", str(page)])
     assert done.exit_code == 1, done.output
     return page.read_text()

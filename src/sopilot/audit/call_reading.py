@@ -224,8 +224,7 @@ class _Path:
         self, code: ResolvedFunction, step: Act | Do | Emit, chain: tuple[Arguments, ...]
     ) -> bool:
         """Whether the process went past it, with the values that it has at the act."""
-        typed = self.moment.process.program.program.format > 1
-        terms = step.arguments if isinstance(step, Act) and typed else ()
+        terms = step.arguments if isinstance(step, Act) else ()
         plain = tuple((name, one) for name, one in terms if not isinstance(one, Path))
         wanted = passed_along((*chain, plain), self.values)
         place = (code.function.name, step.label)
@@ -236,10 +235,8 @@ class _Path:
         )
 
     def _trusted(self, callee: ResolvedFunction, reading: LeafReading) -> LeafReading:
-        """A guarded action rests on a model's word only where the handbook says so. Programs of
-        the first format could not say it."""
-        program = self.moment.process.program.program
-        by_model = callee.function.judged_by_model or program.format == 1
+        """A guarded action rests on a model's word only where the handbook says so."""
+        by_model = callee.function.judged_by_model
         if reading.grade is not AuditGrade.ATTESTED or by_model or reading.holds is None:
             return reading
         why = "only a model has judged it, and the handbook does not let it"

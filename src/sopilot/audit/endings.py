@@ -27,7 +27,6 @@ from sopilot.audit.state import (
     text,
 )
 from sopilot.machine.terms import plain_arguments
-from sopilot.messages.diagnostic import Severity
 from sopilot.program.model import (
     Act,
     Argument,
@@ -186,7 +185,6 @@ def start(run: AuditState, event: Event) -> None:
     program = run.programs.get(goal)
     if program is None:
         raise Contradiction(f"no program is called `{goal}`")
-    _note_old_format(run, event, program)
     given: dict[str, JSON] = {
         k: v for k, v in mapping(event.payload, "arguments").items() if v is not None
     }
@@ -273,21 +271,6 @@ def _is_touched(program: ProgramCode, step: Check, changed: set[str]) -> bool:
         if any(isinstance(term, Unknown) and term.name in changed for term in asked):
             return True
     return False
-
-
-def _note_old_format(run: AuditState, event: Event, program: ProgramCode) -> None:
-    """Once a session: what a program of the first format could not prove."""
-    if program.program.format > 1 or run.old_format:
-        return
-    run.old_format = True
-    run.find(
-        "old-format",
-        event,
-        f"the program of `{program.goal}` is of the first format, which declares neither types nor "
-        "origins of values: that what was checked is what was meant could not be proven then",
-        process=None,
-        severity=Severity.NOTE,
-    )
 
 
 def _suspended_errand(

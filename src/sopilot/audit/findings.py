@@ -100,7 +100,6 @@ TITLES: Final[Mapping[str, str]] = {
     "gate-shut": "Gate not open for these values",
     "not-read-again": "Not read again before the action",
     "guard-disagrees": "Guard and audit read the proof differently",
-    "old-format": "Program of an old format",
     "unlicensed-call": "Call outside the procedure",
     "premature-goal": "Goal action before acceptance",
     "skipped-check": "Required check skipped",

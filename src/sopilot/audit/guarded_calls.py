@@ -216,16 +216,14 @@ def judge_proof(run: AuditState, event: Event, call: PendingCall, process: Proce
         if reading.doubts:
             _override(run, event, call, [doubt.why for doubt in reading.doubts])
         return
-    old = process.program.program.format == 1
     for doubt in reading.doubts:
         run.find(
-            "old-format" if old else doubt.code,
+            doubt.code,
             event,
             f"`{call.action}` ran unproven: {doubt.why}",
             process=process,
             predicate=doubt.predicate or None,
             sentence=doubt.sentence,
-            severity=Severity.NOTE if old else Severity.ERROR,
             action=call.action,
             values=dict(doubt.values or {}),
         )

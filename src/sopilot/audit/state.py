@@ -51,7 +51,6 @@ from sopilot.values.json import (
     Fields,
     Judge,
     Missing,
-    agree,
     same,
     spoken_at,
 )
@@ -281,11 +280,10 @@ class ProcessView:
         return self.frames[-1] if self.frames else None
 
     def say_the_same(self, left: JSON, right: JSON) -> bool:
-        """By the rules of the program's format; a withheld value contradicts only another
-        withheld one."""
+        """A withheld value contradicts only another withheld one."""
         if is_withheld(left) != is_withheld(right):
             return True
-        return same(left, right) if self.program.program.format > 1 else agree(left, right)
+        return same(left, right)
 
     def value_of(self, term: Argument, frame: FrameView) -> JSON | Missing:
         """A parameter's value is the frame's alone; other names may be known to the process."""
@@ -553,7 +551,6 @@ class AuditState:
     refusals: list[RefusedGoal] = field(default_factory=list)
     said: str | None = ""
     """What the user was told last."""
-    old_format: bool = False
     """A program of the first format ran, and that was noted."""
     facts: Mapping[str, ActionFacts] = field(init=False)
     """What is known of the actions; empty where nothing is guarded."""

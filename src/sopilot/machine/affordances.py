@@ -27,7 +27,7 @@ from sopilot.program.model import (
     ReturnStep,
     Step,
 )
-from sopilot.values.json import JSON, Fields, canonical, plain
+from sopilot.values.json import JSON, Fields, canonical, plain, same
 
 
 def completed(
@@ -38,12 +38,10 @@ def completed(
     functions by itself and waits for a value has the others that it would pass on."""
     for act in _asked_for(here, action):
         known = _known(here, act)
-        agree = here.layout.agree
-        if all(name not in known or agree(known[name], arguments[name]) for name in arguments):
+        if all(name not in known or same(known[name], arguments[name]) for name in arguments):
             return {**known, **arguments}
     passed = _passed_on(here, action) if enters else {}
-    agree = here.layout.agree
-    if all(name not in passed or agree(passed[name], arguments[name]) for name in arguments):
+    if all(name not in passed or same(passed[name], arguments[name]) for name in arguments):
         return {**passed, **arguments}
     return arguments
 

@@ -204,9 +204,9 @@ def fits_result(here: Position, act: Act, result: Observed) -> bool:
 
 
 def _is_answer(here: Position, wanted: WantedCall, result: Observed) -> bool:
-    agree, given = here.layout.agree, result.arguments
+    given = result.arguments
     return result.action == wanted.act.action and all(
-        agree(value, given[name]) if name in given else value is None
+        same(value, given[name]) if name in given else value is None
         for name, value in wanted.arguments.items()
     )
 

@@ -5,7 +5,7 @@ Where an operation lands: the active process, its top frame and the step at the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from sopilot.machine.recipes import linked
@@ -32,12 +32,8 @@ from sopilot.program.model import (
     Unknown,
     step_kind,
 )
-from sopilot.values.json import JSON, Fields, agree, same
+from sopilot.values.json import JSON, Fields
 from sopilot.values.schema import violation
-
-Agreement = Callable[[JSON, JSON], bool]
-"""Whether two values say the same. In programs of the first format a text that spells a
-number agrees with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +64,6 @@ class FunctionLayout:
     recipe_acts: tuple[Act, ...]
     learnable: frozenset[str]
     soft: bool
-    agree: Agreement
     linked: bool
 
     @property
@@ -98,7 +93,6 @@ class ProgramLayout:
     functions: Mapping[str, FunctionLayout]
     entry: FunctionLayout
     goal_actions: frozenset[str]
-    agree: Agreement
 
     @property
     def names(self) -> frozenset[str]:
@@ -121,25 +115,16 @@ class ProgramLayout:
                     waiting.append(one.function)
         return False
 
-    @property
-    def strict(self) -> bool:
-        """Whether values have types; programs of the first format do not know them."""
-        return self.program.format > 1
-
     def type_problem(self, name: str, value: JSON) -> str | None:
         """Why a value cannot be the entry's ``name``."""
-        schema = self.program.types.get(name)
-        if schema is None:
-            return violation(value, {}, f"`{name}`") if self.strict else None
-        return violation(value, schema, f"`{name}`")
+        return violation(value, self.program.types.get(name, {}), f"`{name}`")
 
 
 def lay_out(program: Program) -> ProgramLayout:
     """Raises ``UserMistake`` with every dangling name; the verifier says more, and earlier."""
     problems: list[Diagnostic] = []
-    agreement = same if program.format > 1 else agree
     functions = {
-        name: _lay_out_function(program, function, problems, agreement)
+        name: _lay_out_function(program, function, problems)
         for name, function in program.functions.items()
     }
     entry = functions.get(program.entry)
@@ -153,11 +138,11 @@ def lay_out(program: Program) -> ProgramLayout:
         for step in function.steps
         if isinstance(step, Act) and step.goal
     )
-    return ProgramLayout(program, functions, entry, goals, agreement)
+    return ProgramLayout(program, functions, entry, goals)
 
 
 def _lay_out_function(
-    program: Program, function: Function, problems: list[Diagnostic], agreement: Agreement
+    program: Program, function: Function, problems: list[Diagnostic]
 ) -> FunctionLayout:
     steps = {step.label: step for step in function.steps}
     after: dict[str, str] = {}
@@ -196,7 +181,6 @@ def _lay_out_function(
         recipe_acts,
         frozenset(_learnable(function, recipe_acts)),
         function.kind in (Kind.RULE, Kind.GATE),
-        agreement,
         linked(recipes),
     )
 

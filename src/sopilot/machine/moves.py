@@ -28,7 +28,7 @@ from sopilot.program.model import (
 )
 from sopilot.program.walk import checks_to_blame
 from sopilot.trace.events import Call, EmitArtifact, Return, SelectBranch
-from sopilot.values.json import JSON, MISSING, Fields, key_of, plain, shown
+from sopilot.values.json import JSON, MISSING, Fields, key_of, plain, same, shown
 from sopilot.values.schema import violation
 
 NEXT = "next"
@@ -113,14 +113,12 @@ def _resolve(
             if have is not MISSING:
                 values[parameter] = have
         elif have is not MISSING and not isinstance(term, Unknown):
-            if not here.layout.agree(have, given):
+            if not same(have, given):
                 return _contradiction(parameter, have, given)
             values[parameter] = have
         else:
             values[parameter] = given
-            if not isinstance(term, Literal) and (
-                have is MISSING or not here.layout.agree(have, given)
-            ):
+            if not isinstance(term, Literal) and (have is MISSING or not same(have, given)):
                 learning.learn(term.name, given)
     problem = _learn_beside(here, supplied, learning)
     return values if problem is None else problem
@@ -139,7 +137,7 @@ def _learn_beside(
             have = learning.frames[-1].locals.get(name, MISSING)
             if have is MISSING:
                 learning.learn(name, given)
-            elif not here.layout.agree(have, given):
+            elif not same(have, given):
                 return _contradiction(name, have, given)
         else:
             return Refused("unknown-argument", f"nothing here is called {shown(name)}")

@@ -80,6 +80,7 @@ from sopilot.handbook.yaml import parse_nodes
 from sopilot.messages.diagnostic import Diagnostic, DiagnosticCollector, Place
 from sopilot.messages.errors import UserMistake, mistake
 from sopilot.program.model import (
+    FORMAT,
     Act,
     ActionFacts,
     Always,
@@ -540,6 +541,7 @@ class _Loader:
         for needed in ("sopilot_program", "entry", "functions"):
             if needed not in found and isinstance(root, MapNode):
                 missing(report, root, needed, "a program")
+        _check_format(report, found)
         functions: dict[str, Function] = {}
         if "functions" in found:
             for key, value in entries(report, found["functions"].value, "`functions`"):
@@ -553,7 +555,6 @@ class _Loader:
             guarded=self._guarded(found),
             types=_schemas(report, found, "types"),
             actions=_actions(report, found),
-            format=_whole(report, found, "sopilot_program") or 0,
             read_only=texts(report, found, "read_only"),
             secrets=texts(report, found, "secrets"),
             not_found=_expressions(report, found, "not_found"),
@@ -649,6 +650,17 @@ class _Loader:
                 self.places[function, len(steps)] = place
                 steps.append(step)
         return tuple(steps)
+
+
+def _check_format(report: DiagnosticCollector, found: Fields) -> None:
+    version = _whole(report, found, "sopilot_program")
+    if version is not None and version != FORMAT:
+        report.error(
+            "unknown-format",
+            f"program format {version} is not known",
+            found["sopilot_program"].value,
+            f"this version reads format {FORMAT}",
+        )
 
 
 def _kind(report: DiagnosticCollector, found: Fields) -> Kind:
@@ -771,7 +783,7 @@ def program_to_yaml(program: Program) -> str:
     """The artifact: deterministic, readable, and read back to an equal program."""
     source = program.source
     lines = [
-        f"sopilot_program: {program.format}",
+        f"sopilot_program: {FORMAT}",
         f"entry: {text_to_yaml(program.entry)}",
     ]
     if program.compiler:

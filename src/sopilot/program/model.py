@@ -19,12 +19,8 @@ from sopilot.handbook.grammar import NOW
 from sopilot.handbook.requirements import Path, Scalar
 from sopilot.values.frozen import frozen
 
-FORMAT = 2
-"""Version of the program artifact. Programs of format 1 know no types and no origins: two
-values agree there when one spells the other, and nothing that they check is proven."""
-
-
-KNOWN_FORMATS = (1, 2)
+FORMAT = 1
+"""Version of the program artifact."""
 
 
 @frozen
@@ -379,7 +375,6 @@ class Program:
     guarded: tuple[Guarded, ...] = ()
     types: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     actions: Mapping[str, ActionFacts] = field(default_factory=dict)
-    format: int = FORMAT
     read_only: tuple[str, ...] = ()
     secrets: tuple[str, ...] = ()
     not_found: Mapping[str, str] = field(default_factory=dict)
@@ -398,7 +393,7 @@ def known_facts(programs: Iterable[Program]) -> dict[str, ActionFacts]:
         for name, facts in program.actions.items():
             found[name] = _both(found[name], facts) if name in found else facts
     for program in every:
-        if program.guarded and program.format > 1:
+        if program.guarded:
             found = {**_unsaid(program), **found}
     return found
 

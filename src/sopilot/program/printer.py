@@ -33,7 +33,7 @@ from sopilot.program.model import (
 
 def print_program(program: Program) -> str:
     """Every function of a program, one step a line, in the program's order."""
-    lines = [f"program {program.entry} (format {program.format})"]
+    lines = [f"program {program.entry}"]
     source = program.source
     if source.handbook or source.procedure:
         lines.append(f"  from {source.handbook}/{source.procedure} {source.sha256[:12]}".rstrip())

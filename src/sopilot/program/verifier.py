@@ -25,8 +25,6 @@ from sopilot.handbook.requirements import Path
 from sopilot.messages.diagnostic import Diagnostic, Place, did_you_mean
 from sopilot.messages.errors import UserMistake
 from sopilot.program.model import (
-    FORMAT,
-    KNOWN_FORMATS,
     Act,
     Ask,
     CallArguments,
@@ -638,12 +636,6 @@ def require_valid(
 
 
 def _check_header(program: Program, report: ProblemCollector) -> None:
-    if program.format not in KNOWN_FORMATS:
-        report.program(
-            "unknown-format",
-            f"program format {program.format} is not known",
-            f"this version reads formats up to {FORMAT}",
-        )
     entry = program.functions.get(program.entry)
     if entry is None:
         report.program(

@@ -422,8 +422,6 @@ class Session(Leased):
         return self.machine.settle(configuration, automation, at=at, judge=judge, grade=grade)
 
     def _grade(self, here: Position, operation: Return, evidence: Sequence[int]) -> str | None:
-        if not here.program.strict:
-            return None
         return grade_of_return(self.machine.programs, here, operation, evidence, self.judge)
 
     async def change_programs(self, programs: ProgramSet, note: Event, at: Configuration) -> None:

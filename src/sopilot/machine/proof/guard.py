@@ -187,7 +187,7 @@ def _arguments(
         value = value_of(term, here.layout, here.frame, here.process.known)
         if value is MISSING or value is None:
             continue
-        if parameter not in arguments or not here.layout.agree(value, arguments[parameter]):
+        if parameter not in arguments or not same(value, arguments[parameter]):
             return Hold(
                 "root",
                 f"`{step.action}` was checked for another `{parameter}`: call it with the value "

@@ -236,9 +236,7 @@ class _Walk:
             return False
         if within.layout.soft:
             return True  # evidence, which is judged where the function returns
-        # Programs of the first format have no types, and values that agree there may differ.
-        typed = self.prover.program.strict
-        terms = plain_arguments(step.arguments) if isinstance(step, Act) and typed else ()
+        terms = plain_arguments(step.arguments) if isinstance(step, Act) else ()
         wanted = key_of(passed_values(terms, within.values, self.prover.known))
         place = (within.layout.name, step.label)
         return any(one[:2] == place and wanted <= one[2] for one in self.prover.process.passed)
@@ -255,10 +253,8 @@ class _Walk:
 
     def _leaf(self, callee: FunctionLayout, passed: Mapping[str, JSON]) -> LeafVerdict:
         verdict = self.prover.leaf(callee.name, passed)
-        # Programs of the first format could not say whom they trust, and trusted the executor.
-        by_model = callee.function.judged_by_model or not self.prover.program.strict
         machine = verdict.grade in (Grade.PROVEN, Grade.STATED)
-        trusted = machine or (verdict.grade is Grade.ATTESTED and by_model)
+        trusted = machine or (verdict.grade is Grade.ATTESTED and callee.function.judged_by_model)
         if not trusted and verdict.holds is not None:
             why = "only a model has judged it, and the handbook does not let it"
             verdict = verdict._replace(holds=None, why=why, grade=Grade.CLAIMED)
