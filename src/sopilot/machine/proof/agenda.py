@@ -289,7 +289,7 @@ class _Planner:
                 break
             found: list[JSON] = []
             for call in wanted:
-                newest = self.prover.newest(call)
+                newest = self.prover._newest(call)
                 if not isinstance(newest, Absent):
                     found.append(newest.value)
                 elif newest.callable:
@@ -311,7 +311,7 @@ class _Planner:
                 wanted = wanted_calls(act, value, answers, optional=callee.function.optional)
                 if isinstance(wanted, Absent):
                     break
-                newest = [self.prover.newest(call) for call in wanted]
+                newest = [self.prover._newest(call) for call in wanted]
                 values_there = [one.value for one in newest if not isinstance(one, Absent)]
                 if len(values_there) < len(newest):
                     break

@@ -233,7 +233,7 @@ class Prover:
                 return wanted
             found: list[JSON] = []
             for call in wanted:
-                newest = self.newest(call)
+                newest = self._newest(call)
                 if isinstance(newest, Absent):
                     return newest
                 found.append(newest.value)
@@ -251,7 +251,7 @@ class Prover:
 
         return value
 
-    def newest(self, call: WantedCall) -> Answered | Absent:
+    def _newest(self, call: WantedCall) -> Answered | Absent:
         """P4 and P5, after P1: the arguments must have the types of the inputs."""
         action = call.act.action
         problem = self._mistyped(action, call.arguments)
