@@ -19,11 +19,11 @@ from sopilot.machine.proof.agenda import unguardable
 from sopilot.messages.diagnostic import did_you_mean
 from sopilot.messages.errors import RunEnded, mistake
 from sopilot.records.store import Store
-from sopilot.runner.conversation import ProcedureHook
+from sopilot.runner.conversation import Failed, ProcedureHook
 from sopilot.runner.loop_thread import caller
 from sopilot.runner.received import received
 from sopilot.runner.sources import open_source
-from sopilot.runner.tools import PlainTools
+from sopilot.runner.tools import PlainTools, ToolFailed
 from sopilot.session.questions import UserAnswer
 from sopilot.stores.memory import MemoryStore
 from sopilot.stores.open import open_store
@@ -246,16 +246,23 @@ class Guard:
         bound.apply_defaults()
         written = received(bound.arguments, {}, bound.arguments)
         result: list[Any] = []
+        failures: list[ToolFailed] = []
 
         async def dispatch(arguments: Mapping[str, JSON]) -> object:
             # The decision is bound to these arguments: whoever changed them meanwhile, or a
             # person who amended them, makes it another call.
             if not same(received(bound.arguments, {}, bound.arguments), dict(arguments)):
                 return await self._reader.call(name, arguments, key="")
-            result.append(await execute())
+            try:
+                result.append(await execute())
+            except ToolFailed as failure:
+                failures.append(failure)
+                return Failed({"error": str(failure)})
             return result[0]
 
         answer = await hook.tool_call(name, written, secrets.token_hex(4), dispatch)
+        if failures:
+            raise failures[0]
         if answer.status is CallStatus.DONE and answer.result is not None:
             return result[0] if result else answer.result.value
         problem = _problem(answer, hook.session.id)

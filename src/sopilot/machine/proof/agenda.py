@@ -133,7 +133,7 @@ class _Activation:
 
 def _choose(reached: list[_Path], paths: list[_Path]) -> Plan:
     if not reached:
-        first = min(paths, key=lambda path: len(path.needs), default=_Path())
+        first = paths[0] if paths else _Path()
         # Nothing is refused in front of a check that isn't decided yet: whoever isn't
         # identified learns no detail.
         return Plan(first.needs) if first.needs else Plan(unmet=first.unmet)
