@@ -23,6 +23,7 @@ from sopilot.protocols import ToolCall, ToolSchema, inputs_of, required_of
 from sopilot.values.json import JSON
 from sopilot.values.schema import TYPES, is_of_type
 from sopilot.views.briefing import Briefing
+from sopilot.views.guard_answers import judge_tool
 from sopilot.views.quoting import shape
 from sopilot.views.step_tool import (
     IN_PASSING,
@@ -225,6 +226,8 @@ class Toolbox:
         else:
             own = step_tool(language, paper=arm.paper_steps)
         self.step: StepTool = _spelling(own) if arm.has_steps else LONG_TOOL
+        judging = judge_tool(briefing.programs.values(), language) if arm.guard else None
+        domain = (*domain, judging) if judging is not None else domain
         self._by_name = {schema.name: schema for schema in (own, *domain)}
         # What the programs have for a call is filled in, so no schema may insist on it.
         filled = _filled_in(briefing.programs.values()) if self._combined else {}

@@ -22,7 +22,7 @@ from sopilot.program.model import Act, Guarded, Kind, Literal
 from sopilot.session import tool_calls
 from sopilot.session.admission import Admitted, admit, hold_call, under_way
 from sopilot.session.outcomes import connections, note_connections
-from sopilot.trace.events import Actor, DomainCall, Fail, Start, UserSaid
+from sopilot.trace.events import Actor, DomainCall, Fail, JudgeCheck, Start, UserSaid
 from sopilot.values.json import (
     JSON,
     ArgumentsKey,
@@ -32,7 +32,7 @@ from sopilot.values.json import (
     without_references,
 )
 from sopilot.views.answers import CallAnswer, CallStatus
-from sopilot.views.guard_answers import plan_text, refusals_of, repeated_text
+from sopilot.views.guard_answers import judged_text, plan_text, refusals_of, repeated_text
 
 if TYPE_CHECKING:
     from sopilot.session.session import Session
@@ -237,6 +237,17 @@ def _filled(
     return call if reads and not call.open else None
 
 
+async def judge_check(session: Session, check: str, holds: bool) -> str:
+    """Put a model's judgement on record, for a check that a guarded call waits for."""
+    need = session.judgements.get(check)
+    if need is None:
+        return judged_text(check, False, session.language)
+    async with session.writing():
+        judged = JudgeCheck(need.function, need.values, holds, need.evidence)
+        outcome = await session.step(judged)
+    return judged_text(check, outcome.accepted, session.language)
+
+
 async def _make(session: Session, call: WantedCall) -> None:
     """One call of the runtime's own, on record like every other."""
     action, arguments = call.act.action, dict(call.arguments)
@@ -262,6 +273,9 @@ async def _answer(
     reasons = refusals_of(plan, program, session.configuration, masked, session.language)
     text = masked(plan_text(plan, program, action, reasons, session.language))
     held = await hold_call(session, action, arguments, call_id, Hold("root", text))
+    session.judgements = {
+        program.functions[need.function].judges: need for need in plan.needs if need.judgement
+    }
     if plan.unmet:
         await session.step(Fail(text), actor=Actor.RUNTIME)
     return replace(held, status=CallStatus.HELD, plan=plan, reasons=reasons)

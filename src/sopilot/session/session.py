@@ -22,6 +22,7 @@ from sopilot.machine.evidence import may_unprove
 from sopilot.machine.layout import Position
 from sopilot.machine.machine import Grader, Machine, Outcome
 from sopilot.machine.program_set import ProgramSet
+from sopilot.machine.proof.agenda import Need
 from sopilot.machine.proof.leaves import grade_of_return
 from sopilot.machine.replay import whole_events
 from sopilot.machine.secrets import Secrets, shown_events
@@ -175,6 +176,8 @@ class Session(Leased):
         """How the machine asks the user; without one its questions fail."""
         self.told: dict[str, JSON] = {}
         """Values that the application supplied, never the model; kept in memory alone."""
+        self.judgements: dict[str, Need] = {}
+        """Checks that a guarded call waits for and that a model must judge, by predicate."""
         self.language = "en"
         self.unrecorded: dict[str, ToolResult] = {}
         """Results whose recording failed; the next operation records them first."""
@@ -285,6 +288,9 @@ class Session(Leased):
         if guarded is not None:
             return await attempts.call_guarded(self, guarded, arguments, spelled)
         return await tool_calls.call_tool(self, name, arguments, spelled)
+
+    async def judge_check(self, check: str, holds: bool) -> str:
+        return await attempts.judge_check(self, check, holds)
 
     async def run_held(self, call_id: str) -> CallAnswer:
         return await tool_calls.run_held(self, call_id)

@@ -18,6 +18,7 @@ from sopilot.trace.events import (
     DomainResult,
     EmitArtifact,
     Fail,
+    JudgeCheck,
     Note,
     Operation,
     Return,
@@ -112,6 +113,12 @@ _FIELDS: dict[type, Callable[..., dict[str, JSON]]] = {
     Decision: _encode_decision,
     Note: lambda it: {"name": plain(it.name), "details": plain_mapping(it.details)},
     BindEvidence: lambda it: {"result": it.result},
+    JudgeCheck: lambda it: {
+        "function": plain(it.function),
+        "arguments": plain_mapping(it.arguments),
+        "holds": it.holds,
+        "evidence": list(it.evidence),
+    },
 }
 
 
@@ -155,6 +162,12 @@ _SHAPES: dict[type, tuple[tuple[str, tuple[type, ...]], ...]] = {
         ("principal", _OBJECT),
     ),
     Note: (("name", (str,)), ("details", _OBJECT)),
+    JudgeCheck: (
+        ("function", (str,)),
+        ("arguments", _OBJECT),
+        ("holds", (bool,)),
+        ("evidence", (tuple,)),
+    ),
     BindEvidence: (("result", (int,)),),
 }
 
@@ -240,6 +253,18 @@ def _decode_decision(fields: Given) -> Decision:
     )
 
 
+def _decode_judgement(fields: Given) -> JudgeCheck:
+    evidence = fields.get("evidence")
+    if not isinstance(evidence, list | tuple) or not all(type(seq) is int for seq in evidence):
+        raise TraceError("`evidence` must be a list of sequence numbers")
+    return JudgeCheck(
+        _string(fields, "function"),
+        _object(fields, "arguments"),
+        _boolean(fields, "holds"),
+        tuple(evidence),
+    )
+
+
 def _decode_bind(fields: Given) -> BindEvidence:
     result = fields.get("result")
     if not isinstance(result, int) or isinstance(result, bool):
@@ -253,6 +278,7 @@ _DECODERS: dict[str, Callable[[Given], Operation]] = {
         _object(fields, "arguments"),
         _string(fields, "act") if "act" in fields else "",
     ),
+    "judge_check": _decode_judgement,
     "amend": lambda fields: Amend(_object(fields, "arguments")),
     "call": lambda fields: Call(_optional_string(fields, "function"), _object(fields, "arguments")),
     "return": _decode_return,

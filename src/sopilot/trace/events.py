@@ -230,13 +230,25 @@ class BindEvidence:
     result: int
 
 
+@dataclass(frozen=True, slots=True)
+class JudgeCheck:
+    """A model's judgement on a rule, outside of its frame: for agents that follow no protocol.
+    ``evidence`` are the events of the answers that it judged."""
+
+    kind: ClassVar[str] = "judge_check"
+    function: str
+    arguments: Mapping[str, JSON]
+    holds: bool
+    evidence: tuple[int, ...] = ()
+
+
 ToolOperation = Start | Amend | Call | Return | SelectBranch | EmitArtifact | Complete | Fail
 
 
 Observation = DomainCall | DomainResult | UserSaid | AssistantSaid | Decision | Note
 
 
-Operation = ToolOperation | Observation | BindEvidence
+Operation = ToolOperation | Observation | BindEvidence | JudgeCheck
 
 
 TOOL_OPERATIONS: tuple[type[ToolOperation], ...] = (

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from sopilot.handbook.model import BUILT_IN
 from sopilot.handbook.wording import fill
 from sopilot.machine.proof.agenda import Need, Plan, Unmet
 from sopilot.machine.recipes import WantedCall
 from sopilot.machine.state import Configuration
-from sopilot.program.model import Function, Program
+from sopilot.program.model import Function, Kind, Program
+from sopilot.protocols import ToolSchema
 from sopilot.values.json import JSON
 from sopilot.values.text import quote_value
 from sopilot.views.refusals import Refusal
@@ -31,6 +32,11 @@ _SENTENCES = {
         "true": "True, and it must not be",
         "undecided": "Can't be established ({why})",
         "evidence": " ({shown})",
+        "judged": "Recorded. Call the guarded tool again.",
+        "not_judged": "`{check}` doesn't wait for a judgement.",
+        "judge_tool": "Judge a check that a guarded tool waits for, by the answers so far.",
+        "judge_check": "The check, as the guarded tool's answer names it.",
+        "judge_holds": "Whether its sentence is true.",
         "problem": "Not called: {problem}.",
         "repeated": "Not called: `{action}` was carried out with the same arguments already "
         "(#{seq}). Call it again only after the user asks for it again.",
@@ -50,13 +56,18 @@ _SENTENCES = {
         "true": "成立，但要求不成立",
         "undecided": "无法确定（{why}）",
         "evidence": "（{shown}）",
+        "judged": "已记录。请再次调用该工具。",
+        "not_judged": "`{check}` 目前不需要判断。",
+        "judge_tool": "对受保护工具正在等待的检查作出判断，依据是已有的结果。",
+        "judge_check": "检查的名称，与工具的回答一致。",
+        "judge_holds": "该句是否成立。",
         "problem": "未调用：{problem}。",
         "repeated": "未调用：`{action}` 已用相同的参数办理过（#{seq}）。"
         "只有用户再次提出时才能再次调用。",
     },
 }
 
-JUDGE_TOOL = "judge"
+JUDGE_TOOL = "judge_check"
 """The tool with which a model judges predicates that the handbook leaves to it."""
 
 
@@ -76,6 +87,37 @@ def plan_text(
         )
     told = [reason.tells or _reason(reason, words) for reason in reasons]
     return words["refused"].format(action=action, reasons=" ".join(told)).strip()
+
+
+def judged_text(check: str, accepted: bool, language: str = "en") -> str:
+    return _SENTENCES[language]["judged" if accepted else "not_judged"].format(check=check)
+
+
+def judge_tool(programs: Iterable[Program], language: str = "en") -> ToolSchema | None:
+    """The one tool of the guard, for handbooks that leave predicates to a model."""
+    words = _SENTENCES[language]
+    checks = sorted(
+        {
+            function.judges
+            for program in programs
+            for function in program.functions.values()
+            if function.kind is Kind.RULE and function.verdict is None and function.judged_by_model
+        }
+    )
+    if not checks:
+        return None
+    check = {"type": "string", "enum": checks, "description": words["judge_check"]}
+    holds = {"type": "boolean", "description": words["judge_holds"]}
+    return ToolSchema(
+        JUDGE_TOOL,
+        words["judge_tool"],
+        {
+            "type": "object",
+            "properties": {"check": check, "holds": holds},
+            "required": ["check", "holds"],
+            "additionalProperties": False,
+        },
+    )
 
 
 def repeated_text(action: str, seq: int, language: str = "en") -> str:

@@ -43,13 +43,15 @@ _DEEPEST = 64
 
 class Need(NamedTuple):
     """A check that isn't decided yet, with the calls that would decide it. ``judgement``: the
-    answers are there, and a model must judge them. ``value`` names an input without a value."""
+    answers (``evidence``) are there, and a model must judge them. ``value`` names an input
+    without a value."""
 
     function: str
     values: Mapping[str, JSON]
     calls: tuple[WantedCall, ...] = ()
     judgement: bool = False
     value: str = ""
+    evidence: tuple[int, ...] = ()
 
 
 class Unmet(NamedTuple):
@@ -257,8 +259,10 @@ class _Planner:
             calls = self._questions(callee, values)
             if calls:
                 return Need(callee.name, values, calls)
-        if function.verdict is None and function.judged_by_model and self._is_whole(callee, values):
-            return Need(callee.name, values, judgement=True)
+        if function.verdict is None and function.judged_by_model:
+            evidence = self.prover.evidence_of(callee, values)
+            if evidence is not None:
+                return Need(callee.name, values, judgement=True, evidence=evidence)
         return Unmet(callee.name, values, None, verdict.evidence, verdict.why)
 
     def _asks_again(self, callee: FunctionLayout, evidence: tuple[int, ...]) -> bool:
@@ -299,26 +303,6 @@ class _Planner:
             if len(found) == len(wanted):
                 answers[act.answer] = found if act.each is not None else found[0]
         return tuple(missing)
-
-    def _is_whole(self, callee: FunctionLayout, values: Mapping[str, JSON]) -> bool:
-        """Whether a recipe has all its answers, so that only a judgement is missing."""
-        if not callee.recipes:
-            return True
-        value = self.prover.value_in(callee, values)
-        for recipe in callee.recipes:
-            answers: dict[str, JSON] = {}
-            for act in recipe:
-                wanted = wanted_calls(act, value, answers, optional=callee.function.optional)
-                if isinstance(wanted, Absent):
-                    break
-                newest = [self.prover._newest(call) for call in wanted]
-                values_there = [one.value for one in newest if not isinstance(one, Absent)]
-                if len(values_there) < len(newest):
-                    break
-                answers[act.answer] = values_there if act.each is not None else values_there[0]
-            else:
-                return True
-        return False
 
     def _gate(
         self, callee: FunctionLayout, values: Mapping[str, JSON], holds: bool | None

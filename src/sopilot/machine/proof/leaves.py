@@ -333,6 +333,16 @@ class Prover:
                 return True
         return not layout.recipes
 
+    def evidence_of(
+        self, layout: FunctionLayout, values: Mapping[str, JSON]
+    ) -> tuple[int, ...] | None:
+        """The events of the newest answers to some recipe, ``None`` where none is whole."""
+        for recipe in layout.recipes:
+            whole = self._whole(layout, recipe, values)
+            if isinstance(whole, _Whole):
+                return whole.evidence
+        return None if layout.recipes else ()
+
     def _attested(
         self, layout: FunctionLayout, values: Mapping[str, JSON], ready: list[_Whole]
     ) -> LeafVerdict:
