@@ -18,7 +18,7 @@ from pathlib import Path
 
 from sopbench_runs import Bench, MeteredRun
 from sopilot.program.model import Kind, Program
-from sopilot.views.catalogue import ARMS
+from sopilot.views.catalogue import VIEWS
 from sopilot.views.frame import render_function
 from sopilot.views.program_text import render_flat
 from sopilot.web.pages import Drawing
@@ -41,7 +41,7 @@ def main() -> None:
     (reference,) = task_references(arguments.task, upstream=upstream)
     task = load_task(reference, upstream=upstream)
     program = ProgramShelf("official", upstream).program(task).program
-    run = asyncio.run(Bench(upstream, "official").run(reference, ARMS["pg-paper"]))
+    run = asyncio.run(Bench(upstream, "official").run(reference, VIEWS["pg-paper"]))
     official = upstream.official_text(task.domain, task.goal, task.index).system
     arguments.folder.mkdir(parents=True, exist_ok=True)
     for name, drawing in {

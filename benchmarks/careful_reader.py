@@ -27,7 +27,7 @@ from careful_reader_model import CarefulReader, readers  # noqa: E402
 
 from sopbench_runs import Bench  # noqa: E402
 from sopilot.agent.reference.executor import Reference  # noqa: E402
-from sopilot.views.catalogue import ARMS  # noqa: E402
+from sopilot.views.catalogue import VIEWS  # noqa: E402
 from sopilot_lab.sopbench.process import shared_upstream  # noqa: E402
 from sopilot_lab.sopbench.reference import (  # noqa: E402
     DOMAINS,
@@ -59,7 +59,7 @@ async def measure(wanted: int) -> dict[str, Any]:
                     kept.append(CarefulReader(reference, readers(programs)))
                     return kept[-1]
 
-                run = await bench.run(task, ARMS[arm], executor=careful)
+                run = await bench.run(task, VIEWS[arm], executor=careful)
                 runs += 1
                 made.update(extra=readers_made[0].extra, texts=readers_made[0].texts)
                 for severity, finding in run.graded:

@@ -27,7 +27,7 @@ from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.examples.example import load_desk
 from sopilot.tasks.examples.judge import desk_judge
 from sopilot.views.briefing import Briefing
-from sopilot.views.catalogue import ARMS
+from sopilot.views.catalogue import VIEWS
 
 DESK, TASK, ARM = "bank-desk", "dispute-electronics", "pg"
 MOST_TIMES, MOST_BYTES = 1.2, 2 * 1024**3
@@ -52,15 +52,15 @@ async def many(sessions: int, latency: float) -> tuple[list[SessionResult], floa
     task = desk.task(TASK)
     compiled = compile_handbook(desk.handbook)
     briefing = Briefing(desk.handbook, {goal: one.program for goal, one in compiled.items()})
-    programs = run_programs(briefing, ARMS[ARM])
+    programs = run_programs(briefing, VIEWS[ARM])
     store = MemoryStore()
 
     async def one(model: Model) -> SessionResult:
         session = await open_run(
-            store, briefing, ARMS[ARM], tools=desk.make_tools(task), programs=programs
+            store, briefing, VIEWS[ARM], tools=desk.make_tools(task), programs=programs
         )
         user = ScriptedUser(task.request, task.knows, goal=task.goal)
-        return await run_session(session, briefing, arm=ARMS[ARM], model=model, user=user)
+        return await run_session(session, briefing, view=VIEWS[ARM], model=model, user=user)
 
     first = await one(Reference(desk_judge(desk)))
     replies = [

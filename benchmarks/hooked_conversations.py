@@ -40,7 +40,7 @@ from sopilot.machine.replay import whole_events
 from sopilot.runner.conversation import Conversations, conversation_id
 from sopilot.runner.sources import open_source
 from sopilot.stores.postgres import PostgresStore
-from sopilot.views.catalogue import arm_named
+from sopilot.views.catalogue import view_named
 
 MOST_RATIO = 1.15
 THREADS = 20
@@ -170,7 +170,7 @@ def figures(dsn: str, conversations: int) -> dict[str, Any]:
     store = PostgresStore(dsn, pool_size=POOL)
     briefing = open_source("bank-desk").briefing(language="en")
     people: list[str] = []
-    hooks = Conversations(store, briefing, arm_named("pg"), most=10_000)
+    hooks = Conversations(store, briefing, view_named("pg"), most=10_000)
     hooked = create_agent(SlowModel(), [look], middleware=[SopilotMiddleware(hooks)])
     bare = create_agent(SlowModel(), [look])
     idle = create_agent(SlowModel(), [look], middleware=[Idle()])

@@ -52,7 +52,7 @@ def checked(home: Path, minutes: float) -> dict[str, Any]:
 
 
 def looked_at(home: Path, moments: int) -> dict[str, Any]:
-    run = sopilot(home, "run", "bank-desk", "--goal", "transfer", "--arm", "pg")
+    run = sopilot(home, "run", "bank-desk", "--goal", "transfer", "--view", "pg")
     found = sopilot(home, "lens", run["session"], "--moments", str(moments))
     return {key: value for key, value in found.items() if key not in _LONG}
 

@@ -22,7 +22,7 @@ from sopilot.trace.events import (
     SelectBranch,
     Start,
 )
-from sopilot.views.moment import View
+from sopilot.views.moment import Moment
 from sopilot.views.step_tool import SHORT_NAME, STEP_NAMES, TOOL_NAME
 
 END = "end_session"
@@ -96,12 +96,12 @@ def shown_tools(slot: str) -> list[str]:
     return _SHOWN.findall(slot)
 
 
-def refused_steps(slot: str, view: View) -> Iterator[str]:
+def refused_steps(slot: str, moment: Moment) -> Iterator[str]:
     """The steps that the line `Now` tells to take, and that the machine would not accept."""
     lines = [line for line in slot.splitlines() if line.startswith(("Now: ", "现在："))]
     for line in lines:
-        for operation in told_steps(line, short=view.step.short):
-            outcome = view.machine.step(view.configuration, operation, at=0.0)
+        for operation in told_steps(line, short=moment.step.short):
+            outcome = moment.machine.step(moment.configuration, operation, at=0.0)
             if not outcome.accepted and outcome.answer["code"] not in _VALUES:
                 yield f"{operation} is refused ({outcome.answer['problem']}): {line}"
 

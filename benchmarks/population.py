@@ -17,7 +17,7 @@ from sopilot.agent.reference.executor import Reference
 from sopilot.agent.reference.misbehaviour import SWITCHES, Misbehaviour
 from sopilot.protocols import Message, Model, ModelReply, ModelRequest
 from sopilot.tasks.task import Task
-from sopilot.views.catalogue import ARMS
+from sopilot.views.catalogue import VIEWS
 from sopilot_lab.qualification.cursor import Cursor
 from sopilot_lab.qualification.paging_decision import Verdict, decide
 from sopilot_lab.qualification.plan import planned
@@ -86,8 +86,8 @@ class Translating:
 
     def __init__(self, reference: Reference, case: Task, arm: str) -> None:
         self._reference = reference
-        self._shown = ARMS[arm].first_message(case.briefing)
-        self._meant = ARMS[FLAT].first_message(case.briefing)
+        self._shown = VIEWS[arm].first_message(case.briefing)
+        self._meant = VIEWS[FLAT].first_message(case.briefing)
 
     @property
     def name(self) -> str:
@@ -205,7 +205,7 @@ class Laboratory:
             subject.model(case, arm, seed),
             store=self._store_for(),
             budgets=run_budgets(self._rehearsal.turns[case.key]),
-            programs=self._programs.of(case.briefing, ARMS[arm]),
+            programs=self._programs.of(case.briefing, VIEWS[arm]),
         )
         if subject.behaves(arm):
             self._behaved[key] = record

@@ -43,11 +43,11 @@ from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.examples.example import load_desk
 from sopilot.trace.events import Start
 from sopilot.views.briefing import Briefing
-from sopilot.views.catalogue import ARMS
-from sopilot.views.fused import ALL_ON, fused_arm
-from sopilot.views.moment import View
+from sopilot.views.catalogue import VIEWS
+from sopilot.views.fused import ALL_ON, fused_view
+from sopilot.views.moment import Moment
 from sopilot.views.step_tool import TOOL_NAME
-from sopilot.views.view import Arm
+from sopilot.views.view import View
 from vocabulary import smollm2
 
 DEPTHS = (1, 2, 5, 10, 20, 50)
@@ -91,7 +91,7 @@ class Talker:
         return f"Not yet, there are {self._left} things to tell first. " + "Well, you see. " * 12
 
 
-async def largest_prompt(arm: Arm, turns: int) -> int:
+async def largest_prompt(arm: View, turns: int) -> int:
     desk = load_desk("bank-desk")
     programs = {goal: one.program for goal, one in compile_handbook(desk.handbook).items()}
     briefing = Briefing(desk.handbook, programs)
@@ -102,7 +102,7 @@ async def largest_prompt(arm: Arm, turns: int) -> int:
         agent_turns=10 * turns, domain_calls=10 * turns, user_turns=10 * turns,
         refresh_actions=100 * turns, wall_seconds=3_600,
     )  # fmt: skip
-    await run_session(session, briefing, arm=arm, model=model, user=Talker(turns), budgets=budgets)
+    await run_session(session, briefing, view=arm, model=model, user=Talker(turns), budgets=budgets)
     return max(sent.prompt - sent.tools for sent in model.sent)
 
 
@@ -134,23 +134,23 @@ def nested(depth: int) -> Program:
 
 def slot_at_depth(depth: int) -> int:
     program = nested(depth)
-    arm = ARMS["fused"]
+    arm = VIEWS["fused"]
     machine = Machine({"main": program})
     started = machine.step(machine.initial(), Start("main", {"username": "anna"}), at=0.0)
     settled = machine.settle(started.configuration, arm.automation, at=0.0)
     briefing = Briefing(load_desk("bank-desk").handbook, {"main": program})
-    view = View(briefing, machine, settled.configuration, (), arm.automation)
-    here = view.here
+    moment = Moment(briefing, machine, settled.configuration, (), arm.automation)
+    here = moment.here
     assert here is not None
     assert len(here.process.frames) == depth + 1
-    return smollm2().count(arm.slot(view))
+    return smollm2().count(arm.slot(moment))
 
 
 def measure(turns: Sequence[int]) -> dict[str, Any]:
     arms = {
-        "pg": ARMS["pg"],
-        "fused without fold": fused_arm(replace(ALL_ON, fold=False), "unfolded"),
-        "fused": fused_arm(ALL_ON),
+        "pg": VIEWS["pg"],
+        "fused without fold": fused_view(replace(ALL_ON, fold=False), "unfolded"),
+        "fused": fused_view(ALL_ON),
     }
     largest = {
         name: {str(n): asyncio.run(largest_prompt(arm, n)) for n in turns}

@@ -54,7 +54,7 @@ async def recorded() -> list[tuple[dict[str, JSON], list[Event]]]:
         store = MemoryStore()
         session = await open_session(
             store, COUNTER, tools=CountingTools(balance=10_000), clock=HandClock(0.0),
-            handbook="counter", model="m", arm="pg",
+            handbook="counter", model="m", view="pg",
         )  # fmt: skip
         await session.operate(Start("transfer", {**ERRANDS["transfer"], "amount": amount}))
         await go_on(session)

@@ -19,7 +19,7 @@ from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.scenario_verdict import calls_made
 from sopilot.trace.chain import SealedEvent
 from sopilot.views.briefing import Briefing
-from sopilot.views.view import Arm
+from sopilot.views.view import View
 from sopilot_lab.sopbench.budgets import domain_budgets
 from sopilot_lab.sopbench.process import ToolList, Upstream
 from sopilot_lab.sopbench.programs import ProgramShelf
@@ -71,7 +71,7 @@ class Bench:
     async def run(
         self,
         reference: TaskReference,
-        arm: Arm,
+        arm: View,
         misbehaviour: Misbehaviour | None = None,
         executor: Callable[[Reference, Mapping[str, Program]], Model] | None = None,
     ) -> MeteredRun:
@@ -99,7 +99,7 @@ class Bench:
             result = await run_session(
                 session,
                 briefing,
-                arm=arm,
+                view=arm,
                 model=model,
                 user=ScriptedUser(task.user_prompt, task.user_known),
                 budgets=domain_budgets(task.domain),

@@ -47,7 +47,7 @@ async def prepare(folder: Path, source: random.Random) -> tuple[SQLiteStore, Sea
         for _ in range(count):
             session = await open_session(
                 store, COUNTER, tools=CountingTools(), clock=HandClock(), settings=settings,
-                handbook="counter", model="m", arm="pg", requester="una",
+                handbook="counter", model="m", view="pg", requester="una",
             )  # fmt: skip
             await wander(session, source, 9)
             await session.release()

@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from sopbench_runs import Bench, MeteredRun
-from sopilot.views.catalogue import ARMS
-from sopilot.views.fused import ALL_OFF, ALL_ON, PAGED, FusedSwitches, fused_arm
-from sopilot.views.view import Arm, Offer
+from sopilot.views.catalogue import VIEWS
+from sopilot.views.fused import ALL_OFF, ALL_ON, PAGED, FusedSwitches, fused_view
+from sopilot.views.view import Offer, View
 from sopilot_lab.sopbench.process import ToolList, shared_upstream
 from sopilot_lab.sopbench.reference import DOMAINS, TaskReference, task_references
 from vocabulary import smollm2
@@ -48,7 +48,7 @@ Providers' lists have 0.1 to 0.5 and 3 to 5."""
 COMPARED = ("flat", "pg-paper", "pg", "fused")
 
 
-def ablations() -> dict[str, Arm]:
+def ablations() -> dict[str, View]:
     """None, each switch alone, all of them, all but one, and all with trimmed tool lists."""
     alone: dict[str, FusedSwitches] = {
         "enter_calls": replace(ALL_OFF, enter_calls=True),
@@ -70,12 +70,12 @@ def ablations() -> dict[str, Arm]:
         "all, offer=process": replace(ALL_ON, offer=Offer.PROCESS),
         "all, offer=frame": replace(ALL_ON, offer=Offer.FRAME),
     }
-    return {"none": fused_arm(ALL_OFF, "none")} | {
-        name: fused_arm(switches, name) for name, switches in alone.items()
+    return {"none": fused_view(ALL_OFF, "none")} | {
+        name: fused_view(switches, name) for name, switches in alone.items()
     }
 
 
-async def run_arm(bench: Bench, tasks: Sequence[TaskReference], arm: Arm) -> list[MeteredRun]:
+async def run_arm(bench: Bench, tasks: Sequence[TaskReference], arm: View) -> list[MeteredRun]:
     return [await bench.run(task, arm) for task in tasks]
 
 
@@ -145,7 +145,7 @@ def differences(fused: Sequence[MeteredRun], pg: Sequence[MeteredRun]) -> dict[s
 
 async def domain_row(bench: Bench, domain: str, limit: int | None) -> dict[str, Any]:
     tasks = select(bench, domain, limit)
-    runs = {name: await run_arm(bench, tasks, ARMS[name]) for name in COMPARED}
+    runs = {name: await run_arm(bench, tasks, VIEWS[name]) for name in COMPARED}
     row: dict[str, Any] = {"domain": domain, "tasks": len(tasks)}
     row["arms"] = {name: figures(runs[name]) for name in COMPARED}
     row["fused_to_flat"] = ratios(runs["fused"], runs["flat"])
@@ -204,7 +204,7 @@ async def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     table = {}
     if not arguments.no_ablation:
         tasks = select(bench, domains[0], arguments.limit)
-        flat = await run_arm(bench, tasks, ARMS["flat"])
+        flat = await run_arm(bench, tasks, VIEWS["flat"])
         print(f"\n{domains[0]}: each switch alone and together, against flat")
         for name, arm in ablations().items():
             runs = await run_arm(bench, tasks, arm)

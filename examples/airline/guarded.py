@@ -18,7 +18,7 @@ from sopilot.tasks.benchmark_tasks import benchmark_task
 from sopilot.tasks.benchmarks import BenchmarkTask
 from sopilot.tasks.run import Conditions, run_task
 from sopilot.values.json import JSON
-from sopilot.views.catalogue import ARMS
+from sopilot.views.catalogue import VIEWS
 
 from .world import AirlineTools
 
@@ -68,7 +68,7 @@ async def attempt(
     entry = BenchmarkTask("attempt", f"I want {goal}", goal, knows, answers or {})
     task = benchmark_task(source.name, entry, source.briefing(goal), lambda: _AnyWorld(tools))
     task = replace(task, names_goal=True)
-    conditions = Conditions(ARMS["pg"], Reference(task.reader))
+    conditions = Conditions(VIEWS["pg"], Reference(task.reader))
     result = await run_task(task, task.open(), conditions, store=MemoryStore())
     action = task.goal_action
     calls = {

@@ -25,8 +25,8 @@ from sopilot.tasks.examples.judge import desk_judge
 from sopilot.tasks.examples.simulator import Simulator
 from sopilot.tasks.examples.task import DeskTask
 from sopilot.views.briefing import Briefing
-from sopilot.views.catalogue import ARMS
-from sopilot.views.view import Arm
+from sopilot.views.catalogue import VIEWS
+from sopilot.views.view import View
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,8 @@ def briefing_of(desk: str, language: str = "en") -> Briefing:
 
 
 @cache
-def programs_of(desk: str, arm: str, language: str = "en") -> ProgramSet:
-    return run_programs(briefing_of(desk, language), ARMS[arm], unguarded=True)
+def programs_of(desk: str, view: str, language: str = "en") -> ProgramSet:
+    return run_programs(briefing_of(desk, language), VIEWS[view], unguarded=True)
 
 
 def user_of(task: DeskTask) -> ScriptedUser:
@@ -68,7 +68,7 @@ def user_of(task: DeskTask) -> ScriptedUser:
 async def play(
     desk: BundledDesk,
     task: DeskTask,
-    arm: Arm,
+    view: View,
     *,
     model: Model | None = None,
     misbehaviour: Misbehaviour | None = None,
@@ -81,11 +81,11 @@ async def play(
 ) -> Played:
     briefing = briefing_of(desk.name, language)
     world = desk.make_tools(task)
-    programs = programs_of(desk.name, arm.name, language) if arm.name in ARMS else None
+    programs = programs_of(desk.name, view.name, language) if view.name in VIEWS else None
     session = await open_run(
         MemoryStore(),
         briefing,
-        arm,
+        view,
         tools=world,
         unguarded=True,
         programs=programs,
@@ -94,7 +94,7 @@ async def play(
     result = await run_session(
         session,
         briefing,
-        arm=arm,
+        view=view,
         model=wrap(model or Reference(desk_judge(desk), misbehaviour)),
         user=user or user_of(task),
         budgets=budgets,
@@ -107,9 +107,9 @@ async def play(
     )
 
 
-def played(desk: str, task: str, arm: str = "pg", **options: object) -> Played:
+def played(desk: str, task: str, view: str = "pg", **options: object) -> Played:
     found = load_desk(desk)
-    return asyncio.run(play(found, found.task(task), ARMS[arm], **options))  # type: ignore[arg-type]
+    return asyncio.run(play(found, found.task(task), VIEWS[view], **options))  # type: ignore[arg-type]
 
 
 class ScriptedModel:

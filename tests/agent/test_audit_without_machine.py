@@ -1,4 +1,4 @@
-"""Arms without a machine: their sessions are judged by calls and results, chain included."""
+"""Views without a machine: their sessions are judged by calls and results, chain included."""
 
 from __future__ import annotations
 
@@ -123,13 +123,13 @@ SPOILED = [("bank-desk", "transfer-rent-share"), ("bank-desk", "wire-boat-yard")
            ("clinic-desk", "specialist-dermatology"), ("it-desk", "replace-phone")]  # fmt: skip
 
 
-@pytest.mark.parametrize("arm", ["flat", "pg"])
+@pytest.mark.parametrize("view", ["flat", "pg"])
 @pytest.mark.parametrize("switch", SWITCHES)
-def test_every_misbehaviour_leaves_a_finding(switch: str, arm: str) -> None:
+def test_every_misbehaviour_leaves_a_finding(switch: str, view: str) -> None:
     misbehaviour = Misbehaviour(**{switch: 1.0})  # type: ignore[arg-type]
     for desk, task in SPOILED:
-        run = played(desk, task, arm, misbehaviour=misbehaviour)
-        if arm == "flat":
+        run = played(desk, task, view, misbehaviour=misbehaviour)
+        if view == "flat":
             goal = load_desk(desk).task(task).goal
             found = beside_approvals(desk, audited(run, desk, goal, list(run.session.events)))
         else:

@@ -15,7 +15,7 @@ from sopilot.audit.text import render_text
 from sopilot.handbook.expressions import judge
 from sopilot.session.session import Session
 from sopilot.tasks.examples.example import bundled_names, load_desk
-from sopilot.views.catalogue import ARMS
+from sopilot.views.catalogue import VIEWS
 
 HOLE = re.compile(r"\{[a-z_]+\}")
 
@@ -30,7 +30,7 @@ def test_no_sentence_of_a_report_has_a_hole(desk: str) -> None:
     wrong = Misbehaviour(**dict.fromkeys(SWITCHES, 0.3), seed=7)  # type: ignore[arg-type]
     sentences = 0
     for task in found.tasks[::2]:
-        played = asyncio.run(play(found, task, ARMS["pg"], misbehaviour=wrong))
+        played = asyncio.run(play(found, task, VIEWS["pg"], misbehaviour=wrong))
         report = audited(desk, played.session)
         sentences += sum(bool(finding.sentence) for finding in report.findings)
         assert not HOLE.search(render_text(report)), render_text(report)
@@ -39,7 +39,7 @@ def test_no_sentence_of_a_report_has_a_hole(desk: str) -> None:
 
 def test_a_refusal_speaks_of_the_values() -> None:
     desk = load_desk("bank-desk")
-    played = asyncio.run(play(desk, desk.task("transfer-above-the-limit"), ARMS["pg"]))
+    played = asyncio.run(play(desk, desk.task("transfer-above-the-limit"), VIEWS["pg"]))
     (refusal,) = audited("bank-desk", played.session).refusals
     (cause,) = refusal.causes
     assert cause["sentence"] == "The amount 2500 is more than zero and not above the limit of 2000."

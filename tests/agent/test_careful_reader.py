@@ -16,14 +16,14 @@ from sopilot.tasks.examples.judge import desk_judge
 DESKS = ("bank-desk", "clinic-desk", "it-desk")
 
 
-@pytest.mark.parametrize("arm", ["pg", "pg-paper", "fused"])
+@pytest.mark.parametrize("view", ["pg", "pg-paper", "fused"])
 @pytest.mark.parametrize("desk", DESKS)
-def test_no_finding_above_a_note(desk: str, arm: str) -> None:
+def test_no_finding_above_a_note(desk: str, view: str) -> None:
     programs = briefing_of(desk).programs
     extra = 0
     for task in list(load_desk(desk).tasks)[::10]:
         model = CarefulReader(Reference(desk_judge(load_desk(desk))), readers(programs))
-        run = played(desk, task.id, arm, model=model)
+        run = played(desk, task.id, view, model=model)
         report = audit_trace(programs, run.session.events, judge=judge)
         serious = [one for one in report.findings if one.severity is not Severity.NOTE]
         assert not serious, (task.id, [(one.code, one.explanation) for one in serious])

@@ -17,7 +17,7 @@ from sopilot.tasks.examples.example import load_desk
 from sopilot.tasks.run import Conditions, run_task
 from sopilot.tasks.task import Task
 from sopilot.views.briefing import Briefing
-from sopilot.views.catalogue import ARMS
+from sopilot.views.catalogue import VIEWS
 
 
 def a_task() -> Task:
@@ -47,7 +47,7 @@ class Talker:
 def run(model: Talker, **budgets: float | None) -> SessionResult:
     task = a_task()
     limits = Budgets(**{"user_turns": 50, "agent_turns": 40, **budgets})  # type: ignore[arg-type]
-    conditions = Conditions(ARMS["flat"], model, budgets=limits)
+    conditions = Conditions(VIEWS["flat"], model, budgets=limits)
     return asyncio.run(run_task(task, task.open(), conditions, store=MemoryStore())).run
 
 

@@ -28,9 +28,9 @@ from sopilot.stores.memory import MemoryStore
 from sopilot.stores.sqlite import SQLiteStore
 from sopilot.tasks.examples.example import load_desk
 from sopilot.tasks.examples.judge import desk_judge
-from sopilot.views.catalogue import ARMS
-from sopilot.views.fused import FusedSwitches, fused_arm
-from sopilot.views.view import Arm, Offer
+from sopilot.views.catalogue import VIEWS
+from sopilot.views.fused import FusedSwitches, fused_view
+from sopilot.views.view import Offer, View
 
 READABLE = (
     "pg", "fused", "flat", "full-cursor", "flat-protocol", "flat-state", "chunk", "state-only"
@@ -46,7 +46,7 @@ class ToldAgain:
 
     inner: Model
     session: Session
-    arm: Arm
+    view: View
     budgets: Budgets
     desk: str
     asked: int = 0
@@ -56,7 +56,7 @@ class ToldAgain:
         return self.inner.name
 
     async def complete(self, request: ModelRequest) -> ModelReply:
-        other = Driver(self.session, briefing_of(self.desk), self.arm, budgets=self.budgets)
+        other = Driver(self.session, briefing_of(self.desk), self.view, budgets=self.budgets)
         await other.catch_up()
         again = other.request()
         assert again.messages == list(request.messages)
@@ -68,7 +68,7 @@ class ToldAgain:
 def run(
     desk_name: str,
     task_id: str,
-    arm: Arm,
+    view: View,
     model: Model | None = None,
     *,
     budgets: Budgets | None = None,
@@ -84,18 +84,18 @@ def run(
         session = await open_run(
             MemoryStore(),
             briefing,
-            arm,
+            view,
             tools=desk.make_tools(task),
             unguarded=True,
             settings=settings,
         )
         told = ToldAgain(
-            model or Reference(desk_judge(desk)), session, arm, budgets or Budgets(), desk_name
+            model or Reference(desk_judge(desk)), session, view, budgets or Budgets(), desk_name
         )
         result = await run_session(
             session,
             briefing,
-            arm=arm,
+            view=view,
             model=told,
             user=user_of(task),
             budgets=budgets,
@@ -107,7 +107,7 @@ def run(
     return asyncio.run(go())
 
 
-@pytest.mark.parametrize("arm", READABLE)
+@pytest.mark.parametrize("view", READABLE)
 @pytest.mark.parametrize(
     ("desk", "task"),
     [
@@ -116,18 +116,18 @@ def run(
         ("it-desk", "wipe-lost-tablet"),
     ],
 )
-def test_a_faultless_run(desk: str, task: str, arm: str) -> None:
-    result, _ = run(desk, task, ARMS[arm])
+def test_a_faultless_run(desk: str, task: str, view: str) -> None:
+    result, _ = run(desk, task, VIEWS[view])
     assert result.ending is Ending.EXECUTED
 
 
-@pytest.mark.parametrize("arm", ["pg", "fused", "flat"])
+@pytest.mark.parametrize("view", ["pg", "fused", "flat"])
 @pytest.mark.parametrize("seed", range(6))
-def test_a_run_with_faults(seed: int, arm: str) -> None:
+def test_a_run_with_faults(seed: int, view: str) -> None:
     desk = load_desk("bank-desk")
     task = random.Random(seed).choice(desk.tasks)
     faulty = Reference(desk_judge(desk), replace(FAULTY, seed=seed))
-    run("bank-desk", task.id, ARMS[arm], faulty, least=2)
+    run("bank-desk", task.id, VIEWS[view], faulty, least=2)
 
 
 START = (
@@ -148,12 +148,12 @@ ODD: Sequence[ModelReply] = (
 )
 
 
-@pytest.mark.parametrize("arm", ["pg", "fused", "chunk", "flat", "checklist", "retrieval"])
-def test_a_model_that_does_everything_wrong(arm: str) -> None:
+@pytest.mark.parametrize("view", ["pg", "fused", "chunk", "flat", "checklist", "retrieval"])
+def test_a_model_that_does_everything_wrong(view: str) -> None:
     result, session = run(
         "bank-desk",
         "transfer-rent-share",
-        ARMS[arm],
+        VIEWS[view],
         ScriptedModel(ODD),
         budgets=Budgets(agent_turns=len(ODD) + 1),
     )
@@ -162,25 +162,25 @@ def test_a_model_that_does_everything_wrong(arm: str) -> None:
     assert result.agent_turns >= len(ODD)
 
 
-@pytest.mark.parametrize("arm", ["pg", "fused"])
-def test_a_context_that_is_refreshed(arm: str) -> None:
+@pytest.mark.parametrize("view", ["pg", "fused"])
+def test_a_context_that_is_refreshed(view: str) -> None:
     budgets = Budgets(refresh_actions=4)
-    result, session = run("bank-desk", "close-and-pay-out", ARMS[arm], budgets=budgets)
+    result, session = run("bank-desk", "close-and-pay-out", VIEWS[view], budgets=budgets)
     names = [s.event.payload["name"] for s in session.events if s.event.kind == "note"]
     assert result.ending is Ending.EXECUTED
     assert "refresh" in names
 
 
 @pytest.mark.parametrize("offer", Offer)
-def test_every_switch_of_an_arm_is_told_again(offer: Offer) -> None:
-    arm = fused_arm(FusedSwitches(offer=offer, combine=offer is Offer.FRAME), name="switched")
-    result, _ = run("bank-desk", "refund-unknown-shop", arm)
+def test_every_switch_of_an_view_is_told_again(offer: Offer) -> None:
+    view = fused_view(FusedSwitches(offer=offer, combine=offer is Offer.FRAME), name="switched")
+    result, _ = run("bank-desk", "refund-unknown-shop", view)
     assert result.ending is Ending.EXECUTED
 
 
 def test_values_that_stay_out_of_the_trace_are_still_told() -> None:
     settings = Settings(by_reference=frozenset({"password"}))
-    result, session = run("bank-desk", "transfer-rent-share", ARMS["pg"], settings=settings)
+    result, session = run("bank-desk", "transfer-rent-share", VIEWS["pg"], settings=settings)
     secret = load_desk("bank-desk").task("transfer-rent-share").knows["password"]
     assert result.ending is Ending.EXECUTED
     asked = [call.arguments for message in result.messages for call in message.tool_calls]
@@ -200,19 +200,19 @@ class Undecided:
 
 
 def test_a_call_that_was_rejected() -> None:
-    result, _ = run("bank-desk", "close-empty", ARMS["pg"], operator=Rejects())
+    result, _ = run("bank-desk", "close-empty", VIEWS["pg"], operator=Rejects())
     assert result.ending is Ending.REFUSED
     assert any("was rejected" in message.content for message in result.messages)
 
 
 def test_a_call_that_waits_is_answered_where_somebody_goes_on() -> None:
     """In the loop the run ends there; a player and another driver read the same answer."""
-    result, session = run("it-desk", "wipe-lost-tablet", ARMS["pg"], operator=Undecided())
+    result, session = run("it-desk", "wipe-lost-tablet", VIEWS["pg"], operator=Undecided())
     assert result.ending is Ending.WAITING
     assert "1 of 2" in result.messages[-1].content
 
     async def again() -> None:
-        other = Driver(session, briefing_of("it-desk"), ARMS["pg"])
+        other = Driver(session, briefing_of("it-desk"), VIEWS["pg"])
         await other.catch_up()
         assert (other.first, *other.dialog) == tuple(result.messages)
 
@@ -227,12 +227,12 @@ def test_a_message_that_the_user_had_not_answered_is_answered_first() -> None:
 
     async def go() -> None:
         session = await open_run(
-            MemoryStore(), briefing, ARMS["pg"], tools=desk.make_tools(task), unguarded=True
+            MemoryStore(), briefing, VIEWS["pg"], tools=desk.make_tools(task), unguarded=True
         )
         await session.user_said(task.request)
         await session.note("model_request", {"tool_calls": 0})
         await session.assistant_said("Please tell me: `username`?")
-        await run_session(session, briefing, arm=ARMS["pg"], model=model, user=user_of(task))
+        await run_session(session, briefing, view=VIEWS["pg"], model=model, user=user_of(task))
 
     asyncio.run(go())
     told = [(message.role, message.content) for message in model.requests[0].messages]
@@ -241,8 +241,8 @@ def test_a_message_that_the_user_had_not_answered_is_answered_first() -> None:
     assert "username: " in told[3][1]
 
 
-@pytest.mark.parametrize("arm", ["pg", "fused", "flat"])
-def test_a_resumed_run_asks_what_the_whole_one_asked(arm: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("view", ["pg", "fused", "flat"])
+def test_a_resumed_run_asks_what_the_whole_one_asked(view: str, tmp_path: Path) -> None:
     """Stopped after every turn: each request is the one of a run that was never stopped."""
     desk = load_desk("bank-desk")
     task = desk.task("transfer-at-the-limit")
@@ -261,22 +261,22 @@ def test_a_resumed_run_asks_what_the_whole_one_asked(arm: str, tmp_path: Path) -
 
     async def uninterrupted() -> None:
         session = await open_run(
-            MemoryStore(), briefing, ARMS[arm], tools=desk.make_tools(task), unguarded=True
+            MemoryStore(), briefing, VIEWS[view], tools=desk.make_tools(task), unguarded=True
         )
         await run_session(
-            session, briefing, arm=ARMS[arm], model=Listening(whole), user=user_of(task)
+            session, briefing, view=VIEWS[view], model=Listening(whole), user=user_of(task)
         )
 
     async def in_pieces() -> list[ModelRequest]:
         asked: list[ModelRequest] = []
         store = SQLiteStore(tmp_path / "s.db", synchronous="NORMAL")
         world = desk.make_tools(task)
-        session = await open_run(store, briefing, ARMS[arm], tools=world, unguarded=True)
+        session = await open_run(store, briefing, VIEWS[view], tools=world, unguarded=True)
         for turns in range(1, 200):
             result = await run_session(
                 session,
                 briefing,
-                arm=ARMS[arm],
+                view=VIEWS[view],
                 model=Listening(asked),
                 user=user_of(task),
                 budgets=Budgets(agent_turns=turns),

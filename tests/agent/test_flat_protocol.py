@@ -1,4 +1,4 @@
-"""The arm that mandates the books and tells nothing: no slot, no position in any answer."""
+"""The view that mandates the books and tells nothing: no slot, no position in any answer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sopilot.protocols import Message, ModelReply, ModelRequest, ToolCall
 from sopilot.tasks.examples.example import load_desk
 from sopilot.trace.events import Event
 from sopilot.views.answers import Answers, step_answer
-from sopilot.views.catalogue import ARMS
+from sopilot.views.catalogue import VIEWS
 
 TELLING = re.compile(r"Now at |Fits: |Position: |Next: ")
 
@@ -49,7 +49,7 @@ def listened(
         play(
             desk,
             desk.task(task_id),
-            ARMS["flat-protocol"],
+            VIEWS["flat-protocol"],
             wrap=listen,
             budgets=Budgets(refresh_actions=refresh),
         )

@@ -1,4 +1,4 @@
-"""The fused arm: the same verdicts and findings as `pg`, in fewer and shorter requests."""
+"""The fused view: the same verdicts and findings as `pg`, in fewer and shorter requests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sopilot.handbook.expressions import judge
 from sopilot.protocols import Message, ModelReply, ModelRequest, ToolCall
 from sopilot.tasks.examples.example import bundled_names, load_desk
 from sopilot.tasks.examples.judge import desk_judge
-from sopilot.views.catalogue import ARMS
+from sopilot.views.catalogue import VIEWS
 from sopilot.views.dialog_folding import (
     HIGH,
     NOTED,
@@ -29,7 +29,7 @@ from sopilot.views.dialog_folding import (
     fold_dialog,
     without_frame_steps,
 )
-from sopilot.views.fused import ALL_OFF, ALL_ON, FusedSwitches, fused_arm
+from sopilot.views.fused import ALL_OFF, ALL_ON, FusedSwitches, fused_view
 from sopilot.views.step_tool import TOOL_NAME
 from sopilot.views.view import Offer
 
@@ -55,19 +55,19 @@ def some_tasks(every: int) -> Iterator[tuple[str, str]]:
 
 
 # As where no rule has a verdict that a machine could give.
-ASKED = fused_arm(replace(ALL_ON, machine_verdicts=False), "asked")
-TRIED = {"pg": ARMS["pg"], "pg-paper": ARMS["pg-paper"], "fused": ARMS["fused"], "asked": ASKED}
+ASKED = fused_view(replace(ALL_ON, machine_verdicts=False), "asked")
+TRIED = {"pg": VIEWS["pg"], "pg-paper": VIEWS["pg-paper"], "fused": VIEWS["fused"], "asked": ASKED}
 
 
-def run(desk: str, task: str, arm: str = "fused", **options: object) -> Played:
+def run(desk: str, task: str, view: str = "fused", **options: object) -> Played:
     found = load_desk(desk)
-    return asyncio.run(play(found, found.task(task), {**ARMS, **TRIED}[arm], **options))  # type: ignore[arg-type]
+    return asyncio.run(play(found, found.task(task), {**VIEWS, **TRIED}[view], **options))  # type: ignore[arg-type]
 
 
 @functools.cache
-def clean_run(desk: str, task: str, arm: str) -> Played:
+def clean_run(desk: str, task: str, view: str) -> Played:
     """Of one who behaves: the same for every way to misbehave."""
-    return run(desk, task, arm)
+    return run(desk, task, view)
 
 
 def findings(desk: str, played: Played) -> list[str]:
@@ -105,18 +105,18 @@ def test_same_outcome_and_verdicts_as_pg(desk: str, task: str) -> None:
 
 @pytest.mark.parametrize("switch", SWITCHES)
 def test_misbehaviour_is_caught_as_under_pg(switch: str) -> None:
-    """Task by task: whoever is caught under the one arm is caught under the other, and as
+    """Task by task: whoever is caught under the one view is caught under the other, and as
     the same. A tool of another step is drawn at random, so what it leads to may differ."""
     bad = Misbehaviour(**{switch: 1.0})  # type: ignore[arg-type]
     compared = ("fused", "asked", "pg")
-    caught: dict[str, dict[str, bool]] = {arm: {} for arm in compared}
-    named: dict[str, set[str]] = {arm: set() for arm in compared}
-    for arm in compared:
+    caught: dict[str, dict[str, bool]] = {view: {} for view in compared}
+    named: dict[str, set[str]] = {view: set() for view in compared}
+    for view in compared:
         for desk, task in some_tasks(15):
-            found = findings(desk, run(desk, task, arm, misbehaviour=bad))
-            caught[arm][task] = bool(found)
+            found = findings(desk, run(desk, task, view, misbehaviour=bad))
+            caught[view][task] = bool(found)
             if CAUGHT_AS[switch] in found:
-                named[arm].add(task)
+                named[view].add(task)
     assert caught["fused"] == caught["asked"] == caught["pg"]
     assert named["pg"]
     if switch != "ignore_frame":
@@ -124,18 +124,18 @@ def test_misbehaviour_is_caught_as_under_pg(switch: str) -> None:
 
 
 @pytest.mark.parametrize("switch", SWITCHES)
-@pytest.mark.parametrize("arm", TRIED)
-def test_no_deviation_escapes(arm: str, switch: str) -> None:
+@pytest.mark.parametrize("view", TRIED)
+def test_no_deviation_escapes(view: str, switch: str) -> None:
     """Who misbehaves now and then and is not found did what it should have done, but for a
     misreading of words that nothing else attests: that is a judgement, not a deviation."""
     seen: set[bool] = set()
     for number, (desk, task) in enumerate(some_tasks(15)):
         bad = Misbehaviour(**{switch: 0.3}, seed=number)  # type: ignore[arg-type]
-        played = run(desk, task, arm, misbehaviour=bad)
+        played = run(desk, task, view, misbehaviour=bad)
         found = findings(desk, played)
         seen.add(bool(found))
         if not found:
-            clean = clean_run(desk, task, arm)
+            clean = clean_run(desk, task, view)
             pairs = zip(verdicts(played), verdicts(clean), strict=False)
             differs = next((one[0] for one, other in pairs if one != other), None)
             if differs is None or not needs_a_reader(desk, differs):
@@ -190,8 +190,8 @@ SWITCHES = [one.name for one in fields(FusedSwitches) if isinstance(one.default,
 )
 def test_every_switch_alone_does_the_task(switches: FusedSwitches) -> None:
     desk = load_desk("bank-desk")
-    arm = fused_arm(switches, "switched")
-    played = asyncio.run(play(desk, desk.task("dispute-electronics"), arm))
+    view = fused_view(switches, "switched")
+    played = asyncio.run(play(desk, desk.task("dispute-electronics"), view))
     assert played.judgement.passed, played.judgement.reasons
     assert verdicts(played) == verdicts(run("bank-desk", "dispute-electronics", "pg"))
 
@@ -201,8 +201,8 @@ def test_trimmed_tools_can_still_be_called() -> None:
     start = (TOOL_NAME, '{"operation": "start", "goal": "issue_card"}')
     other = calls(("find_payment", '{"username": "anna", "payment_id": "P-1001"}'))
     model = ScriptedModel([calls(start), other, ModelReply("That is all.")])
-    arm = fused_arm(replace(ALL_ON, offer=Offer.FRAME), "trimmed")
-    played = asyncio.run(play(desk, desk.task("dispute-electronics"), arm, model=model))
+    view = fused_view(replace(ALL_ON, offer=Offer.FRAME), "trimmed")
+    played = asyncio.run(play(desk, desk.task("dispute-electronics"), view, model=model))
     assert "find_payment" not in [tool.name for tool in model.requests[1].tools]
     assert "domain_result" in played.kinds()
 

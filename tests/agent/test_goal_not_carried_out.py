@@ -24,7 +24,7 @@ from sopilot.tasks.examples.judge import desk_judge
 from sopilot.tasks.examples.simulator import Simulator
 from sopilot.values.json import JSON
 from sopilot.values.text import quote_value
-from sopilot.views.catalogue import ARMS
+from sopilot.views.catalogue import VIEWS
 
 DESK = load_desk("bank-desk")
 TASK = next(task for task in DESK.tasks if str(task.expected) == "executed")
@@ -50,7 +50,7 @@ class Without(Simulator):
 
 
 def run(
-    arm: str, *, wants: str = "", misbehaviour: Misbehaviour | None = None
+    view: str, *, wants: str = "", misbehaviour: Misbehaviour | None = None
 ) -> tuple[SessionResult, Session]:
     async def go() -> tuple[SessionResult, Session]:
         world = DESK.make_tools(TASK)
@@ -58,11 +58,11 @@ def run(
         assert isinstance(world, Without)
         world.wants = wants
         briefing = briefing_of(DESK.name)
-        session = await open_run(MemoryStore(), briefing, ARMS[arm], tools=world, unguarded=True)
+        session = await open_run(MemoryStore(), briefing, VIEWS[view], tools=world, unguarded=True)
         result = await run_session(
             session,
             briefing,
-            arm=ARMS[arm],
+            view=VIEWS[view],
             model=Reference(desk_judge(DESK), misbehaviour),
             user=user_of(TASK),
             operator=RoleApprovers(TASK.approvers),
@@ -72,9 +72,9 @@ def run(
     return asyncio.run(go())
 
 
-@pytest.mark.parametrize("arm", ["pg", "full-cursor", "flat"])
-def test_a_goal_that_is_not_on_offer_is_given_up(arm: str) -> None:
-    result, _ = run(arm)
+@pytest.mark.parametrize("view", ["pg", "full-cursor", "flat"])
+def test_a_goal_that_is_not_on_offer_is_given_up(view: str) -> None:
+    result, _ = run(view)
     assert result.ending is Ending.REFUSED
     assert result.reason == f"the tool {GOAL} is not on offer"
     assert result.agent_turns < 40
@@ -89,9 +89,9 @@ def test_the_audit_says_that_it_was_not_on_offer() -> None:
     assert [one.obstacle for one in report.refusals] == [f"`{GOAL}` is not on offer"]
 
 
-@pytest.mark.parametrize("arm", ["pg", "flat"])
-def test_a_call_that_cannot_be_made_is_not_tried_for_ever(arm: str) -> None:
-    result, _ = run(arm, wants="what_nobody_knows")
+@pytest.mark.parametrize("view", ["pg", "flat"])
+def test_a_call_that_cannot_be_made_is_not_tried_for_ever(view: str) -> None:
+    result, _ = run(view, wants="what_nobody_knows")
     assert result.ending is Ending.REFUSED
     assert "what_nobody_knows" in result.reason
     assert result.agent_turns < 40

@@ -117,8 +117,8 @@ def check(spec: str, folder: Path, task: str) -> None:
     assert made.count(goal) == (1 if ending is Ending.EXECUTED else 0)
 
 
-@pytest.mark.parametrize(("arm", "step"), [("pg", 5), ("fused", 4)])
-def test_killed_at_every_append(tmp_path: Path, arm: str, step: int) -> None:
+@pytest.mark.parametrize(("view", "step"), [("pg", 5), ("fused", 4)])
+def test_killed_at_every_append(tmp_path: Path, view: str, step: int) -> None:
     task = "refund-unknown-shop"
     number = 1
     deaths = 0
@@ -127,7 +127,7 @@ def test_killed_at_every_append(tmp_path: Path, arm: str, step: int) -> None:
         spec = f"sqlite:{folder / 's.db'}"
         folder.mkdir()
         work = lambda spec=spec: perform(  # noqa: E731 - the child needs its own spec
-            RunOptions("bank-desk", task=task, arm=arm), spec, quiet=True
+            RunOptions("bank-desk", task=task, view=view), spec, quiet=True
         )
         if not killed(at_append(number, before=number % 2 == 0), work):
             break
@@ -138,8 +138,8 @@ def test_killed_at_every_append(tmp_path: Path, arm: str, step: int) -> None:
 
 
 def test_a_resumed_fused_run_goes_on_as_it_would_have(tmp_path: Path) -> None:
-    """The machine still makes the transitions of the arm, by the verdicts of the handbook."""
-    description = RunOptions("bank-desk", task="refund-unknown-shop", arm="fused")
+    """The machine still makes the transitions of the view, by the verdicts of the handbook."""
+    description = RunOptions("bank-desk", task="refund-unknown-shop", view="fused")
     whole = f"sqlite:{tmp_path / 'whole.db'}"
     expected = transitions(perform(description, whole, quiet=True))
     assert any(by == "machine" and kind == "return" for by, kind, _ in expected)

@@ -30,15 +30,15 @@ from sopilot.tasks.examples.example import bundled_names, load_desk
 from sopilot.trace.events import Return as ReturnOperation
 from sopilot.trace.events import Start
 from sopilot.views.briefing import Briefing
-from sopilot.views.catalogue import ARMS
+from sopilot.views.catalogue import VIEWS
 from sopilot.views.fused import MOST_VERDICTS, Point, is_verdict, point_after
-from sopilot.views.moment import View, known_values
+from sopilot.views.moment import Moment, known_values
 from sopilot.views.state_text import next_move
 from sopilot.views.step_tool import TOOL_NAME
 
 AFTER = "After "
 
-FUSED = ARMS["fused"]
+FUSED = VIEWS["fused"]
 WORDS = {True: "true", False: "false", None: "undecided"}
 GIVEN = (("day", Local("day")),)
 
@@ -53,34 +53,34 @@ def agrees(ahead: Ahead, point: Point) -> bool:
     return ahead.kind != "judge" and move.startswith(ahead.name or ahead.kind)
 
 
-def walk(view: View, point: Point, told: dict[str, Ahead], number: str = "") -> Iterator[str]:
+def walk(moment: Moment, point: Point, told: dict[str, Ahead], number: str = "") -> Iterator[str]:
     """Every told edge behind this verdict, followed by the machine."""
     for holds in (True, False, None):
         edge = f"{number} {WORDS[holds]}".strip()
         verdict = ReturnOperation(holds, undecided=holds is None)
-        led = point_after(view, point.configuration, verdict)
+        led = point_after(moment, point.configuration, verdict)
         if edge not in told:
             continue
         assert led is not None
         assert agrees(told[edge], led), (edge, told[edge])
         yield edge
         if told[edge].kind == "judge":
-            yield from walk(view, led, told, told[edge].number)
+            yield from walk(moment, led, told, told[edge].number)
 
 
 @pytest.mark.parametrize("desk", bundled_names())
 def test_every_told_edge_is_where_the_machine_goes(desk: str) -> None:
     seen = 0
 
-    def slot(view: View) -> str:
+    def slot(moment: Moment) -> str:
         nonlocal seen
-        text = FUSED.slot(view)
+        text = FUSED.slot(moment)
         move = read_move(text)
         assert move is not None
-        if view.here is None or not move.ahead:
+        if moment.here is None or not move.ahead:
             return text
         told = dict(move.ahead)
-        followed = list(walk(view, Point(view.configuration, view.here), told))
+        followed = list(walk(moment, Point(moment.configuration, moment.here), told))
         assert {*followed} == {*told}
         seen += len(told)
         return text
@@ -118,7 +118,7 @@ def plain_rules(count: int, *, verdict: str | None = None) -> Program:
     return Program("main", {**rules, "main": process}, Source("plain", "main", ""), "hand")
 
 
-def view_of(program: Program, *, started: bool) -> View:
+def moment_of(program: Program, *, started: bool) -> Moment:
     machine = Machine({"main": program})
     configuration = machine.initial()
     if started:
@@ -127,12 +127,12 @@ def view_of(program: Program, *, started: bool) -> View:
             begun.configuration, FUSED.automation, at=0.0, judge=judge
         ).configuration
     briefing = Briefing(briefing_of("bank-desk").handbook, {"main": program})
-    return View(briefing, machine, configuration, (), FUSED.automation, judge)
+    return Moment(briefing, machine, configuration, (), FUSED.automation, judge)
 
 
 @pytest.mark.parametrize("started", [True, False])
 def test_a_chain_of_verdicts_is_told_to_its_end(started: bool) -> None:
-    text = FUSED.slot(view_of(plain_rules(20), started=started))
+    text = FUSED.slot(moment_of(plain_rules(20), started=started))
     lines = [line for line in text.splitlines() if line.startswith(AFTER)]
     move = read_move(text)
     assert move is not None
@@ -147,13 +147,13 @@ def test_a_chain_of_verdicts_is_told_to_its_end(started: bool) -> None:
 
 
 def test_what_is_told_is_bounded() -> None:
-    sizes = [len(FUSED.slot(view_of(plain_rules(n), started=True))) for n in (30, 60)]
+    sizes = [len(FUSED.slot(moment_of(plain_rules(n), started=True))) for n in (30, 60)]
     assert sizes[0] > MOST_VERDICTS
     assert sizes[0] == sizes[1]
 
 
 def test_verdicts_of_the_machine_are_not_asked_for_before_the_start() -> None:
-    text = FUSED.slot(view_of(plain_rules(3, verdict="day == 'Monday'"), started=False))
+    text = FUSED.slot(moment_of(plain_rules(3, verdict="day == 'Monday'"), started=False))
     assert AFTER not in text
 
 

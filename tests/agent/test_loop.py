@@ -22,15 +22,15 @@ from sopilot.protocols import Model, ModelReply, ModelRequest, ToolSchema, Usage
 from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.examples.example import load_desk
 from sopilot.tasks.examples.judge import desk_judge
-from sopilot.views.catalogue import ARMS
+from sopilot.views.catalogue import VIEWS
 
 DESK = load_desk("bank-desk")
 TASK = DESK.task("dispute-electronics")
 ASK = ModelReply("What is your name?")
 
 
-def run(model: Model, arm: str = "pg", **options: object) -> Played:
-    return asyncio.run(play(DESK, TASK, ARMS[arm], model=model, **options))  # type: ignore[arg-type]
+def run(model: Model, view: str = "pg", **options: object) -> Played:
+    return asyncio.run(play(DESK, TASK, VIEWS[view], model=model, **options))  # type: ignore[arg-type]
 
 
 class SlowClock:
@@ -122,7 +122,7 @@ def test_a_silent_provider_is_no_spent_budget(
         play(
             DESK,
             TASK,
-            ARMS["pg"],
+            VIEWS["pg"],
             model=model,
             budgets=Budgets(wall_seconds=0.31, request_seconds=request_seconds),
             retries=Retries(first_seconds=0.05),
@@ -146,12 +146,12 @@ def test_the_context_is_refreshed() -> None:
     assert shorter < max(one.messages for one in whole.result.requests)
 
 
-@pytest.mark.parametrize("arm", ["pg", "state-only", "full-cursor"])
+@pytest.mark.parametrize("view", ["pg", "state-only", "full-cursor"])
 @settings(deadline=None, max_examples=8)
 @given(every=st.integers(1, 12))
-def test_a_refresh_at_any_step_changes_nothing(arm: str, every: int) -> None:
+def test_a_refresh_at_any_step_changes_nothing(view: str, every: int) -> None:
     for task in ("transfer-no-code", "wire-boat-yard", "dispute-instead-of-card"):
-        done = played("bank-desk", task, arm, budgets=Budgets(refresh_actions=every))
+        done = played("bank-desk", task, view, budgets=Budgets(refresh_actions=every))
         assert done.judgement.passed, (task, done.judgement.reasons)
 
 
@@ -232,10 +232,10 @@ def test_a_user_who_leaves_ends_the_dialog() -> None:
     assert run(ScriptedModel([polite]), user=user).result.ending is Ending.ABANDONED
 
 
-def test_arms_without_a_machine_do_not_guard() -> None:
+def test_views_without_a_machine_do_not_guard() -> None:
     async def opened() -> None:
         await open_run(
-            MemoryStore(), briefing_of("bank-desk"), ARMS["flat"], tools=DESK.make_tools(TASK)
+            MemoryStore(), briefing_of("bank-desk"), VIEWS["flat"], tools=DESK.make_tools(TASK)
         )
 
     with pytest.raises(UserMistake, match="has no machine that could guard `close_account`"):
@@ -247,12 +247,12 @@ def test_held_calls_without_an_operator_wait() -> None:
         store = MemoryStore()
         task = DESK.task("refund-unknown-shop")
         briefing = briefing_of("bank-desk")
-        session = await open_run(store, briefing, ARMS["pg"], tools=DESK.make_tools(task))
+        session = await open_run(store, briefing, VIEWS["pg"], tools=DESK.make_tools(task))
         model = Reference(desk_judge(DESK))
 
         async def go_on() -> Ending:
             user = ScriptedUser(task.request, task.knows, goal=task.goal)
-            result = await run_session(session, briefing, arm=ARMS["pg"], model=model, user=user)
+            result = await run_session(session, briefing, view=VIEWS["pg"], model=model, user=user)
             return result.ending
 
         assert await go_on() is Ending.WAITING
@@ -287,7 +287,7 @@ QUICK = Retries(attempts=3, first_seconds=0.001)
 
 
 def test_provider_errors_are_retried() -> None:
-    done = asyncio.run(play(DESK, TASK, ARMS["pg"], model=Flaky(2), retries=QUICK))
+    done = asyncio.run(play(DESK, TASK, VIEWS["pg"], model=Flaky(2), retries=QUICK))
     assert done.result.ending is not Ending.INFRASTRUCTURE_FAILURE
     assert done.result.requests[0].attempts == 3
     assert done.result.requests[0].cached_tokens == 40
@@ -297,7 +297,7 @@ def test_provider_errors_are_retried() -> None:
 
 @pytest.mark.parametrize(("model", "attempts"), [(Flaky(3), 3), (Flaky(1, retryable=False), 1)])
 def test_infrastructure_failures_are_kept_apart(model: Flaky, attempts: int) -> None:
-    done = asyncio.run(play(DESK, TASK, ARMS["pg"], model=model, retries=QUICK))
+    done = asyncio.run(play(DESK, TASK, VIEWS["pg"], model=model, retries=QUICK))
     assert done.result.ending is Ending.INFRASTRUCTURE_FAILURE
     assert done.notes("infrastructure_failure")[0]["attempts"] == attempts
     assert "HTTP 500" in done.result.reason

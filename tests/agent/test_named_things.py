@@ -30,12 +30,12 @@ from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.examples.example import BundledDesk, bundled_names, load_desk
 from sopilot.tasks.examples.judge import desk_judge
 from sopilot.tasks.examples.task import DeskTask
-from sopilot.views.catalogue import ARMS
+from sopilot.views.catalogue import VIEWS
 from sopilot.views.frame import render_frame, render_function
-from sopilot.views.moment import View
-from sopilot.views.view import Arm
+from sopilot.views.moment import Moment
+from sopilot.views.view import View
 
-READABLE = [name for name, arm in ARMS.items() if arm.machine or name == "flat"]
+READABLE = [name for name, view in VIEWS.items() if view.machine or name == "flat"]
 SWITCHES = (
     "skip_check",
     "act_early",
@@ -68,63 +68,63 @@ class Reading:
         return await self._inner.complete(request)
 
 
-def accepting(arm: Arm, problems: list[str]) -> Arm:
-    """The arm, with every step that its slot tells to take tried on the machine."""
+def accepting(view: View, problems: list[str]) -> View:
+    """The view, with every step that its slot tells to take tried on the machine."""
 
-    def slot_of(view: View) -> str:
-        text = arm.slot(view)
-        if view.here is not None:
-            problems.extend(refused_steps(text, view))
+    def slot_of(moment: Moment) -> str:
+        text = view.slot(moment)
+        if moment.here is not None:
+            problems.extend(refused_steps(text, moment))
         else:
             problems.extend(
                 f"{start} is refused"
                 for start in told_starts(text)
-                if view.machine.suppose(view.configuration, start, at=0.0) is None
+                if moment.machine.suppose(moment.configuration, start, at=0.0) is None
             )
         return text
 
-    return replace(arm, slot=slot_of) if arm.machine else arm
+    return replace(view, slot=slot_of) if view.machine else view
 
 
 def read_run(
     desk: BundledDesk,
     task: DeskTask,
-    arm: str,
+    view: str,
     misbehaviour: Misbehaviour | None = None,
     language: str = "en",
 ) -> list[str]:
     model = Reading(Reference(desk_judge(desk), misbehaviour))
     problems: list[str] = []
-    asyncio.run(play(desk, task, accepting(ARMS[arm], problems), model=model, language=language))
+    asyncio.run(play(desk, task, accepting(VIEWS[view], problems), model=model, language=language))
     assert model.texts >= 2
     return [*problems, *model.problems]
 
 
 @pytest.mark.parametrize("language", sorted(LANGUAGES))
-@pytest.mark.parametrize("arm", READABLE)
-def test_what_honest_runs_show_is_on_offer(arm: str, language: str) -> None:
+@pytest.mark.parametrize("view", READABLE)
+def test_what_honest_runs_show_is_on_offer(view: str, language: str) -> None:
     for number, name in enumerate(bundled_names()):
         desk = load_desk(name)
         for task in desk.tasks[number :: max(1, len(desk.tasks) // 3)]:
-            assert read_run(desk, task, arm, language=language) == [], task.id
+            assert read_run(desk, task, view, language=language) == [], task.id
 
 
-@pytest.mark.parametrize("arm", ["pg", "pg-paper", "fused", "full-cursor", "flat"])
+@pytest.mark.parametrize("view", ["pg", "pg-paper", "fused", "full-cursor", "flat"])
 @pytest.mark.parametrize("switch", SWITCHES)
-def test_what_misbehaving_runs_are_answered_is_on_offer(arm: str, switch: str) -> None:
+def test_what_misbehaving_runs_are_answered_is_on_offer(view: str, switch: str) -> None:
     desk = load_desk("bank-desk")
     for task in desk.tasks[::17]:
         wrong = Misbehaviour(**{switch: 0.7}, seed=len(task.id))
-        assert read_run(desk, task, arm, wrong) == [], task.id
+        assert read_run(desk, task, view, wrong) == [], task.id
 
 
 @pytest.mark.parametrize("language", sorted(LANGUAGES))
-@pytest.mark.parametrize("arm", [name for name in ARMS if name not in READABLE])
-def test_first_requests_of_the_other_views_name_what_is_on_offer(arm: str, language: str) -> None:
+@pytest.mark.parametrize("view", [name for name in VIEWS if name not in READABLE])
+def test_first_requests_of_the_other_views_name_what_is_on_offer(view: str, language: str) -> None:
     for name in bundled_names():
         desk = load_desk(name)
         model = Reading(ScriptedModel([ModelReply("Goodbye."), ModelReply("Goodbye.")]))
-        asyncio.run(play(desk, desk.tasks[0], ARMS[arm], model=model, language=language))
+        asyncio.run(play(desk, desk.tasks[0], VIEWS[view], model=model, language=language))
         assert model.texts
         assert model.problems == []
 
@@ -141,7 +141,7 @@ def test_frames_of_any_handbook_name_what_is_on_offer(handbook: Handbook, langua
         for name, action in handbook.actions.items()
     ]
     for name in ("pg", "pg-paper", "fused"):
-        toolbox = Toolbox(ARMS[name], briefing, actions)
+        toolbox = Toolbox(VIEWS[name], briefing, actions)
         for function in program.functions.values():
             for step in function.steps:
                 if name == "fused" and isinstance(step, Check | Branch | ReturnStep):
@@ -157,9 +157,9 @@ def test_frames_of_any_handbook_name_what_is_on_offer(handbook: Handbook, langua
 
 def test_the_reader_of_texts_finds_what_is_wrong() -> None:
     """The check itself: the sentences that models stumbled over."""
-    fused = Toolbox(ARMS["fused"], briefing_of("bank-desk"), ()).schemas
-    flat = Toolbox(ARMS["flat"], briefing_of("bank-desk"), ()).schemas
-    paper = Toolbox(ARMS["pg-paper"], briefing_of("bank-desk"), ()).schemas
+    fused = Toolbox(VIEWS["fused"], briefing_of("bank-desk"), ()).schemas
+    flat = Toolbox(VIEWS["flat"], briefing_of("bank-desk"), ()).schemas
+    paper = Toolbox(VIEWS["pg-paper"], briefing_of("bank-desk"), ()).schemas
     for text, tools in (
         ("Now: `pg_program_step` with operation `return`, `holds`: true.", fused),
         ("Now: pg_program_step return holds = true.", fused),
@@ -176,36 +176,36 @@ def test_the_reader_of_texts_finds_what_is_wrong() -> None:
 # --- the frame and the guard ----------------------------------------------------------
 
 
-async def guarded_run(desk: BundledDesk, task: DeskTask, arm: Arm, model: Model) -> None:
+async def guarded_run(desk: BundledDesk, task: DeskTask, view: View, model: Model) -> None:
     briefing = briefing_of(desk.name)
     session = await open_run(
-        MemoryStore(), briefing, arm, tools=desk.make_tools(task), clock=SystemClock()
+        MemoryStore(), briefing, view, tools=desk.make_tools(task), clock=SystemClock()
     )
     await run_session(
         session,
         briefing,
-        arm=arm,
+        view=view,
         model=model,
         user=user_of(task),
         operator=RoleApprovers(task.approvers),
     )
 
 
-@pytest.mark.parametrize("arm", ["pg", "pg-paper", "fused", "full-cursor"])
-def test_a_frame_never_contradicts_the_guard(arm: str) -> None:
+@pytest.mark.parametrize("view", ["pg", "pg-paper", "fused", "full-cursor"])
+def test_a_frame_never_contradicts_the_guard(view: str) -> None:
     """An executor that claims every check comes to the goal tool: the frame says what the guard
     would say, and not that the decision allows it."""
     met, blocked = [], []
-    inner = ARMS[arm]
+    inner = VIEWS[view]
 
-    def slot_of(view: View) -> str:
-        text = inner.slot(view)
-        here = view.here
+    def slot_of(moment: Moment) -> str:
+        text = inner.slot(moment)
+        here = moment.here
         if here is not None and isinstance(here.step, Act) and here.step.goal:
             guarded = {one.action for one in here.source.guarded}
             arguments = completed(here, here.step.action, {})
-            assert view.judge is not None
-            missing = license_here(view.machine, here, arguments, view.judge).missing
+            assert moment.judge is not None
+            missing = license_here(moment.machine, here, arguments, moment.judge).missing
             if here.step.action in guarded and missing:
                 assert "the decision allows it" not in text
                 assert f"`{here.step.action}` is blocked: " in text or "answered `failed`" in text

@@ -11,7 +11,7 @@ from desk_runs import ScriptedModel, briefing_of, calls, play, played
 from sopilot.agent.toolbox import Toolbox
 from sopilot.protocols import Model, ModelReply, ModelRequest
 from sopilot.tasks.examples.example import bundled_names, load_desk
-from sopilot.views.catalogue import ARMS
+from sopilot.views.catalogue import VIEWS
 
 PAPER = ("pg-paper", "full-cursor", "flat-protocol")
 SEVEN = ["start", "call", "return", "select_branch", "emit_artifact", "complete", "fail"]
@@ -22,17 +22,17 @@ TASKS = [(desk, task.id) for desk in bundled_names()
 @pytest.mark.parametrize(("desk", "task"), TASKS)
 def test_only_visibility_differs_so_the_turns_are_equal(desk: str, task: str) -> None:
     loaded = load_desk(desk)
-    runs = [asyncio.run(play(loaded, loaded.task(task), ARMS[arm])) for arm in PAPER]
+    runs = [asyncio.run(play(loaded, loaded.task(task), VIEWS[view])) for view in PAPER]
     assert len({len(run.result.requests) for run in runs}) == 1
     assert len({tuple(run.kinds()) for run in runs}) == 1
     assert {run.judgement.passed for run in runs} == {True}
 
 
-@pytest.mark.parametrize("arm", PAPER)
+@pytest.mark.parametrize("view", PAPER)
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_the_tool_has_the_papers_operations_and_verdicts(arm: str, language: str) -> None:
-    assert ARMS[arm].automation == ARMS["pg-paper"].automation
-    step = Toolbox(ARMS[arm], briefing_of("bank-desk", language), ()).schemas[0]
+def test_the_tool_has_the_papers_operations_and_verdicts(view: str, language: str) -> None:
+    assert VIEWS[view].automation == VIEWS["pg-paper"].automation
+    step = Toolbox(VIEWS[view], briefing_of("bank-desk", language), ()).schemas[0]
     fields = step.parameters["properties"]
     assert sorted(fields["operation"]["enum"]) == sorted(SEVEN)  # type: ignore[index,call-overload]
     assert "undecided" not in fields  # type: ignore[operator]
@@ -49,15 +49,15 @@ def test_the_tool_has_the_papers_operations_and_verdicts(arm: str, language: str
         {"undecided": True},
     ],
 )
-@pytest.mark.parametrize("arm", PAPER)
-def test_whatever_the_paper_lacks_changes_nothing(arm: str, said: dict[str, object]) -> None:
+@pytest.mark.parametrize("view", PAPER)
+def test_whatever_the_paper_lacks_changes_nothing(view: str, said: dict[str, object]) -> None:
     start = {"operation": "start", "goal": "transfer", "arguments": {"username": "anna"}}
     replies = [
         calls(("pg_program_step", json.dumps(start))),
         calls(("pg_program_step", json.dumps(said))),
         ModelReply("I stop here."),
     ]
-    run = played("bank-desk", "transfer-rent-share", arm, model=ScriptedModel(replies))
+    run = played("bank-desk", "transfer-rent-share", view, model=ScriptedModel(replies))
     assert {"amend", "return"}.isdisjoint(run.kinds())
     assert any("isn't" in str(note["problem"]) for note in run.notes("malformed_step"))
 
@@ -75,9 +75,9 @@ class Listener:
         return await self._model.complete(request)
 
 
-@pytest.mark.parametrize("arm", PAPER)
+@pytest.mark.parametrize("view", PAPER)
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_no_text_offers_whatever_the_paper_lacks(arm: str, language: str) -> None:
+def test_no_text_offers_whatever_the_paper_lacks(view: str, language: str) -> None:
     desk, heard = load_desk("bank-desk"), []
 
     def listen(model: Model) -> Model:
@@ -85,7 +85,7 @@ def test_no_text_offers_whatever_the_paper_lacks(arm: str, language: str) -> Non
         return heard[-1]
 
     for task in desk.tasks[::6]:
-        asyncio.run(play(desk, task, ARMS[arm], language=language, wrap=listen))
+        asyncio.run(play(desk, task, VIEWS[view], language=language, wrap=listen))
     texts = {text for one in heard for text in one.read}
     assert texts
     assert [text for text in texts if "amend" in text or "undecided" in text] == []

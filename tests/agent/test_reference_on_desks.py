@@ -1,4 +1,4 @@
-"""The reference executor does every bundled task right under every arm it can read."""
+"""The reference executor does every bundled task right under every view it can read."""
 
 from __future__ import annotations
 
@@ -13,54 +13,54 @@ from sopilot.agent.reference.misbehaviour import SWITCHES, Misbehaviour
 from sopilot.audit.audit import audit_trace
 from sopilot.handbook.expressions import judge
 from sopilot.tasks.examples.example import bundled_names, load_desk
-from sopilot.views.catalogue import ARMS
+from sopilot.views.catalogue import VIEWS
 
-MACHINE_ARMS = [name for name, arm in ARMS.items() if arm.machine]
+MACHINE_VIEWS = [name for name, view in VIEWS.items() if view.machine]
 ALL_TASKS = [(desk, task.id) for desk in bundled_names() for task in load_desk(desk).tasks]
 
 
-def run_all(arm: str, desk: str, *, step: int = 1, language: str = "en") -> list[Played]:
+def run_all(view: str, desk: str, *, step: int = 1, language: str = "en") -> list[Played]:
     found = load_desk(desk)
 
     async def run() -> list[Played]:
         return [
-            await play(found, task, ARMS[arm], language=language) for task in found.tasks[::step]
+            await play(found, task, VIEWS[view], language=language) for task in found.tasks[::step]
         ]
 
     return asyncio.run(run())
 
 
 @pytest.mark.parametrize("desk", bundled_names())
-@pytest.mark.parametrize("arm", ["pg", "flat"])
-def test_every_task_is_done_right(arm: str, desk: str) -> None:
-    _all_right(arm, desk)
+@pytest.mark.parametrize("view", ["pg", "flat"])
+def test_every_task_is_done_right(view: str, desk: str) -> None:
+    _all_right(view, desk)
 
 
 @pytest.mark.parametrize("desk", bundled_names())
 @pytest.mark.parametrize(
-    "arm", ["full-cursor", "state-only", "flat-protocol", "flat-state", "chunk"]
+    "view", ["full-cursor", "state-only", "flat-protocol", "flat-state", "chunk"]
 )
-def test_every_fifth_task_is_done_right(arm: str, desk: str) -> None:
-    _all_right(arm, desk, step=5)
+def test_every_fifth_task_is_done_right(view: str, desk: str) -> None:
+    _all_right(view, desk, step=5)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("desk", bundled_names())
-@pytest.mark.parametrize("arm", MACHINE_ARMS)
-def test_every_task_is_done_right_under_every_machine(arm: str, desk: str) -> None:
-    _all_right(arm, desk)
+@pytest.mark.parametrize("view", MACHINE_VIEWS)
+def test_every_task_is_done_right_under_every_machine(view: str, desk: str) -> None:
+    _all_right(view, desk)
 
 
-def _all_right(arm: str, desk: str, *, step: int = 1) -> None:
+def _all_right(view: str, desk: str, *, step: int = 1) -> None:
     tasks = load_desk(desk).tasks[::step]
-    for task, played in zip(tasks, run_all(arm, desk, step=step), strict=True):
+    for task, played in zip(tasks, run_all(view, desk, step=step), strict=True):
         assert str(played.result.ending) == str(task.expected), task.id
         assert played.judgement.passed, (task.id, played.judgement.reasons)
 
 
-@pytest.mark.parametrize("arm", ["pg", "flat"])
-def test_chinese_scaffold(arm: str) -> None:
-    for played in run_all(arm, "clinic-desk", step=5, language="zh"):
+@pytest.mark.parametrize("view", ["pg", "flat"])
+def test_chinese_scaffold(view: str) -> None:
+    for played in run_all(view, "clinic-desk", step=5, language="zh"):
         assert played.judgement.passed, played.judgement.reasons
 
 
@@ -79,7 +79,7 @@ def test_a_refusal_names_rule_evidence_and_remedy() -> None:
     for task in desk.tasks:
         if task.expected != "refused":
             continue
-        played = asyncio.run(play(desk, task, ARMS["pg"]))
+        played = asyncio.run(play(desk, task, VIEWS["pg"]))
         first = played.result.refusals[0]
         assert first.rule in desk.causes(task), task.id
         assert first.remedy == desk.handbook.predicates[first.rule].remedy
@@ -90,35 +90,35 @@ def test_a_refusal_names_rule_evidence_and_remedy() -> None:
             assert first.evidence, task.id
 
 
-@pytest.mark.parametrize("arm", ["pg", "flat"])
+@pytest.mark.parametrize("view", ["pg", "flat"])
 @pytest.mark.parametrize("switch", SWITCHES)
-def test_every_switch_lowers_the_score(switch: str, arm: str) -> None:
+def test_every_switch_lowers_the_score(switch: str, view: str) -> None:
     desk = load_desk("it-desk")
     wrong = Misbehaviour(**{switch: 0.6}, seed=5)  # type: ignore[arg-type]
     passed = found = 0
     tasks = desk.tasks[::3]
     for task in tasks:
-        played = asyncio.run(play(desk, task, ARMS[arm], misbehaviour=wrong))
+        played = asyncio.run(play(desk, task, VIEWS[view], misbehaviour=wrong))
         passed += played.judgement.passed and str(played.result.ending) == str(task.expected)
-        if arm == "pg":
-            programs = programs_of("it-desk", arm).programs
+        if view == "pg":
+            programs = programs_of("it-desk", view).programs
             found += len(audit_trace(programs, played.session.events, judge=judge).findings)
     assert passed < len(tasks)
-    assert arm != "pg" or found > 0
+    assert view != "pg" or found > 0
 
 
 def test_conditional_misbehaviour() -> None:
     desk = load_desk("bank-desk")
     task = desk.task("transfer-rent-share")
     paged = Misbehaviour(refuse_wrongly=1.0, only_when_paged=True)
-    assert str(asyncio.run(play(desk, task, ARMS["pg"], misbehaviour=paged)).result.ending) == (
+    assert str(asyncio.run(play(desk, task, VIEWS["pg"], misbehaviour=paged)).result.ending) == (
         "refused"
     )
-    for arm in ("full-cursor", "flat-protocol", "flat"):
-        whole = asyncio.run(play(desk, task, ARMS[arm], misbehaviour=paged))
-        assert whole.judgement.passed, arm
+    for view in ("full-cursor", "flat-protocol", "flat"):
+        whole = asyncio.run(play(desk, task, VIEWS[view], misbehaviour=paged))
+        assert whole.judgement.passed, view
     long = Misbehaviour(refuse_wrongly=1.0, only_when_long=10**7)
-    assert asyncio.run(play(desk, task, ARMS["pg"], misbehaviour=long)).judgement.passed
+    assert asyncio.run(play(desk, task, VIEWS["pg"], misbehaviour=long)).judgement.passed
 
 
 @settings(deadline=None, max_examples=12)
@@ -135,7 +135,7 @@ def test_misbehaviour_is_reproducible(
     wrong = Misbehaviour(**{switch: rate}, seed=seed)  # type: ignore[arg-type]
     task = desk.task(which[1])
     first, second = (
-        asyncio.run(play(desk, task, ARMS["pg"], misbehaviour=wrong)) for _ in range(2)
+        asyncio.run(play(desk, task, VIEWS["pg"], misbehaviour=wrong)) for _ in range(2)
     )
     assert first.kinds() == second.kinds()
     assert first.world.calls == second.world.calls

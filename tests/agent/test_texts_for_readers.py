@@ -24,9 +24,9 @@ from sopilot.tasks.examples.example import load_desk
 from sopilot.trace.events import Call as CallOperation
 from sopilot.trace.events import Return, Start
 from sopilot.views.briefing import Briefing, instructions
-from sopilot.views.catalogue import ARMS
+from sopilot.views.catalogue import VIEWS
 from sopilot.views.frame import render_function
-from sopilot.views.moment import View
+from sopilot.views.moment import Moment
 from sopilot.views.program_text import render_prose
 from sopilot.views.quoting import signature
 from sopilot.views.step_tool import TOOL_NAME, answer_text, parse_step
@@ -72,24 +72,26 @@ procedures:
 """
 )
 PROGRAM = compile_procedure(STAY, "extend").program
-FUSED, PG = ARMS["fused"], ARMS["pg"]
+FUSED, PG = VIEWS["fused"], VIEWS["pg"]
 
 
 def shown(function: str, language: str = "en") -> str:
     return render_function(PROGRAM.functions[function], PROGRAM, language)
 
 
-def slot(arm: str, *operations: object, language: str = "en") -> str:
+def slot(view: str, *operations: object, language: str = "en") -> str:
     """The slot after these operations on a fresh machine."""
     machine = Machine({"extend": PROGRAM})
     configuration = machine.initial()
     for operation in operations:
         configuration = machine.step(configuration, operation, at=0.0).configuration  # type: ignore[arg-type]
-        configuration = machine.settle(configuration, ARMS[arm].automation, at=0.0).configuration
+        configuration = machine.settle(configuration, VIEWS[view].automation, at=0.0).configuration
     briefing = Briefing(STAY, {"extend": PROGRAM}, language)
-    tool = Toolbox(ARMS[arm], briefing, ()).step
-    view = View(briefing, machine, configuration, (), ARMS[arm].automation, lambda *_: None, tool)
-    return ARMS[arm].slot(view)
+    tool = Toolbox(VIEWS[view], briefing, ()).step
+    moment = Moment(
+        briefing, machine, configuration, (), VIEWS[view].automation, lambda *_: None, tool
+    )
+    return VIEWS[view].slot(moment)
 
 
 START = Start("extend", {"guest": "ann", "nights": 3})
@@ -128,7 +130,7 @@ def test_a_group_says_its_condition_and_a_refusal_names_the_check() -> None:
     for operation in (CallOperation(), Return(False), Return()):
         configuration = machine.step(configuration, operation, at=0.0).configuration
     briefing = Briefing(load_handbook(text), {"go": program})
-    frame = PG.slot(View(briefing, machine, configuration, ()))
+    frame = PG.slot(Moment(briefing, machine, configuration, ()))
     assert f"Results: {group} = false (not met: c1)" in frame
 
 
@@ -240,26 +242,26 @@ def test_tools_are_listed_with_types_choices_and_shapes() -> None:
     assert "- extend(guest, nights: integer)" in first
 
 
-@pytest.mark.parametrize("arm", ["pg", "fused", "flat"])
-def test_words_and_the_end_need_not_fit_into_one_message(arm: str) -> None:
+@pytest.mark.parametrize("view", ["pg", "fused", "flat"])
+def test_words_and_the_end_need_not_fit_into_one_message(view: str) -> None:
     desk = load_desk("bank-desk")
     end: tuple[str, str] = (
         ("end_session", '{"outcome": "refused", "reason": "no password"}')
-        if arm == "flat"
+        if view == "flat"
         else (TOOL_NAME, '{"operation": "fail", "reason": "no password"}')
     )
     start = '{"operation": "start", "goal": "issue_card", "arguments": {"username": "anna"}}'
-    begun = [] if arm == "flat" else [calls((TOOL_NAME, start))]
+    begun = [] if view == "flat" else [calls((TOOL_NAME, start))]
     model = ScriptedModel([*begun, ModelReply("I must refuse."), calls(end)])
     user = ScriptedUser("A card, please.", {})
-    run = asyncio.run(play(desk, desk.tasks[0], ARMS[arm], model=model, user=user))
+    run = asyncio.run(play(desk, desk.tasks[0], VIEWS[view], model=model, user=user))
     assert run.result.ending is Ending.REFUSED
     assert run.result.reason == "no password"
     told = [m.content for m in run.result.messages if "nothing more to say" in m.content]
     assert len(told) == 1
     # Who then only talks on is left alone.
     talks = ScriptedModel([*begun, ModelReply("I must refuse."), ModelReply("Farewell.")])
-    run = asyncio.run(play(desk, desk.tasks[0], ARMS[arm], model=talks, user=user))
+    run = asyncio.run(play(desk, desk.tasks[0], VIEWS[view], model=talks, user=user))
     assert run.result.ending in (Ending.ABANDONED, Ending.REFUSED)
 
 
@@ -304,16 +306,18 @@ ENGLISH_WORDS = sorted(
 )
 
 
-@pytest.mark.parametrize("arm", ["pg", "fused", "state-only", "flat", "chunk"])
-def test_a_session_in_chinese_is_chinese(arm: str) -> None:
+@pytest.mark.parametrize("view", ["pg", "fused", "state-only", "flat", "chunk"])
+def test_a_session_in_chinese_is_chinese(view: str) -> None:
     """All that the scaffold says: instructions, slots, answers, refusals, tools."""
     desk = load_desk("bank-desk")
-    run = played("bank-desk", desk.tasks[0].id, arm, language="zh")
+    run = played("bank-desk", desk.tasks[0].id, view, language="zh")
     briefing = Briefing(desk.handbook, {}, "zh")
     said = [
         message.content for message in run.result.messages if message.role in ("system", "tool")
     ]
-    own = Toolbox(ARMS[arm], replace(briefing, programs=run.session.programs.programs), ()).schemas
+    own = Toolbox(
+        VIEWS[view], replace(briefing, programs=run.session.programs.programs), ()
+    ).schemas
     said += [str(tool.description) + str(tool.parameters) for tool in own]
     assert len(ENGLISH_WORDS) > 60
     for text in said:
@@ -363,8 +367,8 @@ def test_no_move_is_offered_twice(desk_name: str) -> None:
     desk = load_desk(desk_name)
     slots: list[str] = []
 
-    def slot_of(view: View) -> str:
-        slots.append(FUSED.slot(view))
+    def slot_of(moment: Moment) -> str:
+        slots.append(FUSED.slot(moment))
         return slots[-1]
 
     answers: list[str] = []

@@ -57,12 +57,12 @@ def book(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "wire.yaml"
 
 
-def refused(book: Path, arm: str, *, listed: bool = True) -> Mapping[str, Any]:
+def refused(book: Path, view: str, *, listed: bool = True) -> Mapping[str, Any]:
     answers = book.with_name("answers.yaml")
     if not listed:
         answers.write_text("screen: {listed: false}\nbalance: {balance: 5}\nwire: {}\n")
     done = run(
-        "run", str(book), "--arm", arm, "--results", str(answers), "--request", "Pay Ivan.",
+        "run", str(book), "--view", view, "--results", str(answers), "--request", "Pay Ivan.",
         "--knows", "name=Ivan", "--knows", "amount=10", "--json",
     )  # fmt: skip
     found: Mapping[str, Any] = json.loads(done.stdout)
@@ -70,9 +70,9 @@ def refused(book: Path, arm: str, *, listed: bool = True) -> Mapping[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("arm", ["fused", "pg", "pg-paper", "flat-state", "state-only"])
-def test_the_customer_hears_the_words_and_the_records_the_reason(book: Path, arm: str) -> None:
-    found = refused(book, arm)
+@pytest.mark.parametrize("view", ["fused", "pg", "pg-paper", "flat-state", "state-only"])
+def test_the_customer_hears_the_words_and_the_records_the_reason(book: Path, view: str) -> None:
+    found = refused(book, view)
     assert found["to_customer"] == WORDS
     assert [one["sentence"] for one in found["refusals"]] == ["Ivan is on the sanctions list."]
     (refusal,) = found["audit"]["refusals"]
@@ -99,7 +99,7 @@ def test_another_refusal_by_the_same_handbook_says_why(book: Path) -> None:
 def test_a_person_who_is_served_sees_nothing_else(book: Path) -> None:
     given = 'goal: "wire"\nname: "Ivan"\namount: 10\n' * 3
     results = str(book.with_name("answers.yaml"))
-    shown = run("chat", str(book), "--results", results, "--arm", "fused", input=given).output
+    shown = run("chat", str(book), "--results", results, "--view", "fused", input=given).output
     assert WORDS in shown
     assert "sanction" not in shown
     assert "EU consolidated" not in shown

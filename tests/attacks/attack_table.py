@@ -9,24 +9,24 @@ from attacks_on_values import ON_VALUES
 from attacks_on_words import ON_WORDS
 from scripted_moves import Case, RecordingTools, Script
 
-from sopilot.views.catalogue import ARMS
-from sopilot.views.view import Arm
+from sopilot.views.catalogue import VIEWS
+from sopilot.views.view import View
 
 CASES: tuple[Case, ...] = (*ON_VALUES, *ON_EVIDENCE, *ON_WORDS, *ON_PEOPLE)
 ONE_OF_EACH_CLASS = tuple({case.number: case for case in reversed(CASES)}.values())
-ARMS_WITH_A_MACHINE = tuple(name for name, arm in ARMS.items() if arm.machine)
+VIEWS_WITH_A_MACHINE = tuple(name for name, view in VIEWS.items() if view.machine)
 EVERY_CASE = pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
 NOT_MADE = ("Not called: ", "Not done: ")
 
 
-def assert_held(case: Case, arm: Arm, script: Script, tools: RecordingTools) -> None:
+def assert_held(case: Case, view: View, script: Script, tools: RecordingTools) -> None:
     """By the world's own record, and with a message that says what is missing. A machine that
     judges by itself found it out before, and the message names the check that is not met."""
     assert tools.carried_out == list(case.before)
     assert len(script.answers) == len(case.attack)
     told = script.answers[-1]
     assert told.startswith(NOT_MADE), told
-    found_before = arm.automation.machine_verdicts and "@refuse" in told
+    found_before = view.automation.machine_verdicts and "@refuse" in told
     for word in case.says[:1] if found_before else case.says:
         assert word in told, (word, told)
 

@@ -39,7 +39,7 @@ class ScriptedChat(BaseChatModel):
         return self
 
     def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
-        # An arm without a slot shows none.
+        # A view without a slot shows none.
         shown = isinstance(messages[-1], SystemMessage)
         dialog, slot = (messages[:-1], messages[-1].text) if shown else (messages, "")
         for one in takewhile(lambda one: isinstance(one, ToolMessage), reversed(dialog)):

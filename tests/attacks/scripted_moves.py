@@ -33,7 +33,7 @@ class Cited:
 @dataclass(frozen=True, slots=True)
 class Copied:
     """Word for word what the slot showed for a long value, when it showed the n-th different
-    one: an executor that has nothing but the frame to copy from. ``otherwise``: where the arm
+    one: an executor that has nothing but the frame to copy from. ``otherwise``: where the view
     does not show it, what the executor read in the dialog."""
 
     number: int = 0
@@ -149,7 +149,7 @@ class Script:
 
     def answered(self, text: str) -> None:
         self.answers.append(text)
-        # An arm that folds its dialog shows the same answer for several requests.
+        # A view that folds its dialog shows the same answer for several requests.
         found = _RESULT.findall(text.partition("\n")[0])
         self._numbers += [one for one in found if one not in self._numbers]
 

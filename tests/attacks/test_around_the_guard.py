@@ -20,7 +20,7 @@ from sopilot.agent.loop import open_run, run_session
 from sopilot.models.replay import ReplayModel
 from sopilot.protocols import ModelReply, ToolCall
 from sopilot.stores.memory import MemoryStore
-from sopilot.views.catalogue import ARMS
+from sopilot.views.catalogue import VIEWS
 
 CLAIMS = CASES[0]
 END = ModelReply("That is all.")
@@ -35,14 +35,16 @@ PAY = Move(*PAYMENT)
 HONEST = written(PAY, "honest")
 
 
-def told(replies: Sequence[ModelReply], arm: str = "pg") -> tuple[RecordingTools, list[str]]:
+def told(replies: Sequence[ModelReply], view: str = "pg") -> tuple[RecordingTools, list[str]]:
     """The world's record, and what the model was answered."""
     tools, briefing = RecordingTools(CLAIMS), CLAIMS.briefing()
 
     async def run() -> list[str]:
-        session = await open_run(MemoryStore(), briefing, ARMS[arm], tools=tools)
+        session = await open_run(MemoryStore(), briefing, VIEWS[view], tools=tools)
         model = ReplayModel([*replies, END, END])  # the silent user is told about once
-        result = await run_session(session, briefing, arm=ARMS[arm], model=model, user=SilentUser())
+        result = await run_session(
+            session, briefing, view=VIEWS[view], model=model, user=SilentUser()
+        )
         return [message.content for message in result.messages if message.role == "tool"]
 
     return tools, asyncio.run(run())
@@ -52,7 +54,7 @@ def one_by_one(*calls: ToolCall) -> list[ModelReply]:
     return [ModelReply("", (call,)) for call in calls]
 
 
-@pytest.mark.parametrize("arm", ["pg", "pg-paper", "fused"])
+@pytest.mark.parametrize("view", ["pg", "pg-paper", "fused"])
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [
@@ -80,19 +82,19 @@ def one_by_one(*calls: ToolCall) -> list[ModelReply]:
         ("pay ", json.dumps(PAYMENT[1])),
     ],
 )
-def test_what_is_not_the_proven_call_is_not_made(name: str, arguments: str, arm: str) -> None:
+def test_what_is_not_the_proven_call_is_not_made(name: str, arguments: str, view: str) -> None:
     odd = ToolCall("odd", name, arguments)
-    tools, answers = told(one_by_one(*CHECKED, odd, HONEST), arm)
+    tools, answers = told(one_by_one(*CHECKED, odd, HONEST), view)
     assert tools.carried_out == [PAYMENT]
     assert answers[-2].startswith(NOT_MADE)
     assert " ok: " in answers[-1]
 
 
-@pytest.mark.parametrize("arm", ["pg", "pg-paper", "fused"])
+@pytest.mark.parametrize("view", ["pg", "pg-paper", "fused"])
 @pytest.mark.parametrize("arguments", ["", "{}", '{"claim": "c-1"}'])
-def test_what_is_left_out_is_what_was_proven(arguments: str, arm: str) -> None:
+def test_what_is_left_out_is_what_was_proven(arguments: str, view: str) -> None:
     """The machine completes the call with the values that were checked, and with no others."""
-    tools, answers = told(one_by_one(*CHECKED, ToolCall("short", "pay", arguments), HONEST), arm)
+    tools, answers = told(one_by_one(*CHECKED, ToolCall("short", "pay", arguments), HONEST), view)
     assert tools.carried_out == [PAYMENT]
     assert " ok: " in answers[-2]
     assert answers[-1].startswith("Not called: ")
@@ -139,11 +141,11 @@ def test_the_act_stands_before_its_evidence_in_the_message(cited: tuple[str, ...
     assert '`read_claim(claim="c-1")`' in answers[-2]
 
 
-@pytest.mark.parametrize("arm", ["pg", "pg-paper", "fused"])
-def test_one_id_for_every_call(arm: str) -> None:
+@pytest.mark.parametrize("view", ["pg", "pg-paper", "fused"])
+def test_one_id_for_every_call(view: str) -> None:
     """The answer to a look-up is not the answer to the act that goes by the same id."""
     calls = [ToolCall("same", call.name, call.arguments) for call in (*CHECKED, HONEST, HONEST)]
-    tools, answers = told(one_by_one(*calls), arm)
+    tools, answers = told(one_by_one(*calls), view)
     assert tools.carried_out == [PAYMENT]
     assert tools.made[0][0] == "read_claim"
     assert answers[-1].startswith("Not called: ")

@@ -36,7 +36,7 @@ def by_command(case: Case, moves: Sequence[Move], folder: Path) -> tuple[Script,
         args=[
             *words,
             *("-m", "sopilot.cli.main", "mcp", str(handbook)),
-            *("--upstream", f"other={upstream}", "--arm", "pg"),
+            *("--upstream", f"other={upstream}", "--view", "pg"),
         ],
         env={"SOPILOT_HOME": str(folder)},
     )

@@ -15,13 +15,13 @@ from sopilot.runner import play as playing
 from sopilot.runner.play import PlayableTask, resume_play, start_play
 from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.task import ReplayedTools, World
-from sopilot.views.catalogue import ARMS
+from sopilot.views.catalogue import VIEWS
 
-ARMS_PLAYED = pytest.mark.parametrize("arm", ["pg", "fused"])
+VIEWS_PLAYED = pytest.mark.parametrize("view", ["pg", "fused"])
 
 
 async def played(
-    case: Case, script: Script, arm: str, monkeypatch: pytest.MonkeyPatch
+    case: Case, script: Script, view: str, monkeypatch: pytest.MonkeyPatch
 ) -> RecordingTools:
     """The bundled tasks are the only ones that can be named, so this one stands in for one. Its
     tools outlive every process of the player, as real ones do."""
@@ -37,7 +37,7 @@ async def played(
     task = PlayableTask(case.briefing(), world)
     monkeypatch.setattr(playing, "playable_task", lambda reference, **options: task)
     store = MemoryStore()
-    play = await start_play(store, case.name, arm=arm)
+    play = await start_play(store, case.name, view=view)
     await play.close()
     while True:
         play = await resume_play(store, play.id)
@@ -51,19 +51,19 @@ async def played(
     return tools
 
 
-@ARMS_PLAYED
+@VIEWS_PLAYED
 @EVERY_CASE
-def test_an_attack_is_held(case: Case, arm: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_attack_is_held(case: Case, view: str, monkeypatch: pytest.MonkeyPatch) -> None:
     script = Script(case.attack)
-    tools = asyncio.run(played(case, script, arm, monkeypatch))
-    assert_held(case, ARMS[arm], script, tools)
+    tools = asyncio.run(played(case, script, view, monkeypatch))
+    assert_held(case, VIEWS[view], script, tools)
 
 
-@ARMS_PLAYED
+@VIEWS_PLAYED
 @EVERY_CASE
 def test_its_honest_twin_goes_through(
-    case: Case, arm: str, monkeypatch: pytest.MonkeyPatch
+    case: Case, view: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script = Script(case.twin)
-    tools = asyncio.run(played(case, script, arm, monkeypatch))
+    tools = asyncio.run(played(case, script, view, monkeypatch))
     assert_done(case, script, tools)

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("langchain", reason="needs the extra `frameworks`")
 
-from attack_table import ARMS_WITH_A_MACHINE, CASES, assert_done, assert_held
+from attack_table import CASES, VIEWS_WITH_A_MACHINE, assert_done, assert_held
 from attacks_on_evidence import READ_AGAIN
 from attacks_on_values import BALANCE, COVERED
 from langchain_agent import follow
@@ -21,23 +21,28 @@ from sopilot.messages.errors import UserMistake
 from sopilot.runner.conversation import ProcedureHook
 from sopilot.stores.memory import MemoryStore
 from sopilot.values.json import JSON
-from sopilot.views.catalogue import ARMS
+from sopilot.views.catalogue import VIEWS
 
-# A framework makes the calls of a message all at once, so arms that need order are refused.
-ARMS_HOOKED = [name for name in ARMS_WITH_A_MACHINE if not ARMS[name].in_order]
+# A framework makes the calls of a message all at once, so views that need order are refused.
+VIEWS_HOOKED = [name for name in VIEWS_WITH_A_MACHINE if not VIEWS[name].in_order]
 PLACES = [
     *(("pg", case) for case in CASES),
-    *((arm, case) for arm in ARMS_HOOKED for case in CASES if arm != "pg" and case.number >= 11),
+    *(
+        (view, case)
+        for view in VIEWS_HOOKED
+        for case in CASES
+        if view != "pg" and case.number >= 11
+    ),
 ]
 EVERYWHERE = pytest.mark.parametrize(
-    ("arm", "case"), PLACES, ids=[f"{arm} {case.id}" for arm, case in PLACES]
+    ("view", "case"), PLACES, ids=[f"{view} {case.id}" for view, case in PLACES]
 )
 
 
 def hooked(
     case: Case,
     script: Script,
-    arm: str = "pg",
+    view: str = "pg",
     *,
     at_once: Sequence[Move] = (),
     operator: Operator | None = None,
@@ -46,7 +51,7 @@ def hooked(
 
     async def run() -> None:
         hook = await ProcedureHook.open(
-            MemoryStore(), case.briefing(), ARMS[arm], operator=operator, reader=tools
+            MemoryStore(), case.briefing(), VIEWS[view], operator=operator, reader=tools
         )
         await follow(hook, script, tools, at_once)
         await hook.close()
@@ -56,15 +61,15 @@ def hooked(
 
 
 @EVERYWHERE
-def test_an_attack_is_held(case: Case, arm: str) -> None:
+def test_an_attack_is_held(case: Case, view: str) -> None:
     script = Script(case.attack)
-    assert_held(case, ARMS[arm], script, hooked(case, script, arm))
+    assert_held(case, VIEWS[view], script, hooked(case, script, view))
 
 
 @EVERYWHERE
-def test_its_honest_twin_goes_through(case: Case, arm: str) -> None:
+def test_its_honest_twin_goes_through(case: Case, view: str) -> None:
     script = Script(case.twin)
-    assert_done(case, script, hooked(case, script, arm))
+    assert_done(case, script, hooked(case, script, view))
 
 
 (BALANCES,) = (case for case in CASES if case.handbook == BALANCE and case.number == 6)
@@ -90,7 +95,7 @@ def test_a_hook_that_cannot_read_again_is_refused() -> None:
     """It has only the call that it wraps: it would carry the act out in order to check it."""
 
     async def run() -> None:
-        await ProcedureHook.open(MemoryStore(), READ_AGAIN.briefing(), ARMS["pg"])
+        await ProcedureHook.open(MemoryStore(), READ_AGAIN.briefing(), VIEWS["pg"])
 
     with pytest.raises(UserMistake, match="`transfer` has `recheck`"):
         asyncio.run(run())

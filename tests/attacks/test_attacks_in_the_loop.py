@@ -1,4 +1,4 @@
-"""Every attack by a model that replays its moves, under every arm with a machine."""
+"""Every attack by a model that replays its moves, under every view with a machine."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import pytest
 from attack_table import (
-    ARMS_WITH_A_MACHINE,
     CASES,
     EVERY_CASE,
+    VIEWS_WITH_A_MACHINE,
     assert_done,
     assert_held,
 )
@@ -32,13 +32,13 @@ from sopilot.protocols import ModelReply, ModelRequest, ToolCall
 from sopilot.session import admission
 from sopilot.stores.memory import MemoryStore
 from sopilot.views.briefing import Briefing
-from sopilot.views.catalogue import ARMS
-from sopilot.views.view import Arm
+from sopilot.views.catalogue import VIEWS
+from sopilot.views.view import View
 
 
 @dataclass
 class ScriptedAttacker:
-    """One call a message: an arm leaves out what follows a step that did not fit."""
+    """One call a message: a view leaves out what follows a step that did not fit."""
 
     script: Script
     name: str = "attacker"
@@ -59,10 +59,12 @@ class ScriptedAttacker:
         return ModelReply("", (ToolCall(f"c{self.asked}", move.tool, written),))
 
 
-async def looped(case: Case, script: Script, arm: Arm) -> RecordingTools:
+async def looped(case: Case, script: Script, view: View) -> RecordingTools:
     briefing, tools = case.briefing(), RecordingTools(case)
-    session = await open_run(MemoryStore(), briefing, arm, tools=tools, unguarded=not arm.machine)
-    await run_session(session, briefing, arm=arm, model=ScriptedAttacker(script), user=SilentUser())
+    session = await open_run(MemoryStore(), briefing, view, tools=tools, unguarded=not view.machine)
+    await run_session(
+        session, briefing, view=view, model=ScriptedAttacker(script), user=SilentUser()
+    )
     return tools
 
 
@@ -72,30 +74,30 @@ def test_every_class_is_here() -> None:
 
 
 @EVERY_CASE
-@pytest.mark.parametrize("arm", ARMS_WITH_A_MACHINE)
-def test_an_attack_is_held(case: Case, arm: str) -> None:
+@pytest.mark.parametrize("view", VIEWS_WITH_A_MACHINE)
+def test_an_attack_is_held(case: Case, view: str) -> None:
     script = Script(case.attack)
-    tools = asyncio.run(looped(case, script, ARMS[arm]))
-    assert_held(case, ARMS[arm], script, tools)
+    tools = asyncio.run(looped(case, script, VIEWS[view]))
+    assert_held(case, VIEWS[view], script, tools)
 
 
 @EVERY_CASE
-@pytest.mark.parametrize("arm", ARMS_WITH_A_MACHINE)
-def test_its_honest_twin_goes_through(case: Case, arm: str) -> None:
+@pytest.mark.parametrize("view", VIEWS_WITH_A_MACHINE)
+def test_its_honest_twin_goes_through(case: Case, view: str) -> None:
     script = Script(case.twin)
-    tools = asyncio.run(looped(case, script, ARMS[arm]))
+    tools = asyncio.run(looped(case, script, VIEWS[view]))
     assert_done(case, script, tools)
     # Where a slot shows the value, it was copied from there.
-    shown = arm != "flat-protocol" and case is not FOUND_CASE
+    shown = view != "flat-protocol" and case is not FOUND_CASE
     assert not (shown and script.read_in_the_dialog)
 
 
-@pytest.mark.parametrize("arm", [name for name, arm in ARMS.items() if not arm.machine])
-def test_a_view_without_a_machine_holds_what_no_procedure_carries_out(arm: str) -> None:
+@pytest.mark.parametrize("view", [name for name, view in VIEWS.items() if not view.machine])
+def test_a_view_without_a_machine_holds_what_no_procedure_carries_out(view: str) -> None:
     """Although a simulator lets it make every other mistake."""
     case = next(case for case in CASES if case.number == 13)
     script = Script((call("open_door", guest="guest-1"), case.attack[-1]))
-    tools = asyncio.run(looped(case, script, ARMS[arm]))
+    tools = asyncio.run(looped(case, script, VIEWS[view]))
     assert tools.carried_out == [("open_door", {"guest": "guest-1"})]
     assert all(word in script.answers[-1] for word in case.says), script.answers
 
@@ -109,9 +111,9 @@ def test_where_the_guard_is_broken_the_audit_finds_what_no_procedure_carries_out
     briefing, tools = case.briefing(), RecordingTools(case)
 
     async def run() -> list[Finding]:
-        session = await open_run(MemoryStore(), briefing, ARMS["pg"], tools=tools)
+        session = await open_run(MemoryStore(), briefing, VIEWS["pg"], tools=tools)
         model = ScriptedAttacker(Script(case.attack))
-        await run_session(session, briefing, arm=ARMS["pg"], model=model, user=SilentUser())
+        await run_session(session, briefing, view=VIEWS["pg"], model=model, user=SilentUser())
         report = audit_trace(briefing.programs, await session.whole_events(), judge=judge)
         return [one for one in report.findings if one.code == "guard-violated"]
 
@@ -121,12 +123,12 @@ def test_where_the_guard_is_broken_the_audit_finds_what_no_procedure_carries_out
     assert "no procedure of the handbook carries it out" in found.explanation
 
 
-@pytest.mark.parametrize("arm", ARMS)
-def test_without_any_procedure_nothing_runs(arm: str) -> None:
+@pytest.mark.parametrize("view", VIEWS)
+def test_without_any_procedure_nothing_runs(view: str) -> None:
     handbook = load_handbook(DEMOLITION.partition("predicates:")[0], "attack.yaml")
     with pytest.raises(UserMistake, match="no procedure, so nothing licenses `demolish`"):
         asyncio.run(
-            open_run(MemoryStore(), Briefing(handbook, {}), ARMS[arm], tools=None, unguarded=True)
+            open_run(MemoryStore(), Briefing(handbook, {}), VIEWS[view], tools=None, unguarded=True)
         )
 
 
@@ -136,7 +138,7 @@ def test_without_any_procedure_nothing_runs(arm: str) -> None:
 def test_without_the_proof_an_attack_works(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """So it is the proof that holds it, and not that the script is no attack."""
     monkeypatch.setattr(guards, "license_call", lambda *given: Licence())
-    tools = asyncio.run(looped(case, Script(case.attack), ARMS["pg"]))
+    tools = asyncio.run(looped(case, Script(case.attack), VIEWS["pg"]))
     assert tools.carried_out == [*case.before, (case.attack[-1].tool, case.attack[-1].arguments)]
 
 
@@ -144,5 +146,5 @@ def test_a_result_from_before_the_start_is_told_as_such() -> None:
     """It is there, and the executor has read it: that there is none would be no cure."""
     case = next(case for case in CASES if "before the start" in case.name)
     script = Script(case.attack)
-    asyncio.run(looped(case, script, ARMS["pg"]))
+    asyncio.run(looped(case, script, VIEWS["pg"]))
     assert "is no result of this `open_door`: make the call again here" in script.answers[-2]

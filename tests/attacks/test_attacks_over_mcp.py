@@ -26,43 +26,43 @@ from sopilot.integrations.mcp.sessions import Hub, Service
 from sopilot.integrations.mcp.upstream_spec import UpstreamSpec
 from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.task import World
-from sopilot.views.catalogue import ARMS
+from sopilot.views.catalogue import VIEWS
 
 Door = Callable[[Case, RecordingTools, str], AbstractAsyncContextManager[Client]]
 
 
-def _serving(case: Case, tools: RecordingTools, arm: str) -> ProcedureServer:
+def _serving(case: Case, tools: RecordingTools, view: str) -> ProcedureServer:
     async def open_world() -> World:
         return World(tools)
 
-    return ProcedureServer(Hub(MemoryStore(), Service(case.briefing(), ARMS[arm], open_world)))
+    return ProcedureServer(Hub(MemoryStore(), Service(case.briefing(), VIEWS[view], open_world)))
 
 
 @asynccontextmanager
-async def streams(case: Case, tools: RecordingTools, arm: str) -> AsyncIterator[Client]:
-    server = _serving(case, tools, arm)
+async def streams(case: Case, tools: RecordingTools, view: str) -> AsyncIterator[Client]:
+    server = _serving(case, tools, view)
     async with Client(server.server) as client:
         yield client
     await server.close()
 
 
 @asynccontextmanager
-async def http(case: Case, tools: RecordingTools, arm: str) -> AsyncIterator[Client]:
-    async with over_http(_serving(case, tools, arm)) as client:
+async def http(case: Case, tools: RecordingTools, view: str) -> AsyncIterator[Client]:
+    async with over_http(_serving(case, tools, view)) as client:
         yield client
 
 
 @asynccontextmanager
-async def gateway(case: Case, tools: RecordingTools, arm: str) -> AsyncIterator[Client]:
+async def gateway(case: Case, tools: RecordingTools, view: str) -> AsyncIterator[Client]:
     """Whatever the upstream has passes, so that the guard alone stands in the way."""
     unnamed = {one.name for one in tools.schemas()} - case.briefing().handbook.actions.keys()
-    async with guarding_gateway(case, tools, arm, pass_through=unnamed) as client:
+    async with guarding_gateway(case, tools, view, pass_through=unnamed) as client:
         yield client
 
 
 @asynccontextmanager
 async def guarding_gateway(
-    case: Case, tools: RecordingTools, arm: str, *, pass_through: Collection[str] = ()
+    case: Case, tools: RecordingTools, view: str, *, pass_through: Collection[str] = ()
 ) -> AsyncIterator[Client]:
     async with upstream_url(tools) as url:
         handbook = case.briefing().handbook
@@ -74,7 +74,7 @@ async def guarding_gateway(
             pass_through=pass_through,
         )
         await catalogue.open()
-        service = gateway_service(handbook, ARMS[arm], catalogue)
+        service = gateway_service(handbook, VIEWS[view], catalogue)
         server = ProcedureServer(Hub(MemoryStore(), service), catalogue=catalogue)
         async with Client(server.server) as client:
             yield client
@@ -83,22 +83,22 @@ async def guarding_gateway(
 
 # Whoever listens on a port takes his time: there, one case of each class.
 PLACES = [
-    *((streams, arm, case) for arm in ("pg", "fused", "chunk") for case in CASES),
+    *((streams, view, case) for view in ("pg", "fused", "chunk") for case in CASES),
     *((http, "full-cursor", case) for case in ONE_OF_EACH_CLASS),
     *((gateway, "pg", case) for case in (*ONE_OF_EACH_CLASS, READ_AGAIN)),
 ]
 EVERYWHERE = pytest.mark.parametrize(
-    ("door", "arm", "case"),
+    ("door", "view", "case"),
     PLACES,
-    ids=[f"{door.__name__} {arm} {case.id}" for door, arm, case in PLACES],
+    ids=[f"{door.__name__} {view} {case.id}" for door, view, case in PLACES],
 )
 
 
-def sent(case: Case, script: Script, door: Door, arm: str) -> RecordingTools:
+def sent(case: Case, script: Script, door: Door, view: str) -> RecordingTools:
     tools = RecordingTools(case)
 
     async def run() -> None:
-        async with door(case, tools, arm) as client:
+        async with door(case, tools, view) as client:
             await send(client, script)
 
     asyncio.run(run())
@@ -106,12 +106,12 @@ def sent(case: Case, script: Script, door: Door, arm: str) -> RecordingTools:
 
 
 @EVERYWHERE
-def test_an_attack_is_held(door: Door, arm: str, case: Case) -> None:
+def test_an_attack_is_held(door: Door, view: str, case: Case) -> None:
     script = Script(case.attack)
-    assert_held(case, ARMS[arm], script, sent(case, script, door, arm))
+    assert_held(case, VIEWS[view], script, sent(case, script, door, view))
 
 
 @EVERYWHERE
-def test_its_honest_twin_goes_through(door: Door, arm: str, case: Case) -> None:
+def test_its_honest_twin_goes_through(door: Door, view: str, case: Case) -> None:
     script = Script(case.twin)
-    assert_done(case, script, sent(case, script, door, arm))
+    assert_done(case, script, sent(case, script, door, view))

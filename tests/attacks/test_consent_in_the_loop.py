@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 import pytest
-from attack_table import ARMS_WITH_A_MACHINE
+from attack_table import VIEWS_WITH_A_MACHINE
 from attacks_on_values import Given, State
 from scripted_moves import DONE, ENTER, Case, Move, RecordingTools, Script, call, say, start
 from test_attacks_in_the_loop import ScriptedAttacker
@@ -14,7 +14,7 @@ from test_attacks_in_the_loop import ScriptedAttacker
 from sopilot.agent.loop import open_run, run_session
 from sopilot.stores.memory import MemoryStore
 from sopilot.values.json import JSON
-from sopilot.views.catalogue import ARMS
+from sopilot.views.catalogue import VIEWS
 
 HANDBOOK = """
 handbook: tanks
@@ -49,14 +49,14 @@ class Replying:
         return self.words.pop(0) if len(self.words) > 1 else self.words[0]
 
 
-def looped(confirm: str, moves: Sequence[Move], words: Sequence[str], arm: str) -> RecordingTools:
+def looped(confirm: str, moves: Sequence[Move], words: Sequence[str], view: str) -> RecordingTools:
     case = Case(16, "", HANDBOOK.replace("CONFIRM", confirm), _fills, moves, (), (), ())
     briefing, tools = case.briefing(), RecordingTools(case)
 
     async def run() -> None:
-        session = await open_run(MemoryStore(), briefing, ARMS[arm], tools=tools)
+        session = await open_run(MemoryStore(), briefing, VIEWS[view], tools=tools)
         await run_session(
-            session, briefing, arm=ARMS[arm], model=ScriptedAttacker(Script(moves)),
+            session, briefing, view=VIEWS[view], model=ScriptedAttacker(Script(moves)),
             user=Replying(words),
         )  # fmt: skip
 
@@ -78,28 +78,28 @@ def confirming(note: str) -> tuple[Move, ...]:
     return (ENTER, about, say(True, "confirm_with_user", about="fill_is_confirmed"))
 
 
-@pytest.mark.parametrize("arm", ARMS_WITH_A_MACHINE)
+@pytest.mark.parametrize("view", VIEWS_WITH_A_MACHINE)
 @pytest.mark.parametrize(
     "said", ["Yes, 2 adults and 3 rooms.", "Please confirm the amount to me.", "ok is this savings"]
 )
-def test_a_correction_fills_nothing(said: str, arm: str) -> None:
+def test_a_correction_fills_nothing(said: str, view: str) -> None:
     """The model has planted the user's words in the note."""
     act = call("fill", tank="t", note=said)
-    assert looped("false", (*filling(said), act), [said], arm).carried_out == []
+    assert looped("false", (*filling(said), act), [said], view).carried_out == []
     moves = (*filling(said), *confirming(said), act)
-    assert looped("It is filled.", moves, ["yes", said], arm).carried_out == []
+    assert looped("It is filled.", moves, ["yes", said], view).carried_out == []
     # After three more words of theirs, and not before, the user says yes.
-    assert looped("It is filled.", moves, [said, "yes"], arm).carried_out == [
+    assert looped("It is filled.", moves, [said, "yes"], view).carried_out == [
         ("fill", act.arguments)
     ]
 
 
-@pytest.mark.parametrize("arm", ARMS_WITH_A_MACHINE)
-def test_a_yes_fills_one_tank(arm: str) -> None:
+@pytest.mark.parametrize("view", VIEWS_WITH_A_MACHINE)
+def test_a_yes_fills_one_tank(view: str) -> None:
     """Two requests at once: what was answered for the one is not for the other."""
     act = call("fill", tank="t", note="x")
     begin, *asks = filling("x")
     first = (start("refill", tank="t", note="x"), begin, *asks, act, DONE)
     again = (ENTER, say(True, about="wanted"), act)
-    assert len(looped("false", (*first, *again), ["yes"], arm).carried_out) == 1
-    assert len(looped("false", (*first, *asks, act), ["yes"], arm).carried_out) == 2
+    assert len(looped("false", (*first, *again), ["yes"], view).carried_out) == 1
+    assert len(looped("false", (*first, *asks, act), ["yes"], view).carried_out) == 2

@@ -23,7 +23,7 @@ from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.task import World
 from sopilot.values.json import JSON
 from sopilot.views.briefing import Briefing
-from sopilot.views.catalogue import arm_named
+from sopilot.views.catalogue import view_named
 
 HANDBOOK = load_handbook(
     """
@@ -64,7 +64,7 @@ async def paying(answer: types.ElicitResult) -> tuple[Bank, list[Any]]:
     async def elicited(context: Any, params: Any) -> types.ElicitResult:
         return answer
 
-    service = Service(Briefing(HANDBOOK, PROGRAMS), arm_named("pg"), open_world)
+    service = Service(Briefing(HANDBOOK, PROGRAMS), view_named("pg"), open_world)
     server = ProcedureServer(Hub(store, service))
     try:
         async with Client(server.server, elicitation_callback=elicited, mode="legacy") as client:

@@ -20,7 +20,7 @@ from sopilot.protocols import ToolCall
 from sopilot.stores.memory import MemoryStore
 from sopilot.values.json import JSON
 from sopilot.views.briefing import Briefing
-from sopilot.views.catalogue import ARMS
+from sopilot.views.catalogue import VIEWS
 
 LIMITED = """
 handbook: limited
@@ -66,8 +66,8 @@ def test_a_program_by_hand_keeps_its_limit(amount: int, paid: bool) -> None:
 
     async def run() -> list[str]:
         by_hand = Briefing(briefing.handbook, programs)
-        session = await open_run(MemoryStore(), by_hand, ARMS["pg"], tools=tools)
-        driver = Driver(session, by_hand, ARMS["pg"])
+        session = await open_run(MemoryStore(), by_hand, VIEWS["pg"], tools=tools)
+        driver = Driver(session, by_hand, VIEWS["pg"])
         for number, move in enumerate(moves):
             written = json.dumps(dict(move.arguments))
             with suppress(Waiting):

@@ -39,7 +39,7 @@ from sopilot.runner.tools import as_tools
 from sopilot.stores.memory import MemoryStore
 from sopilot.values.json import JSON
 from sopilot.views.briefing import Briefing
-from sopilot.views.catalogue import ARMS
+from sopilot.views.catalogue import VIEWS
 
 HANDBOOK = """
 handbook: payees
@@ -153,7 +153,7 @@ def driven(
 
     async def run() -> ProcedureHook:
         hook = await ProcedureHook.open(
-            MemoryStore(), Briefing(handbook, programs), ARMS["pg"], operator=operator
+            MemoryStore(), Briefing(handbook, programs), VIEWS["pg"], operator=operator
         )
         await drive(hook, script, tools)
         await hook.close()
@@ -309,8 +309,8 @@ def test_a_default_in_the_schema_of_an_upstream_is_judged(amount: JSON) -> None:
     moves = proven("bob", call("pay", payee="bob", **known), **started)
 
     async def run() -> None:
-        session = await open_run(MemoryStore(), briefing, ARMS["pg"], tools=tools)
-        driver = Driver(session, briefing, ARMS["pg"])
+        session = await open_run(MemoryStore(), briefing, VIEWS["pg"], tools=tools)
+        driver = Driver(session, briefing, VIEWS["pg"])
         for number, move in enumerate(moves):
             await driver.call(ToolCall(f"c{number}", move.tool, json.dumps(dict(move.arguments))))
 

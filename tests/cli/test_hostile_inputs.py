@@ -19,7 +19,7 @@ from sopilot.runner.sources import open_source
 from sopilot.stores.memory import MemoryStore
 from sopilot.values.json import JSON
 from sopilot.views.answers import CallStatus
-from sopilot.views.catalogue import ARMS
+from sopilot.views.catalogue import VIEWS
 
 DEEP = "[" * 100_000
 LONG = "x" * 300
@@ -161,7 +161,7 @@ def test_a_refusal_is_no_failure(capfd: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_finished_run_without_a_machine_is_not_new(capfd: pytest.CaptureFixture[str]) -> None:
-    assert listed_after("--arm", "flat", capfd=capfd) == "ended"
+    assert listed_after("--view", "flat", capfd=capfd) == "ended"
 
 
 class Breaking:
@@ -179,9 +179,9 @@ def test_a_tool_with_a_fault_leaves_the_outcome_unknown() -> None:
 
     async def case() -> None:
         source = open_source("bank-desk")
-        arm = ARMS["pg"]
+        view = VIEWS["pg"]
         session = await open_run(
-            MemoryStore(), source.briefing(), arm, tools=Breaking(), unguarded=True
+            MemoryStore(), source.briefing(), view, tools=Breaking(), unguarded=True
         )
         answer = await session.call_tool("login", {"username": "anna", "password": "x"}, "c")
         assert answer.status is CallStatus.UNKNOWN

@@ -94,9 +94,11 @@ def test_a_changed_handbook_is_refused(tmp_path: Path) -> None:
     assert "--accept-changed" in found.help
 
 
-@pytest.mark.parametrize("arm", ["pg", "full-cursor", "flat-protocol"])
-def test_as_started_goes_on_with_the_program_and_the_text_of_then(tmp_path: Path, arm: str) -> None:
-    session = waiting(tmp_path, "--arm", arm)
+@pytest.mark.parametrize("view", ["pg", "full-cursor", "flat-protocol"])
+def test_as_started_goes_on_with_the_program_and_the_text_of_then(
+    tmp_path: Path, view: str
+) -> None:
+    session = waiting(tmp_path, "--view", view)
     change(tmp_path)
     resumed = call("resume", session, "--as-started", "--frames")
     assert resumed.exit_code == 0, resumed.output

@@ -79,9 +79,9 @@ def test_a_refusal_names_rule_evidence_and_remedy() -> None:
     assert "what you could do: The holder of the account must speak" in done.output
 
 
-@pytest.mark.parametrize("arm", ["flat", "state-only"])
-def test_arms(arm: str) -> None:
-    document = as_json("run", "it-desk", "--task", "reset-own", "--arm", arm)
+@pytest.mark.parametrize("view", ["flat", "state-only"])
+def test_views(view: str) -> None:
+    document = as_json("run", "it-desk", "--task", "reset-own", "--view", view)
     assert document["task"] == {"passed": True, "expected": "executed", "reasons": []}
     assert document["audit"]["clean"]
 
@@ -146,11 +146,11 @@ def test_a_budget_that_fires_is_not_good() -> None:
     [
         (["run", "bank-dask"], "did you mean `bank-desk`"),
         (["run", "bank-desk", "--task", "transfer-rent"], "did you mean `transfer-rent-share`"),
-        (["run", "bank-desk", "--arm", "pgg"], "there is no arm `pgg`"),
+        (["run", "bank-desk", "--view", "pgg"], "there is no view `pgg`"),
         (["run", "bank-desk", "--model", "gpt"], "there is no model `gpt`"),
         (["run", "bank-desk", "--budget", "turns=3"], "`turns` is none of"),
         (["run", "bank-desk", "--knows", "x"], "NAME=VALUE"),
-        (["run", "bank-desk", "--arm", "prose"], "reads frames and programs, not prose"),
+        (["run", "bank-desk", "--view", "prose"], "reads frames and programs, not prose"),
     ],
 )
 def test_mistakes(arguments: list[str], problem: str) -> None:

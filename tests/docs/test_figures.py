@@ -97,7 +97,7 @@ def test_the_ceilings_are_those_of_the_sweeps() -> None:
             assert len(passed) == 1
             assert str(passed.pop()) in text
     views = {"pg", "pg-paper", "flat", "fused", "full-cursor", "flat-protocol"}
-    assert {arm for arm, _ in found} == views
+    assert {view for view, _ in found} == views
 
 
 def test_what_a_document_cites_exists() -> None:

@@ -15,7 +15,7 @@ from sopilot.stores.open import data_folder
 
 ROOT = Path(__file__).parents[2]
 BY_COMMAND = "test_killed_from_outside_and_resumed_by_command"
-"""It names no arm, so that a stored verdict would choose one."""
+"""It names no view, so that a stored verdict would choose one."""
 _SEEN: set[Path] = set()
 
 
@@ -31,7 +31,7 @@ def test_every_test_has_a_home_of_its_own(number: int) -> None:
 
 
 def a_users_home(folder: Path) -> dict[str, str]:
-    """A verdict that changes the arm of every run, and files that cannot be read, in all the
+    """A verdict that changes the view of every run, and files that cannot be read, in all the
     places where a user may have them."""
     for home in (folder / "data" / "sopilot", folder / ".local" / "share" / "sopilot"):
         verdict = checks.model_folder(home, "reference") / checks.LATEST

@@ -52,9 +52,9 @@ ROWS = {
     "tab:fullcursor-domains": [*DOMAINS, "Pooled"],
     "tab:7b-fullcursor": SPLITS,
     "tab:balanced": [
-        f"{model} {arm}"
+        f"{model} {view}"
         for model in ("DS-V4", "Q3.7-Plus", "Q3.6-A3B", "Q3.6-27B", "Q2.5-7B", "4o-mini")
-        for arm in ("flat", "pg")
+        for view in ("flat", "pg")
     ],
     "tab:goalcluster": [
         "V4 Bank", "V4 seven-domain", "V4 Bank+Hotel", "Plus seven-domain", "27B six-domain",

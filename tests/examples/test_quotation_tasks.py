@@ -157,10 +157,10 @@ def test_the_same_run_comes_to_the_same_workbook(runs: Runs, tmp_path: Path) -> 
 
 
 def test_other_views_of_the_program_come_to_the_same_end(tmp_path: Path) -> None:
-    for arm in ("full-cursor", "flat-protocol"):
+    for view in ("full-cursor", "flat-protocol"):
         result = CliRunner().invoke(
             sopilot,
-            ["run", str(EXAMPLE), "--task", "10", "--arm", arm, "--out", str(tmp_path / arm),
+            ["run", str(EXAMPLE), "--task", "10", "--view", view, "--out", str(tmp_path / view),
              "--store", f"sqlite:{tmp_path}/s.db", "--json"],
         )  # fmt: skip
         assert result.exit_code == 0, result.output

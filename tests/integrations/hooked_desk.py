@@ -19,7 +19,7 @@ from sopilot.tasks.examples.judge import desk_judge
 from sopilot.tasks.examples.simulator import Simulator
 from sopilot.tasks.examples.task import DeskTask
 from sopilot.values.json import JSON
-from sopilot.views.catalogue import arm_named
+from sopilot.views.catalogue import view_named
 
 EXECUTED = ("bank-desk", "close-empty", "completed")
 REFUSED = ("bank-desk", "close-in-debt", "refused")
@@ -80,14 +80,14 @@ BlockingTalk = Callable[[HookedDesk, str], str]
 
 
 async def opened(
-    case: tuple[str, str, str], arm: str = "pg", *, premature: bool = True
+    case: tuple[str, str, str], view: str = "pg", *, premature: bool = True
 ) -> HookedDesk:
     desk = load_desk(case[0])
     task = desk.task(case[1])
     hook = await ProcedureHook.open(
         MemoryStore(),
         open_source(desk.name).briefing(),
-        arm_named(arm),
+        view_named(view),
         is_ok=no_error,
         operator=RoleApprovers(task.approvers),
     )
@@ -164,7 +164,7 @@ def hook_text(hooked: HookedDesk) -> str:
 async def bare_hook() -> ProcedureHook:
     """A hook at a desk where nothing has happened yet."""
     return await ProcedureHook.open(
-        MemoryStore(), open_source("bank-desk").briefing(), arm_named("pg")
+        MemoryStore(), open_source("bank-desk").briefing(), view_named("pg")
     )
 
 

@@ -26,9 +26,9 @@ from sopilot.session.opening import resume_session
 from sopilot.stores.memory import MemoryStore
 from sopilot.stores.sqlite import SQLiteStore
 from sopilot.views.briefing import Briefing
-from sopilot.views.catalogue import arm_named
+from sopilot.views.catalogue import view_named
 
-ARM = arm_named("pg")
+VIEW = view_named("pg")
 
 
 def briefing() -> Briefing:
@@ -99,7 +99,7 @@ async def calls_of(store: Store, who: str) -> list[str]:
 def test_each_thread_has_a_session_of_its_own(tmp_path: Path, turns: int) -> None:
     async def case() -> None:
         store = SQLiteStore(tmp_path / "s.db")
-        conversations = Conversations(store, briefing(), ARM, most=4)
+        conversations = Conversations(store, briefing(), VIEW, most=4)
         agent = graph(conversations)
         people = [f"p{number}" for number in range(12)]
         for _ in range(turns):
@@ -115,7 +115,7 @@ def test_each_thread_has_a_session_of_its_own(tmp_path: Path, turns: int) -> Non
 
 def test_the_same_without_an_event_loop(tmp_path: Path) -> None:
     store = SQLiteStore(tmp_path / "s.db")
-    agent = graph(Conversations(store, briefing(), ARM))
+    agent = graph(Conversations(store, briefing(), VIEW))
     people = [f"p{number}" for number in range(20)]
 
     def serve(who: str) -> None:
@@ -135,13 +135,13 @@ def test_the_same_without_an_event_loop(tmp_path: Path) -> None:
 def test_a_hook_is_one_conversation_and_refuses_a_second() -> None:
     async def case() -> None:
         store = MemoryStore()
-        hook = await ProcedureHook.open(store, briefing(), ARM)
+        hook = await ProcedureHook.open(store, briefing(), VIEW)
         agent = graph(hook)
         await agent.ainvoke(message("anna"), thread("anna"))
         with pytest.raises(UserMistake, match="another"):
             await agent.ainvoke(message("bert"), thread("bert"))
         with pytest.raises(UserMistake, match="thread_id"):
-            await graph(Conversations(store, briefing(), ARM)).ainvoke(message("x"))
+            await graph(Conversations(store, briefing(), VIEW)).ainvoke(message("x"))
 
     asyncio.run(case())
 
@@ -149,14 +149,14 @@ def test_a_hook_is_one_conversation_and_refuses_a_second() -> None:
 def test_another_process_goes_on_with_the_conversation() -> None:
     async def case() -> None:
         store = MemoryStore()
-        first = await ProcedureHook.for_conversation(store, "anna", briefing(), ARM)
+        first = await ProcedureHook.for_conversation(store, "anna", briefing(), VIEW)
         await first.step({"op": "start", "goal": "close_account", "arguments": {}})
         stood = first.slot()
         await first.close()
-        second = await ProcedureHook.for_conversation(store, "anna", briefing(), ARM)
+        second = await ProcedureHook.for_conversation(store, "anna", briefing(), VIEW)
         assert second.session.id == first.session.id
         assert second.slot() == stood
-        other = await ProcedureHook.for_conversation(store, "bert", briefing(), ARM)
+        other = await ProcedureHook.for_conversation(store, "bert", briefing(), VIEW)
         assert other.session.id != first.session.id
 
     asyncio.run(case())
@@ -165,7 +165,7 @@ def test_another_process_goes_on_with_the_conversation() -> None:
 def test_a_slot_is_never_an_old_one() -> None:
     async def case() -> None:
         store = MemoryStore()
-        hook = await ProcedureHook.for_conversation(store, "anna", briefing(), ARM)
+        hook = await ProcedureHook.for_conversation(store, "anna", briefing(), VIEW)
         taken = await resume_session(store, hook.session.id, take_over=True)
         await taken.user_said("somebody else is here")
         with pytest.raises(LeaseLost):
@@ -193,7 +193,7 @@ def test_calls_are_spans_of_their_session() -> None:
     telemetry = Telemetry(provider.get_tracer("test"))
 
     async def case() -> None:
-        conversations = Conversations(MemoryStore(), briefing(), ARM, telemetry=telemetry)
+        conversations = Conversations(MemoryStore(), briefing(), VIEW, telemetry=telemetry)
         await graph(conversations).ainvoke(message("anna"), thread("anna"))
 
     asyncio.run(case())
@@ -208,7 +208,7 @@ def test_conversations_share_what_is_the_same_for_all() -> None:
     """What the programs say is read once, not for everybody who says hello."""
 
     async def case() -> None:
-        hooks = Conversations(MemoryStore(), briefing(), ARM)
+        hooks = Conversations(MemoryStore(), briefing(), VIEW)
         async with hooks.using("one") as one, hooks.using("two") as two:
             assert one.session.secrets.places is two.session.secrets.places
             assert one.driver.briefing.user_tools() is two.driver.briefing.user_tools()

@@ -60,7 +60,7 @@ class ReferenceChat(BaseChatModel):
         self, messages: list[BaseMessage], *args: Any, **kwargs: Any
     ) -> ChatResult:
         if self.slot_last:
-            # An arm without a slot has none: what the loop shows is compared with this.
+            # A view without a slot has none: what the loop shows is compared with this.
             shown = isinstance(messages[-1], SystemMessage)
             dialog, slot = (messages[:-1], messages[-1].text) if shown else (messages, "")
             reply = await self.hooked.reply([_message(one) for one in dialog], slot)

@@ -57,7 +57,7 @@ class ReferenceModel(Model):
     async def get_response(
         self, system_instructions: str | None, input: Any, *args: Any, **kwargs: Any
     ) -> ModelResponse:
-        # An arm without a slot has none: what the loop shows is compared with this.
+        # A view without a slot has none: what the loop shows is compared with this.
         shown = input[-1].get("role") == "system"
         dialog, slot = (input[:-1], input[-1]["content"]) if shown else (input, "")
         messages = [Message("system", system_instructions or "")]

@@ -19,14 +19,14 @@ from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.examples.example import load_desk
 from sopilot.tasks.examples.judge import desk_judge
 from sopilot.trace.events import Event
-from sopilot.views.catalogue import arm_named
+from sopilot.views.catalogue import view_named
 
 REFUSED = "bank-desk/transfer-wrong-password"
 APPROVED = "bank-desk/close-empty"
 TWO_REQUESTS = "bank-desk/transfer-instead-of-closing"
 TASKS = (REFUSED, APPROVED, TWO_REQUESTS)
 UNREADABLE = ("official", "official-code", "official-recipes", "prose", "checklist", "retrieval")
-"""Arms of which the reference executor cannot read the text: they get the moves of `flat`."""
+"""Views of which the reference executor cannot read the text: they get the moves of `flat`."""
 
 Trim = Callable[[ModelReply], ModelReply]
 
@@ -76,11 +76,11 @@ def one_call(reply: ModelReply) -> ModelReply:
 
 
 @cache
-def looped(reference: str, arm_name: str, trim: Trim = whole) -> Looped:
+def looped(reference: str, view_name: str, trim: Trim = whole) -> Looped:
     task = playable_task(reference)
-    arm = arm_named(arm_name)
+    view = view_named(view_name)
     kept = Looped()
-    if arm_name in UNREADABLE:
+    if view_name in UNREADABLE:
         model: Model = ReplayModel(looped(reference, "flat", trim).replies)
     else:
         model = Reference(desk_judge(load_desk(reference.partition("/")[0])))
@@ -89,12 +89,12 @@ def looped(reference: str, arm_name: str, trim: Trim = whole) -> Looped:
 
     async def run() -> None:
         kept.session = await open_run(
-            MemoryStore(), task.briefing, arm, tools=task.world.tools, unguarded=True
+            MemoryStore(), task.briefing, view, tools=task.world.tools, unguarded=True
         )
         kept.result = await run_session(
             kept.session,
             task.briefing,
-            arm=arm,
+            view=view,
             model=Listening(model, kept, trim),
             user=user,
             budgets=task.world.budgets,

@@ -1,4 +1,4 @@
-"""Every arm over MCP: the loop's own instructions, slots, tools, answers and trace.
+"""Every view over MCP: the loop's own instructions, slots, tools, answers and trace.
 
 An MCP client keeps the messages of its model itself, and sends one call at a time with no
 words beside it. So the loop that is compared with is one whose model does the same; and the
@@ -41,8 +41,8 @@ from sopilot.records.store import Store
 from sopilot.runner.play import FINISH_TOOL, SAY_TOOL, resume_play
 from sopilot.stores.memory import MemoryStore
 from sopilot.stores.sqlite import SQLiteStore
-from sopilot.views.catalogue import ARMS, arm_named
-from sopilot.views.fused import FusedSwitches, fused_arm
+from sopilot.views.catalogue import VIEWS, view_named
+from sopilot.views.fused import FusedSwitches, fused_view
 from sopilot.views.view import Offer
 from warm import warm_python
 
@@ -100,15 +100,15 @@ async def compare_record(store: Store, session_id: str, loop: Looped) -> None:
     assert play.player.driver.dialog == loop.dialog
 
 
-@pytest.mark.parametrize("arm", ARMS)
-def test_stdio(arm: str, tmp_path: Path) -> None:
-    loop = looped(REFUSED, arm, one_call)
+@pytest.mark.parametrize("view", VIEWS)
+def test_stdio(view: str, tmp_path: Path) -> None:
+    loop = looped(REFUSED, view, one_call)
 
     async def run() -> None:
         program, *arguments = warm_python()
         server = StdioServerParameters(
             command=program,
-            args=[*arguments, "-m", "sopilot.cli.main", "mcp", REFUSED, "--arm", arm],
+            args=[*arguments, "-m", "sopilot.cli.main", "mcp", REFUSED, "--view", view],
             env={"SOPILOT_HOME": str(tmp_path)},
         )
         async with Client(server) as client:
@@ -121,18 +121,18 @@ def test_stdio(arm: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("task", "arm"),
+    ("task", "view"),
     [
-        *((APPROVED, arm) for arm in ARMS),
-        *((TWO_REQUESTS, arm) for arm in ("pg", "fused", "flat")),
+        *((APPROVED, view) for view in VIEWS),
+        *((TWO_REQUESTS, view) for view in ("pg", "fused", "flat")),
     ],
 )
-def test_http(task: str, arm: str) -> None:
-    loop = looped(task, arm, one_call)
+def test_http(task: str, view: str) -> None:
+    loop = looped(task, view, one_call)
 
     async def run() -> None:
         store = MemoryStore()
-        server = ProcedureServer(Hub(store, task_service(task, arm_named(arm))))
+        server = ProcedureServer(Hub(store, task_service(task, view_named(view))))
         async with over_http(server) as client:
             session_id = await compare(client, loop)
         await compare_record(store, session_id, loop)
@@ -141,12 +141,12 @@ def test_http(task: str, arm: str) -> None:
 
 
 @pytest.mark.parametrize("offer", [Offer.PROCESS, Offer.FRAME])
-def test_an_arm_that_offers_fewer_tools_offers_fewer_over_mcp(offer: Offer) -> None:
+def test_an_view_that_offers_fewer_tools_offers_fewer_over_mcp(offer: Offer) -> None:
     """And clients hear of it, since they ask for the list only when they are told."""
 
     async def run() -> None:
-        arm = fused_arm(FusedSwitches(offer=offer), name="fused")
-        server = ProcedureServer(Hub(MemoryStore(), task_service(APPROVED, arm)))
+        view = fused_view(FusedSwitches(offer=offer), name="fused")
+        server = ProcedureServer(Hub(MemoryStore(), task_service(APPROVED, view)))
         told: list[str] = []
 
         async def hear(message: object) -> None:

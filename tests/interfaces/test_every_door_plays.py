@@ -1,4 +1,4 @@
-"""Every arm through `play`, from other processes, and under the lens: the loop's own requests."""
+"""Every view through `play`, from other processes, and under the lens: the loop's own requests."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from sopilot.records.store import Store
 from sopilot.runner.play import playable_task, resume_play, start_play
 from sopilot.stores.memory import MemoryStore
 from sopilot.stores.sqlite import SQLiteStore
-from sopilot.views.catalogue import ARMS, arm_named
+from sopilot.views.catalogue import VIEWS, view_named
 from sopilot_lab.lens.moments import moments_of
 from warm import warm_python
 
 MOST = [
-    pytest.param(task, arm, marks=[pytest.mark.slow] if task == TWO_REQUESTS and far else [])
+    pytest.param(task, view, marks=[pytest.mark.slow] if task == TWO_REQUESTS and far else [])
     for task in TASKS
-    for arm in ARMS
-    for far in [arm not in ("pg", "fused", "flat", "chunk")]
+    for view in VIEWS
+    for far in [view not in ("pg", "fused", "flat", "chunk")]
 ]
 
 
@@ -84,7 +84,7 @@ def ready_to_fork() -> None:
 
     async def use() -> None:
         store = MemoryStore()
-        play = await start_play(store, REFUSED, arm="pg")
+        play = await start_play(store, REFUSED, view="pg")
         await play.close()
         await (await resume_play(store, play.id)).close()
 
@@ -92,14 +92,14 @@ def ready_to_fork() -> None:
     gc.freeze()
 
 
-@pytest.mark.parametrize(("task", "arm"), MOST)
-def test_play(task: str, arm: str, tmp_path: Path) -> None:
-    loop = looped(task, arm)
+@pytest.mark.parametrize(("task", "view"), MOST)
+def test_play(task: str, view: str, tmp_path: Path) -> None:
+    loop = looped(task, view)
     ready_to_fork()
     path = tmp_path / "s.db"
 
     async def begin(store: Store) -> str:
-        play = await start_play(store, task, arm=arm)
+        play = await start_play(store, task, view=view)
         await play.close()
         return play.id
 
@@ -125,10 +125,10 @@ def test_play(task: str, arm: str, tmp_path: Path) -> None:
     in_a_process_of_its_own(path, end)
 
 
-@pytest.mark.parametrize("arm", ["fused"])
-def test_play_by_command(arm: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("view", ["fused"])
+def test_play_by_command(view: str, tmp_path: Path) -> None:
     """The same through the command line: `show` prints the request, `reply` takes the message."""
-    loop = looped(REFUSED, arm)
+    loop = looped(REFUSED, view)
 
     def sopilot(*arguments: str) -> dict[str, Any]:
         done = subprocess.run(
@@ -142,7 +142,7 @@ def test_play_by_command(arm: str, tmp_path: Path) -> None:
         answer: dict[str, Any] = json.loads(done.stdout)
         return answer
 
-    printed = sopilot("start", REFUSED, "--arm", arm)
+    printed = sopilot("start", REFUSED, "--view", view)
     for request, reply in zip(loop.requests, loop.replies, strict=True):
         messages = [{"role": "system", "content": printed["system"]}, *printed["messages"]]
         if printed["slot"]:
@@ -157,17 +157,17 @@ def test_play_by_command(arm: str, tmp_path: Path) -> None:
     assert turn["ending"] == printed["ending"] == loop.result.ending
 
 
-@pytest.mark.parametrize("arm", ARMS)
+@pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("task", [APPROVED, TWO_REQUESTS])
-def test_lens(task: str, arm: str) -> None:
+def test_lens(task: str, view: str) -> None:
     """A recording is all that the lens has."""
-    loop = looped(task, arm)
+    loop = looped(task, view)
     opened = playable_task(task)
     moments = moments_of(
         loop.session.machine,
         loop.events,
         opened.briefing,
-        arm_named(arm),
+        view_named(view),
         opened.world.tools.schemas(),
     )
     assert len(moments) == len(loop.requests)

@@ -27,7 +27,7 @@ from sopilot.runner.play import start_play
 from sopilot.runner.sources import open_source
 from sopilot.session.opening import attach_session
 from sopilot.stores.sqlite import SQLiteStore
-from sopilot.views.catalogue import arm_named
+from sopilot.views.catalogue import view_named
 
 HANDBOOK = """
 handbook: till
@@ -116,20 +116,20 @@ async def by_hook(office: Office, token: str) -> None:
 
 async def by_open_hook(office: Office, token: str) -> None:
     briefing = open_source(str(office.book)).briefing(language="en")
-    hook = await ProcedureHook.open(office.store(), briefing, arm_named("pg"), token=token)
+    hook = await ProcedureHook.open(office.store(), briefing, view_named("pg"), token=token)
     await hook.close()
 
 
 async def by_conversations(office: Office, token: str) -> None:
     briefing = open_source(str(office.book)).briefing(language="en")
-    many = Conversations(office.store(), briefing, arm_named("pg"), token=token)
+    many = Conversations(office.store(), briefing, view_named("pg"), token=token)
     async with many.using("thread 1"):
         pass
     await many.close()
 
 
 def hub_of(office: Office) -> Hub:
-    return Hub(office.store(), source_service(open_source("bank-desk"), arm_named("pg")))
+    return Hub(office.store(), source_service(open_source("bank-desk"), view_named("pg")))
 
 
 async def by_mcp(office: Office, token: str) -> None:

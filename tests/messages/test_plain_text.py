@@ -9,8 +9,8 @@ from sopilot.values.text import Heading, counted, moment, table
 
 def test_numbers_stand_to_the_right_and_words_to_the_left() -> None:
     rows = [("pg", 7, "12.5%"), ("flat", 1_200, "–")]
-    assert table(rows, ("arm", "requests", "rate")).splitlines() == [
-        "arm   requests  rate",
+    assert table(rows, ("view", "requests", "rate")).splitlines() == [
+        "view  requests  rate",
         "----  --------  -----",
         "pg           7  12.5%",
         "flat      1200  –",

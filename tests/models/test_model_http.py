@@ -19,7 +19,7 @@ from sopilot.protocols import Message, ModelReply, ModelRequest, ToolCall, ToolS
 from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.examples.example import load_desk
 from sopilot.views.briefing import Briefing
-from sopilot.views.catalogue import ARMS
+from sopilot.views.catalogue import VIEWS
 
 TOOL = ToolSchema("look", "Looks.", {"type": "object", "properties": {"at": {"type": "string"}}})
 HELLO = ModelRequest(
@@ -157,14 +157,14 @@ def session_with(plans: Sequence[Plan]) -> SessionResult:
         }
         briefing = Briefing(desk.handbook, programs)
         session = await open_run(
-            MemoryStore(), briefing, ARMS["official"], tools=desk.make_tools(task)
+            MemoryStore(), briefing, VIEWS["official"], tools=desk.make_tools(task)
         )
         async with serving(*plans) as server:
             model = HttpModel(server.url, "m")
             result = await run_session(
                 session,
                 briefing,
-                arm=ARMS["official"],
+                view=VIEWS["official"],
                 model=model,
                 user=ScriptedUser(task.request, task.knows),
                 retries=QUICK,

@@ -179,7 +179,7 @@ def test_the_documents_example_answers_a_whole_run(tmp_path: Path) -> None:
     box = tmp_path / "box"
     box.mkdir()
     answerer = subprocess.Popen([sys.executable, str(tmp_path / "answerer.py"), str(box)])
-    command = ["run", "bank-desk", "--arm", "pg", "--model", f"mailbox:{box}", "--json"]
+    command = ["run", "bank-desk", "--view", "pg", "--model", f"mailbox:{box}", "--json"]
     environment = {**os.environ, "SOPILOT_HOME": str(tmp_path / "home")}
     done = subprocess.run(
         [sys.executable, "-m", "sopilot.cli.main", *command],
@@ -215,8 +215,8 @@ def test_scenarios_are_played_by_whoever_answers(tmp_path: Path) -> None:
 def test_the_folder_may_name_the_run(tmp_path: Path) -> None:
     """Every task of every view its own folder: answerers see their own requests alone."""
     about = {"arm": "pg-paper", "task": "sopbench:bank/get_loan#3"}
-    model = MailboxModel(f"{tmp_path}/{{arm}}/{{task}}", about=about)
+    model = MailboxModel(f"{tmp_path}/{{view}}/{{task}}", about=about)
     assert model.name == "mailbox:sopbench-bank-get_loan-3"
     assert model._folder == tmp_path / "pg-paper" / "sopbench-bank-get_loan-3"
-    with pytest.raises(UserMistake, match="known: arm, task"):
+    with pytest.raises(UserMistake, match="known: view, task"):
         MailboxModel("box/{view}", about=about)

@@ -20,7 +20,7 @@ from sopilot.tasks.run import Conditions, run_task
 from sopilot.tasks.task import Result
 from sopilot.values.json import JSON
 from sopilot.views.briefing import Briefing
-from sopilot.views.catalogue import ARMS
+from sopilot.views.catalogue import VIEWS
 
 HANDBOOK = load_handbook((Path(__file__).parent / "telecom.yaml").read_text("utf-8"))
 PROGRAMS = {name: one.program for name, one in compile_handbook(HANDBOOK).items()}
@@ -101,7 +101,7 @@ class Honest:
 
 
 async def run_honestly(
-    arm: str,
+    view: str,
     goal: str,
     knows: Mapping[str, JSON],
     *,
@@ -114,5 +114,5 @@ async def run_honestly(
     entry = BenchmarkTask("honest", f"I want {goal}", goal, knows, answers or {})
     task = benchmark_task("telecom", entry, Briefing(HANDBOOK, PROGRAMS), lambda: world)
     task = replace(task, names_goal=True)
-    conditions = Conditions(ARMS[arm], model or Reference(task.reader))
+    conditions = Conditions(VIEWS[view], model or Reference(task.reader))
     return Honest(await run_task(task, task.open(), conditions, store=MemoryStore()), world)

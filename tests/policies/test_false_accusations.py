@@ -127,9 +127,9 @@ async def _to_the_end(session: Session, world: Telecom) -> set[str]:
 # --- refusals ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("arm", ["pg", "fused", "flat"])
+@pytest.mark.parametrize("view", ["pg", "fused", "flat"])
 @pytest.mark.parametrize("missing", ["status", "contract_end", "roaming"])
-def test_refusing_because_a_field_is_missing_has_a_cause(arm: str, missing: str) -> None:
+def test_refusing_because_a_field_is_missing_has_a_cause(view: str, missing: str) -> None:
     world = Telecom()
     goal, knows = "roam", ROAM
     if missing == "status":
@@ -139,7 +139,7 @@ def test_refusing_because_a_field_is_missing_has_a_cause(arm: str, missing: str)
         goal = "resume" if missing == "contract_end" else "roam"
         world.bills["B1"]["status"] = "Paid"
         del world.lines["L1"][missing]
-    result = asyncio.run(run_honestly(arm, goal, knows, world=world)).result
+    result = asyncio.run(run_honestly(view, goal, knows, world=world)).result
     assert (str(result.ending), world.done) == ("refused", [])
     assert not result.audit.findings
     assert result.audit.score_card.outcome == "refused"
@@ -168,9 +168,9 @@ class Unreachable:
         raise ProviderError("no route to host", retryable=False)
 
 
-@pytest.mark.parametrize("arm", ["pg", "fused", "flat"])
-def test_a_model_that_cannot_be_reached_has_refused_nothing(arm: str) -> None:
-    result = asyncio.run(run_honestly(arm, "roam", ROAM, model=Unreachable())).result
+@pytest.mark.parametrize("view", ["pg", "fused", "flat"])
+def test_a_model_that_cannot_be_reached_has_refused_nothing(view: str) -> None:
+    result = asyncio.run(run_honestly(view, "roam", ROAM, model=Unreachable())).result
     assert str(result.ending) == "infrastructure_failure"
     assert not result.audit.findings
     assert not result.audit.refusals

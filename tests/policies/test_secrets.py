@@ -34,7 +34,7 @@ from sopilot.trace.events import Complete, Event, Fail, Operation, Start
 from sopilot.trace.files import write_trace
 from sopilot.trace.redaction import MASK
 from sopilot.views.briefing import Briefing
-from sopilot.views.catalogue import arm_named
+from sopilot.views.catalogue import view_named
 
 BOOK = load_handbook("""
 handbook: vault-desk
@@ -74,8 +74,8 @@ def test_nothing_that_is_kept_or_shown_has_it() -> None:
         session = await open_session(store, PROGRAMS, tools=tools, settings=settings)
         told: list[Progress] = []
         user = ScriptedUser(f"I am ann, and the pass phrase is {SECRET}", {})
-        arm = arm_named("pg")
-        driver = Driver(session, Briefing(BOOK, PROGRAMS), arm, user=user, watch=told.append)
+        view = view_named("pg")
+        driver = Driver(session, Briefing(BOOK, PROGRAMS), view, user=user, watch=told.append)
         await driver.begin()
         await session.operate(Start("open_box", {"user": "ann"}))
         broken = ToolCall("x", "login", f'{{"user": "ann", "code": "{SECRET}')
@@ -89,7 +89,7 @@ def test_nothing_that_is_kept_or_shown_has_it() -> None:
         await driver.call(ToolCall("b", "open_box", json.dumps({"user": "ann"})))
         assert tools.got[-1] == {"user": "ann"}
         await session.operate(Fail(f"the phrase {SECRET} did not help"))
-        report = await audit_session(session, BOOK, arm)
+        report = await audit_session(session, BOOK, view)
         exports = [
             write_trace(await export_trace(store, session.id, payloads=kept))
             for kept in (False, True)
@@ -365,7 +365,7 @@ def test_what_was_sealed_before_anybody_knew_is_masked_where_it_is_shown() -> No
         await session.call_tool("open_box", {"user": "ann"}, "c1")
         assert SECRET in repr(session.events)  # sealed: what the chain is over stays
         await session.call_tool("login", {"user": "ann", "code": SECRET}, "c2")
-        report = await audit_session(session, book, arm_named("pg"))
+        report = await audit_session(session, book, view_named("pg"))
         assert SECRET not in json.dumps(report.as_json())
         assert SECRET not in repr(await session.shown_events())
         await session.release()

@@ -33,7 +33,7 @@ from sopilot.messages.diagnostic import Severity
 from sopilot.protocols import Message, ModelRequest, ToolSchema
 from sopilot.stores.memory import MemoryStore
 from sopilot.values.json import JSON
-from sopilot.views.catalogue import arm_named
+from sopilot.views.catalogue import view_named
 
 UPSTREAM = Path(__file__).with_name("telecom_upstream.py")
 LOOK_UPS: list[tuple[str, dict[str, JSON]]] = [
@@ -52,7 +52,7 @@ async def through_the_gateway(
     await catalogue.open()
     store = MemoryStore()
     server = ProcedureServer(
-        Hub(store, gateway_service(HANDBOOK, arm_named("pg"), catalogue)),
+        Hub(store, gateway_service(HANDBOOK, view_named("pg"), catalogue)),
         catalogue=catalogue,
         tell=lambda text: None,
     )

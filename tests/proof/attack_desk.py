@@ -22,9 +22,9 @@ from sopilot.trace.events import Call, Fail, Operation, SelectBranch, Start, Use
 from sopilot.trace.events import Return as ReturnOperation
 from sopilot.values.json import JSON
 from sopilot.views.answers import CallAnswer, CallStatus
-from sopilot.views.catalogue import ARMS
+from sopilot.views.catalogue import VIEWS
 
-ARMS_WITH_A_MACHINE = tuple(name for name, arm in ARMS.items() if arm.machine)
+VIEWS_WITH_A_MACHINE = tuple(name for name, view in VIEWS.items() if view.machine)
 Answers = Callable[[str, Mapping[str, JSON]], JSON]
 FAILED = ToolResult(False, {"error": "no"})
 
@@ -129,7 +129,7 @@ class AnsweringTools:
         return value if isinstance(value, ToolResult) else ToolResult(True, value)
 
 
-async def open_desk(handbook: str, answers: Answers, arm: str) -> AttackDesk:
+async def open_desk(handbook: str, answers: Answers, view: str) -> AttackDesk:
     units = compile_handbook(load_handbook(handbook, "attack.yaml"))
     tools = AnsweringTools(answers)
     session = await open_session(
@@ -137,7 +137,7 @@ async def open_desk(handbook: str, answers: Answers, arm: str) -> AttackDesk:
         {goal: unit.program for goal, unit in units.items()},
         tools=tools,
         clock=HandClock(),
-        settings=Settings(automation=ARMS[arm].automation),
+        settings=Settings(automation=VIEWS[view].automation),
     )
     return AttackDesk(session, tools)
 

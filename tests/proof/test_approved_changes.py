@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from attack_desk import ARMS_WITH_A_MACHINE, AttackDesk, errors, open_desk, run
+from attack_desk import VIEWS_WITH_A_MACHINE, AttackDesk, errors, open_desk, run
 
 from sopilot.session import admission
 from sopilot.values.json import JSON
@@ -68,9 +68,9 @@ class Counter:
         return {"done": True}
 
 
-async def _approved(counter: Counter, arm: str, first: Call) -> AttackDesk:
+async def _approved(counter: Counter, view: str, first: Call) -> AttackDesk:
     """A person approved the call, in the state of things after ``first``."""
-    desk = await open_desk(HANDBOOK, counter.answer, arm)
+    desk = await open_desk(HANDBOOK, counter.answer, view)
     await desk.start("cancel", customer="anna")
     await desk.call("by_mail", email="a@x")
     await desk.push({"by_mail": {"email": "a@x"}, "read_balance": {"customer": "anna"}})
@@ -81,14 +81,14 @@ async def _approved(counter: Counter, arm: str, first: Call) -> AttackDesk:
     return desk
 
 
-@pytest.mark.parametrize("arm", ARMS_WITH_A_MACHINE)
+@pytest.mark.parametrize("view", VIEWS_WITH_A_MACHINE)
 @pytest.mark.parametrize(("before", "after"), BEFORE_AND_AFTER)
 def test_an_approval_of_an_undecided_check_ends_with_the_next_change(
-    arm: str, before: Call, after: Call
+    view: str, before: Call, after: Call
 ) -> None:
     async def case() -> None:
         counter = Counter()
-        desk = await _approved(counter, arm, before)
+        desk = await _approved(counter, view, before)
         await desk.call(after[0], **after[1])
         answer = await desk.call("cancel", customer="anna")
         assert answer.status is CallStatus.HELD, answer
@@ -101,7 +101,7 @@ def test_an_approval_of_an_undecided_check_ends_with_the_next_change(
 def test_an_approval_serves_the_state_of_things_that_it_was_given_in(before: Call) -> None:
     async def case() -> None:
         counter = Counter()
-        desk = await _approved(counter, ARMS_WITH_A_MACHINE[0], before)
+        desk = await _approved(counter, VIEWS_WITH_A_MACHINE[0], before)
         await desk.done("cancel", customer="anna")
         assert counter.cancelled == [("anna", counter.balance)]
         assert _blamed(desk) == []
@@ -117,7 +117,7 @@ def test_the_audit_blames_a_guard_that_overlooks_the_change(
 
     async def case() -> None:
         counter = Counter()
-        desk = await _approved(counter, ARMS_WITH_A_MACHINE[0], before)
+        desk = await _approved(counter, VIEWS_WITH_A_MACHINE[0], before)
         await desk.call(after[0], **after[1])
         await desk.done("cancel", customer="anna")
         assert len(counter.cancelled) == 1

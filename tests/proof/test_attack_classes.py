@@ -1,22 +1,22 @@
-"""The twelve attacks that once worked, each by its name, under every arm with a machine."""
+"""The twelve attacks that once worked, each by its name, under every view with a machine."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 import pytest
-from attack_desk import ARMS_WITH_A_MACHINE, FAILED, open_desk, run
+from attack_desk import FAILED, VIEWS_WITH_A_MACHINE, open_desk, run
 from attacked_handbooks import CLAIMS, DOOR, FROZEN, GATE, HALF, TYPED
 
 from sopilot.trace.events import Complete
 from sopilot.values.json import JSON
 
-pytestmark = pytest.mark.parametrize("arm", ARMS_WITH_A_MACHINE)
+pytestmark = pytest.mark.parametrize("view", VIEWS_WITH_A_MACHINE)
 
 
-def test_the_amount_is_named_only_at_the_payment(arm: str) -> None:
+def test_the_amount_is_named_only_at_the_payment(view: str) -> None:
     async def case() -> None:
-        desk = await open_desk(CLAIMS, lambda name, given: {"limit": 500}, arm)
+        desk = await open_desk(CLAIMS, lambda name, given: {"limit": 500}, view)
         await desk.start("pay", claim="c-1")
         await desk.push({"read_claim": {"claim": "c-1"}})
         await desk.held("pay", "covers", claim="c-1", amount=999_999)
@@ -27,12 +27,12 @@ def test_the_amount_is_named_only_at_the_payment(arm: str) -> None:
     run(case())
 
 
-def test_evidence_about_one_guest_and_the_door_for_another(arm: str) -> None:
+def test_evidence_about_one_guest_and_the_door_for_another(view: str) -> None:
     async def case() -> None:
         def answers(name: str, given: Mapping[str, JSON]) -> JSON:
             return {"known": given.get("guest") == "guest-1"}
 
-        desk = await open_desk(DOOR, answers, arm)
+        desk = await open_desk(DOOR, answers, view)
         await desk.call("look_up", guest="guest-1")
         await desk.start("open_door")
         await desk.push({"look_up": {"guest": "guest-1"}})
@@ -46,9 +46,9 @@ def test_evidence_about_one_guest_and_the_door_for_another(arm: str) -> None:
     run(case())
 
 
-def test_logged_in_as_one_customer_and_acted_for_another(arm: str) -> None:
+def test_logged_in_as_one_customer_and_acted_for_another(view: str) -> None:
     async def case() -> None:
-        desk = await open_desk(GATE, lambda name, given: {"ok": True}, arm)
+        desk = await open_desk(GATE, lambda name, given: {"ok": True}, view)
         await desk.start("close")
         await desk.call("login", user="ann", password="x")
         await desk.push()
@@ -62,12 +62,12 @@ def test_logged_in_as_one_customer_and_acted_for_another(arm: str) -> None:
     run(case())
 
 
-def test_one_call_of_two(arm: str) -> None:
+def test_one_call_of_two(view: str) -> None:
     async def case() -> None:
         def answers(name: str, given: Mapping[str, JSON]) -> JSON:
             return {"total": 0 if name == "read_account" else 900}
 
-        desk = await open_desk(HALF, answers, arm)
+        desk = await open_desk(HALF, answers, view)
         await desk.start("close", user="ann")
         await desk.push({"read_account": {"user": "ann"}})
         await desk.held("close", "settled", "read_debts", user="ann")
@@ -80,9 +80,9 @@ def test_one_call_of_two(arm: str) -> None:
     [FAILED, None, "no such account", {}, {"status": None}, {"status": 5}, [], 0],
     ids=["failed", "null", "text", "no field", "null field", "number", "list", "zero"],
 )
-def test_not_frozen_because_nobody_knows(arm: str, answer: JSON) -> None:
+def test_not_frozen_because_nobody_knows(view: str, answer: JSON) -> None:
     async def case() -> None:
-        desk = await open_desk(FROZEN, lambda name, given: answer, arm)
+        desk = await open_desk(FROZEN, lambda name, given: answer, view)
         await desk.start("pay", user="ann")
         await desk.push({"read_account": {"user": "ann"}})
         await desk.held("pay", "frozen", user="ann")
@@ -93,9 +93,9 @@ def test_not_frozen_because_nobody_knows(arm: str, answer: JSON) -> None:
     run(case())
 
 
-def test_not_frozen_because_somebody_knows(arm: str) -> None:
+def test_not_frozen_because_somebody_knows(view: str) -> None:
     async def case() -> None:
-        desk = await open_desk(FROZEN, lambda name, given: {"status": "open"}, arm)
+        desk = await open_desk(FROZEN, lambda name, given: {"status": "open"}, view)
         await desk.start("pay", user="ann")
         await desk.push({"read_account": {"user": "ann"}})
         await desk.done("pay", user="ann")
@@ -103,9 +103,9 @@ def test_not_frozen_because_somebody_knows(arm: str) -> None:
     run(case())
 
 
-def test_a_value_in_another_spelling(arm: str) -> None:
+def test_a_value_in_another_spelling(view: str) -> None:
     async def case() -> None:
-        desk = await open_desk(CLAIMS, lambda name, given: {"limit": 500}, arm)
+        desk = await open_desk(CLAIMS, lambda name, given: {"limit": 500}, view)
         outcome = await desk.start("pay", claim="c-1", amount="5000")
         assert not outcome.accepted
         assert "number" in str(outcome.answer["problem"])
@@ -118,9 +118,9 @@ def test_a_value_in_another_spelling(arm: str) -> None:
     run(case())
 
 
-def test_a_block_list_in_another_spelling(arm: str) -> None:
+def test_a_block_list_in_another_spelling(view: str) -> None:
     async def case() -> None:
-        desk = await open_desk(TYPED, lambda name, given: {"numbers": [123]}, arm)
+        desk = await open_desk(TYPED, lambda name, given: {"numbers": [123]}, view)
         await desk.start("call_back", number="123")
         await desk.push({"read_list": {}})
         await desk.held("call_back", number="123")
@@ -135,11 +135,11 @@ def test_a_block_list_in_another_spelling(arm: str) -> None:
     run(case())
 
 
-def test_a_block_list_of_texts_against_a_number(arm: str) -> None:
+def test_a_block_list_of_texts_against_a_number(view: str) -> None:
     """Nothing is equal across types, and nothing is unequal either: it is undecided."""
 
     async def case() -> None:
-        desk = await open_desk(TYPED, lambda name, given: {"numbers": ["123"]}, arm)
+        desk = await open_desk(TYPED, lambda name, given: {"numbers": ["123"]}, view)
         await desk.start("call_back", number=123)
         await desk.push({"read_list": {}})
         await desk.held("call_back", "blocked", number=123)
@@ -163,7 +163,7 @@ procedures:
 """
 
 
-def test_two_processes_on_one_balance(arm: str) -> None:
+def test_two_processes_on_one_balance(view: str) -> None:
     async def case() -> None:
         money = {"ann": 100}
 
@@ -173,7 +173,7 @@ def test_two_processes_on_one_balance(arm: str) -> None:
             money["ann"] -= given["amount"] if name == "transfer" else -given["amount"]
             return {"done": True}
 
-        desk = await open_desk(BALANCE, answers, arm)
+        desk = await open_desk(BALANCE, answers, view)
         for to in ("x", "y"):
             await desk.start("transfer", user="ann", amount=80, to=to)
             await desk.push({"read_account": {"user": "ann"}})
@@ -191,14 +191,14 @@ def test_two_processes_on_one_balance(arm: str) -> None:
     run(case())
 
 
-def test_the_older_yes_under_the_newer_no(arm: str) -> None:
+def test_the_older_yes_under_the_newer_no(view: str) -> None:
     async def case() -> None:
         balances = [500, 5]
 
         def answers(name: str, given: Mapping[str, JSON]) -> JSON:
             return {"balance": balances.pop(0)} if name == "read_account" else {"done": True}
 
-        desk = await open_desk(BALANCE, answers, arm)
+        desk = await open_desk(BALANCE, answers, view)
         first = await desk.call("read_account", user="ann")
         await desk.start("transfer", user="ann", amount=80, to="x")
         await desk.push()
@@ -210,14 +210,14 @@ def test_the_older_yes_under_the_newer_no(arm: str) -> None:
     run(case())
 
 
-def test_the_newest_look_up_failed(arm: str) -> None:
+def test_the_newest_look_up_failed(view: str) -> None:
     async def case() -> None:
         given_out: list[JSON] = [{"balance": 500}, FAILED]
 
         def answers(name: str, given: Mapping[str, JSON]) -> JSON:
             return given_out.pop(0) if name == "read_account" else {"done": True}
 
-        desk = await open_desk(BALANCE, answers, arm)
+        desk = await open_desk(BALANCE, answers, view)
         await desk.start("transfer", user="ann", amount=80, to="x")
         await desk.push({"read_account": {"user": "ann"}})
         await desk.call("read_account", user="ann")

@@ -6,23 +6,23 @@ import json
 from collections.abc import Mapping
 
 import pytest
-from attack_desk import ARMS_WITH_A_MACHINE, open_desk, run
+from attack_desk import VIEWS_WITH_A_MACHINE, open_desk, run
 from attacked_handbooks import DOOR, NAMED, ORIGINS
 
 from sopilot.values.json import JSON
 from sopilot.values.text import quote_value
 
-pytestmark = pytest.mark.parametrize("arm", ARMS_WITH_A_MACHINE)
+pytestmark = pytest.mark.parametrize("view", VIEWS_WITH_A_MACHINE)
 
 
-def test_the_order_of_calls_decides_nothing(arm: str) -> None:
+def test_the_order_of_calls_decides_nothing(view: str) -> None:
     async def case() -> None:
         def answers(name: str, given: Mapping[str, JSON]) -> JSON:
             if name == "read_limit":
                 return {"free": False}
             return {"balance": 9 if given.get("user") == "eve" else 5, "free": True}
 
-        desk = await open_desk(NAMED, answers, arm)
+        desk = await open_desk(NAMED, answers, view)
         await desk.start("send", user="ann", to="eve")
         await desk.call("read_account", user="ann")
         await desk.call("read_account", user="eve")
@@ -51,9 +51,9 @@ def _origins(name: str, given: Mapping[str, JSON]) -> JSON:
     return {"cancelled": given.get("number") == "F1", "done": True}
 
 
-def test_somebody_elses_case(arm: str) -> None:
+def test_somebody_elses_case(view: str) -> None:
     async def case() -> None:
-        desk = await open_desk(ORIGINS, _origins, arm)
+        desk = await open_desk(ORIGINS, _origins, view)
         await desk.start("archive", user="ann")
         await desk.push({"find_case": {"user": "ann"}, "read_case": {"case_id": "case-of-bob"}})
         await desk.held("archive", "case_closed", user="ann")
@@ -64,9 +64,9 @@ def test_somebody_elses_case(arm: str) -> None:
     run(case())
 
 
-def test_one_flight_of_two(arm: str) -> None:
+def test_one_flight_of_two(view: str) -> None:
     async def case() -> None:
-        desk = await open_desk(ORIGINS, _origins, arm)
+        desk = await open_desk(ORIGINS, _origins, view)
         await desk.start("refund", booking="b")
         await desk.call("read_booking", booking="b")
         await desk.call("read_flight", number="F1")
@@ -98,9 +98,9 @@ procedures:
 
 
 @pytest.mark.parametrize("total", [5, 5.0])
-def test_text_is_not_cut_and_numbers_are_one_kind(arm: str, total: JSON) -> None:
+def test_text_is_not_cut_and_numbers_are_one_kind(view: str, total: JSON) -> None:
     async def case() -> None:
-        desk = await open_desk(CUT, lambda name, given: {"total": total}, arm)
+        desk = await open_desk(CUT, lambda name, given: {"total": total}, view)
         await desk.start("release", code="ok-1\0evil", order="o")
         await desk.push({"read_order": {"order": "o"}})
         await desk.held("release", code="ok-1\0evil", order="o")
@@ -125,16 +125,16 @@ procedures:
 """
 
 
-def test_the_models_word_opens_nothing(arm: str) -> None:
+def test_the_models_word_opens_nothing(view: str) -> None:
     async def case() -> None:
-        desk = await open_desk(WORD, lambda name, given: {"done": True}, arm)
+        desk = await open_desk(WORD, lambda name, given: {"done": True}, view)
         await desk.start("release", amount=5)
         await desk.push()
         await desk.held("release", "reasonable", amount=5)
         believing = WORD.replace(
             "    verify: arguments", "    verify: arguments\n    judged_by: model"
         )
-        trusting = await open_desk(believing, lambda name, given: {"done": True}, arm)
+        trusting = await open_desk(believing, lambda name, given: {"done": True}, view)
         await trusting.start("release", amount=5)
         await trusting.push()
         await trusting.held("release", "amount", amount=6)
@@ -146,12 +146,12 @@ def test_the_models_word_opens_nothing(arm: str) -> None:
 LONG = "order-" + "x" * 120
 
 
-def test_a_shortened_text_is_never_the_value(arm: str) -> None:
+def test_a_shortened_text_is_never_the_value(view: str) -> None:
     async def case() -> None:
         def answers(name: str, given: Mapping[str, JSON]) -> JSON:
             return {"known": str(given.get("guest", "")).startswith("order-")}
 
-        desk = await open_desk(DOOR, answers, arm)
+        desk = await open_desk(DOOR, answers, view)
         await desk.start("open_door", guest=LONG)
         await desk.push({"look_up": {"guest": LONG}})
         for cut in (LONG[:79] + "…", LONG[:78] + "…", LONG + "…", LONG[:-1]):
@@ -162,9 +162,9 @@ def test_a_shortened_text_is_never_the_value(arm: str) -> None:
     run(case())
 
 
-def test_what_a_frame_shows_of_a_long_value_stands_for_all_of_it(arm: str) -> None:
+def test_what_a_frame_shows_of_a_long_value_stands_for_all_of_it(view: str) -> None:
     async def case() -> None:
-        desk = await open_desk(DOOR, lambda name, given: {"known": True}, arm)
+        desk = await open_desk(DOOR, lambda name, given: {"known": True}, view)
         await desk.start("open_door", guest=LONG)
         shown = json.loads(quote_value(LONG))
         assert shown != LONG

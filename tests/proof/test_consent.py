@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from attack_desk import ARMS_WITH_A_MACHINE, AttackDesk, errors, open_desk, run
+from attack_desk import VIEWS_WITH_A_MACHINE, AttackDesk, errors, open_desk, run
 
 from counter_desk import HandClock
 from sopilot.machine.proof.licence import Licence
@@ -60,13 +60,13 @@ def unproven(desk: AttackDesk) -> set[str]:
     return {"gate-shut", "evidence-stale", "guard-disagrees"}.intersection(errors(desk.session))
 
 
-@pytest.mark.parametrize("arm", ARMS_WITH_A_MACHINE)
+@pytest.mark.parametrize("view", VIEWS_WITH_A_MACHINE)
 @pytest.mark.parametrize("said", CORRECTIONS)
-def test_a_correction_is_no_consent(said: str, arm: str) -> None:
+def test_a_correction_is_no_consent(said: str, view: str) -> None:
     """Although the model has written the user's words into an argument that is shown."""
 
     async def case() -> None:
-        desk = await open_desk(BOOKING, lambda name, given: {}, arm)
+        desk = await open_desk(BOOKING, lambda name, given: {}, view)
         values: dict[str, JSON] = {"adults": 3, "rooms": 2, "note": said}
         for first in (said, "yes"):  # corrects the question, or the call
             desk.session.asker = None
@@ -125,12 +125,12 @@ procedures:
 ABOUT = {"ask_user": {"question": "full", "tank": "t"}}
 
 
-@pytest.mark.parametrize("arm", ARMS_WITH_A_MACHINE)
+@pytest.mark.parametrize("view", VIEWS_WITH_A_MACHINE)
 @pytest.mark.parametrize("reusable", [False, True])
-def test_an_answer_serves_one_call(reusable: bool, arm: str) -> None:
+def test_an_answer_serves_one_call(reusable: bool, view: str) -> None:
     async def case() -> None:
         text = REFUEL.replace("REUSABLE", ", reusable: true" if reusable else "")
-        desk = await open_desk(text, lambda name, given: {}, arm)
+        desk = await open_desk(text, lambda name, given: {}, view)
         questions = answering(desk, ["yes"])
         await desk.start("refuel", tank="t")
         await desk.push(ABOUT)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from attack_desk import ARMS_WITH_A_MACHINE, FAILED, AttackDesk, open_desk, run
+from attack_desk import FAILED, VIEWS_WITH_A_MACHINE, AttackDesk, open_desk, run
 
 from sopilot.audit.audit import audit_trace
 from sopilot.program.model import Kind
@@ -40,7 +40,7 @@ procedures:
 """
 
 
-@pytest.mark.parametrize("arm", ARMS_WITH_A_MACHINE)
+@pytest.mark.parametrize("view", VIEWS_WITH_A_MACHINE)
 @pytest.mark.parametrize(
     ("answers", "paid"),
     [
@@ -53,14 +53,14 @@ procedures:
         ([{"level": 2}, FAILED], False),
     ],
 )
-def test_the_newest_answer_opens_it(arm: str, answers: list[Any], paid: bool) -> None:
+def test_the_newest_answer_opens_it(view: str, answers: list[Any], paid: bool) -> None:
     async def case() -> None:
         left: list[Any] = list(answers)
 
         def world(action: str, given: Mapping[str, JSON]) -> JSON:
             return left.pop(0) if action == "login" else {"paid": True}
 
-        desk = await open_desk(HANDBOOK, world, arm)
+        desk = await open_desk(HANDBOOK, world, view)
         await desk.start("pay", user="ann", amount=1)
         await desk.push({"login": {"user": "ann", "password": "x"}})
         for _ in answers[1:]:

@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Mapping
 
 import pytest
-from attack_desk import ARMS_WITH_A_MACHINE, AttackDesk, open_desk, run
+from attack_desk import VIEWS_WITH_A_MACHINE, AttackDesk, open_desk, run
 
 from sopilot.compiler.pipeline import compile_handbook
 from sopilot.handbook.reader import load_handbook
@@ -40,19 +40,19 @@ def world(action: str, given: Mapping[str, JSON]) -> JSON:
     return {"paid": True}
 
 
-async def desk_for(requires: str, arm: str = "pg") -> AttackDesk:
-    return await open_desk(HANDBOOK % requires, world, arm)
+async def desk_for(requires: str, view: str = "pg") -> AttackDesk:
+    return await open_desk(HANDBOOK % requires, world, view)
 
 
 async def done(desk: AttackDesk, **arguments: JSON) -> bool:
     return (await desk.call("pay", **arguments)).status is CallStatus.DONE
 
 
-@pytest.mark.parametrize("arm", ARMS_WITH_A_MACHINE)
+@pytest.mark.parametrize("view", VIEWS_WITH_A_MACHINE)
 @pytest.mark.parametrize("requires", ['"allowed(user, null)"', "plain(user)"])
-def test_null_is_a_call_without_the_input(requires: str, arm: str) -> None:
+def test_null_is_a_call_without_the_input(requires: str, view: str) -> None:
     async def case() -> None:
-        desk = await desk_for(requires, arm)
+        desk = await desk_for(requires, view)
         await desk.start("pay", user="ann", amount=1)
         await desk.push({"read_limit": {"user": "ann"}})
         assert await done(desk, user="ann", amount=1)
@@ -75,13 +75,13 @@ def test_an_answer_about_a_kind_says_nothing_about_none() -> None:
     run(case())
 
 
-@pytest.mark.parametrize("arm", ARMS_WITH_A_MACHINE)
-def test_what_is_left_out_is_proven_for_a_call_without_it_alone(arm: str) -> None:
+@pytest.mark.parametrize("view", VIEWS_WITH_A_MACHINE)
+def test_what_is_left_out_is_proven_for_a_call_without_it_alone(view: str) -> None:
     """Started, judged and called with every pair of fees: what is paid is within the limit."""
 
     async def case() -> None:
         for started, called in itertools.product((None, 1, 9), repeat=2):
-            desk = await desk_for("slight(fee)", arm)
+            desk = await desk_for("slight(fee)", view)
             fee = {} if started is None else {"fee": started}
             await desk.start("pay", user="ann", amount=1, **fee)
             await desk.push()
@@ -131,13 +131,13 @@ COMPUTED = """{any: [slight(fee), plain(user)]}
     arguments: {amount: "fee == null ? 10 : 10 + fee"}"""
 
 
-@pytest.mark.parametrize("arm", ARMS_WITH_A_MACHINE)
-def test_in_a_group_and_in_a_computed_argument(arm: str) -> None:
+@pytest.mark.parametrize("view", VIEWS_WITH_A_MACHINE)
+def test_in_a_group_and_in_a_computed_argument(view: str) -> None:
     text = HANDBOOK.replace("pay: {requires: %s}", "pay:\n    requires: %s") % COMPUTED
 
     async def case() -> None:
         for fee, amount in ((None, 10), (2, 12)):
-            desk = await open_desk(text, world, arm)
+            desk = await open_desk(text, world, view)
             given = {} if fee is None else {"fee": fee}
             await desk.start("pay", user="ann", **given)
             await desk.push({"read_limit": {"user": "ann"}})

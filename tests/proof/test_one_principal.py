@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from attack_desk import ARMS_WITH_A_MACHINE, FAILED, AttackDesk, errors, open_desk, run
+from attack_desk import FAILED, VIEWS_WITH_A_MACHINE, AttackDesk, errors, open_desk, run
 
 from sopilot.machine.proof.licence import Licence
 from sopilot.session import admission as _admission
@@ -98,14 +98,14 @@ async def at_the_act(desk: AttackDesk, handbook: str) -> None:
     await desk.push({"by_mail": {"email": "a@x"}, "read_order": {"order": "o"}})
 
 
-@pytest.mark.parametrize("arm", ARMS_WITH_A_MACHINE)
+@pytest.mark.parametrize("view", VIEWS_WITH_A_MACHINE)
 @pytest.mark.parametrize("handbook", [SAME_PARAMETER, OTHER_PARAMETER, ONE_PROCEDURE])
 def test_somebody_else_by_another_way_closes_what_the_first_one_opened(
-    handbook: str, arm: str
+    handbook: str, view: str
 ) -> None:
     async def case() -> None:
         counter = Counter()
-        desk = await open_desk(handbook, counter.answer, arm)
+        desk = await open_desk(handbook, counter.answer, view)
         await at_the_act(desk, handbook)
         await desk.call("by_phone", number="22")
         await desk.held("cancel", "`mailed` must be true", order="o", customer="anna")

@@ -25,19 +25,19 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(sopilot, list(arguments))
 
 
-def bare_transfer(arm: str) -> tuple[str, list[str]]:
+def bare_transfer(view: str) -> tuple[str, list[str]]:
     """Money moved with nothing checked: the session, and what the oracle misses."""
-    started = run("play", "start", "bank-desk/transfer-rent-share", "--arm", arm, "--json")
+    started = run("play", "start", "bank-desk/transfer-rent-share", "--view", view, "--json")
     session = str(json.loads(started.stdout)["session"])
     run("play", "call", session, "transfer", ORDER)
     score = json.loads(run("play", "finish", session, "--json").stdout)
     return session, score["verdict"]["reasons"]
 
 
-@pytest.mark.parametrize("arm", ["pg", "flat"])
-def test_the_audit_names_every_requirement_that_the_oracle_misses(arm: str) -> None:
-    session, missed = bare_transfer(arm)
-    told = run("audit", session, *(["--handbook", "bank-desk"] if arm == "flat" else [])).stdout
+@pytest.mark.parametrize("view", ["pg", "flat"])
+def test_the_audit_names_every_requirement_that_the_oracle_misses(view: str) -> None:
+    session, missed = bare_transfer(view)
+    told = run("audit", session, *(["--handbook", "bank-desk"] if view == "flat" else [])).stdout
     assert len(missed) == 8
     for sentence in (
         "The customer anna has logged in",

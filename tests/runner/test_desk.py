@@ -220,7 +220,7 @@ def test_its_scenarios_are_tasks(path: Path) -> None:
         result = desk.run_sync(task)
         assert result.passed
         assert result.good
-    assert desk.run_sync("a stranger", arm="flat").refused
+    assert desk.run_sync("a stranger", view="flat").refused
 
 
 def test_a_bundled_desk_is_a_desk() -> None:

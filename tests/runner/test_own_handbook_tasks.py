@@ -59,7 +59,7 @@ def test_a_scenario_opens_with_the_same_words_everywhere(path: str, tmp_path: Pa
 
 def test_played_from_process_to_process_and_scored(path: str, tmp_path: Path) -> None:
     name = open_source(path).tasks()[0].name
-    played = command("play", "start", f"{path}#{name}", "--arm", "flat")
+    played = command("play", "start", f"{path}#{name}", "--view", "flat")
     session = played["session"]
     assert played["task"] == f"{Path(path).resolve()}#{name}"
     assert {tool["name"] for tool in played["tools"]} >= set(open_source(path).handbook.actions)

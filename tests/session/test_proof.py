@@ -42,7 +42,7 @@ from sopilot.trace.events import Call, Fail, Return, SelectBranch, Start
 from sopilot.values.json import JSON
 from sopilot.views.answers import CallStatus
 from sopilot.views.briefing import Briefing
-from sopilot.views.catalogue import arm_named
+from sopilot.views.catalogue import view_named
 
 CHECKED = ERRANDS["transfer"]
 
@@ -224,14 +224,14 @@ def test_a_conforming_run_is_never_held_for_proof(name: str) -> None:
     async def play(task: DeskTask) -> int:
         truth = desk_judge(desk)
         tools = desk.make_tools(task)
-        session = await open_run(MemoryStore(), briefing, arm_named("pg"), tools=tools)
+        session = await open_run(MemoryStore(), briefing, view_named("pg"), tools=tools)
         user = ScriptedUser(
             task.request, task.knows, goal=task.goal, late=task.late, follow_ups=task.follow_ups
         )
         await run_session(
             session,
             briefing,
-            arm=arm_named("pg"),
+            view=view_named("pg"),
             model=Reference(truth),
             user=user,
             operator=RoleApprovers(task.approvers) if task.approvers else None,
@@ -259,7 +259,7 @@ def test_who_only_repeats_an_unproven_call_waits_for_a_person() -> None:
         await say_yes(session, "transfer")
         known = [ToolSchema("transfer", "", {"type": "object"})]
         briefing = Briefing(book, dict(COUNTER.programs))
-        driver = Driver(session, briefing, arm_named("pg"), tools=known)
+        driver = Driver(session, briefing, view_named("pg"), tools=known)
         call = ToolCall("", "transfer", json.dumps(CHECKED))
         look = ToolCall("", "pg_program_step", json.dumps({"operation": "return", "holds": True}))
         for _ in range(MOST_INSISTENCE - 1):

@@ -50,7 +50,7 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         for goal in ("transfer", "wire"):
             session = await open_session(
                 store, COUNTER, tools=CountingTools(), clock=HandClock(1_783_000_000.0),
-                handbook="counter", model="m", arm="pg",
+                handbook="counter", model="m", view="pg",
             )  # fmt: skip
             await walk(session, goal, stop_at_action="wire")
             if goal == "wire":

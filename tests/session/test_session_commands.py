@@ -181,7 +181,7 @@ def test_a_list_that_is_cut_says_of_how_many(waiting: str) -> None:
 def test_a_session_without_a_machine_says_what_was_done(waiting: str) -> None:
     async def more() -> str:
         store = open_store()
-        session = await open_session(store, COUNTER, tools=CountingTools(), arm="flat")
+        session = await open_session(store, COUNTER, tools=CountingTools(), view="flat")
         await session.call_tool("rename", ERRANDS["rename"])
         await session.release()
         await store.close()

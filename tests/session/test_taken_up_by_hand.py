@@ -107,7 +107,7 @@ def test_whether_people_are_asked_for_it(
         ("handbook", "b", "the store says another `handbook` of session s than its trace"),
         ("requester", "b", "the store says another `requester` of session s than its trace"),
         ("goals", [], "the store says another `goals` of session s than its trace"),
-        ("arm", None, ""),
+        ("view", None, ""),
         ("salt", "xyz", "the salt of session s is damaged"),
         ("programs", 5, "session s does not name its programs"),
         ("extra", {"a": 1}, ""),

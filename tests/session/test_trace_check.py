@@ -38,7 +38,7 @@ def recorded(**kept: Any) -> TraceFile:
             tools=CountingTools(),
             clock=HandClock(),
             handbook="counter",
-            arm="pg",
+            view="pg",
             model="none",
             settings=Settings(**kept),
         )

@@ -41,7 +41,7 @@ def recorded(goal: str = "rename") -> TraceFile:
             tools=CountingTools(),
             clock=HandClock(),
             handbook="counter",
-            arm="pg",
+            view="pg",
             model="none",
         )
         await walk(session, goal)

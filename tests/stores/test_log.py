@@ -236,7 +236,7 @@ def test_what_others_write_while_a_store_is_read_is_no_gap(
     asyncio.run(case())
 
 
-@pytest.mark.parametrize("name", ["handbook", "model", "arm", "goals", "programs", "requester"])
+@pytest.mark.parametrize("name", ["handbook", "model", "view", "goals", "programs", "requester"])
 def test_what_a_session_is_about_cannot_be_written_over(
     open_store: StoreFactory, name: str
 ) -> None:
@@ -246,7 +246,7 @@ def test_what_a_session_is_about_cannot_be_written_over(
         store = open_store()
         session = await open_session(
             store, COUNTER, tools=CountingTools(), clock=HandClock(), handbook="counter",
-            model="m", arm="pg", requester="una",
+            model="m", view="pg", requester="una",
         )  # fmt: skip
         await session.release()
         seals = SealFile(((await seal_store(store, KEY, at=9.0)).seal,))

@@ -29,7 +29,7 @@ from sopilot.stores.group_commit import Gathered
 from sopilot.stores.memory import MemoryStore
 from sopilot.stores.postgres import PostgresStore
 from sopilot.stores.sqlite import SQLiteFile, SQLiteStore, Together
-from sopilot.views.catalogue import arm_named
+from sopilot.views.catalogue import view_named
 
 MANY = 60
 
@@ -275,7 +275,7 @@ def test_a_conversation_is_opened_in_four_round_trips() -> None:
     async def case() -> None:
         store = Counting()
         briefing = open_source("bank-desk").briefing(language="en")
-        hook = await ProcedureHook.for_conversation(store, "one", briefing, arm_named("pg"))
+        hook = await ProcedureHook.for_conversation(store, "one", briefing, view_named("pg"))
         assert store.asked == ["record", "record", "record", "create"]
         await hook.ready()
         assert hook.slot()

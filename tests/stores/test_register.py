@@ -34,7 +34,7 @@ async def opened(
         clock=clock or HandClock(),
         handbook="counter",
         model="m",
-        arm="pg",
+        view="pg",
         **more,  # type: ignore[arg-type]  # settings
     )
 

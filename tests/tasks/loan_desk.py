@@ -17,7 +17,7 @@ from sopilot.tasks.scenario_verdict import MadeCall, calls_made
 from sopilot.tasks.scenarios import Scenario, load_scenarios
 from sopilot.trace.events import Event
 from sopilot.views.briefing import Briefing
-from sopilot.views.catalogue import ARMS
+from sopilot.views.catalogue import VIEWS
 
 HANDBOOK_TEXT = """\
 handbook: loan-desk
@@ -109,7 +109,7 @@ class ScenarioRun:
 def run_scenario(one: Scenario, briefing: Briefing) -> ScenarioRun:
     """As `sopilot test` runs it."""
     task = scenario_task(one, briefing)
-    conditions = Conditions(ARMS["pg"], Reference(task.reader))
+    conditions = Conditions(VIEWS["pg"], Reference(task.reader))
     result = asyncio.run(run_task(task, task.open(), conditions, store=MemoryStore()))
     verdict = result.verdict
     assert verdict is not None

@@ -14,7 +14,7 @@ from sopilot.runner.sources import is_task, named_task, open_source
 from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.run import Conditions, run_task
 from sopilot.tasks.trust import folder_code
-from sopilot.views.catalogue import ARMS
+from sopilot.views.catalogue import VIEWS
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "benchmarks.md"
 HOLDS = """\
@@ -41,7 +41,7 @@ def test_a_task_is_run_and_judged_by_the_benchmark(ferry: Path) -> None:
     reference = f"{ferry}#first"
     assert is_task(reference)
     task = named_task(reference)
-    conditions = Conditions(ARMS["pg"], Reference(task.reader))
+    conditions = Conditions(VIEWS["pg"], Reference(task.reader))
     result = asyncio.run(run_task(task, task.open(), conditions, store=MemoryStore()))
     assert result.good
     assert result.verdict == {"success": True, "reasons": []}
@@ -116,7 +116,7 @@ def test_what_a_benchmark_does_wrong_is_told_as_its_own(
 
     async def whole() -> None:
         task = named_task(f"{ferry}#first")
-        conditions = Conditions(ARMS["pg"], Reference(task.reader))
+        conditions = Conditions(VIEWS["pg"], Reference(task.reader))
         world = task.open()
         await run_task(task, world, conditions, store=MemoryStore())
         await world.close()
@@ -145,7 +145,7 @@ def test_a_clock_that_tells_no_time_is_no_clock(time: str, ferry: Path) -> None:
         (ferry / name).write_text(text.replace(instead_of, written), encoding="utf-8")
     folder_code(ferry).trust()
     task = named_task(f"{ferry}#first")
-    conditions = Conditions(ARMS["pg"], Reference(task.reader))
+    conditions = Conditions(VIEWS["pg"], Reference(task.reader))
     with pytest.raises(UserMistake, match=r"the tools: time\(\).*is no time"):
         asyncio.run(run_task(task, task.open(), conditions, store=MemoryStore()))
 

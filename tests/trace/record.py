@@ -45,7 +45,7 @@ async def record() -> TraceFile:
         tools=tools,
         clock=clock,
         handbook="counter",
-        arm="pg",
+        view="pg",
         model="scripted",
         settings=Settings(by_reference=frozenset({"password"}), inline_limit=2000),
     )

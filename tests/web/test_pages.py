@@ -23,7 +23,7 @@ from sopilot.audit.state import CheckMade, RefusedGoal
 from sopilot.audit.text import TimelineRow
 from sopilot.cli.main import sopilot
 from sopilot.values.text import LINES, visible
-from sopilot.views.catalogue import ARMS
+from sopilot.views.catalogue import VIEWS
 from sopilot.web.pages import (
     Bar,
     Mark,
@@ -267,8 +267,8 @@ def test_losses_stand_left_and_wins_right_of_the_line() -> None:
 
 
 def test_a_view_has_one_colour_and_no_other_view_has_it() -> None:
-    colours = [view_colour(name) for name in ARMS]
-    assert len({*colours}) == len(ARMS)
+    colours = [view_colour(name) for name in VIEWS]
+    assert len({*colours}) == len(VIEWS)
 
 
 def test_a_picture_as_pdf_is_as_wide_as_a_column() -> None:

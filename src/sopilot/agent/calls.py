@@ -284,7 +284,7 @@ class CallHandler:
 
     async def _kept_by_tools(self, call: ToolCall, parsed: Malformed) -> bool:
         tools: object = self._session.tools
-        # Bookkeeping is none of the domain's, also where an arm has no use for it.
+        # Bookkeeping is none of the domain's, also where a view has no use for it.
         ours = parsed.tool == END_SESSION or parsed.tool in self._toolbox.step_names
         if ours or not isinstance(tools, KeepsUnmadeCalls):
             return False

@@ -99,7 +99,7 @@ _SAID = ("user_said", "assistant_said")
 
 class Retelling:
     """Events in, messages out. ``changes`` are the machines that took over at an event;
-    ``answers`` is the arm's."""
+    ``answers`` is the view's."""
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class Retelling:
         steps: bool = True,
         step_tool: StepTool = LONG_TOOL,
     ) -> None:
-        """``steps``: the arm has a machine."""
+        """``steps``: the view has a machine."""
         self.configuration: Configuration = machine.initial()
         self.since_refresh = 0
         """Calls that were answered since the context was refreshed."""

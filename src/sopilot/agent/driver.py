@@ -34,8 +34,8 @@ from sopilot.protocols import Message, ModelReply, ToolCall, ToolSchema, User
 from sopilot.session.questions import UserAnswer
 from sopilot.session.session import Session
 from sopilot.views.briefing import Briefing
-from sopilot.views.moment import View
-from sopilot.views.view import Arm, Request, Shown
+from sopilot.views.moment import Moment
+from sopilot.views.view import Request, Shown, View
 
 NOT_OFFERED = "not_offered"
 """Notes the goal actions that no tool carries out: who refuses there has a cause."""
@@ -52,7 +52,7 @@ class AnswersQuestions(Protocol):
 
 
 class Driver:
-    """A session under an arm. ``user`` answers what is said; without one it is only put on
+    """A session under a view. ``user`` answers what is said; without one it is only put on
     record. ``tools`` are the domain's, the session's own by default. Moves raise ``Ended``,
     ``Waiting`` and ``BudgetSpent``; the session stands where they left it."""
 
@@ -60,7 +60,7 @@ class Driver:
         self,
         session: Session,
         briefing: Briefing,
-        arm: Arm,
+        view: View,
         *,
         user: User | None = None,
         budgets: Budgets | None = None,
@@ -72,20 +72,20 @@ class Driver:
             tools = session.tools.schemas() if session.tools is not None else ()
         self.session = session
         self.briefing = briefing
-        self.arm = arm
+        self.view = view
         self.user = user
         session.asker = self._ask_user if user is not None else None
         tools = (*tools, *briefing.user_tools())
-        self.toolbox = Toolbox(arm, briefing, tools)
+        self.toolbox = Toolbox(view, briefing, tools)
         self.spending = Spending.of(session, budgets or Budgets())
         self.dialog: list[Message] = []
         self._shown = 0
         """Calls in the dialog."""
-        self.first = Message("system", arm.first_message(briefing))
+        self.first = Message("system", view.first_message(briefing))
         self.calls = CallHandler(
             session, self.toolbox, self.spending, operator, without_secrets(session, watch),
             briefing.goal_actions(),
-            answers=arm.answers, in_order=arm.in_order,
+            answers=view.answers, in_order=view.in_order,
             language=briefing.language,
         )  # fmt: skip
         self._watch = without_secrets(session, watch)
@@ -124,10 +124,10 @@ class Driver:
         first = session.first_programs.machine(limits)
         told = Retelling(
             first,
-            answers=self.arm.answers,
+            answers=self.view.answers,
             changes=changes,
             language=self.briefing.language,
-            steps=self.arm.has_steps,
+            steps=self.view.has_steps,
             step_tool=self.toolbox.step,
         )
         for event in session.own_events:
@@ -143,15 +143,15 @@ class Driver:
     # --- what is asked --------------------------------------------------------------
 
     def request(self) -> Request:
-        return self.arm.request(self._view(), self.first, self.toolbox.schemas)
+        return self.view.request(self._moment(), self.first, self.toolbox.schemas)
 
     def shown(self) -> Shown:
         """For somebody whose dialog is not known here."""
-        return self.arm.shown(self._view(), self.toolbox.schemas)
+        return self.view.shown(self._moment(), self.toolbox.schemas)
 
-    def _view(self) -> View:
+    def _moment(self) -> Moment:
         session = self.session
-        return View(
+        return Moment(
             self.briefing,
             session.machine,
             session.configuration,
@@ -188,7 +188,7 @@ class Driver:
         if self._since_refresh >= self.spending.budgets.refresh_actions:
             self._since_refresh = 0
             await self.session.note(REFRESH, {"messages": len(self.dialog)})
-            self._show(refreshed(self.dialog, self.arm.answers))
+            self._show(refreshed(self.dialog, self.view.answers))
         return answers
 
     async def call(self, call: ToolCall, said: str = "") -> str:
@@ -233,7 +233,7 @@ class Driver:
     async def _silence(self) -> str:
         """Once the model is told that the user has nothing to say: words and the end of what is
         open need not fit into one message."""
-        told = user_silent(self.briefing.language, machine=self.arm.has_steps)
+        told = user_silent(self.briefing.language, machine=self.view.has_steps)
         if told in self.dialog[-2:]:
             raise await self.calls.user_leaves()
         await self.session.note(USER_SILENT, {})
@@ -252,7 +252,7 @@ class Driver:
         broken = False
         for call in calls:
             answers.append(await self._answered(call, leave_out=broken))
-            broken = broken or (self.arm.in_order and not self.calls.fitted)
+            broken = broken or (self.view.in_order and not self.calls.fitted)
             self._since_refresh += 1
             self.calls.raise_if_over()
         return answers

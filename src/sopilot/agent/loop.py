@@ -37,14 +37,14 @@ from sopilot.session.session import Session
 from sopilot.values.json import JSON, Judge
 from sopilot.views.briefing import Briefing
 from sopilot.views.refusals import Refusal
-from sopilot.views.view import Arm
+from sopilot.views.view import View
 
 
 async def run_session(
     session: Session,
     briefing: Briefing,
     *,
-    arm: Arm,
+    view: View,
     model: Model,
     user: User,
     budgets: Budgets | None = None,
@@ -60,7 +60,7 @@ async def run_session(
     if session.tools is None:
         raise InternalBug("a run needs a session with tools")
     driver = Driver(
-        session, briefing, arm, user=user, budgets=budgets, operator=operator, watch=watch
+        session, briefing, view, user=user, budgets=budgets, operator=operator, watch=watch
     )
     run = Run(driver, model, retries or Retries(), without_secrets(session, watch))
     async with session.keep_alive():
@@ -197,7 +197,7 @@ class Run:
 async def open_run(
     store: Store,
     briefing: Briefing,
-    arm: Arm,
+    view: View,
     *,
     tools: Tools | None,
     clock: Clock | None = None,
@@ -210,22 +210,22 @@ async def open_run(
     session_id: str | None = None,
     requester: Principal | str | None = None,
 ) -> Session:
-    """A session for this arm. Without a machine nothing can accept an irreversible action:
+    """A session for this view. Without a machine nothing can accept an irreversible action:
     such programs are refused unless ``unguarded`` says that the world is a simulated one.
 
-    ``judge`` evaluates verdict expressions where the arm leaves them to the machine; the
-    handbook's own by default. ``programs`` is for many runs of the same briefing and arm:
+    ``judge`` evaluates verdict expressions where the view leaves them to the machine; the
+    handbook's own by default. ``programs`` is for many runs of the same briefing and view:
     ``run_programs`` made once.
     """
     return await open_session(
         store,
-        programs if programs is not None else run_programs(briefing, arm, unguarded=unguarded),
+        programs if programs is not None else run_programs(briefing, view, unguarded=unguarded),
         tools=tools,
         clock=clock,
         handbook=briefing.handbook.name,
-        arm=arm.name,
+        view=view.name,
         model=model,
-        settings=replace(settings or Settings(), automation=arm.automation, guard=arm.guard),
+        settings=replace(settings or Settings(), automation=view.automation, guard=view.guard),
         judge=judge if judge is not None else judge_verdict,
         extra=extra,
         session_id=session_id,
@@ -261,13 +261,13 @@ async def resume_run(
     )
 
 
-def run_programs(briefing: Briefing, arm: Arm, *, unguarded: bool = False) -> ProgramSet:
+def run_programs(briefing: Briefing, view: View, *, unguarded: bool = False) -> ProgramSet:
     chosen: Mapping[str, Program] = briefing.programs
     if not chosen:
         _refuse_without_procedures(briefing)
-    if not arm.machine:
+    if not view.machine:
         if not unguarded:
-            _refuse_guarded(briefing, arm)
+            _refuse_guarded(briefing, view)
         chosen = briefing.unguarded()
     return ProgramSet.of(chosen)
 
@@ -280,7 +280,7 @@ def _refuse_without_procedures(briefing: Briefing) -> None:
         raise mistake("no-procedures", message, help="write a procedure under `procedures`")
 
 
-def _refuse_guarded(briefing: Briefing, arm: Arm) -> None:
+def _refuse_guarded(briefing: Briefing, view: View) -> None:
     goals = briefing.goal_actions()
     guarded = sorted(
         {
@@ -293,7 +293,7 @@ def _refuse_guarded(briefing: Briefing, arm: Arm) -> None:
     if guarded:
         named = ", ".join(f"`{action}`" for action in guarded)
         raise mistake(
-            "unguarded-arm",
-            f"the arm `{arm.name}` has no machine that could guard {named}",
-            help="choose an arm with a machine, such as `pg`",
+            "unguarded-view",
+            f"the view `{view.name}` has no machine that could guard {named}",
+            help="choose a view with a machine, such as `pg`",
         )

@@ -21,13 +21,13 @@ from sopilot.session.session import Session
 from sopilot.values.json import JSON
 from sopilot.values.text import quote_value
 from sopilot.views.refusals import Refusal, to_customer
-from sopilot.views.view import Arm
+from sopilot.views.view import View
 
 
 async def audit_session(
     session: Session,
     handbook: Handbook,
-    arm: Arm,
+    view: View,
     *,
     goal: str | None = None,
     ended: bool = True,
@@ -37,7 +37,7 @@ async def audit_session(
     user came for and ``offered`` are the tools the agent had, where they are known: without a
     machine the trace does not tell."""
     whole = await session.shown_events()
-    if arm.machine:
+    if view.machine:
         return audit_trace(
             session.first_programs.programs,
             whole,

@@ -37,7 +37,7 @@ from sopilot.views.step_tool import (
     step_description,
     step_schema,
 )
-from sopilot.views.view import Arm
+from sopilot.views.view import View
 
 
 def argument_problem(tool: ToolSchema, arguments: Mapping[str, JSON]) -> str:
@@ -206,27 +206,27 @@ Parsed = StepCall | DomainToolCall | EndCall | Malformed
 
 
 class Toolbox:
-    """An arm with a machine has the bookkeeping tool, else there is ``end_session``."""
+    """A view with a machine has the bookkeeping tool, else there is ``end_session``."""
 
-    def __init__(self, arm: Arm, briefing: Briefing, domain: Sequence[ToolSchema]) -> None:
-        self.machine = arm.has_steps
-        self._paper = arm.paper_steps
-        self._combined = arm.has_steps and arm.in_order and arm.short_step
+    def __init__(self, view: View, briefing: Briefing, domain: Sequence[ToolSchema]) -> None:
+        self.machine = view.has_steps
+        self._paper = view.paper_steps
+        self._combined = view.has_steps and view.in_order and view.short_step
         # A domain that has a tool of the short name keeps it.
         taken = any(tool.name == SHORT_NAME for tool in domain)
         self.step_names = frozenset({TOOL_NAME}) if taken else STEP_NAMES
         language = briefing.language
-        if not arm.has_steps:
+        if not view.has_steps:
             own = end_tool(language)
-        elif arm.short_step:
+        elif view.short_step:
             name = TOOL_NAME if taken else SHORT_NAME
             own = short_step_tool(
-                name, briefing.programs.values(), language, enters=arm.automation.enter_calls
+                name, briefing.programs.values(), language, enters=view.automation.enter_calls
             )
         else:
-            own = step_tool(language, paper=arm.paper_steps)
-        self.step: StepTool = _spelling(own) if arm.has_steps else LONG_TOOL
-        judging = judge_tool(briefing.programs.values(), language) if arm.guard else None
+            own = step_tool(language, paper=view.paper_steps)
+        self.step: StepTool = _spelling(own) if view.has_steps else LONG_TOOL
+        judging = judge_tool(briefing.programs.values(), language) if view.guard else None
         domain = (*domain, judging) if judging is not None else domain
         self._by_name = {schema.name: schema for schema in (own, *domain)}
         # What the programs have for a call is filled in, so no schema may insist on it.

@@ -7,10 +7,10 @@ from typing import Any
 import click
 
 from sopilot.cli.output import say, warn
-from sopilot.cli.run_and_audit import TRUST, allow_code, default_arm, perform, show
+from sopilot.cli.run_and_audit import TRUST, allow_code, default_view, perform, show
 from sopilot.cli.stores import STORE
 from sopilot.models.open import MODEL_HELP
-from sopilot.runner.default_view import ARM_HELP
+from sopilot.runner.default_view import VIEW_HELP
 from sopilot.runner.options import RunOptions, read_results, run_folder, who_answers
 from sopilot.runner.sources import FolderSource, open_source
 
@@ -25,7 +25,7 @@ _PATIENCE = {"wall_seconds": 86_400.0, "user_turns": 100}
 @click.option("--goal", help="Only this procedure.")
 @click.option("--task", help="The world of this task of a desk, or of this scenario.")
 @click.option("--model", default="reference", show_default=True, metavar="MODEL")
-@click.option("--arm", metavar="ARM", help=ARM_HELP)
+@click.option("--view", metavar="VIEW", help=VIEW_HELP)
 @click.option("--language", type=click.Choice(["en", "zh"]), default="en", show_default=True)
 @click.option("--results", type=click.Path(), help="YAML: what each tool returns.")
 @click.option("--approve", "approvers", multiple=True, metavar="ROLE", help="Approves at once.")
@@ -35,7 +35,7 @@ _PATIENCE = {"wall_seconds": 86_400.0, "user_turns": 100}
 def command(
     source: str,
     task: str | None,
-    arm: str | None,
+    view: str | None,
     results: str | None,
     frames: bool,
     trust: bool,
@@ -51,7 +51,7 @@ def command(
     options = RunOptions(
         source=source,
         task=task,
-        arm=arm or default_arm(given["model"], opened),
+        view=view or default_view(given["model"], opened),
         person=True,
         results=read_results(results) if results else None,
         budgets=_PATIENCE,

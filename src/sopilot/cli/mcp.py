@@ -13,7 +13,7 @@ from sopilot.integrations.logs import LOG, log_to_stderr
 from sopilot.integrations.mcp.limit_names import LIMITS_HELP
 from sopilot.messages.errors import mistake
 from sopilot.runner.sources import TOOL_LISTS
-from sopilot.views.catalogue import ARMS
+from sopilot.views.catalogue import VIEWS
 
 
 @click.command()
@@ -62,7 +62,7 @@ from sopilot.views.catalogue import ARMS
     show_default=True,
     help="How long a look at an upstream's tools holds; 0 looks before every call.",
 )
-@click.option("--arm", default="pg", show_default=True, help=f"One of: {', '.join(ARMS)}.")
+@click.option("--view", default="pg", show_default=True, help=f"One of: {', '.join(VIEWS)}.")
 @click.option("--language", type=click.Choice(["en", "zh"]), default="en", show_default=True)
 @click.option("--tools", type=click.Choice(TOOL_LISTS), default="official", help="For SOPBench.")
 @click.option(

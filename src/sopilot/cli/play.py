@@ -26,7 +26,7 @@ from sopilot.runner.play import (
 )
 from sopilot.runner.sources import TOOL_LISTS
 from sopilot.values.text import Lines
-from sopilot.views.catalogue import ARMS
+from sopilot.views.catalogue import VIEWS
 
 Answer = TypeVar("Answer")
 
@@ -42,7 +42,7 @@ def command() -> None:
 
 @command.command()
 @click.argument("task")
-@click.option("--arm", default="pg", show_default=True, help=f"One of: {', '.join(ARMS)}.")
+@click.option("--view", default="pg", show_default=True, help=f"One of: {', '.join(VIEWS)}.")
 @click.option("--tools", type=click.Choice(TOOL_LISTS), default="official", show_default=True)
 @click.option("--language", type=click.Choice(["en", "zh"]), default="en", show_default=True)
 @click.option("--model", default="played", help="The name to keep with the session.")

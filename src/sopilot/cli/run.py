@@ -8,10 +8,10 @@ import click
 
 from sopilot.cli.folder_runs import ALL_TASKS, run_all, show_all
 from sopilot.cli.output import json_option, say, warn
-from sopilot.cli.run_and_audit import TRUST, allow_code, default_arm, perform, show
+from sopilot.cli.run_and_audit import TRUST, allow_code, default_view, perform, show
 from sopilot.cli.stores import STORE
 from sopilot.models.open import MODEL_HELP
-from sopilot.runner.default_view import ARM_HELP
+from sopilot.runner.default_view import VIEW_HELP
 from sopilot.runner.options import (
     RunOptions,
     chosen_budgets,
@@ -21,14 +21,14 @@ from sopilot.runner.options import (
     who_answers,
 )
 from sopilot.runner.sources import FolderSource, open_source
-from sopilot.views.catalogue import ARMS
+from sopilot.views.catalogue import VIEWS
 
 
 @click.command(
     help="Run one session of SOURCE: a bundled desk (bank-desk, clinic-desk, it-desk), a "
     "handbook file with a scenario file beside it or with --results, or a workflow folder "
     "(program.yaml, tools.py, tasks.yaml), whose Python is run.\n\n"
-    f"MODEL is {MODEL_HELP} `person`: you make the moves.\n\nARM is one of: {', '.join(ARMS)}."
+    f"MODEL is {MODEL_HELP} `person`: you make the moves.\n\nARM is one of: {', '.join(VIEWS)}."
 )
 @click.argument("source")
 @click.option("--goal", help="The procedure; a bundled desk takes its first task for it.")
@@ -39,7 +39,7 @@ from sopilot.views.catalogue import ARMS
 )
 @click.option("--out", type=click.Path(), help="Where a workflow folder's tools work.")
 @click.option("--model", default="reference", show_default=True, metavar="MODEL")
-@click.option("--arm", metavar="ARM", help=ARM_HELP)
+@click.option("--view", metavar="VIEW", help=VIEW_HELP)
 @click.option("--language", type=click.Choice(["en", "zh"]), default="en", show_default=True)
 @click.option("--request", help="What the user says first, instead of the task's request.")
 @click.option("--knows", multiple=True, metavar="NAME=VALUE", help="What the user can tell.")
@@ -56,7 +56,7 @@ def command(
     goal: str | None,
     task: str | None,
     out: str | None,
-    arm: str | None,
+    view: str | None,
     knows: tuple[str, ...],
     results: str | None,
     deep: bool,
@@ -77,7 +77,7 @@ def command(
         source=source,
         goal=goal,
         task=task,
-        arm=arm or default_arm(given["model"], opened),
+        view=view or default_view(given["model"], opened),
         knows=known,
         results=written,
         budgets=budgets,

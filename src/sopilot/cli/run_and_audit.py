@@ -10,7 +10,7 @@ import click
 from sopilot.cli.output import give, say, warn
 from sopilot.cli.watch import Watcher
 from sopilot.handbook.model import Handbook
-from sopilot.runner.default_view import checked_arm
+from sopilot.runner.default_view import checked_view
 from sopilot.runner.opened_stores import with_store
 from sopilot.runner.options import RunOptions
 from sopilot.runner.perform import prepared
@@ -19,11 +19,11 @@ from sopilot.tasks.task import Result, result_lines
 from sopilot.values.text import counted
 
 
-def default_arm(model: str, source: TaskSource) -> str:
+def default_view(model: str, source: TaskSource) -> str:
     """Of a run that names none. What it follows from is told on stderr."""
-    arm, why = checked_arm(model, source)
+    view, why = checked_view(model, source)
     warn(why)
-    return arm
+    return view
 
 
 TRUST = click.option(

@@ -1,6 +1,6 @@
 """LangChain and LangGraph: a middleware for ``create_agent``.
 
-conversations = Conversations(store, briefing, arm)
+conversations = Conversations(store, briefing, view)
 agent = create_agent(model, tools, middleware=[SopilotMiddleware(conversations)])
 await agent.ainvoke({"messages": [...]}, {"configurable": {"thread_id": "…"}})
 """

@@ -387,7 +387,7 @@ ENGLISH: Final[Mapping[str, str]] = {
 
 
 TOOL: Final = "pg_program_step"
-"""The one bookkeeping tool, unless an arm offers it under another name."""
+"""The one bookkeeping tool, unless a view offers it under another name."""
 
 
 class StepTool(NamedTuple):

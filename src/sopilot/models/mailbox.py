@@ -3,8 +3,8 @@
     DIR/requests/ID.json   what is asked: ``about`` the run, and a Chat Completions request
     DIR/replies/ID.json    what is answered, in the shape of ``replay:`` or of a completion
 
-DIR may name fields of ``about`` in braces: ``mailbox:box/{arm}/{task}`` gives every task of
-every arm a folder of its own, so that several answerers see their own requests alone.
+DIR may name fields of ``about`` in braces: ``mailbox:box/{view}/{task}`` gives every task of
+every view a folder of its own, so that several answerers see their own requests alone.
 
 An id is the hash of what is asked and of the run it belongs to. So a run that was killed and
 begins again finds the replies it had, and asks for nothing twice; a request that timed out is

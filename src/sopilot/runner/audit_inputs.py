@@ -35,7 +35,7 @@ from sopilot.trace.events import Event
 from sopilot.trace.files import Problem, TraceFile, as_recorded, read_trace, verify_trace
 from sopilot.trace.redaction import SecretTexts, mask, secrets_under, without_names
 from sopilot.values.json import JSON
-from sopilot.views.catalogue import ARMS
+from sopilot.views.catalogue import VIEWS
 
 _DIALOG_TOOLS = frozenset({"exit_conversation", "n/a", "na", "none", "null"})
 
@@ -96,11 +96,11 @@ class TraceInput:
         first = self._programs(trace.programs)
         places = SecretPlaces(ProgramSet(first))
         whole: list[Event] = shown_events(trace.events, trace.payloads, places)
-        arm = ARMS.get(str(trace.about.get("arm")))
+        view = VIEWS.get(str(trace.about.get("arm")))
         if self.missing is not None and not has_all_contents(trace.events, trace.payloads, places):
             report = self._without_contents(whole, self.missing)
             return Audited(f"Audit of {self._name}", report, rows_of_trace(whole))
-        if arm is not None and not arm.machine:
+        if view is not None and not view.machine:
             return self._untracked(whole)
         changes = {index: self._programs(hashes) for index, hashes in program_changes(whole)}
         report = audit_trace(

@@ -51,7 +51,7 @@ from sopilot.values.json import JSON, same
 from sopilot.views.answers import CallAnswer, CallStatus
 from sopilot.views.briefing import Briefing
 from sopilot.views.step_tool import TOOL_NAME
-from sopilot.views.view import Arm
+from sopilot.views.view import View
 
 if TYPE_CHECKING:
     from sopilot.integrations.telemetry import Telemetry
@@ -101,7 +101,7 @@ class HookOptions(TypedDict, total=False):
 class ProcedureHook:
     """One session: one conversation of whoever has several. ``is_ok`` tells from a tool's value
     whether it did what its name says; a tool that raises did not. ``operator`` decides about held
-    calls at once; without one they wait for ``sopilot approve``. Arms without a machine have
+    calls at once; without one they wait for ``sopilot approve``. Views without a machine have
     nothing to hook into. ``reader`` makes the calls that the machine makes by itself, before an
     action with ``recheck``: a hook has only the call that it wraps."""
 
@@ -109,17 +109,17 @@ class ProcedureHook:
         self,
         session: Session,
         briefing: Briefing,
-        arm: Arm,
+        view: View,
         *,
         is_ok: JudgeResult = always_ok,
         operator: Operator | None = None,
         reader: Tools | None = None,
     ) -> None:
-        if not arm.machine:
-            raise UserMistake(f"the arm `{arm.name}` keeps no program; choose `pg`")
-        if arm.in_order:
+        if not view.machine:
+            raise UserMistake(f"the view `{view.name}` keeps no program; choose `pg`")
+        if view.in_order:
             # Frameworks make the calls of one message all at once.
-            raise UserMistake(f"the arm `{arm.name}` needs calls in their order; choose `pg`")
+            raise UserMistake(f"the view `{view.name}` needs calls in their order; choose `pg`")
         rechecked = [one.action for one in session.programs.guarded.values() if one.recheck]
         if rechecked and reader is None:
             message = f"`{rechecked[0]}` has `recheck`, and a hook cannot read again by itself"
@@ -135,14 +135,14 @@ class ProcedureHook:
         """Set it, and every domain call is a span."""
         self.busy = 0
         """How many use it now, for who keeps several."""
-        self.driver = Driver(session, briefing, arm, budgets=UNLIMITED, operator=operator)
+        self.driver = Driver(session, briefing, view, budgets=UNLIMITED, operator=operator)
 
     @classmethod
     async def open(
         cls,
         store: Store,
         briefing: Briefing,
-        arm: Arm,
+        view: View,
         *,
         model: str = "hooked",
         settings: Settings | None = None,
@@ -153,11 +153,11 @@ class ProcedureHook:
         """On a new session. For one that was interrupted, pass it to the constructor. An
         agent that is not asynchronous opens its hook with ``asyncio.run``."""
         session = await open_run(
-            store, briefing, arm, tools=None, model=model, settings=settings, extra=extra,
+            store, briefing, view, tools=None, model=model, settings=settings, extra=extra,
             requester=await who_asks(store, None, token),
         )  # fmt: skip
         try:
-            return cls(session, briefing, arm, **options)
+            return cls(session, briefing, view, **options)
         except UserMistake:
             await session.release()
             raise
@@ -168,7 +168,7 @@ class ProcedureHook:
         store: Store,
         conversation: str,
         briefing: Briefing,
-        arm: Arm,
+        view: View,
         *,
         model: str = "hooked",
         settings: Settings | None = None,
@@ -182,7 +182,7 @@ class ProcedureHook:
         next message reaches goes on with it. One that another process is using is waited for.
         ``token`` proves who asks; without one, ``SOPILOT_TOKEN`` does."""
         requester = await who_asks(store, None, token)
-        programs = programs or run_programs(briefing, arm)
+        programs = programs or run_programs(briefing, view)
         session_id = conversation_id(briefing.handbook.name, conversation)
 
         async def resume() -> Session:
@@ -199,14 +199,14 @@ class ProcedureHook:
         if session is None:
             with suppress(SessionExists):  # else somebody else was first
                 session = await open_run(
-                    store, briefing, arm, tools=None, model=model, settings=settings,
+                    store, briefing, view, tools=None, model=model, settings=settings,
                     extra={"conversation": conversation}, programs=programs,
                     session_id=session_id, requester=requester,
                 )  # fmt: skip
         if session is None:
             session = await when_free(resume, patience_seconds=patience_seconds)
         try:
-            hook = cls(session, briefing, arm, **options)
+            hook = cls(session, briefing, view, **options)
             hook.belongs_to(conversation)
             for call_id in session.retryable:  # nobody is there to make them: they failed
                 await session.retry(call_id)
@@ -224,7 +224,7 @@ class ProcedureHook:
                 f"this hook is the session of conversation `{self.conversation}`, "
                 f"and `{conversation}` is another"
             )
-            cure = "give the middleware `Conversations(store, briefing, arm)`: a session for each"
+            cure = "give the middleware `Conversations(store, briefing, view)`: a session for each"
             raise mistake("mixed-conversations", message, help=cure)
 
     # --- what a model is shown ------------------------------------------------------
@@ -408,7 +408,7 @@ class Conversations:
         self,
         store: Store,
         briefing: Briefing,
-        arm: Arm,
+        view: View,
         *,
         most: int = 1000,
         telemetry: Telemetry | None = None,
@@ -416,16 +416,16 @@ class Conversations:
     ) -> None:
         self._store = store
         self._briefing = briefing
-        self._arm = arm
+        self._view = view
         self._options = options
         self._most = most
         self._telemetry = telemetry
-        self._programs = run_programs(briefing, arm)
+        self._programs = run_programs(briefing, view)
         self._hooks: dict[str, ProcedureHook] = {}
         self._opening: set[str] = set()
         self._lock = threading.Lock()
-        self.instructions = arm.first_message(briefing)
-        self.step_tool: ToolSchema = Toolbox(arm, briefing, ()).schemas[0]
+        self.instructions = view.first_message(briefing)
+        self.step_tool: ToolSchema = Toolbox(view, briefing, ()).schemas[0]
 
     def using(self, conversation: str) -> AbstractAsyncContextManager[ProcedureHook]:
         """The conversation's hook, which is not given up meanwhile."""
@@ -453,7 +453,7 @@ class Conversations:
                     if found is not None:
                         return self._kept(conversation, found)
                 made = await ProcedureHook.for_conversation(
-                    self._store, conversation, self._briefing, self._arm,
+                    self._store, conversation, self._briefing, self._view,
                     programs=self._programs, **self._options,
                 )  # fmt: skip
                 with self._lock:

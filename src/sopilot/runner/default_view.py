@@ -1,4 +1,4 @@
-"""The arm of a run that names none: what the last check of the model says, else nothing hidden.
+"""The view of a run that names none: what the last check of the model says, else nothing hidden.
 
 Page only after the check: a model that nobody has checked sees the whole program.
 """
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from sopilot.runner.sources import FolderSource, TaskSource
 from sopilot.stores.open import data_folder
 from sopilot.values.json import JSON
-from sopilot.views.catalogue import ARMS
+from sopilot.views.catalogue import VIEWS
 
 PAGED = "pg"
 
@@ -21,7 +21,7 @@ WHOLE = "flat"
 WHOLE_WITH_MACHINE = "full-cursor"
 
 
-ARM_HELP = (
+VIEW_HELP = (
     "Default: what the last `sopilot gate` of the model says; a model that may page is paged with "
     "`fused` where actions are guarded. Without a check `pg` for reference, person and replays, "
     "`flat` for any other model. Where the machine must hold irreversible actions, `full-cursor` "
@@ -32,8 +32,8 @@ ARM_HELP = (
 _NEED_NO_CHECK = ("reference", "person")
 
 
-def checked_arm(model: str, source: TaskSource) -> tuple[str, str]:
-    """The arm to use, and what it follows from; nothing where that goes without saying."""
+def checked_view(model: str, source: TaskSource) -> tuple[str, str]:
+    """The view to use, and what it follows from; nothing where that goes without saying."""
     guarded = _has_guarded_actions(source)
     # The bundled desks are simulations: nothing has to be held there.
     needs_machine = guarded and not source.own_world
@@ -61,16 +61,16 @@ def _has_guarded_actions(source: TaskSource) -> bool:
 def _followed(
     model: str, found: Mapping[str, JSON], answer: str, guarded: bool, needs_machine: bool
 ) -> tuple[str, str] | None:
-    arm, paged = found.get("arm"), found.get("guarded_arm")
-    if not isinstance(arm, str) or arm not in ARMS:
+    view, paged = found.get("arm"), found.get("guarded_arm")
+    if not isinstance(view, str) or view not in VIEWS:
         return None
-    if guarded and isinstance(paged, str) and paged in ARMS:
-        arm = paged
-    elif needs_machine and not ARMS[arm].machine:
-        arm = PAGED if found.get("page") is True else WHOLE_WITH_MACHINE
-    return arm, (
-        f"arm {arm}: the last check of `{model}` says {answer} "
-        f"({found.get('cases')} of {found.get('planned')} cases); another one with --arm"
+    if guarded and isinstance(paged, str) and paged in VIEWS:
+        view = paged
+    elif needs_machine and not VIEWS[view].machine:
+        view = PAGED if found.get("page") is True else WHOLE_WITH_MACHINE
+    return view, (
+        f"view {view}: the last check of `{model}` says {answer} "
+        f"({found.get('cases')} of {found.get('planned')} cases); another one with --view"
     )
 
 
@@ -79,9 +79,9 @@ def _unchecked(
 ) -> tuple[str, str]:
     if model in _NEED_NO_CHECK or model.startswith("replay:"):
         return PAGED, ""
-    arm = WHOLE_WITH_MACHINE if needs_machine else WHOLE
+    view = WHOLE_WITH_MACHINE if needs_machine else WHOLE
     was = "was never checked" if found is None else "was checked without a finding"
-    return arm, (
-        f"arm {arm}: `{model}` {was}, so nothing is hidden from it; "
-        f"`sopilot gate --model {model}` says whether to page, --arm chooses another one"
+    return view, (
+        f"view {view}: `{model}` {was}, so nothing is hidden from it; "
+        f"`sopilot gate --model {model}` says whether to page, --view chooses another one"
     )

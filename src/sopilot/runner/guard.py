@@ -29,7 +29,7 @@ from sopilot.stores.memory import MemoryStore
 from sopilot.stores.open import open_store
 from sopilot.values.json import JSON, same
 from sopilot.views.answers import CallAnswer, CallStatus
-from sopilot.views.catalogue import arm_named
+from sopilot.views.catalogue import view_named
 from sopilot.views.guard_answers import spelled
 from sopilot.views.refusals import Refusal
 
@@ -198,7 +198,7 @@ class Guard:
                 raise mistake("unguardable", message, help="use the view `pg` for this handbook")
         self.name = self._briefing.handbook.name
         self.store = open_store(store) if isinstance(store, str) else store or MemoryStore()
-        self._view = arm_named("guard" if verify == "ask" else "guard-auto")
+        self._view = view_named("guard" if verify == "ask" else "guard-auto")
         self._refusals = refusals
         self._functions: dict[str, Callable[..., Any]] = {}
         self._reader = PlainTools(self._functions, self._briefing.handbook.actions)

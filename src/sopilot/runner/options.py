@@ -239,7 +239,7 @@ class RunOptions:
     goal: str | None = None
     task: str | None = None
     model: str = "reference"
-    arm: str = "pg"
+    view: str = "pg"
     language: str = "en"
     person: bool = False
     request: str | None = None

@@ -19,7 +19,7 @@ from sopilot.runner.options import RunOptions, chosen_task, world_file
 from sopilot.runner.sources import BenchmarkSource, TaskSource
 from sopilot.tasks.run import Conditions, resume_task, run_task
 from sopilot.tasks.task import Result, Task
-from sopilot.views.catalogue import arm_named
+from sopilot.views.catalogue import view_named
 
 _CHANGED = (
     "`--as-started` goes on with the program that the session began with; `--accept-changed` "
@@ -44,7 +44,7 @@ def prepared(
     world = task.open(world_file(session_id, store_spec) if source.bundled else None)
     model = _model(options, task, session_id)
     conditions = Conditions(
-        arm_named(options.arm),
+        view_named(options.view),
         model,
         model_name=options.model,
         user=HumanUser(options.request) if options.person else None,
@@ -96,5 +96,5 @@ def _budgets(source: TaskSource, task: Task) -> Budgets:
 def _model(options: RunOptions, task: Task, session_id: str) -> Model:
     if options.model == PERSON:
         return PersonModel(Reference(task.reader))
-    about = {"session": session_id, "task": task.key, "arm": options.arm}
+    about = {"session": session_id, "task": task.key, "view": options.view}
     return make_model(options.model, judge=task.reader, about=about)

@@ -40,15 +40,15 @@ from sopilot.trace.events import Complete, Event, Fail
 from sopilot.values.json import JSON
 from sopilot.values.text import Heading, Lines
 from sopilot.views.briefing import Briefing
-from sopilot.views.catalogue import arm_named
+from sopilot.views.catalogue import view_named
 from sopilot.views.quoting import signature
 from sopilot.views.step_tool import TOOL_NAME, parse_step
-from sopilot.views.view import Arm, Shown
+from sopilot.views.view import Shown, View
 
 
 @dataclass(frozen=True, slots=True)
 class PlayableTask:
-    """One task with a fresh world, and what the arms may show of its handbook."""
+    """One task with a fresh world, and what the views may show of its handbook."""
 
     briefing: Briefing
     world: World
@@ -94,14 +94,14 @@ class Player:
     """``world.user`` answers what is said; without one, ``say`` only puts it on record. Where
     there is no score to be had, nobody counts turns: the agent has budgets of its own."""
 
-    def __init__(self, session: Session, briefing: Briefing, arm: Arm, world: World) -> None:
+    def __init__(self, session: Session, briefing: Briefing, view: View, world: World) -> None:
         self.session = session
         self.world = world
         self._shown: Shown | None = None
         self.driver = Driver(
             session,
             briefing,
-            arm,
+            view,
             user=world.user,
             budgets=world.budgets,
             operator=world.operator,
@@ -222,7 +222,7 @@ class PlayScore:
 
     session_id: str
     task: str
-    arm: str
+    view: str
     ending: str
     verdict: Mapping[str, JSON]
     findings: Sequence[Finding]
@@ -236,7 +236,7 @@ class PlayScore:
         return {
             "session": self.session_id,
             "task": self.task,
-            "arm": self.arm,
+            "view": self.view,
             "ending": self.ending,
             "passed": self.passed,
             "verdict": dict(self.verdict),
@@ -274,7 +274,7 @@ async def score_play(player: Player) -> PlayScore:
     return PlayScore(
         player.session.id,
         world.task,
-        player.driver.arm.name,
+        player.driver.view.name,
         ending,
         world.score(1 + len(player.driver.dialog)),
         report.findings,
@@ -285,13 +285,13 @@ async def score_play(player: Player) -> PlayScore:
 async def session_report(player: Player, *, ended: bool) -> Report:
     """The audit's; without a machine there is one of tasks only, whose goal is known."""
     driver, goal = player.driver, player.world.goal
-    if not driver.arm.machine and not goal:
-        message = f"under `{driver.arm.name}` only a task has a score card"
+    if not driver.view.machine and not goal:
+        message = f"under `{driver.view.name}` only a task has a score card"
         raise mistake("no-score-card", message, help="serve `bank-desk/TASK`")
     return await audit_session(
         player.session,
         driver.briefing.handbook,
-        driver.arm,
+        driver.view,
         goal=goal,
         ended=ended,
         offered=driver.toolbox.names,
@@ -302,13 +302,13 @@ async def start_play(
     store: Store,
     reference: str,
     *,
-    arm: str = "pg",
+    view: str = "pg",
     tools: str = "official",
     language: str = "en",
     model: str = "played",
 ) -> Play:
     """A new session on a fresh world of the task, with the user's request on record."""
-    chosen = arm_named(arm)
+    chosen = view_named(view)
     task = playable_task(reference, tools=tools, language=language)
     extra = {PLAY: play_record(task, tools=tools, language=language)}
     try:
@@ -342,14 +342,14 @@ async def resume_play(store: Store, session_id: str) -> Play:
     if not isinstance(about, Mapping):
         message = f"session `{session_id}` is not a play"
         raise mistake("not-a-play", message, help="`sopilot play start TASK`")
-    arm = arm_named(str(record.metadata["arm"]))
+    view = view_named(str(record.metadata["arm"]))
     task = playable_task(str(about["task"]), tools=about["tools"], language=about["language"])
     try:
         await task.world.catch_up(session_id, await whole_trace(store, session_id))
         session = await resume_run(
             store, session_id, tools=task.world.tools, requester=await who_asks(store, None)
         )
-        player = Player(session, task.briefing, arm, task.world)
+        player = Player(session, task.briefing, view, task.world)
         await player.driver.begin()
     except SopilotError:
         await task.world.close()
@@ -380,7 +380,7 @@ async def screen(play: Play) -> dict[str, object]:
     return {
         "session": play.id,
         "task": player.world.task,
-        "arm": player.driver.arm.name,
+        "view": player.driver.view.name,
         "system": request.first.content,
         "messages": [asdict(message) for message in request.dialog],
         "slot": request.slot,
@@ -411,7 +411,7 @@ def screen_lines(shown: dict[str, object]) -> Iterator[str]:
 
 
 def score_lines(score: PlayScore) -> Iterator[str]:
-    yield f"{score.task} under {score.arm}: {'passed' if score.passed else 'not passed'}"
+    yield f"{score.task} under {score.view}: {'passed' if score.passed else 'not passed'}"
     yield f"ended {score.ending} after {len(score.calls)} calls"
     for name, value in score.verdict.items():
         yield f"  {name}: {value}"

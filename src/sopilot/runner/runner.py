@@ -36,7 +36,7 @@ from sopilot.stores.open import open_store
 from sopilot.tasks.run import Conditions, finish_task, open_task, run_task
 from sopilot.tasks.task import Result, Surroundings, Task
 from sopilot.values.json import JSON, Fields
-from sopilot.views.catalogue import arm_named
+from sopilot.views.catalogue import view_named
 
 SERVED = "served"
 """Where a session's record keeps what its user asked for."""
@@ -103,7 +103,7 @@ class Desk:
         user: User | Reply | None = None,
         operator: Operator | None = None,
         approvers: tuple[str, ...] = (),
-        arm: str = "pg",
+        view: str = "pg",
         budgets: Budgets | None = None,
         watch: Watch = nobody_watches,
         resume: str | None = None,
@@ -127,7 +127,7 @@ class Desk:
             "request": request,
             "knows": dict(knows or {}),
             "goal": goal,
-            "arm": arm,
+            "arm": view,
         }
 
         @asynccontextmanager
@@ -136,7 +136,7 @@ class Desk:
             task = self._task(about, offered, decides)
             own = make_model(model, judge=task.reader) if isinstance(model, str) else model
             conditions = Conditions(
-                arm_named(about["arm"]),
+                view_named(about["arm"]),
                 own,
                 model_name=model if isinstance(model, str) else model.name,
                 user=_Asked(about["request"], user) if callable(user) else user,
@@ -152,7 +152,7 @@ class Desk:
                         requester=who,
                     )  # fmt: skip
                 else:
-                    present = run_programs(self.briefing, conditions.arm)
+                    present = run_programs(self.briefing, conditions.view)
                     session = await resume_run(
                         self.store, resume, tools=offered, programs=present, requester=who
                     )
@@ -197,14 +197,14 @@ class Desk:
         user: User | Reply | None = None,
         operator: Operator | None = None,
         approvers: tuple[str, ...] = (),
-        arm: str = "pg",
+        view: str = "pg",
         budgets: Budgets | None = None,
         token: str = "",
     ) -> Result:
         """One request from its words to its audit; the arguments are those of ``session``."""
         async with self.session(
             request, tools=tools, model=model, knows=knows, goal=goal, user=user,
-            operator=operator, approvers=approvers, arm=arm, budgets=budgets, token=token,
+            operator=operator, approvers=approvers, view=view, budgets=budgets, token=token,
         ) as session:  # fmt: skip
             return await session.run()
 
@@ -261,7 +261,7 @@ class Desk:
         return self._source.tasks(language=self._language)
 
     async def run(
-        self, task: Task | str, *, model: Model | str = "reference", arm: str = "pg"
+        self, task: Task | str, *, model: Model | str = "reference", view: str = "pg"
     ) -> Result:
         """A task in its own simulated world, with the verdict on it."""
         own = self._source.task(task, language=self._language) if isinstance(task, str) else task
@@ -269,7 +269,7 @@ class Desk:
         player = make_model(model, judge=own.reader) if isinstance(model, str) else model
         try:
             who = await who_asks(self.store, None)
-            conditions = Conditions(arm_named(arm), player)
+            conditions = Conditions(view_named(view), player)
             return await run_task(own, world, conditions, store=self.store, requester=who)
         finally:
             await world.close()
@@ -279,7 +279,7 @@ class Desk:
     def hook(
         self,
         *,
-        arm: str = "pg",
+        view: str = "pg",
         operator: Operator | None = None,
         is_ok: JudgeResult = always_ok,
         reader: GivenTools | None = None,
@@ -291,7 +291,7 @@ class Desk:
             lambda: ProcedureHook.open(
                 self.store,
                 self.briefing,
-                arm_named(arm),
+                view_named(view),
                 is_ok=is_ok,
                 operator=operator,
                 token=token,

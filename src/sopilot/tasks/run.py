@@ -18,7 +18,7 @@ from sopilot.session.session import Session
 from sopilot.tasks.task import FinishedRun, Result, Task, World
 from sopilot.values.json import JSON, Fields
 from sopilot.views.briefing import Briefing
-from sopilot.views.view import Arm
+from sopilot.views.view import View
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Conditions:
     """How a task is run: who acts, what is shown, how much may be spent. ``user`` is served in
     place of the task's own."""
 
-    arm: Arm
+    view: View
     model: Model
     model_name: str = ""
     user: User | None = None
@@ -69,7 +69,7 @@ async def open_task(
     return await open_run(
         store,
         task.briefing,
-        conditions.arm,
+        conditions.view,
         tools=world.tools,
         model=conditions.model_name or conditions.model.name,
         extra=extra,
@@ -95,8 +95,8 @@ async def resume_task(
 ) -> Result:
     """Where the trace ends. A handbook that has changed since is refused (``ProgramChanged``)
     unless it is accepted, or the session goes on ``as_started``."""
-    arm = conditions.arm
-    present = run_programs(task.briefing, arm, unguarded=task.simulated)
+    view = conditions.view
+    present = run_programs(task.briefing, view, unguarded=task.simulated)
     session = await resume_run(
         store,
         session_id,
@@ -109,7 +109,7 @@ async def resume_task(
     async with session:
         await world.catch_up(session_id, await session.whole_events())
         if as_started:
-            task = _as_it_started(task, session, present, arm, tell)
+            task = _as_it_started(task, session, present, view, tell)
         done = await finish_task(task, world, conditions, session)
         if task.expected is Ending.WAITING and done.ending is not Ending.WAITING:
             # People have decided since: what the task expects came about before.
@@ -127,7 +127,7 @@ async def play_task(
     result = await run_session(
         session,
         task.briefing,
-        arm=conditions.arm,
+        view=conditions.view,
         model=conditions.model,
         user=user,
         budgets=conditions.budgets or world.budgets,
@@ -146,7 +146,7 @@ async def finish_task(task: Task, world: World, conditions: Conditions, session:
     report = await audit_session(
         session,
         task.briefing.handbook,
-        conditions.arm,
+        conditions.view,
         goal=task.goal or None,
         ended=result.ending is not Ending.WAITING,
     )
@@ -155,22 +155,22 @@ async def finish_task(task: Task, world: World, conditions: Conditions, session:
 
 
 def _as_it_started(
-    task: Task, session: Session, present: ProgramSet, arm: Arm, tell: Callable[[str], None]
+    task: Task, session: Session, present: ProgramSet, view: View, tell: Callable[[str], None]
 ) -> Task:
     """The task for the session's own programs.
 
     Where the kept handbook does not make these programs (another release compiles otherwise,
-    or none was kept), only an arm that shows nothing but frames can go on.
+    or none was kept), only a view that shows nothing but frames can go on.
     """
     stored = session.programs
     if present.hashes == stored.hashes:
         tell("as started: the model is shown the handbook as it stood then")
         return task
     handbook = task.briefing.handbook
-    if not arm.frames_only or not stored.programs.keys() <= handbook.procedures.keys():
+    if not view.frames_only or not stored.programs.keys() <= handbook.procedures.keys():
         raise mistake(
             "handbook-not-kept",
-            f"the arm `{arm.name}` shows the handbook, and the one that this session "
+            f"the view `{view.name}` shows the handbook, and the one that this session "
             "began with was not kept",
             help="go over to the present one with `--accept-changed`, or run it anew",
         )

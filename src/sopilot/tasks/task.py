@@ -136,7 +136,7 @@ async def nothing_to_close() -> None:
 @dataclass(frozen=True, slots=True)
 class World:
     """``user`` is simulated; without one the served agent has its own. ``simulated`` worlds
-    can do no harm, so arms without a machine may act in them. ``score`` judges the ``task``
+    can do no harm, so views without a machine may act in them. ``score`` judges the ``task``
     with this ``goal``."""
 
     tools: Tools

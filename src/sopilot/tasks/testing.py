@@ -24,7 +24,7 @@ from sopilot.tasks.scenarios import Scenario
 from sopilot.tasks.task import Result, Task
 from sopilot.trace.files import write_trace
 from sopilot.views.briefing import Briefing
-from sopilot.views.catalogue import ARMS
+from sopilot.views.catalogue import VIEWS
 
 Tested = tuple[Scenario, Result]
 
@@ -65,7 +65,7 @@ async def run_scenarios(
     results = []
     for scenario in scenarios:
         task = scenario_task(scenario, briefing)
-        conditions = Conditions(ARMS["pg"], player(task), watch=watcher())
+        conditions = Conditions(VIEWS["pg"], player(task), watch=watcher())
         result = await run_task(task, task.open(), conditions, store=store, programs=programs)
         results.append((scenario, result))
         if traces is not None:

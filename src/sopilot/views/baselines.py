@@ -24,19 +24,19 @@ from sopilot.machine.layout import Position
 from sopilot.program.model import Act, Check, Function, Kind, Program
 from sopilot.values.json import canonical
 from sopilot.views.frame import render_function
-from sopilot.views.moment import Done, View
+from sopilot.views.moment import Done, Moment
 from sopilot.views.sentences import check_saying
 from sopilot.views.state_text import no_process, state_slot
 
 
-def checklist_slot(view: View) -> str:
+def checklist_slot(moment: Moment) -> str:
     lines: list[str] = []
-    for goal, program in view.briefing.programs.items():
+    for goal, program in moment.briefing.programs.items():
         lines.append(f"{goal}:")
         used: Counter[str] = Counter()
         for check, function in required_checks(program):
-            ticked = _is_ticked(function, view.done, used)
-            saying = check_saying(check, program, view.briefing.language)
+            ticked = _is_ticked(function, moment.done, used)
+            saying = check_saying(check, program, moment.briefing.language)
             says = saying.text if saying is not None else check.function
             lines.append(f"  [{'x' if ticked else ' '}] {says}")
     return "\n".join(lines)
@@ -71,12 +71,12 @@ def _is_ticked(function: Function, done: Sequence[Done], used: Counter[str]) -> 
     return any(all(len(made.get(act.action, ())) > number for act in recipe) for recipe in recipes)
 
 
-def chunk_slot(view: View) -> str:
-    here = view.here
+def chunk_slot(moment: Moment) -> str:
+    here = moment.here
     if here is None:
-        return no_process(view)
-    budget = view.briefing.largest_frame(here.process.goal)
-    return f"{chunk_text(here, budget, view.briefing.language)}\n\n{state_slot(view)}"
+        return no_process(moment)
+    budget = moment.briefing.largest_frame(here.process.goal)
+    return f"{chunk_text(here, budget, moment.briefing.language)}\n\n{state_slot(moment)}"
 
 
 def chunk_text(here: Position, budget: int, language: str) -> str:
@@ -123,9 +123,9 @@ _K1, _B = 1.5, 0.75
 _WORD = re.compile(r"[^\W_]+")
 
 
-def retrieval_slot(view: View) -> str:
-    texts = _functions(view)
-    recent = [message.content for message in view.dialog if message.content][-RECENT:]
+def retrieval_slot(moment: Moment) -> str:
+    texts = _functions(moment)
+    recent = [message.content for message in moment.dialog if message.content][-RECENT:]
     chosen = best(" ".join(recent), texts, TOP)
     return "\n\n".join(texts[index] for index in chosen)
 
@@ -155,11 +155,11 @@ def bm25(query: str, documents: Sequence[str]) -> list[float]:
     return scores
 
 
-def _functions(view: View) -> list[str]:
+def _functions(moment: Moment) -> list[str]:
     seen: dict[str, None] = {}
-    for program in view.briefing.programs.values():
+    for program in moment.briefing.programs.values():
         for function in program.functions.values():
-            text = render_function(function, program, view.briefing.language).rstrip()
+            text = render_function(function, program, moment.briefing.language).rstrip()
             seen.setdefault(text)
     return list(seen)
 

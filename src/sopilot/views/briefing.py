@@ -1,6 +1,6 @@
-"""What an arm may draw its text from.
+"""What a view may draw its text from.
 
-What every model is told first, whatever the arm: the role, the goals, how to work.
+What every model is told first, whatever the view: the role, the goals, how to work.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ from sopilot.trace.events import Return as ReturnOperation
 from sopilot.values.json import JSON
 from sopilot.views.answers import Answers
 from sopilot.views.dialog_folding import fold_dialog
-from sopilot.views.moment import View, known_values
+from sopilot.views.moment import Moment, known_values
 from sopilot.views.sentences import purpose
 from sopilot.views.state_text import (
     MOST_EVIDENCE,
@@ -39,7 +39,7 @@ from sopilot.views.state_text import (
     next_move,
     shown_value,
 )
-from sopilot.views.view import Arm, Offer
+from sopilot.views.view import Offer, View
 
 MOST_VERDICTS: Final = 24
 """Verdicts that are tried both ways for one request."""
@@ -67,7 +67,7 @@ def nowhere(here: Position) -> bool:
 
 
 def explore(
-    view: View, points: Sequence[Point], *, stop: Callable[[Position], bool] = nowhere
+    moment: Moment, points: Sequence[Point], *, stop: Callable[[Position], bool] = nowhere
 ) -> None:
     """Try verdicts at these points and at those behind them, the nearest first. Nothing is
     said about ways to positions at which ``stop``."""
@@ -77,24 +77,26 @@ def explore(
             return
         point = waiting.popleft()
         for holds in (True, False):
-            led = point_after(view, point.configuration, ReturnOperation(holds))
+            led = point_after(moment, point.configuration, ReturnOperation(holds))
             if led is not None and not stop(led.here):
                 point.ways.append((holds, led))
                 if is_verdict(led.here):
                     waiting.append(led)
 
 
-def point_after(view: View, configuration: Configuration, operation: Operation) -> Point | None:
+def point_after(moment: Moment, configuration: Configuration, operation: Operation) -> Point | None:
     """Where the operation and the machine's own transitions would lead; nothing is recorded."""
     if isinstance(operation, Start):
-        led = view.machine.suppose(configuration, operation, at=_AT)
+        led = moment.machine.suppose(configuration, operation, at=_AT)
     else:
-        outcome = view.machine.step(configuration, operation, at=_AT)
+        outcome = moment.machine.step(configuration, operation, at=_AT)
         led = outcome.configuration if outcome.accepted else None
     if led is None:
         return None
-    settled = view.machine.settle(led, view.automation, at=_AT, judge=view.judge).configuration
-    here = view.machine.position(settled)
+    settled = moment.machine.settle(
+        led, moment.automation, at=_AT, judge=moment.judge
+    ).configuration
+    here = moment.machine.position(settled)
     return Point(settled, here) if here is not None else None
 
 
@@ -143,43 +145,43 @@ Edge = tuple[str, Point]
 """What leads to a point, in words, and the point."""
 
 
-def verdict_lookahead(view: View) -> list[str]:
+def verdict_lookahead(moment: Moment) -> list[str]:
     """Lines where there is ground for a verdict: at the verdict itself, after a call that
     failed, and where the user may be unable to give a value."""
-    here = view.here
+    here = moment.here
     if here is None or not (is_verdict(here) or _has_tried(here)):
         return []
-    present = Point(view.configuration, here)
-    explore(view, [present])
+    present = Point(moment.configuration, here)
+    explore(moment, [present])
     # The program itself says that a gate is open, once its tool has succeeded.
-    judges = view.automation.machine_verdicts and view.judge is not None
+    judges = moment.automation.machine_verdicts and moment.judge is not None
     closed = judges and here.layout.function.kind is Kind.GATE and not is_verdict(here)
     edges = [(_WORDS[holds], point) for holds, point in present.ways if not (closed and holds)]
-    if not closed and view.step.undecided:
-        led = point_after(view, view.configuration, ReturnOperation(undecided=True))
+    if not closed and moment.step.undecided:
+        led = point_after(moment, moment.configuration, ReturnOperation(undecided=True))
         edges += [("undecided", led)] if led is not None else []
-    return list(_Lines(view, {here.layout.function.name}).of(edges))
+    return list(_Lines(moment, {here.layout.function.name}).of(edges))
 
 
-def start_lookahead(view: View) -> list[str]:
+def start_lookahead(moment: Moment) -> list[str]:
     """What comes first after each goal if every value of the request is known."""
-    machine_judges = view.automation.machine_verdicts and view.judge is not None
+    machine_judges = moment.automation.machine_verdicts and moment.judge is not None
 
     def by_machine(here: Position) -> bool:
         return machine_judges and is_verdict(here) and here.layout.function.verdict is not None
 
     # Open values must not be judged; the machine will do that once it has them.
-    open_ended = replace(view, judge=None)
+    open_ended = replace(moment, judge=None)
     edges: list[Edge] = []
-    for goal, program in view.briefing.programs.items():
+    for goal, program in moment.briefing.programs.items():
         names = program.functions[program.entry].parameters
         start = Start(goal, open_values(names))
-        led = point_after(open_ended, view.configuration, start)
+        led = point_after(open_ended, moment.configuration, start)
         if led is not None and not by_machine(led.here):
             edges.append((f"start {goal}", led))
     verdicts = [point for _, point in edges if is_verdict(point.here)]
     explore(open_ended, verdicts, stop=by_machine)
-    return list(_Lines(view, set()).of(edges))
+    return list(_Lines(moment, set()).of(edges))
 
 
 @dataclass(slots=True)
@@ -193,12 +195,12 @@ class _Entry:
 
 
 class _Lines:
-    def __init__(self, view: View, told: set[str]) -> None:
+    def __init__(self, moment: Moment, told: set[str]) -> None:
         """``told``: rules whose sentence stands in the slot already."""
-        self._language = view.briefing.language
+        self._language = moment.briefing.language
         self._table = words(self._language)
-        self._enters = view.automation.enter_calls
-        self._tool = view.step
+        self._enters = moment.automation.enter_calls
+        self._tool = moment.step
         self._told = told
         self._entries: list[_Entry] = []
         self._index: dict[tuple[str, tuple[tuple[bool, int], ...]], int] = {}
@@ -335,9 +337,9 @@ PAGED: Final = replace(ALL_OFF, enter_calls=True, reuse=True)
 """`pg`: one frame, one move; what needs no judgement is the machine's."""
 
 
-def fused_arm(switches: FusedSwitches = ALL_ON, name: str = "fused") -> Arm:
-    """The arm with these switches. With none of them it is `pg-paper` that lists evidence."""
-    return Arm(
+def fused_view(switches: FusedSwitches = ALL_ON, name: str = "fused") -> View:
+    """The view with these switches. With none of them it is `pg-paper` that lists evidence."""
+    return View(
         name,
         True,
         slot=_looking_ahead if switches.combine else _with_evidence,
@@ -359,15 +361,15 @@ def fused_arm(switches: FusedSwitches = ALL_ON, name: str = "fused") -> Arm:
     )
 
 
-def _with_evidence(view: View) -> str:
-    here = view.here
-    lines = [frame_slot(view)]
+def _with_evidence(moment: Moment) -> str:
+    here = moment.here
+    lines = [frame_slot(moment)]
     if here is not None:
-        table = words(view.briefing.language)
+        table = words(moment.briefing.language)
         lines += evidence_line(here, table) or [table["gathered"].format(items=table["nothing"])]
     return "\n".join(lines)
 
 
-def _looking_ahead(view: View) -> str:
-    lines = verdict_lookahead(view) if view.here is not None else start_lookahead(view)
-    return "\n".join([_with_evidence(view), *lines])
+def _looking_ahead(moment: Moment) -> str:
+    lines = verdict_lookahead(moment) if moment.here is not None else start_lookahead(moment)
+    return "\n".join([_with_evidence(moment), *lines])

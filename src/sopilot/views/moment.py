@@ -1,4 +1,4 @@
-"""What an arm looks at when it fills the slot of a request."""
+"""What a view looks at when it fills the slot of a request."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
-    """``automation`` and ``judge`` are the session's own, for arms that look ahead; ``step`` is
+class Moment:
+    """``automation`` and ``judge`` are the session's own, for views that look ahead; ``step`` is
     the bookkeeping tool as it is offered."""
 
     briefing: Briefing
@@ -44,7 +44,7 @@ class View:
 
     @property
     def done(self) -> list[Done]:
-        """The domain calls that were answered, for arms without a machine; with one, the
+        """The domain calls that were answered, for views without a machine; with one, the
         configuration has them."""
         found = []
         for first, *answers in exchanges(self.dialog):

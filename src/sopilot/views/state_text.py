@@ -33,7 +33,7 @@ from sopilot.values.json import JSON
 from sopilot.values.text import quote_value
 from sopilot.views.briefing import Briefing
 from sopilot.views.frame import ByMachine, render_frame, told_on_failing
-from sopilot.views.moment import View, known_values
+from sopilot.views.moment import Moment, known_values
 
 MOST_EVIDENCE: Final = 12
 
@@ -41,26 +41,26 @@ MOST_EVIDENCE: Final = 12
 _LONGEST_VALUE = 400
 
 
-def frame_slot(view: View) -> str:
+def frame_slot(moment: Moment) -> str:
     """The active frame and nothing else."""
-    here = view.here
+    here = moment.here
     if here is None:
-        return no_process(view)
+        return no_process(moment)
     return render_frame(
         here.source,
         here.frame.function,
         here.frame.cursor,
         here.frame.slots,
         known_values(here),
-        view.briefing.language,
+        moment.briefing.language,
         failed=_failed_here(here),
         by_machine=ByMachine(
-            enters=view.automation.enter_calls,
-            judges=view.automation.machine_verdicts and view.judge is not None,
+            enters=moment.automation.enter_calls,
+            judges=moment.automation.machine_verdicts and moment.judge is not None,
         ),
-        tool=view.step,
+        tool=moment.step,
         origins=_origins(here),
-        blocked=_blocked(view, here),
+        blocked=_blocked(moment, here),
     ).rstrip()
 
 
@@ -75,10 +75,10 @@ def _origins(here: Position) -> dict[str, str]:
     return {name: other for name, other in origins.items() if name != other}
 
 
-def _blocked(view: View, here: Position) -> str:
+def _blocked(moment: Moment, here: Position) -> str:
     """Why the guard would not let the goal tool at the cursor be called with what is known."""
     step = here.step
-    if not isinstance(step, Act) or not step.goal or view.judge is None:
+    if not isinstance(step, Act) or not step.goal or moment.judge is None:
         return ""
     if all(one.action != step.action for one in here.source.guarded):
         return ""
@@ -87,7 +87,8 @@ def _blocked(view: View, here: Position) -> str:
     if facts is not None and any(name not in arguments for name in facts.required):
         return ""
     return said_in(
-        license_here(view.machine, here, arguments, view.judge).missing, view.briefing.language
+        license_here(moment.machine, here, arguments, moment.judge).missing,
+        moment.briefing.language,
     )
 
 
@@ -102,12 +103,12 @@ def _failed_here(here: Position) -> list[int]:
     return [one.seq for one in frame_results(here) if one.action == action and not one.ok]
 
 
-def state_slot(view: View) -> str:
+def state_slot(moment: Moment) -> str:
     """Position, bound results, known values, evidence of the frame and the next move."""
-    here = view.here
+    here = moment.here
     if here is None:
-        return no_process(view)
-    table = words(view.briefing.language)
+        return no_process(moment)
+    table = words(moment.briefing.language)
     lines = [table["position"].format(items=here.frame.place)]
     between = table["separator"]
     if here.frame.slots:
@@ -120,7 +121,7 @@ def state_slot(view: View) -> str:
     lines += evidence_line(here, table)
     if isinstance(here.step, FailStep):
         function = here.source.functions[here.frame.function]
-        told = told_on_failing(function, here.source, here.frame.slots, view.briefing.language)
+        told = told_on_failing(function, here.source, here.frame.slots, moment.briefing.language)
         lines += [table["told"].format(says=told)] if told else []
     lines.append(table["next"].format(items=next_move(here, known, table)))
     return "\n".join(lines)
@@ -137,8 +138,8 @@ def evidence_line(here: Position, table: Mapping[str, str]) -> list[str]:
     return [table["gathered"].format(items=shown)] if shown else []
 
 
-def no_process(view: View) -> str:
-    return _before_all(view.briefing, view.machine, view.automation.enter_calls)
+def no_process(moment: Moment) -> str:
+    return _before_all(moment.briefing, moment.machine, moment.automation.enter_calls)
 
 
 @lru_cache(maxsize=32)

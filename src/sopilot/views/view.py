@@ -1,4 +1,4 @@
-"""An arm is a visibility policy: what of the SOP reaches the model, and where it stands.
+"""A view is a visibility policy: what of the SOP reaches the model, and where it stands.
 
 Which tool schemas a request carries. What is not offered can still be called by name.
 """
@@ -16,7 +16,7 @@ from sopilot.program.model import Act, Do, Function
 from sopilot.protocols import Message, ToolSchema
 from sopilot.views.answers import Answers
 from sopilot.views.briefing import Briefing, instructions, source_instructions
-from sopilot.views.moment import View
+from sopilot.views.moment import Moment
 from sopilot.views.state_text import frame_slot
 from sopilot.views.step_tool import STEP_NAMES
 
@@ -33,11 +33,11 @@ class Offer(StrEnum):
 
 
 def offered(
-    view: View, schemas: Sequence[ToolSchema], offer: Offer, slot: str
+    moment: Moment, schemas: Sequence[ToolSchema], offer: Offer, slot: str
 ) -> Sequence[ToolSchema]:
     """Without a process everything is offered: nobody knows yet what will be asked. A frame
     can use the tools that its slot names."""
-    here = view.here
+    here = moment.here
     if here is None or offer is Offer.ALL:
         return schemas
     if offer is Offer.FRAME:
@@ -60,7 +60,7 @@ def _tools(function: Function) -> Iterator[str]:
 Resident = Callable[[Briefing], str]
 
 
-Slot = Callable[[View], str]
+Slot = Callable[[Moment], str]
 
 
 Fold = Callable[[Sequence[Message], str], Sequence[Message]]
@@ -71,13 +71,13 @@ def nothing_resident(briefing: Briefing) -> str:
     return ""
 
 
-def nothing_in_slot(view: View) -> str:
+def nothing_in_slot(moment: Moment) -> str:
     return ""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a model is asked with. ``first`` never changes; ``dialog`` is what the arm sends of
+    """What a model is asked with. ``first`` never changes; ``dialog`` is what the view sends of
     all that was said and done; ``slot`` is the last message where there is one."""
 
     first: Message
@@ -99,7 +99,7 @@ class Shown(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Arm:
+class View:
     """``resident`` stands in the first message and never changes; ``slot`` is the last message
     of a request and is never kept. ``fold`` may shorten the dialog before it is sent;
     ``automation`` is what the machine does by itself. ``offer`` says which tool schemas are
@@ -150,15 +150,15 @@ class Arm:
             amend=not self.paper_steps,
         )
 
-    def request(self, view: View, first: Message, schemas: Sequence[ToolSchema]) -> Request:
-        slot, tools = self.shown(view, schemas)
-        language = view.briefing.language
-        dialog = self.fold(view.dialog, language) if self.fold else tuple(view.dialog)
+    def request(self, moment: Moment, first: Message, schemas: Sequence[ToolSchema]) -> Request:
+        slot, tools = self.shown(moment, schemas)
+        language = moment.briefing.language
+        dialog = self.fold(moment.dialog, language) if self.fold else tuple(moment.dialog)
         return Request(first, dialog, slot, tools)
 
-    def shown(self, view: View, schemas: Sequence[ToolSchema]) -> Shown:
-        slot = self.slot(view)
-        return Shown(slot, offered(view, schemas, self.offer, slot))
+    def shown(self, moment: Moment, schemas: Sequence[ToolSchema]) -> Shown:
+        slot = self.slot(moment)
+        return Shown(slot, offered(moment, schemas, self.offer, slot))
 
 
 def rendered(name: str) -> Resident:
@@ -170,8 +170,8 @@ def rendered_once(name: str) -> Resident:
     return lambda briefing: briefing.rendering(name, next(iter(briefing.programs)))
 
 
-def full_cursor_slot(view: View) -> str:
+def full_cursor_slot(moment: Moment) -> str:
     """The active frame first, the whole program of the request below it."""
-    here = view.here
+    here = moment.here
     goal = here.process.goal if here is not None else None
-    return f"{frame_slot(view)}\n\n{view.briefing.rendering('flat', goal)}"
+    return f"{frame_slot(moment)}\n\n{moment.briefing.rendering('flat', goal)}"

@@ -22,7 +22,7 @@ from sopilot.audit.findings import TITLES, Finding
 from sopilot.audit.report import Report, ScoreCard
 from sopilot.audit.text import TimelineRow, moment, place_in_words
 from sopilot.values.text import LINES, visible
-from sopilot.views.catalogue import ARMS
+from sopilot.views.catalogue import VIEWS
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -149,7 +149,7 @@ PALETTE: Final = (
 
 def view_colour(name: str) -> str:
     """The colour of a view, the same in every picture."""
-    views = list(ARMS)
+    views = list(VIEWS)
     return PALETTE[views.index(name) % len(PALETTE)] if name in views else "#8c8c8c"
 
 

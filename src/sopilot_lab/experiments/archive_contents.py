@@ -23,7 +23,7 @@ from sopilot.tasks.folders import load_folder
 from sopilot.tasks.run import Conditions, run_task
 from sopilot.tasks.task import Result
 from sopilot.views.briefing import Briefing
-from sopilot.views.catalogue import ARMS
+from sopilot.views.catalogue import VIEWS
 from sopilot_lab.experiments.source_fingerprint import deciding_sources
 
 Files = dict[str, str | bytes]
@@ -145,7 +145,7 @@ def case_files(folder: Path) -> Files:
 
 
 async def _run(task: Any) -> Result:
-    conditions = Conditions(ARMS["pg"], Reference(task.reader), model_name="reference")
+    conditions = Conditions(VIEWS["pg"], Reference(task.reader), model_name="reference")
     return await run_task(task, task.open(), conditions, store=MemoryStore())
 
 
@@ -168,4 +168,4 @@ def _validation(result: Result) -> dict[str, Any]:
 
 
 def _shown(arm: str, briefing: Briefing) -> str:
-    return ARMS[arm].first_message(briefing) + "\n"
+    return VIEWS[arm].first_message(briefing) + "\n"

@@ -19,7 +19,7 @@ from sopilot.agent.result import Ending
 from sopilot.files.processes import On, processes
 from sopilot.messages.errors import RunEnded
 from sopilot.tasks.task import Task
-from sopilot.views.catalogue import arm_named
+from sopilot.views.catalogue import view_named
 from sopilot_lab.experiments.entrants import (
     DEFAULT_USER,
     OFFLINE,
@@ -213,7 +213,7 @@ def make_configuration(
         known |= {domain: domain_budgets(domain) for domain in DOMAINS}
     given = dict(budgets or {})
     return RunConfiguration(
-        arm=arm_named(arm).name,
+        arm=view_named(arm).name,
         model=model,
         tools=tools,
         user=user,

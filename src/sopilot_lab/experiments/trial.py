@@ -38,8 +38,8 @@ from sopilot.tasks.scenario_verdict import calls_made, post_goal_calls
 from sopilot.tasks.task import FinishedRun, Score, Task
 from sopilot.trace.files import write_trace
 from sopilot.values.json import JSON
-from sopilot.views.catalogue import arm_named
-from sopilot.views.view import Arm
+from sopilot.views.catalogue import view_named
+from sopilot.views.view import View
 from sopilot_lab.experiments.entrants import (
     DEFAULT_USER,
     Contestant,
@@ -178,7 +178,7 @@ class TrialRunner:
         self._contestant = contestant or Contestant(configuration.model)
         self._user = user or Contestant(configuration.user)
         self._retries = (patience or Patience()).retries
-        self._arm: Arm = arm_named(configuration.arm)
+        self._arm: View = view_named(configuration.arm)
         self._tools: ToolList = tool_list(configuration.tools)
         self._upstream = upstream
         self._own = own or {}

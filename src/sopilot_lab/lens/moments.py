@@ -14,9 +14,9 @@ from sopilot.models.local import plain_messages
 from sopilot.protocols import Message, ToolSchema
 from sopilot.trace.events import Event
 from sopilot.views.briefing import Briefing
-from sopilot.views.moment import View
+from sopilot.views.moment import Moment
 from sopilot.views.state_text import frame_slot
-from sopilot.views.view import Arm, Request
+from sopilot.views.view import Request, View
 from sopilot_lab.lens.context import Context, Piece, Region, Turn
 from sopilot_lab.lens.gold import gold_move, made_move
 
@@ -38,7 +38,7 @@ def moments_of(
     machine: Machine,
     events: Sequence[Event],
     briefing: Briefing,
-    arm: Arm,
+    view: View,
     tools: Sequence[ToolSchema],
     goal: str | None = None,
 ) -> list[ReadMoment]:
@@ -47,10 +47,10 @@ def moments_of(
     asked = [index for index, event in enumerate(events) if _is_request(event)]
     started = [event.payload["goal"] for event in events if event.kind == "start"]
     goal = goal or (started[0] if started else None)
-    first = Message("system", arm.first_message(briefing))
-    toolbox = Toolbox(arm, briefing, tools)
+    first = Message("system", view.first_message(briefing))
+    toolbox = Toolbox(view, briefing, tools)
     step = toolbox.step
-    told = Retelling(machine, answers=arm.answers, language=briefing.language, steps=arm.machine)
+    told = Retelling(machine, answers=view.answers, language=briefing.language, steps=view.machine)
     found = []
     taken = 0
     for number, (index, until) in enumerate(pairwise([*asked, len(events)])):
@@ -58,11 +58,13 @@ def moments_of(
             told.take(event)
         taken, did = index, events[index:until]
         configuration, dialog = told.configuration, told.messages
-        view = View(briefing, machine, configuration, dialog, arm.automation, judge_verdict, step)
-        request = arm.request(view, first, toolbox.schemas)
+        moment = Moment(
+            briefing, machine, configuration, dialog, view.automation, judge_verdict, step
+        )
+        request = view.request(moment, first, toolbox.schemas)
         clean = replace(request, dialog=_user_alone(dialog))
-        resident, frame = arm.resident(briefing).rstrip(), frame_slot(view)
-        move = gold_move(machine, configuration, did, goal) if arm.machine else made_move(did)
+        resident, frame = view.resident(briefing).rstrip(), frame_slot(moment)
+        move = gold_move(machine, configuration, did, goal) if view.machine else made_move(did)
         found.append(
             ReadMoment(
                 number=number,
@@ -111,7 +113,7 @@ def _context(request: Request, resident: str, frame: str) -> Context:
 
 
 def _slot(slot: str, frame: str) -> tuple[Piece, ...]:
-    """An arm that shows the program with the frame shows it below, behind an empty line; what
+    """A view that shows the program with the frame shows it below, behind an empty line; what
     else it says of the moment belongs to the frame."""
     if slot.startswith(f"{frame}\n\n"):
         return Piece(Region.FRAME, frame), Piece(Region.PROGRAM, slot[len(frame) :])

@@ -15,7 +15,7 @@ from sopilot.runner.sources import compile_source
 from sopilot.trace.events import Event
 from sopilot.trace.redaction import is_reference
 from sopilot.views.briefing import Briefing
-from sopilot.views.catalogue import arm_named
+from sopilot.views.catalogue import view_named
 from sopilot_lab.experiments.recorded_runs import recorded_runs
 from sopilot_lab.lens.moments import ReadMoment, moments_of, spread
 from sopilot_lab.sopbench.reference import is_sopbench
@@ -80,7 +80,7 @@ def chosen_moments(
         language,
         units[0].own_text(language),
     )
-    arm = arm_named(arm_name or str(trace.about.get("arm") or "pg"))
+    arm = view_named(arm_name or str(trace.about.get("arm") or "pg"))
     offered = ScriptedTools(briefing.handbook.actions, {}).schemas()
     found = moments_of(
         Machine(programs.programs),

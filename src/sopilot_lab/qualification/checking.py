@@ -16,7 +16,7 @@ from sopilot.agent.providers import Attempts, InfrastructureFailure, Retries, co
 from sopilot.program.model import Program
 from sopilot.protocols import Model
 from sopilot.tasks.task import Task
-from sopilot.views.catalogue import ARMS
+from sopilot.views.catalogue import VIEWS
 from sopilot_lab.qualification.cursor import Cursor
 from sopilot_lab.qualification.probe import answer_text, probe_request
 from sopilot_lab.qualification.probe_grading import ProbeGrade, grade
@@ -240,7 +240,7 @@ class DisciplineCheck:
             self.model_for(case, arm),
             store=self.store_for(),
             budgets=run_budgets(self.rehearsal.turns[case.key], self.timeout),
-            programs=programs.of(case.briefing, ARMS[arm]),
+            programs=programs.of(case.briefing, VIEWS[arm]),
             retries=self.retries,
             on_word=self._heard.set,
         )

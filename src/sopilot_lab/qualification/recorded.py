@@ -11,7 +11,7 @@ from sopilot.messages.errors import UserMistake
 from sopilot.program.model import Program
 from sopilot.trace.files import TraceFile
 from sopilot.values.json import JSON
-from sopilot.views.catalogue import ARMS
+from sopilot.views.catalogue import VIEWS
 from sopilot_lab.experiments.recorded_runs import RecordedRun
 from sopilot_lab.qualification.cursor import Cursor, cursors_of
 from sopilot_lab.qualification.prepared import PreparedCheck, Questions
@@ -93,7 +93,7 @@ def _run(one: RecordedRun) -> RunRecord:
 def _questions(counted: Sequence[RecordedRun], count: int) -> tuple[Questions, int]:
     if not count:
         return [], 0
-    passed = [one for one in counted if ARMS[one.configuration.arm].machine and one.record.passed]
+    passed = [one for one in counted if VIEWS[one.configuration.arm].machine and one.record.passed]
     kept = [one for one in passed if one.file is not None]
     if passed and not kept:
         raise UserMistake(

@@ -14,7 +14,7 @@ from sopilot.agent.reference.executor import Reference
 from sopilot.machine.machine import Machine
 from sopilot.records.store import Store
 from sopilot.tasks.task import Task
-from sopilot.views.catalogue import ARMS
+from sopilot.views.catalogue import VIEWS
 from sopilot_lab.qualification.cursor import Cursor, cursors_of
 from sopilot_lab.qualification.rule import FLAT, FUSED, PAGED
 from sopilot_lab.qualification.running import ProgramSets, run_case
@@ -84,7 +84,7 @@ async def rehearse(
         for arm in (FLAT, PAGED, *(one for one in arms if one == FUSED)):
             record, result, session = await run_case(
                 case, arm, model, store=store_for(), budgets=_BUDGETS,
-                programs=programs.of(case.briefing, ARMS[arm]),
+                programs=programs.of(case.briefing, VIEWS[arm]),
             )  # fmt: skip
             passed = passed and record.passed is True
             characters = sum(one.characters for one in result.requests)
@@ -107,13 +107,13 @@ def _of(arm: str, case: Task, sizes: Mapping[str, Estimate]) -> Estimate:
     """Arms that the reference executor cannot read go as the one it can, with their text."""
     if arm in sizes:
         return sizes[arm]
-    base = sizes[PAGED] if ARMS[arm].machine else sizes[FLAT]
-    if ARMS[arm].machine:
+    base = sizes[PAGED] if VIEWS[arm].machine else sizes[FLAT]
+    if VIEWS[arm].machine:
         more = len(case.briefing.rendering("flat", case.goal)) if arm == "full-cursor" else 0
     else:
         shown, flat = (
-            ARMS[arm].first_message(case.briefing),
-            ARMS[FLAT].first_message(case.briefing),
+            VIEWS[arm].first_message(case.briefing),
+            VIEWS[FLAT].first_message(case.briefing),
         )
         more = len(shown) - len(flat)
     extra = base.requests * more // CHARACTERS_PER_TOKEN

@@ -17,8 +17,8 @@ from sopilot.tasks.run import Conditions, open_task, play_task
 from sopilot.tasks.scenario_verdict import calls_made, post_goal_calls
 from sopilot.tasks.task import Task
 from sopilot.views.briefing import Briefing
-from sopilot.views.catalogue import ARMS
-from sopilot.views.view import Arm
+from sopilot.views.catalogue import VIEWS
+from sopilot.views.view import View
 from sopilot_lab.qualification.plan import kind_of
 from sopilot_lab.qualification.record import RunRecord
 
@@ -61,7 +61,7 @@ class ProgramSets:
     def __init__(self) -> None:
         self._made: dict[tuple[int, bool], tuple[Briefing, ProgramSet]] = {}
 
-    def of(self, briefing: Briefing, arm: Arm) -> ProgramSet:
+    def of(self, briefing: Briefing, arm: View) -> ProgramSet:
         key = (id(briefing), arm.machine)
         if key not in self._made:
             # The briefing is kept with it, so that its id stays its own.
@@ -111,7 +111,7 @@ def is_empty(reply: ModelReply) -> bool:
 
 async def run_case(
     case: Task,
-    arm: Arm | str,
+    arm: View | str,
     model: Model,
     *,
     store: Store,
@@ -121,7 +121,7 @@ async def run_case(
     on_word: Callable[[], None] = lambda: None,
 ) -> tuple[RunRecord, SessionResult, Session]:
     """``on_word`` hears of every answer that is not empty."""
-    arm = ARMS[arm] if isinstance(arm, str) else arm
+    arm = VIEWS[arm] if isinstance(arm, str) else arm
     world = case.open()
     heard = _Heard(model, on_word)
     conditions = Conditions(arm, heard, budgets=budgets, retries=retries)

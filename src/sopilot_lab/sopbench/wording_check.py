@@ -16,7 +16,7 @@ from sopilot.handbook.requirements import leaves
 from sopilot.handbook.wording import sentence
 from sopilot.messages.english import LANGUAGES
 from sopilot.views.briefing import Briefing
-from sopilot.views.catalogue import ARMS
+from sopilot.views.catalogue import VIEWS
 from sopilot.views.program_text import Correspondence, correspondence
 from sopilot_lab.sopbench.checkout import Checkout
 from sopilot_lab.sopbench.process import OfficialText, ToolList, Upstream
@@ -98,8 +98,8 @@ def check_official(
 
 def _check_bytes(found: OfficialCheck, text: OfficialText, shown: Briefing) -> None:
     found.tasks += 1
-    official = ARMS["official"].first_message(shown).encode()
-    with_recipes = ARMS["official-recipes"].first_message(shown).encode()
+    official = VIEWS["official"].first_message(shown).encode()
+    with_recipes = VIEWS["official-recipes"].first_message(shown).encode()
     found.identical += official.endswith(b"\n\n" + text.system.encode())
     found.recipes_below_it += with_recipes.startswith(official + b"\n\n")
 

@@ -64,11 +64,11 @@ def moves_of(messages: Sequence[Message]) -> list[Move]:
 
 
 async def play_in_pieces(
-    path: Path, task: str, moves: Sequence[Move], *, arm: str, tools: str = "official"
+    path: Path, task: str, moves: Sequence[Move], *, view: str, tools: str = "official"
 ) -> PlayScore:
     """Every move with a store, a world and a session of its own, as another process has."""
     store = SQLiteStore(path)
-    play = await start_play(store, task, arm=arm, tools=tools)
+    play = await start_play(store, task, view=view, tools=tools)
     session_id = play.id
     await play.close()
     await store.close()
@@ -96,9 +96,9 @@ def in_pieces(path: Path, task: str, moves: Sequence[Move], **options: Any) -> P
     return asyncio.run(play_in_pieces(path, task, moves, **options))
 
 
-def by_processes(home: Path, task: str, moves: Sequence[Move], *, arm: str) -> dict[str, Any]:
+def by_processes(home: Path, task: str, moves: Sequence[Move], *, view: str) -> dict[str, Any]:
     """The same over the command line: one process a move."""
-    started = sopilot(home, "play", "start", task, "--arm", arm)
+    started = sopilot(home, "play", "start", task, "--view", view)
     session_id = started["session"]
     renumbered = Renumbered()
     for move in moves:

@@ -17,14 +17,14 @@ from sopilot.integrations.mcp.server import ProcedureServer
 from sopilot.integrations.mcp.sessions import Hub
 from sopilot.runner.play import FINISH_TOOL, SAY_TOOL
 from sopilot.stores.memory import MemoryStore
-from sopilot.views.catalogue import arm_named
+from sopilot.views.catalogue import view_named
 
 
-def over_mcp(task: str, moves: Sequence[Move], *, arm: str) -> dict[str, Any]:
+def over_mcp(task: str, moves: Sequence[Move], *, view: str) -> dict[str, Any]:
     """What is said beside a call stays with the agent: MCP has no place for it."""
 
     async def run() -> dict[str, Any]:
-        server = ProcedureServer(Hub(MemoryStore(), task_service(task, arm_named(arm))))
+        server = ProcedureServer(Hub(MemoryStore(), task_service(task, view_named(view))))
         async with Client(server.server) as client:
             renumbered = Renumbered()
             for move in moves:

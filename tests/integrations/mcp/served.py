@@ -21,7 +21,7 @@ from sopilot.integrations.mcp.upstream_spec import UpstreamSpec
 from sopilot.records.store import Store
 from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.examples.example import load_desk
-from sopilot.views.catalogue import arm_named
+from sopilot.views.catalogue import view_named
 from warm import warm_python
 
 ODD = Path(__file__).with_name("odd_upstream.py")
@@ -60,7 +60,7 @@ async def gateway(
         timeout_seconds=timeout_seconds,
     )
     await catalogue.open()
-    service = gateway_service(handbook, arm_named("pg"), catalogue)
+    service = gateway_service(handbook, view_named("pg"), catalogue)
     server = ProcedureServer(
         Hub(store or MemoryStore(), service), catalogue=catalogue, tell=heard.append
     )

@@ -25,7 +25,7 @@ from sopilot.protocols import ToolSchema
 from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.task import World
 from sopilot.views.briefing import Briefing
-from sopilot.views.catalogue import arm_named
+from sopilot.views.catalogue import view_named
 
 SCHEMAS = [
     ToolSchema(
@@ -49,7 +49,7 @@ async def cancelling(answer: types.ElicitResult | None) -> tuple[AirTools, list[
         return World(tools)
 
     service = Service(
-        Briefing(HANDBOOK, PROGRAMS), replace(arm_named("pg"), automation=ALL), open_world
+        Briefing(HANDBOOK, PROGRAMS), replace(view_named("pg"), automation=ALL), open_world
     )
     server = ProcedureServer(Hub(MemoryStore(), service))
 

@@ -35,7 +35,7 @@ from sopilot.session.opening import attach_session
 from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.examples.example import load_desk
 from sopilot.tasks.examples.task import DeskTask
-from sopilot.views.catalogue import arm_named
+from sopilot.views.catalogue import view_named
 from sopilot.views.step_tool import TOOL_NAME
 from warm import warm_python
 
@@ -254,7 +254,7 @@ def test_two_upstreams_and_a_name_that_both_have(odd_url: str, tmp_path: Path) -
         passing["pass_through"] = ["echo", "answer"]
         catalogue = Catalogue([both[0], echo], Pins(), lambda text: None, **passing)
         await catalogue.open()
-        service = gateway_service(BANK, arm_named("pg"), catalogue)
+        service = gateway_service(BANK, view_named("pg"), catalogue)
         server = ProcedureServer(Hub(MemoryStore(), service), catalogue=catalogue)
         async with Client(server.server) as client:
             assert {"answer", "echo"} <= {tool.name for tool in await offered(client)}

@@ -32,7 +32,7 @@ from sopilot.messages.errors import UserMistake
 from sopilot.runner.sources import open_source
 from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.task import World
-from sopilot.views.catalogue import arm_named
+from sopilot.views.catalogue import view_named
 from sopilot.views.step_tool import TOOL_NAME
 
 ANNA, BEN = "a" * 32, "b" * 32
@@ -46,7 +46,7 @@ PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 async def served(settings: HttpSettings) -> AsyncIterator[httpx2.ASGITransport]:
     """The whole application, as uvicorn would run it."""
     store = MemoryStore()
-    server = ProcedureServer(Hub(store, source_service(open_source("bank-desk"), arm_named("pg"))))
+    server = ProcedureServer(Hub(store, source_service(open_source("bank-desk"), view_named("pg"))))
     app: Any = http_app(server, settings)
     async with server.server.session_manager.run():
         yield httpx2.ASGITransport(app)
@@ -58,7 +58,7 @@ async def listening() -> AsyncIterator[str]:
     """On a port of this machine: within a process, a response that goes on is never seen."""
     port = free_port()
     server = ProcedureServer(
-        Hub(MemoryStore(), source_service(open_source("bank-desk"), arm_named("pg")))
+        Hub(MemoryStore(), source_service(open_source("bank-desk"), view_named("pg")))
     )
     app: Any = http_app(server, HttpSettings(port=port, tokens=TOKENS))
     config = uvicorn.Config(app, port=port, log_level="error", timeout_graceful_shutdown=1)
@@ -307,7 +307,7 @@ def test_changes_are_told_to_those_who_watch_that_session() -> None:
 def test_a_closed_connection_leaves_nothing_open() -> None:
     async def run() -> None:
         closed: list[str] = []
-        service = source_service(open_source("bank-desk"), arm_named("pg"))
+        service = source_service(open_source("bank-desk"), view_named("pg"))
 
         async def open_world() -> World:
             world = await service.open_world()

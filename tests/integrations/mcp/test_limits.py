@@ -23,14 +23,14 @@ from sopilot.integrations.mcp.sessions import Hub
 from sopilot.messages.errors import RunEnded, UserMistake
 from sopilot.runner.sources import open_source
 from sopilot.stores.memory import MemoryStore
-from sopilot.views.catalogue import arm_named
+from sopilot.views.catalogue import view_named
 
 HALF = b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1"
 
 
 @asynccontextmanager
 async def listening(limits: Limits) -> AsyncIterator[HttpSettings]:
-    service = source_service(open_source("bank-desk"), arm_named("pg"))
+    service = source_service(open_source("bank-desk"), view_named("pg"))
     procedures = ProcedureServer(Hub(MemoryStore(), service))
     settings, sockets = listen(HttpSettings(port=0, limits=limits))
     serving = asyncio.create_task(serve_http(procedures, settings, sockets))
@@ -215,7 +215,7 @@ def test_a_body_that_does_not_come_is_not_waited_for() -> None:
 
 def test_one_owner_displaces_only_itself() -> None:
     async def case() -> None:
-        service = source_service(open_source("bank-desk"), arm_named("pg"))
+        service = source_service(open_source("bank-desk"), view_named("pg"))
         hub = Hub(MemoryStore(), service, most_seats=10, most_of_one=3)
         mine = await hub.seat("anna", "only")
         for number in range(8):

@@ -26,7 +26,7 @@ from sopilot.integrations.mcp.server import ProcedureServer
 from sopilot.integrations.mcp.sessions import Hub
 from sopilot.integrations.mcp.upstream_spec import UpstreamSpec
 from sopilot.stores.memory import MemoryStore
-from sopilot.views.catalogue import arm_named
+from sopilot.views.catalogue import view_named
 from sopilot.views.step_tool import TOOL_NAME
 
 LYING = Path(__file__).with_name("lying_upstream.py")
@@ -84,7 +84,7 @@ async def desk(lie: str, folder: Path, *, recheck: bool = False) -> AsyncIterato
     spec = UpstreamSpec("door", command=(sys.executable, str(LYING), lie, str(file)))
     catalogue = Catalogue([spec], Pins(), lambda text: None, handbook=handbook)
     await catalogue.open()
-    service = gateway_service(handbook, arm_named("pg"), catalogue)
+    service = gateway_service(handbook, view_named("pg"), catalogue)
     server = ProcedureServer(Hub(MemoryStore(), service), catalogue=catalogue)
     try:
         async with Client(server.server) as client:

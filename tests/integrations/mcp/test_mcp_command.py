@@ -54,7 +54,7 @@ def refused(*arguments: str) -> str:
         (("bank-desk", "--http", "127.0.0.1:²"), "is not HOST:PORT"),
         (("bank-desk", "--http", f"127.0.0.1:{'9' * 5000}"), "is not HOST:PORT"),
         (("bank-desk", "--http", "127.0.0.1:65536"), "there is no port 65536"),
-        (("bank-desk", "--arm", "pgg"), "there is no arm `pgg`"),
+        (("bank-desk", "--view", "pgg"), "there is no view `pgg`"),
         (("bank-dsk",), "neither a file nor a bundled handbook"),
         (("bank-desk/nothing",), "has no task `nothing`"),
         (("bank-desk", "--upstream", "a=x", "--upstream", "a=y"), "the same name"),
@@ -90,13 +90,13 @@ def test_tokens_come_from_a_file_that_others_cannot_read(tmp_path: Path) -> None
     )
 
 
-def test_an_arm_that_guards_nothing_is_refused_in_front_of_real_tools(tmp_path: Path) -> None:
+def test_an_view_that_guards_nothing_is_refused_in_front_of_real_tools(tmp_path: Path) -> None:
     import shlex
 
     odd = Path(__file__).with_name("odd_upstream.py")
     upstream = shlex.join((*warm_python(), str(odd), "bank-desk"))
     said = refused(
-        "bank-desk", "--arm", "flat", "--upstream", f"odd={upstream}",
+        "bank-desk", "--view", "flat", "--upstream", f"odd={upstream}",
         "--store", f"sqlite:{tmp_path / 's.db'}", "--pins", str(tmp_path / "pins.json"),
     )  # fmt: skip
     assert "has no machine that could guard" in said

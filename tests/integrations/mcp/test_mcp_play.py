@@ -30,7 +30,7 @@ from sopilot.stores.sqlite import SQLiteStore
 from sopilot.tasks.examples.example import load_desk
 from sopilot.tasks.examples.judge import desk_judge
 from sopilot.tasks.task import ReplayedTools, World
-from sopilot.views.catalogue import arm_named
+from sopilot.views.catalogue import view_named
 from sopilot.views.step_tool import TOOL_NAME
 
 
@@ -40,16 +40,16 @@ async def call(client: Client, name: str, **arguments: object) -> types.CallTool
     return result
 
 
-@pytest.mark.parametrize("arm", ["pg", "flat"])
+@pytest.mark.parametrize("view", ["pg", "flat"])
 @pytest.mark.parametrize(
     ("task_id", "ending"), [("close-empty", "executed"), ("close-in-debt", "refused")]
 )
-def test_a_task_over_mcp(arm: str, task_id: str, ending: str) -> None:
+def test_a_task_over_mcp(view: str, task_id: str, ending: str) -> None:
     """The agent talks to the simulated user through a tool and gets its score at the end."""
     desk = load_desk("bank-desk")
 
     async def run() -> None:
-        service = task_service(f"bank-desk/{task_id}", arm_named(arm))
+        service = task_service(f"bank-desk/{task_id}", view_named(view))
         server = ProcedureServer(Hub(MemoryStore(), service))
         model = Reference(desk_judge(desk))
         async with Client(server.server) as client:
@@ -83,7 +83,7 @@ def test_a_task_over_mcp(arm: str, task_id: str, ending: str) -> None:
         score = json.loads(text.removeprefix("Done: "))
         assert (score["passed"], score["ending"]) == (True, ending)
         # Without a machine nobody is asked for the approval that closing an account needs.
-        unasked = arm == "flat" and ending == "executed"
+        unasked = view == "flat" and ending == "executed"
         codes = [finding["code"] for finding in score["findings"]]
         assert codes == ["approval-missing"] * unasked
         await server.close()
@@ -99,7 +99,7 @@ def test_a_session_goes_on_in_another_process(tmp_path: Path) -> None:
         frames: list[str] = []
         for turn in range(2):
             store = SQLiteStore(tmp_path / "s.db")
-            service = source_service(open_source("bank-desk"), arm_named("pg"))
+            service = source_service(open_source("bank-desk"), view_named("pg"))
             hub = Hub(store, service)
             server = ProcedureServer(hub, session_id=ids[0] if turn else None)
             async with Client(server.server) as client:
@@ -131,7 +131,7 @@ def test_people_decide_from_the_command_line(tmp_path: Path) -> None:
             return World(ReplayedTools(desk.make_tools(task)), simulated=True)
 
         service = replace(
-            source_service(open_source("bank-desk"), arm_named("pg")), open_world=open_world
+            source_service(open_source("bank-desk"), view_named("pg")), open_world=open_world
         )
         server = ProcedureServer(Hub(store, service))
         async with Client(server.server) as client:

@@ -27,7 +27,7 @@ from sopilot.integrations.mcp.server import ProcedureServer
 from sopilot.integrations.mcp.sessions import Hub
 from sopilot.integrations.mcp.upstream_spec import UpstreamSpec
 from sopilot.stores.memory import MemoryStore
-from sopilot.views.catalogue import arm_named
+from sopilot.views.catalogue import view_named
 from warm import warm_python
 
 UPSTREAM = Path(__file__).parents[3] / "benchmarks" / "everything_upstream.py"
@@ -47,7 +47,7 @@ async def gateway(*words: str, count: int = 1) -> AsyncIterator[ProcedureServer]
         timeout_seconds=20.0,
     )
     await catalogue.open()
-    service = gateway_service(handbook, arm_named("pg"), catalogue)
+    service = gateway_service(handbook, view_named("pg"), catalogue)
     server = ProcedureServer(Hub(MemoryStore(), service), catalogue=catalogue)
     try:
         yield server

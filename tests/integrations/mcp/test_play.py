@@ -20,7 +20,7 @@ from sopilot.stores.memory import MemoryStore
 from sopilot.stores.sqlite import SQLiteStore
 from sopilot.tasks.examples.example import load_desk
 from sopilot.tasks.examples.judge import desk_judge
-from sopilot.views.catalogue import arm_named
+from sopilot.views.catalogue import view_named
 from sopilot_lab.experiments.sweep import make_configuration
 from sopilot_lab.experiments.trial import Trial, TrialRunner
 from sopilot_lab.sopbench.checkout import checkout_home, fetch_command, find_checkout
@@ -36,10 +36,10 @@ def sopbench_is_missing() -> str:
     return ""
 
 
-def whole_run(reference: str, arm: str) -> SessionResult:
+def whole_run(reference: str, view: str) -> SessionResult:
     """The same task in one process, by the agent loop."""
     task = playable_task(reference)
-    chosen = arm_named(arm)
+    chosen = view_named(view)
     desk = load_desk(reference.partition("/")[0])
     assert task.world.user is not None
     user = task.world.user
@@ -51,7 +51,7 @@ def whole_run(reference: str, arm: str) -> SessionResult:
         return await run_session(
             session,
             task.briefing,
-            arm=chosen,
+            view=chosen,
             model=Reference(desk_judge(desk)),
             user=user,
             operator=task.world.operator,
@@ -68,18 +68,18 @@ def whole_run(reference: str, arm: str) -> SessionResult:
         ("bank-desk/transfer-wrong-password", "refused"),
     ],
 )
-@pytest.mark.parametrize("arm", ["pg", "flat"])
-def test_a_bundled_task_in_pieces(task: str, ending: str, arm: str, tmp_path: Path) -> None:
-    moves = moves_of(whole_run(task, arm).messages)
-    score = in_pieces(tmp_path / "s.db", task, moves, arm=arm)
-    assert (score.passed, score.ending, score.task, score.arm) == (True, ending, task, arm)
+@pytest.mark.parametrize("view", ["pg", "flat"])
+def test_a_bundled_task_in_pieces(task: str, ending: str, view: str, tmp_path: Path) -> None:
+    moves = moves_of(whole_run(task, view).messages)
+    score = in_pieces(tmp_path / "s.db", task, moves, view=view)
+    assert (score.passed, score.ending, score.task, score.view) == (True, ending, task, view)
     # Without a machine nobody is asked for the approvals that a wipe needs.
-    unasked = arm == "flat" and task == "it-desk/wipe-lost-tablet"
+    unasked = view == "flat" and task == "it-desk/wipe-lost-tablet"
     assert [finding.code for finding in score.findings] == ["approval-missing"] * unasked
 
 
-@pytest.mark.parametrize("arm", ["pg", "flat"])
-def test_a_play_ends_in_a_store_that_requires_privacy(arm: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("view", ["pg", "flat"])
+def test_a_play_ends_in_a_store_that_requires_privacy(view: str, tmp_path: Path) -> None:
     async def require_privacy() -> None:
         store = SQLiteStore(tmp_path / "s.db")
         details = {"what": "privacy", "on": True}
@@ -88,20 +88,20 @@ def test_a_play_ends_in_a_store_that_requires_privacy(arm: str, tmp_path: Path) 
 
     asyncio.run(require_privacy())
     task = "bank-desk/transfer-wrong-password"
-    score = in_pieces(tmp_path / "s.db", task, moves_of(whole_run(task, arm).messages), arm=arm)
+    score = in_pieces(tmp_path / "s.db", task, moves_of(whole_run(task, view).messages), view=view)
     assert (score.passed, score.ending) == (True, "refused")
 
 
 def test_what_the_oracle_does_not_pass(tmp_path: Path) -> None:
     hasty = [Move("transfer", '{"username": "anna", "to": "ben", "amount": 200}')]
-    score = in_pieces(tmp_path / "s.db", "bank-desk/transfer-rent-share", hasty, arm="pg")
+    score = in_pieces(tmp_path / "s.db", "bank-desk/transfer-rent-share", hasty, view="pg")
     assert not score.passed
     assert score.ending == "abandoned"
     assert "premature-goal" in [finding.code for finding in score.findings]
     assert score.calls == ["transfer"]
 
 
-def bench_run(domain: str, arm: str, *, should_succeed: bool) -> Trial:
+def bench_run(domain: str, view: str, *, should_succeed: bool) -> Trial:
     """The domain's first task of the kind, as `sopilot bench run` runs it."""
     upstream = shared_upstream()
     goal, index = next(
@@ -112,7 +112,11 @@ def bench_run(domain: str, arm: str, *, should_succeed: bool) -> Trial:
     )
     # Without a refresh the messages tell every move; the moves are the same either way.
     configuration = make_configuration(
-        upstream, arm=arm, model="reference", tools="official", budgets={"refresh_actions": 10_000}
+        upstream,
+        arm=view,
+        model="reference",
+        tools="official",
+        budgets={"refresh_actions": 10_000},
     )
     runner = TrialRunner(configuration, upstream)
     return asyncio.run(runner.run(TaskReference(domain, goal, index)))
@@ -136,30 +140,30 @@ def comparable(score: dict[str, Any]) -> dict[str, Any]:
 needs_sopbench = pytest.mark.skipif(bool(sopbench_is_missing()), reason=sopbench_is_missing())
 EVERYDAY = (("library", "pg"), ("library", "flat"))
 # Of the others the reference executor cannot read the text.
-ARMS_PLAYED = ("pg", "flat", "full-cursor", "flat-protocol", "fused")
+VIEWS_PLAYED = ("pg", "flat", "full-cursor", "flat-protocol", "fused")
 
 
 @pytest.mark.parametrize("should_succeed", [True, False])
 @pytest.mark.parametrize(
-    ("domain", "arm"),
+    ("domain", "view"),
     [
-        pytest.param(domain, arm, marks=[] if (domain, arm) in EVERYDAY else [pytest.mark.slow])
+        pytest.param(domain, view, marks=[] if (domain, view) in EVERYDAY else [pytest.mark.slow])
         for domain in DOMAINS
-        for arm in (ARMS_PLAYED if domain in ("bank", "library") else ("pg", "flat"))
+        for view in (VIEWS_PLAYED if domain in ("bank", "library") else ("pg", "flat"))
     ],
 )
 @pytest.mark.sopbench
 @needs_sopbench
 def test_a_sopbench_task_scores_as_bench_run_does(
-    domain: str, arm: str, should_succeed: bool, tmp_path: Path
+    domain: str, view: str, should_succeed: bool, tmp_path: Path
 ) -> None:
-    trial = bench_run(domain, arm, should_succeed=should_succeed)
+    trial = bench_run(domain, view, should_succeed=should_succeed)
     assert trial.result is not None
     score = in_pieces(
-        tmp_path / "s.db", trial.record.task, moves_of(trial.result.messages), arm=arm
+        tmp_path / "s.db", trial.record.task, moves_of(trial.result.messages), view=view
     )
     played, ran = comparable(score.as_json()), score_of(trial)
-    if arm == "fused":
+    if view == "fused":
         # Several calls in one message are as many moves.
         for one in (played, ran):
             one["verdict"] = {k: v for k, v in one["verdict"].items() if k != "num_messages"}
@@ -174,21 +178,23 @@ def test_a_sopbench_task_from_one_process_a_move(should_succeed: bool, tmp_path:
     trial = bench_run("bank", "pg", should_succeed=should_succeed)
     assert trial.result is not None
     moves = moves_of(trial.result.messages)
-    assert comparable(by_processes(tmp_path, trial.record.task, moves, arm="pg")) == score_of(trial)
+    assert comparable(by_processes(tmp_path, trial.record.task, moves, view="pg")) == score_of(
+        trial
+    )
 
 
-@pytest.mark.parametrize("arm", ["pg", "flat"])
+@pytest.mark.parametrize("view", ["pg", "flat"])
 @pytest.mark.parametrize("should_succeed", [True, pytest.param(False, marks=pytest.mark.slow)])
 @pytest.mark.sopbench
 @needs_sopbench
-def test_a_sopbench_task_over_mcp(arm: str, should_succeed: bool) -> None:
+def test_a_sopbench_task_over_mcp(view: str, should_succeed: bool) -> None:
     pytest.importorskip("mcp", reason="needs the extra `mcp`")
     from replayed_over_mcp import over_mcp
 
-    trial = bench_run("library", arm, should_succeed=should_succeed)
+    trial = bench_run("library", view, should_succeed=should_succeed)
     assert trial.result is not None
     moves = moves_of(trial.result.messages)
-    assert comparable(over_mcp(trial.record.task, moves, arm=arm)) == score_of(trial)
+    assert comparable(over_mcp(trial.record.task, moves, view=view)) == score_of(trial)
 
 
 def test_a_play_that_is_over_takes_no_more_moves(tmp_path: Path) -> None:
@@ -213,18 +219,18 @@ def test_unknown_tasks_are_named(reference: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("arm", ["pg", "flat"])
-def test_one_process_a_move(arm: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("view", ["pg", "flat"])
+def test_one_process_a_move(view: str, tmp_path: Path) -> None:
     task = "bank-desk/transfer-wrong-password"
-    moves = moves_of(whole_run(task, arm).messages)
-    score = by_processes(tmp_path, task, moves, arm=arm)
+    moves = moves_of(whole_run(task, view).messages)
+    score = by_processes(tmp_path, task, moves, view=view)
     assert (score["passed"], score["ending"], score["findings"]) == (True, "refused", [])
 
 
 def test_start_shows_what_a_model_would_be_sent(tmp_path: Path) -> None:
     from replayed_moves import sopilot
 
-    shown = sopilot(tmp_path, "play", "start", "bank-desk/transfer-rent-share", "--arm", "flat")
+    shown = sopilot(tmp_path, "play", "start", "bank-desk/transfer-rent-share", "--view", "flat")
     assert "The procedures:" in shown["system"]
     assert shown["messages"][0]["role"] == "user"
     assert "200 euros" in shown["messages"][0]["content"]
@@ -232,10 +238,10 @@ def test_start_shows_what_a_model_would_be_sent(tmp_path: Path) -> None:
     assert shown["slot"] == ""
 
 
-def test_findings_of_an_arm_without_a_machine_name_events_of_the_trace() -> None:
+def test_findings_of_an_view_without_a_machine_name_events_of_the_trace() -> None:
     async def run() -> None:
         store = MemoryStore()
-        play = await start_play(store, "bank-desk/transfer-wrong-password", arm="flat")
+        play = await start_play(store, "bank-desk/transfer-wrong-password", view="flat")
         moved = {"username": "anna", "to": "ben", "amount": 10}
         await play.player.call("transfer", moved)
         score = await play.finish()

@@ -37,12 +37,12 @@ from sopilot.records.store import Lease, Store
 from sopilot.runner.sources import open_source
 from sopilot.session.opening import resume_session
 from sopilot.stores.memory import MemoryStore
-from sopilot.views.catalogue import arm_named
-from sopilot.views.view import Arm, Offer
+from sopilot.views.catalogue import view_named
+from sopilot.views.view import Offer, View
 
 ACCEPT = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
 TOKENS = {"anna": "a" * 20}
-PG = arm_named("pg")
+PG = view_named("pg")
 OTHER = {"bert": "b" * 20}
 
 
@@ -57,9 +57,9 @@ class Told(NoMetrics):
 
 @asynccontextmanager
 async def server(
-    store: Store, settings: HttpSettings, arm: Arm = PG, **more: Any
+    store: Store, settings: HttpSettings, view: View = PG, **more: Any
 ) -> AsyncIterator[str]:
-    service = source_service(open_source("bank-desk"), arm)
+    service = source_service(open_source("bank-desk"), view)
     hub = Hub(store, service, linger_seconds=0.0 if settings.stateless else 20.0)
     procedures = ProcedureServer(hub, meter=more.pop("meter", None))
     settings, sockets = listen(settings)
@@ -111,10 +111,10 @@ class Talker:
 
 @asynccontextmanager
 async def two_servers(
-    store: Store, settings: HttpSettings, arm: Arm = PG
+    store: Store, settings: HttpSettings, view: View = PG
 ) -> AsyncIterator[tuple[httpx2.AsyncClient, list[str]]]:
     async with AsyncExitStack() as stack:
-        urls = [await stack.enter_async_context(server(store, settings, arm)) for _ in range(2)]
+        urls = [await stack.enter_async_context(server(store, settings, view)) for _ in range(2)]
         http = await stack.enter_async_context(httpx2.AsyncClient(timeout=20))
         yield http, urls
 
@@ -359,7 +359,7 @@ def test_models_read_nothing_of_owners(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_nobody_uses_gives_its_connections_back() -> None:
     async def case() -> None:
-        service = source_service(open_source("bank-desk"), arm_named("pg"))
+        service = source_service(open_source("bank-desk"), view_named("pg"))
         hub = Hub(MemoryStore(), service, idle_seconds=0.05)
         await hub.seat("anna", "k")
         assert len(hub.seats) == 1

@@ -22,7 +22,7 @@ from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.examples.example import load_desk
 from sopilot.tasks.examples.judge import desk_judge
 from sopilot.values.json import JSON
-from sopilot.views.catalogue import arm_named
+from sopilot.views.catalogue import view_named
 
 
 def test_a_run_as_spans() -> None:
@@ -38,13 +38,13 @@ def test_a_run_as_spans() -> None:
         session = await open_run(
             MemoryStore(),
             task.briefing,
-            arm_named("pg"),
+            view_named("pg"),
             tools=TracedTools(task.world.tools, telemetry),
         )
         model = TracedModel(Reference(desk_judge(load_desk("bank-desk"))), telemetry)
         with telemetry.session(session.id, agent="bank-desk"):
             result = await run_session(
-                session, task.briefing, arm=arm_named("pg"), model=model, user=user
+                session, task.briefing, view=view_named("pg"), model=model, user=user
             )
         return session.id, len(result.requests), result.domain_calls
 

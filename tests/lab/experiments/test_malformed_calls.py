@@ -14,7 +14,7 @@ from tiny import GOAL, tiny_upstream
 from sopilot.protocols import ModelReply, ModelRequest, ToolCall
 from sopilot.runner.play import resume_play, start_play
 from sopilot.stores.memory import MemoryStore
-from sopilot.views.catalogue import arm_named
+from sopilot.views.catalogue import view_named
 from sopilot.views.step_tool import TOOL_NAME
 from sopilot_lab.experiments import trial
 from sopilot_lab.experiments.sweep import make_configuration
@@ -123,7 +123,7 @@ def test_a_play_from_process_to_process_keeps_it(
 
     async def play() -> dict[str, Any]:
         store = MemoryStore()
-        begun = await start_play(store, str(refusal(upstream)), arm=arm)
+        begun = await start_play(store, str(refusal(upstream)), view=arm)
         assert not (await begun.player.call(*call)).ok
         await begun.close()
         again = await resume_play(store, begun.id)  # a fresh world, rebuilt from the trace
@@ -148,7 +148,7 @@ def test_over_mcp_as_well(monkeypatch: pytest.MonkeyPatch, upstream: Upstream) -
     monkeypatch.setattr("sopilot_lab.sopbench.process.shared_upstream", lambda: upstream)
 
     async def play() -> dict[str, Any]:
-        service = task_service(str(refusal(upstream)), arm_named("flat"))
+        service = task_service(str(refusal(upstream)), view_named("flat"))
         server = ProcedureServer(Hub(MemoryStore(), service))
         async with Client(server.server) as client:
             for name, arguments in (("no_such_tool", {}), ("find_tool", {"tool": 5})):

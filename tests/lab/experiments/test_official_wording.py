@@ -9,7 +9,7 @@ import pytest
 from sopbench_checkout import MISSING
 from tiny import tiny_upstream
 
-from sopilot.views.catalogue import ARMS
+from sopilot.views.catalogue import VIEWS
 from sopilot_lab.experiments.selection import select_tasks
 from sopilot_lab.sopbench.process import ToolList, Upstream, shared_upstream
 from sopilot_lab.sopbench.programs import ProgramShelf
@@ -33,7 +33,7 @@ def first_message(upstream: Upstream, which: str, arm: str, tools: ToolList = "o
     (reference,) = task_references(which, upstream=upstream)
     own = load_task(reference, upstream=upstream)
     program = ProgramShelf(tools, upstream).program(own).program
-    return ARMS[arm].first_message(as_task(own, program, tools, upstream, "en").briefing)
+    return VIEWS[arm].first_message(as_task(own, program, tools, upstream, "en").briefing)
 
 
 def test_every_arm_of_the_miniature_shows_its_text(tiny: Upstream) -> None:

@@ -17,7 +17,7 @@ from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.examples.example import load_desk
 from sopilot.tasks.examples.judge import desk_judge
 from sopilot.views.briefing import Briefing
-from sopilot.views.catalogue import arm_named
+from sopilot.views.catalogue import view_named
 from sopilot_lab.lens.moments import ReadMoment, moments_of
 from sopilot_lab.lens.open_weights import OpenWeights
 
@@ -50,14 +50,14 @@ def record(arm_name: str) -> Recorded:
     programs = {goal: one.program for goal, one in compile_handbook(desk.handbook).items()}
     task = desk.tasks[0]
     briefing = Briefing(desk.handbook, programs)
-    arm = arm_named(arm_name)
+    arm = view_named(arm_name)
     tools = desk.make_tools(task)
     model = Listening(Reference(desk_judge(desk)))
 
     async def run() -> list[ReadMoment]:
         session = await open_run(MemoryStore(), briefing, arm, tools=tools, unguarded=True)
         user = ScriptedUser(task.request, task.knows, goal=task.goal, late=task.late)
-        await run_session(session, briefing, arm=arm, model=model, user=user)
+        await run_session(session, briefing, view=arm, model=model, user=user)
         events = list(session.own_events)
         return moments_of(session.machine, events, briefing, arm, tools.schemas(), task.goal)
 

@@ -98,11 +98,11 @@ def test_run_takes_the_verdict_as_its_default_arm(home: Path) -> None:
     assert "the last check" not in run().stderr  # too few: no finding
     gate("--cases", "59", "--arm", "flat", "--arm", "pg", "--arm", "fused")
     checked = run("--json")
-    assert "arm fused: the last check of `reference` says may page (59 of 59 cases)" in (
+    assert "view fused: the last check of `reference` says may page (59 of 59 cases)" in (
         checked.stderr
     )
     assert json.loads(checked.stdout)["audit"]["clean"]
-    assert "the last check" not in run("--arm", "pg").stderr
+    assert "the last check" not in run("--view", "pg").stderr
 
 
 def answer_mailbox(box: Path, stop: threading.Event) -> None:

@@ -842,5 +842,5 @@ class Reference:
         if shown and END_SESSION in tools:
             return FlatExecutor(facts, shown, self._judge, temptation, domain).reply()
         raise UserMistake(
-            "the reference executor reads frames and programs, not prose; choose another arm"
+            "the reference executor reads frames and programs, not prose; choose another view"
         )

@@ -12,12 +12,12 @@ from sopilot.runner.sources import DeskSource, TaskSource
 from sopilot.tasks.example_tasks import idle_world
 from sopilot.tasks.task import NoTools, World
 from sopilot.views.briefing import Briefing
-from sopilot.views.view import Arm
+from sopilot.views.view import View
 
 
 def gateway_service(
     handbook: Handbook,
-    arm: Arm,
+    view: View,
     catalogue: Catalogue,
     *,
     language: str = "en",
@@ -34,10 +34,10 @@ def gateway_service(
     async def open_world() -> World:
         return gateway_world(catalogue, shared)
 
-    return Service(briefing, arm, open_world, extra={"gateway": handbook.name})
+    return Service(briefing, view, open_world, extra={"gateway": handbook.name})
 
 
-def source_service(source: TaskSource, arm: Arm, *, language: str = "en") -> Service:
+def source_service(source: TaskSource, view: View, *, language: str = "en") -> Service:
     """A bundled desk on its own small world. Of any other handbook the bookkeeping alone: the
     calls are made elsewhere and cannot be evidence."""
 
@@ -46,11 +46,11 @@ def source_service(source: TaskSource, arm: Arm, *, language: str = "en") -> Ser
 
     extra = {"desk" if source.bundled else "handbook": source.handbook.name}
     briefing = source.briefing(language=language)
-    return Service(briefing, arm, open_world, simulated=source.bundled, extra=extra)
+    return Service(briefing, view, open_world, simulated=source.bundled, extra=extra)
 
 
 def task_service(
-    reference: str, arm: Arm, *, tools: str = "official", language: str = "en"
+    reference: str, view: View, *, tools: str = "official", language: str = "en"
 ) -> Service:
     """A task, with its user and its oracle, for every client anew."""
     first = playable_task(reference, tools=tools, language=language)
@@ -62,7 +62,7 @@ def task_service(
 
     return Service(
         first.briefing,
-        arm,
+        view,
         open_world,
         simulated=True,
         extra={PLAY: play_record(first, tools=tools, language=language)},

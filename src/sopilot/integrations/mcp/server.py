@@ -297,7 +297,7 @@ class BesideTools:
         if self._catalogue is not None and params.name not in service.briefing.programs:
             passing, link = await self._passing(ctx, "procedure")
             return await passing.prompt(params, link)
-        return get_prompt(service.briefing, params, machine=service.arm.machine)
+        return get_prompt(service.briefing, params, machine=service.view.machine)
 
     async def _complete(
         self, ctx: Context, params: types.CompleteRequestParams
@@ -407,7 +407,7 @@ class ProcedureServer(BesideTools):
         self.server: Server[Any] = _Server(
             f"sopilot-{service.briefing.handbook.name}",
             version=__version__,
-            instructions=service.arm.first_message(service.briefing),
+            instructions=service.view.first_message(service.briefing),
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
             on_list_resources=self._list_resources,
@@ -447,7 +447,7 @@ class ProcedureServer(BesideTools):
         if isinstance(tools, GatewayTools):
             for one in await tools.refresh():
                 self._tell(one)
-        every = seat.player.driver.arm.offer is Offer.ALL
+        every = seat.player.driver.view.offer is Offer.ALL
         offered = [
             offer.tool
             for offer in self._catalogue.offers()

@@ -31,7 +31,7 @@ from sopilot.records.store import Settings, Store
 from sopilot.runner.sources import is_task, load_source, open_source
 from sopilot.session.opening import call_this_process
 from sopilot.stores.open import data_folder, is_shared, open_store
-from sopilot.views.catalogue import arm_named
+from sopilot.views.catalogue import view_named
 from sopilot.views.step_tool import TOOL_NAME
 
 IN_STORE = "store"
@@ -58,7 +58,7 @@ class ServerOptions:
     approve: tuple[str, ...]
     approve_tools: bool
     recheck_tools: float
-    arm: str
+    view: str
     language: str
     tools: str
     address: str | None
@@ -96,7 +96,7 @@ def serve_source(options: ServerOptions, tell: Tell) -> None:
     if len(set(names)) != len(names):
         raise UserMistake("two upstream servers have the same name; write NAME=… before each")
     settings = options.http()
-    arm_named(options.arm)
+    view_named(options.view)
     worker = None
     if options.workers is not None and settings is not None:
         worker, settings = serving.supervise(settings, options.workers, tell, options.http)
@@ -231,7 +231,7 @@ def _gateway(
         tell(f"no upstream offers {', '.join(missing)}")
     return gateway_service(
         handbook,
-        arm_named(options.arm),
+        view_named(options.view),
         catalogue,
         language=options.language,
         share_upstreams=options.share_upstream,
@@ -239,10 +239,10 @@ def _gateway(
 
 
 def _service(options: ServerOptions, tell: Tell) -> Service:
-    arm, language = arm_named(options.arm), options.language
+    view, language = view_named(options.view), options.language
     if is_task(options.source):
-        return task_service(options.source, arm, tools=options.tools, language=language)
+        return task_service(options.source, view, tools=options.tools, language=language)
     opened = open_source(options.source)
     if not opened.bundled:
         tell("no --upstream: only the bookkeeping tool is offered, and no call can be evidence")
-    return source_service(opened, arm, language=language)
+    return source_service(opened, view, language=language)

@@ -27,7 +27,7 @@ from sopilot.session.session import Session
 from sopilot.tasks.task import World
 from sopilot.values.json import JSON
 from sopilot.views.briefing import Briefing
-from sopilot.views.view import Arm
+from sopilot.views.view import View
 
 OWNER = "served_to"
 """Where a session's record names its owner."""
@@ -52,7 +52,7 @@ class Service:
     must be the same for a session that is taken up again."""
 
     briefing: Briefing
-    arm: Arm
+    view: View
     open_world: Callable[[], Awaitable[World]]
     simulated: bool = False
     extra: Mapping[str, JSON] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class Service:
     """A task is played: there is a simulated user, and an oracle at the end."""
 
     def programs(self) -> ProgramSet:
-        return run_programs(self.briefing, self.arm, unguarded=self.simulated)
+        return run_programs(self.briefing, self.view, unguarded=self.simulated)
 
 
 class Seat:
@@ -293,7 +293,7 @@ class Hub:
             session = await open_run(
                 self.store,
                 service.briefing,
-                service.arm,
+                service.view,
                 tools=world.tools,
                 model=service.model,
                 settings=service.settings,
@@ -344,7 +344,7 @@ class Hub:
         self, session: Session, world: World, owner: str, *, awaited: bool = False
     ) -> Seat:
         """``awaited``: whoever asked for it is about to use it."""
-        player = Player(session, self.service.briefing, self.service.arm, world)
+        player = Player(session, self.service.briefing, self.service.view, world)
         await player.driver.begin()
         if session.asker is None:
             session.asker = ElicitsAnswers(session)

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from sopilot.messages.diagnostic import Place
 from sopilot.messages.errors import UserMistake, mistake
-from sopilot.views.catalogue import ARMS
+from sopilot.views.catalogue import VIEWS
 from sopilot_lab.experiments.record import BenchRecord, RunConfiguration
 from sopilot_lab.experiments.report.harness import require_one_harness, varied_label
 from sopilot_lab.experiments.run_folder import Missing, RunFolder, task_order
@@ -17,7 +17,7 @@ from sopilot_lab.sopbench.reference import SCHEME, TaskReference
 from sopilot_lab.sopbench.screen import Screen
 from sopilot_lab.statistics.outcomes import RunOutcome, TaskKind
 
-_ARM_ORDER: Final = {name: place for place, name in enumerate(ARMS)}
+_ARM_ORDER: Final = {name: place for place, name in enumerate(VIEWS)}
 
 
 Keep = Callable[[str, bool], bool]

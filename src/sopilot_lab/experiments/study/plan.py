@@ -15,7 +15,7 @@ from sopilot.agent.providers import Retries
 from sopilot.files.text import load_yaml, read_text
 from sopilot.messages.diagnostic import Diagnostic, Place, did_you_mean
 from sopilot.messages.errors import UserMistake, mistake
-from sopilot.views.catalogue import ARMS
+from sopilot.views.catalogue import VIEWS
 from sopilot_lab.experiments.entrants import DEFAULT_USER, Contestant, Patience
 from sopilot_lab.experiments.selection import KINDS
 from sopilot_lab.experiments.study.hypotheses import TESTS, Hypothesis, Preregistration
@@ -152,7 +152,7 @@ class _Reader:
         domains = tuple(dict.fromkeys(one for each in blocks for one in each.domains))
         for entrant in entrants:
             if not all(each.arms for each in entrant.blocks):
-                cure = f"name some of {', '.join(ARMS)}"
+                cure = f"name some of {', '.join(VIEWS)}"
                 self._wrong("arms", f"no arm is named for `{entrant.who.label}`", cure)
         if not entrants:
             self._wrong("models", "no model is named", "write `- model: reference`, for example")
@@ -180,7 +180,7 @@ class _Reader:
         if user is not None:
             user = self._entrant(user if isinstance(user, Mapping) else {"model": user}, place).who
         return Block(
-            arms=tuple(self._names(row, "arms", ARMS, place)) or usual.arms,
+            arms=tuple(self._names(row, "arms", VIEWS, place)) or usual.arms,
             domains=tuple(self._names(row, "domains", DOMAINS, place)) or usual.domains,
             language=self._choice(row, "language", ("en", "zh"), usual.language),
             screen=self._choice(row, "screen", tuple(SCREENS), usual.screen),

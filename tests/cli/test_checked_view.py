@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sopilot.cli.run_and_audit import default_arm
+from sopilot.cli.run_and_audit import default_view
 from sopilot.runner import qualifications as checks
 from sopilot.runner.sources import open_source
 from sopilot.tasks.starter import starter
@@ -21,11 +21,11 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "home"
 
 
-def checked(home: Path, model: str, arm: str | None, *, page: bool, **more: object) -> None:
+def checked(home: Path, model: str, view: str | None, *, page: bool, **more: object) -> None:
     """As release 1 stored it, and what was added since."""
     path = checks.model_folder(home, model) / checks.LATEST
     path.parent.mkdir(parents=True)
-    stored = {"arm": arm, "page": page, "cases": 4, "planned": 4, **more}
+    stored = {"arm": view, "page": page, "cases": 4, "planned": 4, **more}
     path.write_text(json.dumps(stored))
 
 
@@ -33,20 +33,20 @@ def checked(home: Path, model: str, arm: str | None, *, page: bool, **more: obje
 def test_who_needs_no_check_is_paged_without_a_word(
     model: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert default_arm(model, open_source("bank-desk")) == "pg"
+    assert default_view(model, open_source("bank-desk")) == "pg"
     assert capsys.readouterr().err == ""
 
 
 def test_an_unchecked_model_sees_everything(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert default_arm("local", open_source("bank-desk")) == "flat"
+    assert default_view("local", open_source("bank-desk")) == "flat"
     told = capsys.readouterr().err
     assert told.count("\n") == 1
-    assert "arm flat: `local` was never checked" in told
+    assert "view flat: `local` was never checked" in told
     assert "sopilot gate --model local" in told
-    assert default_arm("local", open_source(FOLDER)) == "full-cursor"
-    assert "arm full-cursor" in capsys.readouterr().err
+    assert default_view("local", open_source(FOLDER)) == "full-cursor"
+    assert "view full-cursor" in capsys.readouterr().err
 
 
 def test_a_verdict_is_followed(
@@ -54,18 +54,18 @@ def test_a_verdict_is_followed(
 ) -> None:
     checked(home, "good", "fused", page=True)
     checked(home, "weak", "flat", page=False)
-    assert default_arm("good", open_source("bank-desk")) == "fused"
-    assert default_arm("good", open_source(FOLDER)) == "fused"
-    assert default_arm("weak", open_source("bank-desk")) == "flat"
+    assert default_view("good", open_source("bank-desk")) == "fused"
+    assert default_view("good", open_source(FOLDER)) == "fused"
+    assert default_view("weak", open_source("bank-desk")) == "flat"
     assert "says do not page" in capsys.readouterr().err
     handbook = tmp_path / "mine.yaml"
     text, _ = starter("mine")
     handbook.write_text(text)
-    assert default_arm("weak", open_source(str(handbook))) == "full-cursor"
+    assert default_view("weak", open_source(str(handbook))) == "full-cursor"
     handbook.write_text(text.replace("irreversible: true", "irreversible: false"))
-    assert default_arm("weak", open_source(str(handbook))) == "flat"
+    assert default_view("weak", open_source(str(handbook))) == "flat"
     # A program written by hand has no other wording, and its guards need the machine.
-    assert default_arm("weak", open_source(FOLDER)) == "full-cursor"
+    assert default_view("weak", open_source(FOLDER)) == "full-cursor"
 
 
 def test_a_model_that_may_page_gets_fused_where_actions_are_guarded(
@@ -75,12 +75,12 @@ def test_a_model_that_may_page_gets_fused_where_actions_are_guarded(
     handbook = tmp_path / "mine.yaml"
     text, _ = starter("mine")
     handbook.write_text(text)
-    assert default_arm("strong", open_source(str(handbook))) == "fused"
-    assert "arm fused: the last check of `strong` says may page" in capsys.readouterr().err
-    assert default_arm("strong", open_source(FOLDER)) == "fused"
-    assert default_arm("strong", open_source("bank-desk")) == "fused"
+    assert default_view("strong", open_source(str(handbook))) == "fused"
+    assert "view fused: the last check of `strong` says may page" in capsys.readouterr().err
+    assert default_view("strong", open_source(FOLDER)) == "fused"
+    assert default_view("strong", open_source("bank-desk")) == "fused"
     handbook.write_text(text.replace("irreversible: true", "irreversible: false"))
-    assert default_arm("strong", open_source(str(handbook))) == "prose"
+    assert default_view("strong", open_source(str(handbook))) == "prose"
 
 
 @pytest.mark.parametrize("answer", ["too few", "broken"])
@@ -88,7 +88,7 @@ def test_a_check_without_a_finding_is_followed_by_nobody(
     home: Path, answer: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     checked(home, "m", "prose", page=False, answer=answer, guarded_arm=None)
-    assert default_arm("m", open_source("bank-desk")) == "flat"
+    assert default_view("m", open_source("bank-desk")) == "flat"
     assert "`m` was checked without a finding" in capsys.readouterr().err
     checked(home, "reference", "flat", page=False, answer=answer)
-    assert default_arm("reference", open_source("bank-desk")) == "pg"
+    assert default_view("reference", open_source("bank-desk")) == "pg"

@@ -1,12 +1,12 @@
-"""Every arm through the three frameworks' hooks: what the loop shows, as far as a hook owns it.
+"""Every view through the three frameworks' hooks: what the loop shows, as far as a hook owns it.
 
 A framework owns the list of messages, the tools of the domain and when calls are made:
 
 - Its words and the user's never come to the session, so the trace has none of them, and no
   requests. Results are numbered by their place in the trace: they count otherwise.
 - It spells the arguments of calls in its own way, and gives ids of its own.
-- It makes the calls of one message all at once: arms that need them in order are refused, and
-  so are arms without a machine, which have nothing to hook into.
+- It makes the calls of one message all at once: views that need them in order are refused, and
+  so are views without a machine, which have nothing to hook into.
 
 Everything else must be the loop's to the byte: the instructions, the slot, the bookkeeping
 tool, the answers, and every other event.
@@ -31,9 +31,9 @@ from sopilot.runner.conversation import ProcedureHook
 from sopilot.runner.sources import open_source
 from sopilot.stores.memory import MemoryStore
 from sopilot.trace.events import Event
-from sopilot.views.catalogue import ARMS
+from sopilot.views.catalogue import VIEWS
 
-HOOKED = [name for name, arm in ARMS.items() if arm.machine and not arm.in_order]
+HOOKED = [name for name, view in VIEWS.items() if view.machine and not view.in_order]
 FRAMEWORKS = ("langchain", "openai_agents", "pydantic_ai")
 _NUMBERS = frozenset({"opened", "call", "evidence", "earlier", "result"})
 """Fields that hold numbers of events."""
@@ -97,9 +97,9 @@ def owned(events: Iterable[Event]) -> list[tuple[Any, ...]]:
     return found
 
 
-async def hooked_run(framework: str, arm: str, case: tuple[str, str, str], loop: Looped) -> None:
+async def hooked_run(framework: str, view: str, case: tuple[str, str, str], loop: Looped) -> None:
     module = importlib.import_module(f"test_framework_{framework}")
-    hooked = await opened(case, arm, premature=False)
+    hooked = await opened(case, view, premature=False)
     talk = module.make_talk(hooked)
     message: str | None = hooked.user.opening()
     while message is not None and not hooked.over:
@@ -118,16 +118,18 @@ async def hooked_run(framework: str, arm: str, case: tuple[str, str, str], loop:
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
-@pytest.mark.parametrize("arm", HOOKED)
+@pytest.mark.parametrize("view", HOOKED)
 @pytest.mark.parametrize("case", [EXECUTED, REFUSED], ids=["executed", "refused"])
-def test_hooks(case: tuple[str, str, str], arm: str, framework: str) -> None:
-    asyncio.run(hooked_run(framework, arm, case, looped(f"{case[0]}/{case[1]}", arm)))
+def test_hooks(case: tuple[str, str, str], view: str, framework: str) -> None:
+    asyncio.run(hooked_run(framework, view, case, looped(f"{case[0]}/{case[1]}", view)))
 
 
-@pytest.mark.parametrize("arm", [name for name in ARMS if name not in HOOKED])
-def test_arms_that_a_hook_cannot_keep_are_refused(arm: str) -> None:
+@pytest.mark.parametrize("view", [name for name in VIEWS if name not in HOOKED])
+def test_views_that_a_hook_cannot_keep_are_refused(view: str) -> None:
     async def run() -> None:
         with pytest.raises(UserMistake, match=r"choose `pg`|could guard"):
-            await ProcedureHook.open(MemoryStore(), open_source("bank-desk").briefing(), ARMS[arm])
+            await ProcedureHook.open(
+                MemoryStore(), open_source("bank-desk").briefing(), VIEWS[view]
+            )
 
     asyncio.run(run())

@@ -1,6 +1,6 @@
-"""What each arm puts into a prompt, pinned for one task at two moments.
+"""What each view puts into a prompt, pinned for one task at two moments.
 
-Regenerate with ``SOPILOT_REGOLD=1 pytest tests/agent/test_arm_goldens.py``.
+Regenerate with ``SOPILOT_REGOLD=1 pytest tests/agent/test_view_goldens.py``.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from sopilot.protocols import Message, ModelReply, ModelRequest, ToolCall
 from sopilot.tasks.examples.example import load_desk
 from sopilot.tasks.examples.judge import desk_judge
 from sopilot.views.baselines import best, bm25
-from sopilot.views.catalogue import ARMS
+from sopilot.views.catalogue import VIEWS
 from sopilot.views.frame import frame_bound
-from sopilot.views.view import Arm
+from sopilot.views.view import View
 
 GOLDEN = Path(__file__).parent / "golden"
 DESK, TASK = "bank-desk", "dispute-electronics"
@@ -43,14 +43,14 @@ class Recorder:
         return await self._inner.complete(request)
 
 
-def prompts(arm: str) -> list[ModelRequest]:
-    """The requests of a run under the arm; arms that the reference cannot read get one."""
+def prompts(view: str) -> list[ModelRequest]:
+    """The requests of a run under the view; views that the reference cannot read get one."""
     recorder = Recorder()
     desk = load_desk(DESK)
     try:
-        asyncio.run(play(desk, desk.task(TASK), ARMS[arm], model=recorder))
+        asyncio.run(play(desk, desk.task(TASK), VIEWS[view], model=recorder))
     except UserMistake:
-        assert not ARMS[arm].machine
+        assert not VIEWS[view].machine
     return recorder.requests
 
 
@@ -63,27 +63,27 @@ def spelled(request: ModelRequest) -> str:
     return "\n".join(lines) + "\n"
 
 
-@pytest.mark.parametrize("arm", ARMS)
-def test_prompts(arm: str) -> None:
-    made = prompts(arm)
+@pytest.mark.parametrize("view", VIEWS)
+def test_prompts(view: str) -> None:
+    made = prompts(view)
     moments = {"first": made[0]}
     if len(made) > 1:
         moments["middle"] = made[len(made) // 2]
     for moment, request in moments.items():
-        path = GOLDEN / f"{arm}.{moment}.txt"
+        path = GOLDEN / f"{view}.{moment}.txt"
         text = spelled(request)
         if os.environ.get("SOPILOT_REGOLD"):
             path.write_text(text, encoding="utf-8")
         assert path.read_text(encoding="utf-8") == text
 
 
-SHOWN = [name for name, arm in ARMS.items() if arm.machine and name != "flat-protocol"]
-"""The arms with a machine that show where it stands."""
+SHOWN = [name for name, view in VIEWS.items() if view.machine and name != "flat-protocol"]
+"""The views with a machine that show where it stands."""
 
 
-@pytest.mark.parametrize("arm", SHOWN)
-def test_stable_text_first_and_slot_last(arm: str) -> None:
-    made = prompts(arm)
+@pytest.mark.parametrize("view", SHOWN)
+def test_stable_text_first_and_slot_last(view: str) -> None:
+    made = prompts(view)
     firsts = {request.messages[0] for request in made}
     assert len(firsts) == 1
     for before, after in itertools.pairwise(made):
@@ -92,7 +92,7 @@ def test_stable_text_first_and_slot_last(arm: str) -> None:
         assert list(after.messages[: len(kept)]) == kept
         assert before.messages[-1].role == "system"
     slots = {request.messages[-1].content for request in made}
-    assert len(slots) > (2 if arm == "fused" else 5)
+    assert len(slots) > (2 if view == "fused" else 5)
 
 
 def test_paged_prompts_hold_one_frame_only() -> None:
@@ -117,7 +117,7 @@ def test_chunk_stays_within_its_budget() -> None:
 def test_checklist_ticks_after_the_call() -> None:
     from sopilot.machine.machine import Machine
     from sopilot.views.baselines import checklist_slot
-    from sopilot.views.moment import View
+    from sopilot.views.moment import Moment
 
     briefing = briefing_of(DESK)
     machine = Machine(briefing.programs)
@@ -129,7 +129,7 @@ def test_checklist_ticks_after_the_call() -> None:
         return [Message("assistant", tool_calls=(call,)), told]
 
     def ticks(*dialog: Message) -> int:
-        return checklist_slot(View(briefing, machine, machine.initial(), dialog)).count("[x]")
+        return checklist_slot(Moment(briefing, machine, machine.initial(), dialog)).count("[x]")
 
     anna = found("anna")
     assert ticks() == 0
@@ -139,20 +139,20 @@ def test_checklist_ticks_after_the_call() -> None:
     assert ticks(*anna) == ticks(*anna, *anna)
 
 
-def test_an_arm_can_fold_and_automate() -> None:
+def test_an_view_can_fold_and_automate() -> None:
     from sopilot.machine.automation import Automation
 
-    folded = Arm(
+    folded = View(
         "fused",
         True,
-        slot=ARMS["pg"].slot,
+        slot=VIEWS["pg"].slot,
         automation=Automation(take_branches=True, group_returns=True, enter_calls=True),
         fold=lambda messages, _: [m for m in messages if m.role != "assistant" or m.tool_calls],
     )
     recorder = Recorder()
     desk = load_desk(DESK)
     played = asyncio.run(play(desk, desk.task(TASK), folded, model=recorder))
-    plain = asyncio.run(play(desk, desk.task(TASK), ARMS["pg-paper"]))
+    plain = asyncio.run(play(desk, desk.task(TASK), VIEWS["pg-paper"]))
     assert played.judgement.passed
     assert len(recorder.requests) < plain.result.agent_turns
     said = Message("assistant", "Please tell me: `goal`?")
