@@ -269,6 +269,8 @@ def run_programs(briefing: Briefing, view: View, *, unguarded: bool = False) -> 
         if not unguarded:
             _refuse_guarded(briefing, view)
         chosen = briefing.unguarded()
+    elif view.guard:
+        chosen = briefing.guarding()
     return ProgramSet.of(chosen)
 
 

@@ -13,6 +13,8 @@ from sopilot.views.fused import PAGED, fused_view
 from sopilot.views.state_text import frame_slot, state_slot
 from sopilot.views.view import View, full_cursor_slot, rendered, rendered_once
 
+_ENDS: Final = Automation(complete=True)
+
 VIEWS: Final[dict[str, View]] = {
     view.name: view
     for view in (
@@ -38,8 +40,10 @@ VIEWS: Final[dict[str, View]] = {
         View("checklist", False, slot=checklist_slot),
         View("retrieval", False, slot=retrieval_slot),
         View("chunk", True, slot=chunk_slot),
-        View("guard", True, automation=Automation(complete=True), guard="ask"),
-        View("guard-auto", True, automation=Automation(complete=True), guard="auto"),
+        *(
+            View(name, True, automation=_ENDS, guard=guard, guidance="guard")
+            for name, guard in (("guard", "ask"), ("guard-auto", "auto"))
+        ),
         View("state-only", True, slot=state_slot, frames_only=True),
     )
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from sopilot.handbook.model import BUILT_IN
@@ -23,7 +24,7 @@ _SENTENCES = {
         "instead": " Or instead: {first}.",
         "call": "call `{call}`",
         "ask": "the user must answer: {question}",
-        "judge": "judge whether this is so: {sentence} (`{tool}`)",
+        "judge": "judge `{tool}`, true or false: {sentence}",
         "value": "find out `{name}`",
         "and": ", ",
         "refused": "Refused: `{action}` must not be called. {reasons}",
@@ -47,7 +48,7 @@ _SENTENCES = {
         "instead": "也可以改为：{first}。",
         "call": "调用 `{call}`",
         "ask": "请用户回答：{question}",
-        "judge": "判断以下是否成立：{sentence}（`{tool}`）",
+        "judge": "判断 `{tool}` 是否成立：{sentence}",
         "value": "确定 `{name}` 的值",
         "and": "，",
         "refused": "已拒绝：不得调用 `{action}`。{reasons}",
@@ -66,6 +67,8 @@ _SENTENCES = {
         "只有用户再次提出时才能再次调用。",
     },
 }
+
+_LISTED = re.compile(r"`(\w+\([^`]*\))`")
 
 JUDGE_TOOL = "judge_check"
 """The tool with which a model judges predicates that the handbook leaves to it."""
@@ -87,6 +90,15 @@ def plan_text(
         )
     told = [reason.tells or _reason(reason, words) for reason in reasons]
     return words["refused"].format(action=action, reasons=" ".join(told)).strip()
+
+
+def blocked_call(text: str) -> list[str]:
+    """The calls that an answer lists to be made first, as they are spelled there."""
+    for words in _SENTENCES.values():
+        if text.startswith(words["missing"].partition("{")[0]):
+            first = text.partition(words["instead"].partition("{")[0])[0]
+            return _LISTED.findall(first)
+    return []
 
 
 def judged_text(check: str, accepted: bool, language: str = "en") -> str:
@@ -179,7 +191,9 @@ def _steps(needs: Sequence[Need], program: Program, words: Mapping[str, str]) ->
         if need.value:
             steps[words["value"].format(name=need.value)] = None
         elif need.judgement:
-            tool = f'{JUDGE_TOOL}(check="{function.judges}", holds=true or false)'
+            shown = {"check": function.judges, **need.values}
+            spelling = ", ".join(f"{name}={quote_value(value)}" for name, value in shown.items())
+            tool = f"{JUDGE_TOOL}({spelling})"
             steps[words["judge"].format(sentence=sentence, tool=tool)] = None
         for call in need.calls:
             if call.act.action in BUILT_IN:

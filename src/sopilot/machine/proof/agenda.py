@@ -141,11 +141,19 @@ def _choose(reached: list[_Path], paths: list[_Path]) -> Plan:
         return Plan(first.needs) if first.needs else Plan(unmet=first.unmet)
     options: dict[frozenset[tuple[str, ArgumentsKey]], tuple[Need, ...]] = {}
     for path in sorted(reached, key=_effort):
-        key = frozenset((need.function, key_of(need.values)) for need in path.needs)
+        key = frozenset(item for need in path.needs for item in _work(need))
         if not any(known <= key for known in options):
             options[key] = path.needs
     best, *others = options.values()
     return Plan(best, instead=tuple(others))
+
+
+def _work(need: Need) -> Iterator[tuple[str, ArgumentsKey]]:
+    """What has to be done about a need: two needs may want the same call."""
+    if not need.calls:
+        yield need.function, key_of(need.values)
+    for call in need.calls:
+        yield call.act.action, key_of(call.arguments)
 
 
 def _effort(path: _Path) -> tuple[int, int]:
