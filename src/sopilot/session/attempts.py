@@ -49,6 +49,7 @@ class _Candidate(NamedTuple):
     start: Start
     here: Position
     plan: Plan
+    proven: bool = False
 
 
 async def call_guarded(
@@ -103,10 +104,13 @@ async def _decide(
         return await admit(session, guarded, arguments, call_id)  # holds it, and says why
     await _begin(session, chosen.start)
     plan = chosen.plan
-    if not plan.needs and not plan.unmet and not plan.problem:
-        return await admit(session, guarded, arguments, call_id)
+    # Programs may ask for the evidence of every option: what can be read is read before the act.
     own = _own_call(session, chosen, made)
-    return own or await _answer(session, chosen, action, arguments, call_id)
+    if own is not None:
+        return own
+    if chosen.proven or not (plan.needs or plan.unmet or plan.problem):
+        return await admit(session, guarded, arguments, call_id)
+    return await _answer(session, chosen, action, arguments, call_id)
 
 
 def _carried_out(session: Session, action: str, arguments: Mapping[str, JSON]) -> int | None:
@@ -133,9 +137,11 @@ def _choose(
         if here is None:
             continue
         licence = license_here(session.machine, here, arguments, session.judge)
-        if not licence.missing:
-            return _Candidate(start, here, Plan())
+        if not licence.missing and session.settings.guard == "ask":
+            return _Candidate(start, here, Plan(), proven=True)
         plan = plan_call(session.machine.programs, here, arguments, session.judge, since=since)
+        if not licence.missing:
+            return _Candidate(start, here, plan, proven=True)
         if best is None or _rank(plan) < _rank(best.plan):
             best = _Candidate(start, here, plan)
     return best

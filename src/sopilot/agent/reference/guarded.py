@@ -15,7 +15,7 @@ from sopilot.agent.reference.judging import CannotJudge, PredicateJudge
 from sopilot.agent.reference.misbehaviour import Replies
 from sopilot.agent.reference.reading import GOAL, Facts
 from sopilot.agent.toolbox import END_SESSION
-from sopilot.protocols import Message, ModelReply, ToolSchema, inputs_of, required_of
+from sopilot.protocols import Message, ModelReply, ToolCall, ToolSchema, inputs_of, required_of
 from sopilot.values.json import JSON
 from sopilot.views.guard_answers import JUDGE_TOOL, blocked_call
 
@@ -77,10 +77,17 @@ class GuardedExecutor:
         if not listed:
             return self._end("refused", latest.answer)
         since = self._exchanges[attempts[-1] + 1 :]
+        calls: list[ToolCall] = []
         for call in listed:
             reply = self._make(call, since)
-            if reply is not None:
-                return reply
+            if reply is None:
+                continue
+            if not reply.tool_calls or reply.tool_calls[0].name == END_SESSION:
+                # The user must be asked, or can't help; what can be called is called before.
+                return ModelReply("", tuple(calls)) if calls else reply
+            calls += reply.tool_calls
+        if calls:
+            return ModelReply("", tuple(calls))
         if not since:
             return self._end("refused", latest.answer)
         return self._attempt(goal)

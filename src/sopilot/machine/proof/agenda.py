@@ -159,9 +159,13 @@ def _work(need: Need) -> Iterator[tuple[str, ArgumentsKey]]:
 def _effort(path: _Path) -> tuple[int, int]:
     """Ways that can be gone at once first, then those with few calls; sorting keeps the order
     of the program where both are equal."""
-    calls = [call for need in path.needs for call in need.calls]
-    blocked = sum(bool(need.value) for need in path.needs) + sum(bool(call.open) for call in calls)
-    return blocked, len(path.needs) + len(calls)
+    calls = sum(len(need.calls) for need in path.needs)
+    return sum(map(_is_blocked, path.needs)), len(path.needs) + calls
+
+
+def _is_blocked(need: Need) -> bool:
+    """Whether somebody must supply a value first."""
+    return bool(need.value) or any(call.open for call in need.calls)
 
 
 @dataclass(slots=True)
@@ -216,7 +220,7 @@ class _Planner:
         callee = self.prover.program.functions[step.function]
         values = passed_values(step.arguments, within.values, self.prover.known)
         if callee.soft and not callee.function.branches:
-            yield from self._leaf_results(step, callee, values)
+            yield from self._leaf_results(step, within, callee, values)
         elif within.depth < _DEEPEST:
             inside = _Activation(callee, values, within.depth + 1)
             for holds in (step.wanted, not step.wanted):
@@ -226,12 +230,19 @@ class _Planner:
                     yield _Result(holds, path.needs, unmet)
 
     def _leaf_results(
-        self, step: Check, callee: FunctionLayout, values: Mapping[str, JSON]
+        self,
+        step: Check,
+        within: _Activation,
+        callee: FunctionLayout,
+        values: Mapping[str, JSON],
     ) -> Iterator[_Result]:
         leaf = self._leaf(callee, values)
         if isinstance(leaf, Need):
             yield _Result(step.wanted, (leaf,))
-            yield _Result(None)  # another option may do without it
+            # Where the program asks for every option's evidence, none that can be had is left out.
+            complete = within.layout.after[step.label] == within.layout.unmet[step.label]
+            if not complete or _is_blocked(leaf):
+                yield _Result(None)  # another option may do without it
             yield _Result(not step.wanted, (leaf,))
         elif isinstance(leaf, Unmet):
             yield _Result(None if leaf.holds is None else leaf.holds, (), (leaf,))
