@@ -207,11 +207,11 @@ def _own_call(
     behind an undecided check is called: no detail is read for somebody who isn't identified."""
     if not chosen.plan.needs or len(made) >= MOST_OWN_CALLS or session.tools is None:
         return None
-    need = chosen.plan.needs[0]
-    for call in need.calls:
-        filled = _filled(session, chosen, need, call)
-        if filled is not None and (call.act.action, key_of(filled.arguments)) not in made:
-            return filled
+    for need in chosen.plan.needs if chosen.proven else chosen.plan.needs[:1]:
+        for call in need.calls:
+            filled = _filled(session, chosen, need, call)
+            if filled is not None and (call.act.action, key_of(filled.arguments)) not in made:
+                return filled
     return None
 
 
@@ -277,7 +277,8 @@ async def _answer(
     plan, program = chosen.plan, chosen.here.program.program
     masked = session.secrets.masked
     reasons = refusals_of(plan, program, session.configuration, masked, session.language)
-    text = masked(plan_text(plan, program, action, reasons, session.language))
+    show = session.configuration if session.settings.guard == "auto" else None
+    text = masked(plan_text(plan, program, action, reasons, session.language, show=show))
     held = await hold_call(session, action, arguments, call_id, Hold("root", text))
     session.judgements = {
         program.functions[need.function].judges: need for need in plan.needs if need.judgement

@@ -99,7 +99,7 @@ class CallAnswer:
             spelled = visible(canonical(plain(self.result.value)).decode("utf-8", "replace"))
             return f"#{self.seq} {'ok' if self.result.ok else 'failed'}: {spelled}"
         if self.plan is not None:
-            return visible(self.problem)
+            return self.problem
         key = "outcome_unknown" if self.status is CallStatus.UNKNOWN else "not_called"
         return words(language)[key].format(problem=said_in(visible(self.problem), language))
 

@@ -12,8 +12,8 @@ from sopilot.machine.recipes import WantedCall
 from sopilot.machine.state import Configuration
 from sopilot.program.model import Function, Kind, Program
 from sopilot.protocols import ToolSchema
-from sopilot.values.json import JSON
-from sopilot.values.text import quote_value
+from sopilot.values.json import JSON, canonical, plain
+from sopilot.values.text import quote_value, visible
 from sopilot.views.refusals import Refusal
 
 _EVIDENCE_SHOWN = 160
@@ -70,14 +70,23 @@ _SENTENCES = {
 
 _LISTED = re.compile(r"`(\w+\([^`]*\))`")
 
+_ANSWER = re.compile(r"^`(\w+\([^`]*\))` → #(\d+) (ok|failed): (.*)$", re.MULTILINE)
+
 JUDGE_TOOL = "judge_check"
 """The tool with which a model judges predicates that the handbook leaves to it."""
 
 
 def plan_text(
-    plan: Plan, program: Program, action: str, reasons: Sequence[Refusal], language: str = "en"
+    plan: Plan,
+    program: Program,
+    action: str,
+    reasons: Sequence[Refusal],
+    language: str = "en",
+    *,
+    show: Configuration | None = None,
 ) -> str:
-    """What the agent reads when its call was not made."""
+    """What the agent reads when its call was not made. ``show`` has the answers to calls that the
+    runtime made by itself: a model that must judge them has to see them."""
     words = _SENTENCES[language]
     if plan.problem:
         return words["problem"].format(problem=plan.problem)
@@ -85,9 +94,9 @@ def plan_text(
         text = words["missing"].format(
             action=action, first=_steps(plan.needs, program, words), again=action
         )
-        return text + "".join(
-            words["instead"].format(first=_steps(needs, program, words)) for needs in plan.instead
-        )
+        for needs in plan.instead:
+            text += words["instead"].format(first=_steps(needs, program, words))
+        return "\n".join([text, *_shown(plan, show)]) if show is not None else text
     told = [reason.tells or _reason(reason, words) for reason in reasons]
     return words["refused"].format(action=action, reasons=" ".join(told)).strip()
 
@@ -130,6 +139,23 @@ def judge_tool(programs: Iterable[Program], language: str = "en") -> ToolSchema 
             "additionalProperties": False,
         },
     )
+
+
+def _shown(plan: Plan, configuration: Configuration) -> list[str]:
+    cited = {seq for need in plan.needs if need.judgement for seq in need.evidence}
+    return [
+        f"`{_spelled(action, answer.arguments)}` → "
+        f"#{answer.seq} {'ok' if answer.ok else 'failed'}: "
+        + visible(canonical(plain(answer.value)).decode("utf-8", "replace"))
+        for action, answers in configuration.answers.items()
+        for answer in answers.values()
+        if answer.seq in cited
+    ]
+
+
+def shown_answers(text: str) -> list[tuple[str, str, str, str]]:
+    """The answers that a text shows: call, number, `ok` or `failed`, value."""
+    return _ANSWER.findall(text)
 
 
 def repeated_text(action: str, seq: int, language: str = "en") -> str:
@@ -180,7 +206,7 @@ def _state(unmet: Unmet, words: Mapping[str, str]) -> str:
 
 
 def _sentence(function: Function, program: Program, values: Mapping[str, JSON]) -> str:
-    return fill(function.says, {**program.constants, **values}) or function.judges
+    return visible(fill(function.says, {**program.constants, **values})) or function.judges
 
 
 def _steps(needs: Sequence[Need], program: Program, words: Mapping[str, str]) -> str:
@@ -192,8 +218,7 @@ def _steps(needs: Sequence[Need], program: Program, words: Mapping[str, str]) ->
             steps[words["value"].format(name=need.value)] = None
         elif need.judgement:
             shown = {"check": function.judges, **need.values}
-            spelling = ", ".join(f"{name}={quote_value(value)}" for name, value in shown.items())
-            tool = f"{JUDGE_TOOL}({spelling})"
+            tool = _spelled(JUDGE_TOOL, shown)
             steps[words["judge"].format(sentence=sentence, tool=tool)] = None
         for call in need.calls:
             if call.act.action in BUILT_IN:
@@ -206,5 +231,9 @@ def _steps(needs: Sequence[Need], program: Program, words: Mapping[str, str]) ->
 
 def spelled(call: WantedCall) -> str:
     """A call as an agent would write it; `…` stands for values that only the user has."""
-    values = [f"{name}={quote_value(value)}" for name, value in call.arguments.items()]
-    return f"{call.act.action}({', '.join([*values, *(f'{name}=…' for name in call.open)])})"
+    return _spelled(call.act.action, call.arguments, call.open)
+
+
+def _spelled(action: str, arguments: Mapping[str, JSON], unknown: Sequence[str] = ()) -> str:
+    values = [f"{name}={quote_value(value)}" for name, value in arguments.items()]
+    return f"{action}({', '.join([*values, *(f'{name}=…' for name in unknown)])})"

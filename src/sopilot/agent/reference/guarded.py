@@ -11,13 +11,13 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from sopilot.agent.reference.judging import CannotJudge, PredicateJudge
+from sopilot.agent.reference.judging import CannotJudge, PredicateJudge, Seen
 from sopilot.agent.reference.misbehaviour import Replies
 from sopilot.agent.reference.reading import GOAL, Facts
 from sopilot.agent.toolbox import END_SESSION
 from sopilot.protocols import Message, ModelReply, ToolCall, ToolSchema, inputs_of, required_of
 from sopilot.values.json import JSON
-from sopilot.views.guard_answers import JUDGE_TOOL, blocked_call
+from sopilot.views.guard_answers import JUDGE_TOOL, blocked_call, shown_answers
 
 _GOAL_LINE = re.compile(r"^- (\w+)\(", re.MULTILINE)
 _NAME = re.compile(r"(?:, )?(\w+)=")
@@ -106,8 +106,11 @@ class GuardedExecutor:
 
     def _make(self, call: Listed, since: Sequence[Exchange]) -> ModelReply | None:
         """The next thing to do about a listed call; ``None`` where it is done."""
+        wanted = call.arguments
+        if call.name == JUDGE_TOOL:
+            wanted = {"check": wanted["check"]}
         if any(
-            exchange.name == call.name and call.arguments.items() <= exchange.arguments.items()
+            exchange.name == call.name and wanted.items() <= exchange.arguments.items()
             for exchange in since
         ):
             return None
@@ -126,10 +129,19 @@ class GuardedExecutor:
         check, values = str(call.arguments["check"]), dict(call.arguments)
         del values["check"]
         try:
-            holds = self._judge(check, values, self._facts.seen)
+            holds = self._judge(check, values, [*self._facts.seen, *self._shown()])
         except CannotJudge:
             return self._end("refused", f"`{check}` can't be judged")
         return self._replies.tool(JUDGE_TOOL, {"check": check, "holds": holds})
+
+    def _shown(self) -> list[Seen]:
+        """The answers to calls that the guard made by itself."""
+        return [
+            Seen(int(number), call.name, call.arguments, ok == "ok", json.loads(value))
+            for exchange in self._exchanges
+            for spelled, number, ok, value in shown_answers(exchange.answer)
+            for call in [read_call(spelled)]
+        ]
 
     def _end(self, outcome: str, reason: str) -> ModelReply:
         told = "It is done." if outcome == "executed" else f"I can't do this: {reason}"
@@ -138,21 +150,23 @@ class GuardedExecutor:
 
 def listed_calls(answer: str) -> list[Listed]:
     """The calls that an answer of the guard asks for, in order; none where it refuses."""
-    listed = []
-    for spelled in blocked_call(answer):
-        name, _, rest = spelled.partition("(")
-        arguments: dict[str, JSON] = {}
-        unknown: list[str] = []
-        position = 0
-        while match := _NAME.match(rest, position):
-            position = match.end()
-            if rest.startswith(_UNKNOWN, position):
-                unknown.append(match[1])
-                position += len(_UNKNOWN)
-            else:
-                arguments[match[1]], position = json.JSONDecoder().raw_decode(rest, position)
-        listed.append(Listed(name, arguments, tuple(unknown)))
-    return listed
+    return [read_call(spelled) for spelled in blocked_call(answer)]
+
+
+def read_call(spelled: str) -> Listed:
+    """A call as the guard spells it: `find_order(order="A-7", code=…)`."""
+    name, _, rest = spelled.partition("(")
+    arguments: dict[str, JSON] = {}
+    unknown: list[str] = []
+    position = 0
+    while match := _NAME.match(rest, position):
+        position = match.end()
+        if rest.startswith(_UNKNOWN, position):
+            unknown.append(match[1])
+            position += len(_UNKNOWN)
+        else:
+            arguments[match[1]], position = json.JSONDecoder().raw_decode(rest, position)
+    return Listed(name, arguments, tuple(unknown))
 
 
 def _exchanges(messages: Sequence[Message]) -> list[Exchange]:

@@ -37,6 +37,7 @@ from sopilot.program.walk import _truth as truth
 from sopilot.values.json import JSON, ArgumentsKey, Judge, key_of
 
 _MOST_PATHS = 16
+_MOST_OTHERS = 2
 _MOST_STEPS = 4_000
 _DEEPEST = 64
 
@@ -140,12 +141,12 @@ def _choose(reached: list[_Path], paths: list[_Path]) -> Plan:
         # identified learns no detail.
         return Plan(first.needs) if first.needs else Plan(unmet=first.unmet)
     options: dict[frozenset[tuple[str, ArgumentsKey]], tuple[Need, ...]] = {}
-    for path in sorted(reached, key=_effort):
+    for path in sorted(reached, key=_blocked):
         key = frozenset(item for need in path.needs for item in _work(need))
-        if not any(known <= key for known in options):
+        if key not in options and not any(best <= key for best in islice(options, 1)):
             options[key] = path.needs
     best, *others = options.values()
-    return Plan(best, instead=tuple(others))
+    return Plan(best, instead=tuple(others[:_MOST_OTHERS]))
 
 
 def _work(need: Need) -> Iterator[tuple[str, ArgumentsKey]]:
@@ -156,11 +157,9 @@ def _work(need: Need) -> Iterator[tuple[str, ArgumentsKey]]:
         yield call.act.action, key_of(call.arguments)
 
 
-def _effort(path: _Path) -> tuple[int, int]:
-    """Ways that can be gone at once first, then those with few calls; sorting keeps the order
-    of the program where both are equal."""
-    calls = sum(len(need.calls) for need in path.needs)
-    return sum(map(_is_blocked, path.needs)), len(path.needs) + calls
+def _blocked(path: _Path) -> int:
+    """Ways that can be gone at once come first; sorting keeps the order of the program."""
+    return sum(map(_is_blocked, path.needs))
 
 
 def _is_blocked(need: Need) -> bool:
