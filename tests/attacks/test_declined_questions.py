@@ -16,8 +16,8 @@ from mcp.client import Client
 from sopilot.agent.approvers import action_schema
 from sopilot.compiler.pipeline import compile_handbook
 from sopilot.handbook.reader import load_handbook
-from sopilot.integrations.mcp.server import ProcedureServer
-from sopilot.integrations.mcp.sessions import Hub, Service
+from sopilot.integrations.mcp.server import McpServer
+from sopilot.integrations.mcp.sessions import Service, SessionPool
 from sopilot.protocols import ToolResult, ToolSchema
 from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.task import World
@@ -65,9 +65,9 @@ async def paying(answer: types.ElicitResult) -> tuple[Bank, list[Any]]:
         return answer
 
     service = Service(Briefing(HANDBOOK, PROGRAMS), view_named("pg"), open_world)
-    server = ProcedureServer(Hub(store, service))
+    server = McpServer(SessionPool(store, service))
     try:
-        async with Client(server.server, elicitation_callback=elicited, mode="legacy") as client:
+        async with Client(server.protocol, elicitation_callback=elicited, mode="legacy") as client:
             start = {"operation": "start", "goal": "pay", "arguments": {"user": "ann"}}
             await client.call_tool("pg_program_step", start)
             await client.call_tool("pg_program_step", {"operation": "call"})

@@ -16,8 +16,8 @@ from click.testing import CliRunner
 import sopilot as product
 from sopilot.cli.main import sopilot
 from sopilot.files.sign_in import sign_in
-from sopilot.integrations.mcp.building import source_service
-from sopilot.integrations.mcp.sessions import Hub
+from sopilot.integrations.mcp.services import source_service
+from sopilot.integrations.mcp.sessions import SessionPool
 from sopilot.messages.errors import UserMistake
 from sopilot.protocols import SystemClock
 from sopilot.records.people import change_people, issue_token
@@ -128,8 +128,8 @@ async def by_conversations(office: Office, token: str) -> None:
     await many.close()
 
 
-def hub_of(office: Office) -> Hub:
-    return Hub(office.store(), source_service(open_source("bank-desk"), view_named("pg")))
+def hub_of(office: Office) -> SessionPool:
+    return SessionPool(office.store(), source_service(open_source("bank-desk"), view_named("pg")))
 
 
 async def by_mcp(office: Office, token: str) -> None:

@@ -22,12 +22,11 @@ from sopilot.agent.reference.judging import VerdictJudge
 from sopilot.audit.audit import audit_trace
 from sopilot.audit.report import Report
 from sopilot.handbook.expressions import judge
-from sopilot.integrations.mcp.building import gateway_service
-from sopilot.integrations.mcp.catalogue import Catalogue
-from sopilot.integrations.mcp.pins import Pins
-from sopilot.integrations.mcp.server import FRAME_URI, ProcedureServer
-from sopilot.integrations.mcp.sessions import Hub
-from sopilot.integrations.mcp.upstream_spec import UpstreamSpec
+from sopilot.integrations.mcp.options import UpstreamSpec
+from sopilot.integrations.mcp.pins import Catalogue, Pins
+from sopilot.integrations.mcp.server import FRAME_URI, McpServer
+from sopilot.integrations.mcp.services import gateway_service
+from sopilot.integrations.mcp.sessions import SessionPool
 from sopilot.machine.replay import whole_events
 from sopilot.messages.diagnostic import Severity
 from sopilot.protocols import Message, ModelRequest, ToolSchema
@@ -51,13 +50,13 @@ async def through_the_gateway(
     catalogue = Catalogue([spec], Pins(None), lambda text: None, handbook=HANDBOOK)
     await catalogue.open()
     store = MemoryStore()
-    server = ProcedureServer(
-        Hub(store, gateway_service(HANDBOOK, view_named("pg"), catalogue)),
+    server = McpServer(
+        SessionPool(store, gateway_service(HANDBOOK, view_named("pg"), catalogue)),
         catalogue=catalogue,
         tell=lambda text: None,
     )
     try:
-        async with Client(server.server) as client:
+        async with Client(server.protocol) as client:
             for _ in range(look_ups):
                 for name, arguments in LOOK_UPS:
                     await client.call_tool(name, arguments)

@@ -12,8 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from sopilot.cli.main import sopilot
-from sopilot.integrations.mcp.limits import Limits
-from sopilot.integrations.mcp.serving import http_settings
+from sopilot.integrations.mcp.options import ServerOptions
 from sopilot.messages.diagnostic import Diagnostic
 from sopilot.messages.errors import StoreCorrupt, UserMistake
 from sopilot.protocols import SystemClock
@@ -281,8 +280,8 @@ def test_no_clients_name_is_that_of_who_comes_without_a_token(tmp_path: Path) ->
     tokens = tmp_path / "tokens"
     tokens.write_text(f"local {'x' * 40}\n")
     tokens.chmod(0o600)
-    with pytest.raises(UserMistake, match="without a token"):
-        http_settings("127.0.0.1:0", tokens, (), (), Limits())
+    with pytest.raises(UserMistake, match="has no token"):
+        ServerOptions(source="x", address="127.0.0.1:0", token_file=tokens, lease_seconds=3).http()
 
 
 def test_people_of_an_earlier_release_are_read_as_they_are() -> None:

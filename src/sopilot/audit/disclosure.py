@@ -10,9 +10,10 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from sopilot.audit.state import AuditState, ProcessView, UnmetCheck, has_withheld
+from sopilot.audit.state import AuditState, ProcessView, UnmetCheck
 from sopilot.messages.diagnostic import Severity
 from sopilot.trace.events import Event
+from sopilot.trace.redaction import has_withheld
 from sopilot.values.json import JSON
 
 _SHORTEST = 4
@@ -35,7 +36,7 @@ def _judge(
         _plain(event.payload.get("text")) for event in events if event.kind == "user_said"
     )
     sentences = [_plain(text).rstrip(".。") for text in (check.sentence, check.found) if text]
-    answers = [run.results[seq] for seq in check.evidence if seq in run.results]
+    answers = [one for one in run.session_calls if one.answered in check.evidence]
     given = [_plain(text) for one in answers for text in _texts(one.arguments)]
     values = [
         plain

@@ -15,10 +15,11 @@ from datetime import UTC, datetime
 
 from sopilot.audit.findings import TITLES, Finding, NotJudged
 from sopilot.audit.report import BatchCard, Report, ScoreCard
-from sopilot.audit.state import RefusedGoal, is_withheld
+from sopilot.audit.state import RefusedGoal
 from sopilot.audit.transcript_files import Transcript
 from sopilot.trace.chain import SealedEvent
 from sopilot.trace.events import CLOCK, HELD_CALL, OPENED, Event, identity_of
+from sopilot.trace.redaction import is_reference
 from sopilot.values.json import JSON
 from sopilot.values.text import visible
 
@@ -280,14 +281,14 @@ def rows_of_transcript(transcript: Transcript) -> list[TimelineRow]:
 
 
 def shown(value: JSON) -> str:
-    if is_withheld(value):
+    if is_reference(value):
         return "(withheld)"
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
 def arguments(values: JSON) -> str:
-    if not isinstance(values, Mapping) or is_withheld(values):
+    if not isinstance(values, Mapping) or is_reference(values):
         return "(withheld)" if values is not None else "(not an object)"
     return ", ".join(f"{name}={shown(value)}" for name, value in values.items())
 

@@ -574,6 +574,7 @@ ACTION: Table = (
     Entry("confirm", CONFIRM_TEXT),
     Entry("not_found", TEXT),
     Entry("secret", NAMES, "secrets"),
+    Entry("tool", TEXT),
 )
 
 

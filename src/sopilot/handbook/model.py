@@ -95,6 +95,8 @@ class Action:
     secrets: tuple[str, ...] = ()
     shared: bool = False
     """Its answers, and the gates that it opens, hold for every connection to its server."""
+    tool: str = ""
+    """The tool behind it, ``TOOL`` or ``SERVER:TOOL``, if its name isn't the action's."""
 
     @property
     def is_guarded(self) -> bool:

@@ -9,7 +9,7 @@ from sopilot.machine.state import Configuration, Frame, Process, Status
 from sopilot.messages.diagnostic import did_you_mean
 from sopilot.program.model import Act, Check, CompleteStep, FailStep
 from sopilot.trace.events import Amend, Complete, Fail, Start
-from sopilot.values.json import JSON, Fields, same, shown
+from sopilot.values.json import JSON, Fields, shown
 
 
 def start(
@@ -92,7 +92,9 @@ def amend(here: Position, operation: Amend, fields: Fields) -> Moved | Refused:
             return Refused("wrong-type", problem)
     have = {**process.known, **root.locals}
     changed = frozenset(
-        name for name, value in given.items() if name not in have or not same(have[name], value)
+        name
+        for name, value in given.items()
+        if name not in have or not here.program.agree(have[name], value)
     )
     if not changed:
         return Refused("nothing-amended", f"`{process.goal}` has these values already")
@@ -139,7 +141,9 @@ def _same(layout: ProgramLayout, process: Process, goal: str, given: Mapping[str
     if process.goal != goal:
         return False
     inputs = process.frames[0].locals if process.frames else process.arguments
-    return all(name not in inputs or same(inputs[name], value) for name, value in given.items())
+    return all(
+        name not in inputs or layout.agree(inputs[name], value) for name, value in given.items()
+    )
 
 
 def _reactivate(configuration: Configuration, process: Process) -> Moved:

@@ -28,7 +28,8 @@ from sopilot.program.model import (
 )
 from sopilot.program.walk import checks_to_blame
 from sopilot.trace.events import Call, EmitArtifact, JudgeCheck, Return, SelectBranch
-from sopilot.values.json import JSON, MISSING, Fields, key_of, plain, same, shown
+from sopilot.trace.redaction import has_withheld
+from sopilot.values.json import JSON, MISSING, Fields, key_of, plain, shown
 from sopilot.values.schema import violation
 
 NEXT = "next"
@@ -128,12 +129,14 @@ def _resolve(
             if have is not MISSING:
                 values[parameter] = have
         elif have is not MISSING and not isinstance(term, Unknown):
-            if not same(have, given):
+            if not here.layout.agree(have, given):
                 return _contradiction(parameter, have, given)
             values[parameter] = have
         else:
             values[parameter] = given
-            if not isinstance(term, Literal) and (have is MISSING or not same(have, given)):
+            if not isinstance(term, Literal) and (
+                have is MISSING or not here.layout.agree(have, given)
+            ):
                 learning.learn(term.name, given)
     problem = _learn_beside(here, supplied, learning)
     return values if problem is None else problem
@@ -152,7 +155,7 @@ def _learn_beside(
             have = learning.frames[-1].locals.get(name, MISSING)
             if have is MISSING:
                 learning.learn(name, given)
-            elif not same(have, given):
+            elif not here.layout.agree(have, given):
                 return _contradiction(name, have, given)
         else:
             return Refused("unknown-argument", f"nothing here is called {shown(name)}")
@@ -303,7 +306,7 @@ def emit(here: Position, operation: EmitArtifact, fields: Fields) -> Moved | Ref
     if fields["name"] != step.artifact:
         return Refused("wrong-artifact", f"the step hands over `{step.artifact}`")
     content = fields["content"]
-    if step.schema is not None:
+    if step.schema is not None and not (here.program.redacted and has_withheld(content)):
         problem = violation(content, step.schema)
         if problem is not None and isinstance(content, str):
             # The tool's schema has to give the content one type, so objects come as JSON text.

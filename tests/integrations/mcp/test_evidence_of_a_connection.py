@@ -19,7 +19,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from reference_client import drive, texts
 from served import free_port, gateway, odd_command, process, sopilot_command
 
-from sopilot.integrations.mcp.server import ProcedureServer
+from sopilot.integrations.mcp.server import McpServer
 from sopilot.records.store import Store
 from sopilot.session.opening import attach_session
 from sopilot.stores.memory import MemoryStore
@@ -55,30 +55,37 @@ async def held_on_the_next_connection(client: Client, store: Store, session_id: 
     assert len(set(connected)) == len(connected) == 2
 
 
+def children_running(program: str) -> list[int]:
+    own = Path("/proc/self/task").glob("*/children")
+    children = [int(pid) for file in own for pid in file.read_text().split()]
+    return [pid for pid in children if program in Path(f"/proc/{pid}/cmdline").read_text()]
+
+
 async def lost_in_between(lose: Lose, url: str = "") -> None:
     store = MemoryStore()
     arguments = ("bank-desk", "close-empty")
-    server: ProcedureServer
+    server: McpServer
     async with (
         gateway(*arguments, store=store, told=[], url=url) as server,
-        Client(server.server) as client,
+        Client(server.protocol) as client,
     ):
         session_id = await proven(client, store)
-        seat = next(iter(server._hub.seats))
+        seat = next(iter(server.pool.live))
         upstream = next(iter(seat.session.tools._upstreams.values()))  # type: ignore[union-attr]
-        await lose(upstream._upstream)
+        await lose(upstream)
         await held_on_the_next_connection(client, store, session_id)
 
 
 def test_the_connection_is_closed_between_proof_and_act() -> None:
-    asyncio.run(lost_in_between(lambda upstream: upstream.close()))
+    asyncio.run(lost_in_between(lambda upstream: upstream._drop()))
 
 
 def test_the_upstream_process_is_killed_between_proof_and_act() -> None:
     async def kill(upstream: Any) -> None:
-        os.kill(upstream._wire._process.get_pid(), signal.SIGKILL)
+        (child,) = children_running("odd_upstream.py")
+        os.kill(child, signal.SIGKILL)
         for _ in range(200):
-            if not upstream.connected:
+            if upstream._client is None:
                 return
             await asyncio.sleep(0.02)
 

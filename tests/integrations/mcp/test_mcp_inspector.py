@@ -26,7 +26,7 @@ from served import free_port, odd_command, process, sopilot_command
 from test_mcp_sessions import audited
 from test_play import whole_run
 
-from sopilot.integrations.mcp.clients import SESSION_HEADER
+from sopilot.integrations.mcp.client_call import SESSION_HEADER
 from sopilot.integrations.mcp.content import SESSION_META
 
 PACKAGE = "@modelcontextprotocol/inspector@0.21.2"

@@ -19,10 +19,10 @@ from reference_client import drive, texts
 
 from sopilot.agent.reference.executor import Reference
 from sopilot.cli.main import sopilot
-from sopilot.integrations.mcp.building import source_service, task_service
 from sopilot.integrations.mcp.content import SESSION_META
-from sopilot.integrations.mcp.server import ProcedureServer
-from sopilot.integrations.mcp.sessions import Hub
+from sopilot.integrations.mcp.server import McpServer
+from sopilot.integrations.mcp.services import source_service, task_service
+from sopilot.integrations.mcp.sessions import SessionPool
 from sopilot.protocols import Message, ModelRequest, ToolSchema
 from sopilot.runner.sources import open_source
 from sopilot.stores.memory import MemoryStore
@@ -50,9 +50,9 @@ def test_a_task_over_mcp(view: str, task_id: str, ending: str) -> None:
 
     async def run() -> None:
         service = task_service(f"bank-desk/{task_id}", view_named(view))
-        server = ProcedureServer(Hub(MemoryStore(), service))
+        server = McpServer(SessionPool(MemoryStore(), service))
         model = Reference(desk_judge(desk))
-        async with Client(server.server) as client:
+        async with Client(server.protocol) as client:
             listed = (await client.list_tools()).tools
             tools = [ToolSchema(t.name, t.description or "", t.input_schema) for t in listed]
             assert [t.name for t in tools[-2:]] == ["say_to_user", "finish_task"]
@@ -100,9 +100,9 @@ def test_a_session_goes_on_in_another_process(tmp_path: Path) -> None:
         for turn in range(2):
             store = SQLiteStore(tmp_path / "s.db")
             service = source_service(open_source("bank-desk"), view_named("pg"))
-            hub = Hub(store, service)
-            server = ProcedureServer(hub, session_id=ids[0] if turn else None)
-            async with Client(server.server) as client:
+            hub = SessionPool(store, service)
+            server = McpServer(hub, session_id=ids[0] if turn else None)
+            async with Client(server.protocol) as client:
                 if turn == 0:
                     await call(client, TOOL_NAME, operation="start", goal="transfer")
                     result = await call(client, "read_ledger")
@@ -133,8 +133,8 @@ def test_people_decide_from_the_command_line(tmp_path: Path) -> None:
         service = replace(
             source_service(open_source("bank-desk"), view_named("pg")), open_world=open_world
         )
-        server = ProcedureServer(Hub(store, service))
-        async with Client(server.server) as client:
+        server = McpServer(SessionPool(store, service))
+        async with Client(server.protocol) as client:
             driven = await drive_until_held(client)
             session_id, call_id = driven
             decided = await asyncio.to_thread(

@@ -20,7 +20,7 @@ from reference_client import drive
 from served import gateway
 
 from postgres_here import PostgresHere, postgres_here
-from sopilot.integrations.mcp.server import ProcedureServer
+from sopilot.integrations.mcp.server import McpServer
 from sopilot.integrations.metrics import NoMetrics
 from sopilot.messages.errors import StoreUnavailable
 from sopilot.session.opening import attach_session
@@ -98,10 +98,10 @@ async def _through_the_gateway(
     meter = Counting()
     desk = load_desk("bank-desk")
     task = desk.task("close-empty")
-    server: ProcedureServer
+    server: McpServer
     async with (
         gateway("bank-desk", "close-empty", store=store, told=[]) as server,
-        Client(server.server) as client,
+        Client(server.protocol) as client,
     ):
         server._meter = meter
         driven = await drive(client, desk, task, stop_when_held=True)

@@ -1,11 +1,11 @@
-"""Services: a gateway, a desk, a task, or a handbook alone."""
+"""What a server serves: a gateway, a bundled example, a task, or a handbook alone."""
 
 from __future__ import annotations
 
 from sopilot.compiler.pipeline import compile_handbook
 from sopilot.handbook.model import Handbook
-from sopilot.integrations.mcp.catalogue import Catalogue
 from sopilot.integrations.mcp.gateway import gateway_world
+from sopilot.integrations.mcp.pins import Catalogue
 from sopilot.integrations.mcp.sessions import Service
 from sopilot.runner.play import PLAY, play_record, playable_task
 from sopilot.runner.sources import DeskSource, TaskSource
@@ -25,7 +25,7 @@ def gateway_service(
 ) -> Service:
     """Compiled for the tools that the upstream servers really offer."""
     offered = frozenset(
-        offer.tool.name for offer in catalogue.offers() if offer.tool.name in handbook.actions
+        offer.name for offer in catalogue.offers() if offer.name in handbook.actions
     )
     compiled = compile_handbook(handbook, offered=offered, tools="gateway")
     briefing = Briefing(handbook, {goal: one.program for goal, one in compiled.items()}, language)
@@ -38,7 +38,7 @@ def gateway_service(
 
 
 def source_service(source: TaskSource, view: View, *, language: str = "en") -> Service:
-    """A bundled desk on its own small world. Of any other handbook the bookkeeping alone: the
+    """A bundled example with its simulator. Of any other handbook the step tool alone: its
     calls are made elsewhere and cannot be evidence."""
 
     async def open_world() -> World:

@@ -1,4 +1,4 @@
-"""What operators see of a server: is it there, is it ready, what it counts; a name a request."""
+"""Health of a server: is it alive, is it ready, what it counts; a name for every request."""
 
 from __future__ import annotations
 
@@ -25,29 +25,19 @@ from sopilot.records.store import Store
 from sopilot.session.orphans import sweep
 
 REQUEST_HEADER = "x-request-id"
-
-
 _LONGEST_NAME = 64
-
-
 _READY_SECONDS = 1.0
-"""How long an answer about the store holds."""
-
-
+"""How long an answer about the store is reused."""
 _GAUGE_SECONDS = 30.0
-
-
-_NEW_VALUES = 10_000
-"""After which the young ones are looked through."""
+_GC_THRESHOLD = 10_000
 
 
 @contextmanager
-def settled() -> Iterator[None]:
-    """What is there now stays: looking through it again and again for circles finds nothing, and
-    a call leaves hardly any behind."""
+def frozen_gc() -> Iterator[None]:
+    """Exempt what is loaded from garbage collection: it stays, and a call leaves no cycles."""
     before = gc.get_threshold()
     gc.freeze()
-    gc.set_threshold(_NEW_VALUES, *before[1:])
+    gc.set_threshold(_GC_THRESHOLD, *before[1:])
     try:
         yield
     finally:
@@ -55,71 +45,72 @@ def settled() -> Iterator[None]:
         gc.unfreeze()
 
 
-async def require_there(store: Store) -> None:
-    """Raises where the store cannot be asked. A session that is damaged is no reason."""
+async def require_store(store: Store) -> None:
+    """Raise if the store doesn't answer. One damaged session doesn't matter."""
     with suppress(UnknownSession):
         await store.record("")
 
 
 @dataclass
-class Watch:
-    """One server's health. Once it is ``stopping``, it is not ready any more, and nobody need
-    listen for changes."""
+class Health:
+    """One server's health. Once it is ``stopping``, it is no longer ready."""
 
     store: Store
     meter: NoMetrics = field(default_factory=NoMetrics)
     sweep_seconds: float = 2.0
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
-    _asked_at: float = -1e9
-    _answer: str = ""
+    _checked_at: float = -1e9
+    _problem: str = ""
     _states: set[str] = field(default_factory=set)
 
     async def problem(self) -> str:
         """Why no request should come here now; empty if all is well."""
         if self.stopping.is_set():
-            return "it is being stopped"
-        if time.monotonic() - self._asked_at > _READY_SECONDS:
+            return "the server is stopping"
+        if time.monotonic() - self._checked_at > _READY_SECONDS:
             try:
-                await asyncio.wait_for(require_there(self.store), 5)
-                self._answer = ""
+                await asyncio.wait_for(require_store(self.store), 5)
+                self._problem = ""
             except (SopilotError, TimeoutError) as problem:
-                self._answer = f"the store: {problem}"
-            self._asked_at = time.monotonic()
-        return self._answer
+                self._problem = f"the store: {problem}"
+            self._checked_at = time.monotonic()
+        return self._problem
 
-    async def keep_looking(
-        self, tidy: Callable[[], Awaitable[None]], seats: Callable[[], int]
+    async def watch(
+        self, tidy: Callable[[], Awaitable[None]], live_sessions: Callable[[], int]
     ) -> None:
-        """Until cancelled: what was left open goes on record, gauges are set."""
+        """Until cancelled, record orphaned calls and set the gauges."""
         counted_at = -1e9
         while True:
             try:
-                for one in await sweep(self.store):
+                for orphan in await sweep(self.store):
                     self.meter.count("orphans")
-                    fields = {"fields": one.as_json()}
                     LOG.warning(
-                        "session %s: call %s of %s was left open by an owner who is gone; "
+                        "session %s: call %s of %s was orphaned; "
                         "its outcome is unknown: sopilot approve settle",
-                        one.session_id, one.call_id, one.action, extra=fields,
-                    )  # fmt: skip
-                self.meter.set("seats", seats())
+                        orphan.session_id,
+                        orphan.call_id,
+                        orphan.action,
+                        extra={"fields": orphan.as_json()},
+                    )
+                self.meter.set("seats", live_sessions())
                 if time.monotonic() - counted_at >= _GAUGE_SECONDS:
                     await self._count()
                     counted_at = time.monotonic()
-            except Exception as problem:  # whatever it is: it is looked for again
+            except Exception as problem:  # whatever it is, the next sweep tries again
                 self.meter.count("sweep_failures")
-                LOG.warning("calls left open cannot be looked for: %s", problem)
+                LOG.warning("the sweep for orphaned calls failed: %s", problem)
             with suppress(SopilotError):
                 await tidy()
             await asyncio.sleep(self.sweep_seconds)
 
     async def _count(self) -> None:
         now = SystemClock().now()
-        found = await self.store.states()
-        found.pop(JOURNAL_STATE, None)
-        self._states |= found.keys()
-        for state in self._states:  # the last one may have left a state
-            self.meter.set("sessions", found.get(state, 0), state=state)
+        states = await self.store.states()
+        states.pop(JOURNAL_STATE, None)
+        self._states |= states.keys()
+        for state in self._states:  # a state may have no session any more
+            self.meter.set("sessions", states.get(state, 0), state=state)
         self.meter.set("unknown_outcomes", len(await self.store.unsettled(now=now)))
         held = await self.store.records.actions(Wanted(outcome="held", now=now))
         waiting = [row.at for _, row in held if json.loads(row.rest).get("awaits") == "approval"]
@@ -127,24 +118,24 @@ class Watch:
         self.meter.set("approvals_oldest_seconds", now - min(waiting) if waiting else 0)
 
 
-class Observed:
-    """In front of everything: health without a token, which tells nothing, and a name for every
-    request, the client's own if it gives one."""
+class ObservedApp:
+    """In front of everything: health without a token, and a name for every request."""
 
-    def __init__(self, app: ASGIApp, watch: Watch) -> None:
+    def __init__(self, app: ASGIApp, health: Health) -> None:
         self._app = app
-        self._watch = watch
+        self._health = health
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        answer = await health(self._watch, scope["path"])
+        answer = await _answer(self._health, scope["path"])
         if answer is not None:
             await answer(scope, receive, send)
             return
-        given = Headers(scope=scope).get(REQUEST_HEADER, "")
-        name = given if given.isascii() and given.isprintable() else ""
+        name = Headers(scope=scope).get(REQUEST_HEADER, "")
+        if not (name.isascii() and name.isprintable()):
+            name = ""
         name = name[:_LONGEST_NAME] or secrets.token_hex(8)
         statuses: list[int] = []
 
@@ -154,7 +145,7 @@ class Observed:
                 statuses.append(message["status"])
             await send(message)
 
-        with about(request=name), self._watch.meter.timing("request"):
+        with about(request=name), self._health.meter.timing("request"):
             status = "unanswered"
             try:
                 if scope["method"] == "GET":
@@ -162,18 +153,18 @@ class Observed:
                 else:
                     await self._app(scope, receive, named)
             except Exception:
-                status = "500"  # what the server in front answers then
+                status = "500"  # what uvicorn answers then
                 raise
             finally:
                 status = str(statuses[0]) if statuses else status
-                self._watch.meter.count("requests", status=status)
+                self._health.meter.count("requests", status=status)
 
     async def _until_stopped(
         self, listening: Awaitable[None], send: Send, statuses: list[int]
     ) -> None:
-        """A stream that is only listened on ends when the server does, without a word."""
+        """End a stream that is only listened on when the server stops."""
         task = asyncio.ensure_future(listening)
-        stopping = asyncio.ensure_future(self._watch.stopping.wait())
+        stopping = asyncio.ensure_future(self._health.stopping.wait())
         try:
             await asyncio.wait({task, stopping}, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -187,30 +178,30 @@ class Observed:
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-async def health(watch: Watch, path: str) -> Response | None:
+async def _answer(health: Health, path: str) -> Response | None:
     if path == "/healthz":
         return PlainTextResponse("ok\n")
     if path == "/readyz":
-        problem = await watch.problem()
+        problem = await health.problem()
         if problem:
             LOG.warning("not ready: %s", problem)
         return PlainTextResponse("not ready\n" if problem else "ok\n", 503 if problem else 200)
     return None
 
 
-class Admin:
-    """Another address, for operators alone: metrics beside health."""
+class AdminApp:
+    """Another address, for operators: metrics beside health."""
 
-    def __init__(self, watch: Watch) -> None:
-        self._watch = watch
+    def __init__(self, health: Health) -> None:
+        self._health = health
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        answer = await health(self._watch, scope["path"])
+        answer = await _answer(self._health, scope["path"])
         if answer is None and scope["path"] == "/metrics":
             try:
-                text = self._watch.meter.text()
+                text = self._health.meter.text()
                 answer = Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
             except SopilotError as problem:
                 answer = PlainTextResponse(f"{problem}\n", 501)
