@@ -22,7 +22,15 @@ from sopilot.program.model import Act, Guarded, Kind, Literal
 from sopilot.session import tool_calls
 from sopilot.session.admission import Admitted, admit, hold_call, under_way
 from sopilot.session.outcomes import connections, note_connections
-from sopilot.trace.events import Actor, DomainCall, Fail, JudgeCheck, Start, UserSaid
+from sopilot.trace.events import (
+    AWAITS_PROOF,
+    Actor,
+    DomainCall,
+    Fail,
+    JudgeCheck,
+    Start,
+    UserSaid,
+)
 from sopilot.values.json import (
     JSON,
     ArgumentsKey,
@@ -94,7 +102,7 @@ async def _decide(
     repeated = _carried_out(session, action, arguments)
     if repeated is not None:
         text = repeated_text(action, repeated, session.language)
-        held = await hold_call(session, action, arguments, call_id, Hold("root", text))
+        held = await hold_call(session, action, arguments, call_id, Hold(AWAITS_PROOF, text))
         return replace(held, plan=Plan(problem=text))
     waiting = under_way(session, action)
     if waiting is not None:
@@ -279,10 +287,10 @@ async def _answer(
     reasons = refusals_of(plan, program, session.configuration, masked, session.language)
     show = session.configuration if session.settings.guard == "auto" else None
     text = masked(plan_text(plan, program, action, reasons, session.language, show=show))
-    held = await hold_call(session, action, arguments, call_id, Hold("root", text))
+    held = await hold_call(session, action, arguments, call_id, Hold(AWAITS_PROOF, text))
     session.judgements = {
         program.functions[need.function].judges: need for need in plan.needs if need.judgement
     }
     if plan.unmet:
-        await session.step(Fail(text), actor=Actor.RUNTIME)
+        await session.step(Fail(text), actor=Actor.MACHINE)
     return replace(held, status=CallStatus.HELD, plan=plan, reasons=reasons)

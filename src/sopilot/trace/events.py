@@ -290,6 +290,10 @@ DECISION_REFUSED = "decision_refused"
 AWAITS_ROOT = "root"
 
 
+AWAITS_PROOF = "proof"
+"""A guarded call of an agent without a protocol: what it needs isn't proven, or rules it out."""
+
+
 AWAITS_APPROVAL = "approval"
 
 
