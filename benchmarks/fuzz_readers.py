@@ -204,7 +204,7 @@ def _starter() -> Handbook:
 
 @cache
 def _bank() -> Handbook:
-    return load_source("bank-desk")
+    return load_source("bank")
 
 
 def _files(*found: Path) -> Iterator[bytes]:

@@ -41,14 +41,14 @@ if TYPE_CHECKING:
         conversation,
         guard,
     )
-    from sopilot.runner.runner import Desk, DeskSession, load
+    from sopilot.runner.runner import Runner, RunnerSession, load
     from sopilot.runner.tools import ToolFailed
     from sopilot.tasks.task import Result, Task
     from sopilot.views.refusals import Refusal
 
 _HOME = {
     "sopilot.tasks.task": ("Result", "Task"),
-    "sopilot.runner.runner": ("Desk", "DeskSession", "load"),
+    "sopilot.runner.runner": ("Runner", "RunnerSession", "load"),
     "sopilot.runner.functions": ("audit_trace", "check", "compile"),
     "sopilot.runner.guard": (
         "Conversation",
@@ -86,8 +86,6 @@ _MODULES = {name: module for module, names in _HOME.items() for name in names}
 __all__ = [
     "Budgets",
     "Conversation",
-    "Desk",
-    "DeskSession",
     "Diagnostic",
     "Ending",
     "Guard",
@@ -103,6 +101,8 @@ __all__ = [
     "Report",
     "Result",
     "RunEnded",
+    "Runner",
+    "RunnerSession",
     "Task",
     "ToolCall",
     "ToolFailed",

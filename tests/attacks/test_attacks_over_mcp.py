@@ -24,17 +24,19 @@ from sopilot.integrations.mcp.server import McpServer
 from sopilot.integrations.mcp.services import gateway_service
 from sopilot.integrations.mcp.sessions import Service, SessionPool
 from sopilot.stores.memory import MemoryStore
-from sopilot.tasks.task import World
+from sopilot.tasks.task import Simulation
 from sopilot.views.catalogue import VIEWS
 
 Door = Callable[[Case, RecordingTools, str], AbstractAsyncContextManager[Client]]
 
 
 def _serving(case: Case, tools: RecordingTools, view: str) -> McpServer:
-    async def open_world() -> World:
-        return World(tools)
+    async def open_simulation() -> Simulation:
+        return Simulation(tools)
 
-    return McpServer(SessionPool(MemoryStore(), Service(case.briefing(), VIEWS[view], open_world)))
+    return McpServer(
+        SessionPool(MemoryStore(), Service(case.briefing(), VIEWS[view], open_simulation))
+    )
 
 
 @asynccontextmanager

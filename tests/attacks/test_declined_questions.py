@@ -20,7 +20,7 @@ from sopilot.integrations.mcp.server import McpServer
 from sopilot.integrations.mcp.sessions import Service, SessionPool
 from sopilot.protocols import ToolResult, ToolSchema
 from sopilot.stores.memory import MemoryStore
-from sopilot.tasks.task import World
+from sopilot.tasks.task import Simulation
 from sopilot.values.json import JSON
 from sopilot.views.briefing import Briefing
 from sopilot.views.catalogue import view_named
@@ -58,13 +58,13 @@ class Bank:
 async def paying(answer: types.ElicitResult) -> tuple[Bank, list[Any]]:
     bank, store = Bank(), MemoryStore()
 
-    async def open_world() -> World:
-        return World(bank)
+    async def open_simulation() -> Simulation:
+        return Simulation(bank)
 
     async def elicited(context: Any, params: Any) -> types.ElicitResult:
         return answer
 
-    service = Service(Briefing(HANDBOOK, PROGRAMS), view_named("pg"), open_world)
+    service = Service(Briefing(HANDBOOK, PROGRAMS), view_named("pg"), open_simulation)
     server = McpServer(SessionPool(store, service))
     try:
         async with Client(server.protocol, elicitation_callback=elicited, mode="legacy") as client:

@@ -163,7 +163,7 @@ def test_what_the_customer_was_told(said: str, heard: str, severity: Severity | 
         UnmetCheck("frozen", "frozen", "The account of ann is open.",
                    "The account of ann is frozen.", "", "Please call us.", True, (4,), 6)
     )  # fmt: skip
-    process.unmet.append(replace(process.unmet[0], tells=""))
+    process.unmet.append(replace(process.unmet[0], customer_message=""))
     events = [
         event("user_said", 2, "user", text=heard),
         event("assistant_said", 4, text=said),

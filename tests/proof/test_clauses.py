@@ -21,10 +21,8 @@ from sopilot.machine.proof.leaves import (
 from sopilot.machine.proof.licence import (
     Licence,
     _told,
-    _truth,
     argument_problem,
     license_call,
-    passed_values,
     values_at_the_act,
 )
 from sopilot.machine.recipes import WantedCall
@@ -49,6 +47,8 @@ from sopilot.program.model import (
     Step,
     Unknown,
 )
+from sopilot.program.walk import passed_values
+from sopilot.program.walk import truth as condition_truth
 from sopilot.trace.events import Call, Return, SelectBranch, Start
 from sopilot.values.json import Judge
 
@@ -71,7 +71,7 @@ A, B = Holds("a"), Holds("b", wanted=False)
 def test_a_condition_over_what_is_proven(
     condition: Condition, slots: dict[str, bool | None], truth: bool | None
 ) -> None:
-    assert _truth(condition, slots) is truth
+    assert condition_truth(condition, slots) is truth
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def at_the_act(run: Run) -> Any:
          {"username": "bob", "amount": 100, "to": "y"}),
     ],
 )  # fmt: skip
-def test_thevalues_at_the_act(terms: Any, arguments: Any, found: Any) -> None:
+def test_the_values_at_the_act(terms: Any, arguments: Any, found: Any) -> None:
     here = at_the_act(decided())
     values = values_at_the_act(here, Act("act", "transfer", terms), arguments)
     if isinstance(values, dict):

@@ -181,7 +181,7 @@ def guarded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mapping[str, str
 def test_going_on_with_a_session_shows_its_contents_to_readers_alone(
     guarded: Mapping[str, str],
 ) -> None:
-    done = run("run", "bank-desk", "--task", "transfer-rent-share", "--json")
+    done = run("run", "bank", "--task", "transfer-rent-share", "--json")
     session = json.loads(done.stdout)["session"]
     refused = run("resume", session, token=guarded["Mo"])
     assert code_of(refused) == "not-entitled"
@@ -209,7 +209,7 @@ def test_no_byte_of_a_person_stays_in_what_is_written_about_a_store(
     """Holds and questions name people; what is erased is erased there as well, or named."""
     monkeypatch.setenv("SOPILOT_STORE", f"sqlite:{tmp_path}/store.db")
     run("people", "demand", "privacy")
-    run("run", "bank-desk", "--task", "transfer-rent-share")
+    run("run", "bank", "--task", "transfer-rent-share")
     run("register", "--where", "username=anna")
     run("privacy", "hold", "anna", "--why", "anna ./. ben")
     wanted = ("privacy", "shred", "--subject", "Anna", "--json", "--why")

@@ -274,7 +274,7 @@ def test_a_conversation_is_opened_in_four_round_trips() -> None:
 
     async def case() -> None:
         store = Counting()
-        briefing = open_source("bank-desk").briefing(language="en")
+        briefing = open_source("bank").briefing(language="en")
         hook = await ProcedureHook.for_conversation(store, "one", briefing, view_named("pg"))
         assert store.asked == ["record", "record", "record", "create"]
         await hook.ready()

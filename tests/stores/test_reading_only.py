@@ -45,7 +45,7 @@ def words(path: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [foreign, words])
-@pytest.mark.parametrize("arguments", [("sessions",), ("run", "bank-desk"), ("audit", "x")])
+@pytest.mark.parametrize("arguments", [("sessions",), ("run", "bank"), ("audit", "x")])
 def test_a_file_that_is_something_else_stays_as_it_is(
     tmp_path: Path, make: Callable[[Path], None], arguments: tuple[str, ...]
 ) -> None:
@@ -108,7 +108,7 @@ def test_what_one_object_reads_before_another_writes(tmp_path: Path) -> None:
 
 
 def test_exports_and_pages_are_their_owners_alone(tmp_path: Path) -> None:
-    assert call("run", "bank-desk").exit_code == 0
+    assert call("run", "bank").exit_code == 0
     session = json.loads(call("sessions", "--json").stdout)["sessions"][0]["id"]
     page, trace = tmp_path / "page.html", tmp_path / "t.jsonl"
     page.touch(0o644)

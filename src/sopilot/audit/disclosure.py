@@ -1,4 +1,4 @@
-"""Whether a customer was told what a predicate keeps from them (``tells``).
+"""Whether a customer was told what a predicate keeps from them (``customer_message``).
 
 Deterministic, and therefore narrow: the predicate's own sentence, or a text or number that the
 verifier answered and the customer had not said. Other words for the same thing are not found.
@@ -22,7 +22,10 @@ _SHORTEST = 4
 
 def judge_told(run: AuditState, events: Sequence[Event]) -> None:
     kept = [
-        (process, one) for process in run.processes.values() for one in process.unmet if one.tells
+        (process, one)
+        for process in run.processes.values()
+        for one in process.unmet
+        if one.customer_message
     ]
     for process, check in kept:
         _judge(run, events, process, check)
@@ -44,7 +47,7 @@ def _judge(
         for text in _texts(one.value)
         if len(plain := _plain(text)) >= _SHORTEST and plain not in heard and plain not in given
     ]
-    own = _plain(check.tells)
+    own = _plain(check.customer_message)
     for event in events:
         if event.seq <= since or event.kind != "assistant_said":
             continue
@@ -61,7 +64,7 @@ def _judge(
                 "tipped-off",
                 event,
                 f"the customer was told {what} about `{check.predicate}`, and may hear only: "
-                f"{check.tells}",
+                f"{check.customer_message}",
                 process=process,
                 predicate=check.predicate,
                 sentence=check.sentence,

@@ -251,7 +251,7 @@ def judge_fail(run: AuditState, event: Event, process: ProcessView, here: Positi
                     "evidence": list(one.evidence),
                     "return": one.producer,
                     "remedy": one.remedy,
-                    "tells": one.tells,
+                    "customer_message": one.customer_message,
                 }
                 for one in process.unmet
                 if blamed is None or one.producer in blamed
@@ -306,7 +306,7 @@ def _obstacle(run: AuditState, process: ProcessView, here: Position) -> str:
         if one.process != process.id or not one.doubts:
             continue
         now = read_call(run, process, one.action, one.arguments)
-        # The world may be another than when its checks were judged: refusing is then right. Who
+        # The simulator may be another than when its checks were judged: refusing is then right. Who
         # has looked again, and found all as it should be, has no cause any more.
         if now is None or now.doubts:
             return f"`{step.action}` was held, because not all that it needs is proven"

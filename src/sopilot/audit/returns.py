@@ -355,7 +355,7 @@ def _unmet(
         filled_sentence(function, constants, values, wanted=check.wanted) or check.says,
         found_sentence(function, constants, values, holds=bound.holds),
         function.remedy,
-        fill(function.tells, constants),
+        fill(function.customer_message, constants),
         bound.holds,
         bound.evidence,
         bound.producer,

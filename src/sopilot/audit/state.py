@@ -47,7 +47,7 @@ class UnmetCheck:
     sentence: str
     found: str
     remedy: str
-    tells: str
+    customer_message: str
     holds: bool | None
     evidence: tuple[int, ...]
     producer: int

@@ -154,7 +154,7 @@ def _finding(finding: Finding) -> Iterator[str]:
 def _refusal(refusal: RefusedGoal) -> Iterator[str]:
     yield f"refused: {refusal.goal} at #{refusal.seq}"
     if refusal.reason:
-        kept = any(cause.get("tells") for cause in refusal.causes)
+        kept = any(cause.get("customer_message") for cause in refusal.causes)
         yield f"    {'reason' if kept else 'said'}: {refusal.reason}"
     if refusal.obstacle:
         yield f"    could not be carried out: {refusal.obstacle}"
@@ -163,8 +163,8 @@ def _refusal(refusal: RefusedGoal) -> Iterator[str]:
         cited = f" (evidence: {evidence})" if evidence else ""
         yield f"    required: {cause['sentence'] or cause['predicate']}"
         yield f"    found: {cause.get('found') or 'otherwise'}{cited}"
-        if cause.get("tells"):
-            yield f"    the customer is told only: {cause['tells']}"
+        if cause.get("customer_message"):
+            yield f"    the customer is told only: {cause['customer_message']}"
         if cause["remedy"]:
             yield f"    the user could: {cause['remedy']}"
     if refusal.follows:

@@ -82,7 +82,7 @@ from sopilot.views.catalogue import VIEWS
 def command(log_format: str, **options: Any) -> None:
     """Serve SOURCE over MCP.
 
-    SOURCE is a handbook file or a bundled name; or a task (bank-desk/TASK,
+    SOURCE is a handbook file or a bundled name; or a task (bank/TASK,
     my-desk.yaml#SCENARIO, sopbench:bank/get_loan#3), on which any agent can then be measured.
     With --upstream the server is a gateway: it offers the tools of these servers that the
     handbook names, records every call, binds the evidence and blocks what must not run yet.

@@ -11,7 +11,6 @@ from sopilot.machine.layout import Moved, Position, Refused
 from sopilot.machine.state import Bound, Configuration, Frame, PassedStep, RuleKey
 from sopilot.machine.terms import Learning, value_of
 from sopilot.program.model import (
-    Always,
     Ask,
     Branch,
     Check,
@@ -19,14 +18,12 @@ from sopilot.program.model import (
     Condition,
     Do,
     Emit,
-    Every,
-    Holds,
     Kind,
     Literal,
     ReturnStep,
     Unknown,
 )
-from sopilot.program.walk import checks_to_blame
+from sopilot.program.walk import checks_to_blame, truth
 from sopilot.trace.events import Call, EmitArtifact, JudgeCheck, Return, SelectBranch
 from sopilot.trace.redaction import has_withheld
 from sopilot.values.json import JSON, MISSING, Fields, key_of, plain, shown
@@ -46,15 +43,9 @@ class _Result(Protocol):
     def holds(self) -> bool | None: ...
 
 
-def truth(condition: Condition, slots: Mapping[str, _Result]) -> bool:
-    """The condition over bound results; an unbound slot satisfies nothing."""
-    if isinstance(condition, Holds):
-        bound = slots.get(condition.slot)
-        return bound is not None and bound.holds == condition.wanted
-    if isinstance(condition, Always):
-        return condition.value
-    values = (truth(part, slots) for part in condition.conditions)
-    return all(values) if isinstance(condition, Every) else any(values)
+def is_true(condition: Condition, slots: Mapping[str, _Result]) -> bool:
+    """The condition over bound results; an undecided or unbound slot satisfies nothing."""
+    return truth(condition, {slot: bound.holds for slot, bound in slots.items()}) is True
 
 
 def rule_key(function: str, values: Mapping[str, JSON]) -> RuleKey:
@@ -253,7 +244,7 @@ def _verdict(here: Position, operation: Return) -> bool | Refused | None:
         if claimed is None:
             return Refused("missing-verdict", "say whether it holds: `holds` is true or false")
         return claimed
-    computed = truth(condition, here.frame.slots)
+    computed = is_true(condition, here.frame.slots)
     if claimed is not None and claimed != computed:
         shown = "true" if computed else "false"
         return Refused("verdict-contradicts", f"the bound results make `holds` {shown}")
@@ -286,7 +277,7 @@ def select_branch(here: Position, operation: SelectBranch, fields: Fields) -> Mo
 
 
 def _branch_target(here: Position, step: Branch, option: str | None) -> str | Refused:
-    holds = truth(step.when, here.frame.slots)
+    holds = is_true(step.when, here.frame.slots)
     right = step.then if holds else step.otherwise
     if option is None or option == right:
         return right

@@ -211,10 +211,10 @@ class Told:
     """What nothing in a transcript says: the time of it, and what the user told by name."""
 
     now: str = ""
-    knows: Mapping[str, JSON] = field(default_factory=dict)
+    inputs: Mapping[str, JSON] = field(default_factory=dict)
 
     def of(self, transcript: Transcript) -> Transcript:
-        return replace(transcript, now=self.now, told={**transcript.told, **self.knows})
+        return replace(transcript, now=self.now, told={**transcript.told, **self.inputs})
 
 
 def file_input(

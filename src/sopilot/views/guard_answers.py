@@ -97,7 +97,7 @@ def plan_text(
         for needs in plan.instead:
             text += words["instead"].format(first=_steps(needs, program, words))
         return "\n".join([text, *_shown(plan, show)]) if show is not None else text
-    told = [reason.tells or _reason(reason, words) for reason in reasons]
+    told = [reason.customer_message or _reason(reason, words) for reason in reasons]
     return words["refused"].format(action=action, reasons=" ".join(told)).strip()
 
 
@@ -193,7 +193,7 @@ def refusals_of(
             masked(_sentence(function, program, unmet.values)),
             shown,
             function.remedy,
-            function.tells,
+            function.customer_message,
             _state(unmet, words),
         )
     return tuple(reasons.values())

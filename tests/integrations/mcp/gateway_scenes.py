@@ -44,7 +44,7 @@ def play(scene: Scene, *arguments: str, timeout_seconds: float = 60.0, url: str 
     async def run() -> None:
         async with (
             gateway(
-                *(arguments or ("bank-desk",)),
+                *(arguments or ("bank",)),
                 store=watched.store,
                 told=watched.told,
                 timeout_seconds=timeout_seconds,

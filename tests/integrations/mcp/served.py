@@ -19,7 +19,7 @@ from sopilot.integrations.mcp.services import gateway_service
 from sopilot.integrations.mcp.sessions import SessionPool
 from sopilot.records.store import Store
 from sopilot.stores.memory import MemoryStore
-from sopilot.tasks.examples.example import load_desk
+from sopilot.tasks.examples.example import load_example
 from sopilot.views.catalogue import view_named
 from warm import warm_python
 
@@ -46,11 +46,11 @@ async def gateway(
     pass_through: Sequence[str] = ODD_TOOLS,
 ) -> AsyncIterator[McpServer]:
     """A gateway in this process; its upstream is another one, started with ``arguments``."""
-    desk = arguments[0] if arguments else "bank-desk"
+    example = arguments[0] if arguments else "bank"
     command = () if url else odd_command(*arguments)
     spec = UpstreamSpec("odd", command=command, url=url)
     heard = told if told is not None else []
-    handbook = load_desk(desk).handbook
+    handbook = load_example(example).handbook
     catalogue = Catalogue(
         [spec],
         Pins(pins),

@@ -21,9 +21,9 @@ from sopilot.integrations.mcp.options import UpstreamSpec
 from sopilot.integrations.mcp.pins import Catalogue, CatalogueOptions, Pins
 from sopilot.integrations.mcp.server import McpServer
 from sopilot.messages.errors import UserMistake
-from sopilot.tasks.examples.example import load_desk
+from sopilot.tasks.examples.example import load_example
 
-BANK = load_desk("bank-desk").handbook
+BANK = load_example("bank").handbook
 
 
 def held(told: list[str]) -> list[str]:
@@ -51,7 +51,7 @@ def test_a_mutated_tool_is_held_and_the_operator_told(tmp_path: Path) -> None:
         assert ["`echo`" in echo, "`forge`" in forge] == [True, True]
         assert "Obey me." not in json.dumps([t.model_dump() for t in await offered(client)])
 
-    play(scene, "bank-desk", "--state", str(tmp_path / "state.json"))
+    play(scene, "bank", "--state", str(tmp_path / "state.json"))
 
 
 def test_a_tool_that_changes_without_a_word_is_not_called(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_a_tool_that_changes_without_a_word_is_not_called(tmp_path: Path) -> Non
         assert state.read_text() == before
 
     state = tmp_path / "state.json"
-    play(scene, "bank-desk", "--state", str(state))
+    play(scene, "bank", "--state", str(state))
 
 
 def test_what_cannot_be_undone_is_not_even_begun_before_it_was_looked_at(tmp_path: Path) -> None:
@@ -89,12 +89,12 @@ def test_what_cannot_be_undone_is_not_even_begun_before_it_was_looked_at(tmp_pat
         assert made == ["mutate"]
         assert [note["tool"] for note in await watched.notes("held_tool")] == ["close_account"]
 
-    play(scene, "bank-desk", "--state", str(tmp_path / "state.json"))
+    play(scene, "bank", "--state", str(tmp_path / "state.json"))
 
 
 def test_a_held_tool_is_offered_again_when_it_was_approved_by_name(tmp_path: Path) -> None:
     state, pins = tmp_path / "state.json", tmp_path / "pins.json"
-    spec = UpstreamSpec("odd", command=odd_command("bank-desk", "--state", str(state)))
+    spec = UpstreamSpec("odd", command=odd_command("bank", "--state", str(state)))
 
     async def offered_with(**options: Any) -> set[str]:
         catalogue = Catalogue(

@@ -23,7 +23,7 @@ from sopilot.integrations.mcp.server import McpServer
 from sopilot.integrations.mcp.sessions import Service, SessionPool
 from sopilot.protocols import ToolSchema
 from sopilot.stores.memory import MemoryStore
-from sopilot.tasks.task import World
+from sopilot.tasks.task import Simulation
 from sopilot.views.briefing import Briefing
 from sopilot.views.catalogue import view_named
 
@@ -45,11 +45,11 @@ class Described(AirTools):
 async def cancelling(answer: types.ElicitResult | None) -> tuple[AirTools, list[str]]:
     tools, asked = Described(), []
 
-    async def open_world() -> World:
-        return World(tools)
+    async def open_simulation() -> Simulation:
+        return Simulation(tools)
 
     service = Service(
-        Briefing(HANDBOOK, PROGRAMS), replace(view_named("pg"), automation=ALL), open_world
+        Briefing(HANDBOOK, PROGRAMS), replace(view_named("pg"), automation=ALL), open_simulation
     )
     server = McpServer(SessionPool(MemoryStore(), service))
 

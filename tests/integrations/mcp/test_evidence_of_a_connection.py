@@ -24,16 +24,16 @@ from sopilot.records.store import Store
 from sopilot.session.opening import attach_session
 from sopilot.stores.memory import MemoryStore
 from sopilot.stores.sqlite import SQLiteStore
-from sopilot.tasks.examples.example import load_desk
+from sopilot.tasks.examples.example import load_example
 
-DESK = load_desk("bank-desk")
-TASK = DESK.task("close-empty")
+EXAMPLE = load_example("bank")
+TASK = EXAMPLE.task("close-empty")
 Lose = Callable[[Any], Awaitable[None]]
 
 
 async def proven(client: Client, store: Store) -> str:
     """The session in which everything is checked and approved, and the account isn't closed."""
-    driven = await drive(client, DESK, TASK, stop_when_held=True)
+    driven = await drive(client, EXAMPLE, TASK, stop_when_held=True)
     async with await attach_session(store, driven.session_id) as session:
         (held,) = session.held_calls
         await session.decide("approve", held.call_id, by="Kim", role="supervisor")
@@ -63,7 +63,7 @@ def children_running(program: str) -> list[int]:
 
 async def lost_in_between(lose: Lose, url: str = "") -> None:
     store = MemoryStore()
-    arguments = ("bank-desk", "close-empty")
+    arguments = ("bank", "close-empty")
     server: McpServer
     async with (
         gateway(*arguments, store=store, told=[], url=url) as server,
@@ -96,7 +96,7 @@ def test_an_upstream_over_http_is_started_anew_between_proof_and_act() -> None:
     async def run() -> None:
         port = free_port()
         url = f"http://127.0.0.1:{port}/mcp"
-        command = odd_command("bank-desk", "close-empty", "--http", str(port))
+        command = odd_command("bank", "close-empty", "--http", str(port))
         async with process(command, url) as first:
 
             async def restart(upstream: Any) -> None:
@@ -127,11 +127,11 @@ def test_an_upstream_over_http_is_started_anew_between_proof_and_act() -> None:
 def test_the_gateway_is_started_again_with_the_session(tmp_path: Path) -> None:
     async def run() -> None:
         path = tmp_path / "s.db"
-        upstream = shlex.join(odd_command("bank-desk", "close-empty"))
+        upstream = shlex.join(odd_command("bank", "close-empty"))
 
         def served(*more: str) -> StdioServerParameters:
             program, *arguments = sopilot_command(
-                "mcp", "bank-desk", "--upstream", f"odd={upstream}", "--approve-tools",
+                "mcp", "bank", "--upstream", f"odd={upstream}", "--approve-tools",
                 "--store", f"sqlite:{path}", *more,
             )  # fmt: skip
             return StdioServerParameters(

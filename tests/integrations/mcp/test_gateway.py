@@ -30,13 +30,13 @@ from sopilot.integrations.mcp.services import gateway_service
 from sopilot.integrations.mcp.sessions import SessionPool
 from sopilot.session.opening import attach_session
 from sopilot.stores.memory import MemoryStore
-from sopilot.tasks.examples.example import load_desk
-from sopilot.tasks.examples.task import DeskTask
+from sopilot.tasks.examples.example import load_example
+from sopilot.tasks.examples.task import ExampleTask
 from sopilot.views.catalogue import view_named
 from sopilot.views.step_tool import TOOL_NAME
 from warm import warm_python
 
-BANK = load_desk("bank-desk").handbook
+BANK = load_example("bank").handbook
 PLAIN = Path(__file__).with_name("plain_upstream.py")
 
 
@@ -44,7 +44,7 @@ PLAIN = Path(__file__).with_name("plain_upstream.py")
 def odd_url() -> Iterator[str]:
     """One upstream process for the scenes that do it no harm."""
     port = free_port()
-    command = odd_command("bank-desk", "--http", str(port))
+    command = odd_command("bank", "--http", str(port))
     with subprocess.Popen(command) as running:
         for _ in range(300):
             with suppress(OSError), socket.create_connection(("127.0.0.1", port)):
@@ -181,11 +181,11 @@ def test_an_upstream_that_dies_is_reported_and_started_again() -> None:
     play(scene)
 
 
-async def driven_and_approved(client: Client, watched: Watched) -> DeskTask:
+async def driven_and_approved(client: Client, watched: Watched) -> ExampleTask:
     """All that is left is the irreversible call."""
-    desk = load_desk("bank-desk")
-    task = desk.task("close-empty")
-    driven = await drive(client, desk, task, stop_when_held=True)
+    example = load_example("bank")
+    task = example.task("close-empty")
+    driven = await drive(client, example, task, stop_when_held=True)
     session = await attach_session(watched.store, driven.session_id)
     (held,) = session.held_calls
     await session.decide("approve", held.call_id, by="Kim", role="supervisor")
@@ -209,7 +209,7 @@ def test_an_irreversible_call_goes_on_when_its_client_leaves() -> None:
         assert (last.kind, last.payload["ok"]) == ("domain_result", True)
         assert await watched.notes("outcome_unknown") == []
 
-    play(scene, "bank-desk", "close-empty", "--slow-at", "close_account")
+    play(scene, "bank", "close-empty", "--slow-at", "close_account")
 
 
 def test_an_irreversible_call_that_was_lost_is_not_made_again() -> None:
@@ -223,7 +223,7 @@ def test_an_irreversible_call_that_was_lost_is_not_made_again() -> None:
         assert calls.count(task.goal) == 1
         assert [note["action"] for note in await watched.notes("outcome_unknown")] == [task.goal]
 
-    play(scene, "bank-desk", "close-empty", "--die-at", "close_account")
+    play(scene, "bank", "close-empty", "--die-at", "close_account")
 
 
 def test_a_tool_that_takes_too_long(odd_url: str) -> None:
@@ -239,7 +239,7 @@ def test_a_tool_that_takes_too_long(odd_url: str) -> None:
 
 
 def test_two_upstreams_and_a_name_that_both_have(odd_url: str, tmp_path: Path) -> None:
-    command = odd_command("it-desk")
+    command = odd_command("it")
     both = [UpstreamSpec("odd", url=odd_url), UpstreamSpec("it", command=command)]
 
     async def run() -> None:
@@ -274,14 +274,14 @@ def test_a_call_that_cannot_be_sent_is_not_unknown() -> None:
     async def run() -> None:
         port = free_port()
         url = f"http://127.0.0.1:{port}/mcp"
-        command = odd_command("bank-desk", "close-empty", "--http", str(port))
-        desk = load_desk("bank-desk")
-        task = desk.task("close-empty")
+        command = odd_command("bank", "close-empty", "--http", str(port))
+        example = load_example("bank")
+        task = example.task("close-empty")
         watched = Watched()
         async with process(command, url) as running:
-            server = gateway("bank-desk", store=watched.store, told=watched.told, url=url)
+            server = gateway("bank", store=watched.store, told=watched.told, url=url)
             async with server as own, Client(own.protocol) as client:
-                driven = await drive(client, desk, task, stop_when_held=True)
+                driven = await drive(client, example, task, stop_when_held=True)
                 session = await attach_session(watched.store, driven.session_id)
                 (held,) = session.held_calls
                 await session.decide("approve", held.call_id, by="Kim", role="supervisor")
@@ -343,5 +343,5 @@ def test_who_cannot_be_told_of_a_change_spoils_nobody_s_answer(
         assert not (await call(client, "echo", n=1)).is_error
         await until(lambda: "the client has left" in caplog.text)
 
-    play(scene, "bank-desk")
+    play(scene, "bank")
     assert "a change was not reported to all clients" in caplog.text

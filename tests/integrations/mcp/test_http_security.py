@@ -31,7 +31,7 @@ from sopilot.integrations.mcp.sessions import SessionPool
 from sopilot.messages.errors import UserMistake
 from sopilot.runner.sources import open_source
 from sopilot.stores.memory import MemoryStore
-from sopilot.tasks.task import World
+from sopilot.tasks.task import Simulation
 from sopilot.views.catalogue import view_named
 from sopilot.views.step_tool import TOOL_NAME
 
@@ -46,9 +46,7 @@ PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 async def served(settings: HttpSettings) -> AsyncIterator[httpx2.ASGITransport]:
     """The whole application, as uvicorn would run it."""
     store = MemoryStore()
-    server = McpServer(
-        SessionPool(store, source_service(open_source("bank-desk"), view_named("pg")))
-    )
+    server = McpServer(SessionPool(store, source_service(open_source("bank"), view_named("pg"))))
     app: Any = HttpApp(server, settings)
     async with app.starlette.router.lifespan_context(app.starlette):
         yield httpx2.ASGITransport(app)
@@ -60,7 +58,7 @@ async def listening() -> AsyncIterator[str]:
     """On a port of this machine: within a process, a response that goes on is never seen."""
     port = free_port()
     server = McpServer(
-        SessionPool(MemoryStore(), source_service(open_source("bank-desk"), view_named("pg")))
+        SessionPool(MemoryStore(), source_service(open_source("bank"), view_named("pg")))
     )
     app: Any = HttpApp(server, HttpSettings(port=port, tokens=TOKENS))
     config = uvicorn.Config(app, port=port, log_level="error", timeout_graceful_shutdown=1)
@@ -307,18 +305,18 @@ def test_changes_are_told_to_those_who_watch_that_session() -> None:
 def test_a_closed_connection_leaves_nothing_open() -> None:
     async def run() -> None:
         closed: list[str] = []
-        service = source_service(open_source("bank-desk"), view_named("pg"))
+        service = source_service(open_source("bank"), view_named("pg"))
 
-        async def open_world() -> World:
-            world = await service.open_world()
+        async def open_simulation() -> Simulation:
+            simulation = await service.open_simulation()
 
             async def close() -> None:
-                closed.append("world")
+                closed.append("simulator")
 
-            return replace(world, close=close)
+            return replace(simulation, close=close)
 
         store = MemoryStore()
-        hub = SessionPool(store, replace(service, open_world=open_world))
+        hub = SessionPool(store, replace(service, open_simulation=open_simulation))
         server = McpServer(hub)
         app: Any = HttpApp(server, WITH_TOKENS)
         async with app.starlette.router.lifespan_context(app.starlette):
@@ -326,7 +324,7 @@ def test_a_closed_connection_leaves_nothing_open() -> None:
             async with client_of(transport, ANNA) as anna:
                 await started(anna, "transfer")
                 assert closed == []
-            assert closed == ["world"]
+            assert closed == ["simulator"]
         (record,) = await store.sessions()
         assert record.owner == "", "the lease was given back"
         await server.close()

@@ -29,7 +29,7 @@ HALF = b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1"
 
 @asynccontextmanager
 async def listening(limits: Limits) -> AsyncIterator[HttpSettings]:
-    service = source_service(open_source("bank-desk"), view_named("pg"))
+    service = source_service(open_source("bank"), view_named("pg"))
     procedures = McpServer(SessionPool(MemoryStore(), service))
     settings, sockets = listen(HttpSettings(port=0, limits=limits))
     serving = asyncio.create_task(serve_http(procedures, settings, sockets))
@@ -214,7 +214,7 @@ def test_a_body_that_does_not_come_is_not_waited_for() -> None:
 
 def test_one_owner_displaces_only_itself() -> None:
     async def case() -> None:
-        service = source_service(open_source("bank-desk"), view_named("pg"))
+        service = source_service(open_source("bank"), view_named("pg"))
         hub = SessionPool(MemoryStore(), service, most=10, most_of_one=3)
         mine = await hub.get("anna", "only")
         for number in range(8):

@@ -58,7 +58,7 @@ class Told(NoMetrics):
 async def server(
     store: Store, settings: HttpSettings, view: View = PG, **more: Any
 ) -> AsyncIterator[str]:
-    service = source_service(open_source("bank-desk"), view)
+    service = source_service(open_source("bank"), view)
     hub = SessionPool(store, service, linger_seconds=0.0 if settings.stateless else 20.0)
     procedures = McpServer(hub, meter=more.pop("meter", None))
     settings, sockets = listen(settings)
@@ -227,7 +227,7 @@ def test_health_readiness_and_a_name_for_every_request() -> None:
 
 def test_nothing_is_kept_of_sessions_that_there_are_not() -> None:
     async def case() -> None:
-        hub = SessionPool(MemoryStore(), source_service(open_source("bank-desk"), PG))
+        hub = SessionPool(MemoryStore(), source_service(open_source("bank"), PG))
         for number in range(50):
             with pytest.raises(UnknownSession):
                 await hub.get("anna", "key", f"{number}")
@@ -363,7 +363,7 @@ def test_models_read_nothing_of_owners(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_nobody_uses_gives_its_connections_back() -> None:
     async def case() -> None:
-        service = source_service(open_source("bank-desk"), view_named("pg"))
+        service = source_service(open_source("bank"), view_named("pg"))
         hub = SessionPool(MemoryStore(), service, idle_seconds=0.05)
         await hub.get("anna", "k")
         assert len(hub.live) == 1
@@ -440,11 +440,11 @@ def test_pins_can_be_required() -> None:
 
     from sopilot.integrations.mcp.options import UpstreamSpec
     from sopilot.integrations.mcp.pins import Pins
-    from sopilot.tasks.examples.example import load_desk
+    from sopilot.tasks.examples.example import load_example
 
     async def case() -> None:
-        spec = UpstreamSpec("odd", command=odd_command("bank-desk"))
-        handbook = load_desk("bank-desk").handbook
+        spec = UpstreamSpec("odd", command=odd_command("bank"))
+        handbook = load_example("bank").handbook
         told: list[str] = []
         with pytest.raises(UserMistake, match="haven't been approved"):
             await Catalogue(

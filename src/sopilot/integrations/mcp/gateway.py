@@ -27,7 +27,7 @@ from sopilot.integrations.mcp.upstream import (
 )
 from sopilot.messages.errors import RunEnded
 from sopilot.protocols import ToolResult, ToolSchema, UpstreamConnection
-from sopilot.tasks.task import World
+from sopilot.tasks.task import Simulation
 from sopilot.values.json import JSON
 
 _OWN_SCHEME = "sopilot:"
@@ -243,9 +243,11 @@ class GatewayTools:
         yield from (home,) if home is not None else self._names
 
 
-def gateway_world(catalogue: Catalogue, shared: dict[str, Upstream] | None = None) -> World:
+def gateway_simulation(
+    catalogue: Catalogue, shared: dict[str, Upstream] | None = None
+) -> Simulation:
     tools = GatewayTools(catalogue, shared)
-    return World(tools, close=tools.close)
+    return Simulation(tools, close=tools.close)
 
 
 def _offers(capabilities: types.ServerCapabilities, method: str) -> bool:

@@ -24,7 +24,7 @@ from sopilot.records.store import SessionRecord, Settings, Store
 from sopilot.runner.play import Player
 from sopilot.session.lease import when_free
 from sopilot.session.session import Session
-from sopilot.tasks.task import World
+from sopilot.tasks.task import Simulation
 from sopilot.values.json import JSON
 from sopilot.views.briefing import Briefing
 from sopilot.views.view import View
@@ -46,7 +46,7 @@ class Service:
 
     briefing: Briefing
     view: View
-    open_world: Callable[[], Awaitable[World]]
+    open_simulation: Callable[[], Awaitable[Simulation]]
     simulated: bool = False
     extra: Mapping[str, JSON] = field(default_factory=dict)
     settings: Settings | None = None
@@ -120,7 +120,7 @@ class LiveSession:
         if self._timer is not None:
             self._timer.cancel()
         await self._release()
-        await self.player.world.close()
+        await self.player.simulation.close()
 
     async def _rest(self, least_seconds: float) -> None:
         """Release the lease after a while, or at once if people have to decide something."""
@@ -147,7 +147,7 @@ class LiveSession:
         changed = await when_free(self.session.reacquire, patience_seconds=PATIENCE_SECONDS)
         self._released = False
         if changed:
-            await self.player.world.catch_up(self.session.id, self.session.own_events)
+            await self.player.simulation.catch_up(self.session.id, self.session.own_events)
             await self.session.take_up()
             await self.player.driver.begin()
 
@@ -257,13 +257,13 @@ class SessionPool:
     async def _open(self, owner: str) -> LiveSession:
         service = self.service
         await self._make_room(owner)
-        world = await service.open_world()
+        simulation = await service.open_simulation()
         try:
             session = await open_run(
                 self.store,
                 service.briefing,
                 service.view,
-                tools=world.tools,
+                tools=simulation.tools,
                 model=service.model,
                 settings=service.settings,
                 extra={OWNER: owner, **service.extra},
@@ -271,25 +271,25 @@ class SessionPool:
                 requester=await self._requester(owner),
             )
         except SopilotError:
-            await world.close()
+            await simulation.close()
             raise
-        return await self._add(session, world, owner)
+        return await self._add(session, simulation, owner)
 
     async def _resume(self, owner: str, session_id: str) -> LiveSession:
         if not await self.owns(owner, session_id):
             raise UnknownSession(session_id)
         await self._make_room(owner)
-        world = await self.service.open_world()
+        simulation = await self.service.open_simulation()
         requester = await self._requester(owner)
 
         async def catch_up(session: Session) -> None:
-            await world.catch_up(session_id, session.own_events)
+            await simulation.catch_up(session_id, session.own_events)
 
         async def resume() -> Session:
             return await resume_run(
                 self.store,
                 session_id,
-                tools=world.tools,
+                tools=simulation.tools,
                 programs=self._programs,
                 before=catch_up,
                 requester=requester,
@@ -298,10 +298,10 @@ class SessionPool:
         try:
             session = await when_free(resume, patience_seconds=PATIENCE_SECONDS)
         except SopilotError:
-            await world.close()
+            await simulation.close()
             raise
         self._meter.count("takeovers")
-        return await self._add(session, world, owner, awaited=True)
+        return await self._add(session, simulation, owner, awaited=True)
 
     async def _requester(self, owner: str) -> Principal | None:
         """The owner of the client's token; without tokens, the person who runs the server."""
@@ -310,9 +310,9 @@ class SessionPool:
         return Principal(owner, TOKEN, "mcp")
 
     async def _add(
-        self, session: Session, world: World, owner: str, *, awaited: bool = False
+        self, session: Session, simulation: Simulation, owner: str, *, awaited: bool = False
     ) -> LiveSession:
-        player = Player(session, self.service.briefing, self.service.view, world)
+        player = Player(session, self.service.briefing, self.service.view, simulation)
         await player.driver.begin()
         if session.asker is None:
             session.asker = AskThroughClient(session)

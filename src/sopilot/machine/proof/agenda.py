@@ -17,7 +17,7 @@ from typing import NamedTuple
 from sopilot.handbook.model import BUILT_IN
 from sopilot.machine.layout import FunctionLayout, Position, Programs
 from sopilot.machine.proof.leaves import Prover, gate_call, names_the_same
-from sopilot.machine.proof.licence import argument_problem, passed_values, values_at_the_act
+from sopilot.machine.proof.licence import argument_problem, values_at_the_act
 from sopilot.machine.recipes import Absent, WantedCall, wanted_calls
 from sopilot.machine.state import NEVER
 from sopilot.program.model import (
@@ -33,7 +33,7 @@ from sopilot.program.model import (
     Step,
 )
 from sopilot.program.model import Do as DoStep
-from sopilot.program.walk import _truth as truth
+from sopilot.program.walk import passed_values, truth
 from sopilot.values.json import JSON, ArgumentsKey, Judge, key_of
 
 _MOST_PATHS = 16

@@ -1,6 +1,6 @@
 """A careful clerk: follows a handbook's tree by hand, with real tool calls.
 
-Written against trees, recipes and verdicts only, so that a desk's content can
+Written against trees, recipes and verdicts only, so that a example's content can
 be tried without compiler, machine or agent.
 """
 
@@ -23,18 +23,18 @@ from sopilot.handbook.requirements import (
     leaves,
 )
 from sopilot.protocols import ToolResult
-from sopilot.tasks.examples.example import BundledDesk
+from sopilot.tasks.examples.example import Example
 from sopilot.tasks.examples.ground_truth import resolve
-from sopilot.tasks.examples.task import DeskTask
+from sopilot.tasks.examples.task import ExampleTask
 
 
 class Clerk:
     """``last_recipe`` takes the last of several equivalent recipes instead of the first."""
 
-    def __init__(self, desk: BundledDesk, task: DeskTask, *, last_recipe: bool = False) -> None:
-        self.desk = desk
+    def __init__(self, example: Example, task: ExampleTask, *, last_recipe: bool = False) -> None:
+        self.example = example
         self.task = task
-        self.world = desk.make_tools(task)
+        self.simulator = example.make_tools(task)
         self.cause: str | None = None
         self.judged: dict[tuple[str, str], bool] = {}
         self._pick = -1 if last_recipe else 0
@@ -42,7 +42,7 @@ class Clerk:
 
     def serve(self) -> None:
         """Checks what the goal requires and acts on the answer."""
-        procedure = self.desk.handbook.procedures[self.task.goal]
+        procedure = self.example.handbook.procedures[self.task.goal]
         if self.follow(procedure.requires):
             self.call(procedure.action, self.task.arguments)
 
@@ -65,7 +65,7 @@ class Clerk:
         return self.judge(leaf.predicate, values)
 
     def judge(self, name: str, values: Mapping[str, Any]) -> bool:
-        predicate = self.desk.handbook.predicates[name]
+        predicate = self.example.handbook.predicates[name]
         if predicate.established_by is not None:
             return self.open(predicate.established_by, values)
         recipe: Recipe = () if predicate.tool_free else predicate.recipes[self._pick]
@@ -76,8 +76,8 @@ class Clerk:
             assert answer.ok, (self.task.id, step.action, answer.value)
             result = results[step.answer] = answer.value
         if predicate.verdict is None:
-            return self.desk.truth(self.task, name, values, self.world.state)
-        variables = {**self.desk.handbook.parameters, **values}
+            return self.example.truth(self.task, name, values, self.simulator.state)
+        variables = {**self.example.handbook.parameters, **values}
         holds = judge_verdict(
             predicate.verdict, {**variables, "result": result, "results": results}
         )
@@ -93,7 +93,7 @@ class Clerk:
     def make(
         self, step: ActionCall, values: Mapping[str, Any], answers: Mapping[str, Any] | None = None
     ) -> ToolResult:
-        action = self.desk.handbook.actions[step.action]
+        action = self.example.handbook.actions[step.action]
         arguments = {}
         for parameter, term in step.arguments:
             if isinstance(term, Constant):
@@ -104,22 +104,22 @@ class Clerk:
             else:
                 arguments[parameter] = self.value(term.name, values)
         for guard in leaves(action.requires):
-            inner = self.desk.handbook.predicates[guard.predicate].established_by
+            inner = self.example.handbook.predicates[guard.predicate].established_by
             assert inner is not None
             if not self.opened(inner.action):
                 self.open(inner, resolve(guard.arguments, arguments))
         return self.call(action.name, arguments)
 
     def opened(self, action: str) -> bool:
-        return any(call.name == action and call.result.ok for call in self.world.calls)
+        return any(call.name == action and call.result.ok for call in self.simulator.calls)
 
     def value(self, name: str, values: Mapping[str, Any]) -> Any:
         if name in values:
             return values[name]
-        return self._seen[name] if name in self._seen else self.task.knows[name]
+        return self._seen[name] if name in self._seen else self.task.inputs[name]
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> ToolResult:
-        answer = self.world.perform(name, arguments, key=f"k{len(self.world.calls)}")
-        if answer.ok and not self.desk.handbook.actions[name].full_state:
+        answer = self.simulator.perform(name, arguments, key=f"k{len(self.simulator.calls)}")
+        if answer.ok and not self.example.handbook.actions[name].full_state:
             self._seen.update(answer.value)
         return answer

@@ -1,4 +1,4 @@
-"""``sopilot bench report``."""
+"""``sopilot lab report``."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def report(
     filled: bool,
     as_json: bool,
 ) -> None:
-    """Every table of the study that these folders of runs can fill.
+    """Print every table of the study that these folders of runs can fill.
 
-    Folders of one configuration are put together: domains, repetitions (`bench run --run 2`).
-    Folders of another harness are refused, with what differs. An archive of `bench archive` is
-    counted again as it was packed, without SOPBench.
+    Folders of one configuration are combined: domains, repetitions (`lab run --run 2`). Folders
+    of another harness are rejected with the difference. An archive of `lab archive` is recomputed
+    as it was packed, without SOPBench.
     """
     if len(folders) == 1 and is_archive(folders[0]):
         with opened_archive(folders[0]) as base:

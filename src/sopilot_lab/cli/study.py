@@ -1,4 +1,4 @@
-"""``sopilot bench study``: a study as one file."""
+"""``sopilot lab study``: a study as one file."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from sopilot.cli.options import FILE, NEW_FILE, NEW_FOLDER
 from sopilot.cli.output import give, json_option, print_json, progress, say
 from sopilot.cli.watch import interrupted
 from sopilot.files.text import write_whole
-from sopilot_lab.cli.bench_report import hand_over
 from sopilot_lab.cli.options import FILLED
-from sopilot_lab.cli.watch import SweepWatcher
+from sopilot_lab.cli.report import hand_over
+from sopilot_lab.cli.run import SweepWatcher
 from sopilot_lab.experiments.study.cells import cell_status, run_study, study_cells
 from sopilot_lab.experiments.study.plan import PRESETS, load_study, preset
 from sopilot_lab.experiments.study.plan_text import plan_document, plan_lines, status_lines
@@ -25,28 +25,35 @@ _file = click.argument("file", type=FILE)
 
 
 _base = click.option(
-    "--folder", type=NEW_FOLDER, help="Where the runs are. Default: beside FILE, under its name."
+    "--folder", type=NEW_FOLDER, help="Folder of the runs. Default: beside FILE, under its name."
 )
 
 
 @click.group()
 def study() -> None:
-    """A study as one FILE: models, arms, tasks, repetitions, and hypotheses fixed beforehand.
+    """Run a study from one FILE: models, arms, tasks, repetitions and fixed hypotheses.
 
-    `new` writes one to begin with, `plan` says what it costs and can see, `run` runs it and
-    goes on where it was interrupted, `status` says where it stands, `report` what came of it.
+    `new` writes a file to start from, `plan` prints cost and power, `run` runs the study and
+    resumes it, `status` prints its progress, `report` its results.
     """
 
 
 @study.command()
 @click.argument("file", type=NEW_FILE)
-@click.option("--preset", "name", type=click.Choice(PRESETS), default="paper", show_default=True)
+@click.option(
+    "--preset",
+    "name",
+    type=click.Choice(PRESETS),
+    default="paper",
+    show_default=True,
+    help="Study to start from.",
+)
 def new(file: Path, name: str) -> None:
-    """Write a study to begin with: `paper` repeats the paper's, once its names are yours."""
+    """Write a study to start from. `paper` is the paper's design; fill in the model names."""
     if file.exists():
-        raise click.UsageError(f"{file} is there already")
+        raise click.UsageError(f"{file} exists already")
     write_whole(file, preset(name))
-    say(f"{file} written: edit the models, then `sopilot bench study plan {file}`")
+    say(f"{file} written: edit the models, then `sopilot lab study plan {file}`")
 
 
 @study.command()
@@ -54,7 +61,7 @@ def new(file: Path, name: str) -> None:
 @_base
 @json_option
 def plan(file: Path, folder: Path | None, as_json: bool) -> None:
-    """Cells, tasks, requests, tokens, cost and power, before the first request."""
+    """Print cells, tasks, requests, tokens, cost and power before the first request."""
     whole, upstream = load_study(file), shared_upstream()
     progress("rehearsing with the reference executor …")
     answer = plan_document(whole, _folder(file, folder), upstream)
@@ -64,9 +71,11 @@ def plan(file: Path, folder: Path | None, as_json: bool) -> None:
 @study.command()
 @_file
 @_base
-@click.option("--runner", type=click.Choice(["inspect", "plain"]), help="As for `bench run`.")
-@click.option("--arm", "arms", multiple=True, help="Only the cells of this arm; may be repeated.")
-@click.option("--at-once", type=click.IntRange(1), help="Tasks at a time, as for `bench run`.")
+@click.option("--runner", type=click.Choice(["inspect", "plain"]), help="Runner, as for `lab run`.")
+@click.option("--arm", "arms", multiple=True, help="Only the cells of this arm (repeatable).")
+@click.option(
+    "--at-once", type=click.IntRange(1), help="Tasks to run concurrently, as for `lab run`."
+)
 @json_option
 def run(
     file: Path, folder: Path | None, runner: Any, arms: tuple[str, ...], at_once: int | None,
@@ -97,7 +106,7 @@ def run(
 @_base
 @json_option
 def status(file: Path, folder: Path | None, as_json: bool) -> None:
-    """Where every cell stands: judged, missing with reasons, broken runs, cost."""
+    """Print the progress of every cell: judged, missing with reasons, broken runs, cost."""
     whole, upstream = load_study(file), shared_upstream()
     cells = study_cells(whole, _folder(file, folder), upstream)
     rows = [cell_status(cell) for cell in cells]
@@ -108,13 +117,13 @@ def status(file: Path, folder: Path | None, as_json: bool) -> None:
 @study.command()
 @_file
 @_base
-@click.option("-o", "--output", type=NEW_FOLDER, help="Write it here.")
+@click.option("-o", "--output", type=NEW_FOLDER, help="Folder to write the report to.")
 @FILLED
 @json_option
 def report(
     file: Path, folder: Path | None, output: Path | None, filled: bool, as_json: bool
 ) -> None:
-    """The hypotheses' tests, then every table of the study, marked as exploratory."""
+    """Print the tests of the hypotheses, then every table, marked as exploratory."""
     whole = load_study(file)
     document = study_document(whole, [_folder(file, folder) / "runs"], progress)
     hand_over(document, output, as_json, filled=filled)

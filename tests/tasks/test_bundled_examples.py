@@ -1,4 +1,4 @@
-"""The desks as a whole: names, content, compilation."""
+"""The examples as a whole: names, content, compilation."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from sopilot.handbook.requirements import (
 from sopilot.messages.errors import UserMistake
 from sopilot.program.model import Kind
 from sopilot.protocols import Tools
-from sopilot.tasks.examples.example import BundledDesk, bundled_names, handbook_text, load_desk
+from sopilot.tasks.examples.example import Example, bundled_names, handbook_text, load_example
 
-DESKS = [load_desk(name) for name in bundled_names()]
-every_desk = pytest.mark.parametrize("desk", DESKS, ids=lambda desk: desk.name)
+EXAMPLES = [load_example(name) for name in bundled_names()]
+every_desk = pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
 
 
 def nodes(tree: Tree) -> list[Tree]:
@@ -36,53 +36,53 @@ def nodes(tree: Tree) -> list[Tree]:
 
 
 def test_names() -> None:
-    assert bundled_names() == ("bank-desk", "clinic-desk", "it-desk")
-    assert [desk.handbook.name for desk in DESKS] == list(bundled_names())
+    assert bundled_names() == ("bank", "clinic", "it")
+    assert [example.handbook.name for example in EXAMPLES] == list(bundled_names())
 
 
 def test_an_unknown_name_is_a_typed_mistake_with_a_suggestion() -> None:
     with pytest.raises(UserMistake) as caught:
-        load_desk("bank_desk")
+        load_example("bnak")
     (diagnostic,) = caught.value.diagnostics
-    assert diagnostic.message == "there is no bundled handbook `bank_desk`"
-    assert diagnostic.help == "did you mean `bank-desk`?"
+    assert diagnostic.message == "there is no bundled handbook `bnak`"
+    assert diagnostic.help == "did you mean `bank`?"
     with pytest.raises(UserMistake, match="did you mean `card-first`"):
-        load_desk("bank-desk").task("card-frist")
+        load_example("bank").task("card-frist")
 
 
 @every_desk
-def test_the_handbook_reads_without_a_remark(desk: BundledDesk) -> None:
-    handbook, diagnostics = read_handbook(handbook_text(desk.name), desk.name)
+def test_the_handbook_reads_without_a_remark(example: Example) -> None:
+    handbook, diagnostics = read_handbook(handbook_text(example.name), example.name)
     assert diagnostics == []
-    assert handbook == desk.handbook
+    assert handbook == example.handbook
 
 
 @every_desk
-def test_size(desk: BundledDesk) -> None:
-    assert 5 <= len(desk.handbook.procedures) <= 8
-    assert 12 <= len(desk.handbook.predicates) <= 20
+def test_size(example: Example) -> None:
+    assert 5 <= len(example.handbook.procedures) <= 8
+    assert 12 <= len(example.handbook.predicates) <= 20
 
 
 @every_desk
-def test_every_tool_and_predicate_has_its_part_in_the_world(desk: BundledDesk) -> None:
-    assert set(desk.handlers) == set(desk.handbook.actions)
-    assert set(desk.truths) == set(desk.handbook.predicates)
-    tools: Tools = desk.make_tools(desk.tasks[0])
-    assert {schema.name for schema in tools.schemas()} == set(desk.handbook.actions)
+def test_every_tool_and_predicate_has_its_part_in_the_simulator(example: Example) -> None:
+    assert set(example.handlers) == set(example.handbook.actions)
+    assert set(example.truths) == set(example.handbook.predicates)
+    tools: Tools = example.make_tools(example.tasks[0])
+    assert {schema.name for schema in tools.schemas()} == set(example.handbook.actions)
 
 
 @every_desk
-def test_every_sentence_and_remedy_is_written(desk: BundledDesk) -> None:
-    for predicate in desk.handbook.predicates.values():
+def test_every_sentence_and_remedy_is_written(example: Example) -> None:
+    for predicate in example.handbook.predicates.values():
         for text in (predicate.says, predicate.says_not, predicate.remedy):
             assert re.fullmatch(r"[A-Z].*[.]", text), (predicate.name, text)
-    assert all(action.says for action in desk.handbook.actions.values())
-    assert all(procedure.says for procedure in desk.handbook.procedures.values())
+    assert all(action.says for action in example.handbook.actions.values())
+    assert all(procedure.says for procedure in example.handbook.procedures.values())
 
 
 @every_desk
-def test_the_language_is_used_widely(desk: BundledDesk) -> None:
-    handbook = desk.handbook
+def test_the_language_is_used_widely(example: Example) -> None:
+    handbook = example.handbook
     found = [n for p in handbook.procedures.values() for n in nodes(p.requires)]
     assert {type(node) for node in found} >= {InOrder, AnyOf, First, Leaf}
     literals = [node for node in found if isinstance(node, Leaf)]
@@ -117,38 +117,38 @@ def needs_earlier_evidence(handbook: Handbook) -> bool:
 
 
 @every_desk
-def test_one_gate_needs_the_other(desk: BundledDesk) -> None:
-    gates = [p for p in desk.handbook.predicates.values() if p.established_by is not None]
+def test_one_gate_needs_the_other(example: Example) -> None:
+    gates = [p for p in example.handbook.predicates.values() if p.established_by is not None]
     guarded = [
         leaf.predicate
         for gate in gates
         if gate.established_by is not None
-        for leaf in leaves(desk.handbook.actions[gate.established_by.action].requires)
+        for leaf in leaves(example.handbook.actions[gate.established_by.action].requires)
     ]
     assert len(gates) == 2
     assert guarded == [gates[0].name]
 
 
 @every_desk
-def test_every_procedure_compiles_and_deep_ones_are_factored(desk: BundledDesk) -> None:
-    deep = {task.goal for task in desk.tasks if "deep" in task.tags}
+def test_every_procedure_compiles_and_deep_ones_are_factored(example: Example) -> None:
+    deep = {task.goal for task in example.tasks if "deep" in task.tags}
     assert deep
-    for name in desk.handbook.procedures:
-        program = compile_procedure(desk.handbook, name).program
+    for name in example.handbook.procedures:
+        program = compile_procedure(example.handbook, name).program
         kinds = {function.kind for function in program.functions.values()}
         assert (Kind.GROUP in kinds) == (name in deep), name
 
 
 def test_some_gates_are_hoisted() -> None:
     hoisted = {
-        (desk.name, name)
-        for desk in DESKS
-        for name in desk.handbook.procedures
-        for guard in compile_procedure(desk.handbook, name).explanation.guards
+        (example.name, name)
+        for example in EXAMPLES
+        for name in example.handbook.procedures
+        for guard in compile_procedure(example.handbook, name).explanation.guards
         if guard.hoisted
     }
     assert hoisted == {
-        ("bank-desk", "issue_card"),
-        ("clinic-desk", "book_specialist"),
-        ("it-desk", "install_software"),
+        ("bank", "issue_card"),
+        ("clinic", "book_specialist"),
+        ("it", "install_software"),
     }

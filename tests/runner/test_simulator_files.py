@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sopilot.runner.options import forget_worlds, world_file
+from sopilot.runner.options import forget_simulators, simulator_file
 
 
 @pytest.mark.parametrize("session_id", ["../precious", "/precious", "a/../../precious", "x" * 300])
@@ -14,12 +14,12 @@ def test_no_id_leads_out_of_the_folder(tmp_path: Path, session_id: str) -> None:
     store = f"sqlite:{tmp_path / 's.db'}"
     precious = tmp_path / "precious.json"
     precious.write_text("{}", "utf-8")
-    file = world_file(session_id, store)
-    assert file.parent == tmp_path / "worlds"
+    file = simulator_file(session_id, store)
+    assert file.parent == tmp_path / "simulators"
     assert len(file.name) < 255
-    forget_worlds([session_id], store)
+    forget_simulators([session_id], store)
     assert precious.exists()
 
 
 def test_an_id_of_ours_is_the_name(tmp_path: Path) -> None:
-    assert world_file("ab-1_c", f"sqlite:{tmp_path / 's.db'}").name == "ab-1_c.json"
+    assert simulator_file("ab-1_c", f"sqlite:{tmp_path / 's.db'}").name == "ab-1_c.json"

@@ -1,4 +1,4 @@
-"""A desk in a program: served, refused, approved, resumed, with plain functions as tools."""
+"""A runner in a program: served, refused, approved, resumed, with plain functions as tools."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ handbook: door
 scenarios:
   a guest:
     goal: open_door
-    knows: {name: Ada}
+    inputs: {name: Ada}
     tools: {look_up: {invited: true}}
     approvals: [host]
     expect: executed
   a stranger:
     goal: open_door
-    knows: {name: Eve}
+    inputs: {name: Eve}
     tools: {look_up: {invited: false}}
     expect: {refused: invited}
 """
@@ -74,17 +74,17 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_executed_with_somebody_who_approves(path: Path) -> None:
-    desk, door = sopilot.load(path), Door()
-    result = desk.serve_sync("Open.", tools=door, knows=ADA, approvers=("host",))
+    runner, door = sopilot.load(path), Door()
+    result = runner.run_sync("Open.", tools=door, inputs=ADA, approvers=("host",))
     assert result.executed
     assert result.audit.clean
     assert door.opened == ["Ada"]
     assert door.keys[0].startswith(result.session_id)
-    assert list(desk.programs) == ["open_door"]
+    assert list(runner.programs) == ["open_door"]
 
 
 def test_refused_with_the_reason_and_the_remedy(path: Path) -> None:
-    result = sopilot.load(path).serve_sync("Open.", tools=Door(), knows={"name": "Eve"})
+    result = sopilot.load(path).run_sync("Open.", tools=Door(), inputs={"name": "Eve"})
     assert result.refused
     assert result.audit.clean
     (refusal,) = result.refusals
@@ -94,7 +94,7 @@ def test_refused_with_the_reason_and_the_remedy(path: Path) -> None:
 
 def test_what_no_procedure_could_take_is_told_before_anything_runs(path: Path) -> None:
     with pytest.raises(sopilot.UserMistake, match="`name` must be of type string, not 7"):
-        sopilot.load(path).serve_sync("Open.", tools=Door(), knows={"name": 7})
+        sopilot.load(path).run_sync("Open.", tools=Door(), inputs={"name": 7})
 
 
 class Caller:
@@ -120,7 +120,7 @@ def _asks_for(arguments: Any) -> Any:
 @pytest.mark.parametrize("arguments", [ADA, '{"name": "Ada"}', MappingProxyType(ADA)])
 def test_a_model_gives_arguments_as_a_mapping_or_as_text(path: Path, arguments: Any) -> None:
     said: list[str] = []
-    sopilot.load(path).serve_sync(
+    sopilot.load(path).run_sync(
         "Open.", tools=Door(), model=Caller(_asks_for(arguments)), user=said.append
     )
     assert said[0] == '#4 ok: {"invited":true}'
@@ -129,8 +129,8 @@ def test_a_model_gives_arguments_as_a_mapping_or_as_text(path: Path, arguments: 
 @pytest.mark.parametrize("arguments", [None, ["Ada"], {"name": {1, 2}}, {"name": b"Ada"}])
 def test_arguments_that_are_no_json_are_told_at_once(path: Path, arguments: Any) -> None:
     with pytest.raises(sopilot.UserMistake) as told:
-        sopilot.load(path).serve_sync(
-            "Open.", tools=Door(), model=Caller(_asks_for(arguments)), knows=ADA
+        sopilot.load(path).run_sync(
+            "Open.", tools=Door(), model=Caller(_asks_for(arguments)), inputs=ADA
         )
     (one,) = told.value.diagnostics
     assert one.code == "bad-tool-call"
@@ -149,7 +149,7 @@ def test_arguments_that_are_no_json_are_told_at_once(path: Path, arguments: Any)
 )
 def test_what_is_no_reply_of_a_model_is_told_with_its_cure(path: Path, reply: Any) -> None:
     with pytest.raises(sopilot.UserMistake) as told:
-        sopilot.load(path).serve_sync("Open.", tools=Door(), model=Caller(lambda: reply), knows=ADA)
+        sopilot.load(path).run_sync("Open.", tools=Door(), model=Caller(lambda: reply), inputs=ADA)
     (one,) = told.value.diagnostics
     assert one.code == "bad-model-reply"
     assert str(one.place) == "the model `caller`"
@@ -160,7 +160,7 @@ def test_what_is_no_reply_of_a_model_is_told_with_its_cure(path: Path, reply: An
 def test_waiting_decided_and_resumed_by_another_desk(path: Path, decision: str) -> None:
     store = f"sqlite:{path.with_name('s.db')}"
     door = Door()
-    held = sopilot.load(path, store=store).serve_sync("Open.", tools=door, knows=ADA)
+    held = sopilot.load(path, store=store).run_sync("Open.", tools=door, inputs=ADA)
     assert held.waiting
     assert held.held[0].action == "open_door"
     assert door.opened == []
@@ -174,7 +174,7 @@ def test_waiting_decided_and_resumed_by_another_desk(path: Path, decision: str) 
 
 def test_a_changed_handbook_is_not_resumed_in_silence(path: Path) -> None:
     store = f"sqlite:{path.with_name('s.db')}"
-    held = sopilot.load(path, store=store).serve_sync("Open.", tools=Door(), knows=ADA)
+    held = sopilot.load(path, store=store).run_sync("Open.", tools=Door(), inputs=ADA)
     path.write_text(HANDBOOK.replace("is on the list", "is a guest"), encoding="utf-8")
     with pytest.raises(ProgramChanged):
         sopilot.load(path, store=store).resume_sync(held, tools=Door())
@@ -209,22 +209,22 @@ def test_a_model_of_ones_own_by_its_replies(path: Path) -> None:
             assert request.messages[0].role == "system"
             return sopilot.ModelReply("I cannot help.")
 
-    result = sopilot.load(path).serve_sync("Open.", tools=Door(), model=Silent())
+    result = sopilot.load(path).run_sync("Open.", tools=Door(), model=Silent())
     assert result.ending is sopilot.Ending.ABANDONED
 
 
 def test_its_scenarios_are_tasks(path: Path) -> None:
-    desk = sopilot.load(path)
-    assert [task.name for task in desk.tasks()] == ["a guest", "a stranger"]
-    for task in desk.tasks():
-        result = desk.run_sync(task)
+    runner = sopilot.load(path)
+    assert [task.name for task in runner.tasks()] == ["a guest", "a stranger"]
+    for task in runner.tasks():
+        result = runner.run_task_sync(task)
         assert result.passed
         assert result.good
-    assert desk.run_sync("a stranger", view="flat").refused
+    assert runner.run_task_sync("a stranger", view="flat").refused
 
 
 def test_a_bundled_desk_is_a_desk() -> None:
-    result = sopilot.load("bank-desk").run_sync("transfer-above-the-limit")
+    result = sopilot.load("bank").run_task_sync("transfer-above-the-limit")
     assert result.refused
     assert result.passed
 
@@ -238,7 +238,7 @@ def look_up(name: str) -> object:
 
 def mistakes(path: Path, tools: object) -> set[str]:
     with pytest.raises(sopilot.UserMistake) as found:
-        sopilot.load(path).serve_sync("Open.", tools=tools)
+        sopilot.load(path).run_sync("Open.", tools=tools)
     return {one.code for one in found.value.diagnostics}
 
 
@@ -262,7 +262,7 @@ def test_what_a_failing_tool_says(path: Path) -> None:
     values: list[Mapping[str, Any]] = []
     for one in (failing, broken):
         tools = {"look_up": one, "open_door": look_up}
-        result = sopilot.load(path).serve_sync("Open.", tools=tools, knows=ADA)
+        result = sopilot.load(path).run_sync("Open.", tools=tools, inputs=ADA)
         events = [sealed.event for sealed in result.events]
         values += [e.payload for e in events if e.kind == "domain_result"][:1]
         assert not result.executed
@@ -278,16 +278,16 @@ def test_a_guarded_tool_that_breaks_off_is_not_called_again(path: Path) -> None:
         made.append(name)
         raise ZeroDivisionError
 
-    desk = sopilot.load(path)
+    runner = sopilot.load(path)
     tools = [look_up, open_door]
-    result = desk.serve_sync("Open.", tools=tools, knows=ADA, approvers=("host",))
+    result = runner.run_sync("Open.", tools=tools, inputs=ADA, approvers=("host",))
     assert result.waiting
     assert "nobody knows how call" in result.reason or "may have been" in result.reason
-    assert desk.resume_sync(result, tools=tools).waiting
+    assert runner.resume_sync(result, tools=tools).waiting
     assert made == ["Ada"]
 
 
-# --- without a desk -------------------------------------------------------------------------
+# --- without a runner -------------------------------------------------------------------------
 
 
 def test_compile_check_and_audit(path: Path) -> None:

@@ -12,39 +12,39 @@ import pytest
 from sopilot.messages.errors import UserMistake
 from sopilot.protocols import ToolResult, ToolSchema
 from sopilot.session.outcomes import call_key
-from sopilot.tasks.examples.example import load_desk
+from sopilot.tasks.examples.example import load_example
 from sopilot.tasks.examples.simulator import Simulator
-from sopilot.tasks.replay import KeptWorld
-from sopilot.tasks.task import NoTools, ReplayedTools, WorldDiverged
+from sopilot.tasks.replay import SavedSimulation
+from sopilot.tasks.task import NoTools, ReplayedTools, SimulationDiverged
 from sopilot.trace.events import Event
 from sopilot.values.json import JSON
 from sopilot.views.answers import NOT_MADE
 
-DESK = load_desk("bank-desk")
-TASK = next(task for task in DESK.tasks if task.goal == "transfer")
-LOGIN = {"username": TASK.knows["username"], "password": TASK.knows["password"]}
+EXAMPLE = load_example("bank")
+TASK = next(task for task in EXAMPLE.tasks if task.goal == "transfer")
+LOGIN = {"username": TASK.inputs["username"], "password": TASK.inputs["password"]}
 
 
 def simulator() -> Simulator:
-    return DESK.make_tools(TASK)
+    return EXAMPLE.make_tools(TASK)
 
 
 def test_what_was_done_is_there_in_the_next_process(tmp_path: Path) -> None:
-    path = tmp_path / "worlds" / "one.json"
-    first = KeptWorld(simulator(), path)
+    path = tmp_path / "simulators" / "one.json"
+    first = SavedSimulation(simulator(), path)
     done = asyncio.run(first.call("login", LOGIN, key="k1"))
-    again = KeptWorld(simulator(), path)
+    again = SavedSimulation(simulator(), path)
     assert again.simulator.state == first.simulator.state
     assert asyncio.run(again.recall("k1")) == done
     assert asyncio.run(again.recall("k2")) is None
     assert stat.S_IMODE(path.stat().st_mode) == 0o600, "simulated people have passwords too"
 
 
-def test_a_world_that_cannot_be_read_says_where(tmp_path: Path) -> None:
+def test_a_simulator_that_cannot_be_read_says_where(tmp_path: Path) -> None:
     path = tmp_path / "one.json"
     path.write_text("{", encoding="utf-8")
     with pytest.raises(UserMistake, match=r"one\.json"):
-        KeptWorld(simulator(), path)
+        SavedSimulation(simulator(), path)
 
 
 class Counting:
@@ -74,13 +74,13 @@ def trace(*called: str) -> list[Event]:
 
 def test_in_another_process_the_recorded_calls_are_made_again_and_only_once() -> None:
     tools = Counting()
-    world = ReplayedTools(tools)
+    simulation = ReplayedTools(tools)
     for _ in range(2):
-        asyncio.run(world.catch_up("s", trace("read", "write")))
+        asyncio.run(simulation.catch_up("s", trace("read", "write")))
     assert tools.calls == ["read", "write"]
     key = call_key("s", "c1", "write", {})
-    assert asyncio.run(world.recall(key)) == ToolResult(True, 2)
-    assert asyncio.run(world.call("write", {}, key=key)) == ToolResult(True, 2)
+    assert asyncio.run(simulation.recall(key)) == ToolResult(True, 2)
+    assert asyncio.run(simulation.call("write", {}, key=key)) == ToolResult(True, 2)
     assert tools.calls == ["read", "write"]
 
 
@@ -99,8 +99,8 @@ def test_what_never_reached_a_tool_is_not_made_later() -> None:
     assert tools.calls == ["write"]
 
 
-def test_a_world_that_answers_otherwise_ends_the_run() -> None:
-    with pytest.raises(WorldDiverged, match="`read`"):
+def test_a_simulator_that_answers_otherwise_ends_the_run() -> None:
+    with pytest.raises(SimulationDiverged, match="`read`"):
         asyncio.run(ReplayedTools(Counting(ok=False)).catch_up("s", trace("read")))
 
 

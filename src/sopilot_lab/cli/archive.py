@@ -1,4 +1,4 @@
-"""``sopilot bench archive`` and ``sopilot bench verify``."""
+"""``sopilot lab archive`` and ``sopilot lab verify``."""
 
 from __future__ import annotations
 
@@ -32,20 +32,32 @@ from sopilot_lab.sopbench.screen import SCREENS
 
 @click.command()
 @click.argument("folders", nargs=-1, required=True, type=FOLDER)
-@click.option("-o", "--output", required=True, type=NEW_FILE, help="A ZIP.")
+@click.option("-o", "--output", required=True, type=NEW_FILE, help="ZIP file to write.")
 @click.option(
-    "--study", type=FILE, help="The study whose runs these are: its tests come first in the tables."
+    "--study", type=FILE, help="Study file of these runs: its hypotheses are tested first."
 )
-@click.option("--screen", type=click.Choice(list(SCREENS)), default="paper", show_default=True)
-@click.option("--vary", multiple=True, metavar="FIELD", help="As for `bench report`.")
+@click.option(
+    "--screen",
+    type=click.Choice(list(SCREENS)),
+    default="paper",
+    show_default=True,
+    help="Execute tasks to leave out of tables, as for `lab report`.",
+)
+@click.option(
+    "--vary", multiple=True, metavar="FIELD", help="Field that may differ, as for `lab report`."
+)
 @click.option(
     "--case",
     type=FOLDER,
-    help="A workflow folder to go with it, whose Python is run. Default: the project's example, "
-    "where it is at hand.",
+    help="Workflow folder to include; its Python is run. Default: the project's example, "
+    "if it is there.",
 )
 @TRUST
-@click.option("--forbid", multiple=True, help="A word that must not be in it, such as a name.")
+@click.option(
+    "--forbid",
+    multiple=True,
+    help="Word that must not occur in the archive, such as a name (repeatable).",
+)
 @json_option
 def archive(
     folders: tuple[Path, ...], output: Path, study: Path | None, screen: str,
@@ -55,7 +67,7 @@ def archive(
     """Pack runs, programs, tables, code, environment and pins with a SHA-256 manifest.
 
     Refuses credentials, addresses, absolute paths, names of people, hidden files and text of
-    SOPBench. Needs the checkout: without it nobody can tell what is SOPBench's.
+    SOPBench. Needs the checkout to recognise SOPBench's text.
     """
     if case is not None:
         allow_code(open_source(str(case)), trust=trust)
@@ -79,14 +91,14 @@ def archive(
 @click.argument("path", metavar="ARCHIVE", type=click.Path(exists=True, path_type=Path))
 @json_option
 def verify(path: Path, as_json: bool) -> None:
-    """Check an ARCHIVE, packed or unpacked: the manifest, every fingerprint and score, the
-    programs, and every table, counted again from the runs in it. Needs no SOPBench.
+    """Check an ARCHIVE, packed or unpacked: manifest, fingerprints, scores, programs, and every
+    table, recomputed from the runs in it. Needs no SOPBench.
 
-    Exit 0 when everything agrees, 1 when something does not.
+    Exits with 0 if everything agrees, with 1 otherwise.
     """
     if not is_archive(path):
-        cure = "name what `bench archive` made, or the folder it was unpacked into"
-        raise mistake("archive", "this is no archive", Place(str(path)), cure)
+        cure = "name a file of `lab archive`, or the folder it was unpacked into"
+        raise mistake("archive", "this isn't an archive", Place(str(path)), cure)
     with opened_archive(path) as base:
         found = verify_archive(base)
     give(as_json, {"agrees": not found.problems, **asdict(found)}, verification_lines(found))

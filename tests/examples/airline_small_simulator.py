@@ -8,7 +8,7 @@ from typing import Any
 
 from airline.benchmark import AirlineBenchmark
 from airline.checkout import GoldTask
-from airline.world import AirlineTools
+from airline.simulator import AirlineTools
 
 SEATS = {"basic_economy": 9, "economy": 9, "business": 9}
 PRICES = {"basic_economy": 60, "economy": 100, "business": 300}
@@ -181,7 +181,7 @@ TOOLS = {
 }
 
 
-def small_world() -> AirlineTools:
+def small_simulator() -> AirlineTools:
     return AirlineTools(TOOLS, DATA)
 
 
