@@ -42,7 +42,7 @@ from sopilot.runner.sources import open_source
 from sopilot.stores.postgres import PostgresStore
 from sopilot.views.catalogue import view_named
 
-MOST_RATIO = 1.15
+MOST_RATIO = 1.33
 THREADS = 20
 ROUNDS = 3
 POOL = 10
@@ -206,7 +206,7 @@ def figures(dsn: str, conversations: int) -> dict[str, Any]:
         "hooked_cpu_milliseconds_each": round(hooked_cpu / conversations * 1000, 2),
         "rounds": ROUNDS,
         "whole": whole // ROUNDS,
-        "connections": store._server.pool.opened,
+        "connections": store.driver.pool.opened,
         "synchronous_seconds": round(synchronous, 2),
         "synchronous_whole": whole_threaded,
         "threads": THREADS,

@@ -237,7 +237,7 @@ def test_a_hold_whose_words_are_gone_is_missed() -> None:
         assert (await load_policy(store)).holds == {"anna": "a suit"}
         seals = SealFile(((await seal_store(store, key, at=1.0)).seal,))
         assert (await verify_store(store, seals, [key.public])).complete
-        await store.forget("journal.privacy", list(await store.payloads("journal.privacy")))
+        await store.erase_payloads("journal.privacy", list(await store.payloads("journal.privacy")))
         with pytest.raises(StoreCorrupt, match="legal hold"):
             await load_policy(store)
         return [gap.code for gap in (await verify_store(store, seals, [key.public])).gaps]
@@ -268,7 +268,7 @@ def test_contents_that_nobody_erased_on_record_are_missed(tmp_path: Path) -> Non
             clock=CLOCK,
         )  # fmt: skip
         told.append(await verified(store))
-        await store.shred({ids[1]: {**(await store.record(ids[1])).metadata, "shredded": 1.0}})
+        await store.erase({ids[1]: {**(await store.record(ids[1])).metadata, "shredded": 1.0}})
         told.append(await verified(store))
         await store.close()
         return told

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from test_sqlite_migration import old_file
 
 from counter_desk import COUNTER, CountingTools, HandClock
 from postgres_here import PostgresHere
@@ -81,14 +80,6 @@ def test_reading_a_store_leaves_it_to_the_byte(tmp_path: Path) -> None:
     listed = json.loads(call("sessions", "--json", "--store", where).stdout)["sessions"]
     assert [one["id"] for one in listed] == [session]
     assert call("trace", "export", session, "--store", where).exit_code == 0
-    assert tree(tmp_path) == before
-
-
-def test_an_old_store_is_read_without_being_changed(tmp_path: Path) -> None:
-    kept = old_file(tmp_path / "old.db")
-    before = tree(tmp_path)
-    listed = call("sessions", "--json", "--store", f"sqlite:{tmp_path}/old.db")
-    assert {one["id"] for one in json.loads(listed.stdout)["sessions"]} == set(kept)
     assert tree(tmp_path) == before
 
 

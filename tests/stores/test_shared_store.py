@@ -177,7 +177,7 @@ def test_commands_run_audit_and_refuse_by_role(
 
     roles = ("--runtime", "few_runs", "--auditor", "few_audits")
     assert ran(runner, "sessions")[0] == 2  # there are no tables, and it may not make any
-    assert ran(postgres.dsn, "store", "migrate", *roles) == (0, "schema 4\n")
+    assert ran(postgres.dsn, "store", "migrate", *roles) == (0, "schema 1\n")
     assert ran(runner, "run", "bank")[0] == 0
     listed = json.loads(ran(auditor, "sessions", "--json")[1])["sessions"]
     session_id = listed[0]["id"]

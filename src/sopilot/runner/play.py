@@ -346,7 +346,7 @@ async def resume_play(store: Store, session_id: str) -> Play:
     if not isinstance(about, Mapping):
         message = f"session `{session_id}` is not a play"
         raise mistake("not-a-play", message, help="`sopilot lab play start TASK`")
-    view = view_named(str(record.metadata["arm"]))
+    view = view_named(str(record.metadata["view"]))
     task = playable_task(str(about["task"]), tools=about["tools"], language=about["language"])
     try:
         await task.simulation.catch_up(session_id, await whole_trace(store, session_id))

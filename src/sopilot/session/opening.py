@@ -84,7 +84,7 @@ async def open_session(
         "format": METADATA_FORMAT,
         "handbook": handbook,
         "goals": list(own.programs),
-        "arm": view,
+        "view": view,
         "model": model,
         "programs": dict(own.hashes),
         "settings": settings.as_json(),

@@ -80,7 +80,7 @@ def chosen_moments(
         language,
         units[0].own_text(language),
     )
-    arm = view_named(arm_name or str(trace.about.get("arm") or "pg"))
+    arm = view_named(arm_name or str(trace.about.get("view") or "pg"))
     offered = ScriptedTools(briefing.handbook.actions, {}).schemas()
     found = moments_of(
         Machine(programs.programs),

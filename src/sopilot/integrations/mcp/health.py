@@ -111,7 +111,7 @@ class Health:
         self._states |= states.keys()
         for state in self._states:  # a state may have no session any more
             self.meter.set("sessions", states.get(state, 0), state=state)
-        self.meter.set("unknown_outcomes", len(await self.store.unsettled(now=now)))
+        self.meter.set("unknown_outcomes", len(await self.store.unresolved(now=now)))
         held = await self.store.records.actions(Wanted(outcome="held", now=now))
         waiting = [row.at for _, row in held if json.loads(row.rest).get("awaits") == "approval"]
         self.meter.set("approvals_waiting", len(waiting))
