@@ -180,7 +180,7 @@ def test_looking_at_what_waits_the_register_and_a_copy_is_on_record(
     assert [(one["what"], one["sessions"], one["by"], one["contents"]) for one in log] == [
         ("approvals list", [session], "Ada", True),
         ("approvals list", [], "", True),
-        ("records", "actions", ["pay", "amount>1", "ever to now"], "Ada", True),
+        ("records actions", ["pay", "amount>1", "ever to now"], "Ada", True),
         ("backup", [str(tmp_path / "copy.db")], "Ada", True),
     ]
 

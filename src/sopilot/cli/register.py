@@ -88,7 +88,7 @@ def command(
     found = with_store(store_spec, use, reading=True)
     what = [one.without_names for one in conditions]
     asked = [action, outcome, grade, *what, f"{begin or 'ever'} to {end or 'now'}"]
-    may_see(store_spec, token_file, "register", [one for one in asked if one], to_all=True)
+    may_see(store_spec, token_file, "records actions", [one for one in asked if one], to_all=True)
     if as_csv:
         hand_out(register_csv(found.entries(limit), names, now))
     elif as_json:
