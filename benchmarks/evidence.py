@@ -197,7 +197,7 @@ def stale(name: str, sources: Sources) -> bool:
 
 
 def documents() -> list[Path]:
-    return [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md")), *sorted(ROOT.glob("design/*.md"))]
+    return [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md")), *sorted(ROOT.glob("design/*.md"))]
 
 
 def marked(text: str, stale_names: Collection[str]) -> str:
