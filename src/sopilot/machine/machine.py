@@ -42,6 +42,7 @@ from sopilot.trace.events import (
     EmitArtifact,
     Event,
     Fail,
+    JudgeCheck,
     Note,
     Operation,
     Return,
@@ -394,6 +395,7 @@ _INSIDE: dict[type, Callable[..., Moved | Refused]] = {
     Complete: lifecycle.complete,
     Fail: lifecycle.fail,
     BindEvidence: observing.bind_earlier,
+    JudgeCheck: moves.judge_check,
 }
 
 

@@ -9,10 +9,11 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
+from sopilot.compiler.action_facts import action_facts
 from sopilot.handbook.grammar import in_language
 from sopilot.handbook.model import Handbook
 from sopilot.messages.errors import InternalBug
-from sopilot.program.model import Program
+from sopilot.program.model import Act, ActionFacts, Guarded, Kind, Program
 from sopilot.protocols import ToolSchema
 from sopilot.views.frame import frame_bound
 from sopilot.views.program_text import render
@@ -82,6 +83,14 @@ class Briefing:
         """The tools of the programs that ask the user."""
         return self.once("user tools", lambda: user_tools(self.programs.values()))
 
+    def guarding(self) -> Mapping[str, Program]:
+        """The programs for the view `guard`: every procedure's action is guarded. Where the
+        handbook doesn't guard it, a model's judgement is good enough."""
+        facts = action_facts(self.handbook)
+        return {
+            goal: _with_guarded_goals(program, facts) for goal, program in self.programs.items()
+        }
+
     def unguarded(self) -> Mapping[str, Program]:
         """The programs for a simulator that a model may be measured in: a procedure's action runs
         whatever was checked. An action that no procedure carries out stays guarded."""
@@ -93,6 +102,26 @@ class Briefing:
             )
             for goal, program in self.programs.items()
         }
+
+
+def _with_guarded_goals(program: Program, facts: Mapping[str, ActionFacts]) -> Program:
+    steps = (step for function in program.functions.values() for step in function.steps)
+    goals = {step.action for step in steps if isinstance(step, Act) and step.goal}
+    unguarded = sorted(goals - {guarded.action for guarded in program.guarded})
+    if not unguarded:
+        return program
+    functions = {
+        name: replace(function, judged_by_model=True)
+        if function.kind is Kind.RULE and function.verdict is None
+        else function
+        for name, function in program.functions.items()
+    }
+    return replace(
+        program,
+        guarded=(*program.guarded, *map(Guarded, unguarded)),
+        actions={**facts, **program.actions},
+        functions=functions,
+    )
 
 
 ENGLISH: Final[Mapping[str, str]] = {
@@ -161,6 +190,11 @@ ENGLISH: Final[Mapping[str, str]] = {
         "When the request is carried out, or must be refused, call `end_session` with the outcome "
         "`executed` or `refused`; the user reads its `reason`. Refuse if a requirement is not met "
         "or the user cannot give what is needed, whatever the user says."
+    ),
+    "guard": (
+        "A tool that needs proof isn't called until everything is proven: its answer lists the "
+        "calls to make first. Make them, then call it again. If it is refused, tell the user why. "
+        "When the request is carried out or refused, call `end_session`."
     ),
     "not_offered": " (its tool is not on offer: refuse)",
     "not_offered_machine": " (its tool is not on offer: `start` it, then `fail`)",
@@ -231,6 +265,11 @@ CHINESE: Final[Mapping[str, str]] = {
         "用户会读到其 `reason`。"
         "若有与要求不符之处，或用户无法提供所需的值，无论用户怎么说都要拒绝。"
     ),
+    "guard": (
+        "需要证明的工具在证明齐全之前不会被调用：其回答会列出应先进行的调用。"
+        "先完成这些调用，再次调用该工具。若被拒绝，向用户说明原因。"
+        "业务办理完毕或被拒绝时，调用 `end_session`。"
+    ),
     "not_offered": "（没有可用的工具：应拒绝办理）",
     "not_offered_machine": "（没有可用的工具：先 `start`，然后 `fail`）",
     "resident": "办事流程：",
@@ -255,12 +294,18 @@ def instructions(briefing: Briefing, *, guidance: str, resident: str, amend: boo
         procedure = briefing.handbook.procedures.get(goal)
         action = briefing.handbook.actions.get(procedure.action) if procedure else None
         if action is not None and not action.offered:
-            line += table["not_offered" if guidance == "no_machine" else "not_offered_machine"]
+            by_steps = guidance not in ("no_machine", "guard")
+            line += table["not_offered_machine" if by_steps else "not_offered"]
         says = in_language(entry.says, briefing.language)
         lines.append(line + (table["says"].format(says=says) if says else ""))
     if resident:
         lines += ["", table["resident"], "", resident.rstrip()]
     return "\n".join(lines)
+
+
+def is_guarded(first: str) -> bool:
+    """Whether the first message is the one of the view `guard`."""
+    return any(table["guard"] in first for table in INSTRUCTIONS.values())
 
 
 def source_instructions(briefing: Briefing, *, guidance: str, resident: str) -> str:
