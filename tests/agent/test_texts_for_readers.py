@@ -17,7 +17,7 @@ from sopilot.compiler.pipeline import compile_procedure
 from sopilot.handbook.reader import load_handbook
 from sopilot.machine.affordances import completed
 from sopilot.machine.machine import Machine
-from sopilot.messages.english import LANGUAGES
+from sopilot.messages.scaffold import LANGUAGES
 from sopilot.program.model import Act, Check
 from sopilot.protocols import ModelReply, ToolSchema
 from sopilot.tasks.examples.example import load_desk

@@ -29,8 +29,8 @@ from sopilot.audit.findings import Finding
 from sopilot.audit.report import Report
 from sopilot.files.sign_in import who_asks
 from sopilot.machine.replay import whole_events
-from sopilot.messages.english import LANGUAGES
 from sopilot.messages.errors import InternalBug, SopilotError, UserMistake, mistake
+from sopilot.messages.scaffold import LANGUAGES
 from sopilot.protocols import ModelReply, ToolCall, ToolSchema
 from sopilot.records.store import Store
 from sopilot.runner.sources import lasting, named_task

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple, Protocol
 from sopilot.handbook.grammar import in_language
 from sopilot.handbook.requirements import Path
 from sopilot.machine.moves import truth
-from sopilot.messages.english import LONG_TOOL, StepTool, spelled, words
+from sopilot.messages.scaffold import LONG_TOOL, StepTool, spelled, words
 from sopilot.program.model import (
     MISSING_RECIPE,
     Act,
