@@ -50,7 +50,7 @@ HEADERS = {
     "content-type": "application/json",
     "authorization": f"Bearer {TOKEN}",
 }
-ANSWER = re.compile(r"#(\d+) ok: ")
+ANSWER = re.compile(r"#(\d+) \(ok\): ")
 
 
 class Server:

@@ -122,7 +122,7 @@ def test_checklist_ticks_after_the_call() -> None:
     briefing = briefing_of(DESK)
     machine = Machine(briefing.programs)
 
-    def found(username: str, answer: str = "#3 ok: {}") -> list[Message]:
+    def found(username: str, answer: str = "#3 (ok): {}") -> list[Message]:
         """Always under the same id: models use ids again."""
         call = ToolCall("c0", "find_account", f'{{"username": "{username}"}}')
         told = Message("tool", answer, tool_call_id="c0", name="find_account")
@@ -133,8 +133,8 @@ def test_checklist_ticks_after_the_call() -> None:
 
     anna = found("anna")
     assert ticks() == 0
-    assert ticks(*found("anna", "#3 failed: {}")) == 0
-    assert ticks(*found("anna", "Not called: #3 ok: no")) == 0
+    assert ticks(*found("anna", "#3 (failed): {}")) == 0
+    assert ticks(*found("anna", "Not called: #3 (ok): no")) == 0
     assert 0 < ticks(*anna) < ticks(*anna, *found("ben"))
     assert ticks(*anna) == ticks(*anna, *anna)
 

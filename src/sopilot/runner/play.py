@@ -73,7 +73,7 @@ _DONE = "|".join(re.escape(table["done"].partition("{")[0]) for table in LANGUAG
 _LOST = tuple(table["outcome_unknown"].partition("{")[0] for table in LANGUAGES.values())
 
 
-_GOOD = re.compile(rf"#[0-9]+ ok: |{_DONE}")
+_GOOD = re.compile(rf"#[0-9]+ \(ok\): |{_DONE}")
 """How the runtime's answers begin when the move was made; a tool's text stands behind that."""
 
 

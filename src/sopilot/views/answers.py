@@ -92,7 +92,7 @@ class CallAnswer:
         tool's text can pass for the runtime's."""
         if self.result is not None:
             spelled = visible(canonical(plain(self.result.value)).decode("utf-8", "replace"))
-            return f"#{self.seq} {'ok' if self.result.ok else 'failed'}: {spelled}"
+            return f"#{self.seq} ({'ok' if self.result.ok else 'failed'}): {spelled}"
         key = "outcome_unknown" if self.status is CallStatus.UNKNOWN else "not_called"
         return words(language)[key].format(problem=visible(worded(self.problem, language)))
 

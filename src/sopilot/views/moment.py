@@ -17,7 +17,7 @@ from sopilot.values.json import JSON, Judge
 from sopilot.views.briefing import Briefing
 from sopilot.views.dialog_folding import exchanges
 
-_RESULT = re.compile("#[0-9]+ (ok|failed): ")
+_RESULT = re.compile(r"#[0-9]+ \((ok|failed)\): ")
 
 
 @dataclass(frozen=True, slots=True)

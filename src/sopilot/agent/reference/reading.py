@@ -696,7 +696,7 @@ _CALL_ID = re.compile(r"^call_(\d{1,9})$")
 _PLACE = re.compile(r"^Now at (?:[^@\n]*/)?([^@/\n]+)@", re.MULTILINE)
 
 
-RESULT = re.compile(r"^#(\d+) (ok|failed): (.*)$")
+RESULT = re.compile(r"^#(\d+) \((ok|failed)\): (.*)$")
 
 
 @dataclass(slots=True)
