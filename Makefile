@@ -16,10 +16,10 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m compileall -q src  # pip compiles only what it copies
 	touch $(STAMP)
 
-install-lens: install ## torch and Transformers (about 1 GB), for `sopilot lens`
+install-lens: install ## torch and Transformers (about 1 GB), for `sopilot lab lens`
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[lens]'
 
-install-ray: install ## Ray (about 200 MB), for `sopilot bench run --on ray`
+install-ray: install ## Ray (about 200 MB), for `sopilot lab run --on ray`
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ray]'
 
 demo: install ## compile a bundled handbook, run it, audit it

@@ -31,7 +31,7 @@ def prepare() -> None:
 def shard(reservations: list[str]) -> tuple[dict[str, int], dict[str, int], list[str]]:
     from airline.checkout import find_checkout, load_data, load_tools
     from airline.guarded import airline_source
-    from airline.world import AirlineTools
+    from airline.simulator import AirlineTools
     from airline_agreement import Agreement
 
     home = find_checkout()
@@ -50,7 +50,7 @@ async def by_the_machine(count: int) -> tuple[int, int, list[str]]:
 
     from airline.checkout import find_checkout, load_data, load_tools
     from airline.guarded import airline_source, attempt, copied
-    from airline.world import AirlineTools
+    from airline.simulator import AirlineTools
     from airline_agreement import LOCAL_NOW, Agreement
 
     home = find_checkout()

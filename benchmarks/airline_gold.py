@@ -22,7 +22,7 @@ sys.path.insert(0, str(ROOT / "examples"))
 
 from airline.checkout import find_checkout, load_data, load_tasks, load_tools  # noqa: E402
 from airline.guarded import Attempt, airline_source, attempt, copied  # noqa: E402
-from airline.world import AirlineTools  # noqa: E402
+from airline.simulator import AirlineTools  # noqa: E402
 
 READS = {
     "calculate", "get_reservation_details", "get_user_details", "list_all_airports",
@@ -84,26 +84,26 @@ class Replay:
         self.reads = 0
 
     async def task(self, number: int) -> None:
-        world = AirlineTools(self.tools, self.data)
+        simulation = AirlineTools(self.tools, self.data)
         task = self.tasks[number]
         for at, (name, arguments) in enumerate(task.actions):
             if name in READS:
                 self.reads += 1
-                world.perform(name, arguments)
+                simulation.perform(name, arguments)
                 continue
-            found = await self.judged(task.name, task.user_id, world, name, arguments)
+            found = await self.judged(task.name, task.user_id, simulation, name, arguments)
             self.rows.append({"task": task.name, "at": at, "action": name, **found})
-            world.perform(name, arguments)
+            simulation.perform(name, arguments)
 
     async def judged(
-        self, task: str, user: str, world: AirlineTools, name: str, gold: dict[str, Any]
+        self, task: str, user: str, simulation: AirlineTools, name: str, gold: dict[str, Any]
     ) -> dict[str, Any]:
         if name == "transfer_to_human_agents":
             # Nothing is held back from a person: a model judges whether it is needed.
             return {"verdict": "not guarded", "procedure": "hand_over"}
         tried: list[tuple[str, Attempt]] = []
-        for goal, knows, answers in self.ways(task, user, world, name, gold):
-            done = await attempt(self.source, copied(world), goal, knows, answers)
+        for goal, knows, answers in self.ways(task, user, simulation, name, gold):
+            done = await attempt(self.source, copied(simulation), goal, knows, answers)
             tried.append((goal, done))
             if done.licensed:
                 break
@@ -123,16 +123,16 @@ class Replay:
         return row | {"verdict": "licensed"}
 
     def ways(
-        self, task: str, user: str, world: AirlineTools, name: str, gold: dict[str, Any]
+        self, task: str, user: str, simulation: AirlineTools, name: str, gold: dict[str, Any]
     ) -> list[tuple[str, dict[str, Any], dict[str, str]]]:
         """The procedures that an action may have been meant as, with what the user knows."""
         given = {"user_id": user, **gold}
         if name == "book_reservation":
             del given["nonfree_baggages"]
-            legs = self.legs(world, gold["flights"])
+            legs = self.legs(simulation, gold["flights"])
             return [(name, {**given, "legs": legs}, {"insurance_asked": gold["insurance"]})]
         if name == "update_reservation_flights":
-            legs = self.legs(world, gold["flights"])
+            legs = self.legs(simulation, gold["flights"])
             return [("change_cabin", given, {}), ("change_flights", {**given, "legs": legs}, {})]
         if name == "update_reservation_baggages":
             del given["nonfree_baggages"]
@@ -143,20 +143,21 @@ class Replay:
             return [(name, {**given, "reason": STATED.get(task, "change of plan")}, {})]
         goal, flight = COMPLAINTS[task]
         del given["amount"]
-        about = self.complained_of(world, user, flight)
+        about = self.complained_of(simulation, user, flight)
         return [(goal, {**given, **about}, {})]
 
-    def legs(self, world: AirlineTools, flights: list[dict[str, str]]) -> list[dict[str, str]]:
-        known = world.data["flights"]
+    def legs(self, simulation: AirlineTools, flights: list[dict[str, str]]) -> list[dict[str, str]]:
+        known = simulation.data["flights"]
         return [
             {**one, **{end: known[one["flight_number"]][end] for end in ("origin", "destination")}}
             for one in flights
         ]
 
-    def complained_of(self, world: AirlineTools, user: str, flight: str) -> dict[str, str]:
+    def complained_of(self, simulation: AirlineTools, user: str, flight: str) -> dict[str, str]:
         """The user's newest reservation with a flight of that number, or with one of today."""
         mine = [
-            world.data["reservations"][one] for one in world.data["users"][user]["reservations"]
+            simulation.data["reservations"][one]
+            for one in simulation.data["users"][user]["reservations"]
         ]
         for one in sorted(mine, key=lambda each: str(each["created_at"]), reverse=True):
             for leg in one["flights"]:

@@ -25,7 +25,7 @@ sys.path.insert(0, str(ROOT / "examples"))
 
 from airline.checkout import find_checkout  # noqa: E402
 from airline.guarded import airline_source  # noqa: E402
-from airline.world import NOW  # noqa: E402
+from airline.simulator import NOW  # noqa: E402
 from sopilot.audit.report import Report  # noqa: E402
 from sopilot.audit.requirement import Proof  # noqa: E402
 from sopilot.audit.transcript_files import (  # noqa: E402

@@ -3,7 +3,7 @@
     python benchmarks/archive_order.py [--tasks 28] [--json FILE]
 
 Each archive is packed from folders in another order and verified without SOPBench. Exits 1 if
-`bench verify` rejects an untouched archive, or if a table differs in anything but seconds.
+`lab verify` rejects an untouched archive, or if a table differs in anything but seconds.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ WAYS = {"1 worker": 1, "2 workers": 2, "4 workers": 4, "interrupted": 2}
 
 
 def bench(*words: str) -> list[str]:
-    return [sys.executable, "-m", "sopilot.cli.main", "bench", *words]
+    return [sys.executable, "-m", "sopilot.cli.main", "lab", *words]
 
 
 def sweep(folder: Path, arm: str, tasks: int, workers: int, *, interrupt: bool) -> None:

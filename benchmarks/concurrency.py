@@ -24,12 +24,12 @@ from sopilot.agent.result import Ending, SessionResult
 from sopilot.compiler.pipeline import compile_handbook
 from sopilot.protocols import Model, ModelReply, ModelRequest
 from sopilot.stores.memory import MemoryStore
-from sopilot.tasks.examples.example import load_desk
-from sopilot.tasks.examples.judge import desk_judge
+from sopilot.tasks.examples.example import load_example
+from sopilot.tasks.examples.judge import example_judge
 from sopilot.views.briefing import Briefing
 from sopilot.views.catalogue import VIEWS
 
-DESK, TASK, ARM = "bank-desk", "dispute-electronics", "pg"
+EXAMPLE, TASK, ARM = "bank", "dispute-electronics", "pg"
 MOST_TIMES, MOST_BYTES = 1.2, 2 * 1024**3
 
 
@@ -48,21 +48,21 @@ class SlowReplay:
 
 
 async def many(sessions: int, latency: float) -> tuple[list[SessionResult], float]:
-    desk = load_desk(DESK)
-    task = desk.task(TASK)
-    compiled = compile_handbook(desk.handbook)
-    briefing = Briefing(desk.handbook, {goal: one.program for goal, one in compiled.items()})
+    example = load_example(EXAMPLE)
+    task = example.task(TASK)
+    compiled = compile_handbook(example.handbook)
+    briefing = Briefing(example.handbook, {goal: one.program for goal, one in compiled.items()})
     programs = run_programs(briefing, VIEWS[ARM])
     store = MemoryStore()
 
     async def one(model: Model) -> SessionResult:
         session = await open_run(
-            store, briefing, VIEWS[ARM], tools=desk.make_tools(task), programs=programs
+            store, briefing, VIEWS[ARM], tools=example.make_tools(task), programs=programs
         )
-        user = ScriptedUser(task.request, task.knows, goal=task.goal)
+        user = ScriptedUser(task.request, task.inputs, goal=task.goal)
         return await run_session(session, briefing, view=VIEWS[ARM], model=model, user=user)
 
-    first = await one(Reference(desk_judge(desk)))
+    first = await one(Reference(example_judge(example)))
     replies = [
         ModelReply(message.content, message.tool_calls)
         for message in first.messages

@@ -49,7 +49,7 @@ class Judge:
                     if finding.severity == "error":
                         errors += 1
                         self.faults.append(f"{session_id}: audit: {finding.code}")
-        unsettled = {one.id for one in await self._store.unsettled(now=SystemClock().now())}
+        unsettled = {one.id for one in await self._store.unresolved(now=SystemClock().now())}
         figures = {
             "sessions": len(where),
             "sessions_in_archives": sum(one is not self._store for one in where.values()),

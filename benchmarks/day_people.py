@@ -60,7 +60,7 @@ class People:
     async def _settle(self) -> None:
         """By what the shop's own ledger says of the call's key."""
         done = {one["key"].rpartition(":")[0]: one["at"] for one in self._shop.entries()}
-        for record in await self._store.unsettled(now=SystemClock().now()):
+        for record in await self._store.unresolved(now=SystemClock().now()):
             for one in (await waiting_in(self._store, record.id)).unknown:
                 key = f"{one.session_id}:{one.call_id}"
                 if key not in self._seen:

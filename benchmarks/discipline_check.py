@@ -25,8 +25,8 @@ from population import SIMULATED_ARMS, SUBJECTS, Laboratory, Subject
 from sopilot.compiler.pipeline import compile_handbook
 from sopilot.runner.qualifications import Answer
 from sopilot.stores.memory import MemoryStore
-from sopilot.tasks.example_tasks import desk_tasks
-from sopilot.tasks.examples.example import bundled_names, load_desk
+from sopilot.tasks.example_tasks import example_tasks
+from sopilot.tasks.examples.example import bundled_names, load_example
 from sopilot.tasks.task import Task
 from sopilot.views.briefing import Briefing
 from sopilot_lab.qualification.plan import CASES
@@ -46,9 +46,9 @@ LEAST_SENSE = 0.5
 def bundled_cases() -> list[Task]:
     cases = []
     for name in bundled_names():
-        desk = load_desk(name)
-        programs = {g: c.program for g, c in compile_handbook(desk.handbook).items()}
-        cases += desk_tasks(desk, Briefing(desk.handbook, programs), late_calls_fail=False)
+        example = load_example(name)
+        programs = {g: c.program for g, c in compile_handbook(example.handbook).items()}
+        cases += example_tasks(example, Briefing(example.handbook, programs), late_calls_fail=False)
     return cases
 
 

@@ -25,7 +25,7 @@ from sopilot.handbook.model import Handbook
 from sopilot.handbook.reader import load_handbook, read_handbook
 from sopilot.handbook.writer import write_handbook
 from sopilot.integrations.mcp.content import answered, recorded
-from sopilot.integrations.mcp.upstream_spec import parse_upstream, read_upstreams
+from sopilot.integrations.mcp.options import parse_upstream, read_upstreams
 from sopilot.messages.diagnostic import Severity
 from sopilot.messages.errors import SopilotError, TraceError
 from sopilot.models.wire import read_reply
@@ -204,7 +204,7 @@ def _starter() -> Handbook:
 
 @cache
 def _bank() -> Handbook:
-    return load_source("bank-desk")
+    return load_source("bank")
 
 
 def _files(*found: Path) -> Iterator[bytes]:

@@ -128,7 +128,7 @@ def delay(source: str, target: str, seconds: float) -> None:
 async def count(store: PostgresStore, people: list[str]) -> int:
     good = 0
     for one in people:
-        name = conversation_id("bank-desk", one)
+        name = conversation_id("bank", one)
         # Arguments that the handbook does not declare stand beside the trace, as do their values.
         events = whole_events(await store.events(name), await store.payloads(name))
         calls = [each for each in events if each.kind == "domain_call"]
@@ -168,7 +168,7 @@ def as_a_service(bare: Any, hooked: Any, conversations: int) -> float:
 
 def figures(dsn: str, conversations: int) -> dict[str, Any]:
     store = PostgresStore(dsn, pool_size=POOL)
-    briefing = open_source("bank-desk").briefing(language="en")
+    briefing = open_source("bank").briefing(language="en")
     people: list[str] = []
     hooks = Conversations(store, briefing, view_named("pg"), most=10_000)
     hooked = create_agent(SlowModel(), [look], middleware=[SopilotMiddleware(hooks)])
@@ -206,7 +206,7 @@ def figures(dsn: str, conversations: int) -> dict[str, Any]:
         "hooked_cpu_milliseconds_each": round(hooked_cpu / conversations * 1000, 2),
         "rounds": ROUNDS,
         "whole": whole // ROUNDS,
-        "connections": store._server.pool.opened,
+        "connections": store.driver.pool.opened,
         "synchronous_seconds": round(synchronous, 2),
         "synchronous_whole": whole_threaded,
         "threads": THREADS,

@@ -28,7 +28,7 @@ EVIDENCE = Path(__file__).parent.parent / "evidence" / "sopbench-kills.json"
 
 
 def command(folder: Path, tasks: int, runner: str, on: str = "local") -> list[str]:
-    run = [sys.executable, "-m", "sopilot.cli.main", "bench", "run", "--domain", "all"]
+    run = [sys.executable, "-m", "sopilot.cli.main", "lab", "run", "--domain", "all"]
     options = ["--limit", str(tasks), "--runner", runner, "--workers", "2", "--on", on, "--json"]
     return [*run, *options, "-o", str(folder)]
 

@@ -58,7 +58,7 @@ def model(name: str) -> str:
 
 
 def command(*words: str) -> list[str]:
-    return [sys.executable, "-m", "sopilot.cli.main", "bench", *words]
+    return [sys.executable, "-m", "sopilot.cli.main", "lab", *words]
 
 
 def done(*words: str) -> str:
@@ -146,7 +146,7 @@ def archived(base: Path, file: Path, folder: Path) -> dict[str, Any]:
 
     def there(*words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [str(python), "-m", "sopilot.cli.main", "bench", *words],
+            [str(python), "-m", "sopilot.cli.main", "lab", *words],
             cwd=elsewhere, env=environment, capture_output=True, text=True, check=False,
         )  # fmt: skip
 

@@ -36,7 +36,7 @@ def sopilot(home: Path, *words: str) -> dict[str, Any]:
 
 
 def checked(home: Path, minutes: float) -> dict[str, Any]:
-    found = sopilot(home, "gate", "--model", "local", "--minutes", str(minutes))
+    found = sopilot(home, "qualify", "--model", "local", "--minutes", str(minutes))
     keys = ("answer", "page", "arm", "representation", "cases", "planned", "stopped_by")
     keys += ("rule_version",)
     return {key: found[key] for key in keys} | {
@@ -52,8 +52,8 @@ def checked(home: Path, minutes: float) -> dict[str, Any]:
 
 
 def looked_at(home: Path, moments: int) -> dict[str, Any]:
-    run = sopilot(home, "run", "bank-desk", "--goal", "transfer", "--view", "pg")
-    found = sopilot(home, "lens", run["session"], "--moments", str(moments))
+    run = sopilot(home, "run", "bank", "--goal", "transfer", "--view", "pg")
+    found = sopilot(home, "lab", "lens", run["session"], "--moments", str(moments))
     return {key: value for key, value in found.items() if key not in _LONG}
 
 

@@ -89,7 +89,7 @@ def in_process(folder: Path, tasks: int) -> int:
 
 
 def sweep(folder: Path, box: Path, arm: str, tasks: int) -> list[str]:
-    run = [sys.executable, "-m", "sopilot.cli.main", "bench", "run", "--domain", "all"]
+    run = [sys.executable, "-m", "sopilot.cli.main", "lab", "run", "--domain", "all"]
     model = ["--model", f"mailbox:{box}", "--alias", "scripted", "--arm", arm, "--runner", "plain"]
     return [*run, *model, "--limit", str(tasks), "--json", "-o", str(folder / arm)]
 

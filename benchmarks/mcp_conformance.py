@@ -136,7 +136,7 @@ def main() -> None:
             gateway = [*sopilot, str(book), "--upstream", f"everything={url}", *passed, *http]
             with serving(gateway, ports[1], folder) as through_url:
                 through = run(program, through_url, names, folder / "through")
-        alone = [*sopilot, "bank-desk", "--http", f"127.0.0.1:{ports[2]}"]
+        alone = [*sopilot, "bank", "--http", f"127.0.0.1:{ports[2]}"]
         with serving(alone, ports[2], folder) as own_url:
             own = run(program, own_url, [n for n in names if n in OWN], folder / "own")
     report(names, direct, through, own)

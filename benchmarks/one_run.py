@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 
 OWN = Path(__file__).parents[1] / "src"
-DESK_TASK = ("bank-desk", "--task", "refund-unknown-shop")
+EXAMPLE_TASK = ("bank", "--task", "refund-unknown-shop")
 MEASURE = r"""
 import collections, json, os, sys
 root = os.path.abspath(sys.argv[1])
@@ -90,7 +90,7 @@ def main() -> None:
         made = {**os.environ, "PYTHONPATH": str(OWN)}
         quiet = subprocess.DEVNULL
         subprocess.run([sys.executable, "-c", make], check=True, cwd=folder, env=made, stdout=quiet)
-        for task in (DESK_TASK, (str(Path(folder) / "my-desk.yaml"),)):
+        for task in (EXAMPLE_TASK, (str(Path(folder) / "my-desk.yaml"),)):
             print(" ".join(task))
             now = measure(OWN, *task)
             before = measure(compared.resolve(), *task) if compared is not None else {}

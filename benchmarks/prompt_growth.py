@@ -40,7 +40,7 @@ from sopilot.program.model import (
 )
 from sopilot.protocols import ModelReply, ModelRequest, ToolCall
 from sopilot.stores.memory import MemoryStore
-from sopilot.tasks.examples.example import load_desk
+from sopilot.tasks.examples.example import load_example
 from sopilot.trace.events import Start
 from sopilot.views.briefing import Briefing
 from sopilot.views.catalogue import VIEWS
@@ -92,10 +92,10 @@ class Talker:
 
 
 async def largest_prompt(arm: View, turns: int) -> int:
-    desk = load_desk("bank-desk")
-    programs = {goal: one.program for goal, one in compile_handbook(desk.handbook).items()}
-    briefing = Briefing(desk.handbook, programs)
-    world = desk.make_tools(desk.tasks[0])
+    example = load_example("bank")
+    programs = {goal: one.program for goal, one in compile_handbook(example.handbook).items()}
+    briefing = Briefing(example.handbook, programs)
+    world = example.make_tools(example.tasks[0])
     model = MeteredModel(Chatter())
     session = await open_run(MemoryStore(), briefing, arm, tools=world, unguarded=True)
     budgets = Budgets(
@@ -138,7 +138,7 @@ def slot_at_depth(depth: int) -> int:
     machine = Machine({"main": program})
     started = machine.step(machine.initial(), Start("main", {"username": "anna"}), at=0.0)
     settled = machine.settle(started.configuration, arm.automation, at=0.0)
-    briefing = Briefing(load_desk("bank-desk").handbook, {"main": program})
+    briefing = Briefing(load_example("bank").handbook, {"main": program})
     moment = Moment(briefing, machine, settled.configuration, (), arm.automation)
     here = moment.here
     assert here is not None

@@ -33,7 +33,7 @@ def lines_of(db: sqlite3.Connection, number: int) -> list[str]:
     rows = db.execute(
         "SELECT line FROM events WHERE place / ? = ? ORDER BY place", (EVENTS_PER_SESSION, number)
     )
-    return [line for (line,) in rows]
+    return [bytes(line).decode() for (line,) in rows]
 
 
 def write_lines(db: sqlite3.Connection, number: int, lines: list[str], session_id: str) -> None:
@@ -41,7 +41,8 @@ def write_lines(db: sqlite3.Connection, number: int, lines: list[str], session_i
     db.execute("DELETE FROM events WHERE place / ? = ?", (EVENTS_PER_SESSION, number))
     first = number * EVENTS_PER_SESSION
     db.executemany(
-        "INSERT INTO events VALUES (?, ?)", [(first + n, line) for n, line in enumerate(lines)]
+        "INSERT INTO events VALUES (?, ?)",
+        [(first + n, line.encode()) for n, line in enumerate(lines)],
     )
     last = decode_line(lines[-1]).hash if lines else genesis(session_id)
     db.execute(
@@ -97,7 +98,7 @@ def insert_session(db: sqlite3.Connection, source: random.Random) -> set[str]:
         "INSERT INTO sessions (id, created_at, metadata) VALUES (?, ?, ?)", (new, *row.fetchone())
     ).lastrowid
     assert made is not None
-    db.execute("INSERT INTO heads VALUES (?, -1, '', 0, '', 1, 0, '{}')", (made,))
+    db.execute("INSERT INTO heads VALUES (?, -1, '', 0, '', 1, 0, 'new', 0, '{}')", (made,))
     events = [decode_line(line).event for line in lines_of(db, number)]
     write_lines(db, made, [encode_line(one) for one in seal_all(events, genesis(new))], new)
     if source.random() < 0.5:
@@ -196,7 +197,7 @@ def alter_event(db: sqlite3.Connection, source: random.Random) -> set[str]:
     raw = bytearray(lines[place].encode())
     raw[source.randrange(len(raw))] ^= 1 << source.randrange(7)
     db.execute(
-        "UPDATE events SET line = CAST(? AS TEXT) WHERE place = ?",
+        "UPDATE events SET line = ? WHERE place = ?",
         (bytes(raw), number * EVENTS_PER_SESSION + place),
     )
     return {session_id}
@@ -223,7 +224,7 @@ def alter_header(db: sqlite3.Connection, source: random.Random) -> set[str]:
     number, session_id = source.choice([one for one in sessions_of(db) if not is_journal(one[1])])
     row = db.execute("SELECT metadata FROM sessions WHERE number = ?", (number,)).fetchone()
     metadata = json.loads(row[0])
-    name = source.choice(("handbook", "model", "arm", "goals", "programs", "requester"))
+    name = source.choice(("handbook", "model", "view", "goals", "programs", "requester"))
     metadata[name] = {"goals": [], "programs": {}}.get(name, f"{metadata.get(name)}x")
     text = json.dumps(metadata)
     db.execute("UPDATE sessions SET metadata = ? WHERE number = ?", (text, number))
@@ -245,7 +246,7 @@ def drop_row(db: sqlite3.Connection, source: random.Random) -> set[str]:
 def alter_row(db: sqlite3.Connection, source: random.Random) -> set[str]:
     number, call, session_id = a_row(db, source)
     change = source.choice(
-        ("at = at + 1", "action = '\"x\"'", "outcome = 'held '", "grade = grade || 'x'",
+        ("at = at + 1", "action = '\"x\"'", "outcome = 'held '", "proof = proof || 'x'",
          "expires_at = coalesce(expires_at, 0) + 1", "arguments = '{}  '", "rest = rest || ' '")
     )  # fmt: skip
     db.execute(f"UPDATE actions SET {change} WHERE session = ? AND call = ?", (number, call))
@@ -301,7 +302,7 @@ def rows_of_nobody(db: sqlite3.Connection, source: random.Random) -> set[str]:
     new = f"{source.getrandbits(128):032x}"
     made = db.execute("INSERT INTO sessions (id, created_at, metadata) VALUES (?, 1, '{}')", (new,))
     db.execute(
-        "INSERT INTO actions SELECT ?, call, at, action, outcome, grade, expires_at, arguments,"
+        "INSERT INTO actions SELECT ?, call, at, action, outcome, proof, expires_at, arguments,"
         " rest FROM actions WHERE session = ? AND call = ?",
         (made.lastrowid, number, call),
     )
@@ -313,7 +314,9 @@ def alter_beside(db: sqlite3.Connection, source: random.Random) -> set[str]:
     number, session_id = source.choice([one for one in sessions_of(db) if not is_journal(one[1])])
     change = source.choice(
         ("heads SET updated_at = updated_at - 500 WHERE session",
-         "heads SET summary = '{\"status\":\"ended\"}' WHERE session",
+         "heads SET summary = '{\"status\":\"ended\"}', status = 'ended' WHERE session",
+         "heads SET status = 'ended' WHERE session",
+         "heads SET unresolved = 1 - unresolved WHERE session",
          "sessions SET created_at = 1 WHERE number")
     )  # fmt: skip
     db.execute(f"UPDATE {change} = ?", (number,))

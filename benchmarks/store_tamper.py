@@ -55,7 +55,7 @@ async def prepare(folder: Path, source: random.Random) -> tuple[SQLiteStore, Sea
         await write(store, "privacy", "columns_named", {"columns": []}, clock=HandClock())
         sealing = await seal_store(store, key, at=5.0)
         if count == 3:
-            db = await store._file.connection()
+            db = (await store.driver.open()).connection
             with sqlite3.connect(folder / "old.db") as old:
                 db.backup(old)
             old.close()
@@ -79,7 +79,7 @@ async def campaign(manipulations: int, seconds: float, seed: int) -> dict[str, o
     with tempfile.TemporaryDirectory(dir=in_memory()) as folder:
         store, seals, key = await prepare(Path(folder), source)
         assert (await verify_store(store, seals, [key])).complete
-        db = await store._file.connection()
+        db = (await store.driver.open()).connection
         db.execute("ATTACH ? AS old", (str(Path(folder) / "old.db"),))
         names, whole = list(MANIPULATIONS), bytes_of(db)
         for number in itertools.count():

@@ -90,7 +90,7 @@ async def requests(
     if workers > 1:
         options += ["--workers", str(workers)]
     command = [
-        sys.executable, "-c", ENTRY, "mcp", "bank-desk", "--http", f"127.0.0.1:{port}",
+        sys.executable, "-c", ENTRY, "mcp", "bank", "--http", f"127.0.0.1:{port}",
         "--store", f"postgres:{dsn}", "--stateless", *options,
     ]  # fmt: skip
     with psycopg.connect(dsn) as db:

@@ -69,7 +69,7 @@ class Server:
         inside = ["ip", "netns", "exec", self._space] if self.apart else []
         self._log = (folder / f"host-{number}.log").open("wb")
         self._process = subprocess.Popen(
-            [*inside, sys.executable, "-c", ENTRY, "mcp", "bank-desk", "--store", store,
+            [*inside, sys.executable, "-c", ENTRY, "mcp", "bank", "--store", store,
              "--http", f"{self._host}:{PORT}", "--token-file", str(tokens), "--workers", "1",
              "--stateless", *options],
             stderr=self._log,

@@ -27,7 +27,7 @@ REPRODUCED = "reproduced by us"
 HOSTED = "needs hosted models, not run here"
 PRIVATE = "needs files that the study keeps to itself"
 NO_CHECKOUT = "not computed: no SOPBench checkout"
-HOSTED_COMMAND = "sopilot bench study report paper.yaml"
+HOSTED_COMMAND = "sopilot lab study report paper.yaml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ def discordant(where: str, what: str, pairs: str, p: str, because: str = "") -> 
         f"{what}: p of {pairs}",
         p,
         lambda: p_as_printed(mcnemar(wins, losses)),
-        f"sopilot stats mcnemar {wins} {losses}",
+        f"sopilot lab stats mcnemar {wins} {losses}",
         because=because,
     )
 
@@ -120,7 +120,7 @@ def not_significant(where: str, what: str, pairs: str) -> Claim:
         f"{what}: {pairs} is not significant",
         "n.s.",
         lambda: "n.s." if mcnemar(wins, losses) > 0.05 else "p < .05",
-        f"sopilot stats mcnemar {wins} {losses}",
+        f"sopilot lab stats mcnemar {wins} {losses}",
     )
 
 

@@ -88,7 +88,7 @@ def _design() -> Iterator[Claim]:
     def claim(where: str, what: str, paper: str, ours: Any, command: str = "") -> Claim:
         return Claim(where, what, paper, ours, command, REPRODUCED)
 
-    plan = "sopilot bench study new paper.yaml"
+    plan = "sopilot lab study new paper.yaml"
     yield claim(
         "sec:setup", "agent turns, refresh window, seconds, domain calls, user turns",
         "150, 50, 900, 30, 3", lambda: _budgets(Budgets()),
@@ -132,15 +132,15 @@ def _recordings() -> Iterator[Claim]:
         yield Claim(
             f"tab:official, {label}", f"pass and refusal %, its {tools} tool list", paper,
             lambda model=model, mode=mode, tools=tools: _baseline(model, mode, tools),
-            "sopilot bench baselines", needs_checkout=True,
+            "sopilot lab sopbench check baselines", needs_checkout=True,
         )  # fmt: skip
     yield Claim(
         "tab:official, best", "best pass and best refusal % of any configuration", "82.4, 90.7",
-        _best_baseline, "sopilot bench baselines", needs_checkout=True,
+        _best_baseline, "sopilot lab sopbench check baselines", needs_checkout=True,
     )  # fmt: skip
     yield Claim(
         "tab:official, the remaining fifteen", "range of pass %", "70.4–80.8", _other_baselines,
-        "sopilot bench baselines",
+        "sopilot lab sopbench check baselines",
         because="the study doesn't name the fifteen; this is what the copy's recordings hold "
         "between the tied-top three and 70.4, and no configuration is at 70.4 itself",
         needs_checkout=True,
@@ -148,7 +148,8 @@ def _recordings() -> Iterator[Claim]:
     seven = "tab:official, Qwen2.5-7B (FC)"
     yield Claim(
         seven, "official leaderboard score, Bank, all 134 tasks; the leaderboard calls it ReAct",
-        "5.2", lambda: f"{_leaderboard_7b():.1f}", "sopilot bench baselines --leaderboard",
+        "5.2", lambda: f"{_leaderboard_7b():.1f}",
+        "sopilot lab sopbench check baselines --leaderboard",
         REPRODUCED, needs_checkout=True,
     )  # fmt: skip
     yield Claim(
@@ -160,12 +161,13 @@ def _recordings() -> Iterator[Claim]:
         where = f"tab:defects, {name}"
         yield Claim(
             where, "recorded passes of execute runs", passes,
-            lambda name=name: _defect(name)["passes"], "sopilot bench screen",
+            lambda name=name: _defect(name)["passes"], "sopilot lab sopbench check screen",
             because=OTHER_COPY, needs_checkout=True,
         )  # fmt: skip
         yield Claim(
             where, "classification by replay", classification,
-            lambda name=name: _defect(name)["classification"], "sopilot bench defects", REPRODUCED,
+            lambda name=name: _defect(name)["classification"],
+            "sopilot lab sopbench check defects", REPRODUCED,
             needs_checkout=True,
         )  # fmt: skip
 
@@ -210,7 +212,7 @@ def _compiler() -> Iterator[Claim]:
         yield Claim(where, what, paper, ours, command, REPRODUCED, because, needs_checkout=True)
     yield Claim(
         "app:mechanism", "leaf correspondences, no mismatch", "834", _correspondences,
-        "sopilot bench wording", REPRODUCED,
+        "sopilot lab sopbench check wording", REPRODUCED,
         "the study names no rule; by the reading that comes closest it is "
         "six fewer, because guards are hoisted differently; by ours every sentence of every text "
         "is compared", needs_checkout=True,

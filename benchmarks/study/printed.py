@@ -9,9 +9,9 @@ from pathlib import Path
 from claims import Claim, discordant, hosted, not_significant, p_as_printed, private
 
 from sopilot_lab.experiments.outcome_files import rows_of
-from sopilot_lab.statistics.figures import joint
+from sopilot_lab.statistics.clustered import task_joint
 from sopilot_lab.statistics.intervals import clopper_pearson
-from sopilot_lab.statistics.paired import benjamini_hochberg, mcnemar
+from sopilot_lab.statistics.paired import benjamini_hochberg, mcnemar, pair
 from sopilot_lab.statistics.reading import outcomes_from
 from sopilot_lab.statistics.undefined import Interval
 
@@ -95,9 +95,9 @@ SEVEN_B = [
 ]
 
 
-PROBE = "sopilot gate --model MODEL --from RUNS --json"
-AFTER_GOAL = "sopilot stats r2 OUTCOMES --arms pg-paper flat"
-LENS = "sopilot lens RUNS --model WEIGHTS --json"
+PROBE = "sopilot qualify --model MODEL --from RUNS --json"
+AFTER_GOAL = "sopilot lab stats compare OUTCOMES --arms pg-paper flat"
+LENS = "sopilot lab lens RUNS --model WEIGHTS --json"
 STRONG_PAIR = "benchmarks/study/strong_pair.jsonl"
 
 
@@ -228,7 +228,7 @@ def _attribution() -> Iterator[Claim]:
         lambda: _of_classes("74.4", "68.6"),
     )  # fmt: skip
     yield Claim(where, "86 of 86 refusals, two-sided 95 % from", "95.8 %", _refusals,
-                "sopilot stats clopper-pearson 86 86")  # fmt: skip
+                "sopilot lab stats clopper-pearson 86 86")  # fmt: skip
     for place in ("sec:setup", "app:defects"):
         yield Claim(
             place, "full denominator of 134, offtext/flat/pg", "65.7/80.6/86.6",
@@ -250,17 +250,17 @@ def _threshold() -> Iterator[Claim]:
     p_values = [f"{mcnemar(*map(int, each.split(':'))):.4g}" for each in _contrasts()]
     yield Claim(
         where, "Benjamini–Hochberg over twelve contrasts keeps", "4 of 12", _adjusted,
-        f"sopilot stats bh {' '.join(p_values)}",
+        f"sopilot lab stats bh {' '.join(p_values)}",
     )  # fmt: skip
     yield Claim(
         where, "strong pair pooled: V4's 9:1 and Plus's 6:2", "15:3",
-        lambda: _joint()[0], f"sopilot stats joint {STRONG_PAIR} --arms pg flat",
+        lambda: _joint()[0], f"sopilot lab stats compare {STRONG_PAIR} --arms pg flat",
     )  # fmt: skip
     yield Claim(
         where,
         "strong pair: task-joint p. Of all splits of 9:1 and 6:2 over tasks, one rounds to it: "
         "5 tasks won by both models, 2 won by V4 and lost by Plus, 1 the other way (p = 1/64)",
-        ".016", lambda: _joint()[1], f"sopilot stats joint {STRONG_PAIR} --arms pg flat",
+        ".016", lambda: _joint()[1], f"sopilot lab stats compare {STRONG_PAIR} --arms pg flat",
     )  # fmt: skip
     yield hosted(where, "strong pair: goal-clustered p over seven goals", ".19")
     yield hosted(where, "re-runs of the severe weak harm, all p < .001", "−24.0 to −33.6")
@@ -288,11 +288,11 @@ def _seven_domains() -> Iterator[Claim]:
         yield Claim(
             where, f"{name}, pooled {pairs}: order of p", paper,
             lambda wins=wins, losses=losses: f"≈1e{log10(mcnemar(wins, losses)):.0f}",
-            f"sopilot stats mcnemar {wins} {losses}",
+            f"sopilot lab stats mcnemar {wins} {losses}",
         )  # fmt: skip
     yield Claim(
         where, "Plus, pooled 75:31: p", "2.3e-05", lambda: f"{mcnemar(75, 31):.1e}",
-        "sopilot stats mcnemar 75 31",
+        "sopilot lab stats mcnemar 75 31",
     )  # fmt: skip
     yield not_significant(where, "27B pooled", "41:30")
     yield Claim(where, "domains that lean to pg: V4, Plus", "6, 5",
@@ -398,8 +398,10 @@ def _leaning(place: int) -> int:
 def _joint() -> tuple[str, str]:
     path = Path(__file__).with_name("strong_pair.jsonl")
     outcomes = outcomes_from(rows_of([path]))
-    found = joint(outcomes, ("pg", "flat"), None)
-    return f"{found['wins']}:{found['losses']}", p_as_printed(found["p_joint"])
+    sides = [[each for each in outcomes if each.arm == arm] for arm in ("pg", "flat")]
+    pairs = pair(*sides)
+    whole = pairs.discordance
+    return f"{whole.wins}:{whole.losses}", p_as_printed(task_joint(pairs).p)
 
 
 def _refusals() -> str:

@@ -1,4 +1,4 @@
-"""τ-bench's airline through the protocol of ``docs/benchmarks.md``: tasks, world, oracle."""
+"""τ-bench's airline through the protocol of ``docs/benchmarks.md``: tasks, simulation, oracle."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from sopilot.tasks.benchmarks import BenchmarkTask
 from sopilot.values.json import JSON
 
 from .checkout import GoldTask, find_checkout, load_data, load_tasks, load_tools
-from .world import AirlineTools
+from .simulator import AirlineTools
 
 ENDS = "transfer_to_human_agents"
 """Ends the dialog; the oracle does not make it again."""
 
 
-class AirlineWorld:
+class AirlineSimulation:
     """The oracle is the benchmark's: the data must be as the gold actions leave it, and what
     the user had to be told must have been said."""
 
@@ -47,7 +47,7 @@ class AirlineWorld:
 
 
 class AirlineBenchmark:
-    """The files are read once; every world has data of its own."""
+    """The files are read once; every simulator has data of its own."""
 
     def __init__(self, tools: Mapping[str, Any], data: str, gold: Sequence[GoldTask]) -> None:
         self._tools = tools
@@ -56,12 +56,12 @@ class AirlineBenchmark:
 
     def tasks(self) -> list[BenchmarkTask]:
         return [
-            BenchmarkTask(one.name, one.instruction, knows={"user_id": one.user_id})
+            BenchmarkTask(one.name, one.instruction, inputs={"user_id": one.user_id})
             for one in self._gold.values()
         ]
 
-    def open(self, task: BenchmarkTask) -> AirlineWorld:
-        return AirlineWorld(self._tools, self._data, self._gold[task.name])
+    def open(self, task: BenchmarkTask) -> AirlineSimulation:
+        return AirlineSimulation(self._tools, self._data, self._gold[task.name])
 
 
 def open_benchmark() -> AirlineBenchmark:

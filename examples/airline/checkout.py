@@ -77,7 +77,7 @@ def load_tools(home: Path) -> dict[str, Any]:
 
 
 def load_data(home: Path) -> str:
-    """The whole data as one JSON text: every world reads it anew."""
+    """The whole data as one JSON text: every simulator reads it anew."""
     folder = home / _AIRLINE / "data"
     return json.dumps(
         {

@@ -20,7 +20,7 @@ from sopilot.tasks.run import Conditions, run_task
 from sopilot.values.json import JSON
 from sopilot.views.catalogue import VIEWS
 
-from .world import AirlineTools
+from .simulator import AirlineTools
 
 FOLDER = str(Path(__file__).parent)
 
@@ -46,7 +46,7 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
-class _AnyWorld:
+class _AnySimulation:
     """Nobody wants a verdict on it."""
 
     tools: AirlineTools
@@ -62,11 +62,11 @@ async def attempt(
     source: TaskSource,
     tools: AirlineTools,
     goal: str,
-    knows: Mapping[str, JSON],
+    inputs: Mapping[str, JSON],
     answers: Mapping[str, str] | None = None,
 ) -> Attempt:
-    entry = BenchmarkTask("attempt", f"I want {goal}", goal, knows, answers or {})
-    task = benchmark_task(source.name, entry, source.briefing(goal), lambda: _AnyWorld(tools))
+    entry = BenchmarkTask("attempt", f"I want {goal}", goal, inputs, answers or {})
+    task = benchmark_task(source.name, entry, source.briefing(goal), lambda: _AnySimulation(tools))
     task = replace(task, names_goal=True)
     conditions = Conditions(VIEWS["pg"], Reference(task.reader))
     result = await run_task(task, task.open(), conditions, store=MemoryStore())
@@ -93,5 +93,5 @@ async def attempt(
 
 
 def copied(tools: AirlineTools) -> AirlineTools:
-    """The same world once more, as it stands."""
+    """The same simulator once more, as it stands."""
     return AirlineTools(tools.classes, json.dumps(tools.data))

@@ -28,18 +28,18 @@ Tool = tuple[str, Mapping[str, str], Handler]
 def make_tools(task: Mapping[str, Any], out: Path) -> QuotationTools:
     """The tools for one task of ``tasks.yaml``; what they make goes into ``out``, and what was
     decided is kept there, so that a second call goes on where the first one stopped."""
-    world = task["world"]
-    changed: Mapping[str, str] = world.get("prices", {})
+    simulator = task["simulator"]
+    changed: Mapping[str, str] = simulator.get("prices", {})
     database = out / "catalogue.sqlite"
     build_catalogue(HERE / "data" / "catalogue.sql", database)
     inputs = Inputs(
-        request=HERE / "requests" / world["request"],
+        request=HERE / "requests" / simulator["request"],
         prices={name: _price_list(name, changed.get(name)) for name in SUPPLIERS},
         suppliers=HERE / "data" / "suppliers.yaml",
         tariff=HERE / "data" / "freight_tariff.csv",
         zones=HERE / "data" / "freight_zones.csv",
-        today=datetime.date.fromisoformat(str(world["today"])),
-        spoil=world.get("spoil", ""),
+        today=datetime.date.fromisoformat(str(simulator["today"])),
+        spoil=simulator.get("spoil", ""),
     )
     return QuotationTools(inputs, Catalogue(database), out)
 

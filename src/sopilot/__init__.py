@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     )
     from sopilot.runner.functions import audit_trace, check
     from sopilot.runner.functions import compile_programs as compile
-    from sopilot.runner.runner import Desk, DeskSession, load
+    from sopilot.runner.runner import Runner, RunnerSession, load
     from sopilot.runner.tools import ToolFailed
     from sopilot.tasks.task import Result, Task
     from sopilot.views.refusals import Refusal
 
 _HOME = {
     "sopilot.tasks.task": ("Result", "Task"),
-    "sopilot.runner.runner": ("Desk", "DeskSession", "load"),
+    "sopilot.runner.runner": ("Runner", "RunnerSession", "load"),
     "sopilot.runner.functions": ("audit_trace", "check", "compile"),
     "sopilot.runner.tools": ("ToolFailed",),
     "sopilot.messages.diagnostic": ("Diagnostic",),
@@ -63,8 +63,6 @@ _MODULES = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
     "Budgets",
-    "Desk",
-    "DeskSession",
     "Diagnostic",
     "Ending",
     "Message",
@@ -75,6 +73,8 @@ __all__ = [
     "Report",
     "Result",
     "RunEnded",
+    "Runner",
+    "RunnerSession",
     "Task",
     "ToolCall",
     "ToolFailed",

@@ -55,9 +55,9 @@ def required_of(tool: ToolSchema) -> Sequence[str]:
 
 @runtime_checkable
 class Tools(Protocol):
-    """Tools whose world has a time of its own have ``time()`` beside these: now, as ISO 8601 text
-    with an offset. Some have ``ready(name)``, which is awaited before a call is put on record or
-    held: what it raises keeps the call from both."""
+    """Simulated tools with a clock of their own have ``time()`` beside these: now, as ISO 8601
+    text with an offset. Some have ``ready(name)``, which is awaited before a call is put on
+    record or held: what it raises keeps the call from both."""
 
     def schemas(self) -> Sequence[ToolSchema]: ...
 

@@ -19,11 +19,11 @@ from sopilot.machine.program_set import ProgramSet
 from sopilot.protocols import Model, ModelReply, ModelRequest, SystemClock, ToolCall, User
 from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
-from sopilot.tasks.examples.example import BundledDesk, load_desk
+from sopilot.tasks.examples.example import Example, load_example
 from sopilot.tasks.examples.ground_truth import Judgement
-from sopilot.tasks.examples.judge import desk_judge
+from sopilot.tasks.examples.judge import example_judge
 from sopilot.tasks.examples.simulator import Simulator
-from sopilot.tasks.examples.task import DeskTask
+from sopilot.tasks.examples.task import ExampleTask
 from sopilot.views.briefing import Briefing
 from sopilot.views.catalogue import VIEWS
 from sopilot.views.view import View
@@ -48,26 +48,26 @@ class Played:
 
 
 @cache
-def briefing_of(desk: str, language: str = "en") -> Briefing:
-    handbook = load_desk(desk).handbook
+def briefing_of(example: str, language: str = "en") -> Briefing:
+    handbook = load_example(example).handbook
     programs = {goal: one.program for goal, one in compile_handbook(handbook).items()}
     return Briefing(handbook, programs, language)
 
 
 @cache
-def programs_of(desk: str, view: str, language: str = "en") -> ProgramSet:
-    return run_programs(briefing_of(desk, language), VIEWS[view], unguarded=True)
+def programs_of(example: str, view: str, language: str = "en") -> ProgramSet:
+    return run_programs(briefing_of(example, language), VIEWS[view], unguarded=True)
 
 
-def user_of(task: DeskTask) -> ScriptedUser:
+def user_of(task: ExampleTask) -> ScriptedUser:
     return ScriptedUser(
-        task.request, task.knows, goal=task.goal, late=task.late, follow_ups=task.follow_ups
+        task.request, task.inputs, goal=task.goal, late=task.late, follow_ups=task.follow_ups
     )
 
 
 async def play(
-    desk: BundledDesk,
-    task: DeskTask,
+    example: Example,
+    task: ExampleTask,
     view: View,
     *,
     model: Model | None = None,
@@ -79,9 +79,9 @@ async def play(
     clock: SystemClock | None = None,
     wrap: Callable[[Model], Model] = lambda model: model,
 ) -> Played:
-    briefing = briefing_of(desk.name, language)
-    world = desk.make_tools(task)
-    programs = programs_of(desk.name, view.name, language) if view.name in VIEWS else None
+    briefing = briefing_of(example.name, language)
+    world = example.make_tools(task)
+    programs = programs_of(example.name, view.name, language) if view.name in VIEWS else None
     session = await open_run(
         MemoryStore(),
         briefing,
@@ -95,7 +95,7 @@ async def play(
         session,
         briefing,
         view=view,
-        model=wrap(model or Reference(desk_judge(desk), misbehaviour)),
+        model=wrap(model or Reference(example_judge(example), misbehaviour)),
         user=user or user_of(task),
         budgets=budgets,
         retries=retries,
@@ -103,12 +103,12 @@ async def play(
     )
     cause = result.refusals[0].rule if result.refusals else None
     return Played(
-        result, session, world, desk.judge(task, world.calls, world.state, claimed_cause=cause)
+        result, session, world, example.judge(task, world.calls, world.state, claimed_cause=cause)
     )
 
 
-def played(desk: str, task: str, view: str = "pg", **options: object) -> Played:
-    found = load_desk(desk)
+def played(example: str, task: str, view: str = "pg", **options: object) -> Played:
+    found = load_example(example)
     return asyncio.run(play(found, found.task(task), VIEWS[view], **options))  # type: ignore[arg-type]
 
 

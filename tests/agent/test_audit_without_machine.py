@@ -14,21 +14,21 @@ from sopilot.audit.findings import Finding
 from sopilot.audit.report import Report
 from sopilot.audit.transcripts import audit_untracked
 from sopilot.handbook.expressions import judge
-from sopilot.tasks.examples.example import load_desk
+from sopilot.tasks.examples.example import load_example
 from sopilot.trace.chain import SealedEvent
 from sopilot.trace.events import Event
 
 
 def audited(
     run: Played,
-    desk: str,
+    example: str,
     goal: str | None,
     chain: list[SealedEvent],
     events: list[Event] | None = None,
 ) -> Report:
     """As a closing audit sees the events: secrets masked, all else restored."""
     return audit_untracked(
-        load_desk(desk).handbook,
+        load_example(example).handbook,
         asyncio.run(run.session.shown_events()) if events is None else events,
         goal=goal,
         chain=chain,
@@ -38,26 +38,26 @@ def audited(
     )
 
 
-def report(desk: str, task: str, **options: object) -> Report:
-    run = played(desk, task, "flat", **options)
-    return audited(run, desk, load_desk(desk).task(task).goal, list(run.session.events))
+def report(example: str, task: str, **options: object) -> Report:
+    run = played(example, task, "flat", **options)
+    return audited(run, example, load_example(example).task(task).goal, list(run.session.events))
 
 
-def beside_approvals(desk: str, found: Report) -> list[Finding]:
+def beside_approvals(example: str, found: Report) -> list[Finding]:
     """Nobody is asked for an approval where there is no machine; each action that needs one and
     ran is told, and nothing else may be."""
-    needing = {name for name, one in load_desk(desk).handbook.actions.items() if one.approval}
+    needing = {name for name, one in load_example(example).handbook.actions.items() if one.approval}
     told = [one for one in found.findings if one.code == "approval-missing"]
     assert all(one.explanation.split("`")[1] in needing for one in told)
     return [one for one in found.findings if one not in told]
 
 
-@pytest.mark.parametrize("desk", ["bank-desk", "clinic-desk", "it-desk"])
-def test_a_conforming_run_is_clean_whatever_becomes_of_the_goal(desk: str) -> None:
-    tasks = load_desk(desk).tasks[::7]
-    found = {task.id: report(desk, task.id) for task in tasks}
+@pytest.mark.parametrize("example", ["bank", "clinic", "it"])
+def test_a_conforming_run_is_clean_whatever_becomes_of_the_goal(example: str) -> None:
+    tasks = load_example(example).tasks[::7]
+    found = {task.id: report(example, task.id) for task in tasks}
     assert all(one.score_card.chain for one in found.values())
-    assert {task: beside_approvals(desk, one) for task, one in found.items()} == {
+    assert {task: beside_approvals(example, one) for task, one in found.items()} == {
         task: [] for task in found
     }
     outcomes = {one.score_card.outcome for one in found.values()}
@@ -75,73 +75,73 @@ def test_a_conforming_run_is_clean_whatever_becomes_of_the_goal(desk: str) -> No
 )
 def test_what_a_careless_run_leaves_out_is_named_with_its_event(switch: str, code: str) -> None:
     misbehaviour = Misbehaviour(**{switch: 1.0})  # type: ignore[arg-type]
-    found = report("bank-desk", "transfer-rent-share", misbehaviour=misbehaviour)
+    found = report("bank", "transfer-rent-share", misbehaviour=misbehaviour)
     assert code in {finding.code for finding in found.findings}
-    run = played("bank-desk", "transfer-rent-share", "flat", misbehaviour=misbehaviour)
+    run = played("bank", "transfer-rent-share", "flat", misbehaviour=misbehaviour)
     kinds = {sealed.event.seq: sealed.event.kind for sealed in run.session.events}
     assert {kinds[finding.seq] for finding in found.findings} == {"domain_call"}
 
 
 def test_a_changed_goal_is_judged_in_its_turn() -> None:
     changing = [
-        (desk, task)
-        for desk in ("bank-desk", "clinic-desk", "it-desk")
-        for task in load_desk(desk).tasks
+        (example, task)
+        for example in ("bank", "clinic", "it")
+        for task in load_example(example).tasks
         if task.follow_ups
     ]
     assert changing
-    for desk, task in changing:
-        run = played(desk, task.id, "flat")
+    for example, task in changing:
+        run = played(example, task.id, "flat")
         chain = list(run.session.events)
         # Also as an export has them, where the user's words are withheld with the password.
         for events in (None, [sealed.event for sealed in chain]):
-            found = audited(run, desk, task.goal, chain, events)
-            assert beside_approvals(desk, found) == []
+            found = audited(run, example, task.goal, chain, events)
+            assert beside_approvals(example, found) == []
 
 
 def test_a_touched_trace_is_told() -> None:
-    run = played("bank-desk", "transfer-rent-share", "flat")
+    run = played("bank", "transfer-rent-share", "flat")
     chain = list(run.session.events)
     chain[3] = chain[3]._replace(event=chain[2].event)
-    found = audited(run, "bank-desk", "transfer", chain)
+    found = audited(run, "bank", "transfer", chain)
     assert [finding.code for finding in found.findings] == ["tampering"]
     assert found.score_card.chain is False
 
 
 def test_without_a_known_goal_and_without_an_attempt_nothing_is_claimed() -> None:
-    run = played("bank-desk", "transfer-rent-share", "flat")
+    run = played("bank", "transfer-rent-share", "flat")
     events = [one for one in run.session.events if one.event.kind != "domain_call"]
     found = audit_untracked(
-        load_desk("bank-desk").handbook, [one.event for one in events], goal=None, chain=[]
+        load_example("bank").handbook, [one.event for one in events], goal=None, chain=[]
     )
     assert found.clean
     assert found.score_card.outcome == "abandoned"
 
 
 # One task each whose misbehaviour spoils the result, and which no known cause excuses.
-SPOILED = [("bank-desk", "transfer-rent-share"), ("bank-desk", "wire-boat-yard"),
-           ("clinic-desk", "specialist-dermatology"), ("it-desk", "replace-phone")]  # fmt: skip
+SPOILED = [("bank", "transfer-rent-share"), ("bank", "wire-boat-yard"),
+           ("clinic", "specialist-dermatology"), ("it", "replace-phone")]  # fmt: skip
 
 
 @pytest.mark.parametrize("view", ["flat", "pg"])
 @pytest.mark.parametrize("switch", SWITCHES)
 def test_every_misbehaviour_leaves_a_finding(switch: str, view: str) -> None:
     misbehaviour = Misbehaviour(**{switch: 1.0})  # type: ignore[arg-type]
-    for desk, task in SPOILED:
-        run = played(desk, task, view, misbehaviour=misbehaviour)
+    for example, task in SPOILED:
+        run = played(example, task, view, misbehaviour=misbehaviour)
         if view == "flat":
-            goal = load_desk(desk).task(task).goal
-            found = beside_approvals(desk, audited(run, desk, goal, list(run.session.events)))
+            goal = load_example(example).task(task).goal
+            found = beside_approvals(example, audited(run, example, goal, list(run.session.events)))
         else:
             programs = run.session.programs.programs
             found = list(
                 audit_trace(programs, run.session.events, session_id=run.session.id).findings
             )
-        assert found, (desk, task, run.judgement.reasons)
+        assert found, (example, task, run.judgement.reasons)
 
 
 def test_a_goal_held_back_by_its_guard_was_still_tried() -> None:
-    run = played("bank-desk", "wire-boat-yard", "pg", misbehaviour=Misbehaviour(act_early=1.0))
+    run = played("bank", "wire-boat-yard", "pg", misbehaviour=Misbehaviour(act_early=1.0))
     assert run.notes("held_call")
     programs = run.session.programs.programs
     found = audit_trace(programs, run.session.events, session_id=run.session.id)
@@ -183,7 +183,7 @@ def session(*calls: tuple[str, dict[str, Any], Any], later: str = "") -> list[Ev
 
 
 def found_in(*calls: tuple[str, dict[str, Any], Any], later: str = "") -> dict[int, set[str]]:
-    handbook = load_desk("bank-desk").handbook
+    handbook = load_example("bank").handbook
     events = session(*calls, later=later)
     report = audit_untracked(handbook, events, goal="transfer", chain=(), judge=judge)
     found: dict[int, set[str]] = {}

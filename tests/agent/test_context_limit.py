@@ -12,8 +12,8 @@ from sopilot.agent.result import Ending, SessionResult
 from sopilot.compiler.pipeline import compile_handbook
 from sopilot.protocols import ModelReply, ModelRequest, Served, Usage
 from sopilot.stores.memory import MemoryStore
-from sopilot.tasks.example_tasks import desk_tasks
-from sopilot.tasks.examples.example import load_desk
+from sopilot.tasks.example_tasks import example_tasks
+from sopilot.tasks.examples.example import load_example
 from sopilot.tasks.run import Conditions, run_task
 from sopilot.tasks.task import Task
 from sopilot.views.briefing import Briefing
@@ -21,9 +21,9 @@ from sopilot.views.catalogue import VIEWS
 
 
 def a_task() -> Task:
-    desk = load_desk("bank-desk")
-    programs = {goal: one.program for goal, one in compile_handbook(desk.handbook).items()}
-    return desk_tasks(desk, Briefing(desk.handbook, programs))[0]
+    example = load_example("bank")
+    programs = {goal: one.program for goal, one in compile_handbook(example.handbook).items()}
+    return example_tasks(example, Briefing(example.handbook, programs))[0]
 
 
 class Talker:

@@ -26,8 +26,8 @@ from sopilot.records.store import Settings
 from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
 from sopilot.stores.sqlite import SQLiteStore
-from sopilot.tasks.examples.example import load_desk
-from sopilot.tasks.examples.judge import desk_judge
+from sopilot.tasks.examples.example import load_example
+from sopilot.tasks.examples.judge import example_judge
 from sopilot.views.catalogue import VIEWS
 from sopilot.views.fused import FusedSwitches, fused_view
 from sopilot.views.view import Offer, View
@@ -48,7 +48,7 @@ class ToldAgain:
     session: Session
     view: View
     budgets: Budgets
-    desk: str
+    example: str
     asked: int = 0
 
     @property
@@ -56,7 +56,7 @@ class ToldAgain:
         return self.inner.name
 
     async def complete(self, request: ModelRequest) -> ModelReply:
-        other = Driver(self.session, briefing_of(self.desk), self.view, budgets=self.budgets)
+        other = Driver(self.session, briefing_of(self.example), self.view, budgets=self.budgets)
         await other.catch_up()
         again = other.request()
         assert again.messages == list(request.messages)
@@ -66,7 +66,7 @@ class ToldAgain:
 
 
 def run(
-    desk_name: str,
+    example_name: str,
     task_id: str,
     view: View,
     model: Model | None = None,
@@ -76,21 +76,25 @@ def run(
     settings: Settings | None = None,
     least: int = 5,
 ) -> tuple[SessionResult, Session]:
-    desk = load_desk(desk_name)
-    task = desk.task(task_id)
-    briefing = briefing_of(desk_name)
+    example = load_example(example_name)
+    task = example.task(task_id)
+    briefing = briefing_of(example_name)
 
     async def go() -> tuple[SessionResult, Session]:
         session = await open_run(
             MemoryStore(),
             briefing,
             view,
-            tools=desk.make_tools(task),
+            tools=example.make_tools(task),
             unguarded=True,
             settings=settings,
         )
         told = ToldAgain(
-            model or Reference(desk_judge(desk)), session, view, budgets or Budgets(), desk_name
+            model or Reference(example_judge(example)),
+            session,
+            view,
+            budgets or Budgets(),
+            example_name,
         )
         result = await run_session(
             session,
@@ -109,25 +113,25 @@ def run(
 
 @pytest.mark.parametrize("view", READABLE)
 @pytest.mark.parametrize(
-    ("desk", "task"),
+    ("example", "task"),
     [
-        ("bank-desk", "transfer-instead-of-closing"),
-        ("bank-desk", "close-and-pay-out"),
-        ("it-desk", "wipe-lost-tablet"),
+        ("bank", "transfer-instead-of-closing"),
+        ("bank", "close-and-pay-out"),
+        ("it", "wipe-lost-tablet"),
     ],
 )
-def test_a_faultless_run(desk: str, task: str, view: str) -> None:
-    result, _ = run(desk, task, VIEWS[view])
+def test_a_faultless_run(example: str, task: str, view: str) -> None:
+    result, _ = run(example, task, VIEWS[view])
     assert result.ending is Ending.EXECUTED
 
 
 @pytest.mark.parametrize("view", ["pg", "fused", "flat"])
 @pytest.mark.parametrize("seed", range(6))
 def test_a_run_with_faults(seed: int, view: str) -> None:
-    desk = load_desk("bank-desk")
-    task = random.Random(seed).choice(desk.tasks)
-    faulty = Reference(desk_judge(desk), replace(FAULTY, seed=seed))
-    run("bank-desk", task.id, VIEWS[view], faulty, least=2)
+    example = load_example("bank")
+    task = random.Random(seed).choice(example.tasks)
+    faulty = Reference(example_judge(example), replace(FAULTY, seed=seed))
+    run("bank", task.id, VIEWS[view], faulty, least=2)
 
 
 START = (
@@ -151,7 +155,7 @@ ODD: Sequence[ModelReply] = (
 @pytest.mark.parametrize("view", ["pg", "fused", "chunk", "flat", "checklist", "retrieval"])
 def test_a_model_that_does_everything_wrong(view: str) -> None:
     result, session = run(
-        "bank-desk",
+        "bank",
         "transfer-rent-share",
         VIEWS[view],
         ScriptedModel(ODD),
@@ -165,7 +169,7 @@ def test_a_model_that_does_everything_wrong(view: str) -> None:
 @pytest.mark.parametrize("view", ["pg", "fused"])
 def test_a_context_that_is_refreshed(view: str) -> None:
     budgets = Budgets(refresh_actions=4)
-    result, session = run("bank-desk", "close-and-pay-out", VIEWS[view], budgets=budgets)
+    result, session = run("bank", "close-and-pay-out", VIEWS[view], budgets=budgets)
     names = [s.event.payload["name"] for s in session.events if s.event.kind == "note"]
     assert result.ending is Ending.EXECUTED
     assert "refresh" in names
@@ -174,14 +178,14 @@ def test_a_context_that_is_refreshed(view: str) -> None:
 @pytest.mark.parametrize("offer", Offer)
 def test_every_switch_of_an_view_is_told_again(offer: Offer) -> None:
     view = fused_view(FusedSwitches(offer=offer, combine=offer is Offer.FRAME), name="switched")
-    result, _ = run("bank-desk", "refund-unknown-shop", view)
+    result, _ = run("bank", "refund-unknown-shop", view)
     assert result.ending is Ending.EXECUTED
 
 
 def test_values_that_stay_out_of_the_trace_are_still_told() -> None:
     settings = Settings(by_reference=frozenset({"password"}))
-    result, session = run("bank-desk", "transfer-rent-share", VIEWS["pg"], settings=settings)
-    secret = load_desk("bank-desk").task("transfer-rent-share").knows["password"]
+    result, session = run("bank", "transfer-rent-share", VIEWS["pg"], settings=settings)
+    secret = load_example("bank").task("transfer-rent-share").inputs["password"]
     assert result.ending is Ending.EXECUTED
     asked = [call.arguments for message in result.messages for call in message.tool_calls]
     assert any(f'"password":"{secret}"' in arguments for arguments in asked)
@@ -200,19 +204,19 @@ class Undecided:
 
 
 def test_a_call_that_was_rejected() -> None:
-    result, _ = run("bank-desk", "close-empty", VIEWS["pg"], operator=Rejects())
+    result, _ = run("bank", "close-empty", VIEWS["pg"], operator=Rejects())
     assert result.ending is Ending.REFUSED
     assert any("was rejected" in message.content for message in result.messages)
 
 
 def test_a_call_that_waits_is_answered_where_somebody_goes_on() -> None:
     """In the loop the run ends there; a player and another driver read the same answer."""
-    result, session = run("it-desk", "wipe-lost-tablet", VIEWS["pg"], operator=Undecided())
+    result, session = run("it", "wipe-lost-tablet", VIEWS["pg"], operator=Undecided())
     assert result.ending is Ending.WAITING
     assert "1 of 2" in result.messages[-1].content
 
     async def again() -> None:
-        other = Driver(session, briefing_of("it-desk"), VIEWS["pg"])
+        other = Driver(session, briefing_of("it"), VIEWS["pg"])
         await other.catch_up()
         assert (other.first, *other.dialog) == tuple(result.messages)
 
@@ -220,14 +224,14 @@ def test_a_call_that_waits_is_answered_where_somebody_goes_on() -> None:
 
 
 def test_a_message_that_the_user_had_not_answered_is_answered_first() -> None:
-    desk = load_desk("bank-desk")
-    task = desk.task("transfer-rent-share")
-    briefing = briefing_of("bank-desk")
+    example = load_example("bank")
+    task = example.task("transfer-rent-share")
+    briefing = briefing_of("bank")
     model = ScriptedModel([ModelReply("Goodbye.")])
 
     async def go() -> None:
         session = await open_run(
-            MemoryStore(), briefing, VIEWS["pg"], tools=desk.make_tools(task), unguarded=True
+            MemoryStore(), briefing, VIEWS["pg"], tools=example.make_tools(task), unguarded=True
         )
         await session.user_said(task.request)
         await session.note("model_request", {"tool_calls": 0})
@@ -244,9 +248,9 @@ def test_a_message_that_the_user_had_not_answered_is_answered_first() -> None:
 @pytest.mark.parametrize("view", ["pg", "fused", "flat"])
 def test_a_resumed_run_asks_what_the_whole_one_asked(view: str, tmp_path: Path) -> None:
     """Stopped after every turn: each request is the one of a run that was never stopped."""
-    desk = load_desk("bank-desk")
-    task = desk.task("transfer-at-the-limit")
-    briefing = briefing_of("bank-desk")
+    example = load_example("bank")
+    task = example.task("transfer-at-the-limit")
+    briefing = briefing_of("bank")
     whole: list[ModelRequest] = []
 
     class Listening:
@@ -257,11 +261,11 @@ def test_a_resumed_run_asks_what_the_whole_one_asked(view: str, tmp_path: Path) 
 
         async def complete(self, request: ModelRequest) -> ModelReply:
             self._asked.append(request)
-            return await Reference(desk_judge(desk)).complete(request)
+            return await Reference(example_judge(example)).complete(request)
 
     async def uninterrupted() -> None:
         session = await open_run(
-            MemoryStore(), briefing, VIEWS[view], tools=desk.make_tools(task), unguarded=True
+            MemoryStore(), briefing, VIEWS[view], tools=example.make_tools(task), unguarded=True
         )
         await run_session(
             session, briefing, view=VIEWS[view], model=Listening(whole), user=user_of(task)
@@ -270,7 +274,7 @@ def test_a_resumed_run_asks_what_the_whole_one_asked(view: str, tmp_path: Path) 
     async def in_pieces() -> list[ModelRequest]:
         asked: list[ModelRequest] = []
         store = SQLiteStore(tmp_path / "s.db", synchronous="NORMAL")
-        world = desk.make_tools(task)
+        world = example.make_tools(task)
         session = await open_run(store, briefing, VIEWS[view], tools=world, unguarded=True)
         for turns in range(1, 200):
             result = await run_session(

@@ -11,7 +11,7 @@ from desk_runs import play
 from sopilot.agent.budgets import Budgets
 from sopilot.machine.machine import Machine, Outcome
 from sopilot.protocols import Message, ModelReply, ModelRequest, ToolCall
-from sopilot.tasks.examples.example import load_desk
+from sopilot.tasks.examples.example import load_example
 from sopilot.trace.events import Event
 from sopilot.views.answers import Answers, step_answer
 from sopilot.views.catalogue import VIEWS
@@ -38,7 +38,7 @@ class Listening:
 def listened(
     task_id: str = "transfer-rent-share", *, wrong: bool = False, refresh: int = 50
 ) -> list[ModelRequest]:
-    desk = load_desk("bank-desk")
+    example = load_example("bank")
     heard: list[Listening] = []
 
     def listen(model):  # type: ignore[no-untyped-def]
@@ -47,8 +47,8 @@ def listened(
 
     played = asyncio.run(
         play(
-            desk,
-            desk.task(task_id),
+            example,
+            example.task(task_id),
             VIEWS["flat-protocol"],
             wrap=listen,
             budgets=Budgets(refresh_actions=refresh),

@@ -18,8 +18,8 @@ from sopilot.agent.reference.reading import read_facts
 from sopilot.audit.audit import audit_trace
 from sopilot.handbook.expressions import judge
 from sopilot.protocols import Message, ModelReply, ModelRequest, ToolCall
-from sopilot.tasks.examples.example import bundled_names, load_desk
-from sopilot.tasks.examples.judge import desk_judge
+from sopilot.tasks.examples.example import bundled_names, load_example
+from sopilot.tasks.examples.judge import example_judge
 from sopilot.views.catalogue import VIEWS
 from sopilot.views.dialog_folding import (
     HIGH,
@@ -35,7 +35,7 @@ from sopilot.views.view import Offer
 
 AFTER = "After "
 
-DESKS = bundled_names()
+EXAMPLES = bundled_names()
 
 
 CAUGHT_AS = {
@@ -49,9 +49,9 @@ CAUGHT_AS = {
 
 
 def some_tasks(every: int) -> Iterator[tuple[str, str]]:
-    for desk in DESKS:
-        for task in load_desk(desk).tasks[::every]:
-            yield desk, task.id
+    for example in EXAMPLES:
+        for task in load_example(example).tasks[::every]:
+            yield example, task.id
 
 
 # As where no rule has a verdict that a machine could give.
@@ -59,19 +59,19 @@ ASKED = fused_view(replace(ALL_ON, machine_verdicts=False), "asked")
 TRIED = {"pg": VIEWS["pg"], "pg-paper": VIEWS["pg-paper"], "fused": VIEWS["fused"], "asked": ASKED}
 
 
-def run(desk: str, task: str, view: str = "fused", **options: object) -> Played:
-    found = load_desk(desk)
+def run(example: str, task: str, view: str = "fused", **options: object) -> Played:
+    found = load_example(example)
     return asyncio.run(play(found, found.task(task), {**VIEWS, **TRIED}[view], **options))  # type: ignore[arg-type]
 
 
 @functools.cache
-def clean_run(desk: str, task: str, view: str) -> Played:
+def clean_run(example: str, task: str, view: str) -> Played:
     """Of one who behaves: the same for every way to misbehave."""
-    return run(desk, task, view)
+    return run(example, task, view)
 
 
-def findings(desk: str, played: Played) -> list[str]:
-    programs = programs_of(desk, "pg").programs
+def findings(example: str, played: Played) -> list[str]:
+    programs = programs_of(example, "pg").programs
     report = audit_trace(programs, played.session.events, judge=judge)
     return sorted(each.code for each in report.findings)
 
@@ -84,20 +84,20 @@ def verdicts(played: Played) -> list[tuple[str, bool]]:
     ]
 
 
-def needs_a_reader(desk: str, predicate: str) -> bool:
-    known = load_desk(desk).handbook.predicates[predicate]
+def needs_a_reader(example: str, predicate: str) -> bool:
+    known = load_example(example).handbook.predicates[predicate]
     return known.tool_free and known.verdict is None
 
 
-@pytest.mark.parametrize(("desk", "task"), list(some_tasks(9)))
-def test_same_outcome_and_verdicts_as_pg(desk: str, task: str) -> None:
-    fused, pg = run(desk, task), run(desk, task, "pg")
+@pytest.mark.parametrize(("example", "task"), list(some_tasks(9)))
+def test_same_outcome_and_verdicts_as_pg(example: str, task: str) -> None:
+    fused, pg = run(example, task), run(example, task, "pg")
     assert fused.result.ending == pg.result.ending
     assert fused.judgement.passed, fused.judgement.reasons
     assert verdicts(fused) == verdicts(pg)
-    assert findings(desk, fused) == findings(desk, pg) == []
+    assert findings(example, fused) == findings(example, pg) == []
     assert len(fused.result.requests) <= len(pg.result.requests)
-    assert len(fused.result.requests) < len(run(desk, task, "pg-paper").result.requests)
+    assert len(fused.result.requests) < len(run(example, task, "pg-paper").result.requests)
     made = [one.event for one in fused.session.events if one.event.actor == "machine"]
     assert made
     assert all(event.payload["ground"] for event in made if event.kind in ("call", "return"))
@@ -112,8 +112,8 @@ def test_misbehaviour_is_caught_as_under_pg(switch: str) -> None:
     caught: dict[str, dict[str, bool]] = {view: {} for view in compared}
     named: dict[str, set[str]] = {view: set() for view in compared}
     for view in compared:
-        for desk, task in some_tasks(15):
-            found = findings(desk, run(desk, task, view, misbehaviour=bad))
+        for example, task in some_tasks(15):
+            found = findings(example, run(example, task, view, misbehaviour=bad))
             caught[view][task] = bool(found)
             if CAUGHT_AS[switch] in found:
                 named[view].add(task)
@@ -129,16 +129,16 @@ def test_no_deviation_escapes(view: str, switch: str) -> None:
     """Who misbehaves now and then and is not found did what it should have done, but for a
     misreading of words that nothing else attests: that is a judgement, not a deviation."""
     seen: set[bool] = set()
-    for number, (desk, task) in enumerate(some_tasks(15)):
+    for number, (example, task) in enumerate(some_tasks(15)):
         bad = Misbehaviour(**{switch: 0.3}, seed=number)  # type: ignore[arg-type]
-        played = run(desk, task, view, misbehaviour=bad)
-        found = findings(desk, played)
+        played = run(example, task, view, misbehaviour=bad)
+        found = findings(example, played)
         seen.add(bool(found))
         if not found:
-            clean = clean_run(desk, task, view)
+            clean = clean_run(example, task, view)
             pairs = zip(verdicts(played), verdicts(clean), strict=False)
             differs = next((one[0] for one, other in pairs if one != other), None)
-            if differs is None or not needs_a_reader(desk, differs):
+            if differs is None or not needs_a_reader(example, differs):
                 assert played.result.ending == clean.result.ending, task
                 assert verdicts(played) == verdicts(clean), task
     assert True in seen
@@ -149,8 +149,8 @@ class Blind:
 
     name = "blind"
 
-    def __init__(self, desk: str) -> None:
-        self._inner = Reference(desk_judge(load_desk(desk)))
+    def __init__(self, example: str) -> None:
+        self._inner = Reference(example_judge(load_example(example)))
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         *rest, slot = request.messages
@@ -160,10 +160,10 @@ class Blind:
 
 
 def test_steps_by_hand_lead_to_the_same_end() -> None:
-    desk, task = "bank-desk", "dispute-electronics"
-    by_hand = run(desk, task, model=Blind(desk))
+    example, task = "bank", "dispute-electronics"
+    by_hand = run(example, task, model=Blind(example))
     assert by_hand.judgement.passed
-    assert verdicts(by_hand) == verdicts(run(desk, task))
+    assert verdicts(by_hand) == verdicts(run(example, task))
 
 
 def test_a_call_behind_a_step_that_does_not_fit_is_not_made() -> None:
@@ -171,7 +171,7 @@ def test_a_call_behind_a_step_that_does_not_fit_is_not_made() -> None:
         (TOOL_NAME, '{"operation": "complete"}'), ("find_account", '{"username": "anna"}')
     )
     model = ScriptedModel([wrong, ModelReply("I give up.")])
-    played = run("bank-desk", "dispute-electronics", model=model)
+    played = run("bank", "dispute-electronics", model=model)
     assert "domain_call" not in played.kinds()
     assert "the step before it did not fit" in str(played.notes("malformed_call"))
 
@@ -189,20 +189,20 @@ SWITCHES = [one.name for one in fields(FusedSwitches) if isinstance(one.default,
     ],
 )
 def test_every_switch_alone_does_the_task(switches: FusedSwitches) -> None:
-    desk = load_desk("bank-desk")
+    example = load_example("bank")
     view = fused_view(switches, "switched")
-    played = asyncio.run(play(desk, desk.task("dispute-electronics"), view))
+    played = asyncio.run(play(example, example.task("dispute-electronics"), view))
     assert played.judgement.passed, played.judgement.reasons
-    assert verdicts(played) == verdicts(run("bank-desk", "dispute-electronics", "pg"))
+    assert verdicts(played) == verdicts(run("bank", "dispute-electronics", "pg"))
 
 
 def test_trimmed_tools_can_still_be_called() -> None:
-    desk = load_desk("bank-desk")
+    example = load_example("bank")
     start = (TOOL_NAME, '{"operation": "start", "goal": "issue_card"}')
     other = calls(("find_payment", '{"username": "anna", "payment_id": "P-1001"}'))
     model = ScriptedModel([calls(start), other, ModelReply("That is all.")])
     view = fused_view(replace(ALL_ON, offer=Offer.FRAME), "trimmed")
-    played = asyncio.run(play(desk, desk.task("dispute-electronics"), view, model=model))
+    played = asyncio.run(play(example, example.task("dispute-electronics"), view, model=model))
     assert "find_payment" not in [tool.name for tool in model.requests[1].tools]
     assert "domain_result" in played.kinds()
 

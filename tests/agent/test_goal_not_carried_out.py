@@ -19,16 +19,16 @@ from sopilot.handbook.expressions import judge
 from sopilot.protocols import ToolSchema
 from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
-from sopilot.tasks.examples.example import load_desk
-from sopilot.tasks.examples.judge import desk_judge
+from sopilot.tasks.examples.example import load_example
+from sopilot.tasks.examples.judge import example_judge
 from sopilot.tasks.examples.simulator import Simulator
 from sopilot.values.json import JSON
 from sopilot.values.text import quote_value
 from sopilot.views.catalogue import VIEWS
 
-DESK = load_desk("bank-desk")
-TASK = next(task for task in DESK.tasks if str(task.expected) == "executed")
-GOAL = DESK.handbook.procedures[TASK.goal].action
+EXAMPLE = load_example("bank")
+TASK = next(task for task in EXAMPLE.tasks if str(task.expected) == "executed")
+GOAL = EXAMPLE.handbook.procedures[TASK.goal].action
 
 
 class Without(Simulator):
@@ -53,17 +53,17 @@ def run(
     view: str, *, wants: str = "", misbehaviour: Misbehaviour | None = None
 ) -> tuple[SessionResult, Session]:
     async def go() -> tuple[SessionResult, Session]:
-        world = DESK.make_tools(TASK)
+        world = EXAMPLE.make_tools(TASK)
         world.__class__ = Without
         assert isinstance(world, Without)
         world.wants = wants
-        briefing = briefing_of(DESK.name)
+        briefing = briefing_of(EXAMPLE.name)
         session = await open_run(MemoryStore(), briefing, VIEWS[view], tools=world, unguarded=True)
         result = await run_session(
             session,
             briefing,
             view=VIEWS[view],
-            model=Reference(desk_judge(DESK), misbehaviour),
+            model=Reference(example_judge(EXAMPLE), misbehaviour),
             user=user_of(TASK),
             operator=RoleApprovers(TASK.approvers),
         )

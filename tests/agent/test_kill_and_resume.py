@@ -22,7 +22,7 @@ from sopilot.records.store import SessionRecord, Store
 from sopilot.runner.opened_stores import with_store
 from sopilot.runner.options import RunOptions, options_from_json
 from sopilot.stores.sqlite import SQLiteStore
-from sopilot.tasks.replay import KeptWorld
+from sopilot.tasks.replay import SavedSimulation
 from sopilot.tasks.task import Result
 
 TASKS = {
@@ -67,9 +67,9 @@ def at_append(number: int, *, before: bool) -> Callable[[], None]:
 
 def at_call(action: str, *, before: bool) -> Callable[[], None]:
     def arrange() -> None:
-        original = KeptWorld.call
+        original = SavedSimulation.call
 
-        async def call(self: KeptWorld, name: str, arguments: Any, *, key: str) -> ToolResult:
+        async def call(self: SavedSimulation, name: str, arguments: Any, *, key: str) -> ToolResult:
             if before and name == action:
                 die()
             result = await original(self, name, arguments, key=key)
@@ -77,7 +77,7 @@ def at_call(action: str, *, before: bool) -> Callable[[], None]:
                 die()
             return result
 
-        KeptWorld.call = call  # type: ignore[method-assign]
+        SavedSimulation.call = call  # type: ignore[method-assign]
 
     return arrange
 
@@ -112,8 +112,8 @@ def check(spec: str, folder: Path, task: str) -> None:
     assert done.ending is ending
     assert done.passed, done.verdict
     assert not [f for f in done.audit.findings if f.severity == "error"], done.audit.findings
-    (world,) = (folder / "worlds").glob("*.json")
-    made = [call["name"] for call in json.loads(world.read_text())["calls"]]
+    (simulation,) = (folder / "simulators").glob("*.json")
+    made = [call["name"] for call in json.loads(simulation.read_text())["calls"]]
     assert made.count(goal) == (1 if ending is Ending.EXECUTED else 0)
 
 
@@ -127,7 +127,7 @@ def test_killed_at_every_append(tmp_path: Path, view: str, step: int) -> None:
         spec = f"sqlite:{folder / 's.db'}"
         folder.mkdir()
         work = lambda spec=spec: perform(  # noqa: E731 - the child needs its own spec
-            RunOptions("bank-desk", task=task, view=view), spec, quiet=True
+            RunOptions("bank", task=task, view=view), spec, quiet=True
         )
         if not killed(at_append(number, before=number % 2 == 0), work):
             break
@@ -139,7 +139,7 @@ def test_killed_at_every_append(tmp_path: Path, view: str, step: int) -> None:
 
 def test_a_resumed_fused_run_goes_on_as_it_would_have(tmp_path: Path) -> None:
     """The machine still makes the transitions of the view, by the verdicts of the handbook."""
-    description = RunOptions("bank-desk", task="refund-unknown-shop", view="fused")
+    description = RunOptions("bank", task="refund-unknown-shop", view="fused")
     whole = f"sqlite:{tmp_path / 'whole.db'}"
     expected = transitions(perform(description, whole, quiet=True))
     assert any(by == "machine" and kind == "return" for by, kind, _ in expected)
@@ -160,7 +160,7 @@ def test_killed_at_really_every_append(tmp_path: Path, task: str, before: bool) 
         spec = f"sqlite:{folder / 's.db'}"
         folder.mkdir()
         work = lambda spec=spec: perform(  # noqa: E731 - the child needs its own spec
-            RunOptions("bank-desk", task=task), spec, quiet=True
+            RunOptions("bank", task=task), spec, quiet=True
         )
         if not killed(at_append(number, before=before), work):
             return
@@ -174,7 +174,7 @@ def test_killed_within_a_call(tmp_path: Path, action: str, before: bool) -> None
     spec = f"sqlite:{tmp_path / 's.db'}"
     assert killed(
         at_call(action, before=before),
-        lambda: perform(RunOptions("bank-desk", task=task), spec, quiet=True),
+        lambda: perform(RunOptions("bank", task=task), spec, quiet=True),
     )
     check(spec, tmp_path, task)
 
@@ -183,7 +183,7 @@ def test_killed_from_outside_and_resumed_by_command(tmp_path: Path) -> None:
     spec = f"sqlite:{tmp_path / 's.db'}"
     command = [sys.executable, "-m", "sopilot.cli.main"]
     run = subprocess.Popen(
-        [*command, "run", "bank-desk", "--task", "refund-unknown-shop", "--store", spec],
+        [*command, "run", "bank", "--task", "refund-unknown-shop", "--store", spec],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
@@ -209,7 +209,7 @@ def test_killed_from_outside_and_resumed_by_command(tmp_path: Path) -> None:
 def test_interrupted_by_a_person(tmp_path: Path) -> None:
     spec = f"sqlite:{tmp_path / 's.db'}"
     chat = subprocess.Popen(
-        [sys.executable, "-m", "sopilot.cli.main", "chat", "bank-desk", "--store", spec],
+        [sys.executable, "-m", "sopilot.cli.main", "chat", "bank", "--store", spec],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

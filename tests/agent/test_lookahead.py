@@ -26,7 +26,7 @@ from sopilot.program.model import (
     Source,
 )
 from sopilot.protocols import ModelReply
-from sopilot.tasks.examples.example import bundled_names, load_desk
+from sopilot.tasks.examples.example import bundled_names, load_example
 from sopilot.trace.events import Return as ReturnOperation
 from sopilot.trace.events import Start
 from sopilot.views.briefing import Briefing
@@ -68,8 +68,8 @@ def walk(moment: Moment, point: Point, told: dict[str, Ahead], number: str = "")
             yield from walk(moment, led, told, told[edge].number)
 
 
-@pytest.mark.parametrize("desk", bundled_names())
-def test_every_told_edge_is_where_the_machine_goes(desk: str) -> None:
+@pytest.mark.parametrize("example", bundled_names())
+def test_every_told_edge_is_where_the_machine_goes(example: str) -> None:
     seen = 0
 
     def slot(moment: Moment) -> str:
@@ -85,7 +85,7 @@ def test_every_told_edge_is_where_the_machine_goes(desk: str) -> None:
         seen += len(told)
         return text
 
-    found = load_desk(desk)
+    found = load_example(example)
     watched = replace(FUSED, slot=slot)
     for task in found.tasks[::8]:
         assert asyncio.run(play(found, task, watched)).judgement.passed
@@ -126,7 +126,7 @@ def moment_of(program: Program, *, started: bool) -> Moment:
         configuration = machine.settle(
             begun.configuration, FUSED.automation, at=0.0, judge=judge
         ).configuration
-    briefing = Briefing(briefing_of("bank-desk").handbook, {"main": program})
+    briefing = Briefing(briefing_of("bank").handbook, {"main": program})
     return Moment(briefing, machine, configuration, (), FUSED.automation, judge)
 
 
@@ -158,7 +158,7 @@ def test_verdicts_of_the_machine_are_not_asked_for_before_the_start() -> None:
 
 
 def test_a_verdict_given_ahead_is_not_bound_to_another_rule() -> None:
-    desk = load_desk("bank-desk")
+    example = load_example("bank")
     start = '{"operation": "start", "goal": "issue_card", "arguments": {"username": "anna"}}'
     stray = '{"operation": "return", "holds": true, "function": "funds_cover(username)"}'
     meant = '{"operation": "return", "holds": false, "function": "logged_in"}'
@@ -169,7 +169,7 @@ def test_a_verdict_given_ahead_is_not_bound_to_another_rule() -> None:
             ModelReply("That is all."),
         ]
     )
-    played = asyncio.run(play(desk, desk.tasks[0], FUSED, model=model))
+    played = asyncio.run(play(example, example.tasks[0], FUSED, model=model))
     assert "the program stands in `logged_in`" in str(played.notes("malformed_step"))
     assert "domain_call" not in played.kinds()
     returned = [one.event.payload for one in played.session.events if one.event.kind == "return"]

@@ -20,17 +20,17 @@ from sopilot.agent.toolbox import argument_problem
 from sopilot.messages.errors import UserMistake
 from sopilot.protocols import Model, ModelReply, ModelRequest, ToolSchema, Usage
 from sopilot.stores.memory import MemoryStore
-from sopilot.tasks.examples.example import load_desk
-from sopilot.tasks.examples.judge import desk_judge
+from sopilot.tasks.examples.example import load_example
+from sopilot.tasks.examples.judge import example_judge
 from sopilot.views.catalogue import VIEWS
 
-DESK = load_desk("bank-desk")
-TASK = DESK.task("dispute-electronics")
+EXAMPLE = load_example("bank")
+TASK = EXAMPLE.task("dispute-electronics")
 ASK = ModelReply("What is your name?")
 
 
 def run(model: Model, view: str = "pg", **options: object) -> Played:
-    return asyncio.run(play(DESK, TASK, VIEWS[view], model=model, **options))  # type: ignore[arg-type]
+    return asyncio.run(play(EXAMPLE, TASK, VIEWS[view], model=model, **options))  # type: ignore[arg-type]
 
 
 class SlowClock:
@@ -120,7 +120,7 @@ def test_a_silent_provider_is_no_spent_budget(
 ) -> None:
     done = asyncio.run(
         play(
-            DESK,
+            EXAMPLE,
             TASK,
             VIEWS["pg"],
             model=model,
@@ -136,8 +136,8 @@ def test_a_silent_provider_is_no_spent_budget(
 
 
 def test_the_context_is_refreshed() -> None:
-    whole = played("bank-desk", "transfer-rent-share")
-    refreshed = played("bank-desk", "transfer-rent-share", budgets=Budgets(refresh_actions=3))
+    whole = played("bank", "transfer-rent-share")
+    refreshed = played("bank", "transfer-rent-share", budgets=Budgets(refresh_actions=3))
     assert len(refreshed.notes("refresh")) >= 5
     assert not whole.notes("refresh")
     assert refreshed.judgement.passed
@@ -151,7 +151,7 @@ def test_the_context_is_refreshed() -> None:
 @given(every=st.integers(1, 12))
 def test_a_refresh_at_any_step_changes_nothing(view: str, every: int) -> None:
     for task in ("transfer-no-code", "wire-boat-yard", "dispute-instead-of-card"):
-        done = played("bank-desk", task, view, budgets=Budgets(refresh_actions=every))
+        done = played("bank", task, view, budgets=Budgets(refresh_actions=every))
         assert done.judgement.passed, (task, done.judgement.reasons)
 
 
@@ -235,7 +235,7 @@ def test_a_user_who_leaves_ends_the_dialog() -> None:
 def test_views_without_a_machine_do_not_guard() -> None:
     async def opened() -> None:
         await open_run(
-            MemoryStore(), briefing_of("bank-desk"), VIEWS["flat"], tools=DESK.make_tools(TASK)
+            MemoryStore(), briefing_of("bank"), VIEWS["flat"], tools=EXAMPLE.make_tools(TASK)
         )
 
     with pytest.raises(UserMistake, match="has no machine that could guard `close_account`"):
@@ -245,13 +245,13 @@ def test_views_without_a_machine_do_not_guard() -> None:
 def test_held_calls_without_an_operator_wait() -> None:
     async def held() -> None:
         store = MemoryStore()
-        task = DESK.task("refund-unknown-shop")
-        briefing = briefing_of("bank-desk")
-        session = await open_run(store, briefing, VIEWS["pg"], tools=DESK.make_tools(task))
-        model = Reference(desk_judge(DESK))
+        task = EXAMPLE.task("refund-unknown-shop")
+        briefing = briefing_of("bank")
+        session = await open_run(store, briefing, VIEWS["pg"], tools=EXAMPLE.make_tools(task))
+        model = Reference(example_judge(EXAMPLE))
 
         async def go_on() -> Ending:
-            user = ScriptedUser(task.request, task.knows, goal=task.goal)
+            user = ScriptedUser(task.request, task.inputs, goal=task.goal)
             result = await run_session(session, briefing, view=VIEWS["pg"], model=model, user=user)
             return result.ending
 
@@ -287,7 +287,7 @@ QUICK = Retries(attempts=3, first_seconds=0.001)
 
 
 def test_provider_errors_are_retried() -> None:
-    done = asyncio.run(play(DESK, TASK, VIEWS["pg"], model=Flaky(2), retries=QUICK))
+    done = asyncio.run(play(EXAMPLE, TASK, VIEWS["pg"], model=Flaky(2), retries=QUICK))
     assert done.result.ending is not Ending.INFRASTRUCTURE_FAILURE
     assert done.result.requests[0].attempts == 3
     assert done.result.requests[0].cached_tokens == 40
@@ -297,7 +297,7 @@ def test_provider_errors_are_retried() -> None:
 
 @pytest.mark.parametrize(("model", "attempts"), [(Flaky(3), 3), (Flaky(1, retryable=False), 1)])
 def test_infrastructure_failures_are_kept_apart(model: Flaky, attempts: int) -> None:
-    done = asyncio.run(play(DESK, TASK, VIEWS["pg"], model=model, retries=QUICK))
+    done = asyncio.run(play(EXAMPLE, TASK, VIEWS["pg"], model=model, retries=QUICK))
     assert done.result.ending is Ending.INFRASTRUCTURE_FAILURE
     assert done.notes("infrastructure_failure")[0]["attempts"] == attempts
     assert "HTTP 500" in done.result.reason

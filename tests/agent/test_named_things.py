@@ -27,9 +27,9 @@ from sopilot.messages.scaffold import LANGUAGES
 from sopilot.program.model import Act, Branch, Check, ReturnStep
 from sopilot.protocols import Model, ModelReply, ModelRequest, SystemClock, ToolSchema
 from sopilot.stores.memory import MemoryStore
-from sopilot.tasks.examples.example import BundledDesk, bundled_names, load_desk
-from sopilot.tasks.examples.judge import desk_judge
-from sopilot.tasks.examples.task import DeskTask
+from sopilot.tasks.examples.example import Example, bundled_names, load_example
+from sopilot.tasks.examples.judge import example_judge
+from sopilot.tasks.examples.task import ExampleTask
 from sopilot.views.catalogue import VIEWS
 from sopilot.views.frame import render_frame, render_function
 from sopilot.views.moment import Moment
@@ -87,15 +87,17 @@ def accepting(view: View, problems: list[str]) -> View:
 
 
 def read_run(
-    desk: BundledDesk,
-    task: DeskTask,
+    example: Example,
+    task: ExampleTask,
     view: str,
     misbehaviour: Misbehaviour | None = None,
     language: str = "en",
 ) -> list[str]:
-    model = Reading(Reference(desk_judge(desk), misbehaviour))
+    model = Reading(Reference(example_judge(example), misbehaviour))
     problems: list[str] = []
-    asyncio.run(play(desk, task, accepting(VIEWS[view], problems), model=model, language=language))
+    asyncio.run(
+        play(example, task, accepting(VIEWS[view], problems), model=model, language=language)
+    )
     assert model.texts >= 2
     return [*problems, *model.problems]
 
@@ -104,27 +106,27 @@ def read_run(
 @pytest.mark.parametrize("view", READABLE)
 def test_what_honest_runs_show_is_on_offer(view: str, language: str) -> None:
     for number, name in enumerate(bundled_names()):
-        desk = load_desk(name)
-        for task in desk.tasks[number :: max(1, len(desk.tasks) // 3)]:
-            assert read_run(desk, task, view, language=language) == [], task.id
+        example = load_example(name)
+        for task in example.tasks[number :: max(1, len(example.tasks) // 3)]:
+            assert read_run(example, task, view, language=language) == [], task.id
 
 
 @pytest.mark.parametrize("view", ["pg", "pg-paper", "fused", "full-cursor", "flat"])
 @pytest.mark.parametrize("switch", SWITCHES)
 def test_what_misbehaving_runs_are_answered_is_on_offer(view: str, switch: str) -> None:
-    desk = load_desk("bank-desk")
-    for task in desk.tasks[::17]:
+    example = load_example("bank")
+    for task in example.tasks[::17]:
         wrong = Misbehaviour(**{switch: 0.7}, seed=len(task.id))
-        assert read_run(desk, task, view, wrong) == [], task.id
+        assert read_run(example, task, view, wrong) == [], task.id
 
 
 @pytest.mark.parametrize("language", sorted(LANGUAGES))
 @pytest.mark.parametrize("view", [name for name in VIEWS if name not in READABLE])
 def test_first_requests_of_the_other_views_name_what_is_on_offer(view: str, language: str) -> None:
     for name in bundled_names():
-        desk = load_desk(name)
+        example = load_example(name)
         model = Reading(ScriptedModel([ModelReply("Goodbye."), ModelReply("Goodbye.")]))
-        asyncio.run(play(desk, desk.tasks[0], VIEWS[view], model=model, language=language))
+        asyncio.run(play(example, example.tasks[0], VIEWS[view], model=model, language=language))
         assert model.texts
         assert model.problems == []
 
@@ -133,9 +135,7 @@ def test_first_requests_of_the_other_views_name_what_is_on_offer(view: str, lang
 @given(handbooks(), st.sampled_from(sorted(LANGUAGES)))
 def test_frames_of_any_handbook_name_what_is_on_offer(handbook: Handbook, language: str) -> None:
     program = compile_procedure(handbook, "goal").program
-    briefing = replace(
-        briefing_of("bank-desk", language), handbook=handbook, programs={"goal": program}
-    )
+    briefing = replace(briefing_of("bank", language), handbook=handbook, programs={"goal": program})
     actions = [
         ToolSchema(name, "", {"properties": {one.name: {} for one in action.inputs}})
         for name, action in handbook.actions.items()
@@ -157,9 +157,9 @@ def test_frames_of_any_handbook_name_what_is_on_offer(handbook: Handbook, langua
 
 def test_the_reader_of_texts_finds_what_is_wrong() -> None:
     """The check itself: the sentences that models stumbled over."""
-    fused = Toolbox(VIEWS["fused"], briefing_of("bank-desk"), ()).schemas
-    flat = Toolbox(VIEWS["flat"], briefing_of("bank-desk"), ()).schemas
-    paper = Toolbox(VIEWS["pg-paper"], briefing_of("bank-desk"), ()).schemas
+    fused = Toolbox(VIEWS["fused"], briefing_of("bank"), ()).schemas
+    flat = Toolbox(VIEWS["flat"], briefing_of("bank"), ()).schemas
+    paper = Toolbox(VIEWS["pg-paper"], briefing_of("bank"), ()).schemas
     for text, tools in (
         ("Now: `pg_program_step` with operation `return`, `holds`: true.", fused),
         ("Now: pg_program_step return holds = true.", fused),
@@ -176,10 +176,10 @@ def test_the_reader_of_texts_finds_what_is_wrong() -> None:
 # --- the frame and the guard ----------------------------------------------------------
 
 
-async def guarded_run(desk: BundledDesk, task: DeskTask, view: View, model: Model) -> None:
-    briefing = briefing_of(desk.name)
+async def guarded_run(example: Example, task: ExampleTask, view: View, model: Model) -> None:
+    briefing = briefing_of(example.name)
     session = await open_run(
-        MemoryStore(), briefing, view, tools=desk.make_tools(task), clock=SystemClock()
+        MemoryStore(), briefing, view, tools=example.make_tools(task), clock=SystemClock()
     )
     await run_session(
         session,
@@ -215,12 +215,12 @@ def test_a_frame_never_contradicts_the_guard(view: str) -> None:
         return text
 
     for name in bundled_names():
-        desk = load_desk(name)
-        for task in desk.tasks[::6]:
+        example = load_example(name)
+        for task in example.tasks[::6]:
             for rate in (0.0, 0.8):
                 wrong = Misbehaviour(return_without_evidence=rate, skip_check=rate, seed=7)
-                model = Reading(Reference(desk_judge(desk), wrong))
-                asyncio.run(guarded_run(desk, task, replace(inner, slot=slot_of), model))
+                model = Reading(Reference(example_judge(example), wrong))
+                asyncio.run(guarded_run(example, task, replace(inner, slot=slot_of), model))
                 assert model.problems == []
     assert met
     assert blocked

@@ -10,18 +10,18 @@ from desk_runs import ScriptedModel, briefing_of, calls, play, played
 
 from sopilot.agent.toolbox import Toolbox
 from sopilot.protocols import Model, ModelReply, ModelRequest
-from sopilot.tasks.examples.example import bundled_names, load_desk
+from sopilot.tasks.examples.example import bundled_names, load_example
 from sopilot.views.catalogue import VIEWS
 
 PAPER = ("pg-paper", "full-cursor", "flat-protocol")
 SEVEN = ["start", "call", "return", "select_branch", "emit_artifact", "complete", "fail"]
-TASKS = [(desk, task.id) for desk in bundled_names()
-         for task in load_desk(desk).tasks[::7]]  # fmt: skip
+TASKS = [(example, task.id) for example in bundled_names()
+         for task in load_example(example).tasks[::7]]  # fmt: skip
 
 
-@pytest.mark.parametrize(("desk", "task"), TASKS)
-def test_only_visibility_differs_so_the_turns_are_equal(desk: str, task: str) -> None:
-    loaded = load_desk(desk)
+@pytest.mark.parametrize(("example", "task"), TASKS)
+def test_only_visibility_differs_so_the_turns_are_equal(example: str, task: str) -> None:
+    loaded = load_example(example)
     runs = [asyncio.run(play(loaded, loaded.task(task), VIEWS[view])) for view in PAPER]
     assert len({len(run.result.requests) for run in runs}) == 1
     assert len({tuple(run.kinds()) for run in runs}) == 1
@@ -32,7 +32,7 @@ def test_only_visibility_differs_so_the_turns_are_equal(desk: str, task: str) ->
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_the_tool_has_the_papers_operations_and_verdicts(view: str, language: str) -> None:
     assert VIEWS[view].automation == VIEWS["pg-paper"].automation
-    step = Toolbox(VIEWS[view], briefing_of("bank-desk", language), ()).schemas[0]
+    step = Toolbox(VIEWS[view], briefing_of("bank", language), ()).schemas[0]
     fields = step.parameters["properties"]
     assert sorted(fields["operation"]["enum"]) == sorted(SEVEN)  # type: ignore[index,call-overload]
     assert "undecided" not in fields  # type: ignore[operator]
@@ -57,7 +57,7 @@ def test_whatever_the_paper_lacks_changes_nothing(view: str, said: dict[str, obj
         calls(("pg_program_step", json.dumps(said))),
         ModelReply("I stop here."),
     ]
-    run = played("bank-desk", "transfer-rent-share", view, model=ScriptedModel(replies))
+    run = played("bank", "transfer-rent-share", view, model=ScriptedModel(replies))
     assert {"amend", "return"}.isdisjoint(run.kinds())
     assert any("isn't" in str(note["problem"]) for note in run.notes("malformed_step"))
 
@@ -78,14 +78,14 @@ class Listener:
 @pytest.mark.parametrize("view", PAPER)
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_no_text_offers_whatever_the_paper_lacks(view: str, language: str) -> None:
-    desk, heard = load_desk("bank-desk"), []
+    example, heard = load_example("bank"), []
 
     def listen(model: Model) -> Model:
         heard.append(Listener(model))
         return heard[-1]
 
-    for task in desk.tasks[::6]:
-        asyncio.run(play(desk, task, VIEWS[view], language=language, wrap=listen))
+    for task in example.tasks[::6]:
+        asyncio.run(play(example, task, VIEWS[view], language=language, wrap=listen))
     texts = {text for one in heard for text in one.read}
     assert texts
     assert [text for text in texts if "amend" in text or "undecided" in text] == []

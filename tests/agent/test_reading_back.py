@@ -52,7 +52,7 @@ def test_whole_programs(desk: str, language: str) -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_frames_with_values(language: str) -> None:
-    program = briefing_of("bank-desk").programs["transfer"]
+    program = briefing_of("bank").programs["transfer"]
     known = {"username": 'o"; to = "x', "to": "後藤", "amount": 2.5}
     text = render_frame(program, "transfer", "act", {}, known, language)
     frame = active_frame(text)

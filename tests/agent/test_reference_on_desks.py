@@ -12,15 +12,17 @@ from hypothesis import strategies as st
 from sopilot.agent.reference.misbehaviour import SWITCHES, Misbehaviour
 from sopilot.audit.audit import audit_trace
 from sopilot.handbook.expressions import judge
-from sopilot.tasks.examples.example import bundled_names, load_desk
+from sopilot.tasks.examples.example import bundled_names, load_example
 from sopilot.views.catalogue import VIEWS
 
 MACHINE_VIEWS = [name for name, view in VIEWS.items() if view.machine]
-ALL_TASKS = [(desk, task.id) for desk in bundled_names() for task in load_desk(desk).tasks]
+ALL_TASKS = [
+    (example, task.id) for example in bundled_names() for task in load_example(example).tasks
+]
 
 
-def run_all(view: str, desk: str, *, step: int = 1, language: str = "en") -> list[Played]:
-    found = load_desk(desk)
+def run_all(view: str, example: str, *, step: int = 1, language: str = "en") -> list[Played]:
+    found = load_example(example)
 
     async def run() -> list[Played]:
         return [
@@ -30,44 +32,44 @@ def run_all(view: str, desk: str, *, step: int = 1, language: str = "en") -> lis
     return asyncio.run(run())
 
 
-@pytest.mark.parametrize("desk", bundled_names())
+@pytest.mark.parametrize("example", bundled_names())
 @pytest.mark.parametrize("view", ["pg", "flat"])
-def test_every_task_is_done_right(view: str, desk: str) -> None:
-    _all_right(view, desk)
+def test_every_task_is_done_right(view: str, example: str) -> None:
+    _all_right(view, example)
 
 
-@pytest.mark.parametrize("desk", bundled_names())
+@pytest.mark.parametrize("example", bundled_names())
 @pytest.mark.parametrize(
     "view", ["full-cursor", "state-only", "flat-protocol", "flat-state", "chunk"]
 )
-def test_every_fifth_task_is_done_right(view: str, desk: str) -> None:
-    _all_right(view, desk, step=5)
+def test_every_fifth_task_is_done_right(view: str, example: str) -> None:
+    _all_right(view, example, step=5)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("desk", bundled_names())
+@pytest.mark.parametrize("example", bundled_names())
 @pytest.mark.parametrize("view", MACHINE_VIEWS)
-def test_every_task_is_done_right_under_every_machine(view: str, desk: str) -> None:
-    _all_right(view, desk)
+def test_every_task_is_done_right_under_every_machine(view: str, example: str) -> None:
+    _all_right(view, example)
 
 
-def _all_right(view: str, desk: str, *, step: int = 1) -> None:
-    tasks = load_desk(desk).tasks[::step]
-    for task, played in zip(tasks, run_all(view, desk, step=step), strict=True):
+def _all_right(view: str, example: str, *, step: int = 1) -> None:
+    tasks = load_example(example).tasks[::step]
+    for task, played in zip(tasks, run_all(view, example, step=step), strict=True):
         assert str(played.result.ending) == str(task.expected), task.id
         assert played.judgement.passed, (task.id, played.judgement.reasons)
 
 
 @pytest.mark.parametrize("view", ["pg", "flat"])
 def test_chinese_scaffold(view: str) -> None:
-    for played in run_all(view, "clinic-desk", step=5, language="zh"):
+    for played in run_all(view, "clinic", step=5, language="zh"):
         assert played.judgement.passed, played.judgement.reasons
 
 
-@pytest.mark.parametrize("desk", bundled_names())
-def test_a_conforming_run_has_no_findings(desk: str) -> None:
-    for played in run_all("pg", desk, step=2):
-        programs = programs_of(desk, "pg").programs
+@pytest.mark.parametrize("example", bundled_names())
+def test_a_conforming_run_has_no_findings(example: str) -> None:
+    for played in run_all("pg", example, step=2):
+        programs = programs_of(example, "pg").programs
         report = audit_trace(
             programs, played.session.events, session_id=played.session.id, judge=judge
         )
@@ -75,15 +77,15 @@ def test_a_conforming_run_has_no_findings(desk: str) -> None:
 
 
 def test_a_refusal_names_rule_evidence_and_remedy() -> None:
-    desk = load_desk("bank-desk")
-    for task in desk.tasks:
+    example = load_example("bank")
+    for task in example.tasks:
         if task.expected != "refused":
             continue
-        played = asyncio.run(play(desk, task, VIEWS["pg"]))
+        played = asyncio.run(play(example, task, VIEWS["pg"]))
         first = played.result.refusals[0]
-        assert first.rule in desk.causes(task), task.id
-        assert first.remedy == desk.handbook.predicates[first.rule].remedy
-        if not desk.handbook.predicates[first.rule].tool_free and first.rule not in (
+        assert first.rule in example.causes(task), task.id
+        assert first.remedy == example.handbook.predicates[first.rule].remedy
+        if not example.handbook.predicates[first.rule].tool_free and first.rule not in (
             "second_factor",
             "logged_in",
         ):
@@ -93,32 +95,32 @@ def test_a_refusal_names_rule_evidence_and_remedy() -> None:
 @pytest.mark.parametrize("view", ["pg", "flat"])
 @pytest.mark.parametrize("switch", SWITCHES)
 def test_every_switch_lowers_the_score(switch: str, view: str) -> None:
-    desk = load_desk("it-desk")
+    example = load_example("it")
     wrong = Misbehaviour(**{switch: 0.6}, seed=5)  # type: ignore[arg-type]
     passed = found = 0
-    tasks = desk.tasks[::3]
+    tasks = example.tasks[::3]
     for task in tasks:
-        played = asyncio.run(play(desk, task, VIEWS[view], misbehaviour=wrong))
+        played = asyncio.run(play(example, task, VIEWS[view], misbehaviour=wrong))
         passed += played.judgement.passed and str(played.result.ending) == str(task.expected)
         if view == "pg":
-            programs = programs_of("it-desk", view).programs
+            programs = programs_of("it", view).programs
             found += len(audit_trace(programs, played.session.events, judge=judge).findings)
     assert passed < len(tasks)
     assert view != "pg" or found > 0
 
 
 def test_conditional_misbehaviour() -> None:
-    desk = load_desk("bank-desk")
-    task = desk.task("transfer-rent-share")
+    example = load_example("bank")
+    task = example.task("transfer-rent-share")
     paged = Misbehaviour(refuse_wrongly=1.0, only_when_paged=True)
-    assert str(asyncio.run(play(desk, task, VIEWS["pg"], misbehaviour=paged)).result.ending) == (
+    assert str(asyncio.run(play(example, task, VIEWS["pg"], misbehaviour=paged)).result.ending) == (
         "refused"
     )
     for view in ("full-cursor", "flat-protocol", "flat"):
-        whole = asyncio.run(play(desk, task, VIEWS[view], misbehaviour=paged))
+        whole = asyncio.run(play(example, task, VIEWS[view], misbehaviour=paged))
         assert whole.judgement.passed, view
     long = Misbehaviour(refuse_wrongly=1.0, only_when_long=10**7)
-    assert asyncio.run(play(desk, task, VIEWS["pg"], misbehaviour=long)).judgement.passed
+    assert asyncio.run(play(example, task, VIEWS["pg"], misbehaviour=long)).judgement.passed
 
 
 @settings(deadline=None, max_examples=12)
@@ -131,11 +133,11 @@ def test_conditional_misbehaviour() -> None:
 def test_misbehaviour_is_reproducible(
     which: tuple[str, str], seed: int, switch: str, rate: float
 ) -> None:
-    desk = load_desk(which[0])
+    example = load_example(which[0])
     wrong = Misbehaviour(**{switch: rate}, seed=seed)  # type: ignore[arg-type]
-    task = desk.task(which[1])
+    task = example.task(which[1])
     first, second = (
-        asyncio.run(play(desk, task, VIEWS["pg"], misbehaviour=wrong)) for _ in range(2)
+        asyncio.run(play(example, task, VIEWS["pg"], misbehaviour=wrong)) for _ in range(2)
     )
     assert first.kinds() == second.kinds()
     assert first.world.calls == second.world.calls

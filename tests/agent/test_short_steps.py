@@ -91,7 +91,7 @@ def test_a_citation_of_nothing_is_answered_and_binds_nothing() -> None:
             ModelReply("I stop here."),
         ]
     )
-    run = played("bank-desk", "card-first", "pg-paper", model=model)
+    run = played("bank", "card-first", "pg-paper", model=model)
     problems = [note["problem"] for note in run.notes("malformed_step")]
     assert any("there is no result" in str(problem) for problem in problems)
     assert "return" not in run.kinds()
@@ -100,7 +100,7 @@ def test_a_citation_of_nothing_is_answered_and_binds_nothing() -> None:
 @pytest.mark.parametrize("task", ["transfer-rent-share", "dispute-no-password"])
 def test_what_is_left_out_is_in_the_trace(task: str) -> None:
     """The calls that `fused` writes are shorter; what was called is the same."""
-    fused, paged = played("bank-desk", task, "fused"), played("bank-desk", task, "pg")
+    fused, paged = played("bank", task, "fused"), played("bank", task, "pg")
     made = [
         [
             (one.payload["action"], one.payload["arguments"])

@@ -20,7 +20,7 @@ from sopilot.machine.machine import Machine
 from sopilot.messages.scaffold import LANGUAGES
 from sopilot.program.model import Act, Check
 from sopilot.protocols import ModelReply, ToolSchema
-from sopilot.tasks.examples.example import load_desk
+from sopilot.tasks.examples.example import load_example
 from sopilot.trace.events import Call as CallOperation
 from sopilot.trace.events import Return, Start
 from sopilot.views.briefing import Briefing, instructions
@@ -33,7 +33,7 @@ from sopilot.views.step_tool import TOOL_NAME, answer_text, parse_step
 
 STAY = load_handbook(
     """
-handbook: stay-desk
+handbook: stay-example
 actions:
   read_guest: {input: {guest: string}}
   read_stay: {input: {guest: string}}
@@ -155,11 +155,11 @@ def test_who_judges_is_told_before() -> None:
 
 
 def test_a_failed_look_up_has_a_way_out() -> None:
-    desk = load_desk("bank-desk")
+    example = load_example("bank")
     login = '{"username": "anna", "password": "wrong"}'
     start = '{"operation": "start", "goal": "issue_card", "arguments": {"username": "anna"}}'
     model = ScriptedModel([calls((TOOL_NAME, start), ("login", login)), ModelReply("So?")])
-    asyncio.run(play(desk, desk.tasks[0], FUSED, model=model))
+    asyncio.run(play(example, example.tasks[0], FUSED, model=model))
     last = model.requests[1].messages[-1].content
     assert re.search(r"`login` answered `failed` \(#\d+\)", last)
     assert "Tell the user, who may correct a value, and call it again" in last
@@ -170,7 +170,7 @@ def test_a_failed_look_up_has_a_way_out() -> None:
 
 
 def test_every_value_that_is_missing_is_named_and_no_other() -> None:
-    desk = load_desk("bank-desk")
+    example = load_example("bank")
     model = ScriptedModel(
         [
             calls(("step", '{"start": "transfer", "arguments": {"to": "ben"}}')),
@@ -178,7 +178,7 @@ def test_every_value_that_is_missing_is_named_and_no_other() -> None:
             ModelReply("So?"),
         ]
     )
-    asyncio.run(play(desk, desk.tasks[0], FUSED, model=model))
+    asyncio.run(play(example, example.tasks[0], FUSED, model=model))
     texts = [request.messages[-1].content for request in model.requests]
     assert 'Now: `username`, `amount` missing: `step` with `amend`: {"username": …' in texts[1]
     assert "`login` also needs `username` (`string`)" in model.requests[2].messages[-2].content
@@ -203,14 +203,14 @@ def test_what_the_user_cannot_give_is_a_ground_for_refusing() -> None:
     assert (
         "If the user cannot give it, `pg_program_step` with operation `return`, `holds`: false."
     ) in frame
-    desk = load_desk("bank-desk")
+    example = load_example("bank")
     start = '{"operation": "start", "goal": "issue_card"}'
     refuse = '{"operation": "fail", "reason": "the user cannot give username"}'
     model = ScriptedModel(
         [calls((TOOL_NAME, start)), ModelReply("Your username?"), calls((TOOL_NAME, refuse))]
     )
     user = ScriptedUser("A card, please.", {"shoe_size": 44})
-    run = asyncio.run(play(desk, desk.tasks[0], PG, model=model, user=user))
+    run = asyncio.run(play(example, example.tasks[0], PG, model=model, user=user))
     assert run.result.ending is Ending.REFUSED
     programs = dict(run.session.programs.programs)
     # As a closing audit sees them: the user's words are withheld in the sealed ones.
@@ -218,7 +218,7 @@ def test_what_the_user_cannot_give_is_a_ground_for_refusing() -> None:
     assert [one.code for one in report.findings] == []
     # Who refuses without having asked has no such ground.
     unasked = ScriptedModel([calls((TOOL_NAME, start)), calls((TOOL_NAME, refuse))])
-    run = asyncio.run(play(desk, desk.tasks[0], PG, model=unasked, user=user))
+    run = asyncio.run(play(example, example.tasks[0], PG, model=unasked, user=user))
     report = audit_trace(programs, [one.event for one in run.session.events])
     assert [one.code for one in report.findings] == ["refusal-without-cause"]
 
@@ -244,7 +244,7 @@ def test_tools_are_listed_with_types_choices_and_shapes() -> None:
 
 @pytest.mark.parametrize("view", ["pg", "fused", "flat"])
 def test_words_and_the_end_need_not_fit_into_one_message(view: str) -> None:
-    desk = load_desk("bank-desk")
+    example = load_example("bank")
     end: tuple[str, str] = (
         ("end_session", '{"outcome": "refused", "reason": "no password"}')
         if view == "flat"
@@ -254,14 +254,14 @@ def test_words_and_the_end_need_not_fit_into_one_message(view: str) -> None:
     begun = [] if view == "flat" else [calls((TOOL_NAME, start))]
     model = ScriptedModel([*begun, ModelReply("I must refuse."), calls(end)])
     user = ScriptedUser("A card, please.", {})
-    run = asyncio.run(play(desk, desk.tasks[0], VIEWS[view], model=model, user=user))
+    run = asyncio.run(play(example, example.tasks[0], VIEWS[view], model=model, user=user))
     assert run.result.ending is Ending.REFUSED
     assert run.result.reason == "no password"
     told = [m.content for m in run.result.messages if "nothing more to say" in m.content]
     assert len(told) == 1
     # Who then only talks on is left alone.
     talks = ScriptedModel([*begun, ModelReply("I must refuse."), ModelReply("Farewell.")])
-    run = asyncio.run(play(desk, desk.tasks[0], VIEWS[view], model=talks, user=user))
+    run = asyncio.run(play(example, example.tasks[0], VIEWS[view], model=talks, user=user))
     assert run.result.ending in (Ending.ABANDONED, Ending.REFUSED)
 
 
@@ -309,9 +309,9 @@ ENGLISH_WORDS = sorted(
 @pytest.mark.parametrize("view", ["pg", "fused", "state-only", "flat", "chunk"])
 def test_a_session_in_chinese_is_chinese(view: str) -> None:
     """All that the scaffold says: instructions, slots, answers, refusals, tools."""
-    desk = load_desk("bank-desk")
-    run = played("bank-desk", desk.tasks[0].id, view, language="zh")
-    briefing = Briefing(desk.handbook, {}, "zh")
+    example = load_example("bank")
+    run = played("bank", example.tasks[0].id, view, language="zh")
+    briefing = Briefing(example.handbook, {}, "zh")
     said = [
         message.content for message in run.result.messages if message.role in ("system", "tool")
     ]
@@ -361,10 +361,10 @@ def test_a_part_that_is_decided_says_so() -> None:
     assert "到此，本部分结果为 false。" in chinese
 
 
-@pytest.mark.parametrize("desk_name", ["bank-desk", "clinic-desk", "it-desk"])
-def test_no_move_is_offered_twice(desk_name: str) -> None:
+@pytest.mark.parametrize("example_name", ["bank", "clinic", "it"])
+def test_no_move_is_offered_twice(example_name: str) -> None:
     """Neither by the look-ahead of a slot nor by the answer to a step."""
-    desk = load_desk(desk_name)
+    example = load_example(example_name)
     slots: list[str] = []
 
     def slot_of(moment: Moment) -> str:
@@ -372,9 +372,9 @@ def test_no_move_is_offered_twice(desk_name: str) -> None:
         return slots[-1]
 
     answers: list[str] = []
-    for task in desk.tasks[::9]:
-        asyncio.run(play(desk, task, replace(FUSED, slot=slot_of)))
-        run = asyncio.run(play(desk, task, PG))
+    for task in example.tasks[::9]:
+        asyncio.run(play(example, task, replace(FUSED, slot=slot_of)))
+        run = asyncio.run(play(example, task, PG))
         answers += [m.content for m in run.result.messages if m.role == "tool"]
     for text in slots:
         after = [line[6:].split(": ", 1) for line in text.splitlines() if line.startswith("After ")]

@@ -34,7 +34,7 @@ predicates:
     says_not: "{{name}} is not on the sanctions list."
     verify: screen(name)
     verdict: result.listed
-    tells: {WORDS}
+    customer_message: {WORDS}
   covered(name, amount):
     says: "The account of {{name}} covers {{amount}}."
     verify: balance(name)
@@ -63,7 +63,7 @@ def refused(book: Path, view: str, *, listed: bool = True) -> Mapping[str, Any]:
         answers.write_text("screen: {listed: false}\nbalance: {balance: 5}\nwire: {}\n")
     done = run(
         "run", str(book), "--view", view, "--results", str(answers), "--request", "Pay Ivan.",
-        "--knows", "name=Ivan", "--knows", "amount=10", "--json",
+        "--input", "name=Ivan", "--input", "amount=10", "--json",
     )  # fmt: skip
     found: Mapping[str, Any] = json.loads(done.stdout)
     assert found["ending"] == "refused", done.output
@@ -77,7 +77,7 @@ def test_the_customer_hears_the_words_and_the_records_the_reason(book: Path, vie
     assert [one["sentence"] for one in found["refusals"]] == ["Ivan is on the sanctions list."]
     (refusal,) = found["audit"]["refusals"]
     assert refusal["causes"][0]["found"] == "Ivan is on the sanctions list."
-    assert refusal["causes"][0]["tells"] == WORDS
+    assert refusal["causes"][0]["customer_message"] == WORDS
     assert found["audit"]["clean"]
     trace = read_trace(run("trace", "export", found["session"], "--payloads").stdout)
     said = [one.event.payload["text"] for one in trace.events if one.event.kind == "assistant_said"]
@@ -88,7 +88,7 @@ def test_the_customer_hears_the_words_and_the_records_the_reason(book: Path, vie
 def test_without_a_machine_the_text_says_what_may_be_told(book: Path) -> None:
     found = refused(book, "flat")
     assert (found["reason"], found["to_customer"]) == (WORDS, WORDS)
-    assert found["audit"]["refusals"][0]["causes"][0]["tells"] == WORDS
+    assert found["audit"]["refusals"][0]["causes"][0]["customer_message"] == WORDS
 
 
 def test_another_refusal_by_the_same_handbook_says_why(book: Path) -> None:
@@ -148,9 +148,9 @@ def test_the_words_are_part_of_handbook_program_and_texts() -> None:
     assert load_handbook(write_handbook(book)) == book
     program = compile_procedure(book, "wire").program
     assert program_from_yaml(program_to_yaml(program)) == program
-    without = load_handbook(BOOK.replace(f"    tells: {WORDS}\n", ""))
+    without = load_handbook(BOOK.replace(f"    customer_message: {WORDS}\n", ""))
     bare = compile_procedure(without, "wire").program
-    assert "tells" not in program_to_yaml(bare)
+    assert "customer_message" not in program_to_yaml(bare)
     assert program_hash(bare) != program_hash(program)
     for language in ("en", "zh"):
         assert WORDS in render_flat(program, language).text
@@ -167,11 +167,11 @@ def test_the_words_are_part_of_handbook_program_and_texts() -> None:
     ("line", "code"),
     [
         ("    remedy: Ask the authority.\n", "told-twice"),
-        ("    tells: It is because of {name}.\n", "unbound-placeholder"),
+        ("    customer_message: It is because of {name}.\n", "unbound-placeholder"),
     ],
 )
 def test_words_that_would_give_it_away_are_no_handbook(line: str, code: str) -> None:
-    kept = BOOK if "remedy" in line else BOOK.replace(f"    tells: {WORDS}\n", "")
+    kept = BOOK if "remedy" in line else BOOK.replace(f"    customer_message: {WORDS}\n", "")
     broken = kept.replace("    verify: screen(name)\n", "    verify: screen(name)\n" + line)
     with pytest.raises(UserMistake) as raised:
         load_handbook(broken)

@@ -18,15 +18,15 @@ from hypothesis import strategies as st
 from sopilot.agent.reference.executor import Reference
 from sopilot.messages.errors import UserMistake
 from sopilot.protocols import Message, ModelReply, ModelRequest, ToolCall
-from sopilot.tasks.examples.example import load_desk
-from sopilot.tasks.examples.judge import desk_judge
+from sopilot.tasks.examples.example import load_example
+from sopilot.tasks.examples.judge import example_judge
 from sopilot.views.baselines import best, bm25
 from sopilot.views.catalogue import VIEWS
 from sopilot.views.frame import frame_bound
 from sopilot.views.view import View
 
 GOLDEN = Path(__file__).parent / "golden"
-DESK, TASK = "bank-desk", "dispute-electronics"
+EXAMPLE, TASK = "bank", "dispute-electronics"
 
 
 class Recorder:
@@ -36,7 +36,7 @@ class Recorder:
 
     def __init__(self) -> None:
         self.requests: list[ModelRequest] = []
-        self._inner = Reference(desk_judge(load_desk(DESK)))
+        self._inner = Reference(example_judge(load_example(EXAMPLE)))
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         self.requests.append(request)
@@ -46,9 +46,9 @@ class Recorder:
 def prompts(view: str) -> list[ModelRequest]:
     """The requests of a run under the view; views that the reference cannot read get one."""
     recorder = Recorder()
-    desk = load_desk(DESK)
+    example = load_example(EXAMPLE)
     try:
-        asyncio.run(play(desk, desk.task(TASK), VIEWS[view], model=recorder))
+        asyncio.run(play(example, example.task(TASK), VIEWS[view], model=recorder))
     except UserMistake:
         assert not VIEWS[view].machine
     return recorder.requests
@@ -96,18 +96,18 @@ def test_stable_text_first_and_slot_last(view: str) -> None:
 
 
 def test_paged_prompts_hold_one_frame_only() -> None:
-    bound = max(frame_bound(program) for program in briefing_of(DESK).programs.values())
+    bound = max(frame_bound(program) for program in briefing_of(EXAMPLE).programs.values())
     for request in prompts("pg")[1:]:
         slot = request.messages[-1].content
         if not slot.startswith("No process"):
             assert len(slot) <= bound
-    flat = briefing_of(DESK).rendering("flat")
+    flat = briefing_of(EXAMPLE).rendering("flat")
     assert flat in prompts("flat")[0].messages[0].content
     assert flat not in prompts("pg")[0].messages[0].content
 
 
 def test_chunk_stays_within_its_budget() -> None:
-    briefing = briefing_of(DESK)
+    briefing = briefing_of(EXAMPLE)
     for request in prompts("chunk"):
         chunk, position, _ = request.messages[-1].content.partition("Position: ")
         if position:
@@ -119,7 +119,7 @@ def test_checklist_ticks_after_the_call() -> None:
     from sopilot.views.baselines import checklist_slot
     from sopilot.views.moment import Moment
 
-    briefing = briefing_of(DESK)
+    briefing = briefing_of(EXAMPLE)
     machine = Machine(briefing.programs)
 
     def found(username: str, answer: str = "#3 (ok): {}") -> list[Message]:
@@ -150,9 +150,9 @@ def test_an_view_can_fold_and_automate() -> None:
         fold=lambda messages, _: [m for m in messages if m.role != "assistant" or m.tool_calls],
     )
     recorder = Recorder()
-    desk = load_desk(DESK)
-    played = asyncio.run(play(desk, desk.task(TASK), folded, model=recorder))
-    plain = asyncio.run(play(desk, desk.task(TASK), VIEWS["pg-paper"]))
+    example = load_example(EXAMPLE)
+    played = asyncio.run(play(example, example.task(TASK), folded, model=recorder))
+    plain = asyncio.run(play(example, example.task(TASK), VIEWS["pg-paper"]))
     assert played.judgement.passed
     assert len(recorder.requests) < plain.result.agent_turns
     said = Message("assistant", "Please tell me: `goal`?")

@@ -18,7 +18,8 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from scripted_moves import Case, RecordingTools, Script
 
-from sopilot.integrations.mcp.http import HttpSettings, listen
+from sopilot.integrations.mcp.http import listen
+from sopilot.integrations.mcp.options import HttpSettings
 from sopilot.integrations.mcp.server import FRAME_URI
 
 

@@ -14,7 +14,7 @@ from sopilot.agent.budgets import Budgets
 from sopilot.runner import play as playing
 from sopilot.runner.play import PlayableTask, resume_play, start_play
 from sopilot.stores.memory import MemoryStore
-from sopilot.tasks.task import ReplayedTools, World
+from sopilot.tasks.task import ReplayedTools, Simulation
 from sopilot.views.catalogue import VIEWS
 
 VIEWS_PLAYED = pytest.mark.parametrize("view", ["pg", "fused"])
@@ -26,7 +26,7 @@ async def played(
     """The bundled tasks are the only ones that can be named, so this one stands in for one. Its
     tools outlive every process of the player, as real ones do."""
     tools = RecordingTools(case)
-    world = World(
+    simulation = Simulation(
         ReplayedTools(tools),
         user=SilentUser(),
         budgets=replace(Budgets(), wall_seconds=float("inf")),
@@ -34,7 +34,7 @@ async def played(
         score=lambda messages: {"success": True},
         task=case.name,
     )
-    task = PlayableTask(case.briefing(), world)
+    task = PlayableTask(case.briefing(), simulation)
     monkeypatch.setattr(playing, "playable_task", lambda reference, **options: task)
     store = MemoryStore()
     play = await start_play(store, case.name, view=view)

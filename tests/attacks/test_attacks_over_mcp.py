@@ -18,30 +18,31 @@ from over_http import over_http
 from over_mcp import send, upstream_url
 from scripted_moves import Case, RecordingTools, Script
 
-from sopilot.integrations.mcp.building import gateway_service
-from sopilot.integrations.mcp.catalogue import Catalogue
-from sopilot.integrations.mcp.pins import Pins
-from sopilot.integrations.mcp.server import ProcedureServer
-from sopilot.integrations.mcp.sessions import Hub, Service
-from sopilot.integrations.mcp.upstream_spec import UpstreamSpec
+from sopilot.integrations.mcp.options import UpstreamSpec
+from sopilot.integrations.mcp.pins import Catalogue, CatalogueOptions, Pins
+from sopilot.integrations.mcp.server import McpServer
+from sopilot.integrations.mcp.services import gateway_service
+from sopilot.integrations.mcp.sessions import Service, SessionPool
 from sopilot.stores.memory import MemoryStore
-from sopilot.tasks.task import World
+from sopilot.tasks.task import Simulation
 from sopilot.views.catalogue import VIEWS
 
 Door = Callable[[Case, RecordingTools, str], AbstractAsyncContextManager[Client]]
 
 
-def _serving(case: Case, tools: RecordingTools, view: str) -> ProcedureServer:
-    async def open_world() -> World:
-        return World(tools)
+def _serving(case: Case, tools: RecordingTools, view: str) -> McpServer:
+    async def open_simulation() -> Simulation:
+        return Simulation(tools)
 
-    return ProcedureServer(Hub(MemoryStore(), Service(case.briefing(), VIEWS[view], open_world)))
+    return McpServer(
+        SessionPool(MemoryStore(), Service(case.briefing(), VIEWS[view], open_simulation))
+    )
 
 
 @asynccontextmanager
 async def streams(case: Case, tools: RecordingTools, view: str) -> AsyncIterator[Client]:
     server = _serving(case, tools, view)
-    async with Client(server.server) as client:
+    async with Client(server.protocol) as client:
         yield client
     await server.close()
 
@@ -71,12 +72,12 @@ async def guarding_gateway(
             Pins(),
             lambda text: None,
             handbook=handbook,
-            pass_through=pass_through,
+            options=CatalogueOptions(pass_through=pass_through),
         )
         await catalogue.open()
         service = gateway_service(handbook, VIEWS[view], catalogue)
-        server = ProcedureServer(Hub(MemoryStore(), service), catalogue=catalogue)
-        async with Client(server.server) as client:
+        server = McpServer(SessionPool(MemoryStore(), service), catalogue=catalogue)
+        async with Client(server.protocol) as client:
             yield client
         await server.close()
 

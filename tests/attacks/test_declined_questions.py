@@ -16,11 +16,11 @@ from mcp.client import Client
 from sopilot.agent.approvers import action_schema
 from sopilot.compiler.pipeline import compile_handbook
 from sopilot.handbook.reader import load_handbook
-from sopilot.integrations.mcp.server import ProcedureServer
-from sopilot.integrations.mcp.sessions import Hub, Service
+from sopilot.integrations.mcp.server import McpServer
+from sopilot.integrations.mcp.sessions import Service, SessionPool
 from sopilot.protocols import ToolResult, ToolSchema
 from sopilot.stores.memory import MemoryStore
-from sopilot.tasks.task import World
+from sopilot.tasks.task import Simulation
 from sopilot.values.json import JSON
 from sopilot.views.briefing import Briefing
 from sopilot.views.catalogue import view_named
@@ -58,16 +58,16 @@ class Bank:
 async def paying(answer: types.ElicitResult) -> tuple[Bank, list[Any]]:
     bank, store = Bank(), MemoryStore()
 
-    async def open_world() -> World:
-        return World(bank)
+    async def open_simulation() -> Simulation:
+        return Simulation(bank)
 
     async def elicited(context: Any, params: Any) -> types.ElicitResult:
         return answer
 
-    service = Service(Briefing(HANDBOOK, PROGRAMS), view_named("pg"), open_world)
-    server = ProcedureServer(Hub(store, service))
+    service = Service(Briefing(HANDBOOK, PROGRAMS), view_named("pg"), open_simulation)
+    server = McpServer(SessionPool(store, service))
     try:
-        async with Client(server.server, elicitation_callback=elicited, mode="legacy") as client:
+        async with Client(server.protocol, elicitation_callback=elicited, mode="legacy") as client:
             start = {"operation": "start", "goal": "pay", "arguments": {"user": "ann"}}
             await client.call_tool("pg_program_step", start)
             await client.call_tool("pg_program_step", {"operation": "call"})

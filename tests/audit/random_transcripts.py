@@ -14,11 +14,11 @@ from sopilot.audit.requirement import leaf_values, leaves_behind, recipes_of
 from sopilot.audit.transcript_files import Transcript, read_messages, success_first_outcome
 from sopilot.handbook.model import Handbook
 from sopilot.handbook.requirements import Constant, Leaf, Name
-from sopilot.tasks.examples.example import load_desk
+from sopilot.tasks.examples.example import load_example
 
 BOOKS: dict[str, Handbook] = {
     "approved": APPROVED,
-    **{name: load_desk(name).handbook for name in ("bank-desk", "clinic-desk", "it-desk")},
+    **{name: load_example(name).handbook for name in ("bank", "clinic", "it")},
 }
 _PLAIN: tuple[Any, ...] = (
     True,

@@ -23,7 +23,7 @@ from sopilot.trace.files import TraceFile, write_trace
 from sopilot.trace.redaction import redact
 
 KNOWN = ProgramSet(PROGRAMS)
-NOTHING: dict[str, object] = {"handbook": None, "arm": None, "model": None, "goals": None}
+NOTHING: dict[str, object] = {"handbook": None, "view": None, "model": None, "goals": None}
 
 
 def opened() -> Desk:

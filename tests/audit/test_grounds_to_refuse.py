@@ -147,7 +147,8 @@ def test_causes_with_all_that_is_told_of_them() -> None:
     assert [dict(one) for one in grounds.causes()] == [
         {
             "predicate": "fine", "sentence": "F.", "found": "It is not the case that: F.",
-            "holds": False, "evidence": [3], "return": None, "remedy": "Mend it.", "tells": "",
+            "holds": False, "evidence": [3], "return": None, "remedy": "Mend it.",
+            "customer_message": "",
         }
     ]  # fmt: skip
     assert grounds_of("fine", made(3, "look", YES)).causes() == []

@@ -6,15 +6,17 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from readings_at_hand import CODE, at, event
+from readings_at_hand import CODE, TRANSFERS, at, audit_state, event, position
 from vm_programs import program
 
 from sopilot.audit.call_reading import _argument_problems, moment_of
 from sopilot.audit.domain_calls import _is_amended
 from sopilot.audit.guarded_calls import _asked_of_people, decided_by_people
-from sopilot.audit.leaf_reading import LONGEST_LIST, _ways, asked_calls, opens_gate
-from sopilot.audit.state import AuditState, PendingCall, SessionCall, read_program
+from sopilot.audit.leaf_reading import _ways, asked_calls, opens_gate
+from sopilot.audit.state import SessionCall
 from sopilot.handbook.requirements import Path
+from sopilot.machine.layout import lay_out
+from sopilot.machine.recipes import MOST_ELEMENTS
 from sopilot.messages.errors import UserMistake
 from sopilot.program.model import (
     Act,
@@ -38,7 +40,7 @@ PAYING = replace(
     guarded=(Guarded("pay", when="n > 0", roles=("boss",), needed=1),),
     actions={"pay": ActionFacts({"from": {"type": "string"}}, ("from",), None)},
 )
-PAYS = read_program("go", PAYING)
+PAYS, PAYMENTS = lay_out(PAYING), {"go": PAYING}
 
 
 @pytest.mark.parametrize(
@@ -56,25 +58,25 @@ PAYS = read_program("go", PAYING)
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_the_arguments(arguments: Any, problems: list[str]) -> None:
-    assert list(_argument_problems(AuditState({"go": PAYS}), PAY, arguments)) == problems
+    assert list(_argument_problems(audit_state(PAYMENTS), PAY, arguments)) == problems
 
 
 def test_a_call_as_people_amended_it() -> None:
-    run, process = AuditState({"go": PAYS}), at("act", {"user": "a"}, PAYS)
+    run, process = audit_state(PAYMENTS), at("act", {"user": "a"}, PAYS)
     given = {"from": "b", "to": "b", "n": 1}
-    call = PendingCall(9, "pay", given, "p1", 0, "")
-    frame = process.frames[0]
-    assert _is_amended(run, event(), frame, call) is False
+    call = SessionCall(9, "pay", given, "p1", 0)
+    here = position(run, process)
+    assert _is_amended(run, here, call) is False
     run.decisions = {"c": [event("decision", decision="amend", arguments=given)]}
-    assert _is_amended(run, event(), frame, call) is True
-    assert _is_amended(run, event(), frame, replace(call, action="look")) is False
+    assert _is_amended(run, here, call) is True
+    assert _is_amended(run, here, replace(call, action="look")) is False
     differ = replace(call, arguments={**given, "to": "c"})
     run.decisions["c"] += [event("decision", decision="amend", arguments=dict(differ.arguments))]
-    assert _is_amended(run, event(), frame, differ) is False
+    assert _is_amended(run, here, differ) is False
     run.decisions = {"c": [event("decision", decision="approve", arguments=given)]}
-    assert _is_amended(run, event(), frame, call) is False
-    frame.cursor = "done"
-    assert _is_amended(run, event(), frame, call) is False
+    assert _is_amended(run, here, call) is False
+    run.decisions = {"c": [event("decision", decision="amend", arguments=given)]}
+    assert _is_amended(run, position(run, at("done", {"user": "a"}, PAYS)), call) is False
 
 
 def test_whether_people_are_asked_at_all() -> None:
@@ -83,11 +85,11 @@ def test_whether_people_are_asked_at_all() -> None:
             raise UserMistake("no such thing")
         return {0: False, 1: True}.get(variables["n"])
 
-    run, process = AuditState({"go": PAYS}, judge), at("act", {"user": "a"}, PAYS)
+    run, process = audit_state(PAYMENTS, judge), at("act", {"user": "a"}, PAYS)
     guarded = PAYS.guarded["pay"]
 
     def asked(number: int, **changed: Any) -> bool:
-        call = PendingCall(9, "pay", {"n": number}, "p1", 0, "")
+        call = SessionCall(9, "pay", {"n": number}, "p1", 0)
         return _asked_of_people(run, call, changed.get("process", process),
                                 changed.get("guarded", guarded))  # fmt: skip
 
@@ -116,7 +118,7 @@ def test_whether_people_are_asked_at_all() -> None:
     ],
 )
 def test_who_let_a_call_through(decisions: list[Any], needed: int, enough: bool) -> None:
-    run = AuditState({"go": PAYS})
+    run = audit_state(PAYMENTS)
     run.decisions["c"] = [
         event("decision", seq, decision=word, by=by, role=role)
         for seq, (word, by, role) in enumerate(decisions)
@@ -127,7 +129,7 @@ def test_who_let_a_call_through(decisions: list[Any], needed: int, enough: bool)
 
 
 def test_roles_that_nobody_named_are_an_operators() -> None:
-    run = AuditState({"go": PAYS})
+    run = audit_state(PAYMENTS)
     run.decisions["c"] = [event("decision", decision="approve", by="ann", role="operator")]
     nobody = replace(PAYS.guarded["pay"], roles=(), needed=0)
     assert decided_by_people(run, event(call_id="c"), nobody) is True
@@ -153,12 +155,13 @@ def test_the_other_ways_to_be_known() -> None:
     gates = [gate("a", "user"), gate("b", "user"), gate("c", "user", "bank"),
              gate("d", "user", principal=False)]  # fmt: skip
     go = Function("go", Kind.PROCESS, ("user",), (CompleteStep("done"),))
-    code = read_program("go", program("go", go, *gates))
-    moment = moment_of(AuditState({"go": code}), at("done", {}, code), {})
-    act = code.functions["a"].acts[0]
+    made = program("go", go, *gates)
+    code = lay_out(made)
+    moment = moment_of(audit_state({"go": made}), at("done", {}, code), {})
+    act = code.functions["a"].recipe_acts[0]
     for name, others in (("a", "bc"), ("b", "ac"), ("c", "ab")):
         own = code.functions[name]
-        ways = [one.action for _, one in _ways(moment, own, own.acts[0])]
+        ways = [one.action for _, one in _ways(moment, own, own.recipe_acts[0])]
         assert ways == [f"open_{one}" for one in (name, *others)]
     right = {"user": "ann", "password": "x"}
     for arguments, opens in (
@@ -178,8 +181,8 @@ def test_the_other_ways_to_be_known() -> None:
     [
         ([{"id": 1}, {"id": 2}], [{"id": 1}, {"id": 2}]),
         ([], []),
-        ([{"id": 1}] * LONGEST_LIST, [{"id": 1}] * LONGEST_LIST),
-        ([{"id": 1}] * (LONGEST_LIST + 1), "`found.ids` has more than 1000 elements"),
+        ([{"id": 1}] * MOST_ELEMENTS, [{"id": 1}] * MOST_ELEMENTS),
+        ([{"id": 1}] * (MOST_ELEMENTS + 1), "`found.ids` has more than 1000 elements"),
         ([{"id": None}], "there is nothing at `one.id` in what was answered"),
         ([{}], "there is nothing at `one.id` in what was answered"),
         ({"id": 1}, "`found.ids` is no list in what was answered"),
@@ -189,6 +192,6 @@ def test_the_other_ways_to_be_known() -> None:
 def test_one_call_for_each(listed: Any, asked: Any) -> None:
     act = Act("each", "read", (("id", Path("one", ("id",))),), each=Path("found", ("ids",)),
               element="one")  # fmt: skip
-    moment = moment_of(AuditState({"transfer": CODE}), at("act"), {})
+    moment = moment_of(audit_state(TRANSFERS), at("act"), {})
     found = asked_calls(moment, CODE.functions["overdraft"], act, {}, {"found": {"ids": listed}})
     assert (found if isinstance(found, list) else found.why) == asked

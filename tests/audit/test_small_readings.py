@@ -6,35 +6,19 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from readings_at_hand import REF, audit_state
 from vm_programs import ERRAND, LOGGED_IN, TRANSFER, program
 from vm_runs import Run, decided
 
 from sopilot.audit.acceptance import Acceptance
 from sopilot.audit.audit import audit_trace, judge_chain
 from sopilot.audit.disclosure import _is_word, _plain, _texts
-from sopilot.audit.endings import _is_touched, _speaks_of
-from sopilot.audit.leaf_reading import (
-    at_place,
-    changed_topics,
-    is_linked,
-    meets,
-    mistyped_input,
-    recipe_of,
-)
-from sopilot.audit.state import (
-    AuditState,
-    FrameView,
-    ProcessView,
-    SeenResult,
-    SessionCall,
-    calls_of,
-    has_withheld,
-    is_withheld,
-    newest_answer,
-    read_program,
-)
+from sopilot.audit.endings import _speaks_of
+from sopilot.audit.leaf_reading import at_place, changed_topics, mistyped_input
+from sopilot.audit.state import SessionCall, calls_of, newest_answer
 from sopilot.handbook.model import CONFIRM
 from sopilot.handbook.requirements import Path
+from sopilot.machine.layout import lay_out
 from sopilot.messages.diagnostic import Severity
 from sopilot.program.model import (
     Act,
@@ -45,21 +29,15 @@ from sopilot.program.model import (
     CompleteStep,
     FailStep,
     Function,
-    Holds,
     Kind,
-    Literal,
     Local,
     Option,
-    ReturnStep,
     Step,
-    Unknown,
 )
 from sopilot.trace.chain import genesis, seal_all
 from sopilot.trace.events import DomainCall, DomainResult, Note, Start
+from sopilot.trace.redaction import has_withheld, is_reference
 from sopilot.values.json import MISSING
-
-REF = {"$ref": "00", "bytes": 5}
-CODE = read_program("transfer", TRANSFER)
 
 # --- calls of a session ---------------------------------------------------------------
 
@@ -156,37 +134,8 @@ def test_the_first_input_of_another_type(action: str, arguments: Any, name: str)
     ],
 )  # fmt: skip
 def test_what_is_withheld(value: Any, withheld: bool, some: bool) -> None:
-    assert is_withheld(value) is withheld
+    assert is_reference(value) is withheld
     assert has_withheld(value) is some
-
-
-def process() -> ProcessView:
-    code = read_program("transfer", TRANSFER)
-    frame = FrameView(code.entry, "act", {"username": "bob", "amount": None}, None, 0, "transfer")
-    return ProcessView("p1", code, [frame], {}, {"password": "x", "to": "eve"})
-
-
-@pytest.mark.parametrize(
-    ("left", "right", "same"),
-    [
-        (1, 1.0, True), ("1", 1, False), ("a", "b", False), (REF, 5, True), (5, REF, True),
-        (REF, {**REF, "$ref": "11"}, False), (REF, dict(REF), True),
-    ],
-)  # fmt: skip
-def test_two_values_that_say_the_same(left: Any, right: Any, same: bool) -> None:
-    assert process().say_the_same(left, right) is same
-
-
-@pytest.mark.parametrize(
-    ("term", "value"),
-    [
-        (Literal(5), 5), (Local("username"), "bob"), (Local("amount"), None),
-        (Local("to"), MISSING), (Unknown("password"), "x"), (Unknown("code"), MISSING),
-    ],
-)  # fmt: skip
-def test_the_value_of_a_term(term: Any, value: Any) -> None:
-    one = process()
-    assert one.value_of(term, one.frames[0]) == value
 
 
 @pytest.mark.parametrize(
@@ -202,35 +151,11 @@ def test_what_is_at_a_place(path: Path, value: Any) -> None:
     assert at_place(path, {"a": {"b": [1, {"c": None}]}}) == value
 
 
-@pytest.mark.parametrize(
-    ("wanted", "arguments", "met"),
-    [
-        ({}, {"a": 1}, True), ({"a": 1}, {"a": 1.0, "b": 2}, True), ({"a": 1}, {}, False),
-        ({"a": None}, {}, True), ({"a": 1}, {"a": 2}, False), ({"a": 1, "b": 2}, {"a": 1}, False),
-    ],
-)  # fmt: skip
-def test_a_result_meets_what_is_wanted(wanted: Any, arguments: Any, met: bool) -> None:
-    result = SeenResult(2, 1, "c", "look", arguments, True, None, "p1", 0)
-    assert meets(process(), wanted, result) is met
-
-
-def test_the_recipe_of_an_act() -> None:
-    funds = CODE.functions["funds_cover"]
-    frame = FrameView(funds, "read", {}, None, 0, "")
-    for recipe in funds.recipes:
-        assert all(recipe_of(frame, act) is recipe for act in recipe)
-    other = Act("x", "dance", (("y", Path("a", ())),))
-    assert recipe_of(frame, other) == (other,)
-    assert is_linked(other)
-    assert is_linked(Act("x", "dance", (), each=Path("a", ()), element="b"))
-    assert not is_linked(funds.acts[0])
-
-
 # --- a program, without its machine ---------------------------------------------------
 
 
 def code_of(*steps: Step) -> Any:
-    return read_program("go", program("go", Function("go", Kind.PROCESS, (), steps), LOGGED_IN))
+    return lay_out(program("go", Function("go", Kind.PROCESS, (), steps), LOGGED_IN))
 
 
 CHECK = Check("c", "logged_in", (("username", Local("u")),), "s", unmet="no")
@@ -274,41 +199,6 @@ def test_what_is_reached_over_what_was_done() -> None:
         asked = Acceptance(code, lambda *_: None, "act", lambda *_, it=done: it)
         assert asked.from_step(code.entry, "a", {}, ()) is done
     assert Acceptance(code, lambda *_: None, "end").from_step(code.entry, "a", {}, ()) is False
-
-
-INNER = Check("inner", "logged_in", (("username", Literal("bob")),), "inner")
-GROUP = Function("group", Kind.GROUP, (), (INNER, ReturnStep("end", Holds("inner"))))
-ASKING = Function(
-    "asking", Kind.RULE, (), (Ask("a", ("code",)), ReturnStep("end")), predicate="asking"
-)
-
-
-@pytest.mark.parametrize(
-    ("step", "names", "touched"),
-    [
-        (Check("c", "group", (("x", Local("u")),), "s"), {"u"}, True),
-        (Check("c", "group", (("x", Literal("u")),), "s"), {"u", "username"}, False),
-        (Check("c", "group", (), "s"), {"password"}, True),
-        (Check("c", "asking", (), "s"), {"code"}, True),
-        (Check("c", "asking", (), "s"), {"password"}, False),
-        (Check("c", "outer", (), "s"), {"code"}, True),
-        (Check("c", "outer", (), "s"), {"given"}, True),
-    ],
-)
-def test_a_check_is_touched_by_a_change(step: Check, names: set[str], touched: bool) -> None:
-    outer = Function(
-        "outer",
-        Kind.GROUP,
-        (),
-        (
-            Check("a", "asking", (), "a"),
-            Check("b", "asking", (("x", Unknown("given")),), "b"),
-            ReturnStep("end", Holds("a")),
-        ),
-    )
-    root = Function("go", Kind.PROCESS, (), (CompleteStep("end"),))
-    code = read_program("go", program("go", root, GROUP, LOGGED_IN, ASKING, outer))
-    assert _is_touched(code, step, names) is touched
 
 
 # --- words ----------------------------------------------------------------------------
@@ -379,11 +269,11 @@ def test_an_outcome_that_is_settled_is_history() -> None:
 
 
 def test_an_action_that_only_reads() -> None:
-    run = AuditState({"transfer": read_program("transfer", replace(TRANSFER, read_only=("look",)))})
+    run = audit_state({"transfer": replace(TRANSFER, read_only=("look",))})
     assert run.only_reads("look") is True
     assert run.only_reads("read_balance") is False
     assert run.only_reads("transfer") is False
     opened = replace(TRANSFER, read_only=("login", "transfer"))
-    run = AuditState({"transfer": read_program("transfer", opened)})
+    run = audit_state({"transfer": opened})
     assert run.only_reads("login") is False
     assert run.only_reads("transfer") is False

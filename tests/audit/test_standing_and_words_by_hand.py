@@ -6,19 +6,18 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from readings_at_hand import CODE, REF, at, ending, event
+from readings_at_hand import REF, TRANSFERS, at, audit_state, ending, event, position
 from vm_programs import ERRAND, LOGGED_IN, program
 from vm_runs import Run, decided
 
 from sopilot.audit.acceptance import DEEPEST, Acceptance
 from sopilot.audit.audit import judge_chain, read_events
-from sopilot.audit.call_reading import _Path, moment_of
 from sopilot.audit.disclosure import judge_told
-from sopilot.audit.domain_calls import _acts_here, _was_said
+from sopilot.audit.domain_calls import _was_said
 from sopilot.audit.endings import _not_given, remaining_checks
-from sopilot.audit.state import AuditState, SeenResult, UnmetCheck, read_program
+from sopilot.audit.state import SessionCall, UnmetCheck
 from sopilot.handbook.model import CONFIRM
-from sopilot.handbook.requirements import Path
+from sopilot.machine.layout import lay_out
 from sopilot.messages.diagnostic import Severity
 from sopilot.program.model import (
     Act,
@@ -44,18 +43,7 @@ from sopilot.trace.events import DomainCall, DomainResult, Start
 # --- where the program stands -----------------------------------------------------------
 
 
-def test_what_is_asked_for_behind_questions() -> None:
-    steps = (Ask("a", ("x",)), Ask("b", ("y",)), Act("c", "look"), CompleteStep("done"))
-    go = Function("go", Kind.PROCESS, (), steps)
-    frame = at("a", {}, read_program("go", program("go", go))).frames[0]
-    assert [act.action for act in _acts_here(frame)] == ["look"]
-    frame.cursor = "done"
-    assert _acts_here(frame) == ()
-    circle = Function("go", Kind.PROCESS, (), (Ask("a", ("x",), next="a"), CompleteStep("done")))
-    frame = at("a", {}, read_program("go", program("go", circle))).frames[0]
-    assert _acts_here(frame) == ()
-
-
+ERRANDS = {"errand": ERRAND}
 CHECK = Check("c", "logged_in", (("username", Local("u")),), "s", unmet="no")
 
 
@@ -65,7 +53,7 @@ def test_the_checks_that_are_left_behind_other_steps() -> None:
         Choose("o", "?", (Option("one", "c"), Option("two", "no"))),
         CHECK, CompleteStep("yes"), FailStep("no"),
     )  # fmt: skip
-    code = read_program("go", program("go", Function("go", Kind.PROCESS, ("u",), steps), LOGGED_IN))
+    code = lay_out(program("go", Function("go", Kind.PROCESS, ("u",), steps), LOGGED_IN))
     for label in ("a", "d", "o", "c"):
         assert [one.predicate for one in remaining_checks(at(label, {"u": 1}, code))] == [
             "logged_in"
@@ -75,7 +63,7 @@ def test_the_checks_that_are_left_behind_other_steps() -> None:
 
 def test_what_is_under_way_is_forgotten_where_it_is_asked_from_its_beginning() -> None:
     steps = (CHECK, CompleteStep("yes"), FailStep("no"))
-    code = read_program("go", program("go", Function("go", Kind.PROCESS, ("u",), steps), LOGGED_IN))
+    code = lay_out(program("go", Function("go", Kind.PROCESS, ("u",), steps), LOGGED_IN))
     found = Acceptance(code, lambda *_: None)
     assert found.from_step(code.entry, "c", {}, (), inner=True, entered=True) is True
     assert found.from_step(code.entry, "c", {}, (), inner=False, entered=True) is False
@@ -87,10 +75,10 @@ def test_what_can_be_reached_by_choosing() -> None:
     pay = Act("act", "pay", goal=True)
     ways = Choose("o", "?", (Option("one", "no"), Option("two", "act")))
     steps = (ways, pay, CompleteStep("done"), FailStep("no"))
-    code = read_program("go", program("go", Function("go", Kind.PROCESS, (), steps)))
+    code = lay_out(program("go", Function("go", Kind.PROCESS, (), steps)))
     assert Acceptance(code, lambda *_: None, "act").from_step(code.entry, "o", {}, ()) is True
     shut = replace(ways, options=(Option("one", "no"), Option("two", "no")))
-    code = read_program("go", program("go", Function("go", Kind.PROCESS, (), (shut, *steps[1:]))))
+    code = lay_out(program("go", Function("go", Kind.PROCESS, (), (shut, *steps[1:]))))
     found = Acceptance(code, lambda *_: None, "act")
     assert found.from_step(code.entry, "o", {}, ()) is False
     assert found.from_step(code.entry, "nowhere", {}, ()) is False
@@ -114,7 +102,7 @@ def test_a_rule_that_branches(inner: bool | None, own: bool | None, reached: boo
         "go", Kind.PROCESS, ("u",),
         (check, Act("act", "pay", goal=True), CompleteStep("done"), FailStep("no")),
     )  # fmt: skip
-    code = read_program("go", program("go", go, rule, LOGGED_IN))
+    code = lay_out(program("go", go, rule, LOGGED_IN))
     told = {"rule": own, "logged_in": inner}
     found = Acceptance(code, lambda step, callee, chain: told[callee.function.name], "act")
     assert found.from_step(code.entry, "c", {}, ()) is reached
@@ -132,13 +120,13 @@ def test_groups_within_groups_end_somewhere() -> None:
             CompleteStep("done"),
         ),
     )
-    code = read_program("go", program("go", go, group))
+    code = lay_out(program("go", go, group))
     found = Acceptance(code, lambda *_: None)
     assert found.result_of(again, code.entry, ((),) * DEEPEST) is None
     deep: list[int] = []
     rule = Function("leaf", Kind.RULE, (), (ReturnStep("end"),), predicate="leaf")
     last = replace(group, steps=(replace(again, function="leaf"), group.steps[1]))
-    code = read_program("go", program("go", go, last, rule))
+    code = lay_out(program("go", go, last, rule))
     found = Acceptance(code, lambda step, callee, chain: bool(deep.append(len(chain))) or True)
     assert found.result_of(again, code.entry, ((),) * (DEEPEST - 1)) is True
     assert found.result_of(again, code.entry, ((),) * DEEPEST) is None
@@ -165,15 +153,17 @@ def test_groups_within_groups_end_somewhere() -> None:
     ],
 )
 def test_what_the_customer_was_told(said: str, heard: str, severity: Severity | None) -> None:
-    run, process = AuditState({"transfer": CODE}), at("act")
+    run, process = audit_state(TRANSFERS), at("act")
     run.processes["p1"] = process
     answer = {"status": "shut", "how": "odd", "phone": 5551, "n": 42, "who": "ann-1", "ok": True}
-    run.results[4] = SeenResult(4, 3, "c", "look", {"user": "ann-1"}, True, answer, "p1", 0)
+    run.session_calls.append(
+        SessionCall(3, "look", {"user": "ann-1"}, "p1", answered=4, ok=True, value=answer)
+    )
     process.unmet.append(
         UnmetCheck("frozen", "frozen", "The account of ann is open.",
                    "The account of ann is frozen.", "", "Please call us.", True, (4,), 6)
     )  # fmt: skip
-    process.unmet.append(replace(process.unmet[0], tells=""))
+    process.unmet.append(replace(process.unmet[0], customer_message=""))
     events = [
         event("user_said", 2, "user", text=heard),
         event("assistant_said", 4, text=said),
@@ -196,7 +186,7 @@ def test_what_the_customer_was_told(said: str, heard: str, severity: Severity | 
 
 def test_what_may_be_said_is_told_to_nobody() -> None:
     """Its own words are no tip-off, even where the sentence stands in them."""
-    run, process = AuditState({"transfer": CODE}), at("act")
+    run, process = audit_state(TRANSFERS), at("act")
     run.processes["p1"] = process
     process.unmet.append(
         UnmetCheck("p", "p", "Please wait.", "Please wait", "", "Please wait. Thanks", False, (), 3)
@@ -221,7 +211,7 @@ def test_what_may_be_said_is_told_to_nobody() -> None:
     ],
 )
 def test_whether_the_user_said_so(value: Any, was_said: bool) -> None:
-    run = AuditState({"transfer": CODE})
+    run = audit_state(TRANSFERS)
     run.user_messages = {2: "Yes.", 5: "Yes.", 6: "Yes.", 11: "Yes."}
     told = event("domain_result", 9, "runtime", ok=True, value=value)
     assert _was_said(run, CONFIRM, 3, told) is was_said
@@ -239,10 +229,9 @@ def test_questions_of_other_programs_are_put_anew() -> None:
     run.ok(DomainCall("c2", "search"))
     run.ok(DomainResult("c2", True, 1))
     last = ending(run, "note", run.place, name="program_changed", details={})
-    codes = {"errand": read_program("errand", ERRAND)}
-    read = read_events(codes, [*run.events, last], changes={last.seq: codes})
+    read = read_events(ERRANDS, [*run.events, last], changes={last.seq: ERRANDS})
     assert [one.action for one in read.session_calls] == ["search"]
-    read = read_events(codes, [*run.events, last])
+    read = read_events(ERRANDS, [*run.events, last])
     assert [one.action for one in read.session_calls] == [CONFIRM, "search"]
 
 
@@ -251,24 +240,7 @@ def test_what_the_user_said_is_kept_as_it_was_said() -> None:
     run.ok(Start("errand", {"what": "x"}))
     said = [ending(run, "user_said", run.place, text=text, moved=None) for text in ("Hi", REF)]
     said[1] = said[1]._replace(seq=2)
-    codes = {"errand": read_program("errand", ERRAND)}
-    assert read_events(codes, [*run.events, *said]).user_messages == {1: "Hi", 2: None}
-
-
-@pytest.mark.parametrize(
-    ("done", "went"), [({"user": "ann"}, True), ({"user": "bob"}, False), ({}, False)]
-)
-def test_what_the_process_went_past(done: Any, went: bool) -> None:
-    note = Act("note", "note", (("user", Local("user")), ("x", Path("a", ()))))
-    steps = (note, Act("act", "pay", goal=True), CompleteStep("done"))
-    go = program("go", Function("go", Kind.PROCESS, ("user",), steps))
-    code = read_program("go", go)
-    process = at("act", {"user": "ann"}, code)
-    path = _Path(moment_of(AuditState({"go": code}), process, {}), {"user": "ann"})
-    assert path.done(code.entry, note, ()) is False
-    process.done.append(("go", "note", done))
-    assert path.done(code.entry, note, ()) is went
-    assert path.done(code.entry, replace(note, label="other"), ()) is False
+    assert read_events(ERRANDS, [*run.events, *said]).user_messages == {1: "Hi", 2: None}
 
 
 @pytest.mark.parametrize(
@@ -289,9 +261,9 @@ def test_what_the_process_went_past(done: Any, went: bool) -> None:
 def test_what_the_user_was_asked_for_and_did_not_say(
     spoken: list[Any], step: Any, missing: list[str]
 ) -> None:
-    process = at("act", {"amount": 5})
+    run, process = audit_state(TRANSFERS), at("act", {"amount": 5})
     process.unanswered = spoken
-    assert _not_given(process, process.frames[0], step) == missing
+    assert _not_given(process, replace(position(run, process), step=step)) == missing
 
 
 def test_a_chain_that_was_cut_off() -> None:

@@ -177,9 +177,9 @@ def test_a_report_with_everything() -> None:
     )
     causes: tuple[dict[str, Any], ...] = (
         {"evidence": [3, 4], "sentence": "It is.", "predicate": "it", "found": "It is not.",
-         "remedy": "Pay.", "tells": ""},
+         "remedy": "Pay.", "customer_message": ""},
         {"evidence": [], "sentence": "", "predicate": "it", "found": "", "remedy": "",
-         "tells": "Nothing."},
+         "customer_message": "Nothing."},
     )  # fmt: skip
     refusals = (
         RefusedGoal(9, "p1", "pay", "too little", causes, follows="Start `other`."),

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from one_run import DESK_TASK, OWN, measure
+from one_run import EXAMPLE_TASK, OWN, measure
 from sopilot.tasks.starter import starter
 
 
 @pytest.mark.parametrize("own", [False, True], ids=["desk", "own handbook"])
 def test_what_one_run_touches(own: bool, tmp_path: Path) -> None:
-    task = DESK_TASK
+    task = EXAMPLE_TASK
     if own:
         handbook, scenarios = starter("my-desk")
         (tmp_path / "my-desk.yaml").write_text(handbook, encoding="utf-8")

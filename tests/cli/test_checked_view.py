@@ -33,18 +33,18 @@ def checked(home: Path, model: str, view: str | None, *, page: bool, **more: obj
 def test_who_needs_no_check_is_paged_without_a_word(
     model: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert default_view(model, open_source("bank-desk")) == "pg"
+    assert default_view(model, open_source("bank")) == "pg"
     assert capsys.readouterr().err == ""
 
 
 def test_an_unchecked_model_sees_everything(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert default_view("local", open_source("bank-desk")) == "flat"
+    assert default_view("local", open_source("bank")) == "flat"
     told = capsys.readouterr().err
     assert told.count("\n") == 1
     assert "view flat: `local` was never checked" in told
-    assert "sopilot gate --model local" in told
+    assert "sopilot qualify --model local" in told
     assert default_view("local", open_source(FOLDER)) == "full-cursor"
     assert "view full-cursor" in capsys.readouterr().err
 
@@ -54,9 +54,9 @@ def test_a_verdict_is_followed(
 ) -> None:
     checked(home, "good", "fused", page=True)
     checked(home, "weak", "flat", page=False)
-    assert default_view("good", open_source("bank-desk")) == "fused"
+    assert default_view("good", open_source("bank")) == "fused"
     assert default_view("good", open_source(FOLDER)) == "fused"
-    assert default_view("weak", open_source("bank-desk")) == "flat"
+    assert default_view("weak", open_source("bank")) == "flat"
     assert "says do not page" in capsys.readouterr().err
     handbook = tmp_path / "mine.yaml"
     text, _ = starter("mine")
@@ -78,7 +78,7 @@ def test_a_model_that_may_page_gets_fused_where_actions_are_guarded(
     assert default_view("strong", open_source(str(handbook))) == "fused"
     assert "view fused: the last check of `strong` says may page" in capsys.readouterr().err
     assert default_view("strong", open_source(FOLDER)) == "fused"
-    assert default_view("strong", open_source("bank-desk")) == "fused"
+    assert default_view("strong", open_source("bank")) == "fused"
     handbook.write_text(text.replace("irreversible: true", "irreversible: false"))
     assert default_view("strong", open_source(str(handbook))) == "prose"
 
@@ -88,7 +88,7 @@ def test_a_check_without_a_finding_is_followed_by_nobody(
     home: Path, answer: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     checked(home, "m", "prose", page=False, answer=answer, guarded_arm=None)
-    assert default_view("m", open_source("bank-desk")) == "flat"
+    assert default_view("m", open_source("bank")) == "flat"
     assert "`m` was checked without a finding" in capsys.readouterr().err
     checked(home, "reference", "flat", page=False, answer=answer)
-    assert default_view("reference", open_source("bank-desk")) == "pg"
+    assert default_view("reference", open_source("bank")) == "pg"

@@ -1,4 +1,4 @@
-"""`sopilot gate` against endpoints that work and endpoints that do not."""
+"""`sopilot qualify` against endpoints that work and endpoints that do not."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def endpoint(status: int, body: object, *, hang: float = 0.0) -> Iterator[str]:
 
 
 def gate(model: str, *words: str) -> Result:
-    arguments = ["gate", "--model", model, "--handbook", "bank-desk", "--cases", "2", *words]
+    arguments = ["qualify", "--model", model, "--handbook", "bank", "--cases", "2", *words]
     return CliRunner().invoke(sopilot, arguments)
 
 
@@ -93,7 +93,7 @@ def test_a_broken_endpoint_is_called_broken(
     assert said in found["stopped_by"]
     assert time.monotonic() - begun < 60
     # Nothing was found out about the model: it is as if it had never been checked.
-    assert default_view(model, open_source("bank-desk")) == "flat"
+    assert default_view(model, open_source("bank")) == "flat"
 
 
 def test_what_was_spent_is_told_also_by_a_broken_check() -> None:
@@ -126,4 +126,4 @@ def test_too_few_cases_are_no_finding(home: Path) -> None:
     assert "too few cases to say anything" in found["reasons"][-1]
     assert "verdict for reference: too few" in gate("reference").stdout
     # So the reference executor runs as it would unchecked.
-    assert default_view("reference", open_source("bank-desk")) == "pg"
+    assert default_view("reference", open_source("bank")) == "pg"

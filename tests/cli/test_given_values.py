@@ -57,12 +57,12 @@ def test_results_that_are_not_json(tmp_path: Path, text: str, problem: str) -> N
         ("--budget=wall_seconds=-1", "the budget `wall_seconds` cannot be `-1`"),
         ("--budget=agent_turns=" + "9" * 400, "is at most"),
         ("--budget=agent_turns=many", "the budget `agent_turns` cannot be `many`"),
-        ("--knows=amount=NaN", "`amount`: nan is no JSON number"),
-        ("--knows=amount=" + "[" * 100 + "]" * 100, "nested too deeply"),
+        ("--input=amount=NaN", "`amount`: nan is no JSON number"),
+        ("--input=amount=" + "[" * 100 + "]" * 100, "nested too deeply"),
     ],
 )
 def test_values_that_are_no_values(option: str, problem: str) -> None:
-    refused = call("run", "bank-desk", option)
+    refused = call("run", "bank", option)
     assert isinstance(refused.exception, UserMistake)
     assert problem in str(refused.exception)
 
@@ -70,16 +70,16 @@ def test_values_that_are_no_values(option: str, problem: str) -> None:
 def test_a_store_where_nothing_can_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
     for where in ("/proc/x.db", str(tmp_path / "file" / "x.db")):
-        refused = call("run", "bank-desk", "--store", f"sqlite:{where}")
+        refused = call("run", "bank", "--store", f"sqlite:{where}")
         assert isinstance(refused.exception, SopilotError), refused.exception
         assert "SOPILOT_HOME" in str(refused.exception)
 
 
-def test_a_damaged_world_is_told(tmp_path: Path) -> None:
+def test_a_damaged_simulator_is_reported(tmp_path: Path) -> None:
     store = f"sqlite:{tmp_path / 's.db'}"
-    ran = call("run", "bank-desk", "--goal", "transfer", "--store", store)
+    ran = call("run", "bank", "--goal", "transfer", "--store", store)
     session = ran.output.split("sopilot trace export ")[1].split()[0]
-    (tmp_path / "worlds" / f"{session}.json").write_text("{")
+    (tmp_path / "simulators" / f"{session}.json").write_text("{")
     refused = call("resume", session, "--store", store)
     assert isinstance(refused.exception, UserMistake)
     assert "the desk's state" in str(refused.exception)
@@ -98,7 +98,7 @@ procedures:
   hand_out: {requires: known(who)}
 """)
     results.write_text("{check_in: {}, hand_out: {}}")
-    run = ("run", str(desk), "--results", str(results), "--knows", "who=Ann", "--knows")
+    run = ("run", str(desk), "--results", str(results), "--input", "who=Ann", "--input")
     ran = call(*run, "pin=0471")
     assert (ran.exit_code, ran.stderr) == (0, "")
     ran = call(*run, "pin=4711")

@@ -31,34 +31,34 @@ FILES = {
     "empty": "",
 }
 MISTAKES = {
-    "deep transcript": ("audit", "deep.json", "--handbook", "bank-desk", "--goal", "transfer"),
+    "deep transcript": ("audit", "deep.json", "--handbook", "bank", "--goal", "transfer"),
     "deep trace": ("audit", "trace.jsonl"),
     "deep head": ("trace", "verify", "empty", "--head", "deep.json"),
-    "deep recording": ("run", "bank-desk", "--model", "replay:replies.json"),
-    "deep servers": ("mcp", "bank-desk", "--upstream-file", "deep.json"),
+    "deep recording": ("run", "bank", "--model", "replay:replies.json"),
+    "deep servers": ("mcp", "bank", "--upstream-file", "deep.json"),
     "deep amendment": ("approve", "amend", "a", "b", "--as", "x", "--role", "y",
                        "--arguments", DEEP),
     "long name to audit": ("audit", LONG),
     "long name to run": ("run", LONG),
-    "long name to lens": ("lens", LONG),
+    "long name to lens": ("lab", "lens", LONG),
     "long handbook": ("audit", "empty", "--handbook", LONG),
     "NUL in a handbook": ("check", "nul.yaml"),
     "NUL in a name": ("run", "a\0b"),
     "half a character": ("run", "a\udcff"),
-    "a deadline that is no number": ("mcp", "bank-desk", "--upstream", "x",
+    "a deadline that is no number": ("mcp", "bank", "--upstream", "x",
                                      "--upstream-timeout", "nan"),
-    "an endless deadline": ("mcp", "bank-desk", "--upstream", "x", "--recheck-tools", "inf"),
-    "a negative budget": ("run", "bank-desk", "--budget", "wall_seconds=-1"),
-    "a budget that is no number": ("run", "bank-desk", "--budget", "wall_seconds=NaN"),
-    "minutes that are no number": ("gate", "--model", "reference", "--minutes", "nan"),
-    "money without end": ("gate", "--model", "reference", "--money", "inf"),
-    "a share that is no number": ("stats", "bh", "nan"),
-    "a port that is no number": ("run", "bank-desk", "--model", "http://a:port/v1#m"),
-    "a space in a URL": ("run", "bank-desk", "--model", "http://exa mple/v1#m"),
-    "half an address": ("mcp", "bank-desk", "--upstream", "http://[bad"),
-    "no host": ("mcp", "bank-desk", "--upstream", "x=http://"),
-    "half a turn": ("run", "bank-desk", "--budget", "agent_turns=1.5"),
-    "half a bracket": ("mcp", "bank-desk", "--http", "[::1:80"),
+    "an endless deadline": ("mcp", "bank", "--upstream", "x", "--recheck-tools", "inf"),
+    "a negative budget": ("run", "bank", "--budget", "wall_seconds=-1"),
+    "a budget that is no number": ("run", "bank", "--budget", "wall_seconds=NaN"),
+    "minutes that are no number": ("qualify", "--model", "reference", "--minutes", "nan"),
+    "money without end": ("qualify", "--model", "reference", "--money", "inf"),
+    "a share that is no number": ("lab", "stats", "bh", "nan"),
+    "a port that is no number": ("run", "bank", "--model", "http://a:port/v1#m"),
+    "a space in a URL": ("run", "bank", "--model", "http://exa mple/v1#m"),
+    "half an address": ("mcp", "bank", "--upstream", "http://[bad"),
+    "no host": ("mcp", "bank", "--upstream", "x=http://"),
+    "half a turn": ("run", "bank", "--budget", "agent_turns=1.5"),
+    "half a bracket": ("mcp", "bank", "--http", "[::1:80"),
     "no store": ("sessions", "--store", "nonsense"),
 }  # fmt: skip
 
@@ -71,7 +71,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("command", [("test", "."), ("gate", "--model", "x", "--handbook", ".")])
+@pytest.mark.parametrize("command", [("test", "."), ("qualify", "--model", "x", "--handbook", ".")])
 def test_the_present_folder_has_no_name(
     command: tuple[str, ...], here: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -99,7 +99,7 @@ def test_a_file_that_is_no_store_is_not_called_damaged(capfd: pytest.CaptureFixt
 
 
 def test_nobody_means_the_word_that_was_written(capfd: pytest.CaptureFixture[str]) -> None:
-    assert run(["run", "bank-desk", "--goal", "transfers"]) == 2
+    assert run(["run", "bank", "--goal", "transfers"]) == 2
     assert "did you mean `transfer`?" in capfd.readouterr().err
     assert run(["nope"]) == 2
     assert "did you mean `nope`" not in capfd.readouterr().err
@@ -126,7 +126,7 @@ def shell(line: str) -> subprocess.CompletedProcess[str]:
     [
         ("schema > /dev/full", 1, "No space left on device"),
         ("schema >&-", 1, "Bad file descriptor"),
-        ("chat bank-desk <&-", 2, "the input ended"),
+        ("chat bank <&-", 2, "the input ended"),
         ("schema 2>&- | head -c 1", 0, ""),
     ],
 )
@@ -140,7 +140,7 @@ def test_streams_that_are_closed_or_full(line: str, code: int, says: str) -> Non
 def test_a_closed_stream_is_not_taken_by_a_store(tmp_path: Path) -> None:
     """What is printed would go into the file that got its number."""
     store = tmp_path / "s.db"
-    shell(f"run bank-desk --store sqlite:{store} <&- >&- 2>&-")
+    shell(f"run bank --store sqlite:{store} <&- >&- 2>&-")
     assert store.read_bytes()[:15] == b"SQLite format 3"
     listed = json.loads(shell(f"sessions --json --store sqlite:{store}").stdout)["sessions"]
     assert len(listed) == 1
@@ -150,7 +150,7 @@ def test_a_closed_stream_is_not_taken_by_a_store(tmp_path: Path) -> None:
 
 
 def listed_after(*arguments: str, capfd: pytest.CaptureFixture[str]) -> str:
-    run(["run", "bank-desk", *arguments])
+    run(["run", "bank", *arguments])
     capfd.readouterr()
     assert run(["sessions", "--json"]) == 0
     return str(json.loads(capfd.readouterr().out)["sessions"][0]["status"])
@@ -178,7 +178,7 @@ def test_a_tool_with_a_fault_leaves_the_outcome_unknown() -> None:
     """A login may have been carried out before the tool broke; a look-up changes nothing."""
 
     async def case() -> None:
-        source = open_source("bank-desk")
+        source = open_source("bank")
         view = VIEWS["pg"]
         session = await open_run(
             MemoryStore(), source.briefing(), view, tools=Breaking(), unguarded=True
@@ -213,4 +213,8 @@ def numbers(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tupl
 
 def test_no_number_on_the_command_line_is_none_or_endless() -> None:
     found = set(numbers(sopilot))
-    assert {("gate", "minutes"), ("mcp", "recheck_tools"), ("stats", "mde", "alpha")} <= found
+    assert {
+        ("qualify", "minutes"),
+        ("mcp", "recheck_tools"),
+        ("lab", "stats", "mde", "alpha"),
+    } <= found

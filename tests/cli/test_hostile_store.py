@@ -45,7 +45,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     store = ("--store", f"sqlite:{here / 's.db'}")
     commands: list[list[str]] = [
         ["people", "add", "Sue", "--role", "host", "--alias", "s.h"],
-        ["run", f"{here}/tea.yaml", "--results", f"{here}/results.yaml", "--knows", "cup=c"],
+        ["run", f"{here}/tea.yaml", "--results", f"{here}/results.yaml", "--input", "cup=c"],
         ["privacy", "hold", "c", "--why", "court"],
         ["trace", "keygen", f"{here}/k"],
         ["seal", "--key", f"{here}/k", "--to", f"{here}/heads.jsonl"],

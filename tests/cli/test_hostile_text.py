@@ -88,7 +88,7 @@ def session(tmp_path: Path) -> str:
     (tmp_path / "answers.yaml").write_text(json.dumps(answers))
     done = call(
         "run", str(tmp_path / "tea.yaml"), "--results", str(tmp_path / "answers.yaml"),
-        "--request", f"Pour. {SENT}", "--knows", f"cup={json.dumps(SENT)}", "--frames",
+        "--request", f"Pour. {SENT}", "--input", f"cup={json.dumps(SENT)}", "--frames",
     )  # fmt: skip
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     assert is_quiet(done.output), ascii(done.output)

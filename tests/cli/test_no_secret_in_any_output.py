@@ -50,7 +50,7 @@ procedures:
 GATEWAYS = {"chat", "demo", "mcp"}
 """Conversations: whoever types a secret there sees it on their own terminal."""
 AUTHORS = {"new", "compile", "check", "test", "format", "schema", "show", "explain", "handbooks"}
-STUDIES = {"bench", "stats", "gate", "lens"}
+STUDIES = {"lab", "qualify"}
 
 
 class Vault:
@@ -113,7 +113,7 @@ def _commands(folder: Path, ids: Sequence[str]) -> list[list[str]]:
     book, trace, key = str(folder / "vault.yaml"), folder / "trace.jsonl", str(folder / "k")
     talk = str(folder / "talk.json")
     day = ["--from", "2000-01-01", "--to", "2100-01-01"]
-    knows = ["--knows", "user=ann", "--knows", f"password={PASSWORD}", "--knows", f"pin={PIN}"]
+    knows = ["--input", "user=ann", "--input", f"password={PASSWORD}", "--input", f"pin={PIN}"]
     commands = [["trace", "keygen", key]]
     for number, one in enumerate(ids):
         commands += [
@@ -167,7 +167,7 @@ def _commands(folder: Path, ids: Sequence[str]) -> list[list[str]]:
          "--results", str(folder / "results.yaml")],
         ["run", book, "--goal", "close_box", *knows, "--request", "Close my box.", "--json",
          "--results", str(folder / "results.yaml")],
-        ["play", "show", failed],
+        ["lab", "play", "show", failed],
     ]  # fmt: skip
 
 

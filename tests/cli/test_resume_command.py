@@ -56,7 +56,7 @@ def waiting(tmp_path: Path, *options: str) -> str:
     document = done(
         call(
             "run", str(tmp_path / "refunds.yaml"), "--results", str(tmp_path / "results.yaml"),
-            "--knows", "order=o-1", "--knows", "amount=100", "--json", *options,
+            "--input", "order=o-1", "--input", "amount=100", "--json", *options,
         )
     )  # fmt: skip
     assert document["ending"] == "waiting"
@@ -136,14 +136,14 @@ def test_from_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     (tmp_path / "refunds.yaml").write_text(HANDBOOK)
     (tmp_path / "results.yaml").write_text("{find_order: {state: delivered}, refund: ok}")
     monkeypatch.chdir(tmp_path)
-    given = ("--results", "results.yaml", "--knows", "order=o-1", "--knows", "amount=100")
+    given = ("--results", "results.yaml", "--input", "order=o-1", "--input", "amount=100")
     session = done(call("run", "refunds.yaml", *given, "--json"))["session"]
     monkeypatch.chdir(tmp_path / "home")
     assert done(call("resume", session, "--json"))["ending"] == "waiting"
 
 
 def test_a_session_that_a_budget_ended_can_go_on() -> None:
-    ended = call("run", "bank-desk", "--goal", "transfer", "--budget", "agent_turns=3", "--json")
+    ended = call("run", "bank", "--goal", "transfer", "--budget", "agent_turns=3", "--json")
     session = json.loads(ended.stdout)["session"]
     assert json.loads(call("resume", session, "--json").stdout)["ending"] == "budget"
     document = done(call("resume", session, "--budget", "agent_turns=150", "--deep", "--json"))
@@ -153,7 +153,7 @@ def test_a_session_that_a_budget_ended_can_go_on() -> None:
 def test_results_for_a_desk_are_refused(tmp_path: Path) -> None:
     results = tmp_path / "results.yaml"
     results.write_text("read_ledger: {balance: 1}")
-    refused = call("run", "bank-desk", "--results", str(results))
+    refused = call("run", "bank", "--results", str(results))
     assert isinstance(refused.exception, UserMistake)
     assert refused.exception.diagnostics[0].code == "results-unused"
     assert "--task" in refused.exception.diagnostics[0].help

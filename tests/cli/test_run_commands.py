@@ -70,7 +70,7 @@ def test_demo_as_json() -> None:
 
 
 def test_a_refusal_names_rule_evidence_and_remedy() -> None:
-    done = call("run", "bank-desk", "--task", "transfer-to-frozen")
+    done = call("run", "bank", "--task", "transfer-to-frozen")
     assert done.exit_code == 0
     assert "not met: The account greta is frozen." in done.output
     assert "shown by #" in done.output
@@ -81,13 +81,13 @@ def test_a_refusal_names_rule_evidence_and_remedy() -> None:
 
 @pytest.mark.parametrize("view", ["flat", "state-only"])
 def test_views(view: str) -> None:
-    document = as_json("run", "it-desk", "--task", "reset-own", "--view", view)
+    document = as_json("run", "it", "--task", "reset-own", "--view", view)
     assert document["task"] == {"passed": True, "expected": "executed", "reasons": []}
     assert document["audit"]["clean"]
 
 
 def test_sessions_are_listed_and_resumable() -> None:
-    document = as_json("run", "bank-desk", "--goal", "transfer")
+    document = as_json("run", "bank", "--goal", "transfer")
     again = as_json("resume", document["session"])
     assert again["ending"] == "executed"
     assert again["domain_calls"] == document["domain_calls"]
@@ -98,7 +98,7 @@ def test_waiting_for_approval_and_going_on() -> None:
     # A person is served, so nobody approves by himself.
     typed = 'username: "farid"\npassword: "copper-lake"\namount: 420\n'
     done = call(
-        "chat", "bank-desk", "--task", "refund-unknown-shop", "--goal", "refund_dispute",
+        "chat", "bank", "--task", "refund-unknown-shop", "--goal", "refund_dispute",
         typed="I would like a refund.\n" + typed,
     )  # fmt: skip
     assert "waiting: " in done.output, done.output
@@ -113,7 +113,7 @@ def test_a_handbook_of_ones_own(tmp_path: Path) -> None:
     handbook, results = tmp_path / "tea.yaml", tmp_path / "results.yaml"
     handbook.write_text(HANDBOOK)
     results.write_text("read_stock: {cups: 2}\npour: {poured: true}\n")
-    run = ("run", str(handbook), "--results", str(results), "--knows", "tea=assam")
+    run = ("run", str(handbook), "--results", str(results), "--input", "tea=assam")
     assert as_json(*run)["ending"] == "executed"
     results.write_text("read_stock: {cups: 0}\n")
     document = as_json(*run)
@@ -128,7 +128,7 @@ def test_a_number_on_the_command_line_is_a_text_where_the_handbook_wants_one(
     handbook, results = tmp_path / "tea.yaml", tmp_path / "results.yaml"
     handbook.write_text(HANDBOOK)
     results.write_text("read_stock: {cups: 2}\npour: {poured: true}\n")
-    run = ("run", str(handbook), "--results", str(results), "--knows")
+    run = ("run", str(handbook), "--results", str(results), "--input")
     assert as_json(*run, "tea=007")["ending"] == "executed"
     assert as_json(*run, "tea=17")["ending"] == "executed"
     done = call(*run, 'tea=["assam"]')
@@ -136,7 +136,7 @@ def test_a_number_on_the_command_line_is_a_text_where_the_handbook_wants_one(
 
 
 def test_a_budget_that_fires_is_not_good() -> None:
-    done = call("run", "bank-desk", "--budget", "agent_turns=3")
+    done = call("run", "bank", "--budget", "agent_turns=3")
     assert done.exit_code == 1
     assert "budget: the budget of 3 agent turns is spent" in done.output
 
@@ -144,13 +144,13 @@ def test_a_budget_that_fires_is_not_good() -> None:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (["run", "bank-dask"], "did you mean `bank-desk`"),
-        (["run", "bank-desk", "--task", "transfer-rent"], "did you mean `transfer-rent-share`"),
-        (["run", "bank-desk", "--view", "pgg"], "there is no view `pgg`"),
-        (["run", "bank-desk", "--model", "gpt"], "there is no model `gpt`"),
-        (["run", "bank-desk", "--budget", "turns=3"], "`turns` is none of"),
-        (["run", "bank-desk", "--knows", "x"], "NAME=VALUE"),
-        (["run", "bank-desk", "--view", "prose"], "reads frames and programs, not prose"),
+        (["run", "bank-dask"], "did you mean `bank`"),
+        (["run", "bank", "--task", "transfer-rent"], "did you mean `transfer-rent-share`"),
+        (["run", "bank", "--view", "pgg"], "there is no view `pgg`"),
+        (["run", "bank", "--model", "gpt"], "there is no model `gpt`"),
+        (["run", "bank", "--budget", "turns=3"], "`turns` is none of"),
+        (["run", "bank", "--input", "x"], "NAME=VALUE"),
+        (["run", "bank", "--view", "prose"], "reads frames and programs, not prose"),
     ],
 )
 def test_mistakes(arguments: list[str], problem: str) -> None:
@@ -175,11 +175,11 @@ tools:
 scenarios:
   there is tea:
     goal: pour
-    knows: {tea: assam}
+    inputs: {tea: assam}
     expect: executed
   there is none:
     goal: pour
-    knows: {tea: assam}
+    inputs: {tea: assam}
     tools: {read_stock: {cups: 0}}
     expect: {refused: in_stock}
 """
@@ -224,7 +224,7 @@ def test_mistakes_with_scenarios_and_results(tea_room: str, tmp_path: Path) -> N
     assert "--results: error[unknown-action]: there is no action `read_stok`" in told
     assert "did you mean `read_stock`?" in told
     results.write_text("read_stock: {cups: 1}", encoding="utf-8")
-    done = call("run", tea_room, "--results", str(results), "--knows", "tea=assam")
+    done = call("run", tea_room, "--results", str(results), "--input", "tea=assam")
     assert "no result is written down for `pour`: a call of it fails" in done.stderr
     (tmp_path / "tea.scenarios.yaml").unlink()
     told = mistake("run", tea_room)
@@ -246,14 +246,14 @@ def test_a_goal_that_is_not_there(tea_room: str) -> None:
 
 
 def test_a_role_that_nobody_asks_for(tea_room: str) -> None:
-    told = mistake("run", "bank-desk", "--task", "wire-boat-yard", "--approve", "supervisr")
+    told = mistake("run", "bank", "--task", "wire-boat-yard", "--approve", "supervisr")
     assert "--approve: error[unknown-role]" in told
     assert "did you mean `supervisor`?" in told
     assert "no action asks for an approval" in mistake("run", tea_room, "--approve", "boss")
 
 
 def test_waiting_for_an_approval_is_called_waiting() -> None:
-    done = call("run", "bank-desk", "--task", "wire-boat-yard", "--approve", "auditor")
+    done = call("run", "bank", "--task", "wire-boat-yard", "--approve", "auditor")
     assert done.exit_code == 0, done.output
     assert "waiting: `wire_abroad` waits for approval: 1 of 2" in done.stdout
     assert ": waiting, no findings so far, chain verified" in done.stdout
@@ -262,9 +262,9 @@ def test_waiting_for_an_approval_is_called_waiting() -> None:
 
 
 def test_chat_without_a_word() -> None:
-    assert "before anybody asked for anything" in mistake("chat", "bank-desk")
+    assert "before anybody asked for anything" in mistake("chat", "bank")
 
 
 def test_chat_with_the_reference_executor_names_the_goals() -> None:
-    result = CliRunner().invoke(sopilot, ["chat", "bank-desk"], input="hello\n")
+    result = CliRunner().invoke(sopilot, ["chat", "bank"], input="hello\n")
     assert "one of: transfer, " in result.output

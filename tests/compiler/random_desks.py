@@ -236,7 +236,7 @@ class Desk:
             done=done,
             verdict=None if done else self._one(verdicts),
             remedy="call" if self._often(0.2) else "",
-            tells="no" if self._often(0.2) else "",
+            customer_message="no" if self._often(0.2) else "",
             judged_by_model=self._often(0.3),
         )
 

@@ -98,7 +98,7 @@ def test_manifests_and_compose_agree_on_what_they_run() -> None:
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
     compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
-    assert {"db", "migrate", "mcp-1", "mcp-2"} == set(compose["services"])
+    assert {"db", "migrate", "mcp-1", "mcp-2", "proxy"} == set(compose["services"])
     assert compose["services"]["migrate"]["command"][:2] == ["store", "migrate"]
 
 

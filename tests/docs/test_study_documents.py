@@ -148,7 +148,7 @@ def test_commands_parse(command: str, tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize(
-    "command", [each for each in commands("sopilot stats") if "OUT" not in each]
+    "command", [each for each in commands("sopilot lab stats") if "OUT" not in each]
 )
 def test_statistics_print_the_figure_of_the_page(
     command: str, monkeypatch: pytest.MonkeyPatch
@@ -165,7 +165,7 @@ def test_statistics_print_the_figure_of_the_page(
 def _agrees(printed: dict[str, Any], what: str, ours: str) -> bool:
     if "bh" in what or "Benjamini" in what:
         return ours == f"{printed['rejected']} of {len(printed['contrasts'])}"
-    if "low" in printed:
+    if "wilson_low" in printed:
         return ours == f"{100 * printed['low']:.1f} %"
     p = float(printed["p_joint"] if "p_joint" in printed else printed["p"])
     shown = {p_as_printed(p), f"{p:.1e}", f"≈1e{log10(p):.0f}", "n.s." if p > 0.05 else "p < .05"}

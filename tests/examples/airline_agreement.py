@@ -16,7 +16,7 @@ from typing import Any
 import airline_policy as policy
 from airline_compiled import Circumstances, CompiledProcedure
 
-from airline.world import NOW, AirlineTools
+from airline.simulator import NOW, AirlineTools
 from sopilot.compiler.pipeline import compile_handbook
 from sopilot.handbook.model import Handbook
 
@@ -68,7 +68,7 @@ class Agreement:
         return result.ok, result.value
 
     def on_sale(self, segments: list[policy.Segment]) -> frozenset[policy.Segment]:
-        """From the world's own status, not from a search."""
+        """From the simulator's own status, not from a search."""
         return frozenset(
             (number, date)
             for number, date in segments

@@ -1,4 +1,4 @@
-"""The compiled procedures of the airline as functions of a world: what each comes to.
+"""The compiled procedures of the airline as functions of a simulation: what each comes to.
 
 Walks a program step by step and judges each rule by its compiled verdict on what the tools
 answer. No machine, no session, no model: so that every case can be asked. What the whole machine

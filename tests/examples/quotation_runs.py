@@ -24,10 +24,10 @@ def call(tools: QuotationTools, name: str, **arguments: str) -> ToolResult:
     return asyncio.run(tools.call(name, arguments, key=f"{name}{sorted(arguments.items())}"))
 
 
-def case(task_id: str, out: Path, **world: Any) -> QuotationTools:
-    """The tools of a task, with something changed in its world."""
+def case(task_id: str, out: Path, **simulation: Any) -> QuotationTools:
+    """The tools of a task, with something changed in its simulation."""
     task: Mapping[str, Any] = tasks()[task_id]
-    return make_tools({**task, "world": {**task["world"], **world}}, out)
+    return make_tools({**task, "simulator": {**task["simulator"], **simulation}}, out)
 
 
 def written(tools: QuotationTools) -> ToolResult:

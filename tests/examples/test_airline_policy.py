@@ -11,11 +11,11 @@ from typing import Any
 
 import airline_policy as policy
 import pytest
-from airline_small_world import RESERVATIONS, small_benchmark, small_world
+from airline_small_simulator import RESERVATIONS, small_benchmark, small_simulator
 
 from airline.checkout import checkout_home, find_checkout, load_data, load_tasks, load_tools
 from airline.guarded import Attempt, airline_source, attempt, copied
-from airline.world import NOW, AirlineTools
+from airline.simulator import NOW, AirlineTools
 from airline_agreement import LOCAL_NOW, Agreement, shown
 from sopilot.messages.errors import UserMistake
 from sopilot.runner.sources import open_source
@@ -33,12 +33,14 @@ def source() -> Any:
     return airline_source()
 
 
-def tried(source: Any, goal: str, answers: dict[str, str] | None = None, **knows: Any) -> Attempt:
-    return asyncio.run(attempt(source, small_world(), goal, {"user_id": "ann_1", **knows}, answers))
+def tried(source: Any, goal: str, answers: dict[str, str] | None = None, **inputs: Any) -> Attempt:
+    return asyncio.run(
+        attempt(source, small_simulator(), goal, {"user_id": "ann_1", **inputs}, answers)
+    )
 
 
 def test_handbook_and_plain_functions_agree_on_every_case(source: Any) -> None:
-    agreement = Agreement(source.handbook, small_world())
+    agreement = Agreement(source.handbook, small_simulator())
     for one in RESERVATIONS:
         agreement.reservation(one)
     assert not agreement.tally.differences, shown(agreement.tally)
@@ -48,13 +50,13 @@ def test_handbook_and_plain_functions_agree_on_every_case(source: Any) -> None:
 
 def test_a_changed_rule_is_found(source: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(policy, "COVERED_BY_INSURANCE", ("health",))
-    agreement = Agreement(source.handbook, small_world())
+    agreement = Agreement(source.handbook, small_simulator())
     agreement.reservation("AHEAD1")
     assert any("weather" in one for one in agreement.tally.differences)
 
 
 def test_the_whole_machine_does_as_the_policy_says(source: Any) -> None:
-    tools = small_world()
+    tools = small_simulator()
     agreement = Agreement(source.handbook, tools)
     rng = random.Random(5)
     licensed = 0
@@ -65,9 +67,9 @@ def test_the_whole_machine_does_as_the_policy_says(source: Any) -> None:
             record, "regular", LOCAL_NOW, agreement.on_sale(policy.segments(record)),
             reason=rng.choice(policy.REASONS), says_unflown=rng.random() < 0.5,
         )  # fmt: skip
-        knows = {"user_id": "ann_1", "reservation_id": name, "reason": case.reason}
+        inputs = {"user_id": "ann_1", "reservation_id": name, "reason": case.reason}
         said = {"said_unflown": "yes" if case.says_unflown else "no"}
-        done = asyncio.run(attempt(source, copied(tools), "cancel_reservation", knows, said))
+        done = asyncio.run(attempt(source, copied(tools), "cancel_reservation", inputs, said))
         assert done.licensed is policy.may_cancel(case), (name, case, done)
         assert not done.findings, (name, done)
         licensed += done.licensed
@@ -81,10 +83,10 @@ def test_cancelling_needs_a_yes(source: Any) -> None:
 
 
 def test_somebody_elses_reservation_stays(source: Any) -> None:
-    tools = small_world()
+    tools = small_simulator()
     tools.data["users"]["bob_2"] = {**tools.data["users"]["ann_1"], "reservations": []}
-    knows = {"user_id": "bob_2", "reservation_id": "FRESH1", "reason": "other"}
-    done = asyncio.run(attempt(source, tools, "cancel_reservation", knows))
+    inputs = {"user_id": "bob_2", "reservation_id": "FRESH1", "reason": "other"}
+    done = asyncio.run(attempt(source, tools, "cancel_reservation", inputs))
     assert done.broken == ("theirs",)
 
 
@@ -150,7 +152,7 @@ def test_bags_are_added_and_passengers_stay_as_many(source: Any) -> None:
 
 def test_the_clock_is_the_airlines(source: Any) -> None:
     task = _small_task(source)
-    assert task.open().tools.time() == NOW  # type: ignore[attr-defined]  # the world keeps time
+    assert task.open().tools.time() == NOW  # type: ignore[attr-defined]  # the simulator keeps time
 
 
 def _small_task(source: Any) -> Any:
@@ -162,14 +164,14 @@ def _small_task(source: Any) -> Any:
 def test_the_oracle_wants_the_gold_data_and_the_words(source: Any) -> None:
     benchmark = small_benchmark()
     (entry,) = benchmark.tasks()
-    world = benchmark.open(entry)
-    assert world.verdict(1, ["within 24 hours"])["reasons"] == [
+    simulation = benchmark.open(entry)
+    assert simulation.verdict(1, ["within 24 hours"])["reasons"] == [
         "reservations are not as they should be"
     ]
-    world.tools.perform("cancel_reservation", {"reservation_id": "FRESH1"})
-    assert world.verdict(1, ["within 24 hours"]) == {"success": True, "reasons": []}
-    assert not world.verdict(1, ["done"])["success"]
-    assert world.verdict(1, None)["reasons"] == ["nobody kept whether `24` was said"]
+    simulation.tools.perform("cancel_reservation", {"reservation_id": "FRESH1"})
+    assert simulation.verdict(1, ["within 24 hours"]) == {"success": True, "reasons": []}
+    assert not simulation.verdict(1, ["done"])["success"]
+    assert simulation.verdict(1, None)["reasons"] == ["nobody kept whether `24` was said"]
 
 
 def test_without_a_checkout_it_says_how_to_get_one(tmp_path: Path) -> None:

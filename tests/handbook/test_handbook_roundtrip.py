@@ -69,5 +69,5 @@ def test_hash_is_pinned() -> None:
     assert handbook_hash(Handbook("x")) == PINNED_EMPTY
 
 
-PINNED = "4cb9783d2337ebb888a8325ddf4d08447ec952e0742a2b8a5ccb43c5057668ea"
+PINNED = "187124a31f1eeaf8daea626bb928ce1f99c1313d9e2017b13f66fb8df8cdf233"
 PINNED_EMPTY = "1f3bc425f856f30d277e07fc8382a3c430a58a3ed7c2795a1c6f87df42811256"

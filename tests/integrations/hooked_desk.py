@@ -1,4 +1,4 @@
-"""What the three frameworks' tests share: a desk, a hook, and the reference as the model."""
+"""What the three frameworks' tests share: a example, a hook, and the reference as the model."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from sopilot.protocols import Message, ModelReply, ModelRequest, ToolCall, ToolS
 from sopilot.runner.conversation import ProcedureHook
 from sopilot.runner.sources import open_source
 from sopilot.stores.memory import MemoryStore
-from sopilot.tasks.examples.example import BundledDesk, load_desk
-from sopilot.tasks.examples.judge import desk_judge
+from sopilot.tasks.examples.example import Example, load_example
+from sopilot.tasks.examples.judge import example_judge
 from sopilot.tasks.examples.simulator import Simulator
-from sopilot.tasks.examples.task import DeskTask
+from sopilot.tasks.examples.task import ExampleTask
 from sopilot.values.json import JSON
 from sopilot.views.catalogue import view_named
 
-EXECUTED = ("bank-desk", "close-empty", "completed")
-REFUSED = ("bank-desk", "close-in-debt", "refused")
+EXECUTED = ("bank", "close-empty", "completed")
+REFUSED = ("bank", "close-in-debt", "refused")
 
 
 def no_error(name: str, value: JSON) -> bool:
@@ -31,8 +31,8 @@ def no_error(name: str, value: JSON) -> bool:
 
 @dataclass
 class HookedDesk:
-    desk: BundledDesk
-    task: DeskTask
+    example: Example
+    task: ExampleTask
     world: Simulator
     hook: ProcedureHook
     user: ScriptedUser
@@ -57,7 +57,9 @@ class HookedDesk:
             return ModelReply("That is all.")
         kept = [m for m in messages if m.tool_call_id != "hasty"]
         kept = [m for m in kept if not any(call.id == "hasty" for call in m.tool_calls)]
-        return await Reference(desk_judge(self.desk)).complete(ModelRequest([*kept, *last], tools))
+        return await Reference(example_judge(self.example)).complete(
+            ModelRequest([*kept, *last], tools)
+        )
 
     def split(self, text: str) -> tuple[str, str]:
         """Instructions and slot, where a framework has one text for both."""
@@ -82,19 +84,19 @@ BlockingTalk = Callable[[HookedDesk, str], str]
 async def opened(
     case: tuple[str, str, str], view: str = "pg", *, premature: bool = True
 ) -> HookedDesk:
-    desk = load_desk(case[0])
-    task = desk.task(case[1])
+    example = load_example(case[0])
+    task = example.task(case[1])
     hook = await ProcedureHook.open(
         MemoryStore(),
-        open_source(desk.name).briefing(),
+        open_source(example.name).briefing(),
         view_named(view),
         is_ok=no_error,
         operator=RoleApprovers(task.approvers),
     )
     user = ScriptedUser(
-        task.request, task.knows, goal=task.goal, late=task.late, follow_ups=task.follow_ups
+        task.request, task.inputs, goal=task.goal, late=task.late, follow_ups=task.follow_ups
     )
-    return HookedDesk(desk, task, desk.make_tools(task), hook, user, premature)
+    return HookedDesk(example, task, example.make_tools(task), hook, user, premature)
 
 
 def run_task(case: tuple[str, str, str], make_talk: Callable[[HookedDesk], Talk]) -> HookedDesk:
@@ -137,13 +139,13 @@ def run_task_blocking(
 
 
 def _check(hooked: HookedDesk, outcome: str) -> None:
-    desk, task = hooked.desk, hooked.task
+    example, task = hooked.example, hooked.task
     session = hooked.hook.session
     report = audit_trace(session.programs.programs, session.events, session_id=session.id)
     # The talks begin with the goal itself, on purpose: that was held, and is told.
     assert [finding.code for finding in report.findings] == ["premature-goal"]
     assert report.score_card.outcome == outcome
-    judgement = desk.judge(task, hooked.world.calls, hooked.world.state)
+    judgement = example.judge(task, hooked.world.calls, hooked.world.state)
     assert judgement.reasons == ()
     held = [
         sealed.event.payload["details"]
@@ -162,10 +164,8 @@ def hook_text(hooked: HookedDesk) -> str:
 
 
 async def bare_hook() -> ProcedureHook:
-    """A hook at a desk where nothing has happened yet."""
-    return await ProcedureHook.open(
-        MemoryStore(), open_source("bank-desk").briefing(), view_named("pg")
-    )
+    """A hook at a example where nothing has happened yet."""
+    return await ProcedureHook.open(MemoryStore(), open_source("bank").briefing(), view_named("pg"))
 
 
 def last_result(hook: ProcedureHook) -> tuple[bool, JSON]:

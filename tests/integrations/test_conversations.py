@@ -32,7 +32,7 @@ VIEW = view_named("pg")
 
 
 def briefing() -> Briefing:
-    return open_source("bank-desk").briefing(language="en")
+    return open_source("bank").briefing(language="en")
 
 
 class Looks(BaseChatModel):
@@ -90,7 +90,7 @@ def thread(who: str) -> dict[str, Any]:
 
 async def calls_of(store: Store, who: str) -> list[str]:
     """With the values that stand beside the trace: the desk has secrets, and no such argument."""
-    name = conversation_id("bank-desk", who)
+    name = conversation_id("bank", who)
     events = whole_events(await store.events(name), await store.payloads(name))
     return [str(one.payload["arguments"]["who"]) for one in events if one.kind == "domain_call"]
 
@@ -200,7 +200,7 @@ def test_calls_are_spans_of_their_session() -> None:
     (span,) = spans.get_finished_spans()
     assert (span.attributes[TOOL], span.attributes[CONVERSATION]) == (
         "look",
-        conversation_id("bank-desk", "anna"),
+        conversation_id("bank", "anna"),
     )
 
 

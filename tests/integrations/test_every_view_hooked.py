@@ -128,8 +128,6 @@ def test_hooks(case: tuple[str, str, str], view: str, framework: str) -> None:
 def test_views_that_a_hook_cannot_keep_are_refused(view: str) -> None:
     async def run() -> None:
         with pytest.raises(UserMistake, match=r"choose `pg`|could guard"):
-            await ProcedureHook.open(
-                MemoryStore(), open_source("bank-desk").briefing(), VIEWS[view]
-            )
+            await ProcedureHook.open(MemoryStore(), open_source("bank").briefing(), VIEWS[view])
 
     asyncio.run(run())

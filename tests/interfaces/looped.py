@@ -1,4 +1,4 @@
-"""A desk task in the agent loop, kept whole: what every other door is compared with."""
+"""A example task in the agent loop, kept whole: what every other door is compared with."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from sopilot.protocols import Message, Model, ModelReply, ModelRequest
 from sopilot.runner.play import PLAY_ENDED, playable_task
 from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
-from sopilot.tasks.examples.example import load_desk
-from sopilot.tasks.examples.judge import desk_judge
+from sopilot.tasks.examples.example import load_example
+from sopilot.tasks.examples.judge import example_judge
 from sopilot.trace.events import Event
 from sopilot.views.catalogue import view_named
 
-REFUSED = "bank-desk/transfer-wrong-password"
-APPROVED = "bank-desk/close-empty"
-TWO_REQUESTS = "bank-desk/transfer-instead-of-closing"
+REFUSED = "bank/transfer-wrong-password"
+APPROVED = "bank/close-empty"
+TWO_REQUESTS = "bank/transfer-instead-of-closing"
 TASKS = (REFUSED, APPROVED, TWO_REQUESTS)
 UNREADABLE = ("official", "official-code", "official-recipes", "prose", "checklist", "retrieval")
 """Views of which the reference executor cannot read the text: they get the moves of `flat`."""
@@ -83,13 +83,13 @@ def looped(reference: str, view_name: str, trim: Trim = whole) -> Looped:
     if view_name in UNREADABLE:
         model: Model = ReplayModel(looped(reference, "flat", trim).replies)
     else:
-        model = Reference(desk_judge(load_desk(reference.partition("/")[0])))
-    assert task.world.user is not None
-    user = task.world.user
+        model = Reference(example_judge(load_example(reference.partition("/")[0])))
+    assert task.simulation.user is not None
+    user = task.simulation.user
 
     async def run() -> None:
         kept.session = await open_run(
-            MemoryStore(), task.briefing, view, tools=task.world.tools, unguarded=True
+            MemoryStore(), task.briefing, view, tools=task.simulation.tools, unguarded=True
         )
         kept.result = await run_session(
             kept.session,
@@ -97,8 +97,8 @@ def looped(reference: str, view_name: str, trim: Trim = whole) -> Looped:
             view=view,
             model=Listening(model, kept, trim),
             user=user,
-            budgets=task.world.budgets,
-            operator=task.world.operator,
+            budgets=task.simulation.budgets,
+            operator=task.simulation.operator,
         )
 
     asyncio.run(run())

@@ -8,13 +8,14 @@ from contextlib import asynccontextmanager, suppress
 
 from mcp.client import Client
 
-from sopilot.integrations.mcp.http import HttpSettings, listen, serve_http
-from sopilot.integrations.mcp.server import ProcedureServer
+from sopilot.integrations.mcp.http import listen, serve_http
+from sopilot.integrations.mcp.options import HttpSettings
+from sopilot.integrations.mcp.server import McpServer
 
 
 @asynccontextmanager
 async def over_http(
-    server: ProcedureServer, hear: Callable[[object], Awaitable[None]] | None = None
+    server: McpServer, hear: Callable[[object], Awaitable[None]] | None = None
 ) -> AsyncIterator[Client]:
     settings, sockets = listen(HttpSettings("127.0.0.1", 0))
     serving = asyncio.create_task(serve_http(server, settings, sockets))

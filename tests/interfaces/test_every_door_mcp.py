@@ -31,10 +31,10 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 from over_http import over_http
 
-from sopilot.integrations.mcp.building import task_service
 from sopilot.integrations.mcp.content import SESSION_META
-from sopilot.integrations.mcp.server import FRAME_URI, ProcedureServer
-from sopilot.integrations.mcp.sessions import Hub
+from sopilot.integrations.mcp.server import FRAME_URI, McpServer
+from sopilot.integrations.mcp.services import task_service
+from sopilot.integrations.mcp.sessions import SessionPool
 from sopilot.machine.replay import whole_events
 from sopilot.protocols import ModelReply, ModelRequest, ToolSchema
 from sopilot.records.store import Store
@@ -132,7 +132,7 @@ def test_http(task: str, view: str) -> None:
 
     async def run() -> None:
         store = MemoryStore()
-        server = ProcedureServer(Hub(store, task_service(task, view_named(view))))
+        server = McpServer(SessionPool(store, task_service(task, view_named(view))))
         async with over_http(server) as client:
             session_id = await compare(client, loop)
         await compare_record(store, session_id, loop)
@@ -141,12 +141,12 @@ def test_http(task: str, view: str) -> None:
 
 
 @pytest.mark.parametrize("offer", [Offer.PROCESS, Offer.FRAME])
-def test_an_view_that_offers_fewer_tools_offers_fewer_over_mcp(offer: Offer) -> None:
+def test_a_view_that_offers_fewer_tools_offers_fewer_over_mcp(offer: Offer) -> None:
     """And clients hear of it, since they ask for the list only when they are told."""
 
     async def run() -> None:
         view = fused_view(FusedSwitches(offer=offer), name="fused")
-        server = ProcedureServer(Hub(MemoryStore(), task_service(APPROVED, view)))
+        server = McpServer(SessionPool(MemoryStore(), task_service(APPROVED, view)))
         told: list[str] = []
 
         async def hear(message: object) -> None:

@@ -132,7 +132,7 @@ def test_play_by_command(view: str, tmp_path: Path) -> None:
 
     def sopilot(*arguments: str) -> dict[str, Any]:
         done = subprocess.run(
-            [*warm_python(), "-m", "sopilot.cli.main", "play", *arguments, "--json"],
+            [*warm_python(), "-m", "sopilot.cli.main", "lab", "play", *arguments, "--json"],
             env={**os.environ, "SOPILOT_HOME": str(tmp_path)},
             capture_output=True,
             text=True,
@@ -168,7 +168,7 @@ def test_lens(task: str, view: str) -> None:
         loop.events,
         opened.briefing,
         view_named(view),
-        opened.world.tools.schemas(),
+        opened.simulation.tools.schemas(),
     )
     assert len(moments) == len(loop.requests)
     for moment, request in zip(moments, loop.requests, strict=True):

@@ -16,8 +16,8 @@ from click.testing import CliRunner
 import sopilot as product
 from sopilot.cli.main import sopilot
 from sopilot.files.sign_in import sign_in
-from sopilot.integrations.mcp.building import source_service
-from sopilot.integrations.mcp.sessions import Hub
+from sopilot.integrations.mcp.services import source_service
+from sopilot.integrations.mcp.sessions import SessionPool
 from sopilot.messages.errors import UserMistake
 from sopilot.protocols import SystemClock
 from sopilot.records.people import change_people, issue_token
@@ -42,7 +42,7 @@ predicates:
 procedures:
   pay: {requires: known(customer)}
 """
-KNOWS = {"customer": "c-7", "amount": 900}
+INPUTS = {"customer": "c-7", "amount": 900}
 LOCAL = "local"
 
 
@@ -101,17 +101,17 @@ def office(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Office:
 
 
 async def by_python(office: Office, token: str) -> None:
-    desk = product.load(office.book, store=office.store())
-    result = await desk.serve("pay", tools=office.till, knows=KNOWS, goal="pay", token=token)
+    runner = product.load(office.book, store=office.store())
+    result = await runner.run("pay", tools=office.till, inputs=INPUTS, goal="pay", token=token)
     assert result.ending == "waiting"
-    await desk.close()
+    await runner.close()
 
 
 async def by_hook(office: Office, token: str) -> None:
-    desk = product.load(office.book, store=office.store())
-    async with desk.hook(token=token):
+    runner = product.load(office.book, store=office.store())
+    async with runner.hook(token=token):
         pass
-    await desk.close()
+    await runner.close()
 
 
 async def by_open_hook(office: Office, token: str) -> None:
@@ -128,8 +128,8 @@ async def by_conversations(office: Office, token: str) -> None:
     await many.close()
 
 
-def hub_of(office: Office) -> Hub:
-    return Hub(office.store(), source_service(open_source("bank-desk"), view_named("pg")))
+def hub_of(office: Office) -> SessionPool:
+    return SessionPool(office.store(), source_service(open_source("bank"), view_named("pg")))
 
 
 async def by_mcp(office: Office, token: str) -> None:
@@ -146,7 +146,7 @@ async def by_mcp(office: Office, token: str) -> None:
 async def by_play(office: Office, token: str) -> None:
     with pytest.MonkeyPatch.context() as here:
         here.setenv("SOPILOT_TOKEN", token)
-        play = await start_play(office.store(), "bank-desk/transfer-wrong-password")
+        play = await start_play(office.store(), "bank/transfer-wrong-password")
         await play.close()
 
 
@@ -170,9 +170,9 @@ def test_no_session_without_a_requester(
 @pytest.mark.parametrize(
     "words",
     [
-        ("run", "bank-desk", "--task", "wire-rent-lyon"),
-        ("chat", "bank-desk", "--goal", "transfer"),
-        ("play", "start", "bank-desk/transfer-wrong-password"),
+        ("run", "bank", "--task", "wire-rent-lyon"),
+        ("chat", "bank", "--goal", "transfer"),
+        ("lab", "play", "start", "bank/transfer-wrong-password"),
     ],
 )
 def test_no_command_starts_one(office: Office, words: tuple[str, ...]) -> None:
@@ -215,13 +215,13 @@ def test_the_author_cannot_approve_and_nothing_is_paid(office: Office) -> None:
                     await session.decide("approve", held.call_id, by="bo", role="boss", who=who)
         await store.close()
         assert office.till.paid == []
-        desk = product.load(office.book, store=office.store())
+        runner = product.load(office.book, store=office.store())
         with pytest.raises(UserMistake, match="no-requester"):
-            await desk.resume(session_id, tools=office.till)
+            await runner.resume(session_id, tools=office.till)
         assert office.till.paid == []
-        await desk.resume(session_id, tools=office.till, token=office.tokens["ann"])
+        await runner.resume(session_id, tools=office.till, token=office.tokens["ann"])
         assert office.till.paid == [900]
-        await desk.close()
+        await runner.close()
 
     asyncio.run(case())
 
@@ -230,13 +230,13 @@ def test_who_takes_a_session_up_cannot_approve_it_either(office: Office) -> None
     async def case() -> None:
         await by_python(office, office.tokens["ann"])
         ((session_id, _),) = await office.sessions()
-        desk = product.load(office.book, store=office.store())
-        await desk.resume(session_id, tools=office.till, token=office.tokens["bo"])
+        runner = product.load(office.book, store=office.store())
+        await runner.resume(session_id, tools=office.till, token=office.tokens["bo"])
         for name in ("ann", "bo"):
             with pytest.raises(UserMistake, match="who asked for it"):
-                await desk.decide(session_id, by=name, role="boss", token=office.tokens[name])
+                await runner.decide(session_id, by=name, role="boss", token=office.tokens[name])
         assert office.till.paid == []
-        await desk.close()
+        await runner.close()
 
     asyncio.run(case())
 
@@ -255,14 +255,14 @@ def test_a_session_from_before_can_be_rejected_and_not_approved(
             if not on:
                 await by_python(office, "")
         ((session_id, _),) = await office.sessions()
-        desk = product.load(office.book, store=store)
+        runner = product.load(office.book, store=store)
         with pytest.raises(UserMistake, match="nobody knows who asked"):
-            await desk.decide(session_id, by="bo", role="boss", token=office.tokens["bo"])
-        held = await desk.decide(
+            await runner.decide(session_id, by="bo", role="boss", token=office.tokens["bo"])
+        held = await runner.decide(
             session_id, "reject", by="bo", role="boss", token=office.tokens["bo"]
         )
         assert held.state == "rejected"
         assert office.till.paid == []
-        await desk.close()
+        await runner.close()
 
     asyncio.run(case())

@@ -114,7 +114,7 @@ def test_a_name_that_dangles_is_told_with_its_place(
     (found,) = raised.value.diagnostics
     assert (found.code, found.message) == ("dangling-name", message)
     assert found.place is not None
-    assert (found.place.source, found.place.path) == ("bank-desk", path)
+    assert (found.place.source, found.place.path) == ("bank", path)
 
 
 def test_an_entry_that_is_not_there() -> None:

@@ -35,7 +35,7 @@ from sopilot.program.model import (
     Unknown,
 )
 
-SOURCE = Source("bank-desk", "transfer", "0" * 64)
+SOURCE = Source("bank", "transfer", "0" * 64)
 
 
 def program(entry: str, *functions: Function, constants: dict[str, int] | None = None) -> Program:

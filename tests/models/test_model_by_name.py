@@ -20,13 +20,13 @@ from sopilot.models.local import fit, local_model_file, plain_messages, reply_sc
 from sopilot.models.open import make_model
 from sopilot.models.replay import ReplayModel, load_replay, record
 from sopilot.protocols import Message, ModelReply, ModelRequest, ToolCall, ToolSchema
-from sopilot.tasks.examples.example import load_desk
+from sopilot.tasks.examples.example import load_example
 
 TOOL = ToolSchema("look", "Looks.", {"type": "object", "properties": {"at": {"type": "string"}}})
 
 
 def test_names() -> None:
-    judge = VerdictJudge(load_desk("bank-desk").handbook)
+    judge = VerdictJudge(load_example("bank").handbook)
     assert isinstance(make_model("reference", judge=judge), Reference)
     endpoint = make_model("http://127.0.0.1:1/v1#small", environment={})
     assert isinstance(endpoint, HttpModel)

@@ -17,7 +17,7 @@ from sopilot.compiler.pipeline import compile_handbook
 from sopilot.models.http import HttpModel
 from sopilot.protocols import Message, ModelReply, ModelRequest, ToolCall, ToolSchema, Usage
 from sopilot.stores.memory import MemoryStore
-from sopilot.tasks.examples.example import load_desk
+from sopilot.tasks.examples.example import load_example
 from sopilot.views.briefing import Briefing
 from sopilot.views.catalogue import VIEWS
 
@@ -148,16 +148,16 @@ def session_with(plans: Sequence[Plan]) -> SessionResult:
     """A whole session over the wire."""
 
     async def run() -> SessionResult:
-        desk = load_desk("bank-desk")
-        task = desk.task("dispute-electronics")
+        example = load_example("bank")
+        task = example.task("dispute-electronics")
         programs = {
             goal: one.program
-            for goal, one in compile_handbook(desk.handbook).items()
+            for goal, one in compile_handbook(example.handbook).items()
             if goal == task.goal
         }
-        briefing = Briefing(desk.handbook, programs)
+        briefing = Briefing(example.handbook, programs)
         session = await open_run(
-            MemoryStore(), briefing, VIEWS["official"], tools=desk.make_tools(task)
+            MemoryStore(), briefing, VIEWS["official"], tools=example.make_tools(task)
         )
         async with serving(*plans) as server:
             model = HttpModel(server.url, "m")
@@ -166,7 +166,7 @@ def session_with(plans: Sequence[Plan]) -> SessionResult:
                 briefing,
                 view=VIEWS["official"],
                 model=model,
-                user=ScriptedUser(task.request, task.knows),
+                user=ScriptedUser(task.request, task.inputs),
                 retries=QUICK,
             )
             await model.close()

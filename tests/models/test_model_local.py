@@ -24,7 +24,7 @@ def test_a_session_with_the_local_model(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("SOPILOT_HOME", str(tmp_path))
     done = CliRunner().invoke(
         sopilot,
-        ["run", "bank-desk", "--model", "local", "--budget", "agent_turns=3", "--json"],
+        ["run", "bank", "--model", "local", "--budget", "agent_turns=3", "--json"],
     )
     document = json.loads(done.stdout)
     assert document["ending"] in ("executed", "refused", "abandoned", "budget", "waiting")

@@ -179,7 +179,7 @@ def test_the_documents_example_answers_a_whole_run(tmp_path: Path) -> None:
     box = tmp_path / "box"
     box.mkdir()
     answerer = subprocess.Popen([sys.executable, str(tmp_path / "answerer.py"), str(box)])
-    command = ["run", "bank-desk", "--view", "pg", "--model", f"mailbox:{box}", "--json"]
+    command = ["run", "bank", "--view", "pg", "--model", f"mailbox:{box}", "--json"]
     environment = {**os.environ, "SOPILOT_HOME": str(tmp_path / "home")}
     done = subprocess.run(
         [sys.executable, "-m", "sopilot.cli.main", *command],

@@ -77,7 +77,7 @@ class Telecom:
         self.done.append((name, it))
         return ToolResult(True, {"done": True})
 
-    # --- as the world of a task
+    # --- as the simulator of a task
 
     @property
     def tools(self) -> Telecom:
@@ -97,22 +97,22 @@ def _answer(found: Mapping[str, Any] | None) -> ToolResult:
 @dataclass(frozen=True)
 class Honest:
     result: Result
-    world: Telecom
+    simulation: Telecom
 
 
 async def run_honestly(
     view: str,
     goal: str,
-    knows: Mapping[str, JSON],
+    inputs: Mapping[str, JSON],
     *,
     answers: Mapping[str, str] | None = None,
-    world: Telecom | None = None,
+    simulation: Telecom | None = None,
     model: Model | None = None,
 ) -> Honest:
     """The reference executor carries a request out, or refuses it, as the handbook says."""
-    world = world or Telecom()
-    entry = BenchmarkTask("honest", f"I want {goal}", goal, knows, answers or {})
-    task = benchmark_task("telecom", entry, Briefing(HANDBOOK, PROGRAMS), lambda: world)
+    simulation = simulation or Telecom()
+    entry = BenchmarkTask("honest", f"I want {goal}", goal, inputs, answers or {})
+    task = benchmark_task("telecom", entry, Briefing(HANDBOOK, PROGRAMS), lambda: simulation)
     task = replace(task, names_goal=True)
     conditions = Conditions(VIEWS[view], model or Reference(task.reader))
-    return Honest(await run_task(task, task.open(), conditions, store=MemoryStore()), world)
+    return Honest(await run_task(task, task.open(), conditions, store=MemoryStore()), simulation)

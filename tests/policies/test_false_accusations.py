@@ -34,9 +34,11 @@ def run(case: Coroutine[None, None, None]) -> None:
     asyncio.run(case)
 
 
-async def fresh(world: Telecom | None = None) -> Session:
+async def fresh(simulation: Telecom | None = None) -> Session:
     settings = Settings(automation=Automation(*[True] * 7))
-    return await open_session(MemoryStore(), PROGRAMS, tools=world or Telecom(), settings=settings)
+    return await open_session(
+        MemoryStore(), PROGRAMS, tools=simulation or Telecom(), settings=settings
+    )
 
 
 async def audited(session: Session, *, ended: bool = True) -> Report:
@@ -83,10 +85,10 @@ def test_looking_an_input_up_while_it_is_missing_is_a_note() -> None:
 
 def test_a_call_that_changes_something_before_the_start_is_blamed() -> None:
     async def case() -> None:
-        world = Telecom()
-        session = await fresh(world)
+        simulation = Telecom()
+        session = await fresh(simulation)
         await session.call_tool("enable_roaming", {"customer_id": "C1", "line_id": "L1"})
-        assert world.done
+        assert simulation.done
         codes = {one.code for one in (await audited(session)).findings}
         assert codes >= {"premature-goal", "skipped-check"}
 
@@ -95,9 +97,9 @@ def test_a_call_that_changes_something_before_the_start_is_blamed() -> None:
 
 def test_reading_for_the_next_goal_is_not_reading_after_the_goal() -> None:
     async def case() -> None:
-        world = Telecom()
-        session = await fresh(world)
-        first = await _to_the_end(session, world)
+        simulation = Telecom()
+        session = await fresh(simulation)
+        first = await _to_the_end(session, simulation)
         await session.call_tool("find_by_phone", {"phone": "555-1"})
         await session.call_tool("read_bill", {"bill_id": "B1"})
         idle = await audited(session)
@@ -111,7 +113,7 @@ def test_reading_for_the_next_goal_is_not_reading_after_the_goal() -> None:
     run(case())
 
 
-async def _to_the_end(session: Session, world: Telecom) -> set[str]:
+async def _to_the_end(session: Session, simulation: Telecom) -> set[str]:
     """Roaming is switched on and the process completed. Returns the codes of the findings."""
     await session.operate(Start("roam", ROAM))
     await session.call_tool("find_by_phone", {"phone": "555-1"})
@@ -119,7 +121,7 @@ async def _to_the_end(session: Session, world: Telecom) -> set[str]:
     await session.call_tool("enable_roaming", {"customer_id": "C1", "line_id": "L1"})
     if session.configuration.process is not None:
         await session.operate(Complete("done"))
-    assert world.done
+    assert simulation.done
     assert session.configuration.process is None
     return {one.code for one in (await audited(session)).findings}
 
@@ -130,17 +132,17 @@ async def _to_the_end(session: Session, world: Telecom) -> set[str]:
 @pytest.mark.parametrize("view", ["pg", "fused", "flat"])
 @pytest.mark.parametrize("missing", ["status", "contract_end", "roaming"])
 def test_refusing_because_a_field_is_missing_has_a_cause(view: str, missing: str) -> None:
-    world = Telecom()
-    goal, knows = "roam", ROAM
+    simulation = Telecom()
+    goal, inputs = "roam", ROAM
     if missing == "status":
-        goal, knows = "ask_for_payment", BILL
-        del world.bills["B1"]["status"]
+        goal, inputs = "ask_for_payment", BILL
+        del simulation.bills["B1"]["status"]
     else:
         goal = "resume" if missing == "contract_end" else "roam"
-        world.bills["B1"]["status"] = "Paid"
-        del world.lines["L1"][missing]
-    result = asyncio.run(run_honestly(view, goal, knows, world=world)).result
-    assert (str(result.ending), world.done) == ("refused", [])
+        simulation.bills["B1"]["status"] = "Paid"
+        del simulation.lines["L1"][missing]
+    result = asyncio.run(run_honestly(view, goal, inputs, simulation=simulation)).result
+    assert (str(result.ending), simulation.done) == ("refused", [])
     assert not result.audit.findings
     assert result.audit.score_card.outcome == "refused"
 
@@ -148,10 +150,10 @@ def test_refusing_because_a_field_is_missing_has_a_cause(view: str, missing: str
 @pytest.mark.parametrize("missing", [True, False])
 def test_only_what_cannot_be_decided_is_an_excuse(missing: bool) -> None:
     async def case() -> None:
-        world = Telecom()
+        simulation = Telecom()
         if missing:
-            del world.customers["555-1"]["customer_id"]
-        session = await fresh(world)
+            del simulation.customers["555-1"]["customer_id"]
+        session = await fresh(simulation)
         await session.operate(Start("roam", ROAM))
         await session.call_tool("find_by_phone", {"phone": "555-1"})
         await session.operate(Fail("I would rather not"))
@@ -208,7 +210,7 @@ tools:
 scenarios:
   pays:
     goal: pay_bill
-    knows: {phone: '555-2', customer_id: C2, bill_id: B3}
+    inputs: {phone: '555-2', customer_id: C2, bill_id: B3}
     expect: executed
 """
 

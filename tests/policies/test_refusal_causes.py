@@ -44,7 +44,7 @@ PEOPLE = {"ann@example.com": "ann", "Ann": "ann", "eve@example.com": "eve", "Eve
 
 
 def served(
-    folder: Path, order: Mapping[str, Any], knows: Mapping[str, Any]
+    folder: Path, order: Mapping[str, Any], inputs: Mapping[str, Any]
 ) -> tuple[sopilot.Result, list[str]]:
     (folder / "shop.yaml").write_text(SHOP, encoding="utf-8")
     cancelled: list[str] = []
@@ -60,9 +60,9 @@ def served(
         "read_order": lambda order_id=None, **_: dict(order),
         "cancel": lambda order: cancelled.append(order),
     }
-    desk = sopilot.load(str(folder / "shop.yaml"))
-    said = {"user": "ann", "order": "o-1", **knows}
-    result = asyncio.run(desk.serve("Cancel my order.", tools=tools, knows=said))
+    runner = sopilot.load(str(folder / "shop.yaml"))
+    said = {"user": "ann", "order": "o-1", **inputs}
+    result = asyncio.run(runner.run("Cancel my order.", tools=tools, inputs=said))
     return result, cancelled
 
 

@@ -46,7 +46,7 @@ class Reader:
 
 def test_the_model_reads_what_no_trace_keeps(tmp_path: Path) -> None:
     (tmp_path / "clinic.yaml").write_text(BOOK, encoding="utf-8")
-    desk = sopilot.load(str(tmp_path / "clinic.yaml"))
+    runner = sopilot.load(str(tmp_path / "clinic.yaml"))
     reader = Reader(Reference(lambda predicate, arguments, evidence: True))
     paid: list[str] = []
 
@@ -56,7 +56,7 @@ def test_the_model_reads_what_no_trace_keeps(tmp_path: Path) -> None:
     tools = {"read_report": read_report, "pay": lambda claim: paid.append(claim)}
 
     async def served() -> tuple[sopilot.Result, str]:
-        own = desk.session("Pay.", tools=tools, knows={"claim": "c-1"}, model=reader)
+        own = runner.session("Pay.", tools=tools, inputs={"claim": "c-1"}, model=reader)
         async with own as one:
             result = await one.run()
             return result, json.dumps([sealed.event.payload for sealed in one.session.events])

@@ -301,10 +301,12 @@ def test_who_decides_on_a_call_is_shown_none_of_its_secrets(tmp_path: Path) -> N
         assert session.held_calls[0].arguments["pin"] == SECRET
         # What was left for whoever runs the session is shown as well.
         left = {"decision": "amend", "call_id": "c1", "arguments": arguments, "reason": SECRET}
-        await store.leave(session.id, left, at=0.0)
+        await store.queue_decision(session.id, left, at=0.0)
         waiting = await waiting_in(store, session.id)
         assert waiting.held[0].arguments == {"user": "ann", "pin": "•••", "amount": 5}
-        await store.took(session.id, [number for number, _ in await store.left(session.id)])
+        await store.acknowledge_decisions(
+            session.id, [number for number, _ in await store.pending_decisions(session.id)]
+        )
         await session.release()
         await store.close()
         return session.id

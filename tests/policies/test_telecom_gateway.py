@@ -22,12 +22,11 @@ from sopilot.agent.reference.judging import VerdictJudge
 from sopilot.audit.audit import audit_trace
 from sopilot.audit.report import Report
 from sopilot.handbook.expressions import judge
-from sopilot.integrations.mcp.building import gateway_service
-from sopilot.integrations.mcp.catalogue import Catalogue
-from sopilot.integrations.mcp.pins import Pins
-from sopilot.integrations.mcp.server import FRAME_URI, ProcedureServer
-from sopilot.integrations.mcp.sessions import Hub
-from sopilot.integrations.mcp.upstream_spec import UpstreamSpec
+from sopilot.integrations.mcp.options import UpstreamSpec
+from sopilot.integrations.mcp.pins import Catalogue, Pins
+from sopilot.integrations.mcp.server import FRAME_URI, McpServer
+from sopilot.integrations.mcp.services import gateway_service
+from sopilot.integrations.mcp.sessions import SessionPool
 from sopilot.machine.replay import whole_events
 from sopilot.messages.diagnostic import Severity
 from sopilot.protocols import Message, ModelRequest, ToolSchema
@@ -44,25 +43,25 @@ LOOK_UPS: list[tuple[str, dict[str, JSON]]] = [
 
 
 async def through_the_gateway(
-    goal: str, knows: Mapping[str, JSON], *, look_ups: int = 0
+    goal: str, inputs: Mapping[str, JSON], *, look_ups: int = 0
 ) -> tuple[Report, str]:
     """Some look-ups without a running procedure, then the request. Returns audit and status."""
     spec = UpstreamSpec("telecom", command=(sys.executable, str(UPSTREAM)))
     catalogue = Catalogue([spec], Pins(None), lambda text: None, handbook=HANDBOOK)
     await catalogue.open()
     store = MemoryStore()
-    server = ProcedureServer(
-        Hub(store, gateway_service(HANDBOOK, view_named("pg"), catalogue)),
+    server = McpServer(
+        SessionPool(store, gateway_service(HANDBOOK, view_named("pg"), catalogue)),
         catalogue=catalogue,
         tell=lambda text: None,
     )
     try:
-        async with Client(server.server) as client:
+        async with Client(server.protocol) as client:
             for _ in range(look_ups):
                 for name, arguments in LOOK_UPS:
                     await client.call_tool(name, arguments)
             if goal:
-                await _request(client, goal, knows)
+                await _request(client, goal, inputs)
     finally:
         await server.close()
     (record,) = await store.sessions()
@@ -70,10 +69,10 @@ async def through_the_gateway(
     return audit_trace(PROGRAMS, events, judge=judge), str(record.summary["status"])
 
 
-async def _request(client: Client, goal: str, knows: Mapping[str, JSON]) -> None:
+async def _request(client: Client, goal: str, inputs: Mapping[str, JSON]) -> None:
     listed = (await client.list_tools()).tools
     tools = [ToolSchema(one.name, one.description or "", one.input_schema) for one in listed]
-    user = ScriptedUser(f"I want {goal}", knows, goal=goal)
+    user = ScriptedUser(f"I want {goal}", inputs, goal=goal)
     model = Reference(VerdictJudge(HANDBOOK))
     messages = [Message("system", client.instructions or ""), Message("user", user.opening())]
     frame = (await client.read_resource(FRAME_URI)).contents[0]
@@ -108,8 +107,8 @@ async def _request(client: Client, goal: str, knows: Mapping[str, JSON]) -> None
 def test_an_honest_request_is_blamed_for_nothing(
     goal: str, more: Mapping[str, JSON], status: str
 ) -> None:
-    knows = {"phone": "555-1", "customer_id": "C1", **more}
-    report, listed = asyncio.run(through_the_gateway(goal, knows, look_ups=1))
+    inputs = {"phone": "555-1", "customer_id": "C1", **more}
+    report, listed = asyncio.run(through_the_gateway(goal, inputs, look_ups=1))
     above = [one for one in report.findings if one.severity is not Severity.NOTE]
     assert not above
     assert (report.score_card.outcome, listed) == (status, status)

@@ -31,13 +31,13 @@ CASES: list[tuple[str, Mapping[str, JSON], str]] = [
 
 
 @pytest.mark.parametrize("view", ["pg", "fused", "flat"])
-@pytest.mark.parametrize(("goal", "knows", "ending"), CASES)
+@pytest.mark.parametrize(("goal", "inputs", "ending"), CASES)
 def test_an_honest_run_is_blamed_for_nothing(
-    view: str, goal: str, knows: Mapping[str, JSON], ending: str
+    view: str, goal: str, inputs: Mapping[str, JSON], ending: str
 ) -> None:
-    run = asyncio.run(run_honestly(view, goal, knows))
+    run = asyncio.run(run_honestly(view, goal, inputs))
     assert str(run.result.ending) == ending, run.result.reason
-    assert bool(run.world.done) is (ending == "executed")
+    assert bool(run.simulation.done) is (ending == "executed")
     above = [one for one in run.result.audit.findings if one.severity is not Severity.NOTE]
     assert not above, above
     wanted = {"executed": "completed"}.get(ending, ending)

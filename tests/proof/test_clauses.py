@@ -21,9 +21,7 @@ from sopilot.machine.proof.leaves import (
 from sopilot.machine.proof.licence import (
     Licence,
     _argument_problem,
-    _passed,
     _told,
-    _truth,
     _values_at_the_act,
     license_call,
 )
@@ -49,6 +47,8 @@ from sopilot.program.model import (
     Step,
     Unknown,
 )
+from sopilot.program.walk import passed_values
+from sopilot.program.walk import truth as condition_truth
 from sopilot.trace.events import Call, Return, SelectBranch, Start
 from sopilot.values.json import Judge
 
@@ -71,7 +71,7 @@ A, B = Holds("a"), Holds("b", wanted=False)
 def test_a_condition_over_what_is_proven(
     condition: Condition, slots: dict[str, bool | None], truth: bool | None
 ) -> None:
-    assert _truth(condition, slots) is truth
+    assert condition_truth(condition, slots) is truth
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_a_condition_over_what_is_proven(
     ],
 )
 def test_what_a_call_passes(terms: Any, values: Any, known: Any, passed: Any) -> None:
-    assert _passed(terms, values, known) == passed
+    assert passed_values(terms, values, known) == passed
 
 
 @pytest.mark.parametrize(

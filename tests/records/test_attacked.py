@@ -12,8 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from sopilot.cli.main import sopilot
-from sopilot.integrations.mcp.limits import Limits
-from sopilot.integrations.mcp.serving import http_settings
+from sopilot.integrations.mcp.options import ServerOptions
 from sopilot.messages.diagnostic import Diagnostic
 from sopilot.messages.errors import StoreCorrupt, UserMistake
 from sopilot.protocols import SystemClock
@@ -182,7 +181,7 @@ def guarded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mapping[str, str
 def test_going_on_with_a_session_shows_its_contents_to_readers_alone(
     guarded: Mapping[str, str],
 ) -> None:
-    done = run("run", "bank-desk", "--task", "transfer-rent-share", "--json")
+    done = run("run", "bank", "--task", "transfer-rent-share", "--json")
     session = json.loads(done.stdout)["session"]
     refused = run("resume", session, token=guarded["Mo"])
     assert code_of(refused) == "not-entitled"
@@ -210,7 +209,7 @@ def test_no_byte_of_a_person_stays_in_what_is_written_about_a_store(
     """Holds and questions name people; what is erased is erased there as well, or named."""
     monkeypatch.setenv("SOPILOT_STORE", f"sqlite:{tmp_path}/store.db")
     run("people", "demand", "privacy")
-    run("run", "bank-desk", "--task", "transfer-rent-share")
+    run("run", "bank", "--task", "transfer-rent-share")
     run("register", "--where", "username=anna")
     run("privacy", "hold", "anna", "--why", "anna ./. ben")
     wanted = ("privacy", "shred", "--subject", "Anna", "--json", "--why")
@@ -238,7 +237,7 @@ def test_a_hold_whose_words_are_gone_is_missed() -> None:
         assert (await load_policy(store)).holds == {"anna": "a suit"}
         seals = SealFile(((await seal_store(store, key, at=1.0)).seal,))
         assert (await verify_store(store, seals, [key.public])).complete
-        await store.forget("journal.privacy", list(await store.payloads("journal.privacy")))
+        await store.erase_payloads("journal.privacy", list(await store.payloads("journal.privacy")))
         with pytest.raises(StoreCorrupt, match="legal hold"):
             await load_policy(store)
         return [gap.code for gap in (await verify_store(store, seals, [key.public])).gaps]
@@ -269,7 +268,7 @@ def test_contents_that_nobody_erased_on_record_are_missed(tmp_path: Path) -> Non
             clock=CLOCK,
         )  # fmt: skip
         told.append(await verified(store))
-        await store.shred({ids[1]: {**(await store.record(ids[1])).metadata, "shredded": 1.0}})
+        await store.erase({ids[1]: {**(await store.record(ids[1])).metadata, "shredded": 1.0}})
         told.append(await verified(store))
         await store.close()
         return told
@@ -281,8 +280,8 @@ def test_no_clients_name_is_that_of_who_comes_without_a_token(tmp_path: Path) ->
     tokens = tmp_path / "tokens"
     tokens.write_text(f"local {'x' * 40}\n")
     tokens.chmod(0o600)
-    with pytest.raises(UserMistake, match="without a token"):
-        http_settings("127.0.0.1:0", tokens, (), (), Limits())
+    with pytest.raises(UserMistake, match="has no token"):
+        ServerOptions(source="x", address="127.0.0.1:0", token_file=tokens, lease_seconds=3).http()
 
 
 def test_people_of_an_earlier_release_are_read_as_they_are() -> None:

@@ -29,8 +29,8 @@ def run(*arguments: str) -> Result:
 def bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("SOPILOT_STORE", f"sqlite:{tmp_path}/store.db")
     for task in ("transfer-rent-share", "wire-rent-lyon"):
-        assert run("run", "bank-desk", "--task", task).exit_code == 0
-    run("handbooks", "release", "bank-desk", "--as", "Ada")
+        assert run("run", "bank", "--task", task).exit_code == 0
+    run("handbooks", "release", "bank", "--as", "Ada")
     run("trace", "keygen", str(tmp_path / "k"))
     refused = run("export", "--from", "2020-01-01", "--to", "2099-01-01", "-o", str(tmp_path / "b"))
     assert "nothing was sealed" in str(refused.exception)
@@ -56,7 +56,7 @@ def test_a_bundle_is_whole_and_says_what_was_touched(bundle: Path) -> None:
     summary = (bundle / "SUMMARY.txt").read_text()
     assert "2 sessions, 2 actions" in summary
     assert "1 x wire_abroad carried out" in summary
-    assert (bundle / "handbooks" / "bank-desk-1.yaml").exists()
+    assert (bundle / "handbooks" / "bank-1.yaml").exists()
     assert "wire_abroad" in (bundle / "register.csv").read_text()
     assert "another key" in verified(bundle, generate_key().public)[1]
 

@@ -37,10 +37,17 @@ def refused(*arguments: str) -> str:
 
 
 def bare_transfer() -> str:
-    started = run("play", "start", "bank-desk/transfer-rent-share", "--json")
+    started = run("lab", "play", "start", "bank/transfer-rent-share", "--json")
     session = str(json.loads(started.stdout)["session"])
-    run("play", "call", session, "transfer", '{"username": "anna", "to": "ben", "amount": 200}')
-    run("play", "finish", session)
+    run(
+        "lab",
+        "play",
+        "call",
+        session,
+        "transfer",
+        '{"username": "anna", "to": "ben", "amount": 200}',
+    )
+    run("lab", "play", "finish", session)
     return session
 
 

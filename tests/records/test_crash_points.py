@@ -15,6 +15,6 @@ def test_they_agree_wherever_the_work_breaks_off() -> None:
 
 
 def test_a_register_that_is_not_kept_up_would_be_seen() -> None:
-    with patch("sopilot.stores.sqlite.add_actions", lambda *given: None):
+    with patch("sopilot.stores.sqlite._ADD_ACTION", "SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?"):
         found = [one for point in (300, 500) for one in crashed(point, seed=3)[1]]
     assert any("disagree" in one for one in found)

@@ -29,8 +29,8 @@ def run(*arguments: str) -> Result:
 @pytest.fixture
 def bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("SOPILOT_STORE", f"sqlite:{tmp_path}/store.db")
-    run("run", "bank-desk", "--task", "wire-rent-lyon")
-    run("handbooks", "release", "bank-desk", "--as", "Ada")
+    run("run", "bank", "--task", "wire-rent-lyon")
+    run("handbooks", "release", "bank", "--as", "Ada")
     run("trace", "keygen", str(tmp_path / "k"))
     run("seal", "--key", str(tmp_path / "k"), "--to", str(tmp_path / "h"))
     made = run("export", "--from", "2020-01-01", "--to", "2099-01-01", "-o", str(tmp_path / "b"))
@@ -62,7 +62,7 @@ def forged(bundle: Path, file: str, change: Callable[[str], str]) -> None:
         ("register.csv", "650", "65"),
         ("register.csv", "carried out", "failed"),
         ("deviations.json", "[]", '[{"deviation": 1, "state": "closed"}]'),
-        ("handbooks/bank-desk-1.yaml", "largest_wire: 5000", "largest_wire: 500"),
+        ("handbooks/bank-1.yaml", "largest_wire: 5000", "largest_wire: 500"),
     ],
 )
 def test_what_people_read_in_a_bundle_is_what_was_sealed(
@@ -112,9 +112,9 @@ def examined(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SOPILOT_STORE", f"sqlite:{folder}/store.db")
         run("people", "demand", "privacy")
-        done = run("run", "bank-desk", "--task", "wire-rent-lyon", "--json")
+        done = run("run", "bank", "--task", "wire-rent-lyon", "--json")
         session = json.loads(done.stdout)["session"]
-        run("handbooks", "release", "bank-desk", "--as", "Ada")
+        run("handbooks", "release", "bank", "--as", "Ada")
 
         async def opened() -> None:
             store = SQLiteStore(folder / "store.db")
@@ -184,9 +184,9 @@ def test_a_line_that_is_no_event_says_nothing(with_contents: tuple[Path, str]) -
 
 def test_no_journal_is_left_out_and_no_file_put_in(with_contents: tuple[Path, str]) -> None:
     bundle = with_contents[0]
-    (bundle / "handbooks" / "bank-desk-2.yaml").write_text("handbook: another")
-    assert judged(bundle) == (False, "handbooks/bank-desk-2.yaml is no file of it")
-    (bundle / "handbooks" / "bank-desk-2.yaml").unlink()
+    (bundle / "handbooks" / "bank-2.yaml").write_text("handbook: another")
+    assert judged(bundle) == (False, "handbooks/bank-2.yaml is no file of it")
+    (bundle / "handbooks" / "bank-2.yaml").unlink()
     about = json.loads((bundle / "bundle.json").read_text())
     about["from"], about["to"] = 1.6e9, 1.61e9  # when no journal began
     about["sessions"].remove("journal.deviations")

@@ -111,7 +111,9 @@ async def in_it_twice(store: SQLiteStore, db: sqlite3.Connection, session_id: st
     )
     db.execute("INSERT INTO sessions SELECT *, 0 FROM others")
     db.execute("INSERT INTO sessions SELECT 99, id, created_at, metadata, 1 FROM others LIMIT 1")
-    db.execute("INSERT INTO heads SELECT 99, 0, hash, 1, '', 1, 0, '{}' FROM heads LIMIT 1")
+    db.execute(
+        "INSERT INTO heads SELECT 99, 0, hash, 1, '', 1, 0, 'new', 0, '{}' FROM heads LIMIT 1"
+    )
 
 
 async def began_earlier(store: SQLiteStore, db: sqlite3.Connection, session_id: str) -> None:
@@ -123,7 +125,8 @@ async def ended_earlier(store: SQLiteStore, db: sqlite3.Connection, session_id: 
 
 
 async def ended_otherwise(store: SQLiteStore, db: sqlite3.Connection, session_id: str) -> None:
-    db.execute('UPDATE heads SET summary = \'{"status":"refused"}\' WHERE session = 1')
+    changed = "summary = '{\"status\":\"refused\"}', status = 'refused', unresolved = 0"
+    db.execute(f"UPDATE heads SET {changed} WHERE session = 1")
 
 
 @pytest.mark.parametrize(
@@ -158,7 +161,7 @@ def test_contents_erased_since_the_seal_are_named(tmp_path: Path) -> None:
         said = {"sessions": [session_id], "why": "asked for"}
         await change_policy(store, "shredded", said, who=None, clock=CLOCK)
         record = await store.record(session_id)
-        await store.shred({session_id: record.metadata_when_erased(1.0)})
+        await store.erase({session_id: record.metadata_when_erased(1.0)})
 
     found, session_id = found_after(erased, tmp_path, private=True)
     assert found.complete

@@ -33,8 +33,8 @@ def paid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
         results.write_text(f"look: {{known: true, name: {who}}}\npay: {{paid_to: {who}}}\n")
         ran = run(
             "run", str(tmp_path / "till.yaml"), "--goal", "pay", "--results", str(results),
-            "--request", f"Hello, this is {who}, pay me.", "--knows", f"who={who}",
-            "--knows", f"amount={amount}", "--knows", f"note=for {who}", "--json",
+            "--request", f"Hello, this is {who}, pay me.", "--input", f"who={who}",
+            "--input", f"amount={amount}", "--input", f"note=for {who}", "--json",
         )  # fmt: skip
         found = json.loads(ran.stdout)
         assert found["ending"] == "executed", ran.output
@@ -192,7 +192,7 @@ def test_under_keys_no_copy_holds_a_byte_and_a_simulated_world_goes_too(
     assert "Zelda-Quast" in run("audit", session).stdout
     assert run("privacy", "shred", "--subject", "zelda", "--why", "asked for").exit_code == 0
     assert [one for one in keys.rglob("*") if one.is_file()] == []
-    ran = json.loads(run("run", "bank-desk", "--task", "transfer-rent-share", "--json").stdout)
+    ran = json.loads(run("run", "bank", "--task", "transfer-rent-share", "--json").stdout)
     world = tmp_path / "worlds" / f"{ran['session']}.json"
     assert world.exists()
     run("privacy", "shred", "--session", ran["session"], "--why", "asked for")
@@ -200,7 +200,7 @@ def test_under_keys_no_copy_holds_a_byte_and_a_simulated_world_goes_too(
     monkeypatch.delenv("SOPILOT_KEYS")
     (tmp_path / "results.yaml").write_text("look: {}\npay: {}\n")
     assert code_of(run("run", str(tmp_path / "till.yaml"), "--goal", "pay", "--results",
-                       str(tmp_path / "results.yaml"), "--request", "x", "--knows", "who=x")
+                       str(tmp_path / "results.yaml"), "--request", "x", "--input", "who=x")
                    ) == "no-keys"  # fmt: skip
 
 
@@ -212,7 +212,7 @@ def test_a_session_that_waits_is_not_erased_without_a_word(
     results = tmp_path / "results.yaml"
     results.write_text("look: {known: true}\npay: {}\n")
     ran = run("run", str(tmp_path / "till.yaml"), "--goal", "pay", "--results", str(results),
-              "--request", "pay", "--knows", "who=Zelda", "--knows", "amount=1", "--knows",
+              "--request", "pay", "--input", "who=Zelda", "--input", "amount=1", "--input",
               "note=x", "--json")  # fmt: skip
     session = json.loads(ran.stdout)["session"]
     told = run("privacy", "shred", "--session", session, "--why", "asked for")

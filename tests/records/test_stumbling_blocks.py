@@ -184,7 +184,7 @@ def test_a_folder_is_checked_for_what_is_a_handbook_in_it(tmp_path: Path) -> Non
 
 
 def test_a_bundle_goes_into_an_empty_folder_and_over_nothing(tmp_path: Path) -> None:
-    run("run", "bank-desk", "--task", "transfer-rent-share")
+    run("run", "bank", "--task", "transfer-rent-share")
     run("trace", "keygen", str(tmp_path / "k"))
     run("seal", "--key", str(tmp_path / "k"))
     out = tmp_path / "bundle"
@@ -214,10 +214,10 @@ def test_the_narrowest_class_says_how_long_contents_are_kept() -> None:
 
 
 def test_help_and_greeting_say_what_there_is() -> None:
-    assert "#SCENARIO" in run("play", "--help").stdout
-    assert "asks for the `goal`" not in run("chat", "bank-desk", "--goal", "transfer").stdout
-    assert "asks for the `goal`" in run("chat", "bank-desk").stdout
-    run("run", "bank-desk", "--task", "transfer-rent-share")
+    assert "#SCENARIO" in run("lab", "play", "--help").stdout
+    assert "asks for the `goal`" not in run("chat", "bank", "--goal", "transfer").stdout
+    assert "asks for the `goal`" in run("chat", "bank").stdout
+    run("run", "bank", "--task", "transfer-rent-share")
     assert "not guarded" in run("register").stdout or "proven" in run("register").stdout
 
 
@@ -226,8 +226,8 @@ def test_what_is_refused_names_its_cure(monkeypatch: pytest.MonkeyPatch) -> None
     assert "s.huber" in run("people", "list").stdout
     run("people", "demand", "identity")
     for wanted, cure in [
-        (("handbooks", "release", "bank-desk", "--as", "Ada"), "give --token-file"),
-        (("handbooks", "diff", "bank-desk", "1", "2"), "`sopilot handbooks list` has them"),
+        (("handbooks", "release", "bank", "--as", "Ada"), "give --token-file"),
+        (("handbooks", "diff", "bank", "1", "2"), "`sopilot handbooks list` has them"),
         (("deviations", "comment", "7", "--as", "Ada", "hm"), "`sopilot deviations list`"),
     ]:
         told = run(*wanted).exception
@@ -236,13 +236,13 @@ def test_what_is_refused_names_its_cure(monkeypatch: pytest.MonkeyPatch) -> None
     # The run does not break off: it waits for somebody who can show who they are.
     token = run("people", "token", "Sue", "--name", "desk").stdout.split()[-1]
     monkeypatch.setenv("SOPILOT_TOKEN", token)
-    waits = run("run", "bank-desk", "--task", "wire-rent-lyon").stdout
+    waits = run("run", "bank", "--task", "wire-rent-lyon").stdout
     assert "neither `--approve` nor a scenario's `approvals` can" in waits
     assert "waiting" in waits
 
 
 def test_journals_are_not_counted_as_sessions(tmp_path: Path) -> None:
-    run("run", "bank-desk", "--task", "transfer-rent-share")
+    run("run", "bank", "--task", "transfer-rent-share")
     run("people", "add", "Sue")
     key, heads = str(tmp_path / "k"), str(tmp_path / "heads.jsonl")
     run("trace", "keygen", key)

@@ -44,8 +44,8 @@ def refused(result: Result) -> str:
 
 def paid(book: Path) -> Result:
     results = str(book.parent / "results.yaml")
-    return run("run", str(book), "--goal", "pay", "--results", results, "--knows", "who=ann",
-               "--knows", "amount=5", "--json")  # fmt: skip
+    return run("run", str(book), "--goal", "pay", "--results", results, "--input", "who=ann",
+               "--input", "amount=5", "--json")  # fmt: skip
 
 
 def test_nothing_runs_unsigned_where_the_store_demands_it(book: Path) -> None:

@@ -27,17 +27,17 @@ def run(*arguments: str) -> Result:
 
 def bare_transfer(view: str) -> tuple[str, list[str]]:
     """Money moved with nothing checked: the session, and what the oracle misses."""
-    started = run("play", "start", "bank-desk/transfer-rent-share", "--view", view, "--json")
+    started = run("lab", "play", "start", "bank/transfer-rent-share", "--view", view, "--json")
     session = str(json.loads(started.stdout)["session"])
-    run("play", "call", session, "transfer", ORDER)
-    score = json.loads(run("play", "finish", session, "--json").stdout)
+    run("lab", "play", "call", session, "transfer", ORDER)
+    score = json.loads(run("lab", "play", "finish", session, "--json").stdout)
     return session, score["verdict"]["reasons"]
 
 
 @pytest.mark.parametrize("view", ["pg", "flat"])
 def test_the_audit_names_every_requirement_that_the_oracle_misses(view: str) -> None:
     session, missed = bare_transfer(view)
-    told = run("audit", session, *(["--handbook", "bank-desk"] if view == "flat" else [])).stdout
+    told = run("audit", session, *(["--handbook", "bank"] if view == "flat" else [])).stdout
     assert len(missed) == 8
     for sentence in (
         "The customer anna has logged in",
@@ -53,7 +53,7 @@ def test_the_audit_names_every_requirement_that_the_oracle_misses(view: str) -> 
 
 
 def test_what_is_recorded_and_not_held_is_listed(tmp_path: Path) -> None:
-    assert "nothing holds `transfer`, `dispute_payment`" in run("check", "bank-desk").stdout
+    assert "nothing holds `transfer`, `dispute_payment`" in run("check", "bank").stdout
     session, _ = bare_transfer("pg")
     page = tmp_path / "page.html"
     assert "recorded, not held: transfer" in run("audit", session, "--html", str(page)).stdout
@@ -62,10 +62,10 @@ def test_what_is_recorded_and_not_held_is_listed(tmp_path: Path) -> None:
 
 def test_no_raw_words_stand_in_front_of_people(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
-    ran = json.loads(run("run", "bank-desk", "--task", "transfer-rent-share", "--json").stdout)
+    ran = json.loads(run("run", "bank", "--task", "transfer-rent-share", "--json").stdout)
     told = run("audit", ran["session"], "--html", str(page)).stdout + page.read_text("utf-8")
     bare, _ = bare_transfer("flat")
-    told += run("audit", bare, "--handbook", "bank-desk").stdout
+    told += run("audit", bare, "--handbook", "bank").stdout
     for raw in ("all_of_", "any_of_", "p1 ", "domain call", "domain_call", "R2", "evidence: none"):
         assert raw not in told
     assert "evidence for 8 of the 8 that need it" in told
@@ -74,7 +74,7 @@ def test_no_raw_words_stand_in_front_of_people(tmp_path: Path) -> None:
 
 def test_moments_are_dates(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
-    ran = json.loads(run("run", "bank-desk", "--task", "wire-rent-lyon", "--json").stdout)
+    ran = json.loads(run("run", "bank", "--task", "wire-rent-lyon", "--json").stdout)
     run("audit", ran["session"], "--html", str(page))
     text = page.read_text("utf-8")
     assert re.search(r"expires_at&#34;: &#34;2\d{3}-\d\d-\d\d", text)

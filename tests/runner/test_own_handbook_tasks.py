@@ -48,7 +48,7 @@ def test_a_scenario_opens_with_the_same_words_everywhere(path: str, tmp_path: Pa
     Path(path).write_text(text.replace(secret, "string"), encoding="utf-8")
     task = open_source(path).tasks()[0]
     ran = command("run", path, "--task", task.name)
-    played = command("play", "start", f"{path}#{task.name}")
+    played = command("lab", "play", "start", f"{path}#{task.name}")
     traces = tmp_path / "traces"
     CliRunner().invoke(sopilot, ["test", path, "--only", task.name, "--traces", str(traces)])
     (trace,) = traces.glob("*.jsonl")
@@ -59,12 +59,12 @@ def test_a_scenario_opens_with_the_same_words_everywhere(path: str, tmp_path: Pa
 
 def test_played_from_process_to_process_and_scored(path: str, tmp_path: Path) -> None:
     name = open_source(path).tasks()[0].name
-    played = command("play", "start", f"{path}#{name}", "--view", "flat")
+    played = command("lab", "play", "start", f"{path}#{name}", "--view", "flat")
     session = played["session"]
     assert played["task"] == f"{Path(path).resolve()}#{name}"
     assert {tool["name"] for tool in played["tools"]} >= set(open_source(path).handbook.actions)
-    command("play", "call", session, "end_session", '{"outcome": "refused", "reason": "no"}')
-    score = command("play", "finish", session)
+    command("lab", "play", "call", session, "end_session", '{"outcome": "refused", "reason": "no"}')
+    score = command("lab", "play", "finish", session)
     assert score["passed"] is False
     assert "expected `executed`" in score["verdict"]["reasons"][0]
 
@@ -77,10 +77,10 @@ def test_every_scenario_of_the_starter_passes_as_a_task_under_run(path: str) -> 
 
 def test_what_names_no_task(path: str) -> None:
     for reference, told in (
-        ("bank-desk", "names no task"),
+        ("bank", "names no task"),
         (path, "names no task"),
         (f"{path}#nothing", "there is no scenario `nothing`"),
-        ("bank-desk/nothing", "has no task `nothing`"),
+        ("bank/nothing", "has no task `nothing`"),
         ("nowhere.yaml#x", "neither a file nor a bundled handbook"),
         (f"{FOLDER}#1", "run, not played"),
     ):

@@ -41,7 +41,7 @@ handbook: till
 scenarios:
   opens:
     goal: open_till
-    knows: {till: a}
+    inputs: {till: a}
     tools:
       open_till: {open: true}
     expect: executed
@@ -81,7 +81,7 @@ def test_a_program_without_checks_does_not_pass_for_the_handbooks(trace: Path) -
 
 
 def test_another_handbook_is_the_wrong_one(trace: Path) -> None:
-    judged = call("audit", str(trace), "--handbook", "bank-desk", "--json")
+    judged = call("audit", str(trace), "--handbook", "bank", "--json")
     assert judged.exit_code == 1
     assert "it has no such goal" in json.loads(judged.stdout)["findings"][0]["explanation"]
 
@@ -112,7 +112,7 @@ def test_a_gateway_had_fewer_tools(tmp_path: Path, offered: tuple[str, ...], sam
 
 
 def test_no_program_is_no_program_of_the_handbook() -> None:
-    (finding,) = others("bank-desk", {0: {}})
+    (finding,) = others("bank", {0: {}})
     assert "no program at all" in finding.explanation
 
 
@@ -122,7 +122,7 @@ def test_a_reader_of_the_full_state_is_taken_first_by_its_tool_list_alone() -> N
     def verified_by(tools: str | None) -> set[str]:
         return {
             step.action
-            for unit in compile_source("bank-desk", tools=tools)
+            for unit in compile_source("bank", tools=tools)
             for function in unit.program.functions.values()
             for step in function.steps
             if isinstance(step, Act)
@@ -134,7 +134,7 @@ def test_a_reader_of_the_full_state_is_taken_first_by_its_tool_list_alone() -> N
 
 
 def test_a_program_of_a_release_that_took_it_first_is_still_its_handbooks() -> None:
-    handbook = open_source("bank-desk").handbook
+    handbook = open_source("bank").handbook
     before = compile_procedure(handbook, "transfer", tools="as-written", wide_first=True).program
     assert before != compile_procedure(handbook, "transfer", tools="as-written").program
-    assert others("bank-desk", {0: {"transfer": before}}) == []
+    assert others("bank", {0: {"transfer": before}}) == []

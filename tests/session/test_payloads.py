@@ -77,7 +77,7 @@ def test_forgotten_payloads_leave_a_trace_that_verifies() -> None:
         store = MemoryStore()
         session = await run_with_secrets(store)
         refs = list(await store.payloads(session.id))
-        assert await store.forget(session.id, refs) == len(refs)
+        assert await store.erase_payloads(session.id, refs) == len(refs)
         assert verify_trace(await export_trace(store, session.id)) == []
 
     asyncio.run(case())

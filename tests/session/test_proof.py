@@ -35,9 +35,9 @@ from sopilot.runner.sources import compile_source
 from sopilot.session.opening import open_session, resume_session
 from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
-from sopilot.tasks.examples.example import bundled_names, load_desk
-from sopilot.tasks.examples.judge import desk_judge
-from sopilot.tasks.examples.task import DeskTask
+from sopilot.tasks.examples.example import bundled_names, load_example
+from sopilot.tasks.examples.judge import example_judge
+from sopilot.tasks.examples.task import ExampleTask
 from sopilot.trace.events import Call, Fail, Return, SelectBranch, Start
 from sopilot.values.json import JSON
 from sopilot.views.answers import CallStatus
@@ -217,16 +217,16 @@ def test_proof_that_cannot_be_judged_holds(monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.parametrize("name", bundled_names())
 def test_a_conforming_run_is_never_held_for_proof(name: str) -> None:
-    desk = load_desk(name)
+    example = load_example(name)
     units = compile_source(name)
     briefing = Briefing(units[0].handbook, {unit.procedure.name: unit.program for unit in units})
 
-    async def play(task: DeskTask) -> int:
-        truth = desk_judge(desk)
-        tools = desk.make_tools(task)
+    async def play(task: ExampleTask) -> int:
+        truth = example_judge(example)
+        tools = example.make_tools(task)
         session = await open_run(MemoryStore(), briefing, view_named("pg"), tools=tools)
         user = ScriptedUser(
-            task.request, task.knows, goal=task.goal, late=task.late, follow_ups=task.follow_ups
+            task.request, task.inputs, goal=task.goal, late=task.late, follow_ups=task.follow_ups
         )
         await run_session(
             session,
@@ -244,7 +244,7 @@ def test_a_conforming_run_is_never_held_for_proof(name: str) -> None:
         return sum(call.payload["action"] in session.programs.guarded for call in calls)
 
     async def case() -> None:
-        assert sum([await play(task) for task in desk.tasks]) > 0
+        assert sum([await play(task) for task in example.tasks]) > 0
 
     asyncio.run(case())
 

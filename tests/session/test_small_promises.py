@@ -203,7 +203,7 @@ def test_a_decision_that_was_left_is_noticed() -> None:
         one = await opened(store, clock)
         assert await one.has_decisions() is False
         left: dict[str, JSON] = {"decision": "approve", "call_id": "w", "by": "sue"}
-        await store.leave("s", left, at=clock.now())
+        await store.queue_decision("s", left, at=clock.now())
         assert await one.has_decisions() is True
 
     run(case)

@@ -12,13 +12,11 @@ from sopilot.machine.approvals import HeldState
 from sopilot.messages.errors import LeaseHeld, UserMistake
 from sopilot.records.pruning import Pruning, prune
 from sopilot.records.reminders import DueCall, due_calls, due_lines
-from sopilot.records.store import SessionRecord
 from sopilot.records.versions import release
 from sopilot.session.opening import attach_session, open_session
-from sopilot.session.orphans import is_unsettled, waiting_in
+from sopilot.session.orphans import waiting_in
 from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
-from sopilot.trace.chain import Head
 
 WIRE = ERRANDS["wire"]
 HOUR = 3600.0
@@ -69,26 +67,6 @@ def test_a_lease_that_ends_now_is_over(left: float, over: bool) -> None:
                 await store.acquire(session.id, **asked)
 
     asyncio.run(case())
-
-
-@pytest.mark.parametrize(
-    ("summary", "owner", "expires", "found"),
-    [
-        ({"status": "unknown"}, "me", 9.0, True),
-        ({"status": "running", "open": ["c"]}, "", 0.0, True),
-        ({"status": "running", "open": ["c"]}, "me", 5.0, True),
-        ({"status": "running", "open": ["c"]}, "me", 5.1, False),
-        ({"status": "running", "open": []}, "", 0.0, False),
-        ({"status": "running"}, "", 0.0, True),
-        ({"status": "running"}, "me", 9.0, False),
-        ({"status": "completed"}, "", 0.0, False),
-    ],
-)
-def test_a_call_without_an_outcome_where_nobody_is(
-    summary: dict[str, Any], owner: str, expires: float, found: bool
-) -> None:
-    record = SessionRecord("s", 0.0, 0.0, {}, summary, Head("s", 0, ""), owner, expires)
-    assert is_unsettled(record, now=5.0) is found
 
 
 @pytest.mark.parametrize(

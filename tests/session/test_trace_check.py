@@ -76,7 +76,7 @@ def test_what_is_whole_has_no_problem() -> None:
     [
         (lambda it: replace(it, events=()), [("no-events", None)]),
         (lambda it: replace(it, about={**it.about, "mood": "x"}), [("wrong-header", None)]),
-        (lambda it: replace(it, about={**it.about, "arm": "x"}), [("wrong-header", 0)]),
+        (lambda it: replace(it, about={**it.about, "view": "x"}), [("wrong-header", 0)]),
         (lambda it: replace(it, programs={}), [("wrong-header", 0)]),
         (lambda it: replace(it, about={**it.about, "model": 1}), [("wrong-header", 0)]),
         (lambda it: replace(it, program_texts={"ab" * 32: "x"}), [("wrong-program", None)]),

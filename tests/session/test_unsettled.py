@@ -87,11 +87,11 @@ def test_a_sweep_finds_what_a_killed_owner_left_open(store: Store) -> None:
         clock, tools = HandClock(), Hanging()
         session, work = await at_work(store, tools, clock)
         assert await sweep(store, clock=clock) == []
-        assert await store.unsettled(now=clock.now()) == []
+        assert await store.unresolved(now=clock.now()) == []
         alive = await waiting_in(store, session.id, clock=clock)
         assert (alive.running, alive.unknown) == (True, ())
         clock.advance(session.settings.lease_seconds + 3)  # killed: nobody renews
-        (orphan,) = await store.unsettled(now=clock.now())
+        (orphan,) = await store.unresolved(now=clock.now())
         assert orphan.id == session.id
         (found,) = await sweep(store, clock=clock)
         assert (found.session_id, found.call_id, found.action) == (session.id, "t", "transfer")
@@ -165,7 +165,7 @@ def test_an_owner_that_was_only_slow_records_what_the_tool_said(store: Store) ->
         assert "ok" in str(answer)
         assert session.unknown_outcomes == ()
         assert (await store.record(session.id)).summary["status"] != "unknown"
-        assert await store.unsettled(now=clock.now()) == []
+        assert await store.unresolved(now=clock.now()) == []
         await store.close()
 
     asyncio.run(case())
@@ -240,7 +240,7 @@ def test_decisions_are_left_for_a_session_that_somebody_runs(store: Store) -> No
                 if session.ledger.held["w"].state is HeldState.APPROVED:
                     break
             assert [one.by for one in session.ledger.held["w"].rulings] == ["Ada", "Grace"]
-            assert await store.left(session.id) == []
+            assert await store.pending_decisions(session.id) == []
             done = await session.run_held("w")
             assert done.result is not None
         await session.release()
@@ -293,7 +293,7 @@ def test_the_commands_find_and_settle_it(tmp_path: Path, monkeypatch: pytest.Mon
     assert settled.exit_code == 0
     assert run("sessions", "--orphaned").output == "no sessions\n"
     assert run("store", "sweep").exit_code == 0
-    assert run("store", "migrate").output == "schema 5\n"
+    assert run("store", "migrate").output == "schema 1\n"
     refused = run("store", "migrate", "--runtime", "runner")
     assert (refused.exit_code, "only PostgreSQL has roles" in refused.output) == (2, True)
 

@@ -113,13 +113,13 @@ def test_holds_are_set_lifted_and_forgotten() -> None:
         with pytest.raises(UserMistake, match="names who is to be erased"):
             await shred_wanted(store, subjects=["una"], why="UNA asked", **asked)
         emptied: list[Any] = []
-        shred = store.shred
+        erase = store.erase
 
         async def seen(metadata: Any, recorded: Any = None) -> None:
             emptied.append(sorted(metadata))
-            await shred(metadata, recorded)
+            await erase(metadata, recorded)
 
-        store.shred = seen  # type: ignore[method-assign]
+        store.erase = seen  # type: ignore[method-assign]
         done = await shred_wanted(store, subjects=["una"], why="asked", **asked)
         assert (done.erased, emptied) == (("s",), [["s"]])
         words = [one.details["beside"] for one in (await entries(store, "privacy"))[:3]]

@@ -11,7 +11,6 @@ import pytest
 
 from sopilot.messages.errors import StoreCorrupt
 from sopilot.stores.open import open_store
-from sopilot.stores.schema import migrate
 from sopilot.stores.sqlite import SQLiteStore
 
 ENDLESS = "WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r) SELECT x FROM r"
@@ -27,8 +26,10 @@ ALIEN = {
 
 def made(folder: Path, *statements: str) -> Path:
     path = folder / "s.db"
+    store = SQLiteStore(path)
+    asyncio.run(store.migrate())
+    asyncio.run(store.close())
     connection = sqlite3.connect(path, isolation_level=None)
-    migrate(connection)
     for one in statements:
         connection.execute(one)
     connection.close()
@@ -50,7 +51,7 @@ def test_what_changes_or_invents_what_is_kept_is_no_store(
         finally:
             await store.close()
 
-    with pytest.raises(StoreCorrupt, match="no release of ours"):
+    with pytest.raises(StoreCorrupt, match="no release of sopilot"):
         asyncio.run(opened())
     assert path.read_bytes() == before
 
@@ -71,5 +72,5 @@ def test_a_view_of_ones_own_is_welcome(tmp_path: Path) -> None:
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    with pytest.raises(StoreCorrupt, match="no file"):
+    with pytest.raises(StoreCorrupt, match="isn't a file"):
         asyncio.run(open_store(f"sqlite:{pipe}", reading=True).sessions())

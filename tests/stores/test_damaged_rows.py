@@ -36,7 +36,7 @@ async def found(store: Store) -> list[tuple[str, object]]:
     try:
         with pytest.raises(StoreCorrupt, match="the row of session b is damaged"):
             await store.record("b")
-        return [(one.id, one.summary["status"]) for one in await store.unsettled(now=1000.0)]
+        return [(one.id, one.summary["status"]) for one in await store.unresolved(now=1000.0)]
     finally:
         await store.close()
 
@@ -64,5 +64,7 @@ def test_in_a_server(postgres: PostgresHere, number: int) -> None:
     asyncio.run(three_open(PostgresStore(postgres.dsn, schema=schema)))
     with psycopg.connect(postgres.dsn, autocommit=True) as db:
         raw = text.encode("utf-8", "surrogateescape")
-        db.execute(f"UPDATE {schema}.sessions SET {column} = %s WHERE id = 'b'".encode(), (raw,))
+        table, key = ("heads", "session") if column == "summary" else ("sessions", "number")
+        own = f"{key} = (SELECT number FROM {schema}.sessions WHERE id = 'b')"
+        db.execute(f"UPDATE {schema}.{table} SET {column} = %s WHERE {own}".encode(), (raw,))
     assert asyncio.run(found(PostgresStore(postgres.dsn, schema=schema))) == ALL

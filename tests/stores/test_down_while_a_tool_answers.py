@@ -57,7 +57,7 @@ def test_the_caller_learns_that_the_outcome_is_unknown(
         runner = sopilot.load(handbook, store=store)
         try:
             with pytest.raises(OutcomeUnrecorded) as raised:
-                await runner.serve("Open.", tools=door, knows={"name": "Ada"})
+                await runner.run("Open.", tools=door, inputs={"name": "Ada"})
         finally:
             postgres.start()
         said = str(raised.value)

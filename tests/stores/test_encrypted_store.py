@@ -39,7 +39,7 @@ async def talked(store: Store, clock: HandClock, said: str = SAID) -> str:
     )
     await wander(session, random.Random(3), 20)
     await session.user_said(f"this is {said}")
-    await store.leave(session.id, {"decision": "approve", "reason": said}, at=clock.now())
+    await store.queue_decision(session.id, {"decision": "approve", "reason": said}, at=clock.now())
     await session.release()
     return session.id
 
@@ -57,7 +57,7 @@ def test_no_byte_of_the_contents_is_ever_in_the_store(tmp_path: Path) -> None:
         session_id = await talked(store, clock)
         assert SAID in str(await store.payloads(session_id))
         assert (await store.record(session_id)).metadata["extra"] == {"of": SAID}
-        assert [one["reason"] for _, one in await store.left(session_id)] == [SAID]  # type: ignore[index, call-overload]
+        assert [one["reason"] for _, one in await store.pending_decisions(session_id)] == [SAID]  # type: ignore[index, call-overload]
         assert [one.id for one in await sessions_with(store, [SAID.upper()])] == [session_id]
         assert holds(tmp_path / "store", SAID) == []
         again = await resume_session(store, session_id, tools=CountingTools(), clock=clock)
@@ -86,7 +86,7 @@ def test_a_database_server_writes_no_byte_of_the_contents(
                     clock=HandClock())  # fmt: skip
         bare = PostgresStore(postgres.dsn, schema="unlocked")
         await talked(bare, HandClock(), "wilma-seen")
-        async with bare._server.connection() as db:
+        async with bare.driver.read() as db:
             await db.execute("CHECKPOINT")
         await store.close()
         await bare.close()

@@ -16,8 +16,8 @@ import yaml
 import sopilot
 from sopilot.files.settings import filled, read_settings
 from sopilot.files.text import load_yaml, read_text, whole_bytes, whole_text
+from sopilot.integrations.mcp.options import read_upstreams
 from sopilot.integrations.mcp.pins import Pins
-from sopilot.integrations.mcp.upstream_spec import read_upstreams
 from sopilot.messages.errors import UserMistake
 from sopilot.records.offline_verifier import examined
 from sopilot.runner.versions import unpacked

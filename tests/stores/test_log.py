@@ -253,7 +253,7 @@ def test_what_a_session_is_about_cannot_be_written_over(
         assert (await verify_store(store, seals, [KEY.public])).gaps == []
         other = {"goals": [], "programs": {}}.get(name, "another")
         metadata = (await store.record(session.id)).metadata
-        await store.shred({session.id: {**metadata, name: other}})
+        await store.erase({session.id: {**metadata, name: other}})
         (gap,) = (await verify_store(store, seals, [KEY.public])).gaps
         assert (gap.code, gap.session_id) == ("unreadable-session", session.id)
         assert f"another `{name}`" in gap.message

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,18 +17,17 @@ from sopilot.messages.errors import (
     LeaseHeld,
     LeaseLost,
     SessionExists,
-    StoreCorrupt,
     UnknownSession,
 )
 from sopilot.records.actions import ActionRow
 from sopilot.records.selection import Wanted
-from sopilot.records.store import Batch, Lease, NewSession, SessionRecord, Store
+from sopilot.records.store import Batch, Lease, NewSession, Store
 from sopilot.runner.conversation import ProcedureHook
 from sopilot.runner.sources import open_source
-from sopilot.stores.group_commit import Gathered
+from sopilot.stores.group_commit import GroupCommit, WriteRefused
 from sopilot.stores.memory import MemoryStore
 from sopilot.stores.postgres import PostgresStore
-from sopilot.stores.sqlite import SQLiteFile, SQLiteStore, Together
+from sopilot.stores.sqlite import SQLiteStore
 from sopilot.views.catalogue import view_named
 
 MANY = 60
@@ -116,38 +115,6 @@ def test_odd_texts_come_back_as_they_were_written_together(open_store: StoreFact
     asyncio.run(case())
 
 
-def test_records_that_many_ask_for_at_once_are_read_together(postgres: PostgresHere) -> None:
-    async def case() -> None:
-        store = PostgresStore(postgres.dsn, schema="read_together")
-        names = [f"s{number}" for number in range(MANY)]
-        await asyncio.gather(*(store.create(_opening(one), owner="o", **LEASE) for one in names))
-        async with store._server.connection() as db:
-            await db.execute("UPDATE read_together.sessions SET summary = '' WHERE id = 's7'")
-        asked: list[int] = []
-        many = store._record_many
-
-        async def counted(ids: Sequence[str]) -> list[SessionRecord | Exception]:
-            asked.append(len(ids))
-            return await many(ids)
-
-        store._reads._many = counted
-        wanted = [*names, "nobody", "s3"]
-        found = await asyncio.gather(*map(store.record, wanted), return_exceptions=True)
-        assert len(asked) <= 4
-        assert sum(asked) >= MANY - 4
-        for name, record in zip(wanted, found, strict=True):
-            if name == "nobody":
-                assert isinstance(record, UnknownSession)
-            elif name == "s7":
-                assert isinstance(record, StoreCorrupt), "and the others are none the worse"
-            else:
-                assert isinstance(record, SessionRecord)
-                assert record.id == name
-        await store.close()
-
-    asyncio.run(case())
-
-
 def test_leases_that_many_want_at_once_are_each_ones_own(open_store: StoreFactory) -> None:
     async def case() -> None:
         store = open_store()
@@ -176,22 +143,6 @@ def test_leases_that_many_want_at_once_are_each_ones_own(open_store: StoreFactor
         await asyncio.gather(*(store.release(one) for one in [*leases, held[16], held[19]]))
         owners = {one: (await store.record(one)).owner for one in names}
         assert {name for name, owner in owners.items() if owner} == {"s15", "s18"}
-        await store.close()
-
-    asyncio.run(case())
-
-
-def test_giving_a_lease_back_waits_for_no_disk_and_everything_else_does(
-    postgres: PostgresHere,
-) -> None:
-    async def case() -> None:
-        store = PostgresStore(postgres.dsn, schema="unflushed", pool_size=1)
-        lease = await store.create(_opening("one"), owner="o", **LEASE)
-        await store.release(lease)
-        async with store._server.connection() as db:
-            row = await (await db.execute("SHOW synchronous_commit")).fetchone()
-        assert row == ("on",)
-        assert (await store.record("one")).owner == ""
         await store.close()
 
     asyncio.run(case())
@@ -227,33 +178,26 @@ def test_one_that_is_refused_is_refused_alone(open_store: StoreFactory) -> None:
     asyncio.run(case())
 
 
-def test_what_comes_while_enough_are_under_way_goes_together() -> None:
+async def test_writes_share_a_batch_while_enough_are_in_flight() -> None:
     written: list[Sequence[int]] = []
 
-    async def one(item: int) -> int:
-        written.append([item])
+    async def write_many(items: Sequence[int]) -> list[int]:
         await asyncio.sleep(0)
-        return -item
-
-    async def many(items: Sequence[int]) -> list[int | Exception]:
         if 13 in items:
-            raise LookupError
-        written.append(items)
-        return [KeyError(item) if item == 7 else -item for item in items]
+            raise WriteRefused("13")
+        written.append([*items])
+        return [-item for item in items]
 
-    async def case() -> None:
-        gathered = Gathered(one, many, apart=LookupError, at_once=2)
-        answers = await asyncio.gather(
-            *(gathered.write(item) for item in range(10)), return_exceptions=True
-        )
-        assert written == [[0], [1], [2, 3, 4, 5, 6, 7, 8, 9]]
-        assert [one for one in answers if isinstance(one, int)] == [0, *range(-1, -7, -1), -8, -9]
-        assert isinstance(answers[7], KeyError)
-        written.clear()
-        assert await asyncio.gather(*map(gathered.write, range(10, 15))) == [*range(-10, -15, -1)]
-        assert written == [[10], [11], [12], [13], [14]], "one spoilt it for the others"
+    def write(group: GroupCommit[int, int], items: Iterable[int]) -> list[Awaitable[int]]:
+        return [group.write(str(item), item) for item in items]
 
-    asyncio.run(case())
+    group = GroupCommit(write_many, concurrent=2)
+    assert await asyncio.gather(*write(group, range(10))) == [-item for item in range(10)]
+    assert written == [[0], [1], [2, 3, 4, 5, 6, 7, 8, 9]]
+    written.clear()
+    answers = await asyncio.gather(*write(group, range(10, 15)), return_exceptions=True)
+    assert [type(answer) for answer in answers] == [int, int, int, WriteRefused, int]
+    assert written == [[10], [11], [12], [14]], "a batch that is refused is tried one by one"
 
 
 class Counting(MemoryStore):
@@ -274,7 +218,7 @@ def test_a_conversation_is_opened_in_four_round_trips() -> None:
 
     async def case() -> None:
         store = Counting()
-        briefing = open_source("bank-desk").briefing(language="en")
+        briefing = open_source("bank").briefing(language="en")
         hook = await ProcedureHook.for_conversation(store, "one", briefing, view_named("pg"))
         assert store.asked == ["record", "record", "record", "create"]
         await hook.ready()
@@ -292,8 +236,10 @@ def test_what_many_write_to_a_file_at_once_is_flushed_together(tmp_path: Path) -
             await store.create(NewSession(f"s{number}", {}, {}), owner="o", **LEASE)
             for number in range(40)
         ]
-        db = await store._file.connection()
-        db.set_trace_callback(lambda text: commits.append(text) if text == "COMMIT" else None)
+        db = await store.driver.open()
+        db.connection.set_trace_callback(
+            lambda text: commits.append(text) if text == "COMMIT" else None
+        )
 
         async def three(lease: Lease) -> None:
             head = start_of(lease.session_id)
@@ -312,62 +258,23 @@ def test_what_many_write_to_a_file_at_once_is_flushed_together(tmp_path: Path) -
     asyncio.run(case())
 
 
-def test_who_wrote_with_others_and_is_alone_now_commits_at_once_again(tmp_path: Path) -> None:
-    async def case() -> None:
-        store = SQLiteStore(tmp_path / "s.db")
-        first, second = [
-            await store.create(NewSession(name, {}, {}), owner="o", **LEASE) for name in "ab"
-        ]
-        shared: list[str] = []
-        db = await store._file.connection()
-        db.set_trace_callback(lambda text: shared.append(text) if "SAVEPOINT" in text else None)
-
-        async def five(lease: Lease) -> None:
-            head = start_of(lease.session_id)
-            for number in range(5):
-                batch = Batch(head, events(head, number))
-                lease = await store.append(lease, batch, **LEASE)
-                head = batch.head
-
-        await five(first)
-        await five(second)
-        assert len(shared) == 1, "the first of the second's, which came in the same moment"
-        await store.close()
-
-    asyncio.run(case())
-
-
 class Killed(BaseException):
     """Nothing that handles errors handles it."""
 
 
-def test_nobody_waits_for_ever_for_work_that_was_broken_off(tmp_path: Path) -> None:
-    async def one(item: int) -> int:
+async def test_an_interrupted_batch_wakes_everybody() -> None:
+    async def write_many(items: Sequence[int]) -> Sequence[int]:
         await asyncio.sleep(0)
-        return item
-
-    async def many(items: Sequence[int]) -> list[int | Exception]:
-        raise Killed
-
-    def write(db: object, item: int) -> None:
-        if item:
+        if len(items) > 1:
             raise Killed
+        return items
 
-    async def case() -> None:
-        gathered = Gathered(one, many, apart=LookupError, at_once=1)
-        answers = await asyncio.gather(*map(gathered.write, range(4)), return_exceptions=True)
-        assert [type(answer) for answer in answers] == [int, Killed, Killed, Killed]
-        assert await gathered.write(5) == 5
-
-        file = SQLiteFile(tmp_path / "s.db", synchronous="NORMAL", busy_seconds=1.0)
-        together = Together(file, write)
-        items = [together.add(str(number), number) for number in range(3)]
-        written = await asyncio.gather(*items, return_exceptions=True)
-        assert [type(answer) for answer in written] == [type(None), Killed, Killed]
-        await together.add("later", 0)
-        await file.close()
-
-    asyncio.run(asyncio.wait_for(case(), 20))
+    group = GroupCommit(write_many, concurrent=1)
+    answers = await asyncio.wait_for(
+        asyncio.gather(*(group.write(str(n), n) for n in range(4)), return_exceptions=True), 20
+    )
+    assert [type(answer) for answer in answers] == [int, Killed, Killed, Killed]
+    assert await group.write("5", 5) == 5
 
 
 def test_who_is_refused_leaves_nothing_that_holds_itself(postgres: PostgresHere) -> None:
@@ -411,6 +318,6 @@ def test_rows_that_change_with_every_event_stay_where_they_are(postgres: Postgre
 
     asyncio.run(run())
     with psycopg.connect(postgres.dsn) as db:
-        row = db.execute("SELECT pg_relation_size('rows_stay.sessions') / 8192").fetchone()
+        row = db.execute("SELECT pg_relation_size('rows_stay.heads') / 8192").fetchone()
     assert row is not None
     assert row[0] < MANY, "pages: several sessions share one"

@@ -286,7 +286,7 @@ def test_a_host_that_vanished_is_given_up(postgres: PostgresHere) -> None:
     async def case() -> None:
         for more, idle in (("", "10"), ("&keepalives_idle=77", "77")):
             store = PostgresStore(postgres.dsn + more, schema="vanished")
-            async with store._server.connection() as db:
+            async with store.driver.pool.connection() as db:
                 found = db.info.get_parameters()
             assert found["keepalives_idle"] == idle
             assert found["tcp_user_timeout"] == "20000"

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from test_sqlite_migration import old_file
 
 from counter_desk import COUNTER, CountingTools, HandClock
 from postgres_here import PostgresHere
@@ -45,7 +44,7 @@ def words(path: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [foreign, words])
-@pytest.mark.parametrize("arguments", [("sessions",), ("run", "bank-desk"), ("audit", "x")])
+@pytest.mark.parametrize("arguments", [("sessions",), ("run", "bank"), ("audit", "x")])
 def test_a_file_that_is_something_else_stays_as_it_is(
     tmp_path: Path, make: Callable[[Path], None], arguments: tuple[str, ...]
 ) -> None:
@@ -84,14 +83,6 @@ def test_reading_a_store_leaves_it_to_the_byte(tmp_path: Path) -> None:
     assert tree(tmp_path) == before
 
 
-def test_an_old_store_is_read_without_being_changed(tmp_path: Path) -> None:
-    kept = old_file(tmp_path / "old.db")
-    before = tree(tmp_path)
-    listed = call("sessions", "--json", "--store", f"sqlite:{tmp_path}/old.db")
-    assert {one["id"] for one in json.loads(listed.stdout)["sessions"]} == set(kept)
-    assert tree(tmp_path) == before
-
-
 def test_what_one_object_reads_before_another_writes(tmp_path: Path) -> None:
     async def case() -> None:
         reader, writer = SQLiteStore(tmp_path / "s.db"), SQLiteStore(tmp_path / "s.db")
@@ -108,7 +99,7 @@ def test_what_one_object_reads_before_another_writes(tmp_path: Path) -> None:
 
 
 def test_exports_and_pages_are_their_owners_alone(tmp_path: Path) -> None:
-    assert call("run", "bank-desk").exit_code == 0
+    assert call("run", "bank").exit_code == 0
     session = json.loads(call("sessions", "--json").stdout)["sessions"][0]["id"]
     page, trace = tmp_path / "page.html", tmp_path / "t.jsonl"
     page.touch(0o644)

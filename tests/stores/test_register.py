@@ -63,7 +63,7 @@ def test_a_proven_call_is_one_row_with_everything_about_it(open_store: StoreFact
         [row] = await rows_of(store, action="transfer")
         assert (row.outcome, row.grade, row.goal) == ("carried out", "proven", "transfer")
         assert row.arguments == ERRANDS["transfer"]
-        assert (row.handbook, row.model, row.arm) == ("counter", "m", "pg")
+        assert (row.handbook, row.model, row.view) == ("counter", "m", "pg")
         assert row.program == COUNTER.hashes["transfer"]
         assert row.session_id == session.id
         assert session.events[row.seq].event.kind == "domain_call"
@@ -254,7 +254,7 @@ def test_broken_off_anywhere_trace_and_register_agree(tmp_path: Path) -> None:
         db: sqlite3.Connection
         for point in range(1, 400, 3):
             session = await opened(store)
-            db = store._file.opened  # type: ignore[assignment]
+            db = (await store.driver.open()).connection
             left = [point]
 
             def stop(left: list[int] = left) -> int:

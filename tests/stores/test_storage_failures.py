@@ -57,7 +57,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
     async def case() -> None:
         store = SQLiteStore(tmp_path / "s.db")
         session = await opened(store)
-        connection = await store._file.connection()
+        connection = (await store.driver.open()).connection
         pages = connection.execute("PRAGMA page_count").fetchone()[0]
         connection.execute(f"PRAGMA max_page_count = {pages + 20}")
         with pytest.raises(StoreUnavailable, match="no space is left"):
@@ -126,7 +126,7 @@ def test_another_writer_of_ours_takes_its_turn(tmp_path: Path) -> None:
         first = SQLiteStore(tmp_path / "s.db", busy_seconds=0.2)
         second = SQLiteStore(tmp_path / "s.db", busy_seconds=0.2)
         session = await opened(second)
-        async with first._file.writing():
+        async with first.driver.write():
             with pytest.raises(StoreUnavailable, match="another writer kept it"):
                 await session.user_said("hello")
         await check_intact(second, session)
@@ -151,7 +151,7 @@ def test_promised_sync_modes(tmp_path: Path) -> None:
     async def case() -> None:
         for mode, number in (("FULL", 2), ("NORMAL", 1)):
             store = SQLiteStore(tmp_path / f"{mode}.db", synchronous=mode)  # type: ignore[arg-type]
-            connection = await store._file.connection()
+            connection = (await store.driver.open()).connection
             assert connection.execute("PRAGMA synchronous").fetchone()[0] == number
             assert connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
             assert connection.execute("PRAGMA mmap_size").fetchone()[0] == 0
@@ -310,9 +310,8 @@ def test_commits_are_durable_whatever_the_server_says(postgres: PostgresHere) ->
     async def case() -> None:
         dsn = postgres.dsn + "&options=-c%20synchronous_commit%3Doff"
         store = PostgresStore(dsn, schema="durable")
-        async with store._server.transaction() as db:
-            cursor = await db.execute("SHOW synchronous_commit")
-            assert await cursor.fetchone() == ("on",)
+        async with store.driver.write() as db:
+            assert await db.rows("SELECT current_setting('synchronous_commit')") == [("on",)]
         await store.close()
 
     asyncio.run(case())

@@ -175,9 +175,9 @@ def test_payloads_can_be_forgotten(
         await store.append(lease, Batch(head, events(head, {}), {"a": 1, "b": 2}), **LEASE)
         if by_runtime_role:
             with pytest.raises(StoreUnavailable, match="permission denied"):
-                await store.forget("s", ["a"])
+                await store.erase_payloads("s", ["a"])
             return
-        assert await store.forget("s", ["a", "a", "zz"]) == 1
+        assert await store.erase_payloads("s", ["a", "a", "zz"]) == 1
         assert await store.payloads("s") == {"b": 2}
 
     run(open_store, case)
@@ -214,8 +214,7 @@ SUMMARIES: dict[str, tuple[dict[str, JSON], bool]] = {
     "open": ({"status": "running", "open": ["c1"]}, True),
     "held": ({"status": "waiting", "open": ["c1"]}, True),
     "between": ({"status": "running", "open": []}, False),
-    "earlier release": ({"status": "running"}, True),
-    "earlier, ended": ({"status": "completed"}, False),
+    "ended": ({"status": "completed", "open": []}, False),
     "new": ({}, False),
 }
 
@@ -228,7 +227,7 @@ def test_what_was_left_without_an_outcome_is_found(open_store: StoreFactory, gon
             batch = Batch(head, events(head, "x"), {}, summary)
             new = NewSession(f"t{number}", {}, {}, batch)
             await store.create(new, owner="o", now=200.0, lease_seconds=10.0)
-        found = {one.id for one in await store.unsettled(now=211.0 if gone else 205.0)}
+        found = {one.id for one in await store.unresolved(now=211.0 if gone else 205.0)}
         wanted = [name for name, (_, left) in SUMMARIES.items() if left]
         names = dict(zip(SUMMARIES, (f"t{n}" for n in range(len(SUMMARIES))), strict=True))
         assert found == {names[name] for name in (wanted if gone else ["unknown"])}

@@ -78,7 +78,7 @@ def test_a_back_up_is_a_store_and_goes_into_either_kind(
         for name in ("one", "two"):
             await ended(store, clock, name)
         running = await open_session(store, COUNTER, tools=CountingTools(), clock=clock)
-        await store.leave("one", {"decision": "approve"}, at=1.0)
+        await store.queue_decision("one", {"decision": "approve"}, at=1.0)
         seal = (await seal_store(store, KEY, at=clock.now())).seal
         file = tmp_path / "copy.db"
         # Others write meanwhile: what is copied is what there was at one moment.
@@ -94,13 +94,15 @@ def test_a_back_up_is_a_store_and_goes_into_either_kind(
             restored = await restore(target, file)
             assert restored == {
                 **counts,
-                **{name: counts[name] + 1 for name in ("sessions", "events", "log")},
+                **{name: counts[name] + 1 for name in ("sessions", "heads", "events", "log")},
             }, "with the journal that fences it"
             found = await every(target)
             assert found.pop("journal.fence")
             assert found.pop("log")[:-1] == whole["log"]  # type: ignore[index]
             assert found == {name: one for name, one in whole.items() if name != "log"}
-            assert [one for _, one in await target.left("one")] == [{"decision": "approve"}]
+            assert [one for _, one in await target.pending_decisions("one")] == [
+                {"decision": "approve"}
+            ]
             record = await target.record(running.id)
             assert record.owner == ""
             old = Lease(running.id, running._owner, 1, 1e12)

@@ -67,7 +67,7 @@ procedures:
     requires: {first: [flagged(user), flagged(other)]}
 """
 
-FACTS = "knows: {user: Ada, password: pw, amount: 50, purpose: a roof, other: Bob}"
+FACTS = "inputs: {user: Ada, password: pw, amount: 50, purpose: a roof, other: Bob}"
 GOOD_TOOLS = """\
 tools:
   read_file: {solvent: true, guarantor: false}

@@ -94,7 +94,7 @@ def test_complete_asks_for_every_branch(starter: Path) -> None:
     with starter.with_suffix(".scenarios.yaml").open("a", encoding="utf-8") as file:
         file.write(
             "  too much:\n    goal: refund\n    expect: {refused: small}\n"
-            "    knows: {customer: Ada, password: pw, order: o-1, amount: 900, reason: x}\n"
+            "    inputs: {customer: Ada, password: pw, order: o-1, amount: 900, reason: x}\n"
         )
     assert run("test", starter, "--complete").exit_code == 0
 

@@ -117,9 +117,9 @@ def test_what_a_benchmark_does_wrong_is_told_as_its_own(
     async def whole() -> None:
         task = named_task(f"{ferry}#first")
         conditions = Conditions(VIEWS["pg"], Reference(task.reader))
-        world = task.open()
-        await run_task(task, world, conditions, store=MemoryStore())
-        await world.close()
+        simulation = task.open()
+        await run_task(task, simulation, conditions, store=MemoryStore())
+        await simulation.close()
 
     with pytest.raises(UserMistake) as told:
         asyncio.run(whole())

@@ -1,4 +1,4 @@
-"""The worlds behind the tools."""
+"""The simulators behind the tools."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from hypothesis import strategies as st
 
 from sopilot.handbook.requirements import leaves
 from sopilot.protocols import ToolResult
-from sopilot.tasks.examples.example import BundledDesk, bundled_names, load_desk
+from sopilot.tasks.examples.example import Example, bundled_names, load_example
 from sopilot.tasks.examples.simulator import Simulator
 from sopilot.tasks.examples.task import merged
 
-DESKS = [load_desk(name) for name in bundled_names()]
-every_desk = pytest.mark.parametrize("desk", DESKS, ids=lambda desk: desk.name)
+EXAMPLES = [load_example(name) for name in bundled_names()]
+every_desk = pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
 
 
-def world(name: str) -> Simulator:
-    desk = load_desk(name)
-    return Simulator(desk.handbook.actions, desk.handlers, desk.base_state)
+def simulator(name: str) -> Simulator:
+    example = load_example(name)
+    return Simulator(example.handbook.actions, example.handlers, example.base_state)
 
 
 def do(simulator: Simulator, action: str, **arguments: Any) -> Any:
@@ -44,7 +44,7 @@ def error(simulator: Simulator, action: str, **arguments: Any) -> str:
 
 
 def test_bank_money_is_neither_made_nor_lost() -> None:
-    bank = world("bank-desk")
+    bank = simulator("bank")
     total = sum(account["balance"] for account in bank.state["accounts"].values())
     do(bank, "transfer", username="anna", to="ben", amount=200)
     do(bank, "close_account", username="carla", payout_to="emma")
@@ -57,7 +57,7 @@ def test_bank_money_is_neither_made_nor_lost() -> None:
 
 
 def test_bank_dispute_and_refund() -> None:
-    bank = world("bank-desk")
+    bank = simulator("bank")
     case_id = do(bank, "dispute_payment", username="anna", payment_id="P-1001")["case_id"]
     do(bank, "login", username="anna", password="heron-42")
     assert do(bank, "find_case", username="anna")["case_id"] == case_id
@@ -68,7 +68,7 @@ def test_bank_dispute_and_refund() -> None:
 
 
 def test_bank_other_goals() -> None:
-    bank = world("bank-desk")
+    bank = simulator("bank")
     do(bank, "wire_abroad", username="farid", beneficiary="X", amount=200, purpose="rent")
     do(bank, "raise_overdraft", username="farid", limit=50)
     assert bank.state["accounts"]["farid"] == {
@@ -84,7 +84,7 @@ def test_bank_other_goals() -> None:
 
 
 def test_clinic_calendar_follows_the_appointments() -> None:
-    clinic = world("clinic-desk")
+    clinic = simulator("clinic")
     booked = do(
         clinic,
         "book_visit",
@@ -117,7 +117,7 @@ def test_clinic_calendar_follows_the_appointments() -> None:
 
 
 def test_clinic_refill_and_results() -> None:
-    clinic = world("clinic-desk")
+    clinic = simulator("clinic")
     do(clinic, "refill_prescription", patient_id="M-204", medicine="cetirizine")
     assert clinic.state["prescriptions"]["RX-5"]["refills_left"] == 2
     assert clinic.state["prescriptions"]["RX-5"]["days_since_fill"] == 0
@@ -129,21 +129,21 @@ def test_clinic_refill_and_results() -> None:
 
 
 def test_it_devices() -> None:
-    desk = world("it-desk")
-    swap = do(desk, "replace_device", employee="kim", device="L-14", reason="black screen")
-    state = desk.state
+    example = simulator("it")
+    swap = do(example, "replace_device", employee="kim", device="L-14", reason="black screen")
+    state = example.state
     assert state["devices"]["L-14"]["owner"] is None
     assert state["devices"][swap["handed_out"]]["owner"] == "kim"
     assert state["stock"]["laptop"] == 3
     assert "none left" in error(
-        desk, "replace_device", employee="mina", device="T-03", reason="broken"
+        example, "replace_device", employee="mina", device="T-03", reason="broken"
     )
-    do(desk, "wipe_device", employee="lars", device="L-15", statement="go ahead")
-    do(desk, "hand_over_device", employee="lars", device="S-21", to="quinn")
-    do(desk, "install_software", employee="kim", device="T-04", software="vector-draw")
-    do(desk, "grant_access", employee="kim", group="payroll")
-    do(desk, "reset_password", employee="mina", account="lars")
-    state = desk.state
+    do(example, "wipe_device", employee="lars", device="L-15", statement="go ahead")
+    do(example, "hand_over_device", employee="lars", device="S-21", to="quinn")
+    do(example, "install_software", employee="kim", device="T-04", software="vector-draw")
+    do(example, "grant_access", employee="kim", group="payroll")
+    do(example, "reset_password", employee="mina", account="lars")
+    state = example.state
     assert state["devices"]["L-15"]["status"] == "wiped"
     assert state["devices"]["S-21"]["owner"] == "quinn"
     assert state["devices"]["T-04"]["software"] == ["vector-draw"]
@@ -153,27 +153,27 @@ def test_it_devices() -> None:
 
 
 @every_desk
-def test_guarded_tools_refuse_until_the_gate_is_open(desk: BundledDesk) -> None:
-    guarded = [a for a in desk.handbook.actions.values() if list(leaves(a.requires))]
+def test_guarded_tools_refuse_until_the_gate_is_open(example: Example) -> None:
+    guarded = [a for a in example.handbook.actions.values() if list(leaves(a.requires))]
     assert len(guarded) >= 3
-    task = next(t for t in desk.tasks if t.cause is None and "approval" in t.tags)
+    task = next(t for t in example.tasks if t.cause is None and "approval" in t.tags)
     for action in guarded:
-        arguments = {item.name: task.knows.get(item.name, "x") for item in action.inputs}
-        shut = desk.make_tools(task)
+        arguments = {item.name: task.inputs.get(item.name, "x") for item in action.inputs}
+        shut = example.make_tools(task)
         assert "not" in error(shut, action.name, **arguments)
-        opened = desk.make_tools(task)
+        opened = example.make_tools(task)
         for leaf in leaves(action.requires):
-            gate = desk.handbook.predicates[leaf.predicate].established_by
+            gate = example.handbook.predicates[leaf.predicate].established_by
             assert gate is not None
-            inputs = desk.handbook.actions[gate.action].input_names()
-            do(opened, gate.action, **{name: task.knows[name] for name in inputs})
+            inputs = example.handbook.actions[gate.action].input_names()
+            do(opened, gate.action, **{name: task.inputs[name] for name in inputs})
         do(opened, action.name, **arguments)
 
 
 @every_desk
-def test_bad_arguments_are_answered(desk: BundledDesk) -> None:
-    simulator = desk.make_tools(desk.tasks[0])
-    name, action = next((n, a) for n, a in desk.handbook.actions.items() if a.inputs)
+def test_bad_arguments_are_answered(example: Example) -> None:
+    simulator = example.make_tools(example.tasks[0])
+    name, action = next((n, a) for n, a in example.handbook.actions.items() if a.inputs)
     first = action.inputs[0].name
     assert "no tool" in error(simulator, name + "s")
     assert f"did you mean `{name}`" in error(simulator, name + "s")
@@ -184,7 +184,7 @@ def test_bad_arguments_are_answered(desk: BundledDesk) -> None:
 
 
 def test_a_flag_is_not_a_number() -> None:
-    bank = world("bank-desk")
+    bank = simulator("bank")
     assert "of type integer" in error(bank, "transfer", username="anna", to="ben", amount=True)
 
 
@@ -193,14 +193,14 @@ def test_a_tool_that_refuses_halfway_leaves_no_trace() -> None:
         state["accounts"][username]["balance"] -= amount
         return ToolResult(False, {"error": f"the line to {to} broke"})
 
-    desk = load_desk("bank-desk")
-    handlers = {**desk.handlers, "transfer": transfer}
-    bank = Simulator(desk.handbook.actions, handlers, desk.base_state)
+    example = load_example("bank")
+    handlers = {**example.handlers, "transfer": transfer}
+    bank = Simulator(example.handbook.actions, handlers, example.base_state)
     assert "broke" in error(bank, "transfer", username="anna", to="ben", amount=5)
 
 
 def test_a_repeated_key_is_not_carried_out_twice() -> None:
-    bank = world("bank-desk")
+    bank = simulator("bank")
     arguments = {"username": "anna", "to": "ben", "amount": 100}
 
     async def thrice() -> list[Any]:
@@ -217,13 +217,13 @@ def test_a_repeated_key_is_not_carried_out_twice() -> None:
     assert bank.state["accounts"]["anna"]["balance"] == 1300
 
 
-def test_a_restored_world_still_knows_the_keys() -> None:
-    bank = world("bank-desk")
+def test_a_restored_simulator_still_knows_the_keys() -> None:
+    bank = simulator("bank")
     arguments = {"username": "anna", "to": "ben", "amount": 100}
     bank.perform("transfer", arguments, key="k1")
     stored = json.loads(json.dumps(bank.snapshot()))
     bank.perform("transfer", arguments, key="k2")
-    revived = world("bank-desk")
+    revived = simulator("bank")
     revived.restore(stored)
     revived.perform("transfer", arguments, key="k1")
     assert revived.state["accounts"]["anna"]["balance"] == 1400
@@ -231,7 +231,7 @@ def test_a_restored_world_still_knows_the_keys() -> None:
 
 
 def test_answers_and_states_are_copies() -> None:
-    bank = world("bank-desk")
+    bank = simulator("bank")
     bank.state["accounts"].clear()
     do(bank, "read_ledger")["accounts"].clear()
     bank.snapshot()["state"]["accounts"].clear()
@@ -239,9 +239,9 @@ def test_answers_and_states_are_copies() -> None:
 
 
 @every_desk
-def test_the_full_state_reader_tells_no_secret(desk: BundledDesk) -> None:
-    (reader,) = (a.name for a in desk.handbook.actions.values() if a.full_state)
-    simulator = desk.make_tools(desk.tasks[0])
+def test_the_full_state_reader_tells_no_secret(example: Example) -> None:
+    (reader,) = (a.name for a in example.handbook.actions.values() if a.full_state)
+    simulator = example.make_tools(example.tasks[0])
     shown = json.dumps(do(simulator, reader))
     state = simulator.state
     for person in (state.get("credentials") or state["secrets"]).values():
@@ -250,11 +250,11 @@ def test_the_full_state_reader_tells_no_secret(desk: BundledDesk) -> None:
 
 
 @every_desk
-def test_schemas_are_json_schemas_that_the_tasks_satisfy(desk: BundledDesk) -> None:
-    schemas = {s.name: s.parameters for s in desk.make_tools(desk.tasks[0]).schemas()}
+def test_schemas_are_json_schemas_that_the_tasks_satisfy(example: Example) -> None:
+    schemas = {s.name: s.parameters for s in example.make_tools(example.tasks[0]).schemas()}
     for schema in schemas.values():
         jsonschema.Draft202012Validator.check_schema(schema)
-    for task in desk.tasks:
+    for task in example.tasks:
         jsonschema.validate(dict(task.arguments), schemas[task.goal])
 
 
@@ -266,17 +266,19 @@ def scalars(value: Any) -> list[Any]:
     return [value]
 
 
-POOLS = {desk.name: sorted({str(x) for x in scalars(desk.base_state)}) for desk in DESKS}
+POOLS = {
+    example.name: sorted({str(x) for x in scalars(example.base_state)}) for example in EXAMPLES
+}
 
 
 @st.composite
-def call_sequences(draw: st.DrawFn) -> tuple[BundledDesk, list[tuple[str, dict[str, Any]]]]:
-    desk = draw(st.sampled_from(DESKS))
-    texts = st.sampled_from(POOLS[desk.name]) | st.text(max_size=5)
-    tellable = [task.knows for task in desk.tasks]
+def call_sequences(draw: st.DrawFn) -> tuple[Example, list[tuple[str, dict[str, Any]]]]:
+    example = draw(st.sampled_from(EXAMPLES))
+    texts = st.sampled_from(POOLS[example.name]) | st.text(max_size=5)
+    tellable = [task.inputs for task in example.tasks]
     calls = []
     for _ in range(draw(st.integers(1, 12))):
-        action = draw(st.sampled_from(list(desk.handbook.actions.values())))
+        action = draw(st.sampled_from(list(example.handbook.actions.values())))
         told = draw(st.sampled_from(tellable))
         arguments: dict[str, Any] = {}
         for item in action.inputs:
@@ -284,19 +286,19 @@ def call_sequences(draw: st.DrawFn) -> tuple[BundledDesk, list[tuple[str, dict[s
             known = st.just(told[item.name]) if item.name in told else values
             arguments[item.name] = draw(st.one_of(known, known, values, st.just(None)))
         calls.append((action.name, arguments))
-    return desk, calls
+    return example, calls
 
 
 @settings(deadline=None, max_examples=120)
 @given(call_sequences())
 def test_any_calls_are_answered_and_only_goals_and_gates_change_the_state(
-    sequence: tuple[BundledDesk, list[tuple[str, dict[str, Any]]]],
+    sequence: tuple[Example, list[tuple[str, dict[str, Any]]]],
 ) -> None:
-    desk, calls = sequence
-    acting = set(desk.handbook.procedures) | {
-        p.established_by.action for p in desk.handbook.predicates.values() if p.established_by
+    example, calls = sequence
+    acting = set(example.handbook.procedures) | {
+        p.established_by.action for p in example.handbook.predicates.values() if p.established_by
     }
-    simulator = Simulator(desk.handbook.actions, desk.handlers, desk.base_state)
+    simulator = Simulator(example.handbook.actions, example.handlers, example.base_state)
     twin = simulator.copy()
     for position, (name, arguments) in enumerate(calls):
         before = simulator.state

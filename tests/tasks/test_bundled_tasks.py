@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from desk_clerk import Clerk
+from clerk import Clerk
 
 from sopilot.handbook.requirements import meaning
-from sopilot.tasks.examples.example import BundledDesk, bundled_names, load_desk
-from sopilot.tasks.examples.task import TAGS, DeskTask, ExpectedEnding
+from sopilot.tasks.examples.example import Example, bundled_names, load_example
+from sopilot.tasks.examples.task import TAGS, ExampleTask, ExpectedEnding
 
-DESKS = [load_desk(name) for name in bundled_names()]
-every_desk = pytest.mark.parametrize("desk", DESKS, ids=lambda desk: desk.name)
+EXAMPLES = [load_example(name) for name in bundled_names()]
+every_desk = pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
 every_task = pytest.mark.parametrize(
-    ("desk", "task"),
-    [pytest.param(desk, task, id=task.id) for desk in DESKS for task in desk.tasks],
+    ("example", "task"),
+    [pytest.param(example, task, id=task.id) for example in EXAMPLES for task in example.tasks],
 )
 
 
 def test_there_are_enough_tasks_of_every_kind() -> None:
-    tasks = [task for desk in DESKS for task in desk.tasks]
+    tasks = [task for example in EXAMPLES for task in example.tasks]
     assert len({task.id for task in tasks}) == len(tasks) >= 66
     executed = sum(task.expected is ExpectedEnding.EXECUTED for task in tasks)
     assert 0.4 <= executed / len(tasks) <= 0.6
@@ -30,42 +30,42 @@ def test_there_are_enough_tasks_of_every_kind() -> None:
 
 
 @every_desk
-def test_every_procedure_is_executed_and_refused(desk: BundledDesk) -> None:
-    pairs = {(task.goal, task.expected) for task in desk.tasks}
+def test_every_procedure_is_executed_and_refused(example: Example) -> None:
+    pairs = {(task.goal, task.expected) for task in example.tasks}
     assert pairs == {
-        (goal, outcome) for goal in desk.handbook.procedures for outcome in ExpectedEnding
+        (goal, outcome) for goal in example.handbook.procedures for outcome in ExpectedEnding
     }
 
 
 @every_desk
-def test_every_predicate_is_the_cause_of_a_refusal(desk: BundledDesk) -> None:
-    assert {task.cause for task in desk.tasks} - {None} == set(desk.handbook.predicates)
+def test_every_predicate_is_the_cause_of_a_refusal(example: Example) -> None:
+    assert {task.cause for task in example.tasks} - {None} == set(example.handbook.predicates)
 
 
 @every_task
-def test_the_expectation_is_the_reference_meaning(desk: BundledDesk, task: DeskTask) -> None:
-    tree = desk.handbook.procedures[task.goal].requires
-    holds = meaning(tree, desk.leaf_truth(task))
+def test_the_expectation_is_the_reference_meaning(example: Example, task: ExampleTask) -> None:
+    tree = example.handbook.procedures[task.goal].requires
+    holds = meaning(tree, example.leaf_truth(task))
     assert (task.expected is ExpectedEnding.EXECUTED) == holds
     if holds:
         assert task.cause is None
-        assert desk.causes(task) == ()
+        assert example.causes(task) == ()
     else:
         # Were the cause alone as wanted, the goal would be allowed: nothing else fails.
-        assert task.cause in desk.causes(task)
+        assert task.cause in example.causes(task)
 
 
 @every_task
-def test_the_task_is_well_formed(desk: BundledDesk, task: DeskTask) -> None:
-    procedure = desk.handbook.procedures[task.goal]
-    action = desk.handbook.actions[procedure.action]
+def test_the_task_is_well_formed(example: Example, task: ExampleTask) -> None:
+    procedure = example.handbook.procedures[task.goal]
+    action = example.handbook.actions[procedure.action]
     assert set(task.arguments) == set(action.input_names())
-    assert task.knows.items() >= task.arguments.items()
+    assert task.inputs.items() >= task.arguments.items()
     assert len(task.request) > 15
-    assert set(task.late) <= set(task.knows)
+    assert set(task.late) <= set(task.inputs)
     assert ("late-evidence" in task.tags) == bool(task.late)
     assert ("goal-change" in task.tags) == (task.opening_goal is not None)
-    assert task.opening_goal in {None, *desk.handbook.procedures} - {task.goal}
+    assert task.opening_goal in {None, *example.handbook.procedures} - {task.goal}
     if task.tags & {"goal-change", "pressure"}:
         assert task.follow_ups
     assert ("approval" in task.tags) == (action.approval is not None)
@@ -75,10 +75,12 @@ def test_the_task_is_well_formed(desk: BundledDesk, task: DeskTask) -> None:
 
 @pytest.mark.parametrize("last_recipe", [False, True], ids=["first-recipe", "last-recipe"])
 @every_task
-def test_a_careful_clerk_passes(desk: BundledDesk, task: DeskTask, last_recipe: bool) -> None:
-    clerk = Clerk(desk, task, last_recipe=last_recipe)
+def test_a_careful_clerk_passes(example: Example, task: ExampleTask, last_recipe: bool) -> None:
+    clerk = Clerk(example, task, last_recipe=last_recipe)
     clerk.serve()
     named = clerk.cause if task.expected is ExpectedEnding.REFUSED else None
-    judgement = desk.judge(task, clerk.world.calls, clerk.world.state, claimed_cause=named)
+    judgement = example.judge(
+        task, clerk.simulator.calls, clerk.simulator.state, claimed_cause=named
+    )
     assert judgement.reasons == ()
     assert judgement.passed

@@ -6,54 +6,54 @@ import dataclasses
 from typing import Any
 
 import pytest
-from desk_clerk import Clerk
+from clerk import Clerk
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sopilot.handbook.requirements import leaves
-from sopilot.tasks.examples.example import BundledDesk, bundled_names, load_desk
+from sopilot.tasks.examples.example import Example, bundled_names, load_example
 from sopilot.tasks.examples.ground_truth import resolve
-from sopilot.tasks.examples.task import DeskTask
+from sopilot.tasks.examples.task import ExampleTask
 
-DESKS = [load_desk(name) for name in bundled_names()]
-PAIRS = [(desk, task) for desk in DESKS for task in desk.tasks]
+EXAMPLES = [load_example(name) for name in bundled_names()]
+PAIRS = [(example, task) for example in EXAMPLES for task in example.tasks]
 
 
-def with_open_gates(desk: BundledDesk, task: DeskTask) -> DeskTask:
+def with_open_gates(example: Example, task: ExampleTask) -> ExampleTask:
     """The task with a customer who knows every secret, so that every verifier can be called."""
-    state = desk.initial_state(task)
-    secrets = state["credentials"] if desk.name == "bank-desk" else state["secrets"]
+    state = example.initial_state(task)
+    secrets = state["credentials"] if example.name == "bank" else state["secrets"]
     person = next(iter(task.arguments.values()))
-    return dataclasses.replace(task, knows={**task.knows, **secrets.get(person, {})})
+    return dataclasses.replace(task, inputs={**task.inputs, **secrets.get(person, {})})
 
 
-def disagreements(desk: BundledDesk, task: DeskTask, *, last_recipe: bool) -> list[str]:
-    task = with_open_gates(desk, task)
-    clerk = Clerk(desk, task, last_recipe=last_recipe)
+def disagreements(example: Example, task: ExampleTask, *, last_recipe: bool) -> list[str]:
+    task = with_open_gates(example, task)
+    clerk = Clerk(example, task, last_recipe=last_recipe)
     wrong = []
-    for leaf in leaves(desk.handbook.procedures[task.goal].requires):
+    for leaf in leaves(example.handbook.procedures[task.goal].requires):
         values = resolve(leaf.arguments, task.arguments)
         found = clerk.judge(leaf.predicate, values)
-        if found != desk.truth(task, leaf.predicate, values, desk.initial_state(task)):
+        if found != example.truth(task, leaf.predicate, values, example.initial_state(task)):
             wrong.append(f"{leaf.predicate}{values}: the verdict says {found}")
     return wrong
 
 
 @pytest.mark.parametrize(
-    ("desk", "task"), [pytest.param(desk, task, id=task.id) for desk, task in PAIRS]
+    ("example", "task"), [pytest.param(example, task, id=task.id) for example, task in PAIRS]
 )
-def test_every_leaf_of_every_task(desk: BundledDesk, task: DeskTask) -> None:
-    assert disagreements(desk, task, last_recipe=False) == []
-    assert disagreements(desk, task, last_recipe=True) == []
+def test_every_leaf_of_every_task(example: Example, task: ExampleTask) -> None:
+    assert disagreements(example, task, last_recipe=False) == []
+    assert disagreements(example, task, last_recipe=True) == []
 
 
 def test_most_predicates_have_a_verdict_and_every_verdict_is_used() -> None:
-    for desk in DESKS:
-        machine = {name for name, p in desk.handbook.predicates.items() if p.verdict}
+    for example in EXAMPLES:
+        machine = {name for name, p in example.handbook.predicates.items() if p.verdict}
         judged: set[str] = set()
-        for task in desk.tasks:
-            clerk = Clerk(desk, with_open_gates(desk, task))
-            for leaf in leaves(desk.handbook.procedures[task.goal].requires):
+        for task in example.tasks:
+            clerk = Clerk(example, with_open_gates(example, task))
+            for leaf in leaves(example.handbook.procedures[task.goal].requires):
                 clerk.check(leaf)
             judged |= {name for name, _ in clerk.judged}
         assert judged == machine
@@ -75,18 +75,18 @@ FIXED = {"sessions", "credentials", "secrets", "calendars", "hour_now"}
 
 
 @st.composite
-def situations(draw: st.DrawFn) -> tuple[BundledDesk, DeskTask]:
-    desk, task = draw(st.sampled_from(PAIRS))
-    state = desk.initial_state(task)
+def situations(draw: st.DrawFn) -> tuple[Example, ExampleTask]:
+    example, task = draw(st.sampled_from(PAIRS))
+    state = example.initial_state(task)
     moved = {k: v if k in FIXED else shifted(v, draw) for k, v in state.items()}
     if "appointments" in moved:
         for appointment in moved["appointments"].values():
             appointment["hour"] %= 24
-    return desk, dataclasses.replace(task, overrides=moved)
+    return example, dataclasses.replace(task, overrides=moved)
 
 
 @settings(deadline=None, max_examples=80)
 @given(situations(), st.booleans())
-def test_shifted_worlds(situation: tuple[BundledDesk, DeskTask], last_recipe: bool) -> None:
-    desk, task = situation
-    assert disagreements(desk, task, last_recipe=last_recipe) == []
+def test_shifted_states(situation: tuple[Example, ExampleTask], last_recipe: bool) -> None:
+    example, task = situation
+    assert disagreements(example, task, last_recipe=last_recipe) == []

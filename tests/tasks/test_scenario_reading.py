@@ -49,13 +49,13 @@ def test_a_file_needs_its_two_keys() -> None:
     ],
 )
 def test_what_the_user_knows_is_what_the_goal_takes(written: str, problem: str | None) -> None:
-    body = f"goal: lend\nknows: {{amount: {written}}}\nexpect: executed"
+    body = f"goal: lend\ninputs: {{amount: {written}}}\nexpect: executed"
     _, found = read_scenarios(suite_text(body), HANDBOOK, "it.yaml")
     assert [one.message for one in found] == ([problem] if problem else [])
 
 
 def test_what_only_a_login_asks_for_is_typed_too() -> None:
-    body = "goal: lend\nknows: {password: 4711}\nexpect: executed"
+    body = "goal: lend\ninputs: {password: 4711}\nexpect: executed"
     _, found = read_scenarios(suite_text(body), HANDBOOK, "it.yaml")
     problem = "`password` must be of type string for `lend`, found the number `4711`"
     assert [one.message for one in found] == [problem]

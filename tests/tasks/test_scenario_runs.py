@@ -138,7 +138,7 @@ def test_the_ending_is_the_meaning_of_the_tree(truth: dict[str, bool]) -> None:
     expected = meaning(tree, holds) and truth["logged_in"]
     one = replace(
         scenario(LEND + "expect: executed"),
-        knows={
+        inputs={
             "user": "Ada",
             "password": "pw",
             "amount": 50 if truth["small"] else 500,

@@ -43,7 +43,7 @@ def outcome(requires: str, scenario: str) -> tuple[ScenarioRun, Coverage, Briefi
 def test_a_cause_is_about_the_right_thing() -> None:
     result, _, _ = outcome(
         "in_order: [red(one), not: red(two), small(amount)]",
-        "knows: {one: a, two: b, amount: 50}\n"
+        "inputs: {one: a, two: b, amount: 50}\n"
         "tools: {look: [{when: {thing: a}, result: {red: true}}, {red: false}]}\n"
         "expect: {refused: red}",
     )
@@ -54,7 +54,7 @@ def test_a_cause_is_about_the_right_thing() -> None:
 def test_a_result_that_is_used_again_counts_there_too() -> None:
     result, touched, briefing = outcome(
         "first:\n  - in_order: [red(one), round(one)]\n  - in_order: [red(one), small(amount)]",
-        "knows: {one: a, two: b, amount: 5}\n"
+        "inputs: {one: a, two: b, amount: 5}\n"
         "tools: {look: {red: true, round: false}}\nexpect: executed",
     )
     assert result.reasons == ()

@@ -28,9 +28,7 @@ functions:
       - {step: done, complete: Waved.}
 """
 GUARDED = (
-    PROGRAM.replace("program: 1", "program: 2").replace(
-        "functions:", "guarded: [{action: wave}]\ntypes: {name: string}\nfunctions:"
-    )
+    PROGRAM.replace("functions:", "guarded: [{action: wave}]\ntypes: {name: string}\nfunctions:")
     + "actions: {wave: {input: {name: string}, changes: [hand]}}\n"
 )
 TOOLS = """\
@@ -51,7 +49,7 @@ class Tools:
 def make_tools(task, out):
     return Tools(out)
 """
-TASKS = "tasks: [{id: '1', goal: greet, says: Wave., knows: {name: you}, expected: executed}]\n"
+TASKS = "tasks: [{id: '1', goal: greet, says: Wave., inputs: {name: you}, expected: executed}]\n"
 
 
 @pytest.fixture
@@ -91,7 +89,10 @@ def test_every_task_and_the_coverage(folder: Path, tmp_path: Path) -> None:
         ("tasks: [3]", "task 1 is not a mapping"),
         ("tasks: [{id: '1', goal: greet}]", "task 1 lacks `says`"),
         ("tasks: [{id: '1', goal: greet, says: x, know: {}}]", "unknown key `know`"),
-        ("tasks: [{id: '1', goal: greet, says: x, knows: 3}]", "`knows` and `world` are mappings"),
+        (
+            "tasks: [{id: '1', goal: greet, says: x, inputs: 3}]",
+            "`inputs` and `simulator` are mappings",
+        ),
         ("tasks: [{id: '1', goal: greet, says: x, votes: [approve]}]", "a vote is incomplete"),
         (
             "tasks: [{id: '1', goal: greet, says: x}, {id: '1', goal: greet, says: y}]",
@@ -209,9 +210,9 @@ def test_a_folder_without_tools(folder: Path, tmp_path: Path) -> None:
 
 def test_other_sources_take_no_folder_to_work_in(tmp_path: Path) -> None:
     assert not is_workflow_folder(str(tmp_path))
-    assert run_folder("bank-desk", None, None) is None
+    assert run_folder("bank", None, None) is None
     with pytest.raises(UserMistake, match="--out is for workflow folders"):
-        run_folder("bank-desk", None, str(tmp_path))
+        run_folder("bank", None, str(tmp_path))
 
 
 # --- whose Python runs -----------------------------------------------------------------
@@ -249,7 +250,7 @@ def test_the_python_of_a_folder_runs_once_somebody_trusts_it(folder: Path, witne
 def test_a_case_for_an_archive_is_asked_for_too(folder: Path, witness: Path) -> None:
     runs = folder.parent / "runs"
     runs.mkdir()
-    command = ["bench", "archive", str(runs), "-o", str(folder.parent / "a.zip"), "--case"]
+    command = ["lab", "archive", str(runs), "-o", str(folder.parent / "a.zip"), "--case"]
     refused = CliRunner().invoke(sopilot, [*command, str(folder)])
     assert "add --trust" in str(refused.exception)
     assert not witness.exists()
@@ -280,13 +281,13 @@ def test_compiled_files_beside_the_source_are_not_run(folder: Path, tmp_path: Pa
 def test_a_folder_cannot_pass_for_a_bundled_desk(
     folder: Path, witness: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder.rename(folder.with_name("bank-desk"))
+    folder.rename(folder.with_name("bank"))
     monkeypatch.chdir(folder.parent)
     store = f"sqlite:{folder.parent}/s.db"
-    result = CliRunner().invoke(sopilot, ["run", "bank-desk", "--trust", "--store", store])
+    result = CliRunner().invoke(sopilot, ["run", "bank", "--trust", "--store", store])
     assert result.exit_code == 0, result.output
     assert not witness.exists()
-    checked = CliRunner().invoke(sopilot, ["check", "bank-desk"])
+    checked = CliRunner().invoke(sopilot, ["check", "bank"])
     assert "1 file checked: 0 errors" in checked.output
 
 

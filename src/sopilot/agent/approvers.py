@@ -2,7 +2,7 @@
 
 A user played by a model.
 
-Tools whose results were written down beforehand: for trying out a handbook without a world.
+Tools whose results were written down beforehand: for trying out a handbook without a simulation.
 
 People who decide about held calls while a run waits.
 """
@@ -244,7 +244,7 @@ class ScriptedUser:
     def __init__(
         self,
         request: str,
-        knows: Mapping[str, JSON],
+        inputs: Mapping[str, JSON],
         *,
         goal: str | None = None,
         late: Sequence[str] = (),
@@ -253,7 +253,7 @@ class ScriptedUser:
     ) -> None:
         self._answers = dict(answers or {})
         self._request = request
-        self._knows = dict(knows)
+        self._inputs = dict(inputs)
         self._goal = goal
         self._late = frozenset(late)
         self._follow_ups = tuple(follow_ups)
@@ -280,7 +280,7 @@ class ScriptedUser:
         lines = [self._follow_ups[turn]] if turn < len(self._follow_ups) else []
         if self._goal is not None:
             lines.append(f"goal: {json.dumps(self._goal)}")
-        for name, value in self._knows.items():
+        for name, value in self._inputs.items():
             if turn > 0 or name not in self._late:
                 lines.append(f"{name}: {visible(json.dumps(value, ensure_ascii=False))}")
         if nothing_new:

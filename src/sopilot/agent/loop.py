@@ -211,7 +211,7 @@ async def open_run(
     requester: Principal | str | None = None,
 ) -> Session:
     """A session for this view. Without a machine nothing can accept an irreversible action:
-    such programs are refused unless ``unguarded`` says that the world is a simulated one.
+    such programs are refused unless ``unguarded`` says that the simulation is a simulated one.
 
     ``judge`` evaluates verdict expressions where the view leaves them to the machine; the
     handbook's own by default. ``programs`` is for many runs of the same briefing and view:

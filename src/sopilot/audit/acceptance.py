@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from sopilot.audit.state import ProgramCode, ResolvedFunction
+from sopilot.machine.layout import FunctionLayout, ProgramLayout
 from sopilot.program.model import (
     Act,
     Always,
@@ -33,12 +33,12 @@ Truth = bool | None
 Slots = Mapping[str, Truth]
 
 
-Settled = Callable[[Check, ResolvedFunction, tuple[Arguments, ...]], Truth]
+Settled = Callable[[Check, FunctionLayout, tuple[Arguments, ...]], Truth]
 """The known result of a rule or gate that a check calls; ``None`` while it is open. The
 arguments of the calls that lead there come outermost first."""
 
 
-Done = Callable[[ResolvedFunction, Act | Do | Emit, tuple[Arguments, ...]], bool]
+Done = Callable[[FunctionLayout, Act | Do | Emit, tuple[Arguments, ...]], bool]
 """Whether a step that the executor does by itself was done; the arguments as above."""
 
 
@@ -65,7 +65,7 @@ class Acceptance:
 
     def __init__(
         self,
-        program: ProgramCode,
+        program: ProgramLayout,
         settled: Settled,
         goal: str | None = None,
         done: Done | None = None,
@@ -79,7 +79,7 @@ class Acceptance:
 
     def from_step(
         self,
-        code: ResolvedFunction,
+        layout: FunctionLayout,
         label: str,
         slots: Slots,
         arguments: tuple[Arguments, ...],
@@ -89,11 +89,11 @@ class Acceptance:
         entered: bool = False,
     ) -> Truth:
         """From a step on. ``entered``: the check at ``label`` is underway, with ``inner``."""
-        key = (code.function.name, label, frozenset(slots.items()))
+        key = (layout.function.name, label, frozenset(slots.items()))
         top = not entered and not arguments
         if top and key in self._memo:
             return self._memo[key]
-        value = self._step(code, label, slots, arguments, seen, inner, entered)
+        value = self._step(layout, label, slots, arguments, seen, inner, entered)
         if self._goal is not None and not arguments:
             value = value is True  # what is not shown leads nowhere
         if top:
@@ -102,7 +102,7 @@ class Acceptance:
 
     def _step(
         self,
-        code: ResolvedFunction,
+        layout: FunctionLayout,
         label: str,
         slots: Slots,
         arguments: tuple[Arguments, ...],
@@ -110,19 +110,19 @@ class Acceptance:
         inner: Truth,
         entered: bool,
     ) -> Truth:
-        if label in seen or label not in code.steps:
+        if label in seen or label not in layout.steps:
             return None
-        step = code.steps[label]
+        step = layout.steps[label]
         seen = seen | {label}
 
         def go(target: str, with_slots: Slots) -> Truth:
-            return self.from_step(code, target, with_slots, arguments, seen)
+            return self.from_step(layout, target, with_slots, arguments, seen)
 
         if isinstance(step, Check):
             result = inner if entered else slots.get(step.slot)
             if result is None and not entered:
-                result = self.result_of(step, code, arguments)
-            met, unmet = code.target(step, step.wanted), code.target(step, not step.wanted)
+                result = self.result_of(step, layout, arguments)
+            met, unmet = layout.after[step.label], layout.unmet[step.label]
             if result is not None:
                 return go(met if result == step.wanted else unmet, {**slots, step.slot: result})
             if met == unmet:
@@ -147,43 +147,43 @@ class Acceptance:
             return True if any(way is True for way in ways) else None
         if isinstance(step, Act) and step.goal and self._goal in (None, label):
             return True
-        if isinstance(step, Act | Do | Emit) and not self._was_done(code, step, arguments):
+        if isinstance(step, Act | Do | Emit) and not self._was_done(layout, step, arguments):
             return None
         if isinstance(step, Act | Ask | Do | Emit):
-            return go(code.following(step), slots)
+            return go(layout.after[step.label], slots)
         if isinstance(step, ReturnStep):
             if step.holds is not None:
                 return condition_truth(step.holds, slots)
-            return self._returned(code, arguments)
+            return self._returned(layout, arguments)
         return self._goal is None and isinstance(step, CompleteStep)
 
     def _was_done(
-        self, code: ResolvedFunction, step: Act | Do | Emit, arguments: tuple[Arguments, ...]
+        self, layout: FunctionLayout, step: Act | Do | Emit, arguments: tuple[Arguments, ...]
     ) -> bool:
         """What the executor does by itself, where the question is what was really done. What is
         done in a rule is its evidence."""
-        if code.judges or self._done is None:
+        if layout.soft or self._done is None:
             return True
-        return self._done(code, step, arguments)
+        return self._done(layout, step, arguments)
 
-    def _returned(self, code: ResolvedFunction, arguments: tuple[Arguments, ...]) -> Truth:
+    def _returned(self, layout: FunctionLayout, arguments: tuple[Arguments, ...]) -> Truth:
         """What a rule or gate that also branches says where it judges its own calls."""
-        own = self._asking.get(code.function.name)
-        return None if own is None else self._settled(own, code, arguments)
+        own = self._asking.get(layout.function.name)
+        return None if own is None else self._settled(own, layout, arguments)
 
     def result_of(
-        self, step: Check, code: ResolvedFunction, arguments: tuple[Arguments, ...]
+        self, step: Check, layout: FunctionLayout, arguments: tuple[Arguments, ...]
     ) -> Truth:
         """What the called function returns, as far as that is settled."""
         callee = self._program.functions[step.function]
         chain = (*arguments, step.arguments)
-        if callee.judges and (self._goal is None or not callee.function.branches):
+        if callee.soft and (self._goal is None or not callee.function.branches):
             return self._settled(step, callee, chain)
         if len(chain) > DEEPEST:
             return None
-        if callee.judges:
+        if callee.soft:
             self._asking[callee.function.name] = step
-        return self.from_step(callee, callee.first(), {}, chain)
+        return self.from_step(callee, callee.first, {}, chain)
 
 
 def _both(one: Callable[[], Truth], other: Callable[[], Truth]) -> Truth:

@@ -1,57 +1,24 @@
-"""A trace against its programs: every event made again, every deviation named."""
+"""Judge a trace against its programs: make every event again, and name every deviation."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from sopilot.audit import domain_calls as observing
-from sopilot.audit import endings as lifecycle
-from sopilot.audit import returns as moving
+from sopilot.audit import domain_calls, endings, returns
 from sopilot.audit.disclosure import judge_told
-from sopilot.audit.domain_calls import find_after_goal
 from sopilot.audit.findings import Finding
 from sopilot.audit.report import Report, decided, score
-from sopilot.audit.state import (
-    AuditState,
-    Contradiction,
-    PendingCall,
-    ProcessView,
-    ProgramCode,
-    is_withheld,
-    read_program,
-)
+from sopilot.audit.state import AuditState, ProcessView
 from sopilot.handbook.model import BUILT_IN
+from sopilot.machine.layout import Position
+from sopilot.machine.replay import FOLLOWED, RECORDED, Replay, Step, end_process
+from sopilot.machine.state import Status
 from sopilot.messages.diagnostic import Severity
-from sopilot.program.model import Program
+from sopilot.program.model import Branch, Program
 from sopilot.trace.chain import Head, SealedEvent, verify_chain
-from sopilot.trace.events import REJECTED, RESUMED, REUSE, Actor, Event
+from sopilot.trace.events import REJECTED, REUSE, Actor, Event
+from sopilot.trace.redaction import has_withheld
 from sopilot.values.json import JSON, Judge
-
-_HANDLERS: Mapping[str, Callable[[AuditState, Event], None]] = {
-    "start": lifecycle.start,
-    "amend": lifecycle.amend,
-    "call": moving.call,
-    "return": moving.give_back,
-    "select_branch": moving.select_branch,
-    "emit_artifact": moving.emit,
-    "complete": lifecycle.complete,
-    "fail": lifecycle.fail,
-    "domain_call": observing.domain_call,
-    "domain_result": observing.domain_result,
-    "assistant_said": observing.assistant_said,
-    "user_said": observing.user_said,
-    "decision": observing.decision,
-    "note": observing.note,
-    REUSE: moving.reuse,
-    RESUMED: lifecycle.resumed,
-}
-
-
-_ANYWHERE = frozenset({"start", "domain_call", "domain_result", "decision", "note", RESUMED})
-"""Kinds that are followed even in a process whose position was lost."""
-
-
-_SILENT = frozenset({REJECTED})
 
 
 def audit_trace(
@@ -74,15 +41,10 @@ def audit_trace(
     a session that went over to others. With ``ended`` false, what may still come
     is not missed.
     """
-    codes = {goal: read_program(goal, program) for goal, program in programs.items()}
     entries = list(events)
     broken, unbroken = judge_chain(entries if chain is None else chain, session_id, head)
     plain = [entry.event if isinstance(entry, SealedEvent) else entry for entry in entries]
-    later = {
-        seq: {goal: read_program(goal, program) for goal, program in some.items()}
-        for seq, some in (changes or {}).items()
-    }
-    run = read_events(codes, plain, judge=judge, changes=later)
+    run = read_events(programs, plain, judge=judge, changes=changes)
     judge_told(run, plain)
     if ended:
         _judge_end(run, plain)
@@ -103,14 +65,14 @@ def audit_trace(
 
 
 def read_events(
-    programs: Mapping[str, ProgramCode],
+    programs: Mapping[str, Program],
     events: Sequence[Event],
     *,
     judge: Judge | None = None,
-    changes: Mapping[int, Mapping[str, ProgramCode]] | None = None,
+    changes: Mapping[int, Mapping[str, Program]] | None = None,
 ) -> AuditState:
     """The run that the events describe, with what was found on the way."""
-    run = AuditState(programs, judge)
+    run = AuditState(Replay(programs), judge)
     for index, event in enumerate(events):
         if changes and index in changes:
             run.go_on_with(changes[index])
@@ -124,86 +86,113 @@ def read_events(
 
 def _read(run: AuditState, event: Event) -> None:
     process = _concerned(run, event)
-    lost = process is not None and process.lost
-    if lost and event.kind not in _ANYWHERE:
-        _follow_lost(run, event)
-        return
-    try:
-        if event.kind == REJECTED:
-            _rejected(run, event)
-        if event.kind not in _SILENT:
-            handler = _HANDLERS.get(event.kind)
-            if handler is None:
-                raise Contradiction(f"no event is of the kind `{event.kind}`")
-            before = _before(run, event)
-            handler(run, event)
-            _judge_place(run, event, before)
-        else:
-            _judge_place(run, event, _before(run, event))
-    except Contradiction as problem:
-        _contradicted(run, event, process, str(problem))
+    step = run.replay.step(event, lost=process is not None and process.lost)
+    if event.kind == REJECTED:
+        _rejected(run, event)
+    else:
+        fits = step.made is not None and step.made.kind != REJECTED
+        if not step.difference or event.kind in RECORDED or (fits and event.kind in FOLLOWED):
+            _judge(run, step)
+        if step.difference:
+            _contradicted(run, step, process)
+    run.take(run.replay.configuration)
     if event.actor in (Actor.MODEL, Actor.USER, Actor.OPERATOR):
         run.moved = event.seq
 
 
 def _concerned(run: AuditState, event: Event) -> ProcessView | None:
-    if event.kind == "domain_result":
-        call = _call_of(run, event)
-        return run.processes.get(call.process or "") if call is not None else None
-    return run.process
-
-
-def _call_of(run: AuditState, event: Event) -> PendingCall | None:
+    """The process that the event happens in: of a result, the one that made the call."""
+    if event.kind != "domain_result":
+        return run.process
     call_id = event.payload.get("call_id")
-    return run.pending.get(call_id) if isinstance(call_id, str) else None
+    call = run.awaiting.get(call_id) if isinstance(call_id, str) else None
+    return run.processes.get(call.process or "") if call is not None else None
 
 
-def _before(run: AuditState, event: Event) -> tuple[str | None, str] | None:
-    """Process and place that the event must name; ``None`` where the event decides them."""
-    if event.kind in ("start", RESUMED):
-        return None
-    if event.kind == "domain_result":
-        call = _call_of(run, event)
-        if call is None:
-            return None
-        process = run.processes.get(call.process or "")
-        if process is None:
-            return None, ""
-        return process.id, process.top.place if process.top is not None else ""
-    return run.active, run.place()
+def _judge(run: AuditState, step: Step) -> None:
+    """Judge an event that the programs make."""
+    event = step.event
+    if event.kind == "domain_call":
+        domain_calls.judge_domain_call(run, step)
+    elif event.kind == "domain_result":
+        domain_calls.judge_domain_result(run, step)
+    elif event.kind == "assistant_said":
+        domain_calls.assistant_said(run, event)
+    elif event.kind == "user_said":
+        domain_calls.user_said(run, event)
+    elif event.kind == "decision":
+        domain_calls.decision(run, event)
+    elif event.kind == "note":
+        domain_calls.note(run, event)
+    elif event.kind == "start":
+        endings.judge_start(run)
+    else:
+        _judge_move(run, step)
 
 
-def _judge_place(run: AuditState, event: Event, before: tuple[str | None, str] | None) -> None:
-    expected = (run.active, run.place()) if before is None else before
-    if (event.process, event.frame) != expected:
-        raise Contradiction(
-            f"it names `{event.process}` at `{event.frame}`, the trace stands at "
-            f"`{expected[0]}` at `{expected[1]}`"
-        )
+def _judge_move(run: AuditState, step: Step) -> None:
+    """Judge an event inside of a process."""
+    event, process, here = step.event, run.process, run.here
+    if process is None or here is None:
+        return
+    if process.lost:
+        if event.kind in ("complete", "fail"):
+            run.last_ended = process.id
+    elif event.kind == "amend":
+        endings.judge_amend(run, process)
+    elif event.kind == "call":
+        process.set_aside = False
+    elif event.kind == "return":
+        returns.judge_return(run, step, process, here)
+    elif event.kind == REUSE:
+        returns.judge_reuse(run, step, process, here)
+    elif event.kind == "complete":
+        endings.judge_complete(run, event, process, accepting=True)
+    elif event.kind == "fail":
+        endings.judge_fail(run, event, process, here)
 
 
-def _contradicted(run: AuditState, event: Event, process: ProcessView | None, problem: str) -> None:
-    active = run.process
+def _contradicted(run: AuditState, step: Step, process: ProcessView | None) -> None:
+    """The event could not have happened where the program stands."""
+    event, active, here = step.event, run.process, run.here
     if run.blind or (process is not None and process.lost):
         return
     if active is not None and active.lost:
         return
-    run.blind = any(is_withheld(value) for value in event.payload.values())
-    if run.blind:
-        run.leave_unjudged(event, problem)
+    code = step.made.payload.get("code") if step.made is not None else None
+    if code == "not-accepting" and active is not None:
+        endings.judge_complete(run, event, active, accepting=False)
+        run.replay.configuration = end_process(step.before, Status.COMPLETED)
+        return
+    if here is not None and (
+        code in ("branch-contradicts", "verdict-contradicts") or _took_wrong_target(step, here)
+    ):
+        run.find(
+            "wrong-branch",
+            event,
+            f"`{here.frame.place}` was left against the bound results: {step.difference}",
+            process=active,
+            sentence=run.sentence_of(here),
+        )
     else:
-        run.find("inconsistent-trace", event, problem, process=process)
-    for one in {id(p): p for p in (process, active) if p is not None}.values():
-        one.lost = True
+        run.blind = has_withheld(dict(event.payload))
+        if run.blind:
+            run.leave_unjudged(event, step.difference)
+        else:
+            run.find("inconsistent-trace", event, step.difference, process=process)
+    for one in (process, active):
+        if one is not None and event.kind not in RECORDED:
+            one.lost = True
 
 
-def _follow_lost(run: AuditState, event: Event) -> None:
-    """Only the ends of a process whose position was lost are still followed."""
-    process = run.process
-    if process is not None and event.kind in ("complete", "fail"):
-        process.frames = []
-        process.status = "completed" if event.kind == "complete" else "failed"
-        run.active, run.last_ended = None, process.id
+def _took_wrong_target(step: Step, here: Position) -> bool:
+    return (
+        step.event.kind == "select_branch"
+        and isinstance(here.step, Branch)
+        and step.made is not None
+        and step.made.kind != REJECTED
+        and step.event.payload.get("target") != step.made.payload.get("target")
+    )
 
 
 def _rejected(run: AuditState, event: Event) -> None:
@@ -215,13 +204,12 @@ def _rejected(run: AuditState, event: Event) -> None:
     if operation.get("operation") == "complete" and process.claimed is None:
         process.claimed = event.seq
     if event.payload.get("code") in ("branch-contradicts", "verdict-contradicts"):
-        frame = process.top
         run.find(
             "wrong-branch",
             event,
             "a branch against the bound results was tried and did not fit",
             process=process,
-            sentence=run.sentence_of(process, frame) if frame is not None else "",
+            sentence=run.sentence_of(run.here) if run.here is not None else "",
             severity=Severity.WARNING,
         )
 
@@ -251,22 +239,22 @@ def _judge_end(run: AuditState, events: Sequence[Event]) -> None:
         return
     _judge_follow_up(run, events)
     for event, action in run.late_look_ups:
-        find_after_goal(run, event, action)
+        domain_calls.find_after_goal(run, event, action)
     last = events[-1]
     by_seq = {event.seq: event for event in events}
-    for call_id, call in run.pending.items():
+    for call_id, call in run.awaiting.items():
         if call_id not in run.unknown:
             run.find(
                 "unknown-outcome",
                 by_seq.get(call.seq, last),
                 f"`{call.action}` was called and no result was recorded",
-                frame=call.frame,
+                frame=call.place,
                 severity=Severity.WARNING,
                 action=call.action,
             )
     for process in run.processes.values():
         sentence = process.program.entry.function.says
-        if process.lost or process.status == "completed":
+        if process.lost or process.state.status == Status.COMPLETED:
             continue
         if process.claimed is not None:
             run.find(

@@ -29,17 +29,13 @@ from sopilot.audit.leaf_reading import (
     mistyped_input,
     read_leaf,
 )
-from sopilot.audit.state import (
-    AuditState,
-    DoubtKey,
-    ProcessView,
-    ResolvedFunction,
-    filled_sentence,
-    has_withheld,
-)
+from sopilot.audit.state import AuditState, DoubtKey, ProcessView, filled_sentence
 from sopilot.handbook.requirements import Path
+from sopilot.machine.layout import FunctionLayout
+from sopilot.machine.terms import plain_arguments
 from sopilot.program.model import Act, Arguments, Check, Do, Emit, Kind, Literal, Unknown
 from sopilot.trace.events import Event
+from sopilot.trace.redaction import has_withheld
 from sopilot.values.json import JSON, ArgumentsKey, key_of, same, spell
 
 AGAINST = "evidence-contradicts-verdict"
@@ -80,8 +76,8 @@ class CallReading:
 
 
 def moment_of(run: AuditState, process: ProcessView, known: Mapping[str, JSON]) -> Moment:
-    codes = (code for program in run.programs.values() for code in program.functions.values())
-    principals = tuple(one for one in codes if one.function.principal)
+    layouts = (one for program in run.programs.values() for one in program.functions.values())
+    principals = tuple(one for one in layouts if one.function.principal)
     return Moment(
         run.session_calls,
         run.facts,
@@ -108,7 +104,7 @@ def read_call(
     if len(process.frames) != 1 or process.lost:
         return None
     frame = process.frames[0]
-    step = frame.step
+    step = process.program.entry.steps[frame.cursor]
     if not isinstance(step, Act) or not step.goal or step.action != action:
         return None
     try:
@@ -133,7 +129,7 @@ def _read(
     path = _Path(moment_of(run, process, values), values)
     entry = process.program.entry
     acceptance = Acceptance(process.program, path.settled, process.frames[0].cursor, path.done)
-    reached = acceptance.from_step(entry, entry.first(), {}, ())
+    reached = acceptance.from_step(entry, entry.first, {}, ())
     leaves = tuple(one for one in path.leaves.values() if one.holds is not None)
     return CallReading(() if reached else path.doubts(step.action), leaves)
 
@@ -173,7 +169,7 @@ def values_at_the_act(
     process: ProcessView, step: Act, arguments: Mapping[str, JSON]
 ) -> dict[str, JSON]:
     """P1: the names of the act have the values that it gives them, or none."""
-    values = {**process.known, **process.frames[0].values}
+    values = process.root_values
     for _, term in step.arguments:
         if not isinstance(term, Literal | Path):
             values.pop(term.name, None)
@@ -210,7 +206,7 @@ class _Path:
         self.leaves: dict[tuple[str, ArgumentsKey], LeafReading] = {}
         self.unmet: dict[tuple[str, ArgumentsKey], tuple[LeafReading, bool]] = {}
 
-    def settled(self, step: Check, callee: ResolvedFunction, chain: tuple[Arguments, ...]) -> Truth:
+    def settled(self, step: Check, callee: FunctionLayout, chain: tuple[Arguments, ...]) -> Truth:
         passed = passed_along(chain, self.values)
         key = (step.function, key_of(passed))
         if key not in self.leaves:
@@ -221,20 +217,17 @@ class _Path:
         return reading.holds
 
     def done(
-        self, code: ResolvedFunction, step: Act | Do | Emit, chain: tuple[Arguments, ...]
+        self, layout: FunctionLayout, step: Act | Do | Emit, chain: tuple[Arguments, ...]
     ) -> bool:
         """Whether the process went past it, with the values that it has at the act."""
-        terms = step.arguments if isinstance(step, Act) else ()
-        plain = tuple((name, one) for name, one in terms if not isinstance(one, Path))
-        wanted = passed_along((*chain, plain), self.values)
-        place = (code.function.name, step.label)
+        terms = plain_arguments(step.arguments) if isinstance(step, Act) else ()
+        wanted = key_of(passed_along((*chain, terms), self.values))
+        place = (layout.name, step.label)
         return any(
-            (function, label) == place
-            and all(name in made and same(value, made[name]) for name, value in wanted.items())
-            for function, label, made in self.moment.process.done
+            one[:2] == place and wanted <= one[2] for one in self.moment.process.state.passed
         )
 
-    def _trusted(self, callee: ResolvedFunction, reading: LeafReading) -> LeafReading:
+    def _trusted(self, callee: FunctionLayout, reading: LeafReading) -> LeafReading:
         """A guarded action rests on a model's word only where the handbook says so."""
         by_model = callee.function.judged_by_model
         if reading.grade is not AuditGrade.ATTESTED or by_model or reading.holds is None:
@@ -249,12 +242,12 @@ class _Path:
         every: list[Doubt] = []
         relied: list[Doubt] = []
         for reading, wanted in self.unmet.values():
-            code = process.program.functions[reading.function]
-            doubt = _doubt(process, code, reading, wanted)
-            answers = last_answers(self.moment, code, reading.values)
-            doubt = replace(doubt, answers=spell([*answers, last_change(self.moment, code)]))
+            layout = process.program.functions[reading.function]
+            doubt = _doubt(process, layout, reading, wanted)
+            answers = last_answers(self.moment, layout, reading.values)
+            doubt = replace(doubt, answers=spell([*answers, last_change(self.moment, layout)]))
             every.append(doubt)
-            given = judged_for(process, code, reading.values)
+            given = judged_for(process, layout, reading.values)
             if given is None or given.holds is wanted:
                 relied.append(doubt)
         nowhere = Doubt(NOTHING, f"the program does not lead to `{action}` by what was checked")
@@ -262,7 +255,7 @@ class _Path:
 
 
 def _doubt(
-    process: ProcessView, code: ResolvedFunction, reading: LeafReading, wanted: bool
+    process: ProcessView, layout: FunctionLayout, reading: LeafReading, wanted: bool
 ) -> Doubt:
     side = "true" if wanted else "false"
     why = (
@@ -272,22 +265,24 @@ def _doubt(
         else reading.lack.why
     )
     return Doubt(
-        _clause(process, code, reading),
+        _clause(process, layout, reading),
         f"`{reading.predicate}` must be {side}: {why}",
         reading.predicate,
         reading.values,
         filled_sentence(
-            code.function, process.program.program.constants, reading.values, wanted=wanted
+            layout.function, process.program.program.constants, reading.values, wanted=wanted
         ),
     )
 
 
-def _clause(process: ProcessView, code: ResolvedFunction, reading: LeafReading) -> str:
+def _clause(process: ProcessView, layout: FunctionLayout, reading: LeafReading) -> str:
     """The code of the clause that fails."""
-    if code.function.kind is Kind.GATE:
+    if layout.function.kind is Kind.GATE:
         return reading.lack.code if reading.lack is not None else GATE
-    given = judged_for(process, code, reading.values)
-    elsewhere = given is None and any(one.function == code.function.name for one in process.judged)
+    given = judged_for(process, layout, reading.values)
+    elsewhere = given is None and any(
+        one.function == layout.function.name for one in process.judged
+    )
     if reading.lack is not None:
         unmade = reading.lack.code in (NOTHING, OTHER, PART)
         return VALUE if elsewhere and unmade else reading.lack.code

@@ -1,4 +1,4 @@
-"""Whether a customer was told what a predicate keeps from them (``tells``).
+"""Whether a customer was told what a predicate keeps from them (``customer_message``).
 
 Deterministic, and therefore narrow: the predicate's own sentence, or a text or number that the
 verifier answered and the customer had not said. Other words for the same thing are not found.
@@ -10,9 +10,10 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from sopilot.audit.state import AuditState, ProcessView, UnmetCheck, has_withheld
+from sopilot.audit.state import AuditState, ProcessView, UnmetCheck
 from sopilot.messages.diagnostic import Severity
 from sopilot.trace.events import Event
+from sopilot.trace.redaction import has_withheld
 from sopilot.values.json import JSON
 
 _SHORTEST = 4
@@ -21,7 +22,10 @@ _SHORTEST = 4
 
 def judge_told(run: AuditState, events: Sequence[Event]) -> None:
     kept = [
-        (process, one) for process in run.processes.values() for one in process.unmet if one.tells
+        (process, one)
+        for process in run.processes.values()
+        for one in process.unmet
+        if one.customer_message
     ]
     for process, check in kept:
         _judge(run, events, process, check)
@@ -35,7 +39,7 @@ def _judge(
         _plain(event.payload.get("text")) for event in events if event.kind == "user_said"
     )
     sentences = [_plain(text).rstrip(".。") for text in (check.sentence, check.found) if text]
-    answers = [run.results[seq] for seq in check.evidence if seq in run.results]
+    answers = [one for one in run.session_calls if one.answered in check.evidence]
     given = [_plain(text) for one in answers for text in _texts(one.arguments)]
     values = [
         plain
@@ -43,7 +47,7 @@ def _judge(
         for text in _texts(one.value)
         if len(plain := _plain(text)) >= _SHORTEST and plain not in heard and plain not in given
     ]
-    own = _plain(check.tells)
+    own = _plain(check.customer_message)
     for event in events:
         if event.seq <= since or event.kind != "assistant_said":
             continue
@@ -60,7 +64,7 @@ def _judge(
                 "tipped-off",
                 event,
                 f"the customer was told {what} about `{check.predicate}`, and may hear only: "
-                f"{check.tells}",
+                f"{check.customer_message}",
                 process=process,
                 predicate=check.predicate,
                 sentence=check.sentence,

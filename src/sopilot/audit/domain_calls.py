@@ -1,6 +1,5 @@
-"""Domain calls, results, turns, decisions and notes, made again from the events.
-
-Is a domain call one that the program asks for where it stands?
+"""Judge domain calls: does the program ask for them where it stands? And note what happens around
+the machine: results, turns, decisions and notes.
 
 Reading again is no violation: a read-only call that repeats what a check of this process asks
 for, or that the machine itself makes just before it lets a call through.
@@ -12,49 +11,44 @@ from collections.abc import Iterator, Mapping
 
 from sopilot.audit.acceptance import DEEPEST
 from sopilot.audit.call_reading import moment_of, passed_along, values_at_the_act
-from sopilot.audit.calls import all_made, answers, disagreement, made_in, may_be_another
 from sopilot.audit.endings import can_accept, remaining_checks
 from sopilot.audit.guarded_calls import hold, judge_guard, judge_proof
 from sopilot.audit.leaf_reading import Lack, Moment, Unreadable, asked_calls, opens_gate, touches
-from sopilot.audit.returns import learn_from_call
 from sopilot.audit.state import (
     AuditState,
-    Contradiction,
-    FrameView,
-    PendingCall,
     ProcessView,
-    ProgramCode,
-    ResolvedFunction,
-    SeenResult,
     SessionCall,
-    boolean,
     calls_of,
-    expect,
-    has_withheld,
-    mapping,
     newest_answer,
-    text,
+    step_of,
 )
 from sopilot.handbook.consent import reply_to
 from sopilot.handbook.model import BUILT_IN
 from sopilot.handbook.requirements import Path
+from sopilot.machine.evidence import fits_result
+from sopilot.machine.layout import FunctionLayout, Position, ProgramLayout, locate_process
+from sopilot.machine.replay import Step
+from sopilot.machine.state import NEVER, Frame, Observed, Process
+from sopilot.machine.terms import value_of
 from sopilot.messages.diagnostic import Severity
-from sopilot.program.model import Act, Arguments, Ask, Check, Do, Kind, Literal, Local, Step
+from sopilot.program.model import Act, Arguments, Check, Do, Kind, Local, Unknown
 from sopilot.trace.events import (
     ANSWERED_LATE,
     AWAITS_APPROVAL,
     AWAITS_ROOT,
+    CLOCK,
     CONNECTED,
     HELD_CALL,
     OUTCOME_UNKNOWN,
     Actor,
     Event,
 )
-from sopilot.values.json import JSON, same
+from sopilot.trace.redaction import has_withheld
+from sopilot.values.json import JSON, MISSING, same
 
 
 def is_reread(
-    run: AuditState, event: Event, call: PendingCall, process: ProcessView | None
+    run: AuditState, event: Event, call: SessionCall, process: ProcessView | None
 ) -> bool:
     facts = run.facts.get(call.action)
     if facts is None or facts.changes != () or call.action in run.goal_actions:
@@ -66,50 +60,50 @@ def is_reread(
     earlier = calls_of(run.session_calls, call.action, call.arguments)
     if any(one.process == process.id and one.asked_for for one in earlier):
         return True
-    frame = process.frames[0] if len(process.frames) == 1 else None
-    if frame is None or not isinstance(frame.step, Act) or not frame.step.goal:
+    step = step_of(process.program, process.frames[0]) if len(process.frames) == 1 else None
+    if not isinstance(step, Act) or not step.goal:
         return False
     given = [one.arguments for one in run.requests.values() if one.process == process.id]
     for arguments in ({}, *given):
-        values = {**process.known, **frame.values}
-        values.update(values_at_the_act(process, frame.step, arguments))
+        values = process.root_values
+        values.update(values_at_the_act(process, step, arguments))
         if _is_asked_for(moment_of(run, process, values), call, values):
             return True
     return False
 
 
-def _verifies(program: ProgramCode, action: str) -> bool:
+def _verifies(program: ProgramLayout, action: str) -> bool:
     return any(
         act.action == action
-        for code in program.functions.values()
-        if code.judges
-        for act in code.acts
+        for layout in program.functions.values()
+        if layout.soft
+        for act in layout.recipe_acts
     )
 
 
-def _is_asked_for(moment: Moment, call: PendingCall, values: Mapping[str, JSON]) -> bool:
+def _is_asked_for(moment: Moment, call: SessionCall, values: Mapping[str, JSON]) -> bool:
     """Whether some leaf of the program, under these values, rests on exactly this call."""
     program = moment.process.program
     made = SessionCall(call.seq, call.action, call.arguments)
-    for code, chain in leaves_below(program, program.entry, ()):
+    for layout, chain in leaves_below(program, program.entry, ()):
         passed = passed_along(chain, values)
-        if code.function.kind is Kind.GATE:
-            if any(opens_gate(act, passed, made) for act in code.recipes[0]):
+        if layout.function.kind is Kind.GATE:
+            if any(opens_gate(act, passed, made) for act in layout.recipes[0]):
                 return True
-        elif any(_rests_on(moment, code, recipe, passed, call) for recipe in code.recipes):
+        elif any(_rests_on(moment, layout, recipe, passed, call) for recipe in layout.recipes):
             return True
     return False
 
 
 def leaves_below(
-    program: ProgramCode, code: ResolvedFunction, chain: tuple[Arguments, ...]
-) -> Iterator[tuple[ResolvedFunction, tuple[Arguments, ...]]]:
+    program: ProgramLayout, layout: FunctionLayout, chain: tuple[Arguments, ...]
+) -> Iterator[tuple[FunctionLayout, tuple[Arguments, ...]]]:
     """Every rule and gate that the function may check, with the calls that lead there."""
-    for step in code.function.steps:
+    for step in layout.function.steps:
         if not isinstance(step, Check):
             continue
         callee, inner = program.functions[step.function], (*chain, step.arguments)
-        if callee.judges:
+        if callee.soft:
             yield callee, inner
         elif len(inner) < DEEPEST:
             yield from leaves_below(program, callee, inner)
@@ -117,15 +111,15 @@ def leaves_below(
 
 def _rests_on(
     moment: Moment,
-    code: ResolvedFunction,
+    layout: FunctionLayout,
     recipe: tuple[Act, ...],
     values: Mapping[str, JSON],
-    call: PendingCall,
+    call: SessionCall,
 ) -> bool:
     named: dict[str, JSON] = {}
     for act in recipe:
         try:
-            asked = asked_calls(moment, code, act, values, named)
+            asked = asked_calls(moment, layout, act, values, named)
         except Unreadable:
             return False
         if isinstance(asked, Lack):
@@ -139,16 +133,16 @@ def _rests_on(
     return False
 
 
-def judge_call(run: AuditState, event: Event, call: PendingCall) -> bool:
+def judge_call(run: AuditState, event: Event, call: SessionCall) -> bool:
     """Findings about a domain call, in the frame that was active when it was made; whether the
     program asked for it there."""
-    process, frame = run.process, run.top
+    process, here = run.process, run.here
     run.calls += 1
     if process is not None and process.lost:
         return False
-    licensed, why = _licence(process, frame, call)
-    if frame is not None and not licensed:
-        licensed = _is_amended(run, event, frame, call)
+    licensed, why = _licence(here, call)
+    if here is not None and not licensed:
+        licensed = _is_amended(run, here, call)
     reread = not licensed and is_reread(run, event, call, process)
     looks_up = run.looks_up(call.action)
     harmless = run.only_reads(call.action) or (looks_up and process and _lacks_input(process))
@@ -162,7 +156,7 @@ def judge_call(run: AuditState, event: Event, call: PendingCall) -> bool:
         # Whom a request is about is looked up before it can be started.
         licensed = True
     elif call.action in run.goal_actions and not (
-        licensed or (process is not None and why and call.action in _asked_for(frame))
+        licensed or (process is not None and why and call.action in _asked_for(here))
     ):
         _premature(run, event, call, process)
     elif not licensed and not reread:
@@ -170,10 +164,8 @@ def judge_call(run: AuditState, event: Event, call: PendingCall) -> bool:
             "unlicensed-call",
             event,
             f"`{call.action}` {why}",
-            predicate=frame.code.function.predicate if frame is not None else None,
-            sentence=(
-                run.sentence_of(process, frame) if process is not None and frame is not None else ""
-            ),
+            predicate=here.layout.function.predicate if here is not None else None,
+            sentence=run.sentence_of(here) if here is not None else "",
             # Reading one thing more may be what the rule needs, and harms nobody.
             severity=Severity.NOTE if harmless else Severity.ERROR,
             action=call.action,
@@ -184,9 +176,9 @@ def judge_call(run: AuditState, event: Event, call: PendingCall) -> bool:
     return licensed or reread
 
 
-def _is_amended(run: AuditState, event: Event, frame: FrameView, call: PendingCall) -> bool:
+def _is_amended(run: AuditState, here: Position, call: SessionCall) -> bool:
     """The goal's call with the arguments that people amended it to: theirs to choose."""
-    step = frame.step
+    step = here.step
     if not isinstance(step, Act) or not step.goal or step.action != call.action:
         return False
     given = [(term, call.arguments.get(parameter)) for parameter, term in step.arguments]
@@ -207,37 +199,47 @@ def _is_amended(run: AuditState, event: Event, frame: FrameView, call: PendingCa
     )
 
 
-def _asked_for(frame: FrameView | None) -> set[str]:
-    return {act.action for act in _acts_here(frame)} if frame is not None else set()
+def _asked_for(here: Position | None) -> set[str]:
+    return {act.action for act in _acts_here(here)} if here is not None else set()
 
 
-def _acts_here(frame: FrameView) -> tuple[Act, ...]:
+def _acts_here(here: Position) -> tuple[Act, ...]:
     """The calls that the active function asks for: a rule's in any order, else the one at the
     cursor, once what is to be asked has been asked."""
-    if frame.code.judges:
-        return frame.code.acts
-    step = frame.step
-    seen = set()
-    while isinstance(step, Ask) and step.label not in seen:
-        seen.add(step.label)
-        step = frame.code.steps[frame.code.following(step)]
+    if here.layout.soft:
+        return here.layout.recipe_acts
+    step = here.layout.steps[here.layout.past_asking(here.frame.cursor)]
     return (step,) if isinstance(step, Act) else ()
 
 
-def _licence(
-    process: ProcessView | None, frame: FrameView | None, call: PendingCall
-) -> tuple[bool, str]:
-    if process is None or frame is None:
+def _licence(here: Position | None, call: SessionCall) -> tuple[bool, str]:
+    if here is None:
         return False, "was called while no process was running"
-    acts = [act for act in _acts_here(frame) if act.action == call.action]
-    wrong = [disagreement(process, frame, act, call.arguments) for act in acts]
+    acts = [act for act in _acts_here(here) if act.action == call.action]
+    wrong = [_disagreement(here, act, call.arguments) for act in acts]
     if None in wrong:
         return True, ""
-    if isinstance(frame.step, Do) and call.action in frame.step.uses:
+    if isinstance(here.step, Do) and call.action in here.step.uses:
         return True, ""
     if wrong:
         return False, f"was called with another `{wrong[0]}` than the procedure is about"
-    return False, f"is not what `{frame.code.function.name}` asks for at `{frame.cursor}`"
+    return False, f"is not what `{here.layout.name}` asks for at `{here.frame.cursor}`"
+
+
+def _disagreement(here: Position, act: Act, arguments: Mapping[str, JSON]) -> str | None:
+    """The first argument that differs from what the frame knows, or ``None``."""
+    for parameter, term in act.arguments:
+        if isinstance(term, Unknown | Path):
+            continue
+        value = value_of(term, here.layout, here.frame, here.process.known)
+        if value is MISSING:
+            continue
+        if parameter not in arguments:
+            if value is not None:
+                return parameter
+        elif not here.layout.agree(value, arguments[parameter]):
+            return parameter
+    return None
 
 
 def find_after_goal(run: AuditState, event: Event, action: str) -> None:
@@ -253,8 +255,8 @@ def find_after_goal(run: AuditState, event: Event, action: str) -> None:
 
 def _lacks_input(process: ProcessView) -> bool:
     """Whether the procedure waits for a value that a look-up may supply."""
-    function, have = process.program.entry.function, {**process.known, **process.frames[0].values}
-    return any(have.get(name) is None for name in function.parameters)
+    have = process.root_values
+    return any(have.get(name) is None for name in process.program.entry.parameters)
 
 
 def _after_goal(run: AuditState, process: ProcessView | None) -> bool:
@@ -265,23 +267,26 @@ def _after_goal(run: AuditState, process: ProcessView | None) -> bool:
 
 
 def _premature(
-    run: AuditState, event: Event, call: PendingCall, process: ProcessView | None
+    run: AuditState, event: Event, call: SessionCall, process: ProcessView | None
 ) -> None:
-    code = next(one for one in run.programs.values() if call.action in one.goal_actions)
-    sentence = code.entry.function.says
+    goal, program = next(
+        (goal, one) for goal, one in run.programs.items() if call.action in one.goal_actions
+    )
+    sentence = program.entry.function.says
     if process is None or call.action not in process.program.goal_actions:
         run.find(
             "premature-goal",
             event,
-            f"`{call.action}` is the goal of `{code.goal}`, which is not running",
+            f"`{call.action}` is the goal of `{goal}`, which is not running",
             sentence=sentence,
             action=call.action,
         )
-        if any(one.goal == code.goal for one in run.processes.values()):
+        if any(one.goal == goal for one in run.processes.values()):
             return  # what that one checked stands in its own findings
-        entry, given = code.entry, dict(call.arguments)
-        frame = FrameView(entry, entry.first(), given, None, event.seq, entry.function.name)
-        _skipped(run, event, call, ProcessView("", code, [frame], given, dict(given)))
+        entry, given = program.entry, dict(call.arguments)
+        frame = Frame(entry.name, entry.first, given, {}, None, event.seq, entry.name)
+        begun = Process("", goal, "", given, (frame,), known=given)
+        _skipped(run, event, call, ProcessView("", goal, program, begun))
         return
     refused = can_accept(process) is False
     run.find(
@@ -297,7 +302,7 @@ def _premature(
     _skipped(run, event, call, process)
 
 
-def _skipped(run: AuditState, event: Event, call: PendingCall, process: ProcessView) -> None:
+def _skipped(run: AuditState, event: Event, call: SessionCall, process: ProcessView) -> None:
     for check in remaining_checks(process):
         if check.key in process.skipped:
             continue
@@ -313,55 +318,37 @@ def _skipped(run: AuditState, event: Event, call: PendingCall, process: ProcessV
         )
 
 
-def domain_call(run: AuditState, event: Event) -> None:
-    call_id = text(event.payload, "call_id")
-    if call_id in run.pending:
-        raise Contradiction(f"call `{call_id}` has no result yet")
-    process, frame = run.process, run.top
+def judge_domain_call(run: AuditState, step: Step) -> None:
+    event, process, here = step.event, run.process, run.here
+    call_id = str(event.payload["call_id"])
+    pending = step.after.pending[call_id]
     if process is not None:
         process.set_aside = False
-    call = PendingCall(
+    call = SessionCall(
         event.seq,
-        text(event.payload, "action"),
-        mapping(event.payload, "arguments"),
-        process.id if process is not None else None,
-        frame.opened if frame is not None else -1,
-        event.frame,
+        pending.action,
+        pending.arguments,
+        pending.process,
+        pending.opened,
+        by_machine=event.actor == Actor.MACHINE,
+        place=here.frame.place if here is not None else "",
     )
-    asked_for = judge_call(run, event, call)
-    if event.payload.get("amended") is True and process is not None and not process.lost:
-        _take_amended(process, call)
+    call.asked_for = judge_call(run, event, call)
     _repeated(run, event, call)
     _beside_open(run, event, call)
-    made = SessionCall(call.seq, call.action, call.arguments, call.process, call.opened, asked_for)
-    made.by_machine = event.actor == Actor.MACHINE
-    made.uses = call.uses
-    run.session_calls.append(made)
-    run.awaiting[call_id] = made
+    run.session_calls.append(call)
+    run.awaiting[call_id] = call
     run.held.pop(call_id, None)
-    run.pending[call_id] = call
-    expect(event.payload, "opened", call.opened)
 
 
-def _take_amended(process: ProcessView, call: PendingCall) -> None:
-    """What people chose for the act is what the process is about from then on."""
-    step = process.frames[0].step if len(process.frames) == 1 else None
-    if not isinstance(step, Act):
-        return
-    for name, term in step.arguments:
-        if not isinstance(term, Literal | Path) and name in call.arguments:
-            process.known[term.name] = call.arguments[name]
-            process.frames[0].values[term.name] = call.arguments[name]
-
-
-def _repeated(run: AuditState, event: Event, call: PendingCall) -> None:
+def _repeated(run: AuditState, event: Event, call: SessionCall) -> None:
     """A guarded call whose outcome is unknown must not be made again by itself."""
     for call_id, seq in run.unknown.items():
-        earlier = run.pending.get(call_id)
+        earlier = run.awaiting.get(call_id)
         if (
             earlier is not None
             and earlier.action == call.action
-            and any(call.action in code.guarded for code in run.programs.values())
+            and any(call.action in one.guarded for one in run.programs.values())
         ):
             run.find(
                 "unknown-outcome",
@@ -371,10 +358,10 @@ def _repeated(run: AuditState, event: Event, call: PendingCall) -> None:
             )
 
 
-def _beside_open(run: AuditState, event: Event, call: PendingCall) -> None:
+def _beside_open(run: AuditState, event: Event, call: SessionCall) -> None:
     """P10: while a guarded call is open, nothing that may change what it rests on is made."""
-    guarded = {name for code in run.programs.values() for name in code.guarded}
-    for other in run.pending.values():
+    guarded = {name for one in run.programs.values() for name in one.guarded}
+    for other in run.awaiting.values():
         if other.action in guarded and other.action != call.action and _may_matter(run, call):
             run.find(
                 "unknown-outcome",
@@ -386,71 +373,59 @@ def _beside_open(run: AuditState, event: Event, call: PendingCall) -> None:
             return
 
 
-def _may_matter(run: AuditState, call: PendingCall) -> bool:
+def _may_matter(run: AuditState, call: SessionCall) -> bool:
     """Whether it may change what some rule reads, or opens or closes some gate."""
     for program in run.programs.values():
-        for code in program.functions.values():
-            closing, acts = code.function.closed_by, {one.action for one in code.acts}
-            if code.function.kind is Kind.GATE:
+        for layout in program.functions.values():
+            closing = layout.function.closed_by
+            acts = {one.action for one in layout.recipe_acts}
+            if layout.function.kind is Kind.GATE:
                 if call.action in acts or (closing is not None and closing.action == call.action):
                     return True
-            elif code.function.kind is Kind.RULE and any(
+            elif layout.function.kind is Kind.RULE and any(
                 touches(run.facts, run.goal_actions, call.action, one) for one in acts
             ):
                 return True
     return False
 
 
-def domain_result(run: AuditState, event: Event) -> None:
-    call_id = text(event.payload, "call_id")
-    call = run.pending.pop(call_id, None)
+def judge_domain_result(run: AuditState, step: Step) -> None:
+    event = step.event
+    call_id = str(event.payload["call_id"])
+    call = run.awaiting.pop(call_id, None)
     if call is None:
-        raise Contradiction(f"no call `{call_id}` waits for a result")
+        return  # it was made where nothing could be followed
     if run.unknown.pop(call_id, None) is not None:
         run.settled(call_id)
-    ok = boolean(event.payload, "ok")
-    made = run.awaiting.pop(call_id)
-    made.answered, made.ok = event.seq, ok
-    made.unknown = event.payload.get("unknown") is True
-    made.value = event.payload.get("value")
-    if call.action in BUILT_IN and not _was_said(run, call.action, call.seq, event):
-        # Nobody said it: the machine's questions are answered by the user's own message.
-        made.ok = False
-    result = SeenResult(
-        event.seq,
-        call.seq,
-        call_id,
-        call.action,
-        call.arguments,
-        ok,
-        event.payload.get("value"),
-        call.process,
-        call.opened,
-    )
-    run.results[event.seq] = result
-    if ok and call.action in run.goal_actions:
-        run.goal_seq = event.seq
-    moved: str | None = None
-    learned: dict[str, JSON] = {}
+    call.answered, call.ok = event.seq, event.payload["ok"]
+    call.unknown = event.payload.get("unknown") is True
+    call.value = event.payload.get("value")
     process = run.processes.get(call.process or "")
     if process is not None:
-        process.results.append(result)
-        if ok and call.action in process.program.goal_actions and process.goal_reached is None:
-            process.goal_reached = event.seq
-        frame = process.top
-        if not ok and frame is not None and _is_goal_due(process, frame, call, result):
-            process.goal_failed = event.seq
-        if ok and frame is not None and frame.opened == call.opened and not process.lost:
-            stayed = event.payload.get("moved") is None
-            acts = frame.code.acts if stayed else ()
-            if not any(may_be_another(process, frame, act, result) for act in acts):
-                moved = _pass(process, frame, result, learned)
-    expect(event.payload, "action", call.action)
-    expect(event.payload, "call", call.seq)
-    expect(event.payload, "opened", call.opened)
-    if process is None or not process.lost:
-        expect(event.payload, "moved", moved)
-        expect(event.payload, "learned", learned)
+        _judge_goal_call(run, process, call)
+    if call.action in BUILT_IN and not _was_said(run, call.action, call.seq, event):
+        # Nobody said it: the machine's questions are answered by the user's own message.
+        call.ok = False
+
+
+def _judge_goal_call(run: AuditState, process: ProcessView, call: SessionCall) -> None:
+    if call.ok:
+        if call.action in process.program.goal_actions and process.goal_reached is None:
+            process.goal_reached = call.answered
+        return
+    here = locate_process(run.replay.machine.programs, run.configuration, process.state)
+    if here is None or not isinstance(here.step, Act) or not here.step.goal:
+        return
+    if call.place == here.frame.place and fits_result(here, here.step, observed(call)):
+        process.goal_failed = call.answered
+
+
+def observed(call: SessionCall) -> Observed:
+    """The call as the machine knows it, once it is answered."""
+    answered = NEVER if call.answered is None else call.answered
+    return Observed(
+        answered, call.seq, "", call.action, call.arguments, call.ok, call.value, call.opened
+    )
 
 
 def _was_said(run: AuditState, action: str, asked: int, event: Event) -> bool:
@@ -475,108 +450,18 @@ def _was_said(run: AuditState, action: str, asked: int, event: Event) -> bool:
     )
 
 
-def _is_goal_due(
-    process: ProcessView, frame: FrameView, call: PendingCall, result: SeenResult
-) -> bool:
-    step = frame.step
-    return (
-        isinstance(step, Act)
-        and step.goal
-        and call.frame == frame.place
-        and answers(process, frame, step, result)
-    )
-
-
-def _pass(
-    process: ProcessView, frame: FrameView, result: SeenResult, learned: dict[str, JSON]
-) -> str | None:
-    """Moves the cursor behind what this success fulfils."""
-    code = frame.code
-    label = _past(frame, frame.cursor, Ask)
-    step = code.steps[label]
-    target: str | None = None
-    if isinstance(step, Do):
-        if result.action in step.uses:
-            target = code.following(step)
-    elif isinstance(step, Act) and answers(process, frame, step, result):
-        # What is done already is looked up under the values from before this call.
-        done = [one for one in made_in(process, frame) if one.ok]
-        if step.each is None or all_made(process, frame, step, done):
-            target = code.following(step)
-            if code.judges:
-                target = _past_done(process, frame, target)
-            learn_from_call(process, frame, step, result.arguments, learned)
-    elif isinstance(step, Act) and code.judges:
-        target = _past_fallback(process, frame, label, result, learned)
-    if target is not None:
-        if not code.judges:
-            process.done.append(
-                (code.function.name, label, result.arguments if isinstance(step, Act) else {})
-            )
-        frame.cursor = target
-    return target
-
-
-def _past(frame: FrameView, label: str, *kinds: type) -> str:
-    seen = set()
-    while label not in seen:
-        step = frame.code.steps[label]
-        if not isinstance(step, kinds) or not isinstance(step, Act | Ask):
-            break
-        seen.add(label)
-        label = frame.code.following(step)
-    return label
-
-
-def _past_done(process: ProcessView, frame: FrameView, label: str) -> str:
-    done = [result for result in made_in(process, frame) if result.ok]
-    seen = set()
-    while label not in seen:
-        seen.add(label)
-        step = frame.code.steps[label]
-        if not isinstance(step, Act) or not all_made(process, frame, step, done):
-            break
-        label = frame.code.following(step)
-    return label
-
-
-def _past_fallback(
-    process: ProcessView,
-    frame: FrameView,
-    label: str,
-    result: SeenResult,
-    learned: dict[str, JSON],
-) -> str | None:
-    done = [one for one in made_in(process, frame) if one.ok]
-    for recipe in frame.code.function.fallbacks:
-        mine = [act for act in recipe if answers(process, frame, act, result)]
-        if mine and all(all_made(process, frame, act, done) for act in recipe):
-            for act in mine:
-                learn_from_call(process, frame, act, result.arguments, learned)
-            return _past(frame, label, Act, Ask)
-    return None
-
-
 def assistant_said(run: AuditState, event: Event) -> None:
     told = event.payload.get("text")
     run.said = told.lower() if isinstance(told, str) else None
 
 
 def user_said(run: AuditState, event: Event) -> None:
-    frame = run.top
-    said = event.payload.get("text")
-    run.user_messages[event.seq] = said if isinstance(said, str) else None
-    moved: str | None = None
-    if frame is not None:
-        process = run.here()[0]
-        heard = event.payload.get("text")
-        process.unanswered.append((run.said, heard.lower() if isinstance(heard, str) else ""))
-        for open_frame in process.frames:
-            open_frame.user_spoke = True
-        if isinstance(frame.step, Ask):
-            moved = frame.code.following(frame.step)
-            frame.cursor = moved
-    expect(event.payload, "moved", moved)
+    text = event.payload.get("text")
+    run.user_messages[event.seq] = text if isinstance(text, str) else None
+    process = run.process
+    if process is not None:
+        process.unanswered.append((run.said, text.lower() if isinstance(text, str) else ""))
+        process.spoken_in.update(frame.opened for frame in process.frames)
 
 
 def decision(run: AuditState, event: Event) -> None:
@@ -588,7 +473,7 @@ def note(run: AuditState, event: Event) -> None:
     if not isinstance(details, Mapping):
         return
     call_id = str(details.get("call_id", ""))
-    if name == "clock" and event.actor == Actor.RUNTIME:
+    if name == CLOCK and event.actor == Actor.RUNTIME:
         run.clock = str(details.get("now", ""))
     if name == CONNECTED and event.actor == Actor.RUNTIME:
         _connected(run, event, details.get("actions"))
@@ -606,7 +491,7 @@ def note(run: AuditState, event: Event) -> None:
         run.find("unknown-outcome", event, message, severity=Severity.WARNING)
     if name != OUTCOME_UNKNOWN:
         return
-    call = run.pending.get(call_id)
+    call = run.awaiting.get(call_id)
     run.unknown[call_id] = call.seq if call is not None else event.seq
     action = call.action if call is not None else str(details.get("action", ""))
     run.find(
@@ -620,26 +505,9 @@ def note(run: AuditState, event: Event) -> None:
 
 
 def _connected(run: AuditState, event: Event, actions: JSON) -> None:
-    """P8: what was answered, opened or done on an earlier connection says nothing of this one."""
-    named = {str(one) for one in actions} if isinstance(actions, list | tuple) else set[str]()
-    run.connected.update(dict.fromkeys(named, event.seq))
-    lost = {one for one in named if one not in run.facts or not run.facts[one].shared}
-    for process in run.processes.values():
-        functions = process.program.functions
-        process.gates = {
-            key: bound
-            for key, bound in process.gates.items()
-            if lost.isdisjoint(act.action for act in functions[key[0]].acts)
-        }
-        process.done = [
-            one for one in process.done if not _did(functions[one[0]].steps[one[1]], lost)
-        ]
-
-
-def _did(step: Step, actions: set[str]) -> bool:
-    if isinstance(step, Act):
-        return step.action in actions
-    return isinstance(step, Do) and not actions.isdisjoint(step.uses)
+    """P8: answers from an earlier connection say nothing about this one."""
+    names = map(str, actions) if isinstance(actions, list | tuple) else ()
+    run.connected.update(dict.fromkeys(names, event.seq))
 
 
 def _held_back(run: AuditState, event: Event, action: str) -> None:

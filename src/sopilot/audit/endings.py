@@ -1,32 +1,28 @@
-"""Start, suspend, resume, complete and fail, made again from the events, and judged.
-
-Where a process stands: can it still accept, and which checks lie before acceptance.
+"""Judge how processes start and end. Where a process stands: can it still accept, and which checks
+lie before acceptance?
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import cast
 
 from sopilot.audit.acceptance import DEEPEST, Acceptance, Settled, Truth, condition_truth
 from sopilot.audit.call_reading import moment_of, read_call
-from sopilot.audit.calls import covered
 from sopilot.audit.leaf_reading import VERDICT, Unreadable, read_leaf
 from sopilot.audit.state import (
     AuditState,
-    Contradiction,
-    FrameView,
     ProcessView,
-    ProgramCode,
     RefusedGoal,
-    ResolvedFunction,
-    expect,
+    covered,
     filled_sentence,
-    is_withheld,
-    mapping,
-    text,
+    step_of,
 )
-from sopilot.machine.terms import plain_arguments
+from sopilot.machine.evidence import frame_results
+from sopilot.machine.layout import FunctionLayout, Position, ProgramLayout
+from sopilot.machine.state import Frame
+from sopilot.machine.terms import plain_arguments, value_of
 from sopilot.program.model import (
     Act,
     Argument,
@@ -35,14 +31,12 @@ from sopilot.program.model import (
     Branch,
     Check,
     Choose,
-    CompleteStep,
     Do,
     Emit,
     FailStep,
     Kind,
     Literal,
     Local,
-    Step,
     Unknown,
 )
 from sopilot.trace.events import EXECUTORS, Actor, Event
@@ -75,17 +69,28 @@ def parameters_along(chain: tuple[Arguments, ...], values: Mapping[str, JSON]) -
     return dict(values)
 
 
-def _gate_settled(process: ProcessView, frame: FrameView) -> Settled:
+def _gate_settled(process: ProcessView, frame: Frame) -> Settled:
     """A gate that the process opened with the same values counts wherever it is asked for."""
 
-    def settled(step: Check, callee: ResolvedFunction, chain: tuple[Arguments, ...]) -> Truth:
+    def settled(step: Check, callee: FunctionLayout, chain: tuple[Arguments, ...]) -> Truth:
         if callee.function.kind is not Kind.GATE:
             return None
-        values = parameters_along(chain, frame.values)
-        found = process.gates.get((step.function, key_of(values)))
+        values = parameters_along(chain, frame.locals)
+        found = process.state.gates.get((step.function, key_of(values)))
         return None if found is None else found.holds
 
     return settled
+
+
+NEITHER = cast("bool", "undecided")
+"""Of a result that is there and on neither side."""
+
+
+def _sides(frame: Frame) -> dict[str, bool]:
+    """The results for conditions: an undecided one is bound, and on neither side."""
+    return {
+        name: NEITHER if bound.holds is None else bound.holds for name, bound in frame.slots.items()
+    }
 
 
 def can_accept(process: ProcessView) -> Truth:
@@ -97,17 +102,17 @@ def remaining_checks(process: ProcessView) -> list[OpenCheck]:
     """The checks that the program still makes if all of them go well."""
     found: dict[tuple[str, str], OpenCheck] = {}
     for frame in reversed(process.frames):
-        if frame.code.judges:
+        layout = process.program.functions[frame.function]
+        if layout.soft:
             continue
-        slots = {name: bound.side for name, bound in frame.slots.items()}
-        settled = _gate_settled(process, frame)
-        _walk(process.program, frame.code, frame.cursor, slots, frame.values, (), settled, found)
+        slots, settled = _sides(frame), _gate_settled(process, frame)
+        _walk(process.program, layout, frame.cursor, slots, frame.locals, (), settled, found)
     return list(found.values())
 
 
 def _walk(
-    program: ProgramCode,
-    code: ResolvedFunction,
+    program: ProgramLayout,
+    layout: FunctionLayout,
     label: str,
     slots: dict[str, bool],
     values: Mapping[str, JSON],
@@ -119,26 +124,27 @@ def _walk(
     seen: set[str] = set()
     while label not in seen:
         seen.add(label)
-        step = code.steps[label]
+        step = layout.steps[label]
         if isinstance(step, Check):
             callee = program.functions[step.function]
             inner = (*chain, step.arguments)
             holds = slots.get(step.slot)
             if holds is None:
-                holds = settled(step, callee, inner) if callee.judges else None
-            if holds is None and callee.judges:
+                holds = settled(step, callee, inner) if callee.soft else None
+            if holds is None and callee.soft:
                 _add(found, step, callee, values, inner, program.program.constants)
             elif holds is None and len(inner) < DEEPEST:
-                _walk(program, callee, callee.first(), {}, values, inner, settled, found)
+                _walk(program, callee, callee.first, {}, values, inner, settled, found)
             slots = {**slots, step.slot: step.wanted if holds is None else holds}
-            label = code.target(step, slots[step.slot])
+            met = slots[step.slot] == step.wanted
+            label = (layout.after if met else layout.unmet)[step.label]
         elif isinstance(step, Branch):
             taken = condition_truth(step.when, slots)
             label = step.then if taken else step.otherwise
         elif isinstance(step, Act) and step.goal:
             return
         elif isinstance(step, Act | Ask | Do | Emit):
-            label = code.following(step)
+            label = layout.after[step.label]
         elif isinstance(step, Choose):
             label = step.options[0].target
         else:
@@ -148,7 +154,7 @@ def _walk(
 def _add(
     found: dict[tuple[str, str], OpenCheck],
     step: Check,
-    callee: ResolvedFunction,
+    callee: FunctionLayout,
     values: Mapping[str, JSON],
     chain: tuple[Arguments, ...],
     constants: Mapping[str, JSON],
@@ -160,177 +166,67 @@ def _add(
     found.setdefault(one.key, one)
 
 
-def _from_stack(process: ProcessView, settle_for: Callable[[FrameView], Settled]) -> Truth:
+def _from_stack(process: ProcessView, settle_for: Callable[[Frame], Settled]) -> Truth:
     """Acceptance from the cursors of the stack on, innermost first."""
     inner: Truth = None
     for depth in range(len(process.frames) - 1, -1, -1):
         frame = process.frames[depth]
         entered = depth < len(process.frames) - 1
-        if frame.code.judges:
-            step = process.frames[depth - 1].step if depth else None
+        layout = process.program.functions[frame.function]
+        if layout.soft:
+            step = step_of(process.program, process.frames[depth - 1]) if depth else None
             if isinstance(step, Check):
                 settled = settle_for(process.frames[depth - 1])
-                inner = settled(step, frame.code, (step.arguments,))
+                inner = settled(step, layout, (step.arguments,))
             continue
         acceptance = Acceptance(process.program, settle_for(frame))
-        slots = {name: bound.side for name, bound in frame.slots.items()}
         inner = acceptance.from_step(
-            frame.code, frame.cursor, slots, (), inner=inner, entered=entered
+            layout, frame.cursor, _sides(frame), (), inner=inner, entered=entered
         )
     return inner
 
 
-def start(run: AuditState, event: Event) -> None:
-    goal = text(event.payload, "goal")
-    program = run.programs.get(goal)
-    if program is None:
-        raise Contradiction(f"no program is called `{goal}`")
-    given: dict[str, JSON] = {
-        k: v for k, v in mapping(event.payload, "arguments").items() if v is not None
-    }
-    process = _suspended_errand(run, event, goal, given)
-    if process is not None:
-        run.suspended.remove(process.id)
-        process.status = "running"
-        reactivated = True
-    else:
-        entry = program.entry
-        frame = FrameView(entry, entry.first(), dict(given), None, event.seq, entry.function.name)
-        process = ProcessView(f"p{len(run.processes) + 1}", program, [frame], given, dict(given))
-        run.processes[process.id] = process
-        reactivated = False
+def judge_start(run: AuditState) -> None:
     run.late_look_ups.clear()
-    left = run.active
+    left = run.process
     if left is not None:
-        previous = run.processes[left]
-        previous.status = "suspended"
-        previous.set_aside = bool(previous.frames) and previous.frames[0].user_spoke
-        run.suspended.append(left)
-    run.active = process.id
-    if event.process != process.id:
-        raise Contradiction(f"process `{event.process}` should be `{process.id}`")
-    expect(event.payload, "opened", process.frames[0].opened)
-    expect(event.payload, "suspended", left)
-    expect(event.payload, "reactivated", reactivated)
+        left.set_aside = bool(left.frames) and left.frames[0].opened in left.spoken_in
 
 
-def amend(run: AuditState, event: Event) -> None:
-    """Other values for the running process: it begins again, with the results that none of the
-    changed names can touch."""
-    process, _ = run.here()
-    root, entry = process.frames[0], process.program.entry
-    given = {k: v for k, v in mapping(event.payload, "arguments").items() if v is not None}
-    have = {**process.known, **root.values}
-    changed = {
-        name
-        for name, value in given.items()
-        if name not in have or not process.say_the_same(have[name], value)
-    }
-    if not changed:
-        raise Contradiction("values are amended that are none other")
-    if process.goal_reached is not None:
-        raise Contradiction("values are amended although the goal was carried out with others")
-    if any(call.process == process.id for call in run.pending.values()):
-        raise Contradiction("values are amended while a call is not answered")
-    kept = {
-        step.slot: root.slots[step.slot]
-        for step in entry.function.steps
-        if isinstance(step, Check)
-        and step.slot in root.slots
-        and not _is_touched(process.program, step, changed)
-    }
-    expect(event.payload, "changed", sorted(changed))
-    expect(event.payload, "kept", sorted(kept))
-    expect(event.payload, "unwound", [one.path for one in reversed(process.frames[1:])])
-    process.known.update(given)
-    own = entry.function.parameters
-    root.values.update((name, value) for name, value in given.items() if name in own)
-    root.slots, root.cursor = kept, entry.first()
-    process.frames = [root]
+def judge_amend(run: AuditState, process: ProcessView) -> None:
+    """The process begins again with other values."""
     process.unmet, process.goal_failed = [], None
-    process.done.clear()
     process.set_aside = False
 
 
-def _is_touched(program: ProgramCode, step: Check, changed: set[str]) -> bool:
-    """Whether the check is about one of these names, or somebody below it asks for one."""
-    if any(not isinstance(term, Literal) and term.name in changed for _, term in step.arguments):
-        return True
-    below, seen = [step.function], {step.function}
-    for name in below:
-        code = program.functions[name]
-        asked = [term for act in code.acts for _, term in act.arguments]
-        for inner in code.function.steps:
-            if isinstance(inner, Ask) and not changed.isdisjoint(inner.wants):
-                return True
-            if isinstance(inner, Check):
-                asked += [term for _, term in inner.arguments]
-                if inner.function not in seen:
-                    seen.add(inner.function)
-                    below.append(inner.function)
-        if any(isinstance(term, Unknown) and term.name in changed for term in asked):
-            return True
-    return False
-
-
-def _suspended_errand(
-    run: AuditState, event: Event, goal: str, given: dict[str, JSON]
-) -> ProcessView | None:
-    """The latest suspended process for the same goal whose values are not contradicted. Where a
-    value is withheld nobody can tell, and the trace is believed."""
-    for id_ in reversed(run.suspended):
-        process = run.processes[id_]
-        inputs = process.frames[0].values
-        shared = [(inputs[name], value) for name, value in given.items() if name in inputs]
-        if process.goal != goal or not all(process.say_the_same(*pair) for pair in shared):
-            continue
-        certain = all(is_withheld(left) == is_withheld(right) for left, right in shared)
-        if certain or process.id == event.process:
-            return process
-    return None
-
-
-def resumed(run: AuditState, event: Event) -> None:
-    if run.active is not None or not run.suspended:
-        raise Contradiction("a process is resumed although none waits for it")
-    process = run.processes[run.suspended.pop()]
-    process.status = "running"
-    run.active = process.id
-    expect(event.payload, "goal", process.goal)
-
-
-def complete(run: AuditState, event: Event) -> None:
-    process, frame = run.here()
-    accepting = isinstance(frame.step, CompleteStep)
+def judge_complete(run: AuditState, event: Event, process: ProcessView, *, accepting: bool) -> None:
+    run.last_ended = process.id
     has_goal = bool(process.program.goal_actions)
-    if not accepting or (has_goal and process.goal_reached is None):
-        run.find(
-            "completion-without-goal",
-            event,
-            f"`{process.goal}` was completed although "
-            + (
-                "its goal action never succeeded"
-                if has_goal and process.goal_reached is None
-                else "the program does not accept there"
-            ),
-            process=process,
-            sentence=process.program.entry.function.says,
-        )
-        process.lost = True
-    _end(run, event, process, "completed", accepting)
+    unreached = has_goal and process.goal_reached is None
+    if accepting and not unreached:
+        return
+    why = "its goal action never succeeded" if unreached else "the program does not accept there"
+    run.find(
+        "completion-without-goal",
+        event,
+        f"`{process.goal}` was completed although {why}",
+        process=process,
+        sentence=process.program.entry.function.says,
+    )
+    process.lost = True
 
 
-def fail(run: AuditState, event: Event) -> None:
-    process, frame = run.here()
+def judge_fail(run: AuditState, event: Event, process: ProcessView, here: Position) -> None:
+    run.last_ended = process.id
     process.given_up = event.actor not in EXECUTORS
     if process.set_aside:
         # The user wanted something else and this was not taken up again: nobody was refused.
-        _end(run, event, process, "failed", isinstance(frame.step, FailStep))
         return
-    refusing = isinstance(frame.step, FailStep)
+    step = here.step
+    refusing = isinstance(step, FailStep)
     # A program that nothing could satisfy is no cause by itself: something must have been shown.
     shown = any(check.process == process.id for check in run.checks)
-    obstacle = _obstacle(run, process, frame)
+    obstacle = _obstacle(run, process, here)
     caused = (
         refusing
         or bool(obstacle)
@@ -338,7 +234,8 @@ def fail(run: AuditState, event: Event) -> None:
         or _turned_down(run, process)
     )
     reason = event.payload.get("reason", "")
-    blamed = frame.to_blame() if refusing and len(process.frames) == 1 else None
+    at_root = refusing and len(process.frames) == 1
+    blamed = run.to_blame(here.layout, here.frame) if at_root else None
     run.refusals.append(
         RefusedGoal(
             event.seq,
@@ -354,14 +251,14 @@ def fail(run: AuditState, event: Event) -> None:
                     "evidence": list(one.evidence),
                     "return": one.producer,
                     "remedy": one.remedy,
-                    "tells": one.tells,
+                    "customer_message": one.customer_message,
                 }
                 for one in process.unmet
                 if blamed is None or one.producer in blamed
             ),
             obstacle,
-            str(frame.step.says) if isinstance(frame.step, FailStep) else "",
-            frame.step.starts if isinstance(frame.step, FailStep) else "",
+            str(step.says) if isinstance(step, FailStep) else "",
+            step.starts if isinstance(step, FailStep) else "",
         )
     )
     by_executor = event.actor in EXECUTORS
@@ -380,17 +277,16 @@ def fail(run: AuditState, event: Event) -> None:
                 sentence=process.program.entry.function.says,
                 unmet=[one.predicate for one in process.unmet],
             )
-    _end(run, event, process, "failed", refusing)
 
 
-def _obstacle(run: AuditState, process: ProcessView, frame: FrameView) -> str:
+def _obstacle(run: AuditState, process: ProcessView, here: Position) -> str:
     """Why the goal action cannot be carried out although the program asks for it, or nothing."""
-    step = frame.step
-    missing = _not_given(process, frame, step)
+    step = here.step
+    missing = _not_given(process, here)
     if missing:
         return f"the user was heard and did not give {', '.join(f'`{one}`' for one in missing)}"
-    if frame.code.function.kind is Kind.RULE:
-        return _failed_verifier(process, frame) or _undecided(run, process, frame)
+    if here.layout.function.kind is Kind.RULE:
+        return _failed_verifier(here) or _undecided(run, process, here)
     if not isinstance(step, Act) or not step.goal:
         return ""
     if step.action in run.not_offered:
@@ -401,40 +297,41 @@ def _obstacle(run: AuditState, process: ProcessView, frame: FrameView) -> str:
         if one.process != process.id or not one.doubts:
             continue
         now = read_call(run, process, one.action, one.arguments)
-        # The world may be another than when its checks were judged: refusing is then right. Who
+        # The simulator may be another than when its checks were judged: refusing is then right. Who
         # has looked again, and found all as it should be, has no cause any more.
         if now is None or now.doubts:
             return f"`{step.action}` was held, because not all that it needs is proven"
     return ""
 
 
-def _failed_verifier(process: ProcessView, frame: FrameView) -> str:
+def _failed_verifier(here: Position) -> str:
     """A check that nobody can make: what verifies it failed, and no recipe is answered."""
-    verifiers = {act.action for act in frame.code.acts}
-    tried = [one for one in process.results if one.opened == frame.opened]
+    verifiers = {act.action for act in here.layout.recipe_acts}
+    tried = frame_results(here)
     failed = [one for one in tried if one.action in verifiers and not one.ok]
-    if not failed or covered(process, frame, [one for one in tried if one.ok]):
+    if not failed or covered(here, [one for one in tried if one.ok]):
         return ""
     last = failed[-1]
-    return f"`{last.action}` failed (#{last.seq}), so `{frame.code.function.name}` is undecided"
+    return f"`{last.action}` failed (#{last.seq}), so `{here.layout.name}` is undecided"
 
 
-def _undecided(run: AuditState, process: ProcessView, frame: FrameView) -> str:
+def _undecided(run: AuditState, process: ProcessView, here: Position) -> str:
     """A check whose verdict can't be told from the answers: a field is missing, or of another
     type. Refusing is then the safe side."""
-    values = {**process.known, **frame.values}
+    values = {**here.process.known, **here.frame.locals}
     try:
-        reading = read_leaf(moment_of(run, process, values), frame.code, frame.values)
+        reading = read_leaf(moment_of(run, process, values), here.layout, here.frame.locals)
     except Unreadable:
         return ""
     if reading.holds is not None or reading.lack is None or reading.lack.code != VERDICT:
         return ""
-    return f"`{frame.code.function.name}` is undecided: {reading.lack.why}"
+    return f"`{here.layout.name}` is undecided: {reading.lack.why}"
 
 
-def _not_given(process: ProcessView, frame: FrameView, step: Step) -> list[str]:
+def _not_given(process: ProcessView, here: Position) -> list[str]:
     """What the step needs and nobody knows, though the user was asked for it by name while the
     process ran, and said nothing of it."""
+    step = here.step
     if isinstance(step, Ask):
         terms: list[Argument] = [Unknown(name) for name in step.wants]
     elif isinstance(step, Check):
@@ -443,8 +340,12 @@ def _not_given(process: ProcessView, frame: FrameView, step: Step) -> list[str]:
         terms = [term for _, term in plain_arguments(step.arguments)]
     else:
         return []
-    named = [term for term in terms if isinstance(term, Local | Unknown)]
-    missing = [one.name for one in named if process.value_of(one, frame) in (MISSING, None)]
+    missing = [
+        term.name
+        for term in terms
+        if isinstance(term, Local | Unknown)
+        and value_of(term, here.layout, here.frame, here.process.known) in (MISSING, None)
+    ]
     return [
         name
         for name in missing
@@ -477,17 +378,3 @@ def _turned_down(run: AuditState, process: ProcessView) -> bool:
         and one.payload.get("role") in roles
         for one in made
     )
-
-
-def _end(run: AuditState, event: Event, process: ProcessView, status: str, accepting: bool) -> None:
-    frame = process.frames[-1]
-    unwound = [one.path for one in reversed(process.frames)]
-    label = frame.step.label
-    process.frames = []
-    process.status = status
-    run.active = None
-    run.last_ended = process.id
-    if not process.lost:
-        expect(event.payload, "label", label)
-        expect(event.payload, "accepting", accepting)
-        expect(event.payload, "unwound", unwound)

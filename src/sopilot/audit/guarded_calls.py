@@ -15,31 +15,31 @@ from sopilot.audit.state import (
     AuditState,
     HeldRequest,
     Override,
-    PendingCall,
     ProcessView,
-    has_withheld,
-    is_withheld,
+    SessionCall,
 )
 from sopilot.handbook.model import BUILT_IN
 from sopilot.messages.diagnostic import Severity
 from sopilot.messages.errors import SopilotError
 from sopilot.program.model import Guarded, Kind
 from sopilot.trace.events import Event
-from sopilot.trace.redaction import words_of
+from sopilot.trace.redaction import has_withheld, is_reference, words_of
 from sopilot.values.json import JSON, same, same_name, spell
 
 
 def judge_guard(
     run: AuditState,
     event: Event,
-    call: PendingCall,
+    call: SessionCall,
     process: ProcessView | None,
     *,
     violated: bool = False,
 ) -> None:
     """Findings about a call of a guarded action; ``violated``: the cursor does not license it."""
-    codes = [process.program] if process is not None else list(run.programs.values())
-    guarded = next((c.guarded[call.action] for c in codes if call.action in c.guarded), None)
+    programs = [process.program] if process is not None else list(run.programs.values())
+    guarded = next(
+        (one.guarded[call.action] for one in programs if call.action in one.guarded), None
+    )
     if guarded is None:
         return
     if violated:
@@ -63,7 +63,7 @@ def without_procedure(action: str) -> str:
 
 
 def _asked_of_people(
-    run: AuditState, call: PendingCall, process: ProcessView | None, guarded: Guarded
+    run: AuditState, call: SessionCall, process: ProcessView | None, guarded: Guarded
 ) -> bool | None:
     """Unless the handbook's condition is false for these arguments; ``None``: one is withheld."""
     if guarded.when is None or process is None or run.judge is None:
@@ -91,7 +91,7 @@ def decided_by_people(run: AuditState, event: Event, guarded: Guarded) -> bool:
     return _approvals(_standing(run, event, call_id, asked, decisions), asked) >= asked.needed
 
 
-def _judge_approval(run: AuditState, event: Event, call: PendingCall, guarded: Guarded) -> None:
+def _judge_approval(run: AuditState, event: Event, call: SessionCall, guarded: Guarded) -> None:
     call_id = str(event.payload.get("call_id"))
     decisions = run.decisions.get(call_id, [])
     closed = [one for one in decisions if one.payload.get("decision") in CLOSING]
@@ -163,7 +163,7 @@ def _approvals(standing: Sequence[Event], guarded: Guarded) -> int:
 
 
 def _the_same(amended: JSON, called: JSON) -> bool:
-    return is_withheld(amended) != is_withheld(called) or same(amended, called)
+    return is_reference(amended) != is_reference(called) or same(amended, called)
 
 
 def hold(run: AuditState, event: Event, details: Mapping[str, JSON]) -> None:
@@ -191,7 +191,7 @@ def hold(run: AuditState, event: Event, details: Mapping[str, JSON]) -> None:
         )
 
 
-def judge_proof(run: AuditState, event: Event, call: PendingCall, process: ProcessView) -> None:
+def judge_proof(run: AuditState, event: Event, call: SessionCall, process: ProcessView) -> None:
     """Findings about a guarded call at its step: unproven, or told otherwise by the guard."""
     guarded = process.program.guarded.get(call.action)
     if guarded is None:
@@ -229,7 +229,7 @@ def judge_proof(run: AuditState, event: Event, call: PendingCall, process: Proce
         )
 
 
-def _override(run: AuditState, event: Event, call: PendingCall, unproven: Sequence[str]) -> None:
+def _override(run: AuditState, event: Event, call: SessionCall, unproven: Sequence[str]) -> None:
     decisions = run.decisions.get(str(event.payload.get("call_id")), [])
     by = dict.fromkeys(str(one.payload.get("by")) for one in decisions if one.payload.get("by"))
     run.overrides.append(Override(event.seq, call.action, tuple(by), tuple(unproven)))
@@ -243,7 +243,7 @@ def _used_answers(process: ProcessView, reading: CallReading) -> frozenset[int]:
 
 
 def _judge_rereading(
-    run: AuditState, event: Event, call: PendingCall, process: ProcessView, reading: CallReading
+    run: AuditState, event: Event, call: SessionCall, process: ProcessView, reading: CallReading
 ) -> None:
     """With `recheck` the machine itself has read, just before, all that the call rests on."""
     rules = [
@@ -270,7 +270,7 @@ def _judge_rereading(
 
 
 def _compare_licence(
-    run: AuditState, event: Event, call: PendingCall, process: ProcessView, reading: CallReading
+    run: AuditState, event: Event, call: SessionCall, process: ProcessView, reading: CallReading
 ) -> None:
     recorded = event.payload.get("licence")
     if not isinstance(recorded, Mapping):

@@ -12,10 +12,12 @@ from dataclasses import dataclass, field
 
 from sopilot.audit.call_reading import AGAINST, Doubt, read_call
 from sopilot.audit.leaf_reading import GATE, NEWER, STALE
-from sopilot.audit.state import AuditState, FrameView, ProcessView, SessionCall, read_program
+from sopilot.audit.state import AuditState, ProcessView, SessionCall
 from sopilot.audit.transcript_files import TranscriptCall
 from sopilot.compiler.pipeline import compile_handbook
 from sopilot.handbook.model import Handbook
+from sopilot.machine.replay import Replay
+from sopilot.machine.state import NEVER, Frame, Process
 from sopilot.program.model import Act
 from sopilot.values.json import JSON, Judge
 
@@ -34,9 +36,8 @@ class GuardedCalls:
 
     def __post_init__(self) -> None:
         units = compile_handbook(self.handbook)
-        programs = {goal: read_program(goal, unit.program) for goal, unit in units.items()}
-        self.run = AuditState(programs, self.judge)
-        self.run.clock = self.now
+        replay = Replay({goal: unit.program for goal, unit in units.items()})
+        self.run = AuditState(replay, self.judge, self.now)
 
     def record(self, call: TranscriptCall) -> None:
         made = SessionCall(call.index, call.action, call.arguments or {})
@@ -54,7 +55,8 @@ class GuardedCalls:
         steps = [one for one in entry.function.steps if isinstance(one, Act) and one.goal]
         if not steps:
             return ()
-        frame = FrameView(entry, steps[0].label, dict(values), None, -1, entry.function.name)
-        process = ProcessView("p1", program, [frame], values, dict(values))
+        frame = Frame(entry.name, steps[0].label, values, {}, None, NEVER, entry.name)
+        state = Process("p1", goal, "", values, (frame,), known=values)
+        process = ProcessView("p1", goal, program, state)
         reading = read_call(self.run, process, call.action, call.arguments or {})
         return reading.doubts if reading is not None else ()

@@ -1,21 +1,8 @@
 """What a trace proves of one rule or gate, for given values, at one moment.
 
-The clauses P1–P7 of ``design/proof.md``, read from the list of calls; ``recipe_answers`` has
-P1 to P5, ``machine_verdict`` P6 and P7, ``gate_reading`` the gates. The guard has a proof of
-its own, which this room must not import: the two are there to contradict each other.
-
-P1 to P5: the answers to exactly the calls of one recipe, whole, newest and fresh.
-
-Whether a gate is open, shut, or neither is shown: from the calls that open and close it.
-
-Recipes whose calls look into earlier answers, read from the results alone.
-
-Written apart from the machine's own evaluation of recipes, so that a mistake there cannot
-hide in both.
-
-What a proof is read from, and the words in which it is told.
-
-P6 and P7: a verdict expression over the answers that a recipe names.
+The clauses P1–P14 of ``design/proof.md``, read from the list of calls: ``recipe_answers`` has P1
+to P5, ``machine_verdict`` P6 and P7, ``read_gate`` the gates. The guard has a proof of its own,
+which this module must not import: the two are there to contradict each other.
 """
 
 from __future__ import annotations
@@ -26,22 +13,13 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from sopilot.audit.findings import Unjudgeable
-from sopilot.audit.state import (
-    FrameView,
-    Judged,
-    ProcessView,
-    ResolvedFunction,
-    SeenResult,
-    SessionCall,
-    calls_of,
-    has_withheld,
-    is_withheld,
-    newest_answer,
-)
-from sopilot.audit.value_types import has_type
+from sopilot.audit.state import Judged, ProcessView, SessionCall, calls_of, newest_answer
 from sopilot.handbook.requirements import Path
+from sopilot.machine.layout import FunctionLayout, Position
+from sopilot.machine.recipes import MOST_ELEMENTS
 from sopilot.messages.errors import SopilotError
 from sopilot.program.model import Act, ActionFacts, Kind, Literal, Local, Unknown
+from sopilot.trace.redaction import has_withheld, is_reference
 from sopilot.values.json import (
     JSON,
     MISSING,
@@ -53,6 +31,7 @@ from sopilot.values.json import (
     shown,
     spell,
 )
+from sopilot.values.schema import violation
 
 
 class AuditGrade(StrEnum):
@@ -81,7 +60,7 @@ class Moment:
     known: Mapping[str, JSON]
     clock: str = ""
     """What the clock showed when it was noted last."""
-    principals: tuple[ResolvedFunction, ...] = ()
+    principals: tuple[FunctionLayout, ...] = ()
     """The gates that are open for one customer at a time."""
     connected: Mapping[str, int] = field(default_factory=dict)
     """Action → since when it is called on its present connection."""
@@ -148,7 +127,7 @@ def told(action: str, arguments: Mapping[str, JSON]) -> str:
 
 def machine_verdict(
     moment: Moment,
-    code: ResolvedFunction,
+    layout: FunctionLayout,
     verdict: str,
     values: Mapping[str, JSON],
     answers: RecipeAnswers,
@@ -156,10 +135,10 @@ def machine_verdict(
     """P6: on exactly these answers. An error is no verdict."""
     if moment.judge is None:
         raise Unreadable(Unjudgeable.NO_JUDGE)
-    asked = {name: moment.known[name] for name in code.learnable if name in moment.known}
+    asked = {name: moment.known[name] for name in layout.learnable if name in moment.known}
     variables: dict[str, JSON] = {"now": moment.clock} if moment.clock else {}
     variables |= {**moment.process.program.program.constants, **asked}
-    variables |= {**dict.fromkeys(code.function.optional), **values}
+    variables |= {**dict.fromkeys(layout.function.optional), **values}
     variables["results"], variables["result"] = dict(answers.named), answers.last
     if has_withheld(variables):
         return _without_secrets(moment.judge, verdict, variables)
@@ -189,7 +168,7 @@ _WORD = re.compile(r"\w+")
 
 def _withheld_names(name: str, value: JSON) -> Iterator[str]:
     """The names right above what is withheld."""
-    if is_withheld(value):
+    if is_reference(value):
         yield name
         return
     if isinstance(value, Mapping):
@@ -204,39 +183,39 @@ def _shown(value: Mapping[str, JSON], *, stand_in: bool) -> dict[str, JSON]:
     """Equal secrets have equal stand-ins."""
 
     def show(item: JSON) -> JSON:
-        if is_withheld(item):
+        if is_reference(item):
             return spell(item)
         if isinstance(item, Mapping):
             return _shown(item, stand_in=stand_in)
         return [show(one) for one in item] if isinstance(item, list | tuple) else item
 
-    return {key: show(item) for key, item in value.items() if stand_in or not is_withheld(item)}
+    return {key: show(item) for key, item in value.items() if stand_in or not is_reference(item)}
 
 
-def read_gate(moment: Moment, code: ResolvedFunction, blank: LeafReading) -> LeafReading:
+def read_gate(moment: Moment, layout: FunctionLayout, blank: LeafReading) -> LeafReading:
     """Shut by one of its calls that is shut, open where all are open and its verdict says so."""
-    openings = {act: _opening(moment, code, act, blank) for act in code.recipes[0]}
+    openings = {act: _opening(moment, layout, act, blank) for act in layout.recipes[0]}
     readings = [one for one in openings.values() if isinstance(one, LeafReading)]
     for reading in sorted(readings, key=lambda one: one.holds is None):
         return reading
     calls = {act: one for act, one in openings.items() if isinstance(one, SessionCall)}
-    return _opened(moment, code, blank, calls)
+    return _opened(moment, layout, blank, calls)
 
 
 def _opening(
-    moment: Moment, code: ResolvedFunction, act: Act, blank: LeafReading
+    moment: Moment, layout: FunctionLayout, act: Act, blank: LeafReading
 ) -> SessionCall | LeafReading:
     """The success of one call that opens it, until one that closes it; otherwise shut. Neither is
     shown where the two overlap, or where a call may have been about this gate and may not."""
-    closing = code.function.closed_by
+    closing = layout.function.closed_by
     opening = _gate_calls(moment, act, blank.values)
     closings = _gate_calls(moment, closing, blank.values) if closing is not None else []
     others: list[SessionCall] = []
-    if code.function.principal:
-        closings = closings + _other_customers(moment, code, act, blank.values)
-        others = _named_others(moment, code, act, blank.values)
+    if layout.function.principal:
+        closings = closings + _other_customers(moment, layout, act, blank.values)
+        others = _named_others(moment, layout, act, blank.values)
     # What was done may have had inputs besides; nobody made the call for the check.
-    facts = moment.facts.get(act.action) if code.function.is_fact else None
+    facts = moment.facts.get(act.action) if layout.function.is_fact else None
     besides = frozenset(facts.inputs) if facts is not None else frozenset[str]()
     for one in _successes(act, blank.values, opening, besides):
         if all(other.done_by() < one.seq for other in closings):
@@ -260,49 +239,49 @@ def _elsewhere(blank: LeafReading, act: Act) -> LeafReading:
     return replace(blank, lack=Lack(GATE, f"`{act.action}` was called on an earlier connection"))
 
 
-Way = tuple[ResolvedFunction, Act]
+Way = tuple[FunctionLayout, Act]
 """A gate that identifies the customer, and a call that opens it."""
 
 
-def _ways(moment: Moment, code: ResolvedFunction, act: Act) -> list[Way]:
+def _ways(moment: Moment, layout: FunctionLayout, act: Act) -> list[Way]:
     return [
-        (code, act),
+        (layout, act),
         *(
             (gate, opening)
             for gate in moment.principals
-            if gate.recipes[0] != code.recipes[0]
+            if gate.recipes[0] != layout.recipes[0]
             for opening in gate.recipes[0]
         ),
     ]
 
 
 def _other_customers(
-    moment: Moment, code: ResolvedFunction, act: Act, values: Mapping[str, JSON]
+    moment: Moment, layout: FunctionLayout, act: Act, values: Mapping[str, JSON]
 ) -> list[SessionCall]:
     """P11: the calls that may have identified somebody else than the customer with ``values``."""
-    ways = _ways(moment, code, act)
+    ways = _ways(moment, layout, act)
     return [
         call
         for call in moment.calls
         if call.may_have_run
         and any(call.action == opening.action for _, opening in ways)
-        and not any(_is_customer(moment, code, way, values, call) for way in ways)
+        and not any(_is_customer(moment, layout, way, values, call) for way in ways)
     ]
 
 
 def _is_customer(
-    moment: Moment, code: ResolvedFunction, way: Way, values: Mapping[str, JSON], call: SessionCall
+    moment: Moment, layout: FunctionLayout, way: Way, values: Mapping[str, JSON], call: SessionCall
 ) -> bool:
     """Whether ``call`` is shown to have identified this customer: it opens a gate with the same
     parameters and names them all, or its newest answer meets that gate's verdict."""
     gate, opening = way
     names = set(gate.function.parameters)
-    if names != set(code.function.parameters) or not opens_gate(opening, values, call):
+    if names != set(layout.function.parameters) or not opens_gate(opening, values, call):
         return False
     if names <= {term.name for _, term in opening.arguments if isinstance(term, Local | Unknown)}:
-        return bool(names) or gate is code
+        return bool(names) or gate is layout
     verdict = gate.function.verdict
-    if verdict is None or gate is code:
+    if verdict is None or gate is layout:
         return verdict is not None  # of the gate itself the latest answer is judged
     newest = newest_answer(moment.calls, call.action, call.arguments)
     if newest is None or not newest.ok:
@@ -312,13 +291,13 @@ def _is_customer(
 
 
 def _named_others(
-    moment: Moment, code: ResolvedFunction, act: Act, values: Mapping[str, JSON]
+    moment: Moment, layout: FunctionLayout, act: Act, values: Mapping[str, JSON]
 ) -> list[SessionCall]:
     """The successes that name another customer, by the same parameters."""
     return [
         one
-        for gate, opening in _ways(moment, code, act)
-        if set(gate.function.parameters) == set(code.function.parameters)
+        for gate, opening in _ways(moment, layout, act)
+        if set(gate.function.parameters) == set(layout.function.parameters)
         for one in _last_answered(
             call
             for call in moment.calls
@@ -352,12 +331,12 @@ def _last_answered(successes: Iterable[SessionCall]) -> list[SessionCall]:
 
 
 def _opened(
-    moment: Moment, code: ResolvedFunction, blank: LeafReading, calls: Mapping[Act, SessionCall]
+    moment: Moment, layout: FunctionLayout, blank: LeafReading, calls: Mapping[Act, SessionCall]
 ) -> LeafReading:
     seqs = {one.answered for one in calls.values() if one.answered is not None}
     evidence = tuple(sorted(seqs))
     opened = replace(blank, holds=True, grade=AuditGrade.PROVEN, evidence=evidence)
-    if code.function.verdict is None:
+    if layout.function.verdict is None:
         return opened
     named: dict[str, JSON] = {}
     for act, call in calls.items():
@@ -373,8 +352,8 @@ def _opened(
             failed = f"`{call.action}` failed when it was called last"
             return replace(blank, lack=Lack(GATE, failed))
         named[act.answer] = newest.value
-    answers = RecipeAnswers(named, named[code.recipes[0][-1].answer], evidence)
-    holds = machine_verdict(moment, code, code.function.verdict, blank.values, answers)
+    answers = RecipeAnswers(named, named[layout.recipes[0][-1].answer], evidence)
+    holds = machine_verdict(moment, layout, layout.function.verdict, blank.values, answers)
     if holds is None:
         why = "its verdict cannot be told from what was answered"
         return replace(blank, lack=Lack(VERDICT, why))
@@ -431,113 +410,6 @@ def _kind(value: JSON) -> type:
     return float if type(value) is int else type(value)
 
 
-LONGEST_LIST = 1_000
-"""Elements of a `for_each`. Nothing is asked for about a longer list, so it stays undecided."""
-
-
-Wanted = dict[str, JSON]
-"""Input → the value that a call must have; an input that is not there may have any."""
-
-
-def is_linked(act: Act) -> bool:
-    return act.each is not None or any(isinstance(term, Path) for _, term in act.arguments)
-
-
-def recipe_of(frame: FrameView, act: Act) -> tuple[Act, ...]:
-    for recipe in frame.code.recipes:
-        if any(one is act for one in recipe):
-            return recipe
-    return (act,)
-
-
-def wanted_by(
-    process: ProcessView, frame: FrameView, act: Act, results: Sequence[SeenResult]
-) -> list[Wanted] | None:
-    """One for each call that ``act`` stands for; ``None`` while an answer before it is missing."""
-    answers: dict[str, JSON] = {}
-    for earlier in recipe_of(frame, act):
-        if earlier is act:
-            break
-        found = _answer(process, frame, earlier, answers, results)
-        if found is not MISSING:
-            answers[earlier.answer] = found
-    return _wanted(process, frame, act, answers)
-
-
-def read_recipe(
-    process: ProcessView, frame: FrameView, recipe: Sequence[Act], results: Sequence[SeenResult]
-) -> dict[str, JSON] | None:
-    """The answers of a recipe by name; ``None`` while one is missing."""
-    answers: dict[str, JSON] = {}
-    for act in recipe:
-        found = _answer(process, frame, act, answers, results)
-        if found is MISSING:
-            return None
-        answers[act.answer] = found
-    return answers
-
-
-def _answer(
-    process: ProcessView,
-    frame: FrameView,
-    act: Act,
-    answers: Mapping[str, JSON],
-    results: Sequence[SeenResult],
-) -> JSON | Missing:
-    wanted = _wanted(process, frame, act, answers)
-    if wanted is None:
-        return MISSING
-    values: list[JSON] = []
-    for one in wanted:
-        fitting = [r for r in results if r.action == act.action and meets(process, one, r)]
-        newest = fitting[-1] if fitting else None
-        if newest is None or not (newest.ok or isinstance(newest.value, bool)):
-            return MISSING
-        values.append(newest.value)
-    return values if act.each is not None else values[0]
-
-
-def meets(process: ProcessView, wanted: Wanted, result: SeenResult) -> bool:
-    for name, value in wanted.items():
-        if name not in result.arguments:
-            if value is not None:
-                return False
-        elif not process.say_the_same(value, result.arguments[name]):
-            return False
-    return True
-
-
-def _wanted(
-    process: ProcessView, frame: FrameView, act: Act, answers: Mapping[str, JSON]
-) -> list[Wanted] | None:
-    own = frame.code.function.parameters
-    given = {name: process.value_of(Local(name), frame) for name in own}
-    answers = {**{name: one for name, one in given.items() if one is not MISSING}, **answers}
-    scopes: list[Mapping[str, JSON]] = [answers]
-    if act.each is not None:
-        listed = at_place(act.each, answers)
-        if not isinstance(listed, list) or len(listed) > LONGEST_LIST:
-            return None
-        scopes = [{**answers, act.element: item} for item in listed]
-    wanted: list[Wanted] = []
-    for scope in scopes:
-        one: Wanted = {}
-        for name, term in act.arguments:
-            if isinstance(term, Literal):
-                one[name] = term.value
-            elif isinstance(term, Path):
-                found = at_place(term, scope)
-                if found is MISSING or found is None:
-                    return None
-                one[name] = found
-            else:
-                value = process.value_of(term, frame)
-                if value is not MISSING and not isinstance(term, Unknown):
-                    one[name] = value
-        wanted.append(one)
-    return wanted
-
-
 def at_place(path: Path, answers: Mapping[str, JSON]) -> JSON | Missing:
     """What the answers have there, or ``MISSING``."""
     value: JSON | Missing = answers.get(path.root, MISSING)
@@ -551,22 +423,24 @@ def at_place(path: Path, answers: Mapping[str, JSON]) -> JSON | Missing:
 
 
 def recipe_answers(
-    moment: Moment, code: ResolvedFunction, recipe: Sequence[Act], values: Mapping[str, JSON]
+    moment: Moment, layout: FunctionLayout, recipe: Sequence[Act], values: Mapping[str, JSON]
 ) -> RecipeAnswers | Lack:
     """P2, P3: the answers to exactly the calls of one recipe, every one of them."""
     named: dict[str, JSON] = {}
     evidence: set[int] = set()
     for act in recipe:
-        asked = asked_calls(moment, code, act, values, named)
+        asked = asked_calls(moment, layout, act, values, named)
         if isinstance(asked, Lack):
             return asked
         found: list[SessionCall] = []
         for arguments in asked:
             one = answer_to(moment, act, arguments)
             if one is None:
-                begun = bool(evidence or found) or _begun(moment, code, recipe, act, values, named)
-                ours = _asked_by(moment, code, recipe, act.action, values, named)
-                return _unmade(moment, code, act, ours, arguments, begun=begun)
+                begun = bool(evidence or found) or _begun(
+                    moment, layout, recipe, act, values, named
+                )
+                ours = _asked_by(moment, layout, recipe, act.action, values, named)
+                return _unmade(moment, layout, act, ours, arguments, begun=begun)
             if isinstance(one, Lack):
                 return one
             found.append(one)
@@ -576,15 +450,15 @@ def recipe_answers(
     return RecipeAnswers(named, named[recipe[-1].answer], tuple(sorted(evidence)))
 
 
-def last_answers(moment: Moment, code: ResolvedFunction, values: Mapping[str, JSON]) -> list[JSON]:
+def last_answers(moment: Moment, layout: FunctionLayout, values: Mapping[str, JSON]) -> list[JSON]:
     """P14: what the calls of a rule were answered last, as far as its recipes can be followed.
     An approval without the proof is for these answers. Gates have none: what opens and closes
     one stands in its clause."""
     found: list[JSON] = []
-    for recipe in code.recipes if code.function.kind is Kind.RULE else ():
+    for recipe in layout.recipes if layout.function.kind is Kind.RULE else ():
         named: dict[str, JSON] = {}
         for act in recipe:
-            asked = asked_calls(moment, code, act, values, named)
+            asked = asked_calls(moment, layout, act, values, named)
             if isinstance(asked, Lack):
                 break
             last = [_last_answer(moment, act, arguments) for arguments in asked]
@@ -597,13 +471,13 @@ def last_answers(moment: Moment, code: ResolvedFunction, values: Mapping[str, JS
     return found
 
 
-def last_change(moment: Moment, code: ResolvedFunction) -> int:
+def last_change(moment: Moment, layout: FunctionLayout) -> int:
     """P14: the last event that may have changed what a rule reads, or whom the session takes for
     its customer; a new connection is such an event."""
-    actions = {act.action for recipe in code.recipes for act in recipe}
-    owners = moment.principals if code.function.principal else ()
+    actions = {act.action for recipe in layout.recipes for act in recipe}
+    owners = moment.principals if layout.function.principal else ()
     identifying = {act.action for gate in owners for recipe in gate.recipes for act in recipe}
-    is_rule = code.function.kind is Kind.RULE
+    is_rule = layout.function.kind is Kind.RULE
     changes = [
         one.seq if one.answered is None else one.answered
         for one in moment.calls
@@ -625,21 +499,21 @@ def _last_answer(moment: Moment, act: Act, arguments: Mapping[str, JSON]) -> Ses
 
 def asked_calls(
     moment: Moment,
-    code: ResolvedFunction,
+    layout: FunctionLayout,
     act: Act,
     values: Mapping[str, JSON],
     named: Mapping[str, JSON],
 ) -> list[dict[str, JSON]] | Lack:
     """The arguments of each call that ``act`` stands for, its terms evaluated (P1, P2)."""
-    given = {name: values[name] for name in code.function.parameters if name in values}
+    given = {name: values[name] for name in layout.function.parameters if name in values}
     named = {**given, **named}
     scopes: list[Mapping[str, JSON]] = [named]
     if act.each is not None:
         listed = at_place(act.each, named)
         if not isinstance(listed, list):
             return Lack(PART, f"`{act.each}` is no list in what was answered")
-        if len(listed) > LONGEST_LIST:
-            return Lack(PART, f"`{act.each}` has more than {LONGEST_LIST} elements")
+        if len(listed) > MOST_ELEMENTS:
+            return Lack(PART, f"`{act.each}` has more than {MOST_ELEMENTS} elements")
         scopes = [{**named, act.element: one} for one in listed]
     calls: list[dict[str, JSON]] = []
     for scope in scopes:
@@ -653,9 +527,9 @@ def asked_calls(
                 if value is MISSING or value is None:
                     return Lack(PART, f"there is nothing at `{term}` in what was answered")
             else:
-                own = term.name in code.function.parameters
+                own = term.name in layout.function.parameters
                 value = (values if own else moment.known).get(term.name)
-                if value is None and term.name in code.function.optional:
+                if value is None and term.name in layout.function.optional:
                     continue
                 if value is None:
                     return Lack(VALUE, f"`{term.name}` has no value")
@@ -677,7 +551,7 @@ def answer_to(moment: Moment, act: Act, arguments: Mapping[str, JSON]) -> Sessio
         return None
     if newest.awaited:
         return Lack(NEWER, f"{shown} is not answered yet (#{newest.seq})")
-    if is_withheld(newest.value):
+    if is_reference(newest.value):
         raise Unreadable
     # Where nothing is guarded a tool may say no by failing with `false`.
     if not newest.ok and (moment.facts or not isinstance(newest.value, bool)):
@@ -716,7 +590,8 @@ def mistyped_input(
     if action not in facts:
         return ""
     for name, value in arguments.items():
-        if not has_withheld(value) and not has_type(value, facts[action].inputs.get(name, {})):
+        schema = facts[action].inputs.get(name, {})
+        if not has_withheld(value) and violation(value, schema) is not None:
             return name
     return ""
 
@@ -761,7 +636,7 @@ def touches(
 
 def _begun(
     moment: Moment,
-    code: ResolvedFunction,
+    layout: FunctionLayout,
     recipe: Sequence[Act],
     missing: Act,
     values: Mapping[str, JSON],
@@ -769,7 +644,7 @@ def _begun(
 ) -> bool:
     """Whether another call of the recipe was made: then half of it is there."""
     others = [act for act in recipe if act is not missing]
-    ways = [(act, asked_calls(moment, code, act, values, named)) for act in others]
+    ways = [(act, asked_calls(moment, layout, act, values, named)) for act in others]
     return any(
         newest_answer(moment.calls, act.action, one) is not None
         for act, asked in ways
@@ -780,20 +655,22 @@ def _begun(
 
 def _asked_by(
     moment: Moment,
-    code: ResolvedFunction,
+    layout: FunctionLayout,
     recipe: Sequence[Act],
     action: str,
     values: Mapping[str, JSON],
     named: Mapping[str, JSON],
 ) -> list[dict[str, JSON]]:
     """Every call of one action that the recipe asks for, as far as that can be told."""
-    ways = [asked_calls(moment, code, one, values, named) for one in recipe if one.action == action]
+    ways = [
+        asked_calls(moment, layout, one, values, named) for one in recipe if one.action == action
+    ]
     return [each for way in ways if not isinstance(way, Lack) for each in way]
 
 
 def _unmade(
     moment: Moment,
-    code: ResolvedFunction,
+    layout: FunctionLayout,
     act: Act,
     asked: Sequence[Mapping[str, JSON]],
     missing: Mapping[str, JSON],
@@ -801,7 +678,7 @@ def _unmade(
     begun: bool,
 ) -> Lack:
     why = f"{told(act.action, missing)} was not called"
-    frames = {one.opened for one in moment.process.judged if one.function == code.function.name}
+    frames = {one.opened for one in moment.process.judged if one.function == layout.function.name}
     others = [
         one
         for one in moment.calls
@@ -814,8 +691,8 @@ def _unmade(
     return Lack(PART if begun else NOTHING, why)
 
 
-def read_leaf(moment: Moment, code: ResolvedFunction, values: Mapping[str, JSON]) -> LeafReading:
-    function = code.function
+def read_leaf(moment: Moment, layout: FunctionLayout, values: Mapping[str, JSON]) -> LeafReading:
+    function = layout.function
     blank = LeafReading(function.name, function.judges, dict(values), holds=None)
     if has_withheld(dict(values)):
         raise Unreadable
@@ -823,42 +700,42 @@ def read_leaf(moment: Moment, code: ResolvedFunction, values: Mapping[str, JSON]
         if values.get(name) is None and name not in function.optional:
             return replace(blank, lack=Lack(VALUE, f"`{name}` has no value"))
     if function.kind is Kind.GATE:
-        return read_gate(moment, code, blank)
-    ways = [recipe_answers(moment, code, recipe, values) for recipe in code.recipes]
+        return read_gate(moment, layout, blank)
+    ways = [recipe_answers(moment, layout, recipe, values) for recipe in layout.recipes]
     whole = [one for one in ways if isinstance(one, RecipeAnswers)]
-    if not code.recipes:
+    if not layout.recipes:
         whole = [RecipeAnswers({}, None, ())]
     if not whole:
         lacks = [one for one in ways if isinstance(one, Lack)]
         return replace(blank, lack=max(lacks, key=lambda one: FURTHEST.index(one.code)))
     if function.verdict is None:
-        return _by_model(moment, code, blank, whole)
-    return _by_machine(moment, code, blank, function.verdict, whole)
+        return _by_model(moment, layout, blank, whole)
+    return _by_machine(moment, layout, blank, function.verdict, whole)
 
 
 def _by_machine(
     moment: Moment,
-    code: ResolvedFunction,
+    layout: FunctionLayout,
     blank: LeafReading,
     verdict: str,
     whole: Sequence[RecipeAnswers],
 ) -> LeafReading:
-    said = [(machine_verdict(moment, code, verdict, blank.values, one), one) for one in whole]
+    said = [(machine_verdict(moment, layout, verdict, blank.values, one), one) for one in whole]
     sides = {holds for holds, _ in said if holds is not None}
     if len(sides) != 1:
         why = "the ways to verify it contradict each other" if sides else "its verdict cannot be"
         tail = "" if sides else " told from what was answered"
         return replace(blank, lack=Lack(VERDICT, why + tail))
     holds, on = next(one for one in said if one[0] is not None)
-    grade = AuditGrade.STATED if code.function.question else AuditGrade.PROVEN
+    grade = AuditGrade.STATED if layout.function.question else AuditGrade.PROVEN
     return replace(blank, holds=holds, grade=grade, evidence=on.evidence)
 
 
 def _by_model(
-    moment: Moment, code: ResolvedFunction, blank: LeafReading, whole: Sequence[RecipeAnswers]
+    moment: Moment, layout: FunctionLayout, blank: LeafReading, whole: Sequence[RecipeAnswers]
 ) -> LeafReading:
     """The executor's latest verdict in this process, for these values, on these answers."""
-    given = judged_for(moment.process, code, blank.values)
+    given = judged_for(moment.process, layout, blank.values)
     if given is None:
         return replace(blank, lack=Lack(NOTHING, "nobody has judged it for these values"))
     for one in whole:
@@ -890,43 +767,43 @@ def _was_judged(moment: Moment, seq: int, given: Judged) -> bool:
 
 
 def judged_for(
-    process: ProcessView, code: ResolvedFunction, values: Mapping[str, JSON]
+    process: ProcessView, layout: FunctionLayout, values: Mapping[str, JSON]
 ) -> Judged | None:
     for one in reversed(process.judged):
-        if one.function == code.function.name and same(dict(one.values), dict(values)):
+        if one.function == layout.function.name and same(dict(one.values), dict(values)):
             return one
     return None
 
 
 def grade_of(
     moment: Moment,
-    frame: FrameView,
+    here: Position,
     holds: bool,
     cited: frozenset[int],
     found: Mapping[str, JSON],
 ) -> AuditGrade:
     """How good a verdict is that is given in ``frame`` on the cited results; ``found`` are the
     values that come with it."""
-    function = frame.code.function
-    have = {**found, **frame.values}
+    function = here.layout.function
+    have = {**found, **here.frame.locals}
     values = {name: have[name] for name in function.parameters if name in have}
     if function.kind is Kind.RULE and function.verdict is None:
         return (
             AuditGrade.ATTESTED
-            if _covers(moment, frame.code, values, cited)
+            if _covers(moment, here.layout, values, cited)
             else AuditGrade.CLAIMED
         )
-    reading = read_leaf(moment, frame.code, values)
+    reading = read_leaf(moment, here.layout, values)
     return reading.grade if reading.holds is holds else AuditGrade.CLAIMED
 
 
 def _covers(
-    moment: Moment, code: ResolvedFunction, values: Mapping[str, JSON], cited: frozenset[int]
+    moment: Moment, layout: FunctionLayout, values: Mapping[str, JSON], cited: frozenset[int]
 ) -> bool:
     """Whether the cited results are the newest answers to all calls of some recipe."""
-    if any(values.get(name) is None for name in code.function.parameters):
+    if any(values.get(name) is None for name in layout.function.parameters):
         return False
-    ways = (recipe_answers(moment, code, recipe, values) for recipe in code.recipes)
-    return not code.recipes or any(
+    ways = (recipe_answers(moment, layout, recipe, values) for recipe in layout.recipes)
+    return not layout.recipes or any(
         isinstance(one, RecipeAnswers) and cited.issuperset(one.evidence) for one in ways
     )

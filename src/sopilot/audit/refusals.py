@@ -61,7 +61,9 @@ class Grounds:
                 "evidence": [call.index for call in self.proof.calls(leaf, values) or []],
                 "return": None,
                 "remedy": handbook.predicates[leaf.predicate].remedy,
-                "tells": fill(handbook.predicates[leaf.predicate].tells, handbook.parameters),
+                "customer_message": fill(
+                    handbook.predicates[leaf.predicate].customer_message, handbook.parameters
+                ),
             }
             for leaf in leaves_behind(handbook, self.tree)
             if known(leaf) is (not leaf.wanted)

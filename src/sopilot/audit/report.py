@@ -228,8 +228,9 @@ def score(
     unfinished = WAITING if run.waits_for_people or not ended else ABANDONED
     outcomes = {}
     for process in run.processes.values():
-        if process.status in (Status.COMPLETED, Status.FAILED):
-            outcomes[process.id] = ending_of(process.status, given_up=process.given_up)
+        status = process.state.status
+        if status in (Status.COMPLETED, Status.FAILED):
+            outcomes[process.id] = ending_of(status, given_up=process.given_up)
         else:
             outcomes[process.id] = unfinished if process.id == run.active else ABANDONED
     needing = [check for check in run.checks if check.needs_evidence]

@@ -1,188 +1,28 @@
-"""What the audit reconstructs from the events, independently of the machine's state.
+"""The run as the audit understands it: the machine's replay, and what the audit notes beside it.
 
-The run as the audit understands it so far, and where findings are collected.
-
-Programs as the audit reads them: labels resolved, recipes at hand.
-
-Made from the program alone and without the machine's own preparation, so that
-a mistake there cannot hide in both.
-
-The calls of a session in the order of the trace, whatever process made them.
-
-A proof reads this list and nothing else: no table is kept of what is newest or fresh.
-
-The SOP's own sentences in an audit: what was judged, about whom.
+Where a process stands and what it knows is the machine's configuration between two events. The
+list of calls, in the order of the trace and whatever process made them, is the audit's own: a
+proof reads that list and nothing else, and no table is kept of what is newest or fresh.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import pairwise
-from typing import cast
 
 from sopilot.audit.findings import Finding, NotJudged, Unjudgeable
 from sopilot.handbook.model import BUILT_IN
 from sopilot.handbook.wording import fill, named, negative
+from sopilot.machine.evidence import is_done
+from sopilot.machine.layout import FunctionLayout, Position, ProgramLayout, locate
+from sopilot.machine.replay import Replay
+from sopilot.machine.state import Configuration, Frame, Observed, Process
 from sopilot.messages.diagnostic import Severity
-from sopilot.program.model import (
-    Act,
-    ActionFacts,
-    Argument,
-    Ask,
-    Check,
-    Do,
-    Emit,
-    Function,
-    Guarded,
-    Kind,
-    Literal,
-    Program,
-    Step,
-    Unknown,
-    known_facts,
-)
+from sopilot.program.model import ActionFacts, Function, Kind, Program, Step
 from sopilot.program.walk import checks_to_blame
 from sopilot.trace.events import Event
-from sopilot.values.json import (
-    JSON,
-    MISSING,
-    ArgumentsKey,
-    Fields,
-    Judge,
-    Missing,
-    same,
-    spoken_at,
-)
-
-
-@dataclass(frozen=True, slots=True)
-class ResolvedFunction:
-    """One function. ``acts`` are the calls of every admissible recipe."""
-
-    function: Function
-    steps: Mapping[str, Step]
-    behind: Mapping[str, str]
-    recipes: tuple[tuple[Act, ...], ...]
-    acts: tuple[Act, ...]
-    learnable: frozenset[str]
-
-    @property
-    def judges(self) -> bool:
-        """Whether the function judges a predicate: a rule or a gate."""
-        return self.function.kind in (Kind.RULE, Kind.GATE)
-
-    def first(self) -> str:
-        return self.function.steps[0].label
-
-    def target(self, step: Check, holds: bool | None) -> str:
-        named = step.met if holds == step.wanted else step.unmet
-        return named or self.behind[step.label]
-
-    def following(self, step: Act | Ask | Do | Emit) -> str:
-        return step.next or self.behind[step.label]
-
-
-@dataclass(frozen=True, slots=True)
-class ProgramCode:
-    goal: str
-    program: Program
-    functions: Mapping[str, ResolvedFunction]
-    goal_actions: frozenset[str]
-    guarded: Mapping[str, Guarded]
-
-    @property
-    def entry(self) -> ResolvedFunction:
-        return self.functions[self.program.entry]
-
-
-def read_program(goal: str, program: Program) -> ProgramCode:
-    goals = frozenset(
-        step.action
-        for function in program.functions.values()
-        for step in function.steps
-        if isinstance(step, Act) and step.goal
-    )
-    return ProgramCode(
-        goal,
-        program,
-        {name: _code(function) for name, function in program.functions.items()},
-        goals,
-        {guarded.action: guarded for guarded in program.guarded},
-    )
-
-
-def _code(function: Function) -> ResolvedFunction:
-    labels = [step.label for step in function.steps]
-    own = tuple(step for step in function.steps if isinstance(step, Act))
-    recipes = ((own,) if own else ()) + tuple(function.fallbacks)
-    acts = tuple(act for recipe in recipes for act in recipe)
-    learnable = {name for step in function.steps if isinstance(step, Ask) for name in step.wants}
-    for step in function.steps:
-        if isinstance(step, Check):
-            learnable |= {term.name for _, term in step.arguments if isinstance(term, Unknown)}
-    for act in acts:
-        learnable |= {term.name for _, term in act.arguments if isinstance(term, Unknown)}
-    return ResolvedFunction(
-        function,
-        {step.label: step for step in function.steps},
-        dict(pairwise(labels)),
-        recipes,
-        acts,
-        frozenset(learnable),
-    )
-
-
-"""No value is known; ``None`` is one."""
-
-
-NEITHER = cast("bool", "undecided")
-"""Of a result that is there and on neither side."""
-
-
-@dataclass(frozen=True, slots=True)
-class SeenResult:
-    """A domain call with its result. ``opened`` names the frame the call was made in."""
-
-    seq: int
-    call_seq: int
-    call_id: str
-    action: str
-    arguments: Mapping[str, JSON]
-    ok: bool
-    value: JSON
-    process: str | None
-    opened: int
-
-
-@dataclass(slots=True)
-class PendingCall:
-    """``uses`` are the answers of the user that it rests on."""
-
-    seq: int
-    action: str
-    arguments: Mapping[str, JSON]
-    process: str | None
-    opened: int
-    frame: str
-    uses: frozenset[int] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class BoundSlot:
-    """A result in a slot and the return that produced it; of a group, the returns in it that
-    are to be ``blamed`` where it did not come out as wanted."""
-
-    holds: bool | None
-    evidence: tuple[int, ...]
-    producer: int
-    function: str
-    blamed: frozenset[int] = frozenset()
-
-    @property
-    def side(self) -> bool:
-        """For conditions: an undecided result is bound, and on neither side."""
-        return NEITHER if self.holds is None else self.holds
+from sopilot.trace.redaction import is_reference
+from sopilot.values.json import JSON, ArgumentsKey, Fields, Judge, same, spoken_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,58 +47,29 @@ class UnmetCheck:
     sentence: str
     found: str
     remedy: str
-    tells: str
+    customer_message: str
     holds: bool | None
     evidence: tuple[int, ...]
     producer: int
 
 
 @dataclass(slots=True)
-class FrameView:
-    code: ResolvedFunction
-    cursor: str
-    values: dict[str, JSON]
-    slot: str | None
-    opened: int
-    path: str
-    slots: dict[str, BoundSlot] = field(default_factory=dict)
-    borrowed: list[int] = field(default_factory=list)
-    user_spoke: bool = False
-
-    @property
-    def place(self) -> str:
-        return f"{self.path}@{self.cursor}"
-
-    @property
-    def step(self) -> Step:
-        return self.code.steps[self.cursor]
-
-    def to_blame(self) -> frozenset[int]:
-        """The returns without which it would have ended otherwise."""
-        results = {name: bound.holds for name, bound in self.slots.items()}
-        bound = [self.slots[one.slot] for one in checks_to_blame(self.code.function, results)]
-        return frozenset(seq for one in bound for seq in one.blamed or (one.producer,))
-
-
-@dataclass(slots=True)
 class ProcessView:
-    """``lost`` once the trace left what the program allows: nothing more is judged in it.
+    """A process: its state before the event that is judged, and what the audit notes of it.
+
+    ``lost`` once the trace left what the program allows: nothing more is judged in it.
     ``set_aside`` while the user, having spoken in it, has another goal pursued instead.
     """
 
     id: str
-    program: ProgramCode
-    frames: list[FrameView]
-    arguments: Mapping[str, JSON]
-    known: dict[str, JSON]
-    status: str = "running"
-    gates: dict[tuple[str, ArgumentsKey], BoundSlot] = field(default_factory=dict)
-    results: list[SeenResult] = field(default_factory=list)
+    goal: str
+    program: ProgramLayout
+    state: Process
     unmet: list[UnmetCheck] = field(default_factory=list)
     judged: list[Judged] = field(default_factory=list)
     skipped: set[tuple[str, str]] = field(default_factory=set)
-    done: list[tuple[str, str, Mapping[str, JSON]]] = field(default_factory=list)
-    """Steps, by function and label, that the executor did by itself."""
+    spoken_in: set[int] = field(default_factory=set)
+    """The frames in which the user spoke, by the event that opened them."""
     goal_reached: int | None = None
     goal_failed: int | None = None
     """The latest failure of the goal action where the program asks for it."""
@@ -272,40 +83,23 @@ class ProcessView:
     lost: bool = False
 
     @property
-    def goal(self) -> str:
-        return self.program.goal
+    def frames(self) -> tuple[Frame, ...]:
+        return self.state.frames
 
     @property
-    def top(self) -> FrameView | None:
-        return self.frames[-1] if self.frames else None
-
-    def say_the_same(self, left: JSON, right: JSON) -> bool:
-        """A withheld value contradicts only another withheld one."""
-        if is_withheld(left) != is_withheld(right):
-            return True
-        return same(left, right)
-
-    def value_of(self, term: Argument, frame: FrameView) -> JSON | Missing:
-        """A parameter's value is the frame's alone; other names may be known to the process."""
-        if isinstance(term, Literal):
-            return term.value
-        if term.name in frame.values:
-            return frame.values[term.name]
-        if term.name in frame.code.function.parameters:
-            return MISSING
-        return self.known.get(term.name, MISSING)
+    def root_values(self) -> dict[str, JSON]:
+        """What the process knows, the values of its root frame first."""
+        return {**self.state.known, **self.state.frames[0].locals}
 
 
-def is_withheld(value: JSON) -> bool:
-    """Whether a redacted trace has a reference in the value's place."""
-    return isinstance(value, Mapping) and value.keys() == {"$ref", "bytes"}
+def step_of(program: ProgramLayout, frame: Frame) -> Step:
+    """The step at a frame's cursor."""
+    return program.functions[frame.function].steps[frame.cursor]
 
 
-def has_withheld(value: JSON) -> bool:
-    """Whether a reference stands for some part of the value."""
-    if isinstance(value, Mapping):
-        return is_withheld(value) or any(map(has_withheld, value.values()))
-    return isinstance(value, list | tuple) and any(map(has_withheld, value))
+def covered(here: Position, results: Sequence[Observed]) -> bool:
+    """Whether some recipe has every call of it among the results."""
+    return any(all(is_done(here, act, results) for act in recipe) for recipe in here.layout.recipes)
 
 
 def filled_sentence(
@@ -350,17 +144,20 @@ def _filled(
     values: Mapping[str, JSON],
 ) -> str:
     names = named({name: name for name in function.parameters})
-    known = {name: value for name, value in values.items() if not is_withheld(value)}
+    known = {name: value for name, value in values.items() if not is_reference(value)}
     return fill(template, {**constants, **names, **known})
 
 
 @dataclass(slots=True)
 class SessionCall:
-    """``answered`` is the event of its answer, ``None`` while it is awaited; ``unknown``: it
-    broke off, and may have been carried out. ``opened`` names the frame it was made in,
-    ``asked_for`` is whether the program asked for it there, ``by_machine`` whether the machine
-    made it by itself. ``uses`` are the answers of the user that a guarded call rests on: each
-    serves one call."""
+    """A call and its answer.
+
+    ``answered`` is the event of its answer, ``None`` while it is awaited; ``unknown``: it
+    broke off, and may have been carried out. ``opened`` names the frame it was made in and
+    ``place`` where the program stood, ``asked_for`` is whether the program asked for it there,
+    ``by_machine`` whether the machine made it by itself. ``uses`` are the answers of the user
+    that a guarded call rests on: each serves one call.
+    """
 
     seq: int
     action: str
@@ -374,6 +171,7 @@ class SessionCall:
     value: JSON = None
     by_machine: bool = False
     uses: frozenset[int] = frozenset()
+    place: str = ""
 
     @property
     def awaited(self) -> bool:
@@ -421,10 +219,6 @@ def newest_answer(
 
 def _said_before(one: SessionCall, other: SessionCall) -> bool:
     return 0 <= spoken_at(one.value) < spoken_at(other.value)
-
-
-class Contradiction(Exception):
-    """The event could not have happened where the program stands. Never leaves the room."""
 
 
 CLOSING = ("reject", "expire")
@@ -508,15 +302,11 @@ class HeldRequest:
 
 @dataclass(slots=True)
 class AuditState:
-    programs: Mapping[str, ProgramCode]
+    replay: Replay
     judge: Judge | None = None
-    processes: dict[str, ProcessView] = field(default_factory=dict)
-    active: str | None = None
-    suspended: list[str] = field(default_factory=list)
-    pending: dict[str, PendingCall] = field(default_factory=dict)
-    results: dict[int, SeenResult] = field(default_factory=dict)
-    goal_seq: int = -1
     clock: str = ""
+    """What the clock showed when the runtime looked at it last."""
+    processes: dict[str, ProcessView] = field(default_factory=dict)
     connected: dict[str, int] = field(default_factory=dict)
     """Action → since when it is called on its present connection."""
     user_messages: dict[int, JSON] = field(default_factory=dict)
@@ -526,9 +316,9 @@ class AuditState:
     held: dict[str, float] = field(default_factory=dict)
     requests: dict[str, HeldRequest] = field(default_factory=dict)
     session_calls: list[SessionCall] = field(default_factory=list)
+    """Every call of the session, in the order in which they were made."""
     moved: int = -1
     """The last event that a model or a person made."""
-    """Every call of the session, in the order in which they were made."""
     awaiting: dict[str, SessionCall] = field(default_factory=dict)
     held_back: set[tuple[str, str | None, str]] = field(default_factory=set)
     unknown: dict[str, int] = field(default_factory=dict)
@@ -539,7 +329,8 @@ class AuditState:
     not_judged: list[NotJudged] = field(default_factory=list)
     overrides: list[Override] = field(default_factory=list)
     checks: list[CheckMade] = field(default_factory=list)
-    producers: dict[int, int] = field(default_factory=dict)
+    blamed: dict[int, frozenset[int]] = field(default_factory=dict)
+    """Return of a group → the returns in it that it is to be blamed on."""
     reused: int = 0
     rejected: int = 0
     blind: bool = False
@@ -551,62 +342,83 @@ class AuditState:
     refusals: list[RefusedGoal] = field(default_factory=list)
     said: str | None = ""
     """What the user was told last."""
-    """A program of the first format ran, and that was noted."""
-    facts: Mapping[str, ActionFacts] = field(init=False)
-    """What is known of the actions; empty where nothing is guarded."""
+    configuration: Configuration = field(init=False)
+    """Before the event that is judged."""
 
     def __post_init__(self) -> None:
-        self.go_on_with(self.programs)
+        self.configuration = self.replay.configuration
 
-    def go_on_with(self, programs: Mapping[str, ProgramCode]) -> None:
-        self.programs = programs
-        self.facts = known_facts(code.program for code in programs.values())
+    @property
+    def programs(self) -> Mapping[str, ProgramLayout]:
+        return self.replay.machine.programs.layouts
+
+    @property
+    def facts(self) -> Mapping[str, ActionFacts]:
+        """What is known of the actions; empty where nothing is guarded."""
+        return self.replay.machine.programs.actions
+
+    @property
+    def goal_actions(self) -> frozenset[str]:
+        return self.replay.machine.programs.goal_actions
+
+    def go_on_with(self, programs: Mapping[str, Program]) -> None:
+        self.replay.continue_with(programs)
+
+    def take(self, configuration: Configuration) -> None:
+        """Go on to the next event, which is judged from this configuration."""
+        self.configuration = configuration
+        for id_, state in configuration.processes.items():
+            process = self.processes.get(id_)
+            if process is None:
+                program = self.programs[state.goal]
+                self.processes[id_] = ProcessView(id_, state.goal, program, state)
+            else:
+                process.state = state
+
+    def _verifies(self, action: str, *kinds: Kind) -> bool:
+        """Whether functions of these kinds ask for the action."""
+        return any(
+            act.action == action
+            for program in self.programs.values()
+            for layout in program.functions.values()
+            if layout.function.kind in kinds
+            for act in layout.recipe_acts
+        )
 
     def only_reads(self, action: str) -> bool:
         """Whether the handbook says that an action changes nothing, gates included."""
-        if action in self.goal_actions or any(
-            one.action == action
-            for code in self.programs.values()
-            for function in code.functions.values()
-            if function.function.kind is Kind.GATE
-            for one in function.acts
-        ):
+        if action in self.goal_actions or self._verifies(action, Kind.GATE):
             return False
         fact = self.facts.get(action)
         if fact is not None:
             return fact.changes == ()
-        return any(action in code.program.read_only for code in self.programs.values())
+        return any(action in one.program.read_only for one in self.programs.values())
 
     def looks_up(self, action: str) -> bool:
         """Whether an action only reads, or verifies or opens something that a procedure asks
         for. Nobody is harmed by such a call, whenever it is made."""
         if action in self.goal_actions or any(action in c.guarded for c in self.programs.values()):
             return False
-        return self.only_reads(action) or any(
-            one.action == action
-            for code in self.programs.values()
-            for function in code.functions.values()
-            if function.judges
-            for one in function.acts
-        )
+        return self.only_reads(action) or self._verifies(action, Kind.RULE, Kind.GATE)
 
     def unguarded(self) -> tuple[str, ...]:
         """The goals' actions that were called and that no program would have held."""
-        guarded = {one.action for code in self.programs.values() for one in code.program.guarded}
+        guarded = {name for program in self.programs.values() for name in program.guarded}
         called = {one.action for one in self.session_calls}
         return tuple(sorted((called & self.goal_actions) - guarded))
+
+    @property
+    def active(self) -> str | None:
+        return self.configuration.active
 
     @property
     def process(self) -> ProcessView | None:
         return self.processes[self.active] if self.active is not None else None
 
     @property
-    def top(self) -> FrameView | None:
-        return self.process.top if self.process is not None else None
-
-    @property
-    def goal_actions(self) -> frozenset[str]:
-        return frozenset().union(*(code.goal_actions for code in self.programs.values()))
+    def here(self) -> Position | None:
+        """Where the active process stands."""
+        return locate(self.replay.machine.programs, self.configuration)
 
     @property
     def waits_for_people(self) -> bool:
@@ -616,14 +428,13 @@ class AuditState:
             for held in self.held
         )
 
-    def place(self) -> str:
-        return self.top.place if self.top is not None else ""
-
-    def here(self) -> tuple[ProcessView, FrameView]:
-        process = self.process
-        if process is None or process.top is None:
-            raise Contradiction("no process is running")
-        return process, process.top
+    def to_blame(self, layout: FunctionLayout, frame: Frame) -> frozenset[int]:
+        """The returns without which a frame would have ended otherwise."""
+        results = {name: bound.holds for name, bound in frame.slots.items()}
+        bound = [frame.slots[one.slot] for one in checks_to_blame(layout.function, results)]
+        return frozenset(
+            seq for one in bound for seq in self.blamed.get(one.producer) or (one.producer,)
+        )
 
     def settled(self, call_id: str) -> None:
         """It is known now how the call ended: what was a warning is history."""
@@ -672,57 +483,8 @@ class AuditState:
         """Record that nothing can be said about this event, instead of a finding."""
         self.not_judged.append(NotJudged(reason, explanation, event.seq, action, predicate))
 
-    def sentence_of(self, process: ProcessView, frame: FrameView, *, wanted: bool = True) -> str:
+    def sentence_of(self, here: Position, *, wanted: bool = True) -> str:
         """The function's own sentence under the frame's values."""
-        constants = process.program.program.constants
-        return filled_sentence(frame.code.function, constants, frame.values, wanted=wanted)
-
-
-def mapping(payload: Mapping[str, JSON], key: str) -> dict[str, JSON]:
-    """An object in a payload; a withheld or missing one is a contradiction to read around."""
-    value = payload.get(key, {})
-    if is_withheld(value):
-        raise Contradiction(f"`{key}` is withheld")
-    if not isinstance(value, Mapping):
-        raise Contradiction(f"`{key}` is not an object")
-    return dict(value)
-
-
-def text(payload: Mapping[str, JSON], key: str) -> str:
-    value = payload.get(key)
-    if not isinstance(value, str):
-        raise Contradiction(f"`{key}` is not a string")
-    return value
-
-
-def boolean(payload: Mapping[str, JSON], key: str) -> bool:
-    value = payload.get(key)
-    if not isinstance(value, bool):
-        raise Contradiction(f"`{key}` is not true or false")
-    return value
-
-
-def expect(payload: Mapping[str, JSON], key: str, computed: JSON) -> None:
-    """The machine's own field must say what the audit computed. Exactly: ``True`` is not 1."""
-    if key not in payload:
-        raise Contradiction(f"`{key}` is missing")
-    found = payload[key]
-    if not _identical(found, computed):
-        raise Contradiction(f"`{key}` says {_show(found)}, the trace shows {_show(computed)}")
-
-
-def _identical(left: JSON, right: JSON) -> bool:
-    if is_withheld(left) or is_withheld(right):
-        return True
-    if isinstance(left, bool) or isinstance(right, bool):
-        return left is right
-    if isinstance(left, Mapping) and isinstance(right, Mapping):
-        return left.keys() == right.keys() and all(_identical(left[k], right[k]) for k in left)
-    if isinstance(left, list | tuple) and isinstance(right, list | tuple):
-        return len(left) == len(right) and all(map(_identical, left, right))
-    return bool(left == right)
-
-
-def _show(value: JSON) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= 60 else shown[:59] + "…"
+        return filled_sentence(
+            here.layout.function, here.source.constants, here.frame.locals, wanted=wanted
+        )

@@ -15,10 +15,11 @@ from datetime import UTC, datetime
 
 from sopilot.audit.findings import TITLES, Finding, NotJudged
 from sopilot.audit.report import BatchCard, Report, ScoreCard
-from sopilot.audit.state import RefusedGoal, is_withheld
+from sopilot.audit.state import RefusedGoal
 from sopilot.audit.transcript_files import Transcript
 from sopilot.trace.chain import SealedEvent
 from sopilot.trace.events import CLOCK, HELD_CALL, OPENED, Event, identity_of
+from sopilot.trace.redaction import is_reference
 from sopilot.values.json import JSON
 from sopilot.values.text import visible
 
@@ -153,7 +154,7 @@ def _finding(finding: Finding) -> Iterator[str]:
 def _refusal(refusal: RefusedGoal) -> Iterator[str]:
     yield f"refused: {refusal.goal} at #{refusal.seq}"
     if refusal.reason:
-        kept = any(cause.get("tells") for cause in refusal.causes)
+        kept = any(cause.get("customer_message") for cause in refusal.causes)
         yield f"    {'reason' if kept else 'said'}: {refusal.reason}"
     if refusal.obstacle:
         yield f"    could not be carried out: {refusal.obstacle}"
@@ -162,8 +163,8 @@ def _refusal(refusal: RefusedGoal) -> Iterator[str]:
         cited = f" (evidence: {evidence})" if evidence else ""
         yield f"    required: {cause['sentence'] or cause['predicate']}"
         yield f"    found: {cause.get('found') or 'otherwise'}{cited}"
-        if cause.get("tells"):
-            yield f"    the customer is told only: {cause['tells']}"
+        if cause.get("customer_message"):
+            yield f"    the customer is told only: {cause['customer_message']}"
         if cause["remedy"]:
             yield f"    the user could: {cause['remedy']}"
     if refusal.follows:
@@ -280,14 +281,14 @@ def rows_of_transcript(transcript: Transcript) -> list[TimelineRow]:
 
 
 def shown(value: JSON) -> str:
-    if is_withheld(value):
+    if is_reference(value):
         return "(withheld)"
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
 def arguments(values: JSON) -> str:
-    if not isinstance(values, Mapping) or is_withheld(values):
+    if not isinstance(values, Mapping) or is_reference(values):
         return "(withheld)" if values is not None else "(not an object)"
     return ", ".join(f"{name}={shown(value)}" for name, value in values.items())
 

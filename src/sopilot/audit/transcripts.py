@@ -29,7 +29,7 @@ from sopilot.audit.requirement import (
     recipes_of,
     unchecked_leaves,
 )
-from sopilot.audit.state import RefusedGoal, is_withheld
+from sopilot.audit.state import RefusedGoal
 from sopilot.audit.transcript_files import Transcript, TranscriptCall, read_value
 from sopilot.handbook.checks import with_made
 from sopilot.handbook.consent import assent
@@ -48,6 +48,7 @@ from sopilot.messages.diagnostic import Severity, did_you_mean
 from sopilot.messages.errors import SopilotError, UserMistake
 from sopilot.trace.chain import Head, SealedEvent
 from sopilot.trace.events import Event
+from sopilot.trace.redaction import is_reference
 from sopilot.values.json import JSON, Judge, plain
 
 _PLAIN_NO = 4
@@ -654,7 +655,7 @@ def transcript_of(events: Sequence[Event]) -> Transcript:
         if event.kind not in ("domain_call", "domain_result"):
             continue
         name = str(payload["call_id"])
-        if any(is_withheld(value) for value in payload.values()):
+        if any(is_reference(value) for value in payload.values()):
             raise Unreadable
         if event.kind == "domain_call":
             arguments = payload["arguments"]
@@ -691,7 +692,7 @@ def _gone_for(handbook: Handbook, transcript: Transcript, goal: str | None) -> l
 def _turns(events: Sequence[Event], kind: str) -> list[str | None]:
     """What was said, ``None`` where it is withheld."""
     said = [event.payload.get("text") for event in events if event.kind == kind]
-    return [None if is_withheld(text) else str(text) for text in said]
+    return [None if is_reference(text) else str(text) for text in said]
 
 
 _LINE = re.compile(r"^([A-Za-z_][A-Za-z0-9_]*): (.+)$", re.MULTILINE)

@@ -41,7 +41,8 @@ from sopilot.trace.signing import load_key
 @click.option("--goal", metavar="G", help="Which of the handbook's goals a transcript is about.")
 @click.option("--now", default="", metavar="TIME", help="When a transcript was, as ISO 8601.")
 @click.option(
-    "--knows",
+    "--input",
+    "inputs",
     multiple=True,
     metavar="NAME=VALUE",
     help="What the user of a transcript told, for a procedure's own inputs. May be given again.",
@@ -63,7 +64,7 @@ def command(
     handbook: str | None,
     goal: str | None,
     now: str,
-    knows: tuple[str, ...],
+    inputs: tuple[str, ...],
     verify: bool,
     page: Path | None,
     keep: bool,
@@ -81,7 +82,7 @@ def command(
     """
     if every == bool(what):
         raise click.UsageError("name WHAT is judged, or --all")
-    alone, of_all = (handbook, goal, now, knows, verify, page), (begin, end, workers)
+    alone, of_all = (handbook, goal, now, inputs, verify, page), (begin, end, workers)
     if any(alone if every else of_all):
         raise click.UsageError("--from, --to and --workers are for --all, the others for WHAT")
     if every:
@@ -91,7 +92,7 @@ def command(
         )  # fmt: skip
         give(as_json, judged.as_json(), judged.lines())
         sys.exit(exit_code([judged.clean]))
-    told = Told(now, pairs("--knows", knows))
+    told = Told(now, pairs("--input", inputs))
     given = read_input(
         what, handbook=handbook, goal=goal, store_spec=store_spec, told=told, token_file=token_file
     )

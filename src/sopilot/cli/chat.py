@@ -23,7 +23,7 @@ _PATIENCE = {"wall_seconds": 86_400.0, "user_turns": 100}
 )
 @click.argument("source")
 @click.option("--goal", help="Only this procedure.")
-@click.option("--task", help="The world of this task of a desk, or of this scenario.")
+@click.option("--task", help="The simulator of this task of a desk, or of this scenario.")
 @click.option("--model", default="reference", show_default=True, metavar="MODEL")
 @click.option("--view", metavar="VIEW", help=VIEW_HELP)
 @click.option("--language", type=click.Choice(["en", "zh"]), default="en", show_default=True)

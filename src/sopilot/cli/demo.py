@@ -10,7 +10,7 @@ from sopilot.cli.stores import STORE
 from sopilot.runner.options import RunOptions
 from sopilot.runner.sources import open_source
 
-DESK = "bank-desk"
+DESK = "bank"
 
 
 TASKS = ("dispute-electronics", "transfer-above-the-limit")

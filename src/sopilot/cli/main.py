@@ -41,23 +41,14 @@ COMMANDS = {
     "deviations": "What was found wrong, and what was done about it.",
     "handbooks": "Versions: who wrote and signed them, when they hold.",
     "privacy": "Contents: who reads them, how long they stay, erasing them.",
-    "bench": (
-        "sopilot_lab.cli.bench:command",
-        "SOPBench, scored by its own oracle; sweeps and reports.",
+    "qualify": (
+        "sopilot_lab.cli.qualify:command",
+        "Check whether a model qualifies for paging.",
     ),
-    "stats": (
-        "sopilot_lab.cli.stats:command",
-        "Exact paired tests, clustered permutation, intervals.",
+    "lab": (
+        "sopilot_lab.cli.lab:command",
+        "Research: SOPBench runs, studies, reports, archives, statistics.",
     ),
-    "gate": (
-        "sopilot_lab.cli.gate:command",
-        "Know your model before you page: the discipline check.",
-    ),
-    "lens": (
-        "sopilot_lab.cli.lens:command",
-        "Where an open-weight model looks in a recorded session.",
-    ),
-    "play": "Let any agent play a task, move by move.",
     "mcp": "Serve a handbook over MCP; stand in front of MCP servers.",
 }
 

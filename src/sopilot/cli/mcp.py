@@ -10,7 +10,7 @@ import click
 from sopilot.cli.serving_options import serving_options
 from sopilot.cli.stores import STORE
 from sopilot.integrations.logs import LOG, log_to_stderr
-from sopilot.integrations.mcp.limit_names import LIMITS_HELP
+from sopilot.integrations.mcp.options import LIMITS_HELP, ServerOptions
 from sopilot.messages.errors import mistake
 from sopilot.runner.sources import TOOL_LISTS
 from sopilot.views.catalogue import VIEWS
@@ -23,7 +23,7 @@ from sopilot.views.catalogue import VIEWS
     "upstreams",
     multiple=True,
     metavar="[NAME=]URL|COMMAND",
-    help="An MCP server to stand in front of. May be given several times.",
+    help="An upstream MCP server. Repeatable.",
 )
 @click.option(
     "--upstream-file",
@@ -34,7 +34,7 @@ from sopilot.views.catalogue import VIEWS
     "--pass-through",
     multiple=True,
     metavar="NAME",
-    help="Offer this upstream tool although the handbook does not name it. Several times.",
+    help="Offer this upstream tool although the handbook doesn't name it. Repeatable.",
 )
 @click.option("--share-upstream", is_flag=True, help="One connection for all sessions.")
 @click.option(
@@ -43,24 +43,25 @@ from sopilot.views.catalogue import VIEWS
     default=300.0,
     metavar="SECONDS",
     show_default=True,
-    help="How long an answer of an upstream is waited for.",
+    help="How long to wait for an upstream's answer.",
 )
-@click.option("--pins", metavar="FILE|store", help="Where approved tools are kept.")
+@click.option("--pins", metavar="FILE|store", help="Where to keep approved tools.")
 @click.option(
     "--approve-tool",
     "approve",
     multiple=True,
     metavar="NAME",
-    help="Approve this upstream tool as it is now. May be given several times.",
+    help="Approve this upstream tool as it is now. Repeatable.",
 )
 @click.option("--approve-tools", is_flag=True, help="Approve every upstream tool as it is now.")
 @click.option(
     "--recheck-tools",
     type=click.FloatRange(min=0),
-    default=0.0,
+    default=60.0,
     metavar="SECONDS",
     show_default=True,
-    help="How long a look at an upstream's tools holds; 0 looks before every call.",
+    help="Seconds to cache verified tool lists; 0 re-verifies before every call. Irreversible "
+    "calls always re-verify.",
 )
 @click.option("--view", default="pg", show_default=True, help=f"One of: {', '.join(VIEWS)}.")
 @click.option("--language", type=click.Choice(["en", "zh"]), default="en", show_default=True)
@@ -76,22 +77,21 @@ from sopilot.views.catalogue import VIEWS
 @click.option("--allow-origin", multiple=True, help="A web origin that may talk to this server.")
 @serving_options
 @click.option("--limit", "limited", multiple=True, metavar="NAME=NUMBER", help=LIMITS_HELP)
-@click.option("--session", "session_id", help="Go on with this session (stdio).")
+@click.option("--session", "session_id", help="Resume this session (stdio).")
 @STORE
-def command(log_format: str, **given: Any) -> None:
+def command(log_format: str, **options: Any) -> None:
     """Serve SOURCE over MCP.
 
-    SOURCE is a handbook file or a bundled name; or a task (bank-desk/TASK,
-    my-desk.yaml#SCENARIO, sopbench:bank/get_loan#3), which any agent can then be measured
-    on. With --upstream the
-    server is a gateway: it offers those tools of these servers that the handbook names, under
-    their own names, records every call, binds the evidence and holds what must not run yet.
+    SOURCE is a handbook file or a bundled name; or a task (bank/TASK,
+    my-desk.yaml#SCENARIO, sopbench:bank/get_loan#3), on which any agent can then be measured.
+    With --upstream the server is a gateway: it offers the tools of these servers that the
+    handbook names, records every call, binds the evidence and blocks what must not run yet.
     """
     _need_mcp()
-    from sopilot.integrations.mcp.serving_source import ServerOptions, serve_source
+    from sopilot.integrations.mcp.serve import serve
 
     log_to_stderr(log_format)
-    serve_source(ServerOptions(**given), _tell)
+    serve(ServerOptions(**options), _tell)
 
 
 def _tell(text: str) -> None:

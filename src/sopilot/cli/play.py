@@ -1,4 +1,4 @@
-"""``sopilot play``: bring your own agent to a task, one move at a time."""
+"""``sopilot lab play``: bring your own agent to a task, one move at a time."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Answer = TypeVar("Answer")
 def command() -> None:
     """Let any agent play a task: see what a model would see, send its moves, get the score.
 
-    TASK is a bundled task (bank-desk/TASK), a scenario of a handbook (my-desk.yaml#SCENARIO) or
+    TASK is a bundled task (bank/TASK), a scenario of a handbook (my-desk.yaml#SCENARIO) or
     a SOPBench task (sopbench:bank/get_loan#3). Every move may come from another process.
     """
 

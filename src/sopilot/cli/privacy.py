@@ -24,7 +24,7 @@ from sopilot.records.privacy import (
     shred_wanted,
 )
 from sopilot.runner.opened_stores import with_person, with_store
-from sopilot.runner.options import forget_worlds
+from sopilot.runner.options import forget_simulators
 from sopilot.runner.versions import disclosed
 
 _NAMED: Any = {"multiple": True, "metavar": "TEXT", "help": "A name, number or address."}
@@ -91,7 +91,7 @@ def shred(token_file: Path | None, as_json: bool, store_spec: str | None, **want
         token_file,
         lambda store, who: shred_wanted(store, who=who, clock=SystemClock(), **wanted),
     )
-    forget_worlds(done.erased, store_spec)
+    forget_simulators(done.erased, store_spec)
     give(as_json, done.as_json(), done.lines())
     raise SystemExit(0 if done.all_erased else 1)
 

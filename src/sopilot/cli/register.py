@@ -77,7 +77,8 @@ def command(
     names = [name.strip() for name in columns.split(",")] if columns else []
 
     async def use(store: Store) -> Selected:
-        await make_anew(store, when_due=not rebuild, told=warn)
+        if rebuild:
+            await make_anew(store, told=warn)
         return await register(store, wanted, conditions, columns=names)
 
     found = with_store(store_spec, use, reading=True)

@@ -25,7 +25,7 @@ from sopilot.views.catalogue import VIEWS
 
 
 @click.command(
-    help="Run one session of SOURCE: a bundled desk (bank-desk, clinic-desk, it-desk), a "
+    help="Run one session of SOURCE: a bundled desk (bank, clinic, it), a "
     "handbook file with a scenario file beside it or with --results, or a workflow folder "
     "(program.yaml, tools.py, tasks.yaml), whose Python is run.\n\n"
     f"MODEL is {MODEL_HELP} `person`: you make the moves.\n\nARM is one of: {', '.join(VIEWS)}."
@@ -42,7 +42,9 @@ from sopilot.views.catalogue import VIEWS
 @click.option("--view", metavar="VIEW", help=VIEW_HELP)
 @click.option("--language", type=click.Choice(["en", "zh"]), default="en", show_default=True)
 @click.option("--request", help="What the user says first, instead of the task's request.")
-@click.option("--knows", multiple=True, metavar="NAME=VALUE", help="What the user can tell.")
+@click.option(
+    "--input", "inputs", multiple=True, metavar="NAME=VALUE", help="What the user can tell."
+)
 @click.option("--results", type=click.Path(), help="YAML: what each tool returns.")
 @click.option("--approve", "approvers", multiple=True, metavar="ROLE", help="Approves at once.")
 @click.option("--deep", is_flag=True, help="The larger budgets: 1,800 s and 5 user turns.")
@@ -57,7 +59,7 @@ def command(
     task: str | None,
     out: str | None,
     view: str | None,
-    knows: tuple[str, ...],
+    inputs: tuple[str, ...],
     results: str | None,
     deep: bool,
     budget: tuple[str, ...],
@@ -71,14 +73,14 @@ def command(
     budgets = chosen_budgets(budget, deep=deep)
     opened = open_source(source, out=run_folder(source, task, out))
     allow_code(opened, trust=trust)
-    typed = knows and not isinstance(opened, FolderSource)
-    known = told(knows, opened.briefing(goal).programs if typed else {})
+    typed = inputs and not isinstance(opened, FolderSource)
+    known = told(inputs, opened.briefing(goal).programs if typed else {})
     options = RunOptions(
         source=source,
         goal=goal,
         task=task,
         view=view or default_view(given["model"], opened),
-        knows=known,
+        inputs=known,
         results=written,
         budgets=budgets,
         out=str(opened.out) if isinstance(opened, FolderSource) else None,

@@ -1,4 +1,4 @@
-"""Options of what is served to many: how many processes, limits of time, what operators see."""
+"""Options of a server with many clients: state, timing, and what operators see."""
 
 from __future__ import annotations
 
@@ -14,33 +14,27 @@ serving_options = all_of(
     click.option(
         "--require-pins",
         is_flag=True,
-        help="Refuse an upstream that nobody has approved, instead of approving it at first sight.",
-    ),
-    click.option(
-        "--workers",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="Processes behind the one address, replaced when they die; several are --stateless.",
+        help="Refuse an unapproved upstream instead of approving it at first sight.",
     ),
     click.option(
         "--stateless",
         is_flag=True,
-        help="Several servers share the store: any of them goes on with any request.",
+        help="Several servers share the store, and any of them answers any request.",
     ),
-    click.option("--admin", metavar="HOST:PORT", help="Health and metrics, for operators alone."),
+    click.option("--admin", metavar="HOST:PORT", help="Address for health and metrics."),
     click.option(
         "--lease-seconds",
         type=click.FloatRange(min=1),
         default=Settings().lease_seconds,
         show_default=True,
-        help="How long a killed server keeps a session from the others.",
+        help="How long a killed server keeps its sessions from the others.",
     ),
     click.option(
         "--sweep-seconds",
         type=click.FloatRange(min=0.5),
         default=2.0,
         show_default=True,
-        help="How often calls that were left open are looked for.",
+        help="How often to look for orphaned calls.",
     ),
     click.option("--log", "log_format", type=click.Choice(FORMATS), default="text"),
     click.option(

@@ -30,7 +30,7 @@ def command(store_spec: str | None, limit: int, orphaned: bool, as_json: bool) -
     async def use(store: Store) -> tuple[list[SessionRecord], int, Fence]:
         fence = await load_fence(store)
         if orphaned:
-            found = await store.unsettled(now=SystemClock().now())
+            found = await store.unresolved(now=SystemClock().now())
             found += await fenced_sessions(store, but=found)
             return found[:limit], len(found), fence
         return await store.sessions(limit=limit), await store.records.count_sessions(), fence

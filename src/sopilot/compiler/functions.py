@@ -171,7 +171,7 @@ def rule_function(
         fallbacks=tuple(_fallback(recipe, predicate, actions) for recipe in recipes.fallbacks),
         verdict=predicate.verdict,
         remedy=predicate.remedy,
-        tells=predicate.tells,
+        customer_message=predicate.customer_message,
         notes=notes,
         judged_by_model=predicate.judged_by_model,
         computes=predicate.computes,
@@ -278,7 +278,7 @@ def gate_function(
         predicate=predicate.name,
         verdict=predicate.verdict,
         remedy=predicate.remedy,
-        tells=predicate.tells,
+        customer_message=predicate.customer_message,
         notes=notes,
         closed_by=recipe_act("close", predicate.closed_by, predicate, actions)
         if predicate.closed_by is not None
@@ -300,5 +300,5 @@ def done_function(name: str, predicate: Predicate, actions: Mapping[str, Action]
         predicate=predicate.name,
         fallbacks=((recipe_act("done", predicate.done, predicate, actions),),),
         remedy=predicate.remedy,
-        tells=predicate.tells,
+        customer_message=predicate.customer_message,
     )

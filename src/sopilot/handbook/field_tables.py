@@ -574,6 +574,7 @@ ACTION: Table = (
     Entry("confirm", CONFIRM_TEXT),
     Entry("not_found", TEXT),
     Entry("secret", NAMES, "secrets"),
+    Entry("tool", TEXT),
 )
 
 
@@ -596,7 +597,7 @@ PREDICATE: Table = (
     Entry("verdict", TEXT),
     Entry("judged_by", JUDGE, "judged_by_model"),
     Entry("remedy", WORDING),
-    Entry("tells", WORDING),
+    Entry("customer_message", WORDING),
     Entry("holds_for", EXAMPLES),
     Entry("fails_for", EXAMPLES),
 )

@@ -95,6 +95,8 @@ class Action:
     secrets: tuple[str, ...] = ()
     shared: bool = False
     """Its answers, and the gates that it opens, hold for every connection to its server."""
+    tool: str = ""
+    """The tool behind it, ``TOOL`` or ``SERVER:TOOL``, if its name isn't the action's."""
 
     @property
     def is_guarded(self) -> bool:
@@ -137,8 +139,8 @@ class Predicate:
     (judged from its arguments and the dialog alone).
     ``says`` and ``says_not`` are templates over the parameters and the
     handbook's constants. ``verdict`` is an expression a machine can judge.
-    ``remedy`` tells a refused user what could be done next; ``tells`` is all that a customer
-    may be told where a request is refused for it. ``asks`` are values of
+    ``remedy`` tells a refused user what could be done next; ``customer_message`` is all that a
+    customer may be told where a request is refused for it. ``asks`` are values of
     its recipes that only the user has. ``judged_by_model`` lets a guarded action
     rest on a model's word; ``closed_by`` shuts a gate again. ``done`` is a call whose
     success in this session makes it true: nobody makes it for the check. ``question`` is
@@ -171,7 +173,7 @@ class Predicate:
     optional: tuple[str, ...] = ()
     holds_for: tuple[Mapping[str, Any], ...] = ()
     fails_for: tuple[Mapping[str, Any], ...] = ()
-    tells: str = ""
+    customer_message: str = ""
 
     @property
     def is_gate(self) -> bool:

@@ -118,7 +118,7 @@ def read_predicate(
         "verdict": lambda: read_expression(report, found["verdict"].value, seen, "verdict"),
         "judged_by": lambda: _judged_by_model(report, found),
         **{one: partial(_wording, report, found, one, known) for one in wording},
-        "tells": partial(_wording, report, found, "tells", constants.keys()),
+        "customer_message": partial(_wording, report, found, "customer_message", constants.keys()),
     }
     read = read_plain(report, found, PREDICATE, special)
     if "closed_by" in found and "established_by" not in found:
@@ -314,10 +314,10 @@ def _one_way(report: DiagnosticCollector, key: ScalarNode, found: Fields, what: 
 
 
 def _told_apart(report: DiagnosticCollector, found: Fields, what: str) -> None:
-    """``tells`` is all that the customer hears."""
+    """``customer_message`` is all that the customer hears."""
     for key in ("remedy", "question"):
-        if "tells" in found and key in found:
-            message = f"{what} has `tells`, and `{key}` would tell the customer more"
+        if "customer_message" in found and key in found:
+            message = f"{what} has `customer_message`, and `{key}` would tell the customer more"
             report.error("told-twice", message, found[key].key, "drop one of the two")
 
 
@@ -327,6 +327,6 @@ def _wording(report: DiagnosticCollector, found: Fields, key: str, known: Collec
     template = read(report, node, f"`{key}`")
     for name in placeholders(template):
         if name not in known:
-            message = f"`{{{name}}}` is {_NOT_BOUND[key == 'tells']}"
+            message = f"`{{{name}}}` is {_NOT_BOUND[key == 'customer_message']}"
             report.error("unbound-placeholder", message, node, did_you_mean(name, known))
     return template

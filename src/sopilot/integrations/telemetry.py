@@ -2,7 +2,7 @@
 
     model = TracedModel(model, telemetry)
     tools = TracedTools(tools, telemetry)
-    with telemetry.session(session.id, agent="bank-desk"): ...
+    with telemetry.session(session.id, agent="bank"): ...
 
 The conventions still move: every name they give is in this file.
 """

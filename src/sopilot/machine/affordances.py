@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from sopilot.machine.evidence import frame_results, is_done, next_wanted
 from sopilot.machine.layout import Position, Programs, locate
-from sopilot.machine.moves import NEXT, truth
+from sopilot.machine.moves import NEXT, is_true
 from sopilot.machine.state import Configuration
 from sopilot.machine.terms import known_arguments, plain_arguments
 from sopilot.program.model import (
@@ -120,7 +120,7 @@ def _at_cursor(here: Position) -> Iterator[Shape]:
             **_arguments(here, step.arguments),
         }
     elif isinstance(step, Branch):
-        holds = truth(step.when, here.frame.slots)
+        holds = is_true(step.when, here.frame.slots)
         yield {"operation": "select_branch", "option": "then" if holds else "otherwise"}
     elif isinstance(step, Choose):
         yield from (
@@ -159,7 +159,7 @@ def _anywhere(here: Position) -> Iterator[Shape]:
     step = here.step
     condition = step.holds if isinstance(step, ReturnStep) else None
     if condition is not None:
-        yield {"operation": "return", "holds": truth(condition, here.frame.slots)}
+        yield {"operation": "return", "holds": is_true(condition, here.frame.slots)}
     elif here.layout.soft or isinstance(step, ReturnStep):
         yield {"operation": "return", "missing": ["holds"]}
     yield {"operation": "fail"}

@@ -205,9 +205,9 @@ def fits_result(here: Position, act: Act, result: Observed) -> bool:
 
 
 def _is_answer(here: Position, wanted: WantedCall, result: Observed) -> bool:
-    given = result.arguments
+    agree, given = here.layout.agree, result.arguments
     return result.action == wanted.act.action and all(
-        same(value, given[name]) if name in given else value is None
+        agree(value, given[name]) if name in given else value is None
         for name, value in wanted.arguments.items()
     )
 
@@ -234,27 +234,36 @@ def _values(here: Position) -> Values:
     return value
 
 
-def _answer_to(here: Position, act: Act, answers: dict[str, JSON]) -> tuple[JSON] | None:
-    """What the frame has gathered for an act, a list for one with ``each``, in a tuple."""
+def _answer_to(
+    here: Position,
+    act: Act,
+    answers: dict[str, JSON],
+    results: Sequence[Observed] | None = None,
+) -> tuple[JSON] | None:
+    """The answer to an act, a list for one with ``each``, in a tuple. ``results`` are the ones
+    that count, failures included; by default the successes that the frame has gathered."""
     wanted = wanted_calls(act, _values(here), answers, open_values=True)
     if isinstance(wanted, Absent):
         return None
     found: list[JSON] = []
-    results = _gathered(here)
+    among = _gathered(here) if results is None else results
     for call in wanted:
-        newest = next((one for one in reversed(results) if _is_answer(here, call, one)), None)
-        if newest is None or not newest.ok:
+        newest = next((one for one in reversed(among) if _is_answer(here, call, one)), None)
+        if newest is None or not (newest.ok or results is not None):
             return None
         found.append(newest.value)
     return (found,) if act.each is not None else (found[0],)
 
 
-def frame_answers(here: Position) -> tuple[dict[str, JSON], JSON] | None:
-    """The answers of the first recipe that the frame has whole, by name, and the last one's."""
+def frame_answers(
+    here: Position, results: Sequence[Observed] | None = None
+) -> tuple[dict[str, JSON], JSON] | None:
+    """The answers of the first recipe that is whole, by name, and the last one's; in ``results``,
+    or among the successes that the frame has gathered."""
     for recipe in here.layout.recipes:
         answers: dict[str, JSON] = {}
         for act in recipe:
-            found = _answer_to(here, act, answers)
+            found = _answer_to(here, act, answers, results)
             if found is None:
                 break
             answers[act.answer] = found[0]
@@ -269,7 +278,7 @@ def _gathered(here: Position) -> list[Observed]:
     return [*taken, *frame_results(here)]
 
 
-def is_done(here: Position, act: Act, done: list[Observed]) -> bool:
+def is_done(here: Position, act: Act, done: Sequence[Observed]) -> bool:
     """Whether the frame has made the call, for every element where there are several."""
     if not here.layout.linked:
         return any(fits_result(here, act, one) for one in done)

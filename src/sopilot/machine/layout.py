@@ -5,7 +5,7 @@ Where an operation lands: the active process, its top frame and the step at the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from sopilot.machine.recipes import linked
@@ -25,6 +25,7 @@ from sopilot.program.model import (
     Emit,
     FailStep,
     Function,
+    Guarded,
     Kind,
     Literal,
     Program,
@@ -33,8 +34,12 @@ from sopilot.program.model import (
     Unknown,
     step_kind,
 )
-from sopilot.values.json import JSON, Fields
+from sopilot.trace.redaction import has_withheld, is_reference
+from sopilot.values.json import JSON, Fields, same
 from sopilot.values.schema import violation
+
+Agreement = Callable[[JSON, JSON], bool]
+"""Whether two values say the same: in a redacted trace, as far as that can be told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +70,7 @@ class FunctionLayout:
     recipe_acts: tuple[Act, ...]
     learnable: frozenset[str]
     soft: bool
+    agree: Agreement
     linked: bool
 
     @property
@@ -90,10 +96,16 @@ class FunctionLayout:
 
 @dataclass(frozen=True, slots=True)
 class ProgramLayout:
+    """``redacted``: made for a trace in which values may be withheld; a withheld value has any
+    type."""
+
     program: Program
     functions: Mapping[str, FunctionLayout]
     entry: FunctionLayout
     goal_actions: frozenset[str]
+    agree: Agreement
+    guarded: Mapping[str, Guarded]
+    redacted: bool = False
 
     @property
     def names(self) -> frozenset[str]:
@@ -118,14 +130,20 @@ class ProgramLayout:
 
     def type_problem(self, name: str, value: JSON) -> str | None:
         """Why a value cannot be the entry's ``name``."""
+        if self.redacted and has_withheld(value):
+            return None
         return violation(value, self.program.types.get(name, {}), f"`{name}`")
 
 
-def lay_out(program: Program) -> ProgramLayout:
-    """Raises ``UserMistake`` with every dangling name; the verifier says more, and earlier."""
+def lay_out(program: Program, *, redacted: bool = False) -> ProgramLayout:
+    """Raises ``UserMistake`` with every dangling name; the verifier says more, and earlier.
+
+    With ``redacted`` a withheld value agrees with every value that is not withheld.
+    """
     problems: list[Diagnostic] = []
+    agreement = _may_agree if redacted else same
     functions = {
-        name: _lay_out_function(program, function, problems)
+        name: _lay_out_function(program, function, problems, agreement)
         for name, function in program.functions.items()
     }
     entry = functions.get(program.entry)
@@ -139,11 +157,17 @@ def lay_out(program: Program) -> ProgramLayout:
         for step in function.steps
         if isinstance(step, Act) and step.goal
     )
-    return ProgramLayout(program, functions, entry, goals)
+    guarded = {one.action: one for one in program.guarded}
+    return ProgramLayout(program, functions, entry, goals, agreement, guarded, redacted)
+
+
+def _may_agree(left: JSON, right: JSON) -> bool:
+    """Equal withheld values have equal references, so two references are compared."""
+    return is_reference(left) != is_reference(right) or same(left, right)
 
 
 def _lay_out_function(
-    program: Program, function: Function, problems: list[Diagnostic]
+    program: Program, function: Function, problems: list[Diagnostic], agreement: Agreement
 ) -> FunctionLayout:
     steps = {step.label: step for step in function.steps}
     after: dict[str, str] = {}
@@ -182,6 +206,7 @@ def _lay_out_function(
         recipe_acts,
         frozenset(_learnable(function, recipe_acts)),
         function.kind in (Kind.RULE, Kind.GATE),
+        agreement,
         linked(recipes),
     )
 

@@ -10,7 +10,7 @@ from sopilot.messages.catalogue import sentence
 from sopilot.messages.diagnostic import did_you_mean
 from sopilot.program.model import Check, CompleteStep, FailStep
 from sopilot.trace.events import Amend, Complete, Fail, Start
-from sopilot.values.json import JSON, Fields, same, shown
+from sopilot.values.json import JSON, Fields, shown
 
 
 def start(
@@ -98,7 +98,9 @@ def amend(here: Position, operation: Amend, fields: Fields) -> Moved | Refused:
             return Refused("wrong-type", problem)
     have = {**process.known, **root.locals}
     changed = frozenset(
-        name for name, value in given.items() if name not in have or not same(have[name], value)
+        name
+        for name, value in given.items()
+        if name not in have or not here.program.agree(have[name], value)
     )
     if not changed:
         return Refused("nothing-amended", sentence("nothing-amended", goal=process.goal))
@@ -144,7 +146,9 @@ def _same(layout: ProgramLayout, process: Process, goal: str, given: Mapping[str
     if process.goal != goal:
         return False
     inputs = process.frames[0].locals if process.frames else process.arguments
-    return all(name not in inputs or same(inputs[name], value) for name, value in given.items())
+    return all(
+        name not in inputs or layout.agree(inputs[name], value) for name, value in given.items()
+    )
 
 
 def _reactivate(configuration: Configuration, process: Process) -> Moved:

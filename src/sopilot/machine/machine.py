@@ -74,7 +74,8 @@ class Outcome:
 class Machine:
     """Runs the programs of a handbook, one per goal. Holds no state of any run.
 
-    ``hashes`` names each program's hash; without it the programs are hashed here.
+    ``hashes`` names each program's hash; without it the programs are hashed here. ``redacted``
+    makes a machine for traces in which values may be withheld.
     """
 
     def __init__(
@@ -83,8 +84,9 @@ class Machine:
         *,
         limits: Limits | None = None,
         hashes: Mapping[str, str] | None = None,
+        redacted: bool = False,
     ) -> None:
-        layouts = {goal: lay_out(program) for goal, program in programs.items()}
+        layouts = {goal: lay_out(program, redacted=redacted) for goal, program in programs.items()}
         self.programs = Programs(
             layouts,
             dict(hashes) if hashes is not None else _hashes(programs),

@@ -12,7 +12,6 @@ from sopilot.machine.state import Bound, Configuration, Frame, PassedStep, RuleK
 from sopilot.machine.terms import Learning, value_of
 from sopilot.messages.catalogue import sentence
 from sopilot.program.model import (
-    Always,
     Ask,
     Branch,
     Check,
@@ -20,16 +19,15 @@ from sopilot.program.model import (
     Condition,
     Do,
     Emit,
-    Every,
-    Holds,
     Kind,
     Literal,
     ReturnStep,
     Unknown,
 )
-from sopilot.program.walk import checks_to_blame
+from sopilot.program.walk import checks_to_blame, truth
 from sopilot.trace.events import Call, EmitArtifact, Return, SelectBranch
-from sopilot.values.json import JSON, MISSING, Fields, key_of, plain, same, shown
+from sopilot.trace.redaction import has_withheld
+from sopilot.values.json import JSON, MISSING, Fields, key_of, plain, shown
 from sopilot.values.schema import violation
 
 NEXT = "next"
@@ -46,15 +44,9 @@ class _Result(Protocol):
     def holds(self) -> bool | None: ...
 
 
-def truth(condition: Condition, slots: Mapping[str, _Result]) -> bool:
-    """The condition over bound results; an unbound slot satisfies nothing."""
-    if isinstance(condition, Holds):
-        bound = slots.get(condition.slot)
-        return bound is not None and bound.holds == condition.wanted
-    if isinstance(condition, Always):
-        return condition.value
-    values = (truth(part, slots) for part in condition.conditions)
-    return all(values) if isinstance(condition, Every) else any(values)
+def is_true(condition: Condition, slots: Mapping[str, _Result]) -> bool:
+    """The condition over bound results; an undecided or unbound slot satisfies nothing."""
+    return truth(condition, {slot: bound.holds for slot, bound in slots.items()}) is True
 
 
 def rule_key(function: str, values: Mapping[str, JSON]) -> RuleKey:
@@ -114,12 +106,14 @@ def _resolve(
             if have is not MISSING:
                 values[parameter] = have
         elif have is not MISSING and not isinstance(term, Unknown):
-            if not same(have, given):
+            if not here.layout.agree(have, given):
                 return _contradiction(parameter, have, given)
             values[parameter] = have
         else:
             values[parameter] = given
-            if not isinstance(term, Literal) and (have is MISSING or not same(have, given)):
+            if not isinstance(term, Literal) and (
+                have is MISSING or not here.layout.agree(have, given)
+            ):
                 learning.learn(term.name, given)
     problem = _learn_beside(here, supplied, learning)
     return values if problem is None else problem
@@ -138,7 +132,7 @@ def _learn_beside(
             have = learning.frames[-1].locals.get(name, MISSING)
             if have is MISSING:
                 learning.learn(name, given)
-            elif not same(have, given):
+            elif not here.layout.agree(have, given):
                 return _contradiction(name, have, given)
         else:
             return Refused("unknown-argument", sentence("unknown-argument", name=shown(name)))
@@ -239,7 +233,7 @@ def _verdict(here: Position, operation: Return) -> bool | Refused | None:
         if claimed is None:
             return Refused("missing-verdict", sentence("missing-verdict"))
         return claimed
-    computed = truth(condition, here.frame.slots)
+    computed = is_true(condition, here.frame.slots)
     if claimed is not None and claimed != computed:
         shown = "true" if computed else "false"
         return Refused("verdict-contradicts", sentence("verdict-contradicts", holds=shown))
@@ -272,7 +266,7 @@ def select_branch(here: Position, operation: SelectBranch, fields: Fields) -> Mo
 
 
 def _branch_target(here: Position, step: Branch, option: str | None) -> str | Refused:
-    holds = truth(step.when, here.frame.slots)
+    holds = is_true(step.when, here.frame.slots)
     right = step.then if holds else step.otherwise
     if option is None or option == right:
         return right
@@ -292,7 +286,7 @@ def emit(here: Position, operation: EmitArtifact, fields: Fields) -> Moved | Ref
     if fields["name"] != step.artifact:
         return Refused("wrong-artifact", sentence("wrong-artifact", name=step.artifact))
     content = fields["content"]
-    if step.schema is not None:
+    if step.schema is not None and not (here.program.redacted and has_withheld(content)):
         problem = violation(content, step.schema)
         if problem is not None and isinstance(content, str):
             # The tool's schema has to give the content one type, so objects come as JSON text.

@@ -1,20 +1,20 @@
-"""From a stored trace back to the run: verify, restore, replay. Pure.
-
-A configuration from its events alone.
-"""
+"""From a stored trace back to the run: restore the values, make the events again. Pure."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
+from sopilot.machine.layout import Limits
 from sopilot.machine.machine import Machine
-from sopilot.machine.state import Configuration
+from sopilot.machine.state import Configuration, Status
 from sopilot.messages.errors import TraceError
 from sopilot.program.model import Program
 from sopilot.trace.chain import SealedEvent
 from sopilot.trace.codec import decode_operation
 from sopilot.trace.events import PROGRAM_CHANGED, REJECTED, RESUMED, REUSE, BindEvidence, Event
-from sopilot.trace.redaction import restore
+from sopilot.trace.redaction import SCALARS, is_reference, restore
 from sopilot.values.json import JSON
 
 
@@ -41,6 +41,144 @@ def replay(
                 f"the program does not make this event: {_difference(made, event)}", index
             )
     return configuration
+
+
+class Step(NamedTuple):
+    """One event between the configurations before and after it.
+
+    ``made`` is the event that the programs make there, ``None`` where the recorded one can't be
+    read. ``difference`` says how the two differ; it is empty where they don't.
+    """
+
+    before: Configuration
+    event: Event
+    after: Configuration
+    made: Event | None
+    difference: str = ""
+
+
+class Replay:
+    """Makes the events of a trace again, one by one, whatever the trace says.
+
+    A withheld value may be any value. Where that leaves two continuations, the recorded event
+    says which one was taken.
+    """
+
+    def __init__(self, programs: Mapping[str, Program]) -> None:
+        self.continue_with(programs)
+        self.configuration = self.machine.initial()
+
+    def continue_with(self, programs: Mapping[str, Program]) -> None:
+        """Run other programs from here on."""
+        self._programs = programs
+        self.machine = self._machine(redacted=True)
+        self._exact: Machine | None = None
+
+    def _machine(self, *, redacted: bool) -> Machine:
+        hashes = dict.fromkeys(self._programs, "")
+        return Machine(self._programs, limits=_UNLIMITED, hashes=hashes, redacted=redacted)
+
+    def step(self, event: Event, *, lost: bool = False) -> Step:
+        """Advance by one event. In a process that is ``lost`` nothing is compared: only calls,
+        their results, and the process's end are followed."""
+        before = self.configuration
+        if before.next_seq != event.seq:
+            before = before.numbered(event.seq)
+        if event.kind == REJECTED or (lost and event.kind not in FOLLOWED):
+            step = Step(before, event, _ended(before, event, lost), event)
+        else:
+            step = self._compared(self.machine, before, event)
+            if step.difference:
+                if self._exact is None:
+                    self._exact = self._machine(redacted=False)
+                exact = self._compared(self._exact, before, event)
+                step = step if exact.difference else exact
+        self.configuration = step.after
+        return step
+
+    def _compared(self, machine: Machine, before: Configuration, event: Event) -> Step:
+        try:
+            after, made = _again(machine, before, event, event.seq)
+        except TraceError as problem:
+            withheld = event.kind in RECORDED and any(map(is_reference, event.payload.values()))
+            why = "" if withheld else str(problem)
+            return Step(before, event, before.numbered(event.seq + 1), None, why)
+        if made.kind == REJECTED:
+            return Step(before, event, after, made, str(made.payload["reason"]))
+        return Step(before, event, after, made, _contradiction(made, event))
+
+
+_UNLIMITED = Limits(sys.maxsize, sys.maxsize, sys.maxsize)
+"""A session may have run under any limits; a trace has an end."""
+
+
+FOLLOWED = frozenset({"start", "domain_call", "domain_result", "decision", "note", RESUMED})
+"""Kinds of event that are followed even in a process whose position is lost."""
+
+
+RECORDED = ("note", "decision")
+"""Kinds of event that move nothing: what they say may be withheld."""
+
+
+def _ended(before: Configuration, event: Event, lost: bool) -> Configuration:
+    process = before.process
+    if not lost or process is None or event.kind not in ("complete", "fail"):
+        return before.numbered(event.seq + 1)
+    return end_process(before, Status.COMPLETED if event.kind == "complete" else Status.FAILED)
+
+
+def end_process(configuration: Configuration, status: Status) -> Configuration:
+    """The configuration after the active process has ended, wherever it stood."""
+    process = configuration.process
+    assert process is not None
+    ended = {**configuration.processes, process.id: process.with_status(status)}
+    return configuration._replace(processes=ended, active=None, next_seq=configuration.next_seq + 1)
+
+
+def _contradiction(made: Event, recorded: Event) -> str:
+    """The first thing that the recorded event says otherwise; a withheld value contradicts
+    nothing."""
+    if (recorded.process, recorded.frame) != (made.process, made.frame):
+        return (
+            f"it names `{recorded.process}` at `{recorded.frame}`, the trace stands at "
+            f"`{made.process}` at `{made.frame}`"
+        )
+    if made.actor != recorded.actor:
+        return f"`actor` would be `{made.actor}`, not `{recorded.actor}`"
+    for key, value in made.payload.items():
+        if key in _GIVEN:
+            continue
+        if key not in recorded.payload:
+            return f"`{key}` is missing"
+        other = recorded.payload[key]
+        if other is not value and not _identical(other, value):
+            return f"`{key}` says {_short(other)}, the trace shows {_short(value)}"
+    return ""
+
+
+_GIVEN = frozenset({"arguments", "content", "details", "ground", "program", "text", "value"})
+"""Fields that the machine takes over from the operation; its words for a ground; and the program's
+hash, which is the store's to verify."""
+
+
+def _identical(left: JSON, right: JSON) -> bool:
+    """Exactly equal: ``True`` is not 1."""
+    if type(left) is type(right) and type(left) in SCALARS:
+        return left == right
+    if is_reference(left) or is_reference(right):
+        return True
+    if isinstance(left, bool) or isinstance(right, bool):
+        return left is right
+    if isinstance(left, Mapping) and isinstance(right, Mapping):
+        return left.keys() == right.keys() and all(_identical(left[k], right[k]) for k in left)
+    if isinstance(left, list | tuple) and isinstance(right, list | tuple):
+        return len(left) == len(right) and all(map(_identical, left, right))
+    return bool(left == right)
+
+
+def _short(value: JSON) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:59] + "…"
 
 
 def _again(

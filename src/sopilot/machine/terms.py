@@ -14,7 +14,7 @@ from sopilot.handbook.requirements import Path
 from sopilot.machine.layout import FunctionLayout, ProgramLayout
 from sopilot.machine.state import Configuration, Frame, Process
 from sopilot.program.model import Act, Argument, Arguments, CallArguments, Check, Literal, Unknown
-from sopilot.values.json import JSON, MISSING, Missing, same
+from sopilot.values.json import JSON, MISSING, Missing
 from sopilot.values.text import abbreviation_name, digest_of
 
 _OPEN = (Unknown, Path)
@@ -85,7 +85,7 @@ def fits_act(
         if parameter not in arguments:
             if value is not None:
                 return False
-        elif not same(value, arguments[parameter]):
+        elif not layout.agree(value, arguments[parameter]):
             return False
     return True
 
@@ -136,7 +136,7 @@ class Learning:
                 continue
             have = value_of(term, layout, self.frames[-1], self._known)
             used = arguments[parameter]
-            if have is MISSING or (isinstance(term, Unknown) and not same(have, used)):
+            if have is MISSING or (isinstance(term, Unknown) and not layout.agree(have, used)):
                 self.learn(term.name, used)
 
 

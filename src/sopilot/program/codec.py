@@ -493,7 +493,7 @@ _FUNCTION_KEYS = (
     "value",
     "optional",
     "question",
-    "tells",
+    "customer_message",
 )
 
 
@@ -634,7 +634,7 @@ class _Loader:
             value=text_or_none(report, found, "value"),
             optional=texts(report, found, "optional"),
             question=optional_text(report, found, "question"),
-            tells=wording(report, found, "tells"),
+            customer_message=wording(report, found, "customer_message"),
         )
         if report.failed:
             self._broken.add(name)
@@ -886,7 +886,7 @@ def _write_function(name: str, function: Function, lines: list[str]) -> None:
         ("computes", function.computes or None),
         ("value", function.value),
         ("question", function.question or None),
-        ("tells", function.tells or None),
+        ("customer_message", function.customer_message or None),
     ):
         if value is not None:
             lines.append(f"    {key}: {text_to_yaml(value)}")

@@ -268,7 +268,7 @@ class Function(_Keeps):
     is the call that shuts a gate; a ``principal`` gate is open for one customer at a time.
     ``computes`` is the parameter that ``value`` gives; ``optional`` ones may have no value;
     ``question`` is what the user is asked; a ``reusable`` answer serves more than one guarded
-    call; ``tells`` is all that a customer is told where a
+    call; ``customer_message`` is all that a customer is told where a
     request is refused for it.
     """
 
@@ -291,7 +291,7 @@ class Function(_Keeps):
     optional: tuple[str, ...] = ()
     question: str = ""
     reusable: bool = False
-    tells: str = ""
+    customer_message: str = ""
 
     def __post_init__(self) -> None:
         _set_checks(self, tuple([step for step in self.steps if isinstance(step, Check)]))

@@ -106,7 +106,7 @@ def _function(function: Function) -> list[str]:
         ("remedy", function.remedy),
         ("computes", function.computes),
         ("question", function.question),
-        ("tells", function.tells),
+        ("customer_message", function.customer_message),
     ):
         if text:
             lines.append(f"  {name}: {text}")

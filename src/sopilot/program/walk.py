@@ -1,16 +1,20 @@
-"""The step graph of one function: where each step may go, and what follows from that.
+"""Walks over programs: the step graph, conditions, paths under an oracle, checks to blame.
 
-Which checks a refusal rests on: those without which it would not have come to it.
+A condition over results has one meaning, ``truth``. ``Walk`` follows a program while an oracle
+answers its checks, and tries undecided checks both ways.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Protocol
 
 from sopilot.program.model import (
     Act,
     Always,
+    Arguments,
     Ask,
     Branch,
     Check,
@@ -23,10 +27,14 @@ from sopilot.program.model import (
     FailStep,
     Function,
     Holds,
+    Kind,
+    Literal,
     ReturnStep,
     Some,
     Step,
+    Unknown,
 )
+from sopilot.values.json import JSON
 
 Targets = tuple[str | None, ...]
 
@@ -197,16 +205,35 @@ def bound_before(function: Function, graph: Successors, slots: Sequence[str]) ->
 
 
 Results = Mapping[str, bool | None]
-"""Slot → what is bound there; ``None`` is undecided, on neither side."""
+"""Slot → result. ``None`` and an unbound slot are undecided."""
+
+
+def truth(condition: Condition, results: Results) -> bool | None:
+    """The value of a condition, three-valued: an undecided part decides nothing.
+
+    The machine acts on ``truth(…) is True``: undecided results satisfy nothing.
+    """
+    if isinstance(condition, Holds):
+        holds = results.get(condition.slot)
+        return None if holds is None else holds is condition.wanted
+    if isinstance(condition, Always):
+        return condition.value
+    parts = [truth(part, results) for part in condition.conditions]
+    deciding = isinstance(condition, Some)
+    if deciding in parts:
+        return deciding
+    return None if None in parts else not deciding
 
 
 def checks_to_blame(function: Function, results: Results) -> tuple[Check, ...]:
-    """The unmet checks of a function that refused, each of which could have changed that. An
-    option that came out wrong is none where another one served. All of them, where no single
-    one could have changed it."""
-    steps = function.checks
+    """The unmet checks of a function that refused, each of which alone could have changed that.
+
+    All unmet checks, if no single one could have.
+    """
     unmet = [
-        step for step in steps if step.slot in results and results[step.slot] is not step.wanted
+        step
+        for step in function.checks
+        if step.slot in results and results[step.slot] is not step.wanted
     ]
     ended = _end(function, results)
     turning = [
@@ -216,42 +243,215 @@ def checks_to_blame(function: Function, results: Results) -> tuple[Check, ...]:
 
 
 def _end(function: Function, results: Results) -> bool | None:
-    """Whether the function ends well with these results; ``None`` where they do not tell."""
+    """Whether the function ends well with these results; ``None`` if they don't decide it.
+
+    Bound results decide as they do in the machine: an undecided one is unmet.
+    """
     steps = {step.label: step for step in function.steps}
-    behind = dict(pairwise(steps))
-    at: str | None = function.steps[0].label
+    below = dict(pairwise(steps))
+    label: str | None = function.steps[0].label
     for _ in range(len(steps) + 1):
-        step = steps.get(at or "")
+        step = steps.get(label or "")
         if isinstance(step, Check):
             if step.slot not in results:
                 return None
             met = results[step.slot] is step.wanted
-            at = (step.met if met else step.unmet) or behind.get(step.label)
+            label = (step.met if met else step.unmet) or below.get(step.label)
         elif isinstance(step, Branch):
-            taken = _truth(step.when, results)
-            if taken is None:
-                return None
-            at = step.then if taken else step.otherwise
+            label = step.then if truth(step.when, results) else step.otherwise
         elif isinstance(step, Act) and step.goal:
             return True
         elif isinstance(step, Act | Ask | Do | Emit):
-            at = step.next or behind.get(step.label)
+            label = step.next or below.get(step.label)
         elif isinstance(step, ReturnStep) and step.holds is not None:
-            return _truth(step.holds, results)
+            return truth(step.holds, results) is True
         else:
             return False if isinstance(step, FailStep) else None
     return None
 
 
-def _truth(condition: Condition, results: Results) -> bool | None:
-    if isinstance(condition, Holds):
-        if condition.slot not in results:
+class Flow(Protocol):
+    """A function with its steps by label and the label that follows each step.
+
+    ``after`` is where a met check goes, ``unmet`` where an unmet one does.
+    """
+
+    @property
+    def function(self) -> Function: ...
+    @property
+    def first(self) -> str: ...
+    @property
+    def steps(self) -> Mapping[str, Step]: ...
+    @property
+    def after(self) -> Mapping[str, str]: ...
+    @property
+    def unmet(self) -> Mapping[str, str]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Activation:
+    """A function under the values of its parameters; ``check`` is the step that called it."""
+
+    flow: Flow
+    values: Mapping[str, JSON]
+    check: Check | None = None
+    depth: int = 0
+    memo: dict[object, bool | None] = field(default_factory=dict)
+
+
+class Oracle(Protocol):
+    def judge(self, check: Check, callee: Flow, values: Mapping[str, JSON]) -> bool | None:
+        """Return the result of a rule or gate; ``None`` while it is undecided."""
+
+    def was_done(self, within: Activation, step: Act | Do | Emit) -> bool:
+        """Return whether the executor has carried out a step of a process or group."""
+
+
+DEEPEST_CALL = 64
+
+
+def passed_values(
+    arguments: Arguments, values: Mapping[str, JSON], known: Mapping[str, JSON]
+) -> dict[str, JSON]:
+    """P1: one name has one value; an unknown that the caller lacks is the process's."""
+    passed: dict[str, JSON] = {}
+    for parameter, term in arguments:
+        if isinstance(term, Literal):
+            passed[parameter] = term.value
+            continue
+        value = values.get(term.name)
+        if value is None and isinstance(term, Unknown):
+            value = known.get(term.name)
+        if value is not None:
+            passed[parameter] = value
+    return passed
+
+
+def _judges(function: Function) -> bool:
+    return function.kind in (Kind.RULE, Kind.GATE)
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """Follows a program while ``oracle`` answers its checks.
+
+    With ``goal``, the label of a goal action, the question is whether the walk reaches that
+    step whatever is undecided, by some choice of the executor. Without it, the question is
+    whether the program accepts: ``True`` and ``False`` whatever the open checks say.
+    """
+
+    functions: Mapping[str, Flow]
+    oracle: Oracle
+    known: Mapping[str, JSON]
+    """The values of the process, for names that a caller lacks."""
+    goal: str | None = None
+
+    def enter(self, within: Activation) -> bool | None:
+        """Whether the goal is reached or accepted in a process; the result of another function."""
+        return self.from_step(within, within.flow.first, {})
+
+    def from_step(
+        self,
+        within: Activation,
+        label: str,
+        slots: Results,
+        seen: frozenset[str] = frozenset(),
+    ) -> bool | None:
+        key = (label, frozenset(slots.items()))
+        if key not in within.memo:
+            within.memo[key] = self._walk(within, label, slots, seen)
+        return within.memo[key]
+
+    def result(self, check: Check, within: Activation) -> bool | None:
+        """The result of the function that ``check`` calls, as far as it is decided."""
+        callee = self.functions[check.function]
+        values = passed_values(check.arguments, within.values, self.known)
+        if _judges(callee.function) and (self.goal is None or not callee.function.branches):
+            return self.oracle.judge(check, callee, values)
+        if within.depth >= DEEPEST_CALL:
             return None
-        return results[condition.slot] is condition.wanted
-    if isinstance(condition, Always):
-        return condition.value
-    parts = [_truth(part, results) for part in condition.conditions]
-    deciding = not isinstance(condition, Every)
-    if deciding in parts:
-        return deciding
-    return None if None in parts else not deciding
+        return self.enter(Activation(callee, values, check, within.depth + 1))
+
+    def past_check(
+        self,
+        within: Activation,
+        check: Check,
+        holds: bool | None,
+        slots: Results,
+        seen: frozenset[str] = frozenset(),
+    ) -> bool | None:
+        """Go on after a check with this result; try both sides if it is undecided."""
+        met, unmet = within.flow.after[check.label], within.flow.unmet[check.label]
+        bound = {**slots, check.slot: holds}
+        if holds is not None or met == unmet:
+            return self.from_step(within, met if holds is check.wanted else unmet, bound, seen)
+        if self.goal is not None:
+            # It stays undecided on both sides: assuming it proves nothing.
+            return self._both(within, (unmet, bound), (met, bound), seen)
+        failing = {**slots, check.slot: not check.wanted}
+        passing = {**slots, check.slot: check.wanted}
+        return self._both(within, (unmet, failing), (met, passing), seen)
+
+    def _walk(
+        self, within: Activation, label: str, slots: Results, seen: frozenset[str]
+    ) -> bool | None:
+        flow, goal = within.flow, self.goal
+        while label not in seen and label in flow.steps:
+            seen |= {label}
+            step = flow.steps[label]
+            if isinstance(step, Check):
+                holds = slots.get(step.slot)
+                if holds is None:
+                    holds = self.result(step, within)
+                if holds is None:
+                    return self.past_check(within, step, None, slots, seen)
+                slots = {**slots, step.slot: holds}
+                label = flow.after[label] if holds is step.wanted else flow.unmet[label]
+            elif isinstance(step, Branch):
+                taken = truth(step.when, slots)
+                if taken is None:
+                    return self._both(within, (step.otherwise, slots), (step.then, slots), seen)
+                label = step.then if taken else step.otherwise
+            elif isinstance(step, Choose):
+                ways = (self.from_step(within, one.target, slots, seen) for one in step.options)
+                if goal is not None:
+                    return True if any(way is True for way in ways) else None
+                first, *others = ways
+                return first if all(way is first for way in others) else None
+            elif isinstance(step, Act | Ask | Do | Emit):
+                if self.is_goal(within, step):
+                    return True
+                if not isinstance(step, Ask) and not self.was_done(within, step):
+                    return None
+                label = flow.after[label]
+            elif isinstance(step, ReturnStep):
+                if step.holds is not None:
+                    return truth(step.holds, slots)
+                if within.check is None or not _judges(flow.function):
+                    return None
+                return self.oracle.judge(within.check, flow, within.values)
+            else:
+                return isinstance(step, CompleteStep) if goal is None else None
+        return None
+
+    def is_goal(self, within: Activation, step: Step) -> bool:
+        at_goal = within.depth == 0 and self.goal in (None, step.label)
+        return at_goal and isinstance(step, Act) and step.goal
+
+    def was_done(self, within: Activation, step: Act | Do | Emit) -> bool:
+        """Whether a step lies behind; the calls of a rule are evidence, judged at its end."""
+        if self.goal is None or _judges(within.flow.function):
+            return True
+        return self.oracle.was_done(within, step)
+
+    def _both(
+        self,
+        within: Activation,
+        one: tuple[str, Results],
+        other: tuple[str, Results],
+        seen: frozenset[str],
+    ) -> bool | None:
+        first = self.from_step(within, *one, seen)
+        if first is None:
+            return None
+        return first if self.from_step(within, *other, seen) is first else None

@@ -93,7 +93,7 @@ class ActionEntry(_KeepsItsRow):
     """SHA-256 of the program it was made under."""
     handbook: str = ""
     model: str = ""
-    arm: str = ""
+    view: str = ""
     decisions: tuple[Mapping[str, JSON], ...] = ()
     override: str = ""
     awaits: str = ""
@@ -172,7 +172,7 @@ class ActionEntry(_KeepsItsRow):
             "program": self.program or None,
             "handbook": self.handbook or None,
             "model": self.model or None,
-            "arm": self.arm or None,
+            "view": self.view or None,
             "event": self.seq,
             "expires_at": self.expires_at,
             "findings": list(self.findings),
@@ -180,7 +180,7 @@ class ActionEntry(_KeepsItsRow):
 
 
 _REST = (
-    "goal", "program", "handbook", "model", "arm", "decisions", "override", "awaits",
+    "goal", "program", "handbook", "model", "view", "decisions", "override", "awaits",
     "why", "roles", "needed", "asked", "repeats",
 )  # fmt: skip
 
@@ -293,7 +293,7 @@ class Register:
         details = _mapping(event.payload.get("details"))
         if name in (OPENED, PROGRAM_CHANGED):
             self._programs = _mapping(details.get("programs"))
-            for about in ("handbook", "model", "arm"):
+            for about in ("handbook", "model", "view"):
                 if about in details:
                     self._about[about] = str(details[about] or "")
             return None
@@ -352,7 +352,7 @@ class Register:
             program=str(self._programs.get(goal) or ""),
             handbook=self._about.get("handbook", ""),
             model=self._about.get("model", ""),
-            arm=self._about.get("arm", ""),
+            view=self._about.get("view", ""),
             grade=grade,
             override=override,
         )

@@ -422,8 +422,6 @@ async def rebuild_register(
             raise_if_refused(problem)
             problems[each.session_id] = str(problem)
             told(f"session {each.session_id}: {problem}")
-    if not problems:
-        await store.records.rebuilt()
     return len(heads) - len(problems), problems
 
 
@@ -445,10 +443,8 @@ async def register(
     )
 
 
-async def make_anew(store: Store, *, when_due: bool, told: Callable[[str], None]) -> None:
-    """From the traces, always or when it is due; one that would leave something out is none."""
-    if when_due and not await store.records.rebuild_is_due():
-        return
+async def make_anew(store: Store, *, told: Callable[[str], None]) -> None:
+    """Rebuild the register from the traces. Raise if that would leave a session out."""
     read, problems = await rebuild_register(store, told=told)
     told(f"the register was made from the traces of {counted(read, 'session')}")
     if problems:

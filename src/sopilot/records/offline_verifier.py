@@ -29,7 +29,7 @@ _ABOUT, _JOURNAL = "bundle.json", "journal."
 
 _COLUMNS = [
     "when", "session", "call_id", "event", "action", "outcome", "grade", "override", "awaits",
-    "why", "goal", "handbook", "program", "model", "arm", "approvers", "findings", "arguments",
+    "why", "goal", "handbook", "program", "model", "view", "approvers", "findings", "arguments",
 ]  # fmt: skip
 
 
@@ -188,7 +188,7 @@ def action_of(session: str, row: list[Any], now: float) -> dict[str, Any]:
             approvers = []
         if one["decision"] in ("approve", "amend"):
             approvers.append(f"{one['by']} ({one['role']}, {_identity(one.get('principal'))})")
-    names = ("override", "awaits", "why", "goal", "program", "handbook", "model", "arm", "asked")
+    names = ("override", "awaits", "why", "goal", "program", "handbook", "model", "view", "asked")
     return {
         **{name: more.get(name) for name in names},
         "at": at, "session": session, "call_id": json.loads(call), "action": json.loads(action),

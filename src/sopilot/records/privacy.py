@@ -364,12 +364,12 @@ async def shred_wanted(
         records[one.id] = one
     holds = [one.ref for one in (await load_policy(store)).lifted if _names([*one[:2]], subjects)]
     if subjects and holds:
-        await store.forget(PREFIX + JOURNAL, holds)
+        await store.erase_payloads(PREFIX + JOURNAL, holds)
     done = await shred(
         store, list(records.values()), why, unfinished=unfinished, who=who, clock=clock
     )
     if holds and not done.erased:
-        await store.shred({})  # a file keeps no byte of what was forgotten, either
+        await store.erase({})  # a file keeps no byte of what was forgotten, either
     named = [one.session_id for one in await store.records.heads() if is_journal(one.session_id)]
     journals = [await store.record(one) for one in named] if subjects else []
     noted = await sessions_with(store, subjects, journals)
@@ -421,7 +421,7 @@ async def shred(
         said: dict[str, JSON] = {"sessions": list(erased), "why": why}
         await change_policy(
             store, SHREDDED, said, who=who, clock=clock,
-            commit=partial(store.shred, erased),
+            commit=partial(store.erase, erased),
         )  # fmt: skip
     return Shredded(tuple(erased), held, tuple(bare), tuple(running), tuple(waiting))
 

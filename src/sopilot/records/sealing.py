@@ -24,7 +24,7 @@ from sopilot.records.completeness import (
     rewritten,
 )
 from sopilot.records.journal import PREFIX, is_journal
-from sopilot.records.loading import Loaded, Traces, rebuild_register, summarise
+from sopilot.records.loading import Loaded, Traces, summarise
 from sopilot.records.log import (
     NO_ACTIONS,
     LogEntry,
@@ -129,10 +129,6 @@ async def seal_store(
     where the store is not what it was at the last seal, its own or one that is ``known``
     elsewhere: that would be sealed over. A seal in the store that neither this key nor one of
     ``earlier_keys`` has signed is nobody's word."""
-    if await store.records.rebuild_is_due():
-        _, problems = await rebuild_register(store)
-        if problems:
-            raise RunEnded(f"session {next(iter(problems))} cannot be read; nothing was sealed")
     now = await view(store)
     earlier = max([*(await store.records.seals())[-1:], *known], key=_size, default=None)
     before = Policy()
@@ -368,8 +364,6 @@ def _beside(loaded: Loaded, known: Sequence[LogEntry]) -> str:
         return ""
     made = summarise(loaded.configuration, loaded.ledger, loaded.register, loaded.programs.guarded)
     said = record.summary
-    if "open" not in said and said.get("status") in _EARLIER_WORDS:
-        return ""
     same = "status" in said and all(made.get(name, one) == one for name, one in said.items())
     return "" if same or not events else "status"
 

@@ -220,7 +220,7 @@ _HEADER = ("WHEN", "ACTION", "OUTCOME", "PROOF", "APPROVED BY", "FINDINGS")
 
 _FIELDS = (
     "session", "call_id", "event", "action", "outcome", "grade", "override", "awaits", "why",
-    "goal", "handbook", "program", "model", "arm",
+    "goal", "handbook", "program", "model", "view",
 )  # fmt: skip
 
 

@@ -41,12 +41,6 @@ class Records(Protocol):
         """All rows of the session, in one transaction; nothing where it stands elsewhere."""
         ...
 
-    async def rebuild_is_due(self) -> bool:
-        """Whether the store has sessions of a release that kept no register."""
-        ...
-
-    async def rebuilt(self) -> None: ...
-
     async def heads(self) -> list[Head]:
         """Of every session, as the store has them."""
         ...
@@ -165,7 +159,16 @@ def is_locked(value: JSON) -> bool:
 _ERASED, _PRUNED = "shredded", "pruned"
 
 
-_KEPT = ("format", "handbook", "goals", "arm", "model", "programs", "settings", "requester")
+_KEPT = ("format", "handbook", "goals", "view", "model", "programs", "settings", "requester")
+
+
+DAMAGED = "damaged"
+"""The status of a session whose row can't be read."""
+
+
+def is_unresolved(summary: Mapping[str, JSON]) -> bool:
+    """Whether a call may be without an outcome: on record as unknown, or open."""
+    return summary.get("status") == "unknown" or bool(summary.get("open"))
 
 
 class Lease(NamedTuple):
@@ -259,12 +262,14 @@ class SessionRecord:
         """Its events were deleted."""
         return _PRUNED in self.metadata
 
+    def is_running(self, now: float) -> bool:
+        """Whether a process has it: its lease hasn't run out."""
+        return bool(self.owner) and self.lease_expires_at > now
+
     @property
     def is_unfinished(self) -> bool:
         """A call of it waits for people, or nobody knows how it ended."""
-        summary = self.summary
-        unknown = summary.get("status") == "unknown"
-        return bool(summary.get("waiting") or summary.get("open") or unknown)
+        return bool(self.summary.get("waiting")) or is_unresolved(self.summary)
 
     def metadata_when_erased(self, at: float) -> dict[str, Any]:
         return {**self._without_contents(), _ERASED: at}
@@ -349,15 +354,15 @@ class Store(Protocol):
 
     async def payloads(self, session_id: str) -> dict[str, JSON]: ...
 
-    async def forget(self, session_id: str, refs: Sequence[str]) -> int:
-        """Erase payloads; how many there were. The trace still verifies without them."""
+    async def erase_payloads(self, session_id: str, refs: Sequence[str]) -> int:
+        """Return how many there were. The trace still verifies without them."""
         ...
 
     async def require_deletion(self) -> None:
         """Raise ``StoreUnavailable`` if the caller has no right to delete."""
         ...
 
-    async def shred(self, metadata: Mapping[str, Fields], recorded: Append | None = None) -> None:
+    async def erase(self, metadata: Mapping[str, Fields], recorded: Append | None = None) -> None:
         """Erase the payloads and queued decisions of each session and replace its metadata.
 
         ``recorded`` is written in the same transaction. A file keeps no byte of the contents."""
@@ -379,21 +384,23 @@ class Store(Protocol):
         """How many sessions there are of each status."""
         ...
 
-    async def unsettled(self, *, now: float) -> list[SessionRecord]:
-        """Sessions with a call that was left without an outcome: whose summary says so, or names
-        open calls where the lease has run out; newest first."""
+    async def unresolved(self, *, now: float) -> list[SessionRecord]:
+        """List sessions with a call whose outcome is unknown, or that is open where the lease has
+        run out; newest first."""
         ...
 
-    async def leave(self, session_id: str, decision: Mapping[str, JSON], *, at: float) -> None:
-        """A decision for whoever has the session; it is no part of the trace before that one
-        takes it."""
+    async def queue_decision(
+        self, session_id: str, decision: Mapping[str, JSON], *, at: float
+    ) -> None:
+        """Queue a decision for the owner of the session. It enters the trace when the owner
+        acknowledges it."""
         ...
 
-    async def left(self, session_id: str) -> list[tuple[int, JSON]]:
-        """What was left and not taken, with its numbers, oldest first."""
+    async def pending_decisions(self, session_id: str) -> list[tuple[int, JSON]]:
+        """Queued and not acknowledged, with their numbers, oldest first."""
         ...
 
-    async def took(self, session_id: str, numbers: Sequence[int]) -> None: ...
+    async def acknowledge_decisions(self, session_id: str, numbers: Sequence[int]) -> None: ...
 
     async def program(self, sha256: str) -> str: ...
 

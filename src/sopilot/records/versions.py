@@ -150,7 +150,7 @@ def _takes_over(known: Sequence[Version], one: Version, at: float) -> None:
             one.end = later.begin
 
 
-_SENTENCES = ("says", "says_not", "remedy", "tells", "confirm", "question", "otherwise")
+_SENTENCES = ("says", "says_not", "remedy", "customer_message", "confirm", "question", "otherwise")
 
 
 def difference(before: Handbook, after: Handbook) -> dict[str, list[str]]:

@@ -96,7 +96,7 @@ class TraceInput:
         first = self._programs(trace.programs)
         places = SecretPlaces(ProgramSet(first))
         whole: list[Event] = shown_events(trace.events, trace.payloads, places)
-        view = VIEWS.get(str(trace.about.get("arm")))
+        view = VIEWS.get(str(trace.about.get("view")))
         if self.missing is not None and not has_all_contents(trace.events, trace.payloads, places):
             report = self._without_contents(whole, self.missing)
             return Audited(f"Audit of {self._name}", report, rows_of_trace(whole))
@@ -211,10 +211,10 @@ class Told:
     """What nothing in a transcript says: the time of it, and what the user told by name."""
 
     now: str = ""
-    knows: Mapping[str, JSON] = field(default_factory=dict)
+    inputs: Mapping[str, JSON] = field(default_factory=dict)
 
     def of(self, transcript: Transcript) -> Transcript:
-        return replace(transcript, now=self.now, told={**transcript.told, **self.knows})
+        return replace(transcript, now=self.now, told={**transcript.told, **self.inputs})
 
 
 def file_input(

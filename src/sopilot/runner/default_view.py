@@ -22,10 +22,10 @@ WHOLE_WITH_MACHINE = "full-cursor"
 
 
 VIEW_HELP = (
-    "Default: what the last `sopilot gate` of the model says; a model that may page is paged with "
-    "`fused` where actions are guarded. Without a check `pg` for reference, person and replays, "
-    "`flat` for any other model. Where the machine must hold irreversible actions, `full-cursor` "
-    "instead of `flat`."
+    "Default: what the last `sopilot qualify` of the model says; a model that may page is paged "
+    "with `fused` where actions are guarded. Without a check `pg` for reference, person and "
+    "replays, `flat` for any other model. Where the machine must hold irreversible actions, "
+    "`full-cursor` instead of `flat`."
 )
 
 
@@ -36,7 +36,7 @@ def checked_view(model: str, source: TaskSource) -> tuple[str, str]:
     """The view to use, and what it follows from; nothing where that goes without saying."""
     guarded = _has_guarded_actions(source)
     # The bundled desks are simulations: nothing has to be held there.
-    needs_machine = guarded and not source.own_world
+    needs_machine = guarded and not source.own_simulator
     found = None
     if (data_folder() / "checks").is_dir():
         from sopilot.runner.qualifications import answer_of, last_verdict
@@ -83,5 +83,5 @@ def _unchecked(
     was = "was never checked" if found is None else "was checked without a finding"
     return view, (
         f"view {view}: `{model}` {was}, so nothing is hidden from it; "
-        f"`sopilot gate --model {model}` says whether to page, --view chooses another one"
+        f"`sopilot qualify --model {model}` says whether to page, --view chooses another one"
     )

@@ -122,8 +122,10 @@ def _policy(function: Function) -> list[str]:
         lines.append(f"{function.name}: the machine asks the user: {function.question}")
     if function.reusable:
         lines.append(f"{function.name}: one answer of the user serves several calls")
-    if function.tells:
-        lines.append(f"refused for {function.name}: the customer is told only: {function.tells}")
+    if function.customer_message:
+        lines.append(
+            f"refused for {function.name}: the customer is told only: {function.customer_message}"
+        )
     if function.principal:
         lines.append(f"{function.name} is open for one customer at a time")
     if function.is_fact:

@@ -1,4 +1,4 @@
-"""What needs no desk: compile, check, audit."""
+"""What needs no runner: compile, check, audit."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def audit_trace(
     goal: str | None = None,
 ) -> Report:
     """A trace file, or what any agent said and did (a file or a list of messages), judged by its
-    SOP. Sessions that are kept are judged by their desk."""
+    SOP. Sessions that are kept are judged by their runner."""
     source = fspath(handbook) if handbook is not None else None
     if isinstance(what, str | PathLike):
         given = file_input(fspath(what), handbook=source, goal=goal)

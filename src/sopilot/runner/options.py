@@ -43,21 +43,21 @@ LARGEST_BUDGET = 10**9
 
 
 def told(written: tuple[str, ...], programs: Mapping[str, Program]) -> dict[str, Any]:
-    """What ``--knows`` says. ``order=17`` is a text where the procedures take nothing else."""
-    found = pairs("--knows", written)
+    """What ``--input`` says. ``order=17`` is a text where the procedures take nothing else."""
+    found = pairs("--input", written)
     texts = dict(pair.split("=", 1) for pair in written)
     for name, value in found.items():
         if isinstance(value, bool | int | float) and misfit(name, value, programs):
             found[name] = value if misfit(name, texts[name], programs) else texts[name]
-    check_told(found, programs, "--knows")
+    check_told(found, programs, "--input")
     return found
 
 
-def check_told(knows: Mapping[str, Any], programs: Mapping[str, Program], where: str) -> None:
+def check_told(inputs: Mapping[str, Any], programs: Mapping[str, Program], where: str) -> None:
     """Refuses what no procedure could take: the machine would refuse it at every step."""
     wrong = [
         Diagnostic("wrong-type", f"{problem}, not {json.dumps(value)}", Place(where))
-        for name, value in knows.items()
+        for name, value in inputs.items()
         if (problem := misfit(name, value, programs))
     ]
     if wrong:
@@ -243,7 +243,7 @@ class RunOptions:
     language: str = "en"
     person: bool = False
     request: str | None = None
-    knows: Mapping[str, JSON] = field(default_factory=dict)
+    inputs: Mapping[str, JSON] = field(default_factory=dict)
     results: Mapping[str, JSON] | None = None
     approvers: tuple[str, ...] = ()
     budgets: Fields = field(default_factory=dict)
@@ -283,10 +283,10 @@ def chosen_task(options: RunOptions, source: TaskSource) -> Task:
     if source.bundled and options.request is not None:
         # Nothing says that the desk's first task is what this is about.
         task = replace(task, names_goal=options.goal is not None)
-    return task.changed(request=options.request, knows=options.knows, approvers=options.approvers)
+    return task.changed(request=options.request, inputs=options.inputs, approvers=options.approvers)
 
 
-def world_file(session_id: str, store_spec: str | None) -> Path:
+def simulator_file(session_id: str, store_spec: str | None) -> Path:
     """Where a simulated desk outlives the process: beside the store, if that is a file. Ids may
     come from a caller: one that could lead elsewhere is named by its hash."""
     folder = data_folder()
@@ -296,20 +296,20 @@ def world_file(session_id: str, store_spec: str | None) -> Path:
     name = (
         session_id if plain else hashlib.sha256(session_id.encode("utf-8", "replace")).hexdigest()
     )
-    return folder / "worlds" / f"{name}.json"
+    return folder / "simulators" / f"{name}.json"
 
 
-def forget_worlds(session_ids: Sequence[str], store_spec: str | None) -> None:
+def forget_simulators(session_ids: Sequence[str], store_spec: str | None) -> None:
     """What a simulated desk has of erased sessions."""
     for session_id in session_ids:
-        file = world_file(session_id, store_spec)
+        file = simulator_file(session_id, store_spec)
         file.unlink(missing_ok=True)
         file.with_suffix(".part").unlink(missing_ok=True)
 
 
 def _with_results(options: RunOptions, results: Mapping[str, JSON], source: TaskSource) -> Task:
     whose = None
-    if source.own_world:
+    if source.own_simulator:
         whose = "are simulated"
     elif isinstance(source, FolderSource):
         whose = "are its own"
@@ -344,10 +344,10 @@ def who_answers(options: RunOptions, source: TaskSource) -> str:
     if isinstance(source, FolderSource):
         return ""
     said = _told_for_nothing(options, source)
-    if not source.own_world and options.results is None:
+    if not source.own_simulator and options.results is None:
         task = source.task(options.task, goal=options.goal, language=options.language)
         said.append(f"the tools answer as in the scenario `{task.name}`")
-    elif not source.own_world:
+    elif not source.own_simulator:
         offered = [name for name, action in source.handbook.actions.items() if action.offered]
         silent = ", ".join(f"`{one}`" for one in offered if one not in (options.results or {}))
         if silent:
@@ -356,9 +356,9 @@ def who_answers(options: RunOptions, source: TaskSource) -> str:
 
 
 def _told_for_nothing(options: RunOptions, source: TaskSource) -> list[str]:
-    names = set(taken(source.briefing(options.goal).programs)) if options.knows else set()
+    names = set(taken(source.briefing(options.goal).programs)) if options.inputs else set()
     return [
-        f"no procedure takes `{name}` (--knows): {did_you_mean(name, names)}"
-        for name in options.knows
+        f"no procedure takes `{name}` (--input): {did_you_mean(name, names)}"
+        for name in options.inputs
         if names and name not in names
     ]

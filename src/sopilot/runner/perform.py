@@ -1,4 +1,4 @@
-"""A run as it was asked for: its task and world opened, its model made, all of it closed."""
+"""A run as it was asked for: its task and simulator opened, its model made, all of it closed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sopilot.models.open import close_model, make_model
 from sopilot.models.person import PERSON, HumanUser, PersonModel
 from sopilot.protocols import Model
 from sopilot.records.store import Store
-from sopilot.runner.options import RunOptions, chosen_task, world_file
+from sopilot.runner.options import RunOptions, chosen_task, simulator_file
 from sopilot.runner.sources import BenchmarkSource, TaskSource
 from sopilot.tasks.run import Conditions, resume_task, run_task
 from sopilot.tasks.task import Result, Task
@@ -41,7 +41,7 @@ def prepared(
     """``how`` to resume: ``take_over``; and, for a handbook that has changed since,
     ``as_started`` or ``accept_changed``."""
     task = chosen_task(options, source)
-    world = task.open(world_file(session_id, store_spec) if source.bundled else None)
+    simulation = task.open(simulator_file(session_id, store_spec) if source.bundled else None)
     model = _model(options, task, session_id)
     conditions = Conditions(
         view_named(options.view),
@@ -58,7 +58,7 @@ def prepared(
             if resume:
                 return await resume_task(
                     task,
-                    world,
+                    simulation,
                     conditions,
                     store=store,
                     session_id=session_id,
@@ -69,7 +69,7 @@ def prepared(
             kept = options.to_keep(source)
             return await run_task(
                 task,
-                world,
+                simulation,
                 conditions,
                 store=store,
                 session_id=session_id,
@@ -83,7 +83,7 @@ def prepared(
             ) from None
         finally:
             await close_model(model)
-            await world.close()
+            await simulation.close()
 
     return run
 

@@ -35,7 +35,7 @@ from sopilot.protocols import ModelReply, ToolCall, ToolSchema
 from sopilot.records.store import Store
 from sopilot.runner.sources import lasting, named_task
 from sopilot.session.session import Session
-from sopilot.tasks.task import World
+from sopilot.tasks.task import Simulation
 from sopilot.trace.events import Complete, Event, Fail
 from sopilot.values.json import JSON
 from sopilot.values.text import Heading, Lines
@@ -48,19 +48,21 @@ from sopilot.views.view import Shown, View
 
 @dataclass(frozen=True, slots=True)
 class PlayableTask:
-    """One task with a fresh world, and what the views may show of its handbook."""
+    """One task with a fresh simulation, and what the views may show of its handbook."""
 
     briefing: Briefing
-    world: World
+    simulation: Simulation
 
 
 def playable_task(reference: str, *, tools: str = "official", language: str = "en") -> PlayableTask:
     """The wall clock is the player's own, so that budget is lifted. The session keeps the
     reference, by which the task is found again."""
     task = named_task(reference, tools=tools, language=language)
-    world = task.open()
-    budgets = replace(world.budgets, wall_seconds=float("inf"))
-    return PlayableTask(task.briefing, replace(world, budgets=budgets, task=lasting(reference)))
+    simulation = task.open()
+    budgets = replace(simulation.budgets, wall_seconds=float("inf"))
+    return PlayableTask(
+        task.briefing, replace(simulation, budgets=budgets, task=lasting(reference))
+    )
 
 
 PLAY_ENDED = "play_ended"
@@ -91,21 +93,23 @@ class PlayedTurn:
 
 
 class Player:
-    """``world.user`` answers what is said; without one, ``say`` only puts it on record. Where
+    """``simulation.user`` answers what is said; without one, ``say`` only puts it on record. Where
     there is no score to be had, nobody counts turns: the agent has budgets of its own."""
 
-    def __init__(self, session: Session, briefing: Briefing, view: View, world: World) -> None:
+    def __init__(
+        self, session: Session, briefing: Briefing, view: View, simulation: Simulation
+    ) -> None:
         self.session = session
-        self.world = world
+        self.simulation = simulation
         self._shown: Shown | None = None
         self.driver = Driver(
             session,
             briefing,
             view,
-            user=world.user,
-            budgets=world.budgets,
-            operator=world.operator,
-            tools=world.tools.schemas(),
+            user=simulation.user,
+            budgets=simulation.budgets,
+            operator=simulation.operator,
+            tools=simulation.tools.schemas(),
         )
 
     @property
@@ -130,7 +134,7 @@ class Player:
 
     async def reply(self, reply: ModelReply) -> PlayedTurn:
         """A whole message of the model."""
-        if self.world.score is not None and self.ending is not None:
+        if self.simulation.score is not None and self.ending is not None:
             if reply.tool_calls and all(map(_closes, reply.tool_calls)):
                 return self._turn(f"The session is over: {self.ending}.", ok=True)
             raise UserMistake(f"this play is over ({self.ending}); finish it for its score")
@@ -149,7 +153,7 @@ class Player:
 
     async def _moved(self, reply: ModelReply) -> Sequence[str]:
         driver = self.driver
-        if self.world.score is not None:
+        if self.simulation.score is not None:
             driver.turn()
             return await driver.handle(reply)
         if not reply.tool_calls:
@@ -168,7 +172,7 @@ class Player:
         return self._turn(f"The session is over: {ending}.", ok=True)
 
     def _turn(self, answer: str, *, ok: bool) -> PlayedTurn:
-        ending = self.ending if self.world.score is not None else None
+        ending = self.ending if self.simulation.score is not None else None
         self._shown = self.driver.shown()
         unknown = any(line.startswith(_LOST) for line in answer.splitlines())
         slot = self._shown.slot if ending is None else ""
@@ -260,23 +264,23 @@ class Play:
 
     async def close(self) -> None:
         await self.player.session.release()
-        await self.player.world.close()
+        await self.player.simulation.close()
 
 
 async def score_play(player: Player) -> PlayScore:
     """Ends the session where it stands and scores it."""
-    world = player.world
-    if world.score is None:
+    simulation = player.simulation
+    if simulation.score is None:
         raise InternalBug("only a task can be scored")
     ending = await player.leave()
     report = await session_report(player, ended=True)
     events = await player.session.whole_events()
     return PlayScore(
         player.session.id,
-        world.task,
+        simulation.task,
         player.driver.view.name,
         ending,
-        world.score(1 + len(player.driver.dialog)),
+        simulation.score(1 + len(player.driver.dialog)),
         report.findings,
         [event.payload["action"] for event in events if event.kind == "domain_call"],
     )
@@ -284,10 +288,10 @@ async def score_play(player: Player) -> PlayScore:
 
 async def session_report(player: Player, *, ended: bool) -> Report:
     """The audit's; without a machine there is one of tasks only, whose goal is known."""
-    driver, goal = player.driver, player.world.goal
+    driver, goal = player.driver, player.simulation.goal
     if not driver.view.machine and not goal:
         message = f"under `{driver.view.name}` only a task has a score card"
-        raise mistake("no-score-card", message, help="serve `bank-desk/TASK`")
+        raise mistake("no-score-card", message, help="serve `bank/TASK`")
     return await audit_session(
         player.session,
         driver.briefing.handbook,
@@ -307,7 +311,7 @@ async def start_play(
     language: str = "en",
     model: str = "played",
 ) -> Play:
-    """A new session on a fresh world of the task, with the user's request on record."""
+    """A new session on a fresh simulator of the task, with the user's request on record."""
     chosen = view_named(view)
     task = playable_task(reference, tools=tools, language=language)
     extra = {PLAY: play_record(task, tools=tools, language=language)}
@@ -316,43 +320,43 @@ async def start_play(
             store,
             task.briefing,
             chosen,
-            tools=task.world.tools,
+            tools=task.simulation.tools,
             model=model,
             extra=extra,
             unguarded=True,
             requester=await who_asks(store, None),
         )
-        player = Player(session, task.briefing, chosen, task.world)
+        player = Player(session, task.briefing, chosen, task.simulation)
         await player.driver.begin()
     except SopilotError:
-        await task.world.close()
+        await task.simulation.close()
         raise
     return Play(player)
 
 
 def play_record(task: PlayableTask, *, tools: str, language: str) -> dict[str, JSON]:
     """What a session keeps, so that the task can be opened again."""
-    return {"task": task.world.task, "tools": tools, "language": language}
+    return {"task": task.simulation.task, "tools": tools, "language": language}
 
 
 async def resume_play(store: Store, session_id: str) -> Play:
-    """The play as it stands, its world rebuilt from the trace."""
+    """The play as it stands, its simulator rebuilt from the trace."""
     record = await store.record(session_id)
     about = record.metadata.get("extra", {}).get(PLAY)
     if not isinstance(about, Mapping):
         message = f"session `{session_id}` is not a play"
-        raise mistake("not-a-play", message, help="`sopilot play start TASK`")
-    view = view_named(str(record.metadata["arm"]))
+        raise mistake("not-a-play", message, help="`sopilot lab play start TASK`")
+    view = view_named(str(record.metadata["view"]))
     task = playable_task(str(about["task"]), tools=about["tools"], language=about["language"])
     try:
-        await task.world.catch_up(session_id, await whole_trace(store, session_id))
+        await task.simulation.catch_up(session_id, await whole_trace(store, session_id))
         session = await resume_run(
-            store, session_id, tools=task.world.tools, requester=await who_asks(store, None)
+            store, session_id, tools=task.simulation.tools, requester=await who_asks(store, None)
         )
-        player = Player(session, task.briefing, view, task.world)
+        player = Player(session, task.briefing, view, task.simulation)
         await player.driver.begin()
     except SopilotError:
-        await task.world.close()
+        await task.simulation.close()
         raise
     return Play(player)
 
@@ -379,7 +383,7 @@ async def screen(play: Play) -> dict[str, object]:
     request = player.driver.request()
     return {
         "session": play.id,
-        "task": player.world.task,
+        "task": player.simulation.task,
         "view": player.driver.view.name,
         "system": request.first.content,
         "messages": [asdict(message) for message in request.dialog],

@@ -1,4 +1,4 @@
-"""A desk: a handbook with its programs, and people who are served by it."""
+"""A runner: a handbook with its programs, and people who are served by it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ Answer = TypeVar("Answer")
 
 def load(
     source: str | PathLike[str], *, store: Store | str | None = None, language: str = "en"
-) -> Desk:
+) -> Runner:
     """The handbook in that file, or the bundled one of that name, compiled. ``store`` is
     ``sqlite:PATH``, ``postgres:DSN`` or a store; without one, sessions live in memory."""
     opened = open_source(fspath(source))
@@ -61,21 +61,21 @@ def load(
         raise UserMistake("a workflow folder has tools of its own: use `sopilot run`")
     if isinstance(store, str):
         store = open_store(store)
-    return Desk(opened, store or MemoryStore(), language)
+    return Runner(opened, store or MemoryStore(), language)
 
 
 def _blocking(
-    method: Callable[Concatenate[Desk, P], Coroutine[Any, Any, Answer]],
-) -> Callable[Concatenate[Desk, P], Answer]:
+    method: Callable[Concatenate[Runner, P], Coroutine[Any, Any, Answer]],
+) -> Callable[Concatenate[Runner, P], Answer]:
     @functools.wraps(method)
-    def wait(desk: Desk, /, *args: P.args, **named: P.kwargs) -> Answer:
-        return asyncio.run(method(desk, *args, **named))
+    def wait(runner: Runner, /, *args: P.args, **named: P.kwargs) -> Answer:
+        return asyncio.run(method(runner, *args, **named))
 
     return wait
 
 
-class Desk:
-    """``await desk.serve(…)`` is a whole session; ``desk.session(…)`` the same with the session
+class Runner:
+    """``await runner.run(…)`` is a whole session; ``runner.session(…)`` the same with the session
     at hand. A method that ends in ``_sync`` is for programs without an event loop."""
 
     def __init__(self, source: TaskSource, store: Store, language: str = "en") -> None:
@@ -98,7 +98,7 @@ class Desk:
         *,
         tools: GivenTools,
         model: Model | str = "reference",
-        knows: Mapping[str, JSON] | None = None,
+        inputs: Mapping[str, JSON] | None = None,
         goal: str | None = None,
         user: User | Reply | None = None,
         operator: Operator | None = None,
@@ -108,11 +108,11 @@ class Desk:
         watch: Watch = nobody_watches,
         resume: str | None = None,
         token: str = "",
-    ) -> AbstractAsyncContextManager[DeskSession]:
+    ) -> AbstractAsyncContextManager[RunnerSession]:
         """An open session, new or (``resume``) taken up again.
 
         ``tools`` are functions by the names of the handbook's actions, or an object with such
-        methods. The user says ``request`` and answers from ``knows``, or as the function
+        methods. The user says ``request`` and answers from ``inputs``, or as the function
         ``user`` does. ``operator`` decides about calls that need an approval, ``approvers``
         are roles that approve at once; without either the session ends ``waiting``. ``token``
         proves who asks; without one, ``SOPILOT_TOKEN`` does.
@@ -121,17 +121,17 @@ class Desk:
         programs = self.programs
         if goal is not None and goal in programs:
             programs = {goal: programs[goal]}
-        check_told(knows or {}, programs, "knows")
+        check_told(inputs or {}, programs, "inputs")
         decides = operator or (RoleApprovers(approvers) if approvers else None)
         asked: Fields = {
             "request": request,
-            "knows": dict(knows or {}),
+            "inputs": dict(inputs or {}),
             "goal": goal,
             "arm": view,
         }
 
         @asynccontextmanager
-        async def opened() -> AsyncIterator[DeskSession]:
+        async def opened() -> AsyncIterator[RunnerSession]:
             about = asked if resume is None else await self._asked(resume)
             task = self._task(about, offered, decides)
             own = make_model(model, judge=task.reader) if isinstance(model, str) else model
@@ -143,12 +143,12 @@ class Desk:
                 budgets=budgets,
                 watch=watch,
             )
-            world = task.open()
+            simulation = task.open()
             try:
                 who = await who_asks(self.store, None, token)
                 if resume is None:
                     session = await open_task(
-                        task, world, conditions, store=self.store, extra={SERVED: about},
+                        task, simulation, conditions, store=self.store, extra={SERVED: about},
                         requester=who,
                     )  # fmt: skip
                 else:
@@ -157,8 +157,8 @@ class Desk:
                         self.store, resume, tools=offered, programs=present, requester=who
                     )
                 async with session:
-                    yield DeskSession(
-                        session, lambda: finish_task(task, world, conditions, session)
+                    yield RunnerSession(
+                        session, lambda: finish_task(task, simulation, conditions, session)
                     )
             finally:
                 if isinstance(model, str):
@@ -169,7 +169,7 @@ class Desk:
     async def _asked(self, session_id: str) -> Fields:
         kept = (await self.store.record(session_id)).metadata.get("extra", {}).get(SERVED)
         if not isinstance(kept, Mapping):
-            raise UserMistake(f"session `{session_id}` was not served by a desk")
+            raise UserMistake(f"session `{session_id}` was not served by a runner")
         return kept
 
     def _task(self, asked: Fields, tools: Tools, operator: Operator | None) -> Task:
@@ -181,18 +181,18 @@ class Desk:
             surround=lambda keep: Surroundings(tools),
             request=asked["request"],
             reader=VerdictJudge(self.handbook),
-            knows=asked["knows"],
+            inputs=asked["inputs"],
             operator=operator,
             simulated=False,
         )
 
-    async def serve(
+    async def run(
         self,
         request: str,
         *,
         tools: GivenTools,
         model: Model | str = "reference",
-        knows: Mapping[str, JSON] | None = None,
+        inputs: Mapping[str, JSON] | None = None,
         goal: str | None = None,
         user: User | Reply | None = None,
         operator: Operator | None = None,
@@ -203,7 +203,7 @@ class Desk:
     ) -> Result:
         """One request from its words to its audit; the arguments are those of ``session``."""
         async with self.session(
-            request, tools=tools, model=model, knows=knows, goal=goal, user=user,
+            request, tools=tools, model=model, inputs=inputs, goal=goal, user=user,
             operator=operator, approvers=approvers, view=view, budgets=budgets, token=token,
         ) as session:  # fmt: skip
             return await session.run()
@@ -257,22 +257,22 @@ class Desk:
         return given.audit()[0].report
 
     def tasks(self) -> list[Task]:
-        """Of a bundled desk its tasks, of any other handbook its scenarios."""
+        """Of a bundled runner its tasks, of any other handbook its scenarios."""
         return self._source.tasks(language=self._language)
 
-    async def run(
+    async def run_task(
         self, task: Task | str, *, model: Model | str = "reference", view: str = "pg"
     ) -> Result:
-        """A task in its own simulated world, with the verdict on it."""
+        """A task in its own simulator, with the verdict on it."""
         own = self._source.task(task, language=self._language) if isinstance(task, str) else task
-        world = own.open()
+        simulation = own.open()
         player = make_model(model, judge=own.reader) if isinstance(model, str) else model
         try:
             who = await who_asks(self.store, None)
             conditions = Conditions(view_named(view), player)
-            return await run_task(own, world, conditions, store=self.store, requester=who)
+            return await run_task(own, simulation, conditions, store=self.store, requester=who)
         finally:
-            await world.close()
+            await simulation.close()
             if isinstance(model, str):
                 await close_model(player)
 
@@ -302,14 +302,14 @@ class Desk:
     async def close(self) -> None:
         await self.store.close()
 
-    serve_sync = _blocking(serve)
+    run_sync = _blocking(run)
     resume_sync = _blocking(resume)
     decide_sync = _blocking(decide)
     audit_sync = _blocking(audit)
-    run_sync = _blocking(run)
+    run_task_sync = _blocking(run_task)
 
 
-class DeskSession:
+class RunnerSession:
     """A session that is open. ``events`` is its trace so far; ``run`` goes on to the end."""
 
     def __init__(self, session: Session, finish: Callable[[], Awaitable[Result]]) -> None:

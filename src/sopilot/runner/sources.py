@@ -1,4 +1,4 @@
-"""SOURCE: a handbook file, a bundled desk, a workflow folder, SOPBench. Read and compiled once,
+"""SOURCE: a handbook file, a bundled example, a workflow folder, SOPBench. Read and compiled once,
 whatever a command then wants of it.
 
 TASK: one task of any source, by its name.
@@ -24,8 +24,8 @@ from sopilot.program.codec import program_from_yaml
 from sopilot.program.model import Program
 from sopilot.tasks.benchmark_tasks import benchmark_task
 from sopilot.tasks.benchmarks import HANDBOOK, is_benchmark_folder, load_benchmark
-from sopilot.tasks.example_tasks import desk_tasks
-from sopilot.tasks.examples.example import bundled_names, load_desk
+from sopilot.tasks.example_tasks import example_tasks
+from sopilot.tasks.examples.example import bundled_names, load_example
 from sopilot.tasks.folder_tasks import folder_task
 from sopilot.tasks.folders import is_workflow_folder, load_folder
 from sopilot.tasks.scenario_tasks import results_task, scenario_task
@@ -36,7 +36,7 @@ from sopilot.values.json import JSON
 from sopilot.views.briefing import Briefing, OwnText, no_own_text
 
 SOURCE_HELP = (
-    "SOURCE is a handbook file, a bundled name (bank-desk, clinic-desk, it-desk), a benchmark "
+    "SOURCE is a handbook file, a bundled name (bank, clinic, it), a benchmark "
     "folder (handbook.yaml, benchmark.py), or SOPBench "
     "tasks: sopbench:all, sopbench:bank, sopbench:bank/get_loan, sopbench:bank/get_loan#3."
 )
@@ -78,8 +78,8 @@ class TaskSource:
     """A handbook of one's own. ``text`` is the file as it was read."""
 
     bundled = False
-    own_world = False
-    """Whether its tools answer from a simulated world that comes with it."""
+    own_simulator = False
+    """Whether its tools answer from a simulator that comes with it."""
 
     def __init__(self, name: str, handbook: Handbook, text: str | None = None) -> None:
         self.name = name
@@ -209,32 +209,32 @@ class TaskSource:
         return mistake("unknown-scenario", message, place, cure)
 
 
-class DeskSource(TaskSource):
-    """A desk that ships, with a world of its own."""
+class ExampleSource(TaskSource):
+    """A example that ships, with a simulator of its own."""
 
     bundled = True
-    own_world = True
+    own_simulator = True
 
     def __init__(self, name: str) -> None:
-        self.desk = load_desk(name)
-        super().__init__(name, self.desk.handbook)
+        self.example = load_example(name)
+        super().__init__(name, self.example.handbook)
 
     def _all_tasks(self, briefing: Briefing) -> list[Task]:
-        return desk_tasks(self.desk, briefing)
+        return example_tasks(self.example, briefing)
 
     def _without_task(self, found: Sequence[Task], goal: str | None) -> Task:
-        return found[0]  # its world serves for any goal
+        return found[0]  # its simulator serves for any goal
 
     def _no_task(self, name: str, found: Sequence[Task]) -> Task:
-        self.desk.task(name)
-        raise InternalBug(f"`{name}` is a task of the desk and was not found")
+        self.example.task(name)
+        raise InternalBug(f"`{name}` is a task of the example and was not found")
 
 
 class BenchmarkSource(TaskSource):
-    """A benchmark folder: a handbook, and tasks, world and oracle of somebody else's. The
+    """A benchmark folder: a handbook, and tasks, simulator and oracle of somebody else's. The
     benchmark is opened when a task is wanted: its handbook can be read without it."""
 
-    own_world = True
+    own_simulator = True
 
     def __init__(self, name: str, text: str | None = None) -> None:
         if text is None:
@@ -252,7 +252,7 @@ class BenchmarkSource(TaskSource):
         ]
 
     def _without_task(self, found: Sequence[Task], goal: str | None) -> Task:
-        return found[0]  # its world serves for any goal
+        return found[0]  # its simulator serves for any goal
 
     def _no_task(self, name: str, found: Sequence[Task]) -> Task:
         cure = did_you_mean(name, [task.name for task in found])
@@ -289,9 +289,9 @@ def open_source(name: str, *, text: str | None = None, out: str | None = None) -
     """``text`` is read instead of the file, where that may have changed; ``out`` is where the
     tools of a workflow folder work."""
     if name.startswith("sopbench:"):
-        raise UserMistake("SOPBench tasks need their own simulator: use `sopilot bench run`")
+        raise UserMistake("SOPBench tasks need their own simulator: use `sopilot lab run`")
     if name in bundled_names():
-        return _desk_source(name)
+        return _example_source(name)
     if is_benchmark_folder(name):
         return BenchmarkSource(name, text)
     if is_workflow_folder(name):
@@ -302,8 +302,8 @@ def open_source(name: str, *, text: str | None = None, out: str | None = None) -
 
 
 @functools.cache
-def _desk_source(name: str) -> DeskSource:
-    return DeskSource(name)
+def _example_source(name: str) -> ExampleSource:
+    return ExampleSource(name)
 
 
 def load_source(source: str) -> Handbook:
@@ -420,8 +420,10 @@ def is_sopbench(reference: str) -> bool:
 
 def is_task(reference: str) -> bool:
     """Whether it names one task, and not a whole source."""
-    desk, slash, _ = reference.partition("/")
-    return is_sopbench(reference) or "#" in reference or (desk in bundled_names() and bool(slash))
+    example, slash, _ = reference.partition("/")
+    return (
+        is_sopbench(reference) or "#" in reference or (example in bundled_names() and bool(slash))
+    )
 
 
 def lasting(reference: str) -> str:
@@ -443,7 +445,7 @@ def named_task(reference: str, *, tools: str = "official", language: str = "en")
             raise mistake(
                 "unknown-task",
                 f"`{reference}` names no task",
-                help="write `bank-desk/TASK`, `my-desk.yaml#SCENARIO` or "
+                help="write `bank/TASK`, `my-example.yaml#SCENARIO` or "
                 f"`sopbench:bank/get_loan#3`; {did_you_mean(source, bundled_names())}",
             )
     opened = open_source(source)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 async def take_left(session: Session, store: Store) -> None:
     """What was left for a session goes on record, once. What does not count any more is dropped:
     whoever left it was told that it did."""
-    left = await store.left(session.id)
+    left = await store.pending_decisions(session.id)
     for _, one in left:
         given = plain_mapping(one if isinstance(one, Mapping) else {})
         arguments = given.get("arguments")
@@ -56,7 +56,7 @@ async def take_left(session: Session, store: Store) -> None:
                 who=who,
             )
     if left:
-        await store.took(session.id, [number for number, _ in left])
+        await store.acknowledge_decisions(session.id, [number for number, _ in left])
 
 
 _AMENDED = Diagnostic("amended-since", "the call was amended after it was looked at")

@@ -66,7 +66,7 @@ async def decide_or_leave(
             "reason": reason,
             "who": None if who is None else asdict(who),
         }
-        await store.leave(session_id, given, at=now)
+        await store.queue_decision(session_id, given, at=now)
         shown = Secrets(loaded.programs, loaded.configuration, [held]).shown_call(held)
         return shown, shown, True
 

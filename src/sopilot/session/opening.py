@@ -84,7 +84,7 @@ async def open_session(
         "format": METADATA_FORMAT,
         "handbook": handbook,
         "goals": list(own.programs),
-        "arm": view,
+        "view": view,
         "model": model,
         "programs": dict(own.hashes),
         "settings": settings.as_json(),
@@ -122,7 +122,7 @@ async def resume_session(
     """The session as it stood, owned by the caller.
 
     ``programs`` are the ones the caller would run now; without them the stored
-    ones go on. ``before`` it goes on, a simulated world may have to. ``requester`` asks for the
+    ones go on. ``before`` it goes on, a simulator may have to. ``requester`` asks for the
     rest of it, and so cannot approve it either. Raises ``LeaseHeld``, ``ProgramChanged``,
     ``TraceBroken``.
     """

@@ -27,10 +27,6 @@ from sopilot.session.outcomes import note_unknown_outcomes
 from sopilot.values.json import JSON
 from sopilot.values.text import moment, table
 
-DAMAGED = "damaged"
-"""The status of a session whose row cannot be read: nobody can say what is open in it."""
-
-
 GRACE_SECONDS = 2.0
 """How long a lease has run out before its owner counts as gone: a busy one renews it late."""
 
@@ -70,7 +66,7 @@ async def waiting_in(store: Store, session_id: str, *, clock: Clock | None = Non
     """Reads alone: nobody's lease is asked for."""
     now = (clock or SystemClock()).now()
     loaded = await load(store, session_id)
-    running = _is_owned(loaded.record, now)
+    running = loaded.record.is_running(now)
     secrets = Secrets(loaded.programs, loaded.configuration, loaded.ledger.held.values())
     held = tuple(secrets.shown_call(one) for one in loaded.ledger.held.values() if one.is_open(now))
     unknown = [
@@ -78,7 +74,7 @@ async def waiting_in(store: Store, session_id: str, *, clock: Clock | None = Non
     ]
     left = tuple(
         secrets.shown_decision(decision, loaded.ledger.held)
-        for _, decision in await store.left(session_id)
+        for _, decision in await store.pending_decisions(session_id)
     )
     return Waiting(held, tuple(unknown), running, left)
 
@@ -89,7 +85,7 @@ async def sweep(store: Store, *, clock: Clock | None = None) -> list[LeftOpen]:
     clock = clock or SystemClock()
     found: list[LeftOpen] = []
     refused: StoreUnavailable | None = None
-    for record in await store.unsettled(now=clock.now() - GRACE_SECONDS):
+    for record in await store.unresolved(now=clock.now() - GRACE_SECONDS):
         if record.summary.get("open") == []:
             continue  # noted before
         try:
@@ -145,20 +141,6 @@ async def settle_orphan(
                 if call_id not in before
             ]
     return []
-
-
-def is_unsettled(record: SessionRecord, *, now: float) -> bool:
-    """A call was left without an outcome: on record as such, or open where nobody is any more.
-    Of a session that an older release wrote last, nothing tells whether a call is open: one that
-    runs and is nobody's may have one."""
-    if record.summary.get("status") in ("unknown", DAMAGED):
-        return True
-    open_calls = record.summary.get("open", record.summary.get("status") == "running")
-    return bool(open_calls) and not _is_owned(record, now)
-
-
-def _is_owned(record: SessionRecord, now: float) -> bool:
-    return bool(record.owner) and record.lease_expires_at > now
 
 
 def _open_calls(loaded: Loaded) -> list[LeftOpen]:

@@ -28,10 +28,14 @@ class UserAnswer(NamedTuple):
     message: int
 
 
+class CannotAsk(Exception):
+    """The interface can't show the user a question: nobody was asked."""
+
+
 Asker = Callable[[str, str, bool], Awaitable[UserAnswer | None]]
 """Shows a text to the user and waits for the next message; ``None`` where there is none. The
 second argument is what it is about: an action, or a predicate. The third is whether only a yes or
-a no answers it: offer these two where the interface can."""
+a no answers it: offer these two where the interface can. Raises ``CannotAsk``."""
 
 
 class Question(NamedTuple):
@@ -49,6 +53,12 @@ _AGAIN = "Please answer with yes or no alone (是 / 否)."
 
 
 UNASKED = "nobody can ask the user here, so nothing was asked: a person must decide"
+
+
+WAITING = (
+    "waiting: this client can't show the user a question, so the user wasn't asked; a person "
+    "decides with `sopilot approve list {session}`"
+)
 
 
 def find_question(
@@ -101,7 +111,10 @@ async def ask(
         return ToolResult(False, {"error": UNASKED})
     text = question.text
     for _ in range(MOST_ATTEMPTS):
-        answer = await session.asker(text, str(arguments[_subject(name)]), question.closed)
+        try:
+            answer = await session.asker(text, str(arguments[_subject(name)]), question.closed)
+        except CannotAsk:
+            return ToolResult(False, {"error": WAITING.format(session=session.id)})
         if answer is None:
             return ToolResult(False, {"error": "the user did not answer"})
         if not _answers(session, answer.message, asked):

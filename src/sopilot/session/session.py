@@ -331,7 +331,7 @@ class Session(Leased):
             await approval_votes.take_left(self, self._store)
 
     async def has_decisions(self) -> bool:
-        return bool(await self._store.left(self.id))
+        return bool(await self._store.pending_decisions(self.id))
 
     async def _read_again(self) -> None:
         self._take(await load(self._store, self.id, known=(self.programs,)))

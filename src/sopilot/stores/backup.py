@@ -9,75 +9,81 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Collection, Sequence
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import cast
 
 from sopilot.messages.errors import mistake
 from sopilot.protocols import Clock, SystemClock
 from sopilot.records.store import Store
 from sopilot.session.fence import fence_store
+from sopilot.stores.schema import TABLES
+from sopilot.stores.sql import Driver, Row, Transaction, own_rows
 from sopilot.stores.sqlite import SQLiteStore
 
-_Row = Sequence[Any]
+_BESIDE_SESSIONS = frozenset({"meta", "log", "seals"})
+"""Tables that belong to no session: no part of a copy of some sessions."""
 
 
-_Rows = Callable[[str, Collection[str] | None], AsyncIterator[list[_Row]]]
-
-
-_Fill = Callable[[str, list[_Row]], Any]
-
-
-_TABLES = (
-    "meta", "programs", "sessions", "events", "payloads", "signatures", "actions", "decisions",
-    "log", "seals",
-)  # fmt: skip
-"""In the order in which they are filled. Both kinds of store give and take the same columns."""
-
-
-_WHOLE_STORE = frozenset({"meta", "log", "seals"})
-"""What belongs to no session: no part of a copy of some of them."""
-
-
-class _Copyable(Protocol):
-    """What a store can do beside running sessions."""
-
-    def read_rows(self) -> AbstractAsyncContextManager[_Rows]:
-        """All of it as it stood at one moment, whoever writes meanwhile."""
-        ...
-
-    def fill_rows(self) -> AbstractAsyncContextManager[_Fill]:
-        """All of it or nothing. Every lease of before is worth nothing."""
-        ...
-
-    async def sizes(self) -> dict[str, tuple[int, int | None]]:
-        """Table → rows and bytes, where they are known; ``total``: sessions and bytes."""
-        ...
+def _driver(store: Store) -> Driver:
+    driver = getattr(store, "driver", None)
+    if driver is None:
+        raise mistake("not-copied", "a store in memory can't be copied", help="use a file")
+    return cast(Driver, driver)
 
 
 async def copy_rows(
     source: Store, target: Store, session_ids: Collection[str] | None = None
 ) -> dict[str, int]:
-    """Rows of each table. ``session_ids``: those sessions alone."""
+    """Copy all sessions, or those of ``session_ids``, at one moment; return the rows per table.
+    Every lease of before is worth nothing in the copy."""
     if await target.records.heads():
         raise mistake(
             "store-not-empty",
             "there are sessions in this store: a copy would be mixed with them",
             help="name a new file, or an empty database",
         )
-    counts = dict.fromkeys(_TABLES, 0)
-    async with (
-        cast(_Copyable, source).read_rows() as read,
-        cast(_Copyable, target).fill_rows() as fill,
-    ):
-        for table in _TABLES:
-            if session_ids is not None and table in _WHOLE_STORE:
+    counts = dict.fromkeys(TABLES, 0)
+    driver = _driver(target)
+    async with _driver(source).read(snapshot=True) as origin, driver.write() as copy:
+        numbers = await _numbers(origin, session_ids)
+        for table, definition in TABLES.items():
+            if table == "meta" or (numbers is not None and table in _BESIDE_SESSIONS):
                 continue
-            async for rows in read(table, session_ids):
+            marks = ", ".join("?" * len(definition.columns))
+            insert = f"INSERT INTO {{{table}}} VALUES ({marks})"
+            if table == "programs":
+                insert += " ON CONFLICT DO NOTHING"
+            async for rows in _rows(origin, table, numbers):
                 counts[table] += len(rows)
-                await fill(table, rows)
+                await copy.execute_many(insert, rows)
+        await copy.execute("UPDATE {heads} SET owner = '', lease_expires_at = 0, token = token + 1")
+        await driver.count_on(copy)
     return counts
+
+
+async def _numbers(db: Transaction, session_ids: Collection[str] | None) -> list[int] | None:
+    if session_ids is None:
+        return None
+    numbers = []
+    for session_id in session_ids:
+        rows = await db.rows("SELECT number FROM {sessions} WHERE id = ?", (session_id,))
+        numbers += [row[0] for row in rows]
+    return sorted(numbers)
+
+
+async def _rows(
+    db: Transaction, table: str, numbers: Sequence[int] | None
+) -> AsyncIterator[list[Row]]:
+    query = f"SELECT {', '.join(TABLES[table].columns)} FROM {{{table}}}"
+    if numbers is None or table == "programs":
+        async for rows in db.batches(f"{query} ORDER BY 1"):
+            yield rows
+        return
+    for number in numbers:
+        where, values = own_rows(table, number)
+        async for rows in db.batches(f"{query} WHERE {where}", values):
+            yield rows
 
 
 async def back_up(
@@ -121,7 +127,8 @@ async def restore(store: Store, file: Path, *, clock: Clock | None = None) -> di
 
 
 async def sizes(store: Store) -> dict[str, tuple[int, int | None]]:
-    return await cast(_Copyable, store).sizes()
+    """Table → rows and bytes, where they are known; ``total``: sessions and bytes."""
+    return await _driver(store).sizes()
 
 
 def size_lines(found: dict[str, tuple[int, int | None]]) -> list[str]:

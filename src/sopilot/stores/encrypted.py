@@ -179,26 +179,29 @@ class _EncryptedStore:
     async def sessions(self, *, limit: int = 100) -> list[SessionRecord]:
         return [self._whole(one) for one in await self._store.sessions(limit=limit)]
 
-    async def unsettled(self, *, now: float) -> list[SessionRecord]:
+    async def unresolved(self, *, now: float) -> list[SessionRecord]:
         found = []
-        for one in await self._store.unsettled(now=now):
+        for one in await self._store.unresolved(now=now):
             with suppress(StoreCorrupt):  # what is open in it stands in no content
                 one = self._whole(one)
             found.append(one)
         return found
 
-    async def leave(self, session_id: str, decision: Mapping[str, JSON], *, at: float) -> None:
+    async def queue_decision(
+        self, session_id: str, decision: Mapping[str, JSON], *, at: float
+    ) -> None:
         cipher = self._cipher_of(session_id)
-        left = decision if cipher is None else _lock(cipher, session_id, dict(decision))
-        await self._store.leave(session_id, left, at=at)
+        if cipher is not None:
+            decision = _lock(cipher, session_id, dict(decision))
+        await self._store.queue_decision(session_id, decision, at=at)
 
-    async def left(self, session_id: str) -> list[tuple[int, JSON]]:
-        found = await self._store.left(session_id)
-        return [(number, self._plain(session_id, decision)) for number, decision in found]
+    async def pending_decisions(self, session_id: str) -> list[tuple[int, JSON]]:
+        pending = await self._store.pending_decisions(session_id)
+        return [(number, self._plain(session_id, decision)) for number, decision in pending]
 
-    async def shred(self, metadata: Mapping[str, Fields], recorded: Append | None = None) -> None:
+    async def erase(self, metadata: Mapping[str, Fields], recorded: Append | None = None) -> None:
         """The keys go once the erasure is on record: a refused one leaves the contents readable."""
-        await self._store.shred(metadata, recorded)
+        await self._store.erase(metadata, recorded)
         self._throw_away(metadata)
 
     async def prune(self, metadata: Mapping[str, Fields], recorded: Append | None = None) -> None:

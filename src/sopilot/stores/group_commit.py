@@ -1,4 +1,4 @@
-"""Writes of many sessions at once: what comes while enough are under way goes together."""
+"""Writes of many sessions that share one transaction."""
 
 from __future__ import annotations
 
@@ -9,129 +9,120 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 from weakref import WeakKeyDictionary
 
+from sopilot.messages.errors import StoreUnavailable
+
 Item = TypeVar("Item")
-
-
 Answer = TypeVar("Answer")
 
 
-Own = TypeVar("Own")
-
-
-_MOST_TOGETHER = 200
-
-
-class PerLoop(Generic[Own]):
-    """What every event loop has one of; loops may ask from threads of their own."""
-
-    def __init__(self, make: Callable[[], Own]) -> None:
-        self._make = make
-        self._of: WeakKeyDictionary[asyncio.AbstractEventLoop, Own] = WeakKeyDictionary()
-        self._lock = threading.Lock()
-
-    def of(self, loop: asyncio.AbstractEventLoop) -> Own:
-        found = self._of.get(loop)
-        if found is None:
-            with self._lock:
-                found = self._of.setdefault(loop, self._make())
-        return found
+class WriteRefused(StoreUnavailable):
+    """The database is available and wrote nothing of the batch."""
 
 
 @dataclass(slots=True)
 class _Queue(Generic[Item, Answer]):
-    """Of one event loop."""
+    """The writes of one event loop."""
 
-    waiting: list[tuple[Item, asyncio.Future[Answer]]] = field(default_factory=list)
-    under_way: int = 0
-    working: set[asyncio.Task[None]] = field(default_factory=set)
+    waiting: list[tuple[str, Item, asyncio.Future[Answer]]] = field(default_factory=list)
+    in_flight: int = 0
+    last_writer: str | None = None
+    """The session that wrote alone in this turn of the loop, and may write again."""
+    batches: set[asyncio.Task[None]] = field(default_factory=set)
 
 
-class Gathered(Generic[Item, Answer]):
-    """``one`` writes an item by itself. ``many`` writes several in one transaction and gives an
-    answer, or what to raise, for each; where it raises ``apart``, nothing was written, and each is
-    tried by itself. While fewer than ``at_once`` are under way, nobody waits for anybody."""
+class GroupCommit(Generic[Item, Answer]):
+    """The first writer of a loop turn goes at once. Others of that turn, or while ``concurrent``
+    writes are in flight, share the next batch.
+
+    A commit to SQLite blocks the event loop, so a write keeps its place until the loop has gone
+    round: whoever got ready meanwhile shares the next flush. ``write_many`` returns an answer per
+    item; where it raises ``WriteRefused`` for several, each is tried alone."""
 
     def __init__(
         self,
-        one: Callable[[Item], Awaitable[Answer]],
-        many: Callable[[Sequence[Item]], Awaitable[Sequence[Answer | Exception]]],
+        write_many: Callable[[Sequence[Item]], Awaitable[Sequence[Answer]]],
         *,
-        apart: type[Exception],
-        at_once: int,
+        concurrent: int,
+        batch: int = 200,
     ) -> None:
-        self._one = one
-        self._many = many
-        self._apart = apart
-        self._at_once = at_once
-        self._queues: PerLoop[_Queue[Item, Answer]] = PerLoop(_Queue)
+        self._write_many = write_many
+        self._concurrent = concurrent
+        self._batch = batch
+        self._lock = threading.Lock()
+        self._queues: WeakKeyDictionary[asyncio.AbstractEventLoop, _Queue[Item, Answer]] = (
+            WeakKeyDictionary()
+        )
 
-    async def write(self, item: Item) -> Answer:
+    async def write(self, session_id: str, item: Item) -> Answer:
         loop = asyncio.get_running_loop()
-        queue = self._queues.of(loop)
-        if queue.under_way >= self._at_once:
+        queue = self._queues.get(loop) or self._new_queue(loop)
+        if queue.last_writer == session_id:
+            return (await self._write_many((item,)))[0]
+        if queue.in_flight >= self._concurrent:
             answer: asyncio.Future[Answer] = loop.create_future()
-            queue.waiting.append((item, answer))
+            queue.waiting.append((session_id, item, answer))
             try:
                 return await answer
             finally:
-                del answer  # else what it raises would hold it, and be held by it
-        queue.under_way += 1
+                del answer  # the exception that it raises would form a cycle with it
+        queue.in_flight += 1
+        queue.last_writer = session_id
         try:
-            return await self._one(item)
+            return (await self._write_many((item,)))[0]
         finally:
-            if queue.waiting:
-                task = loop.create_task(self._work(queue))
-                queue.working.add(task)
-                task.add_done_callback(queue.working.discard)
-            else:
-                queue.under_way -= 1
+            loop.call_soon(self._next, loop, queue)
 
-    async def _work(self, queue: _Queue[Item, Answer]) -> None:
+    def _new_queue(self, loop: asyncio.AbstractEventLoop) -> _Queue[Item, Answer]:
+        with self._lock:
+            return self._queues.setdefault(loop, _Queue())
+
+    def _next(self, loop: asyncio.AbstractEventLoop, queue: _Queue[Item, Answer]) -> None:
+        """Give a place back, or to those who wait."""
+        queue.last_writer = None
+        if not queue.waiting:
+            queue.in_flight -= 1
+            return
+        items, queue.waiting = queue.waiting[: self._batch], queue.waiting[self._batch :]
+        task = loop.create_task(self._flush(loop, queue, items))
+        queue.batches.add(task)
+        task.add_done_callback(queue.batches.discard)
+
+    async def _flush(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        queue: _Queue[Item, Answer],
+        items: list[tuple[str, Item, asyncio.Future[Answer]]],
+    ) -> None:
+        answers: Sequence[Answer | BaseException]
         try:
-            while queue.waiting:
-                together = queue.waiting[:_MOST_TOGETHER]
-                del queue.waiting[:_MOST_TOGETHER]
-                answers: Sequence[Answer | BaseException]
-                try:
-                    answers = await self._written([item for item, _ in together])
-                except BaseException as problem:  # whatever it is: nobody waits for ever
-                    answers = [problem] * len(together)
-                for (_, future), answer in zip(together, answers, strict=True):
-                    settle(future, answer)
-        finally:
-            queue.under_way -= 1
+            answers = await self._answers([item for _, item, _ in items])
+        except BaseException as problem:  # an interrupted batch must wake everybody, too
+            answers = [problem] * len(items)
+        for (_, _, future), answer in zip(items, answers, strict=True):
+            _set(future, answer)
+        if len(items) == 1:
+            queue.last_writer = items[0][0]
+        # Writers go on before this runs: their next writes share the next batch.
+        loop.call_soon(self._next, loop, queue)
 
-    async def _written(self, items: Sequence[Item]) -> Sequence[Answer | Exception]:
-        if len(items) > 1:
+    async def _answers(self, items: Sequence[Item]) -> Sequence[Answer | BaseException]:
+        try:
+            return await self._write_many(items)
+        except WriteRefused as refused:
+            if len(items) == 1:
+                return [refused]
+        answers: list[Answer | BaseException] = []
+        for item in items:
             try:
-                return await self._many(items)
-            except self._apart:
-                pass  # one of them spoils it for the others
+                answers += await self._write_many((item,))
             except Exception as problem:
-                return [problem] * len(items)
-        return [await self._by_itself(item) for item in items]
-
-    async def _by_itself(self, item: Item) -> Answer | Exception:
-        try:
-            return await self._one(item)
-        except Exception as problem:
-            return problem
+                answers.append(problem)
+        return answers
 
 
-def given(answer: Answer | Exception) -> Answer:
-    """The answer, or it is raised. Call it with what nothing else names: a frame that names what
-    goes through it is held by it, until somebody looks for such circles."""
-    if isinstance(answer, Exception):
-        try:
-            raise answer
-        finally:
-            del answer
-    return answer
-
-
-def settle(future: asyncio.Future[Answer], answer: Answer | BaseException) -> None:
+def _set(future: asyncio.Future[Answer], answer: Answer | BaseException) -> None:
     if future.done():
-        return  # who asked has gone
+        return  # the writer was cancelled
     if isinstance(answer, BaseException):
         future.set_exception(answer)
     else:

@@ -23,8 +23,14 @@ from sopilot.records.actions import ActionRow, outcome_at
 from sopilot.records.journal import is_journal
 from sopilot.records.log import LogEntry, SealedHead, SealFile, digest_of
 from sopilot.records.selection import Wanted
-from sopilot.records.store import Append, Batch, Lease, NewSession, SessionRecord
-from sopilot.session.orphans import is_unsettled
+from sopilot.records.store import (
+    Append,
+    Batch,
+    Lease,
+    NewSession,
+    SessionRecord,
+    is_unresolved,
+)
 from sopilot.trace.chain import Head, SealedEvent, genesis
 from sopilot.trace.signing import SignedHead
 from sopilot.values.json import JSON, Fields, made, plain_mapping, spell
@@ -70,12 +76,6 @@ class MemoryRecords:
             return False
         self._rows[head.session_id] = {row.call: row for row in rows}
         return True
-
-    async def rebuild_is_due(self) -> bool:
-        return False
-
-    async def rebuilt(self) -> None:
-        """Nothing was due."""
 
     async def heads(self) -> list[Head]:
         return list(self.session_heads.values())
@@ -124,7 +124,7 @@ class _Kept:
     events: list[SealedEvent] = field(default_factory=list)
     payloads: dict[str, JSON] = field(default_factory=dict)
     signatures: list[SignedHead] = field(default_factory=list)
-    left: dict[int, JSON] = field(default_factory=dict)
+    decisions: dict[int, JSON] = field(default_factory=dict)
 
     @property
     def record(self) -> SessionRecord:
@@ -253,25 +253,25 @@ class MemoryStore:
     async def payloads(self, session_id: str) -> dict[str, JSON]:
         return dict(self._kept(session_id).payloads)
 
-    async def forget(self, session_id: str, refs: Sequence[str]) -> int:
+    async def erase_payloads(self, session_id: str, refs: Sequence[str]) -> int:
         payloads = self._kept(session_id).payloads
         return sum(payloads.pop(ref, self) is not self for ref in set(refs))
 
     async def require_deletion(self) -> None:
         """Nobody is refused."""
 
-    async def shred(self, metadata: Mapping[str, Fields], recorded: Append | None = None) -> None:
+    async def erase(self, metadata: Mapping[str, Fields], recorded: Append | None = None) -> None:
         if recorded is not None:
             with self._turn:
                 self._append(*recorded)
         for session_id, about in metadata.items():
             kept = self._kept(session_id)
             kept.payloads.clear()
-            kept.left.clear()
+            kept.decisions.clear()
             kept.metadata = plain_mapping(about)
 
     async def prune(self, metadata: Mapping[str, Fields], recorded: Append | None = None) -> None:
-        await self.shred(metadata, recorded)
+        await self.erase(metadata, recorded)
         for session_id in metadata:
             self._kept(session_id).events.clear()
 
@@ -291,20 +291,27 @@ class MemoryStore:
             Counter(str(one.summary.get("status", "new")) for one in self._sessions.values())
         )
 
-    async def unsettled(self, *, now: float) -> list[SessionRecord]:
+    async def unresolved(self, *, now: float) -> list[SessionRecord]:
         records = await self.sessions(limit=len(self._sessions))
-        return [record for record in records if is_unsettled(record, now=now)]
+        return [
+            record
+            for record in records
+            if is_unresolved(record.summary)
+            and (record.summary.get("status") == "unknown" or not record.is_running(now))
+        ]
 
-    async def leave(self, session_id: str, decision: Mapping[str, JSON], *, at: float) -> None:
+    async def queue_decision(
+        self, session_id: str, decision: Mapping[str, JSON], *, at: float
+    ) -> None:
         with self._turn:
-            left = self._kept(session_id).left
-            left[len(left)] = plain_mapping(decision)
+            queued = self._kept(session_id).decisions
+            queued[len(queued)] = plain_mapping(decision)
 
-    async def left(self, session_id: str) -> list[tuple[int, JSON]]:
-        return [pair for pair in self._kept(session_id).left.items() if pair[1] is not None]
+    async def pending_decisions(self, session_id: str) -> list[tuple[int, JSON]]:
+        return [pair for pair in self._kept(session_id).decisions.items() if pair[1] is not None]
 
-    async def took(self, session_id: str, numbers: Sequence[int]) -> None:
-        self._kept(session_id).left.update(dict.fromkeys(numbers))
+    async def acknowledge_decisions(self, session_id: str, numbers: Sequence[int]) -> None:
+        self._kept(session_id).decisions.update(dict.fromkeys(numbers))
 
     async def program(self, sha256: str) -> str:
         text = self._programs.get(sha256)

@@ -1,181 +1,108 @@
-"""The tables of a SQLite store, and how older files become newer ones."""
+"""The tables of a store in a database: one schema for SQLite and PostgreSQL.
+
+Every append rewrites a session's head, so heads stand apart from the metadata, which may be long,
+and events are keyed by one integer. ``status`` and ``unresolved`` repeat what the summary says, so
+that listings and sweeps need not parse it. Documents are bytes.
+"""
 
 from __future__ import annotations
 
-import re
-import sqlite3
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from sopilot.messages.diagnostic import Diagnostic, Place
 from sopilot.messages.errors import StoreTooNew
 
-SCHEMA_VERSION = 5
-"""What this release writes. A later one adds a migration below and raises it."""
-
-
-READABLE_FROM = 3
-"""The oldest release schema that can still work on a file written by this one: a later
-release that only adds tables or columns keeps the number, so that this one goes on. Schema 3
-only adds tables, but who does not keep the register up would leave actions out of it."""
-
-
-OWN_TABLES = frozenset({"meta", "programs", "sessions", "events", "payloads", "signatures"})
-"""Every release's: a database without them is not a store."""
-
+SCHEMA_VERSION = 1
+READABLE_FROM = 1
+"""The oldest release schema that can still work on a store written by this one: a later release
+that only adds tables or columns keeps the number."""
 
 EVENTS_PER_SESSION = 1 << 32
-"""The ``place`` of an event is the number of its session times this, plus its own."""
+"""The ``place`` of an event is the number of its session times this, plus its own ``seq``."""
 
 
-UNSETTLED = """(instr(summary, '"status":"unknown"') > 0
-    OR (instr(summary, '"open":[]') = 0
-        AND (instr(summary, '"open":') > 0 OR instr(summary, '"status":"running"') > 0)))"""
-"""What may be left open. The index is used by whoever asks in these words."""
+class Table(NamedTuple):
+    """``columns`` maps a name to its kind. An ``auto`` column is an integer that the database
+    counts; ``key`` is the primary key."""
+
+    columns: Mapping[str, str]
+    key: tuple[str, ...]
+
+    @property
+    def is_counted(self) -> bool:
+        return "auto" in self.columns.values()
 
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (
-    (
-        "CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID",
-        "CREATE TABLE programs (sha256 TEXT PRIMARY KEY, artifact TEXT NOT NULL) WITHOUT ROWID",
-        """CREATE TABLE sessions (
-            number INTEGER PRIMARY KEY,
-            id TEXT NOT NULL UNIQUE,
-            created_at REAL NOT NULL,
-            updated_at REAL NOT NULL,
-            metadata TEXT NOT NULL,
-            summary TEXT NOT NULL,
-            head_seq INTEGER NOT NULL,
-            head_hash TEXT NOT NULL,
-            owner TEXT NOT NULL,
-            token INTEGER NOT NULL,
-            lease_expires_at REAL NOT NULL
-        )""",
-        """CREATE TABLE events (
-            session INTEGER NOT NULL REFERENCES sessions (number),
-            seq INTEGER NOT NULL,
-            line TEXT NOT NULL,
-            PRIMARY KEY (session, seq)
-        ) WITHOUT ROWID""",
-        """CREATE TABLE payloads (
-            session INTEGER NOT NULL REFERENCES sessions (number),
-            ref TEXT NOT NULL,
-            value TEXT NOT NULL,
-            PRIMARY KEY (session, ref)
-        ) WITHOUT ROWID""",
-        """CREATE TABLE signatures (
-            session INTEGER NOT NULL REFERENCES sessions (number),
-            seq INTEGER NOT NULL,
-            key TEXT NOT NULL,
-            line TEXT NOT NULL,
-            PRIMARY KEY (session, seq, key)
-        ) WITHOUT ROWID""",
+TABLES: Mapping[str, Table] = {
+    "meta": Table({"name": "text", "value": "int"}, ("name",)),
+    "programs": Table({"sha256": "text", "artifact": "bytes"}, ("sha256",)),
+    "sessions": Table(
+        {"number": "auto", "id": "unique text", "created_at": "real", "metadata": "bytes"},
+        ("number",),
     ),
-    # An append rewrites the pages it touches. So what changes with every append stands apart
-    # from the metadata, which may be long, and events are keyed by one integer: pages of such a
-    # table are split at half the price, and lines up to a page long stay in one.
-    (
-        """CREATE TABLE heads (
-            session INTEGER PRIMARY KEY REFERENCES sessions (number),
-            seq INTEGER NOT NULL,
-            hash TEXT NOT NULL,
-            updated_at REAL NOT NULL,
-            owner TEXT NOT NULL,
-            token INTEGER NOT NULL,
-            lease_expires_at REAL NOT NULL,
-            summary TEXT NOT NULL
-        )""",
-        """INSERT INTO heads SELECT number, head_seq, head_hash, updated_at, owner, token,
-            lease_expires_at, summary FROM sessions""",
-        "ALTER TABLE sessions DROP COLUMN head_seq",
-        "ALTER TABLE sessions DROP COLUMN head_hash",
-        "ALTER TABLE sessions DROP COLUMN updated_at",
-        "ALTER TABLE sessions DROP COLUMN owner",
-        "ALTER TABLE sessions DROP COLUMN token",
-        "ALTER TABLE sessions DROP COLUMN lease_expires_at",
-        "ALTER TABLE sessions DROP COLUMN summary",
-        "ALTER TABLE events RENAME TO events_by_pair",
-        "CREATE TABLE events (place INTEGER PRIMARY KEY, line TEXT NOT NULL)",
-        f"""INSERT INTO events SELECT session * {EVENTS_PER_SESSION} + seq, line
-            FROM events_by_pair ORDER BY session, seq""",
-        "DROP TABLE events_by_pair",
+    "heads": Table(
+        {
+            "session": "int", "seq": "int", "hash": "text", "updated_at": "real", "owner": "text",
+            "token": "int", "lease_expires_at": "real", "status": "text", "unresolved": "int",
+            "summary": "bytes",
+        },
+        ("session",),
     ),
-    # The register and the log. A file that has sessions already gets its rows from their traces,
-    # on demand, and its entries at the first sealing.
-    (
-        """CREATE TABLE actions (
-            session INTEGER NOT NULL REFERENCES sessions (number),
-            call TEXT NOT NULL,
-            at REAL NOT NULL,
-            action TEXT NOT NULL,
-            outcome TEXT NOT NULL,
-            grade TEXT NOT NULL,
-            expires_at REAL,
-            arguments TEXT NOT NULL,
-            rest TEXT NOT NULL,
-            PRIMARY KEY (session, call)
-        ) WITHOUT ROWID""",
-        """CREATE TABLE log (
-            number INTEGER PRIMARY KEY,
-            at REAL NOT NULL,
-            session TEXT NOT NULL,
-            seq INTEGER NOT NULL,
-            hash TEXT NOT NULL,
-            actions TEXT NOT NULL
-        )""",
-        "CREATE TABLE seals (number INTEGER PRIMARY KEY, line TEXT NOT NULL)",
-        "INSERT OR REPLACE INTO meta SELECT 'register_due', count(*) FROM sessions",
+    "events": Table({"place": "int", "line": "bytes"}, ("place",)),
+    "payloads": Table({"session": "int", "ref": "text", "value": "bytes"}, ("session", "ref")),
+    "signatures": Table(
+        {"session": "int", "seq": "int", "key": "text", "line": "bytes"},
+        ("session", "seq", "key"),
     ),
-    # Decisions that were left for whoever runs a session.
-    (
-        """CREATE TABLE decisions (
-            number INTEGER PRIMARY KEY,
-            session INTEGER NOT NULL REFERENCES sessions (number),
-            at REAL NOT NULL,
-            line TEXT NOT NULL,
-            taken INTEGER NOT NULL DEFAULT 0
-        )""",
-        "CREATE INDEX decisions_left ON decisions (session) WHERE taken = 0",
+    "actions": Table(
+        {
+            "session": "int", "call": "text", "at": "real", "action": "text", "outcome": "text",
+            "proof": "text", "expires_at": "optional real", "arguments": "text", "rest": "text",
+        },
+        ("session", "call"),
     ),
-    # For whoever sweeps: written where a call that cannot be undone begins and ends.
-    (f"CREATE INDEX heads_unsettled ON heads (session) WHERE {UNSETTLED}",),
+    "log": Table(
+        {
+            "number": "int", "at": "real", "session": "text", "seq": "int", "hash": "text",
+            "actions": "text",
+        },
+        ("number",),
+    ),
+    "seals": Table({"number": "auto", "line": "bytes"}, ("number",)),
+    "decisions": Table(
+        {"number": "auto", "session": "int", "at": "real", "line": "bytes", "acknowledged": "int"},
+        ("number",),
+    ),
+}  # fmt: skip
+"""In the order in which a copy fills them."""
+
+INDEXES = (
+    "CREATE INDEX heads_unresolved ON {heads} (session) WHERE unresolved = 1",
+    "CREATE INDEX decisions_pending ON {decisions} (session) WHERE acknowledged = 0",
 )
 
 
-TABLES = frozenset(re.findall(r"CREATE TABLE (\w+)", " ".join(sum(MIGRATIONS, ()))))
-"""Entry n brings a file from schema n to n + 1."""
+def create_statements(types: Mapping[str, str], *, without_rowid: str = "") -> list[str]:
+    """Return the statements that make every table, with table names in braces.
+
+    ``types`` maps a kind to the database's type; ``without_rowid`` follows tables whose key isn't
+    one integer."""
+    statements = []
+    for name, table in TABLES.items():
+        columns = [f"{column} {types[kind]}" for column, kind in table.columns.items()]
+        columns.append(f"PRIMARY KEY ({', '.join(table.key)})")
+        numbered = len(table.key) == 1 and table.columns[table.key[0]] in ("int", "auto")
+        ending = "" if numbered else without_rowid
+        statements.append(f"CREATE TABLE {{{name}}} ({', '.join(columns)}){ending}")
+    return [*statements, *INDEXES]
 
 
-def written_schema(connection: sqlite3.Connection) -> int:
-    """0 for a new file."""
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
-    return int(version)
-
-
-def require_readable(connection: sqlite3.Connection, path: str) -> None:
-    """A file of a later release is worked on only if that release says so."""
-    version = written_schema(connection)
+def require_readable(version: int, readable_from: int | None, path: str = "") -> None:
+    """Refuse a store of a later release, unless that release says that this one can use it."""
     if version <= SCHEMA_VERSION:
         return
-    row = connection.execute("SELECT value FROM meta WHERE name = 'readable_from'").fetchone()
-    if row is None or row[0] > SCHEMA_VERSION:
-        raise StoreTooNew(
-            [
-                Diagnostic(
-                    "store-too-new",
-                    f"this store has schema {version}; this release works up to {SCHEMA_VERSION}",
-                    Place(path),
-                    "use the release that wrote it, or a later one",
-                )
-            ]
-        )
-
-
-def migrate(connection: sqlite3.Connection) -> None:
-    """Inside a write transaction: all of the missing steps, or none."""
-    version = written_schema(connection)
-    if version >= SCHEMA_VERSION:
-        return
-    for statements in MIGRATIONS[version:]:
-        for statement in statements:
-            connection.execute(statement)
-    connection.execute("INSERT OR REPLACE INTO meta VALUES ('readable_from', ?)", (READABLE_FROM,))
-    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION:d}")
+    if readable_from is None or readable_from > SCHEMA_VERSION:
+        message = f"this store has schema {version}; this release works up to {SCHEMA_VERSION}"
+        cure = "use the release that wrote it, or a later one"
+        raise StoreTooNew([Diagnostic("store-too-new", message, Place(path), cure)])

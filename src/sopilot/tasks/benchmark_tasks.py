@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sopilot.agent.budgets import Budgets
 from sopilot.agent.reference.judging import Seen, VerdictJudge
-from sopilot.tasks.benchmarks import BenchmarkTask, BenchmarkWorld, KnowsTruth
+from sopilot.tasks.benchmarks import BenchmarkSimulation, BenchmarkTask, KnowsTruth
 from sopilot.tasks.task import FinishedRun, ReplayedTools, Surroundings, Task
 from sopilot.values.json import JSON
 from sopilot.views.briefing import Briefing
@@ -20,22 +20,22 @@ def benchmark_task(
     source: str,
     entry: BenchmarkTask,
     briefing: Briefing,
-    open_world: Callable[[], BenchmarkWorld],
+    open_simulation: Callable[[], BenchmarkSimulation],
     *,
     budgets: Budgets | None = None,
 ) -> Task:
     reader = _Reader(briefing.handbook)
 
     def surround(keep: Path | None) -> Surroundings:
-        world = reader.world = open_world()
+        simulation = reader.simulation = open_simulation()
 
         def score(messages: int, run: FinishedRun | None = None) -> Mapping[str, JSON]:
-            return world.verdict(messages, None if run is None else _said(run))
+            return simulation.verdict(messages, None if run is None else _said(run))
 
         async def close() -> None:
-            world.close()
+            simulation.close()
 
-        return Surroundings(ReplayedTools(world.tools), score, close)
+        return Surroundings(ReplayedTools(simulation.tools), score, close)
 
     return Task(
         source=source,
@@ -45,7 +45,7 @@ def benchmark_task(
         surround=surround,
         request=entry.request,
         reader=reader,
-        knows=entry.knows,
+        inputs=entry.inputs,
         answers=entry.answers,
         budgets=budgets or DIALOG,
         names_goal=False,
@@ -53,16 +53,16 @@ def benchmark_task(
 
 
 class _Reader(VerdictJudge):
-    """By the truth of the world that was opened last, where it knows it, else by the handbook's
+    """By the truth of the simulator that was opened last, where it knows it, else by the handbook's
     verdicts."""
 
-    world: object = None
+    simulation: object = None
 
     def __call__(
         self, predicate: str, arguments: Mapping[str, JSON], evidence: Sequence[Seen]
     ) -> bool:
-        if isinstance(self.world, KnowsTruth):
-            return self.world.holds(predicate, arguments, evidence)
+        if isinstance(self.simulation, KnowsTruth):
+            return self.simulation.holds(predicate, arguments, evidence)
         return super().__call__(predicate, arguments, evidence)
 
 

@@ -1,4 +1,4 @@
-"""Other people's benchmarks: their tasks, a world for each, and their own oracle.
+"""Other people's benchmarks: their tasks, a simulator for each, and their own oracle.
 
 A benchmark folder has ``handbook.yaml``, the policy as a handbook, and ``benchmark.py`` with
 ``open_benchmark()``, which gives a ``Benchmark``. Its Python runs because somebody named the
@@ -25,20 +25,20 @@ HANDBOOK, BENCHMARK = "handbook.yaml", "benchmark.py"
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkTask:
-    """``name`` is unique in its benchmark. ``request`` opens the dialog, ``knows`` is what the
+    """``name`` is unique in its benchmark. ``request`` opens the dialog, ``inputs`` is what the
     user can tell, ``answers`` what is said to the machine's questions, by what they are about.
     ``goal`` is a procedure of the handbook, or empty where the user has not said which."""
 
     name: str
     request: str
     goal: str = ""
-    knows: Mapping[str, JSON] = field(default_factory=dict)
+    inputs: Mapping[str, JSON] = field(default_factory=dict)
     answers: Mapping[str, str] = field(default_factory=dict)
 
 
 @runtime_checkable
-class BenchmarkWorld(Protocol):
-    """One fresh world, and who judges what was done in it."""
+class BenchmarkSimulation(Protocol):
+    """One fresh simulation, and who judges what was done in it."""
 
     @property
     def tools(self) -> Tools:
@@ -57,12 +57,12 @@ class BenchmarkWorld(Protocol):
 class Benchmark(Protocol):
     def tasks(self) -> Sequence[BenchmarkTask]: ...
 
-    def open(self, task: BenchmarkTask) -> BenchmarkWorld: ...
+    def open(self, task: BenchmarkTask) -> BenchmarkSimulation: ...
 
 
 @runtime_checkable
 class KnowsTruth(Protocol):
-    """A world that can say what holds in it, for handbooks whose predicates have no verdicts."""
+    """A simulator that knows its own truth, for handbooks whose predicates have no verdicts."""
 
     def holds(
         self, predicate: str, arguments: Mapping[str, JSON], evidence: Sequence[Seen]
@@ -107,31 +107,31 @@ class _Checked:
             raise wrong_kind(self._file, "tasks()", given, wanted)
         return listed
 
-    def open(self, task: BenchmarkTask) -> BenchmarkWorld:
+    def open(self, task: BenchmarkTask) -> BenchmarkSimulation:
         with own_code(self._file, "open(task)"):
-            world: object = self._benchmark.open(task)
-            if not isinstance(world, BenchmarkWorld):
+            simulation: object = self._benchmark.open(task)
+            if not isinstance(simulation, BenchmarkSimulation):
                 wanted = "an object with `tools`, `verdict(messages, said)` and `close()`"
-                raise wrong_kind(self._file, "open(task)", world, wanted)
-            checked_tools(self._file, "tools", world.tools)
-        if isinstance(world, KnowsTruth):
-            return _KnowingWorld(world, self._file, world)
-        return _CheckedWorld(world, self._file)
+                raise wrong_kind(self._file, "open(task)", simulation, wanted)
+            checked_tools(self._file, "tools", simulation.tools)
+        if isinstance(simulation, KnowsTruth):
+            return _KnowingSimulation(simulation, self._file, simulation)
+        return _CheckedSimulation(simulation, self._file)
 
 
-class _CheckedWorld:
-    def __init__(self, world: BenchmarkWorld, file: Path) -> None:
-        self._world = world
+class _CheckedSimulation:
+    def __init__(self, simulation: BenchmarkSimulation, file: Path) -> None:
+        self._simulation = simulation
         self._file = file
 
     @property
     def tools(self) -> Tools:
-        return self._world.tools
+        return self._simulation.tools
 
     def verdict(self, messages: int, said: Sequence[str] | None) -> Mapping[str, JSON]:
         hook = "verdict(messages, said)"
         with own_code(self._file, hook):
-            given: object = self._world.verdict(messages, said)
+            given: object = self._simulation.verdict(messages, said)
         if not isinstance(given, Mapping) or not isinstance(given.get("success"), bool):
             wanted = 'a mapping: {"success": True or False, "reasons": […]}'
             raise wrong_kind(self._file, hook, given, wanted)
@@ -139,12 +139,12 @@ class _CheckedWorld:
 
     def close(self) -> None:
         with own_code(self._file, "close()"):
-            self._world.close()
+            self._simulation.close()
 
 
-class _KnowingWorld(_CheckedWorld):
-    def __init__(self, world: BenchmarkWorld, file: Path, truth: KnowsTruth) -> None:
-        super().__init__(world, file)
+class _KnowingSimulation(_CheckedSimulation):
+    def __init__(self, simulation: BenchmarkSimulation, file: Path, truth: KnowsTruth) -> None:
+        super().__init__(simulation, file)
         self._truth = truth
 
     def holds(

@@ -1,4 +1,4 @@
-"""The tasks of the desks that ship."""
+"""The tasks of the examples that ship."""
 
 from __future__ import annotations
 
@@ -6,44 +6,44 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from sopilot.agent.result import Ending
-from sopilot.tasks.examples.example import BundledDesk
-from sopilot.tasks.examples.judge import desk_judge
+from sopilot.tasks.examples.example import Example
+from sopilot.tasks.examples.judge import example_judge
 from sopilot.tasks.examples.simulator import Simulator
-from sopilot.tasks.examples.task import DeskTask as Entry
-from sopilot.tasks.replay import KeptWorld
-from sopilot.tasks.task import FinishedRun, ReplayedTools, Surroundings, Task, World
+from sopilot.tasks.examples.task import ExampleTask as Entry
+from sopilot.tasks.replay import SavedSimulation
+from sopilot.tasks.task import FinishedRun, ReplayedTools, Simulation, Surroundings, Task
 from sopilot.values.json import JSON
 from sopilot.views.briefing import Briefing
 
 
-def desk_tasks(
-    desk: BundledDesk, briefing: Briefing, *, late_calls_fail: bool = True
+def example_tasks(
+    example: Example, briefing: Briefing, *, late_calls_fail: bool = True
 ) -> list[Task]:
     """Without ``late_calls_fail`` a call after the goal is left to whoever counts those."""
-    reader = desk_judge(desk)
+    reader = example_judge(example)
 
     def task(entry: Entry) -> Task:
         def surround(keep: Path | None) -> Surroundings:
-            simulator = desk.make_tools(entry)
+            simulator = example.make_tools(entry)
 
             def score(messages: int, run: FinishedRun | None = None) -> Mapping[str, JSON]:
-                found = desk.judge(
+                found = example.judge(
                     entry, simulator.calls, simulator.state, late_calls_fail=late_calls_fail
                 )
                 return {"success": found.passed, "reasons": list(found.reasons)}
 
-            tools = ReplayedTools(simulator) if keep is None else KeptWorld(simulator, keep)
+            tools = ReplayedTools(simulator) if keep is None else SavedSimulation(simulator, keep)
             return Surroundings(tools, score)
 
         return Task(
-            source=desk.name,
+            source=example.name,
             name=entry.id,
             goal=entry.goal,
             briefing=briefing,
             surround=surround,
             request=entry.request,
             reader=reader,
-            knows=entry.knows,
+            inputs=entry.inputs,
             expected=Ending(entry.expected),
             late=entry.late,
             follow_ups=entry.follow_ups,
@@ -51,10 +51,10 @@ def desk_tasks(
             opening_goal=entry.opening_goal,
         )
 
-    return [task(entry) for entry in desk.tasks]
+    return [task(entry) for entry in example.tasks]
 
 
-def idle_world(desk: BundledDesk) -> World:
-    """The desk as it stands when nobody has asked for anything: no user, nothing to score."""
-    simulator = Simulator(desk.handbook.actions, desk.handlers, desk.base_state)
-    return World(ReplayedTools(simulator), simulated=True)
+def idle_simulation(example: Example) -> Simulation:
+    """The example as it stands when nobody has asked for anything: no user, nothing to score."""
+    simulator = Simulator(example.handbook.actions, example.handlers, example.base_state)
+    return Simulation(ReplayedTools(simulator), simulated=True)

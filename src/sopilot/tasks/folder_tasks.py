@@ -42,7 +42,7 @@ def folder_task(folder: WorkflowFolder, entry: FolderTask, out: Path, language: 
         surround=lambda keep: Surroundings(tools, score if expected is not None else None),
         request=opening(entry.says, entry, folder),
         reader=VerdictJudge(handbook),
-        knows=entry.knows,
+        inputs=entry.inputs,
         expected=expected,
         operator=RecordedVotes(entry.votes) if entry.votes else None,
         simulated=False,

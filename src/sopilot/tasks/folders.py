@@ -36,7 +36,7 @@ PROGRAM, TOOLS, TASKS = "program.yaml", "tools.py", "tasks.yaml"
 _NEEDED = ("id", "goal", "says")
 
 
-_KEYS = (*_NEEDED, "title", "knows", "votes", "interrupted_after", "expected", "world")
+_KEYS = (*_NEEDED, "title", "inputs", "votes", "interrupted_after", "expected", "simulator")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class FolderTask:
     goal: str
     says: str
     title: str = ""
-    knows: Mapping[str, JSON] = field(default_factory=dict)
+    inputs: Mapping[str, JSON] = field(default_factory=dict)
     votes: tuple[Vote, ...] = ()
     interrupted_after: str | None = None
     expected: str | None = None
@@ -142,14 +142,16 @@ def _task(path: Path, index: int, entry: object) -> FolderTask:
         wrong = f"lacks `{missing[0]}`" if missing else f"has an unknown key `{unknown[0]}`"
         help_ = did_you_mean(unknown[0], _KEYS) if unknown else f"add `{missing[0]}`"
         raise _mistake(path, f"task {index + 1} {wrong}", help_)
-    if not all(isinstance(entry.get(key, {}), dict) for key in ("knows", "world")):
-        raise _mistake(path, f"task {index + 1}: `knows` and `world` are mappings", "name: value")
+    if not all(isinstance(entry.get(key, {}), dict) for key in ("inputs", "simulator")):
+        raise _mistake(
+            path, f"task {index + 1}: `inputs` and `simulator` are mappings", "name: value"
+        )
     return FolderTask(
         id=str(entry["id"]),
         goal=str(entry["goal"]),
         says=str(entry["says"]).strip(),
         title=str(entry.get("title", "")),
-        knows=entry.get("knows", {}),
+        inputs=entry.get("inputs", {}),
         votes=tuple(_vote(path, index, vote) for vote in entry.get("votes", ())),
         interrupted_after=entry.get("interrupted_after"),
         expected=entry.get("expected"),
@@ -264,8 +266,8 @@ def opening(says: str, task: FolderTask, folder: WorkflowFolder) -> str:
     """What the customer says first, with the values that the goal is about."""
     parameters = folder.program.functions[folder.goal].parameters
     lines = [
-        f"{name}: {visible(json.dumps(task.knows[name], ensure_ascii=False))}"
+        f"{name}: {visible(json.dumps(task.inputs[name], ensure_ascii=False))}"
         for name in parameters
-        if name in task.knows
+        if name in task.inputs
     ]
     return "\n".join([says, *lines])

@@ -1,4 +1,4 @@
-"""A bundled desk's world in a file, so that it outlives the process as a real system would."""
+"""A bundled desk's simulator in a file, so that it outlives the process as a real system would."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sopilot.tasks.examples.simulator import Simulator
 from sopilot.values.json import JSON
 
 
-class KeptWorld:
+class SavedSimulation:
     """Every change is on disk before the caller hears of it."""
 
     def __init__(self, simulator: Simulator, path: Path) -> None:
@@ -28,7 +28,7 @@ class KeptWorld:
                 self._write()
         except (OSError, ValueError, RecursionError) as problem:
             raise mistake(
-                "no-world",
+                "no-simulator-state",
                 f"the desk's state cannot be kept here: {problem}",
                 Place(str(path)),
                 "name a folder that can be written with --store sqlite:PATH, or with "

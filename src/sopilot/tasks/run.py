@@ -15,7 +15,7 @@ from sopilot.protocols import Model, User
 from sopilot.records.people import Principal
 from sopilot.records.store import Store
 from sopilot.session.session import Session
-from sopilot.tasks.task import FinishedRun, Result, Task, World
+from sopilot.tasks.task import FinishedRun, Result, Simulation, Task
 from sopilot.values.json import JSON, Fields
 from sopilot.views.briefing import Briefing
 from sopilot.views.view import View
@@ -37,7 +37,7 @@ class Conditions:
 
 async def run_task(
     task: Task,
-    world: World,
+    simulation: Simulation,
     conditions: Conditions,
     *,
     store: Store,
@@ -48,16 +48,16 @@ async def run_task(
 ) -> Result:
     """From the request to the audit. ``programs`` is for many runs: prepared once."""
     session = await open_task(
-        task, world, conditions,
+        task, simulation, conditions,
         store=store, session_id=session_id, extra=extra, programs=programs, requester=requester,
     )  # fmt: skip
     async with session:
-        return await finish_task(task, world, conditions, session)
+        return await finish_task(task, simulation, conditions, session)
 
 
 async def open_task(
     task: Task,
-    world: World,
+    simulation: Simulation,
     conditions: Conditions,
     *,
     store: Store,
@@ -70,7 +70,7 @@ async def open_task(
         store,
         task.briefing,
         conditions.view,
-        tools=world.tools,
+        tools=simulation.tools,
         model=conditions.model_name or conditions.model.name,
         extra=extra,
         unguarded=task.simulated,
@@ -82,7 +82,7 @@ async def open_task(
 
 async def resume_task(
     task: Task,
-    world: World,
+    simulation: Simulation,
     conditions: Conditions,
     *,
     store: Store,
@@ -100,17 +100,17 @@ async def resume_task(
     session = await resume_run(
         store,
         session_id,
-        tools=world.tools,
+        tools=simulation.tools,
         programs=None if as_started else present,
         accept_changed=accept_changed,
         take_over=take_over,
         requester=requester,
     )
     async with session:
-        await world.catch_up(session_id, await session.whole_events())
+        await simulation.catch_up(session_id, await session.whole_events())
         if as_started:
             task = _as_it_started(task, session, present, view, tell)
-        done = await finish_task(task, world, conditions, session)
+        done = await finish_task(task, simulation, conditions, session)
         if task.expected is Ending.WAITING and done.ending is not Ending.WAITING:
             # People have decided since: what the task expects came about before.
             return replace(done, verdict=None, expected=None)
@@ -118,10 +118,10 @@ async def resume_task(
 
 
 async def play_task(
-    task: Task, world: World, conditions: Conditions, session: Session
+    task: Task, simulation: Simulation, conditions: Conditions, session: Session
 ) -> tuple[SessionResult, Fields | None]:
     """The run itself, and the oracle's verdict on it, if the infrastructure held."""
-    user = conditions.user or world.user
+    user = conditions.user or simulation.user
     if user is None:
         raise InternalBug("a run needs somebody who is served")
     result = await run_session(
@@ -130,19 +130,21 @@ async def play_task(
         view=conditions.view,
         model=conditions.model,
         user=user,
-        budgets=conditions.budgets or world.budgets,
+        budgets=conditions.budgets or simulation.budgets,
         retries=conditions.retries,
-        operator=world.operator,
+        operator=simulation.operator,
         watch=conditions.watch,
     )
-    if world.score is None or result.ending is Ending.INFRASTRUCTURE_FAILURE:
+    if simulation.score is None or result.ending is Ending.INFRASTRUCTURE_FAILURE:
         return result, None
-    return result, world.score(len(result.messages), FinishedRun(result, session))
+    return result, simulation.score(len(result.messages), FinishedRun(result, session))
 
 
-async def finish_task(task: Task, world: World, conditions: Conditions, session: Session) -> Result:
+async def finish_task(
+    task: Task, simulation: Simulation, conditions: Conditions, session: Session
+) -> Result:
     """An opened session to its end."""
-    result, verdict = await play_task(task, world, conditions, session)
+    result, verdict = await play_task(task, simulation, conditions, session)
     report = await audit_session(
         session,
         task.briefing.handbook,

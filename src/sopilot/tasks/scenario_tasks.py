@@ -48,7 +48,7 @@ def scenario_task(scenario: Scenario, briefing: Briefing) -> Task:
         surround=surround,
         request=scenario.opening,
         reader=reader,
-        knows=scenario.knows,
+        inputs=scenario.inputs,
         expected=scenario.expect.ending,
         approvers=scenario.approvals,
         answers=scenario.answers,
@@ -81,7 +81,7 @@ class ListedCalls:
         return self._tools.schemas()
 
     def __getattr__(self, name: str) -> Any:
-        if name == "time":  # of the world, where it has one
+        if name == "time":  # of the simulation, where it has one
             return getattr(self._tools, name)
         raise AttributeError(name)
 

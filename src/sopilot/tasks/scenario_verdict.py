@@ -259,7 +259,7 @@ def _attempted(cause: str, scenario: Scenario, handbook: Handbook, tried: set[st
     if gate is None:
         return False
     asked = {term.name for _, term in gate.arguments if isinstance(term, Name)}
-    return not asked <= {*scenario.knows, *handbook.parameters}
+    return not asked <= {*scenario.inputs, *handbook.parameters}
 
 
 def _recipes(name: str, handbook: Handbook) -> list[set[str]]:

@@ -2,7 +2,7 @@
 
 What tools answer and how readers judge, as a scenario writes it.
 
-A scenario: somebody with a request, a world that answers as told, what must come of it.
+A scenario: somebody with a request, a simulator that answers as told, what must come of it.
 
 Tools that answer as a scenario says.
 """
@@ -78,7 +78,7 @@ class Scenario:
     goal: str
     expect: Expectation
     request: str = ""
-    knows: Mapping[str, JSON] = field(default_factory=dict)
+    inputs: Mapping[str, JSON] = field(default_factory=dict)
     tools: Mapping[str, tuple[ScriptedAnswer, ...]] = field(default_factory=dict)
     verdicts: Mapping[str, tuple[ScriptedRuling, ...]] = field(default_factory=dict)
     approvals: tuple[str, ...] = ()
@@ -204,7 +204,7 @@ SUITE_KEYS = ("handbook", "tools", "scenarios")
 SCENARIO_KEYS = (
     "goal",
     "request",
-    "knows",
+    "inputs",
     "tools",
     "verdicts",
     "approvals",
@@ -217,7 +217,7 @@ SCENARIO_KEYS = (
 )
 
 
-_MERGED = ("knows", "tools", "verdicts", "answers")
+_MERGED = ("inputs", "tools", "verdicts", "answers")
 """Where a case says something of its own, the rest of the scenario's stays."""
 
 
@@ -334,7 +334,7 @@ class SuiteReader:
             goal=goal,
             expect=self._expectation(found),
             request=request,
-            knows=self._knows(found, goal),
+            inputs=self._inputs(found, goal),
             tools={**shared, **self._tools(found)},
             verdicts=verdicts,
             approvals=self._approvals(found),
@@ -358,18 +358,18 @@ class SuiteReader:
             fields.unknown(self._report, node, "procedure", goal, self._handbook.procedures)
         return goal
 
-    def _knows(self, found: Fields, goal: str) -> Mapping[str, JSON]:
-        if "knows" not in found:
+    def _inputs(self, found: Fields, goal: str) -> Mapping[str, JSON]:
+        if "inputs" not in found:
             return {}
         kinds = _kinds(self._handbook, goal)
-        knows: dict[str, JSON] = {}
-        for key, value in fields.entries(self._report, found["knows"].value, "`knows`"):
-            knows[key.text] = json_value(self._report, value, f"`{key.text}`")
+        inputs: dict[str, JSON] = {}
+        for key, value in fields.entries(self._report, found["inputs"].value, "`inputs`"):
+            inputs[key.text] = json_value(self._report, value, f"`{key.text}`")
             if key.text not in self._tellable:
                 message = f"nothing in the handbook asks for `{key.text}`"
                 help = did_you_mean(key.text, self._tellable)
                 self._report.warning("unused-value", message, key, help)
-            said = knows[key.text]
+            said = inputs[key.text]
             problem = None
             if key.text in kinds and said is not None:
                 problem = violation(said, kinds[key.text], f"`{key.text}`")
@@ -379,7 +379,7 @@ class SuiteReader:
                 message = f"{problem} for `{goal}`, found {'the text ' if text else ''}{shown}"
                 help = "a number stands without quotes, a text like `007` in quotes"
                 self._report.error("wrong-type", message, value, help)
-        return knows
+        return inputs
 
     def _tools(self, found: Fields) -> Answers:
         if "tools" not in found:

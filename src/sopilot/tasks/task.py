@@ -1,8 +1,8 @@
-"""A task: what is asked, in which world, what must come of it.
+"""A task: what is asked, in which simulation, what must come of it.
 
 What stands around a session: the tools, who is served, who approves, who says what came of it.
 
-A world is fresh for every run. Where it lives in a process, it is rebuilt in another one
+A simulation is fresh for every run. Where it lives in a process, it is rebuilt in another one
 from the trace.
 
 What a run came to: the ending, the audit, and the verdict on the task.
@@ -134,8 +134,8 @@ async def nothing_to_close() -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class World:
-    """``user`` is simulated; without one the served agent has its own. ``simulated`` worlds
+class Simulation:
+    """``user`` is simulated; without one the served agent has its own. ``simulated`` simulators
     can do no harm, so views without a machine may act in them. ``score`` judges the ``task``
     with this ``goal``."""
 
@@ -154,8 +154,8 @@ class World:
             await self.tools.catch_up(session_id, events)
 
 
-class WorldDiverged(RunEnded):
-    """A simulated world did not answer as it did when the trace was written."""
+class SimulationDiverged(RunEnded):
+    """A simulator did not answer as it did when the trace was written."""
 
 
 class ReplayedTools:
@@ -172,7 +172,7 @@ class ReplayedTools:
         return self._tools.schemas()
 
     def __getattr__(self, name: str) -> Any:
-        if name == "time":  # of the world, where it has one
+        if name == "time":  # of the simulation, where it has one
             return getattr(self._tools, name)
         raise AttributeError(name)
 
@@ -192,7 +192,7 @@ class ReplayedTools:
         return kept
 
     async def catch_up(self, session_id: str, events: Iterable[Event]) -> None:
-        """Every answered call that this world has not seen, and every malformed one that it
+        """Every answered call that this simulator has not seen, and every malformed one that it
         keeps. ``events`` with their payloads."""
         called: dict[str, tuple[str, Mapping[str, JSON]]] = {}
         unmade = 0
@@ -218,7 +218,7 @@ class ReplayedTools:
                     continue
                 result = await self.call(name, arguments, key=key)
                 if result.ok != payload["ok"]:
-                    raise WorldDiverged(
+                    raise SimulationDiverged(
                         f"`{name}` (event {event.seq}) came out otherwise when it was replayed"
                     )
 
@@ -246,11 +246,11 @@ class Surroundings:
 class Task:
     """``name`` is unique in its ``source``; ``goal`` is empty where the user has not said it.
 
-    ``request`` opens the dialog, ``knows`` is what the user can tell when asked, ``late`` the
+    ``request`` opens the dialog, ``inputs`` is what the user can tell when asked, ``late`` the
     fields of it that are told only when asked again, ``follow_ups`` the lines the user adds,
     one a turn. ``approvers`` are the roles that approve when they are asked, unless
     ``operator`` decides. ``expected`` is the ending that must come of it, ``reader`` judges
-    evidence for the reference executor. ``surround`` makes the world; given a path, one that
+    evidence for the reference executor. ``surround`` makes the simulator; given a path, one that
     outlives the process there.
     """
 
@@ -261,7 +261,7 @@ class Task:
     surround: Callable[[Path | None], Surroundings]
     request: str
     reader: PredicateJudge
-    knows: Mapping[str, JSON] = field(default_factory=dict)
+    inputs: Mapping[str, JSON] = field(default_factory=dict)
     expected: Ending | None = None
     late: tuple[str, ...] = ()
     follow_ups: tuple[str, ...] = ()
@@ -284,17 +284,17 @@ class Task:
     def goal_action(self) -> str:
         return self.briefing.handbook.procedures[self.goal].action
 
-    def open(self, keep: Path | None = None) -> World:
-        """A fresh world; or the one that was kept there."""
+    def open(self, keep: Path | None = None) -> Simulation:
+        """A fresh simulator; or the one that was kept there."""
         made = self.surround(keep)
         operator = self.operator
         if operator is None and self.approvers:
             operator = RoleApprovers(self.approvers)
-        return World(
+        return Simulation(
             made.tools,
             ScriptedUser(
                 self.request,
-                self.knows,
+                self.inputs,
                 goal=self.goal if self.names_goal and self.goal else None,
                 late=self.late,
                 follow_ups=self.follow_ups,
@@ -313,7 +313,7 @@ class Task:
         self,
         *,
         request: str | None = None,
-        knows: Mapping[str, JSON] | None = None,
+        inputs: Mapping[str, JSON] | None = None,
         approvers: tuple[str, ...] = (),
     ) -> Task:
         """With other words: what must come of those nobody wrote down."""
@@ -323,13 +323,13 @@ class Task:
             # The task's own course is for its own request.
             own = replace(self, request=request, late=(), follow_ups=(), expected=None)
             made = replace(own, surround=lambda keep: replace(self.surround(keep), score=None))
-        elif knows:
+        elif inputs:
             made = replace(self, expected=None)
         else:
             made = self
         return replace(
             made,
-            knows={**self.knows, **(knows or {})},
+            inputs={**self.inputs, **(inputs or {})},
             approvers=approvers or self.approvers,
             operator=None if approvers else self.operator,
         )
@@ -363,8 +363,8 @@ def result_lines(done: Result, *, customer: bool = False) -> Iterator[str]:
         yield f"  not met: {refusal.sentence}"
         for line in refusal.evidence:
             yield f"    shown by {line}"
-        if refusal.tells:
-            yield f"    the customer is told: {refusal.tells}"
+        if refusal.customer_message:
+            yield f"    the customer is told: {refusal.customer_message}"
         if refusal.remedy:
             yield f"    what you could do: {refusal.remedy}"
     if done.waiting:

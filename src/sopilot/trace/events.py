@@ -69,7 +69,7 @@ class Event(NamedTuple):
     payload: Fields
 
 
-ABOUT = ("handbook", "arm", "model", "goals")
+ABOUT = ("handbook", "view", "model", "goals")
 """What a session's metadata, and the header of its trace, repeat of its first event."""
 
 

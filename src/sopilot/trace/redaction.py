@@ -21,6 +21,13 @@ from sopilot.values.json import JSON, canonical
 REF = "$ref"
 
 
+_REFERENCE = frozenset({REF, "bytes"})
+
+
+SCALARS = frozenset({str, int, float, bool, type(None)})
+"""Most values are one; nothing is slower to find out than that something is no mapping."""
+
+
 _WHOLE = ("value", "text", "content", "summary", "reason", "details", "arguments")
 """Payload fields that may be large, and may be withheld as wholes."""
 
@@ -39,7 +46,22 @@ def _commitment(spelled: bytes, salt: bytes) -> dict[str, JSON]:
 
 
 def is_reference(value: JSON) -> TypeGuard[Mapping[str, JSON]]:
-    return isinstance(value, Mapping) and value.keys() == {REF, "bytes"}
+    # Every value of a trace comes by: most are told from their type or size.
+    return (
+        type(value) not in SCALARS
+        and isinstance(value, Mapping)
+        and len(value) == len(_REFERENCE)
+        and value.keys() == _REFERENCE
+    )
+
+
+def has_withheld(value: JSON) -> bool:
+    """Whether a reference stands for the value or for some part of it."""
+    if type(value) in SCALARS:
+        return False
+    if isinstance(value, Mapping):
+        return is_reference(value) or any(map(has_withheld, value.values()))
+    return isinstance(value, list | tuple) and any(map(has_withheld, value))
 
 
 WITHHELD = "withheld"
@@ -187,18 +209,14 @@ class _Redaction:
         return self.withhold(value) if data and secrets.has(value) else value
 
 
-_LEAVES = frozenset({str, int, float, bool, type(None)})
-"""Most values are one; nothing is slower to find out than that something is no mapping."""
-
-
 def _has_key(value: JSON, names: frozenset[str]) -> bool:
     """Whether one of these names stands anywhere in it."""
     if isinstance(value, Mapping):
         return not names.isdisjoint(value) or any(
-            type(one) not in _LEAVES and _has_key(one, names) for one in value.values()
+            type(one) not in SCALARS and _has_key(one, names) for one in value.values()
         )
     return isinstance(value, list) and any(
-        type(one) not in _LEAVES and _has_key(one, names) for one in value
+        type(one) not in SCALARS and _has_key(one, names) for one in value
     )
 
 
@@ -287,11 +305,11 @@ def _gather(names: frozenset[str], value: JSON, found: set[str]) -> None:
         for key, item in value.items():
             if key in names:
                 found |= _scalars(item)
-            elif type(item) not in _LEAVES:
+            elif type(item) not in SCALARS:
                 _gather(names, item, found)
     elif isinstance(value, list | tuple):
         for item in value:
-            if type(item) not in _LEAVES:
+            if type(item) not in SCALARS:
                 _gather(names, item, found)
 
 

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, Protocol
 
 from sopilot.handbook.grammar import in_language
 from sopilot.handbook.requirements import Path
-from sopilot.machine.moves import truth
+from sopilot.machine.moves import is_true
 from sopilot.messages.scaffold import LONG_TOOL, StepTool, spelled, words
 from sopilot.program.model import (
     MISSING_RECIPE,
@@ -390,7 +390,7 @@ def _outcome(step: Step, results: Mapping[str, FrameResult]) -> str:
     """What a group returns by its results."""
     if not isinstance(step, ReturnStep) or step.holds is None:
         return ""
-    return "true" if truth(step.holds, results) else "false"
+    return "true" if is_true(step.holds, results) else "false"
 
 
 def told_on_failing(
@@ -407,7 +407,11 @@ def remedies(
     """What the user could do about the checks for which the function fails."""
     functions = program.functions
     blamed = [functions[name] for name in _blamed(function, results) if name in functions]
-    said = [in_language(one.remedy, language) for one in blamed if one.remedy and not one.tells]
+    said = [
+        in_language(one.remedy, language)
+        for one in blamed
+        if one.remedy and not one.customer_message
+    ]
     return _cut(" ".join(dict.fromkeys(said)), REMEDY_BUDGET)
 
 

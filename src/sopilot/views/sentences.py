@@ -234,7 +234,9 @@ def purpose(function: Function, program: Program, language: str) -> list[str]:
 def telling(functions: Iterable[str], program: Program, language: str) -> tuple[str, ...]:
     """All that the customer may be told where a request is refused for these functions; empty
     where nothing is to be kept from them."""
-    found = [program.functions[name].tells for name in functions if name in program.functions]
+    found = [
+        program.functions[name].customer_message for name in functions if name in program.functions
+    ]
     told = (in_language(fill(one, program.constants), language) for one in found if one)
     return tuple(dict.fromkeys(told))
 
@@ -259,7 +261,7 @@ def named_constants(function: Function) -> tuple[str, ...]:
     if names is None:
         given = set(function.parameters) - set(function.optional)
         sides = [*placeholders(function.says), *placeholders(function.says_not)]
-        told = placeholders(function.tells)
+        told = placeholders(function.customer_message)
         names = tuple(dict.fromkeys([*(name for name in sides if name not in given), *told]))
         kept["constants"] = names
     return names

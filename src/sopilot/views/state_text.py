@@ -10,7 +10,7 @@ from sopilot.machine.affordances import completed
 from sopilot.machine.evidence import frame_results, next_wanted
 from sopilot.machine.layout import Position
 from sopilot.machine.machine import Machine
-from sopilot.machine.moves import truth
+from sopilot.machine.moves import is_true
 from sopilot.machine.proof.guard import license_here
 from sopilot.machine.terms import plain_arguments
 from sopilot.messages.catalogue import worded
@@ -196,7 +196,7 @@ def next_move(
     if isinstance(step, Ask):
         return table["move_ask"].format(names=", ".join(step.wants))
     if isinstance(step, Branch):
-        return f"select_branch {'then' if truth(step.when, here.frame.slots) else 'otherwise'}"
+        return f"select_branch {'then' if is_true(step.when, here.frame.slots) else 'otherwise'}"
     branch = "option" if tool.short else "select_branch"
     if isinstance(step, Choose):
         return f"{branch} {' | '.join(option.name for option in step.options)}"
@@ -207,7 +207,7 @@ def next_move(
     if isinstance(step, ReturnStep):
         if step.holds is None:
             return "return true | false"
-        return f"return {_truth(truth(step.holds, here.frame.slots))}"
+        return f"return {_truth(is_true(step.holds, here.frame.slots))}"
     assert isinstance(step, CompleteStep | FailStep)
     return "complete" if isinstance(step, CompleteStep) else "fail"
 

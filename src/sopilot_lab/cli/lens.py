@@ -1,4 +1,4 @@
-"""`sopilot lens`: where an open-weight model looks in the requests of a recorded session."""
+"""`sopilot lab lens`: where an open-weight model looks in the requests of a recorded session."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from sopilot_lab.lens.text_report import summary_lines
 
 
 @click.command(
-    help="Where an open-weight model looks in the requests of a recorded session, and what it "
-    "rests on. WHAT is a session's ID, a trace file with --handbook, or a folder of `bench run "
-    "--traces`, whose passing runs are taken together.\n\n"
+    help="Show where an open-weight model looks in the requests of a recorded session, and which "
+    "text decides its answer. WHAT is a session's ID, a trace file with --handbook, or a folder "
+    "of `lab run --traces`, whose passing runs are pooled.\n\n"
     "Parity 1.0 is attention in proportion to length. Needs the extra `lens`."
 )
 @click.argument("what", metavar="WHAT")

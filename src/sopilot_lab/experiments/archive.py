@@ -119,7 +119,7 @@ def check_file(
     if address is not None:
         yield ArchiveRefusal(
             name, "archive-address", "an address: where a model is served is its owner's",
-            "give the model an alias (`bench run --alias`)",
+            "give the model an alias (`lab run --alias`)",
         )  # fmt: skip
     for word in {*_own_names(), *forbidden}:
         if word and re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text):
@@ -388,8 +388,8 @@ def _readme(upstream: Upstream | None) -> str:
         "source/    compiler, runtime, adapters, analysis and campaigns as they were\n"
         "case/      the industrial case and its projections\n\n"
         f"SOPBench is a public dependency at commit {commit}; nothing of it is in here.\n"
-        "Check with: sha256sum -c SHA256SUMS, or: sopilot bench verify ARCHIVE, which counts\n"
-        "the tables again; sopilot bench report ARCHIVE prints them. Neither needs SOPBench.\n"
+        "Check with: sha256sum -c SHA256SUMS, or: sopilot lab verify ARCHIVE, which counts\n"
+        "the tables again; sopilot lab report ARCHIVE prints them. Neither needs SOPBench.\n"
     )
 
 

@@ -1,6 +1,6 @@
-"""Inspect's logs as rows for ``sopilot stats`` (extra ``bench``): ours, and anybody's.
+"""Inspect's logs as rows for ``sopilot lab stats`` (extra ``bench``): ours, and anybody's.
 
-A log of `bench run` holds our record of every run. In another log a sample's id is the
+A log of `lab run` holds our record of every run. In another log a sample's id is the
 task, its epoch the run, its first score the outcome; ``goal``, ``kind``, ``domain``,
 ``cluster``, ``arm`` and ``post_goal_calls`` come from the sample's metadata or the log's.
 Without them the goal is the task itself, the kind `execute`, the arm Inspect's task.

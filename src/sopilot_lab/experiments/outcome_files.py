@@ -1,4 +1,4 @@
-"""Where `sopilot stats` reads from: result files, Inspect's logs, folders of either."""
+"""Where `sopilot lab stats` reads from: result files, Inspect's logs, folders of either."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from typing import Any
 from sopilot.files.text import whole_text
 from sopilot.messages.diagnostic import Place
 from sopilot.messages.errors import UserMistake, mistake
-from sopilot_lab import statistics as stats
 from sopilot_lab.experiments.archive_reading import is_archive, opened_archive
-from sopilot_lab.statistics.reading import Row, outcomes_from
+from sopilot_lab.statistics.reading import Row, outcomes_from, read_rows
 
 
 def rows_of(paths: Sequence[Path]) -> list[Row]:
@@ -33,7 +32,7 @@ def _rows(path: Path) -> list[Row]:
         raise UserMistake(f"`{path}` cannot be read: {error}") from None
     if path.suffix == ".json" and _is_inspect_log(text):
         return _inspect_log(path)
-    return stats.read_rows(text, str(path))
+    return read_rows(text, str(path))
 
 
 def _folder(path: Path) -> list[Row]:
@@ -47,7 +46,7 @@ def _folder(path: Path) -> list[Row]:
         ]
     found = [row for each in sorted(path.rglob("*.eval")) for row in _inspect_log(each)]
     if not found:
-        cure = "name a folder of `bench run`, a folder of Inspect's logs, or a result file"
+        cure = "name a folder of `lab run`, a folder of Inspect's logs, or a result file"
         raise mistake("empty", "no outcomes in it", Place(str(path)), cure)
     return found
 
@@ -91,7 +90,7 @@ def _foreign_file(
         found: Iterable[Mapping[str, Any]] = csv.DictReader(io.StringIO(text))
     else:
         try:
-            found = [row for _, row in stats.read_rows(text, str(path))]
+            found = [row for _, row in read_rows(text, str(path))]
         except UserMistake:  # an archive holds other files too
             return
     for row in found:

@@ -129,7 +129,7 @@ class BenchRecord:
         return asdict(self)
 
     def score(self, configuration: RunConfiguration) -> dict[str, Any]:
-        """What does not depend on when and where it ran; also a row for ``sopilot stats``."""
+        """What does not depend on when and where it ran; also a row for ``sopilot lab stats``."""
         verdict = self.verdict or {}
         return {
             "task": self.task,

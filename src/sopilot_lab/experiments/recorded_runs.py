@@ -1,4 +1,4 @@
-"""The runs in folders of `bench run`, with the traces that were kept of them."""
+"""The runs in folders of `lab run`, with the traces that were kept of them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def recorded_runs(paths: Iterable[Path]) -> list[RecordedRun]:
     for path in paths:
         folders = _folders(path)
         if not folders:
-            message, cure = "there are no runs in it", "name a folder that `bench run -o` made"
+            message, cure = "there are no runs in it", "name a folder that `lab run -o` made"
             raise UserMistake([Diagnostic("empty", message, Place(str(path)), cure)])
         for folder in folders:
             for task, record in folder.records().items():

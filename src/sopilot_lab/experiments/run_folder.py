@@ -107,7 +107,7 @@ class RunFolder:
             configuration = RunConfiguration(**kept)
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise _mistake(
-                path, "this is not a folder of bench runs", "make one with `bench run -o`"
+                path, "this is not a folder of bench runs", "make one with `lab run -o`"
             ) from error
         return cls(path, configuration)
 

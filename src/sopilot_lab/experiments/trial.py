@@ -262,12 +262,12 @@ class TrialRunner:
 
     async def _run(self, opened: _Opened, record: BenchRecord, watch: Watch, begun: float) -> Trial:
         task = opened.task
-        world = task.open()
+        simulation = task.open()
         ready = time.perf_counter() - begun
         playing_model = playing(self._contestant, task.reader, self._about(record.task))
         model = TimedModel(playing_model, self._answer)
-        tools, score = TimedTools(world.tools), TimedScore(world.score)
-        world = replace(world, tools=tools, score=score)
+        tools, score = TimedTools(simulation.tools), TimedScore(simulation.score)
+        simulation = replace(simulation, tools=tools, score=score)
         conditions = Conditions(
             self._arm,
             model,
@@ -280,13 +280,13 @@ class TrialRunner:
         store = MemoryStore()
         try:
             session = await open_task(
-                task, world, conditions, store=store, session_id=record.run_id
+                task, simulation, conditions, store=store, session_id=record.run_id
             )
-            result, verdict = await play_task(task, world, conditions, session)
+            result, verdict = await play_task(task, simulation, conditions, session)
         finally:
             await close_model(model)
             await close_model(opened.user)
-            await world.close()
+            await simulation.close()
         report = await audit_session(
             session, task.briefing.handbook, self._arm, goal=task.goal, offered=opened.offered
         )

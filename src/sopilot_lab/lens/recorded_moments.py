@@ -67,7 +67,7 @@ def chosen_moments(
         raise UserMistake("name the SOP of the trace with --handbook")
     if any(map(_keeps_words_back, events)):
         message = "this trace keeps back words that the model read: no request can be made again"
-        cure = "look at the session in its store: sopilot lens ID --store STORE"
+        cure = "look at the session in its store: sopilot lab lens ID --store STORE"
         raise mistake("withheld-words", message, help=cure)
     units = [unit for unit in compile_source(source) if unit.procedure.name in trace.programs]
     if not units:
@@ -80,7 +80,7 @@ def chosen_moments(
         language,
         units[0].own_text(language),
     )
-    arm = view_named(arm_name or str(trace.about.get("arm") or "pg"))
+    arm = view_named(arm_name or str(trace.about.get("view") or "pg"))
     offered = ScriptedTools(briefing.handbook.actions, {}).schemas()
     found = moments_of(
         Machine(programs.programs),

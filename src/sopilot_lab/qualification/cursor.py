@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from sopilot.machine.layout import Position
 from sopilot.machine.machine import Machine
-from sopilot.machine.moves import truth
+from sopilot.machine.moves import is_true
 from sopilot.machine.replay import replay
 from sopilot.program.model import (
     Act,
@@ -95,7 +95,7 @@ def _licensed(here: Position) -> list[NextMove]:
         ]
         return [("tool", step.action), *(instead if here.layout.soft else ())]
     if isinstance(step, Branch):
-        chosen = "then" if truth(step.when, here.frame.slots) else "otherwise"
+        chosen = "then" if is_true(step.when, here.frame.slots) else "otherwise"
         return [("select_branch", chosen)]
     if isinstance(step, Choose):
         return [("select_branch", option.name) for option in step.options]

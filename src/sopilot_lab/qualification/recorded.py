@@ -37,7 +37,7 @@ def recorded_check(
     if others:
         raise UserMistake(
             f"these are runs of {', '.join(others)}, which say nothing about {label}: name the "
-            "folders of one model, and the model as `bench run` did"
+            "folders of one model, and the model as `lab run` did"
         )
     counted = [one for one in recorded if one.configuration.arm in ARMS_CHECKED]
     if not counted:

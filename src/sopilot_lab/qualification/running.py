@@ -122,14 +122,14 @@ async def run_case(
 ) -> tuple[RunRecord, SessionResult, Session]:
     """``on_word`` hears of every answer that is not empty."""
     arm = VIEWS[arm] if isinstance(arm, str) else arm
-    world = case.open()
+    simulation = case.open()
     heard = _Heard(model, on_word)
     conditions = Conditions(arm, heard, budgets=budgets, retries=retries)
     begun = monotonic()
-    session = await open_task(case, world, conditions, store=store, programs=programs)
+    session = await open_task(case, simulation, conditions, store=store, programs=programs)
     async with session:
-        result, verdict = await play_task(case, world, conditions, session)
-    await world.close()
+        result, verdict = await play_task(case, simulation, conditions, session)
+    await simulation.close()
     events = session.own_events
     failed = result.ending is Ending.INFRASTRUCTURE_FAILURE
     # A model that says nothing has neither done the task nor refused it.

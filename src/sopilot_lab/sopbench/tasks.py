@@ -105,7 +105,7 @@ def _object(written: str) -> dict[str, JSON]:
     return arguments if isinstance(arguments, dict) else {}
 
 
-def open_world(
+def open_simulation(
     task: SopbenchTask, tools: ToolList, upstream: Upstream
 ) -> tuple[Simulator, SopbenchTools]:
     simulator = upstream.open(task.domain, task.goal, task.index, tools=tools)
@@ -152,19 +152,19 @@ def as_task(
         source,
         BenchmarkTask(name, own.user_prompt, own.goal, own.user_known),
         Briefing(handbook, {own.goal: program}, language, text),
-        lambda: SopbenchWorld(own, program, offered, upstream),
+        lambda: SopbenchSimulation(own, program, offered, upstream),
         budgets=domain_budgets(own.domain),
     )
 
 
-class SopbenchWorld:
+class SopbenchSimulation:
     """Upstream's simulator, with its evaluator and its predicates as the oracle. Implements
-    ``BenchmarkWorld`` and ``KnowsTruth``."""
+    ``BenchmarkSimulation`` and ``KnowsTruth``."""
 
     def __init__(
         self, own: SopbenchTask, program: Program, offered: ToolList, upstream: Upstream
     ) -> None:
-        self._simulator, self.tools = open_world(own, offered, upstream)
+        self._simulator, self.tools = open_simulation(own, offered, upstream)
         self._judge = UpstreamJudge(own, program, self._simulator, upstream)
 
     def verdict(self, messages: int, said: Sequence[str] | None) -> Mapping[str, JSON]:

@@ -9,7 +9,7 @@ import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from sopilot_lab.statistics.binomial import as_p
+from sopilot_lab.statistics.binomial import p_value
 from sopilot_lab.statistics.paired import Discordance, Pairs, mcnemar, pool
 from sopilot_lab.statistics.undefined import Undefined, require
 
@@ -64,7 +64,7 @@ def _exact(values: list[int], observed: int) -> float:
                 grown[after] = grown.get(after, 0) + count
         ways = grown
     extreme = sum(count for reached, count in ways.items() if abs(reached) >= observed)
-    return as_p(extreme, 2 ** len(values))
+    return p_value(extreme / 2 ** len(values))
 
 
 def _sampled(values: list[int], observed: int, draws: int, seed: int) -> float:

@@ -1,7 +1,4 @@
-"""The figures of `sopilot stats`, by name. One that does not exist is ``Undefined``.
-
-Named figures for people, as a small table, and for scripts, as plain JSON.
-"""
+"""The figures of `sopilot lab stats`, by name: printed as a small table or as plain JSON."""
 
 from __future__ import annotations
 
@@ -9,10 +6,28 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sopilot.messages.errors import UserMistake
-from sopilot_lab import statistics as stats
-from sopilot_lab.statistics.accuracy import Rate
-from sopilot_lab.statistics.outcomes import RunOutcome, groups
-from sopilot_lab.statistics.reading import Row
+from sopilot_lab.statistics import intervals, non_inferiority, power
+from sopilot_lab.statistics.accuracy import Rate, accuracy
+from sopilot_lab.statistics.bootstrap import BootstrapInterval
+from sopilot_lab.statistics.clustered import (
+    LeaveOneOut,
+    SignFlip,
+    goal_clustered,
+    leave_one_goal_out,
+)
+from sopilot_lab.statistics.comparison import compare
+from sopilot_lab.statistics.outcomes import RunOutcome, TaskKind, groups
+from sopilot_lab.statistics.paired import (
+    Discordance,
+    Pairs,
+    benjamini_hochberg,
+    mcnemar,
+    pair,
+    pool,
+)
+from sopilot_lab.statistics.post_goal import post_goal
+from sopilot_lab.statistics.reading import Row, discordances_from, outcomes_from
+from sopilot_lab.statistics.repeats import pass_k, run_to_run
 from sopilot_lab.statistics.undefined import Interval, Undefined
 
 FigureObject = Mapping[str, Any]
@@ -70,38 +85,72 @@ Arms = tuple[str, str] | None
 
 
 def proportion(passed: int, trials: int, confidence: float) -> Figures:
-    found: Figures = {"passed": passed, "trials": trials, "confidence": confidence}
-    found["rate"] = Rate(passed, trials).share
-    found |= _bounds(stats.clopper_pearson(passed, trials, confidence))
-    return found | _bounds(stats.wilson(passed, trials, confidence), "wilson_")
+    figures: Figures = {"passed": passed, "trials": trials, "confidence": confidence}
+    figures["rate"] = Rate(passed, trials).share
+    figures |= _bounds(intervals.clopper_pearson(passed, trials, confidence))
+    return figures | _bounds(intervals.wilson(passed, trials, confidence), "wilson_")
 
 
 def discoveries(p_values: Sequence[float], q: float) -> Figures:
-    rows = stats.benjamini_hochberg(p_values, q)
+    rows = benjamini_hochberg(p_values, q)
     contrasts = [{"p": row.p, "adjusted": row.adjusted, "rejected": row.rejected} for row in rows]
     return {"q": q, "rejected": sum(row.rejected for row in rows), "contrasts": contrasts}
 
 
-def clustered(rows: Sequence[Row], arms: Arms, run: int | None, **how: Any) -> Figures:
-    """Outcomes of two arms, or rows of ``goal``, ``wins``, ``losses``."""
-    dropped: tuple[stats.Dropped, ...] = ()
+def contrast(
+    files: Sequence[Sequence[Row]], arms: Arms, run: int | None, *, exact: bool = True, **how: Any
+) -> Figures:
+    """The first side against the second. The sides are two arms, or two files of one arm each;
+    ``how`` has the confidence, draws and seed of the intervals.
+
+    Rows of ``goal``, ``wins`` and ``losses`` have no tasks: they get the tests of goals alone.
+    """
+    rows = [row for file in files for row in file]
     if "wins" in rows[0][1]:
-        by_goal = stats.discordances_from(rows)
-    else:
-        pairs = stats.pair(*_two_arms(_of_run(stats.outcomes_from(rows), run), arms))
-        by_goal, dropped = pairs.by_cluster(), pairs.dropped
-    whole = stats.pool(by_goal.values())
-    flips = stats.goal_clustered(by_goal, **how)
-    found: Figures = {"wins": whole.wins, "losses": whole.losses}
-    found["p_task"] = stats.mcnemar(whole.wins, whole.losses)
-    found |= {"goals": len(by_goal), "goals_with_net": flips.units, "p_goal": flips.p}
-    found["draws"] = "exact" if flips.draws is None else flips.draws
-    found |= _leave_one_out(stats.leave_one_goal_out(by_goal)) | _dropped(dropped)
-    return found | {"by_goal": goal_rows(by_goal)}
+        return _of_goals(discordances_from(rows), exact=exact, seed=how["seed"])
+    first, second = _sides([_of_run(outcomes_from(file), run) for file in files], arms)
+    pairs = pair(first, second)
+    whole = compare(pairs, **how)
+    figures: Figures = {
+        "pairs": whole.pairs,
+        "passed_first": whole.first_passed,
+        "passed_second": whole.second_passed,
+        "difference": whole.difference,
+        "confidence": how["confidence"],
+        **_resampled(whole.clustered_interval, "goal_"),
+        **_bounds(whole.interval),
+        **_of_goals(pairs.by_cluster(), exact=exact, seed=how["seed"]),
+        "dropped": {item.reason: item.count for item in pairs.dropped},
+    }
+    if whole.joint is not None:
+        figures |= {"models": whole.models, "runs": whole.runs, "p_joint": whole.joint.p}
+        figures["tasks_with_net"] = whole.joint.units
+    figures["by_kind"] = [_of_kind(kind, pairs.only(kind), **how) for kind in TaskKind]
+    return figures | {"post_goal_calls": _post_goal(first, second, **how)}
 
 
-def goal_rows(by_goal: Mapping[str, stats.Discordance]) -> list[Figures]:
-    """A row a goal, the largest net first."""
+def _of_goals(by_goal: Mapping[str, Discordance], *, exact: bool, seed: int) -> Figures:
+    whole = pool(by_goal.values())
+    flips = goal_clustered(by_goal, exact=exact, seed=seed)
+    return {
+        "wins": whole.wins,
+        "losses": whole.losses,
+        "p": mcnemar(whole.wins, whole.losses),
+        "goals": len(by_goal),
+        "goals_with_net": flips.units,
+        "p_goal": flips.p,
+        "draws": _draws(flips),
+        **_leave_one_out(leave_one_goal_out(by_goal)),
+        "by_goal": goal_rows(by_goal),
+    }
+
+
+def _draws(flips: SignFlip) -> str | int:
+    return "exact" if flips.draws is None else flips.draws
+
+
+def goal_rows(by_goal: Mapping[str, Discordance]) -> list[Figures]:
+    """One row per goal, the largest net first."""
     rows = [
         {"goal": goal, "wins": part.wins, "losses": part.losses, "net": part.net}
         for goal, part in by_goal.items()
@@ -109,148 +158,99 @@ def goal_rows(by_goal: Mapping[str, stats.Discordance]) -> list[Figures]:
     return sorted(rows, key=lambda row: (-abs(row["net"]), -row["net"], row["goal"]))
 
 
-def joint(outcomes: tuple[RunOutcome, ...], arms: Arms, run: int | None) -> Figures:
-    pairs = stats.pair(*_two_arms(_of_run(outcomes, run), arms))
-    flips = stats.task_joint(pairs)
-    whole = pairs.discordance
-    found: Figures = {"models": len({item.model for item in pairs.pairs})}
-    found |= {"pairs": len(pairs), "wins": whole.wins, "losses": whole.losses}
-    return found | {"tasks_with_net": flips.units, "p_joint": flips.p} | _dropped(pairs.dropped)
+def _of_kind(kind: TaskKind, pairs: Pairs, **how: Any) -> Figures:
+    part = compare(pairs, **how)
+    row: Figures = {"kind": str(kind), "pairs": part.pairs, "wins": part.discordance.wins}
+    row |= {"losses": part.discordance.losses, "difference": part.difference}
+    row |= _resampled(part.clustered_interval, "goal_")
+    return row | {"goals": part.goals, "p_goal": part.clustered.p}
 
 
-def compared(
-    sides: Sequence[tuple[str, tuple[RunOutcome, ...]]],
-    run: int | None,
-    *,
-    confidence: float,
-    draws: int,
-    seed: int,
-) -> Figures:
-    """Two files, each with its name."""
-    chosen = []
-    for file, side in sides:
-        kept = _of_run(side, run)
-        arms = sorted({outcome.arm for outcome in kept})
-        if len(arms) > 1:
-            raise UserMistake(f"`{file}` holds several arms ({', '.join(arms)}): one file an arm")
-        chosen.append(kept)
-    paired = stats.pair(*chosen)
-    found = stats.compare(paired, confidence=confidence, draws=draws, seed=seed)
-    figures: Figures = {
-        "pairs": found.pairs,
-        "passed_a": found.first_passed,
-        "passed_b": found.second_passed,
-        "wins": found.discordance.wins,
-        "losses": found.discordance.losses,
-        "difference": found.difference,
-        "confidence": confidence,
-        **_resampled(found.clustered_interval, "goal_"),
-        "goals": found.goals,
-        "p_goal": found.clustered.p,
-        "p": found.p,
-    }
-    if found.joint is not None:
-        figures |= {"models": found.models, "runs": found.runs, "p_joint": found.joint.p}
-    figures |= _leave_one_out(found.leave_one_out)
-    figures |= _bounds(found.interval) | _dropped(found.dropped)
-    kinds = [
-        _headline(str(kind), paired.only(kind), confidence, draws, seed) for kind in stats.TaskKind
-    ]
-    return figures | {"by_kind": kinds}
-
-
-def _headline(name: str, pairs: stats.Pairs, confidence: float, draws: int, seed: int) -> Figures:
-    found = stats.compare(pairs, confidence=confidence, draws=draws, seed=seed)
-    row: Figures = {"kind": name, "pairs": found.pairs, "wins": found.discordance.wins}
-    row |= {"losses": found.discordance.losses, "difference": found.difference}
-    row |= _resampled(found.clustered_interval, "goal_")
-    return row | {"goals": found.goals, "p_goal": found.clustered.p}
-
-
-def accuracies(outcomes: Iterable[RunOutcome]) -> Figures:
+def _post_goal(
+    first: Sequence[RunOutcome], second: Sequence[RunOutcome], **how: Any
+) -> list[Figures]:
+    """Mean calls after the goal had succeeded, by model."""
     rows = []
-    for (model, arm), some in groups(outcomes).items():
-        found = stats.accuracy(some)
-        row: Figures = {"model": model, "arm": arm, "judged": found.all.judged}
-        row |= {"pass": found.all.share, "execute": found.execute.share}
-        row |= {"refuse": found.refuse.share, "balanced": found.balanced}
-        rows.append(row | {"unjudged": found.unjudged})
-    return {"groups": rows}
+    for model in dict.fromkeys(outcome.model for outcome in (*first, *second)):
+        sides = [[each for each in side if each.model == model] for side in (first, second)]
+        means = post_goal(*sides, **how)
+        row: Figures = {"model": model}
+        row |= {"first": means.first, "first_runs": means.first_runs}
+        row |= {"second": means.second, "second_runs": means.second_runs, "delta": means.delta}
+        rows.append(row | _resampled(means.interval))
+    return rows
 
 
-def repeated(outcomes: Iterable[RunOutcome], k: int) -> Figures:
-    rows = []
+def description(outcomes: Iterable[RunOutcome], k: int) -> Figures:
+    """Pass rates by kind, pass@k, pass^k and the spread between runs, by model and arm."""
+    rows, repeated = [], []
     for (model, arm), some in groups(outcomes).items():
-        found, spread = stats.pass_k(some, k), stats.run_to_run(some)
-        row: Figures = {"model": model, "arm": arm, "k": k, "tasks": found.tasks}
-        row |= {"short": found.short, "pass_at_k": found.at, "pass_hat_k": found.every}
+        rates = accuracy(some)
+        row: Figures = {"model": model, "arm": arm, "judged": rates.all.judged}
+        row |= {"pass": rates.all.share, "execute": rates.execute.share}
+        row |= {"refuse": rates.refuse.share, "balanced": rates.balanced}
+        rows.append(row | {"unjudged": rates.unjudged})
+        several, spread = pass_k(some, k), run_to_run(some)
+        row = {"model": model, "arm": arm, "k": k, "tasks": several.tasks}
+        row |= {"short": several.short, "pass_at_k": several.at, "pass_hat_k": several.every}
         row |= {"runs": len(spread.rates), "mean": spread.mean, "variance": spread.variance}
-        rows.append(row | {"unstable": spread.unstable, "agreement": spread.agreement})
-    return {"groups": rows}
+        repeated.append(row | {"unstable": spread.unstable, "agreement": spread.agreement})
+    return {"rates": rows, "repeats": repeated}
 
 
 def design(
-    tasks: int | None, effect: float | None, *, discordance: float, alpha: float, power: float
+    tasks: int | None, effect: float | None, *, discordance: float, alpha: float, wanted: float
 ) -> Figures:
     """What a paired design of so many tasks can see, or how many an effect needs."""
-    found: Figures = {"discordance": discordance, "alpha": alpha, "power": power}
+    figures: Figures = {"discordance": discordance, "alpha": alpha, "power": wanted}
     if tasks is not None and effect is not None:
-        got = stats.mcnemar_power(tasks, discordance=discordance, effect=effect, alpha=alpha)
-        return found | {"tasks": tasks, "effect": effect, "power": got}
+        got = power.mcnemar_power(tasks, discordance=discordance, effect=effect, alpha=alpha)
+        return figures | {"tasks": tasks, "effect": effect, "power": got}
     if tasks is not None:
-        least = stats.minimum_detectable_effect(tasks, **found)
-        return found | {"tasks": tasks, "minimum_detectable_effect": least}
+        least = power.minimum_detectable_effect(tasks, **figures)
+        return figures | {"tasks": tasks, "minimum_detectable_effect": least}
     assert effect is not None
-    return found | {"effect": effect, "tasks_needed": stats.tasks_needed(effect=effect, **found)}
+    return figures | {
+        "effect": effect,
+        "tasks_needed": power.tasks_needed(effect=effect, **figures),
+    }
 
 
-def non_inferior(wins: int, losses: int, pairs: int, margin: float) -> Figures:
+def not_inferior(wins: int, losses: int, pairs: int, margin: float) -> Figures:
     """Also how many of so many pairs may be lost if none is won."""
-    found: Figures = {"wins": wins, "losses": losses, "pairs": pairs, "margin": margin}
-    found["p"] = stats.non_inferiority(wins, losses, pairs, margin=margin)
-    return found | {"most_losses": stats.most_losses(pairs, margin=margin)}
-
-
-def after_goal(
-    outcomes: Iterable[RunOutcome], arms: Arms, *, confidence: float, **how: Any
-) -> Figures:
-    first, second = _two_arms(outcomes, arms)
-    rows = []
-    for model in dict.fromkeys(outcome.model for outcome in (*first, *second)):
-        sides = [[one for one in side if one.model == model] for side in (first, second)]
-        found = stats.post_goal(*sides, confidence=confidence, **how)
-        row: Figures = {"model": model}
-        row |= {"first": found.first, "first_runs": found.first_runs}
-        row |= {"second": found.second, "second_runs": found.second_runs, "delta": found.delta}
-        rows.append(row | _resampled(found.interval))
-    return {"confidence": confidence, "groups": rows}
+    figures: Figures = {"wins": wins, "losses": losses, "pairs": pairs, "margin": margin}
+    figures["p"] = non_inferiority.non_inferiority(wins, losses, pairs, margin=margin)
+    return figures | {"most_losses": non_inferiority.most_losses(pairs, margin=margin)}
 
 
 def _of_run(outcomes: tuple[RunOutcome, ...], run: int | None) -> tuple[RunOutcome, ...]:
     if run is None:
         return outcomes
-    kept = tuple(outcome for outcome in outcomes if outcome.run == run)
-    if not kept:
+    of_run = tuple(outcome for outcome in outcomes if outcome.run == run)
+    if not of_run:
         raise UserMistake(f"no outcome of run `{run}`")
-    return kept
+    return of_run
 
 
-def _two_arms(
-    outcomes: Iterable[RunOutcome], arms: tuple[str, str] | None
-) -> tuple[list[RunOutcome], list[RunOutcome]]:
+def _sides(
+    files: Sequence[tuple[RunOutcome, ...]], arms: Arms
+) -> tuple[Sequence[RunOutcome], Sequence[RunOutcome]]:
+    one_arm_each = all(len({outcome.arm for outcome in file}) == 1 for file in files)
+    if arms is None and len(files) == 2 and one_arm_each:
+        return files[0], files[1]
     by_arm: dict[str, list[RunOutcome]] = {}
-    for outcome in outcomes:
+    for outcome in (outcome for file in files for outcome in file):
         by_arm.setdefault(outcome.arm, []).append(outcome)
     known = ", ".join(f"`{arm}`" for arm in by_arm)
     if arms is None:
         if len(by_arm) != 2:
-            raise UserMistake(f"name two arms with --arms; the file holds {known}")
+            raise UserMistake(f"name two arms with --arms; the files hold {known}")
         first, second = by_arm
     else:
         first, second = arms
         for arm in arms:
             if arm not in by_arm:
-                raise UserMistake(f"no outcome of arm `{arm}`; the file holds {known}")
+                raise UserMistake(f"no outcome of arm `{arm}`; the files hold {known}")
     return by_arm[first], by_arm[second]
 
 
@@ -260,15 +260,11 @@ def _bounds(interval: Interval | Undefined, prefix: str = "") -> Figures:
     return {f"{prefix}low": low, f"{prefix}high": high}
 
 
-def _resampled(found: stats.BootstrapInterval | Undefined, prefix: str = "") -> Figures:
-    return _bounds(found if isinstance(found, Undefined) else found.interval, prefix)
+def _resampled(result: BootstrapInterval | Undefined, prefix: str = "") -> Figures:
+    return _bounds(result if isinstance(result, Undefined) else result.interval, prefix)
 
 
-def _leave_one_out(found: stats.LeaveOneOut | Undefined) -> Figures:
-    if isinstance(found, Undefined):
-        return {"logo_max_p": found, "logo_goal": None}
-    return {"logo_max_p": found.p, "logo_goal": found.goal}
-
-
-def _dropped(dropped: Iterable[stats.Dropped]) -> Figures:
-    return {"dropped": {item.reason: item.count for item in dropped}}
+def _leave_one_out(worst: LeaveOneOut | Undefined) -> Figures:
+    if isinstance(worst, Undefined):
+        return {"logo_max_p": worst, "logo_goal": None}
+    return {"logo_max_p": worst.p, "logo_goal": worst.goal}

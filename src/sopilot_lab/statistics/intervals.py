@@ -6,10 +6,9 @@ Intervals for one proportion.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from statistics import NormalDist
 
-from sopilot_lab.statistics.binomial import at_most, crossing
+from sopilot_lab.statistics.binomial import binomtest, optimize
 from sopilot_lab.statistics.bootstrap import DRAWS, BootstrapInterval, Sums, bootstrap_interval
 from sopilot_lab.statistics.clustered import SEED
 from sopilot_lab.statistics.paired import Pairs
@@ -53,10 +52,13 @@ def _share(sums: Sums) -> float:
 
 
 def _upper(wins: int, losses: int, pairs: int, z: float) -> float:
-    def below(difference: float) -> bool:
-        return score(wins, losses, pairs, difference) > -z
+    if wins == pairs:
+        return 1.0
 
-    return sum(crossing(below, (wins - losses) / pairs, 1.0)) / 2.0
+    def excess(difference: float) -> float:
+        return max(-2.0 * z, score(wins, losses, pairs, difference)) + z
+
+    return float(optimize.brentq(excess, (wins - losses) / pairs, 1.0, xtol=1e-14))
 
 
 def score(wins: int, losses: int, pairs: int, difference: float) -> float:
@@ -75,38 +77,22 @@ def score(wins: int, losses: int, pairs: int, difference: float) -> float:
 
 def clopper_pearson(passed: int, trials: int, confidence: float = 0.95) -> Interval | Undefined:
     """The exact two-sided interval: it covers at least as often as it says."""
-    _check(passed, trials, confidence)
-    if trials == 0:
-        return Undefined("no trials")
-    tail = (1.0 - confidence) / 2.0
-    # P(X >= passed) grows with the chance; the bound is where it reaches the tail.
-    low = _bound(lambda chance: at_most(trials - passed, trials, 1.0 - chance) < tail)
-    high = _bound(lambda chance: at_most(passed, trials, chance) > tail)
-    return Interval(low, high)
+    return _proportion(passed, trials, confidence, "exact")
 
 
 def wilson(passed: int, trials: int, confidence: float = 0.95) -> Interval | Undefined:
     """The score interval: right on average, a little short near 0 and 1."""
-    _check(passed, trials, confidence)
-    if trials == 0:
-        return Undefined("no trials")
-    z = NormalDist().inv_cdf(0.5 + confidence / 2.0)
-    share = passed / trials
-    shrink = 1.0 + z * z / trials
-    centre = (share + z * z / (2 * trials)) / shrink
-    half = z * math.sqrt(share * (1.0 - share) / trials + z * z / (4 * trials * trials)) / shrink
-    # Where none or all passed the bound is 0 or 1, and not what rounding makes of it.
-    low = centre - half if passed else 0.0
-    high = centre + half if passed < trials else 1.0
-    return Interval(low, high)
+    return _proportion(passed, trials, confidence, "wilson")
 
 
-def _check(passed: int, trials: int, confidence: float) -> None:
+def _proportion(passed: int, trials: int, confidence: float, method: str) -> Interval | Undefined:
     require(
         0 <= passed <= trials, f"passed must lie between 0 and trials, not `{passed}` of `{trials}`"
     )
     require_open_share("confidence", confidence)
-
-
-def _bound(left_of: Callable[[float], bool]) -> float:
-    return sum(crossing(left_of, 0.0, 1.0)) / 2.0
+    if trials == 0:
+        return Undefined("no trials")
+    bounds = binomtest(passed, trials).proportion_ci(confidence, method)
+    # Where none or all passed the bound is 0 or 1, and not what rounding makes of it.
+    low = float(bounds.low) if passed else 0.0
+    return Interval(low, float(bounds.high) if passed < trials else 1.0)

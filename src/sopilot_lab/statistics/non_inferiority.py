@@ -10,24 +10,24 @@ largest, so that it holds whatever that share is.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from itertools import count
+from itertools import count, islice
+from typing import Any
 
-from sopilot_lab.statistics.binomial import at_most, probability
+import numpy as np
+
+from sopilot_lab.statistics.binomial import binom
 from sopilot_lab.statistics.intervals import score
 from sopilot_lab.statistics.undefined import Undefined, require, require_open_share
 
-_POINTS = 32
+_POINTS = 64
 
 
 _REFINED = 3
 
 
-_STEPS = 24
-
-
-_GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
+_ZOOMS = 2
 
 
 _NEGLIGIBLE = 1e-15
@@ -82,7 +82,9 @@ def non_inferiority_power(
     def shown(wins: int, losses: int) -> bool:
         return _shown(wins, losses, pairs, margin, alpha)
 
-    return min(1.0, _chance(_fewest_wins(pairs, shown), pairs, win, loss))
+    most = int(binom.isf(_NEGLIGIBLE, pairs, loss)) + 1
+    least = list(islice(_fewest_wins(pairs, shown), most))
+    return min(1.0, float(_chance(least, pairs, win, loss)[0]))
 
 
 def _shown(wins: int, losses: int, pairs: int, margin: float, alpha: float) -> bool:
@@ -111,34 +113,29 @@ def _fewest_wins(pairs: int, good: Callable[[int, int], bool]) -> Iterator[int]:
         yield least
 
 
-def _chance(least: Iterable[int], pairs: int, win: float, loss: float) -> float:
-    """To lie above that line, where a pair is won and lost with these probabilities."""
-    total = 0.0
-    for losses, wins in enumerate(least):
-        left = pairs - losses
-        if wins > left:
-            break  # and so it is with more losses
-        weight = probability(losses, pairs, loss)
-        if weight >= _NEGLIGIBLE:
-            total += weight * at_most(left - wins, left, 1.0 - min(1.0, win / (1.0 - loss)))
-        elif losses > pairs * loss:
-            break
-    return total
+def _chance(least: Sequence[int], pairs: int, win: Any, loss: Any) -> Any:
+    """The chance to lie above that line, where a pair is won and lost with these probabilities."""
+    win, loss = np.atleast_1d(win)[:, None], np.atleast_1d(loss)[:, None]
+    reachable = [(losses, wins) for losses, wins in enumerate(least) if wins + losses <= pairs]
+    losses, wins = np.array(reachable, dtype=int).reshape(-1, 2).T
+    share = np.clip(win / (1.0 - loss), 0.0, 1.0)
+    weights = binom.pmf(losses, pairs, loss)
+    return np.sum(weights * binom.sf(wins - 1, pairs - losses, share), axis=1)
 
 
-def _largest(of: Callable[[float], float], margin: float) -> float:
-    """Over every share of losses that the null allows at the margin: a grid, denser where losses
-    are few, and a golden section around its highest points."""
+def _largest(of: Callable[[Any], Any], margin: float) -> float:
+    """The maximum over every share of losses that the null allows at the margin: a grid, denser
+    where losses are few, then finer grids around its highest points."""
     reach = (1.0 + margin) / 2.0 - margin
-    grid = [margin + reach * (index / _POINTS) ** 2 for index in range(_POINTS + 1)]
-    values = [of(loss) for loss in grid]
-    best = max(values)
-    highest = sorted(range(len(grid)), key=values.__getitem__, reverse=True)[:_REFINED]
-    for index in highest:
-        low, high = grid[max(0, index - 1)], grid[min(len(grid) - 1, index + 1)]
-        for _ in range(_STEPS):
-            first, second = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
-            at_first, at_second = of(first), of(second)
-            best = max(best, at_first, at_second)
-            low, high = (low, second) if at_first >= at_second else (first, high)
+    grid = margin + reach * np.linspace(0.0, 1.0, _POINTS + 1) ** 2
+    values = of(grid)
+    best = float(np.max(values))
+    for start in np.argsort(values)[-_REFINED:]:
+        place, finer = int(start), grid
+        for _ in range(_ZOOMS):
+            bounds = finer[max(0, place - 1)], finer[min(_POINTS, place + 1)]
+            finer = np.linspace(*bounds, _POINTS + 1)
+            heights = of(finer)
+            place = int(np.argmax(heights))
+            best = max(best, float(heights[place]))
     return best

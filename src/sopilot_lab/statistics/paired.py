@@ -7,12 +7,10 @@ Several contrasts at once: the Benjamini–Hochberg step-up procedure.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 
-from sopilot_lab.statistics.binomial import as_p, at_most, fair_tail
+from sopilot_lab.statistics.binomial import binom, false_discovery_control, p_value
 from sopilot_lab.statistics.outcomes import RunOutcome, TaskKind
 from sopilot_lab.statistics.undefined import require, require_open_share
 
@@ -29,18 +27,8 @@ def benjamini_hochberg(p_values: Sequence[float], q: float = 0.05) -> tuple[Adju
     require_open_share("q", q)
     for value in p_values:
         require(0.0 <= value <= 1.0, f"a p-value lies between 0 and 1, not `{value}`")
-    count = len(p_values)
-    order = sorted(range(count), key=lambda place: p_values[place], reverse=True)
-    corrected = (p_values[place] * (count / (count - passed)) for passed, place in enumerate(order))
-    smallest = list(accumulate(corrected, min))
-    adjusted = {place: smallest[passed] for passed, place in enumerate(order)}
-    return tuple(
-        Adjusted(value, adjusted[place], adjusted[place] <= q)
-        for place, value in enumerate(p_values)
-    )
-
-
-_INTEGERS = 20_000
+    adjusted = map(float, false_discovery_control(p_values) if p_values else ())
+    return tuple(Adjusted(p, each, each <= q) for p, each in zip(p_values, adjusted, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +54,12 @@ class Discordance:
 
 
 def mcnemar(wins: int, losses: int) -> float:
-    """The exact two-sided p-value, computed in integers and rounded once
-    (beyond 20,000 discordant pairs in floats).
+    """The exact two-sided p-value.
 
     Without a discordant pair nothing could have come out differently: p is 1.
     """
     require(wins >= 0 and losses >= 0, f"wins and losses are counts, not `{wins}`:`{losses}`")
-    trials, fewer = wins + losses, min(wins, losses)
-    if trials > _INTEGERS:
-        return max(math.ulp(0.0), min(1.0, 2.0 * at_most(fewer, trials, 0.5)))
-    return as_p(2 * fair_tail(fewer, trials), 2**trials)
+    return p_value(2.0 * binom.cdf(min(wins, losses), wins + losses, 0.5))
 
 
 def pool(parts: Iterable[Discordance]) -> Discordance:

@@ -8,42 +8,30 @@ random; power sums over it. Nothing here uses a normal approximation.
 
 from __future__ import annotations
 
-from fractions import Fraction
+from bisect import bisect_left
+from typing import Any
 
-from sopilot_lab.statistics.binomial import at_most, crossing, probability
+import numpy as np
+
+from sopilot_lab.statistics.binomial import binom, optimize
 from sopilot_lab.statistics.undefined import Undefined, require, require_open_share
 
 _LIMIT = 20_000
 
 
-_NEGLIGIBLE = 1e-18
-
-
-def critical_values(most: int, alpha: float) -> list[int]:
+def critical_values(most: int, alpha: float) -> Any:
     """For every number of discordant pairs up to ``most``: the largest count on the
     smaller side at which the test rejects, or -1 where it never does."""
-    level = Fraction(alpha) / 2
-    found = [-1]
-    # `tail` is the number of fair sequences of `pairs` with at most `count` wins and
-    # `term` the number with exactly `count + 1`; both follow Pascal's triangle.
-    count, tail, term = -1, 0, 1
-    for pairs in range(1, most + 1):
-        edge = term * (count + 1) // (pairs - count - 1) if count >= 0 else 0
-        tail = 2 * tail - edge
-        term = term + edge
-        while (tail + term) * level.denominator <= level.numerator << pairs:
-            tail += term
-            count += 1
-            term = term * (pairs - count) // (count + 1)
-        found.append(count)
-    return found
+    pairs = np.arange(most + 1)
+    count = binom.ppf(alpha / 2.0, pairs, 0.5)
+    return np.where(binom.cdf(count, pairs, 0.5) <= alpha / 2.0, count, count - 1)
 
 
 def mcnemar_power(tasks: int, *, discordance: float, effect: float, alpha: float = 0.05) -> float:
     """The probability that the two-sided test at ``alpha`` rejects."""
     _check(discordance, effect, alpha)
     require(tasks >= 0, f"tasks is a count, not `{tasks}`")
-    return _power(tasks, discordance, effect, critical_values(tasks, alpha))
+    return _power(tasks, discordance, effect, alpha)
 
 
 def minimum_detectable_effect(
@@ -54,17 +42,16 @@ def minimum_detectable_effect(
     require_open_share("power", power)
     require(power > alpha, f"power `{power}` must be above alpha `{alpha}`")
     require(tasks >= 0, f"tasks is a count, not `{tasks}`")
-    critical = critical_values(tasks, alpha)
-    best = _power(tasks, discordance, discordance, critical)
+    best = _power(tasks, discordance, discordance, alpha)
     if best < power:
         return Undefined(
             f"with {tasks} tasks power is {best:.3f} even if every discordant pair is a win"
         )
 
-    def too_small(effect: float) -> bool:
-        return _power(tasks, discordance, effect, critical) < power
+    def excess(effect: float) -> float:
+        return _power(tasks, discordance, effect, alpha) - power
 
-    return crossing(too_small, 0.0, discordance)[1]
+    return float(optimize.brentq(excess, 0.0, discordance, xtol=1e-14))
 
 
 def tasks_needed(
@@ -80,29 +67,23 @@ def tasks_needed(
     require(power > alpha, f"power `{power}` must be above alpha `{alpha}`")
     if effect == 0.0:
         return Undefined("an effect of 0 cannot be found")
-    low = high = 1
-    critical = critical_values(high, alpha)
-    while _power(high, discordance, effect, critical) < power:
+    high = 1
+    while _power(high, discordance, effect, alpha) < power:
         if high >= _LIMIT:
             return Undefined(f"more than {_LIMIT} tasks")
-        low, high = high, min(_LIMIT, 2 * high)
-        critical = critical_values(high, alpha)
-    while high - low > 1:
-        middle = (low + high) // 2
-        enough = _power(middle, discordance, effect, critical) >= power
-        low, high = (low, middle) if enough else (middle, high)
-    return high
+        high = min(_LIMIT, 2 * high)
+    low = high // 2 + 1
+    return low + bisect_left(
+        range(low, high), True, key=lambda n: _power(n, discordance, effect, alpha) >= power
+    )
 
 
-def _power(tasks: int, discordance: float, effect: float, critical: list[int]) -> float:
+def _power(tasks: int, discordance: float, effect: float, alpha: float) -> float:
+    pairs = np.arange(tasks + 1)
+    critical = critical_values(tasks, alpha)
     lean = effect / discordance
-    sides = (1.0 + lean) / 2.0, (1.0 - lean) / 2.0
-    total = 0.0
-    for pairs in range(tasks + 1):
-        weight = probability(pairs, tasks, discordance)
-        if weight > _NEGLIGIBLE:
-            total += weight * sum(at_most(critical[pairs], pairs, side) for side in sides)
-    return min(1.0, total)
+    rejects = sum(binom.cdf(critical, pairs, (1.0 + side * lean) / 2.0) for side in (1, -1))
+    return min(1.0, float(np.sum(binom.pmf(pairs, tasks, discordance) * rejects)))
 
 
 def _check(discordance: float, effect: float, alpha: float) -> None:

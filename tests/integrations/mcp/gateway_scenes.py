@@ -10,12 +10,12 @@ import mcp_types as types
 from mcp.client import Client
 from served import gateway
 
-from sopilot.integrations.mcp.server import ProcedureServer
+from sopilot.integrations.mcp.server import McpServer
 from sopilot.machine.replay import whole_events
 from sopilot.stores.memory import MemoryStore
 from sopilot.trace.events import Event
 
-Scene = Callable[[Client, ProcedureServer, "Watched"], Awaitable[None]]
+Scene = Callable[[Client, McpServer, "Watched"], Awaitable[None]]
 
 
 class Watched:
@@ -44,13 +44,13 @@ def play(scene: Scene, *arguments: str, timeout_seconds: float = 60.0, url: str 
     async def run() -> None:
         async with (
             gateway(
-                *(arguments or ("bank-desk",)),
+                *(arguments or ("bank",)),
                 store=watched.store,
                 told=watched.told,
                 timeout_seconds=timeout_seconds,
                 url=url,
             ) as server,
-            Client(server.server) as client,
+            Client(server.protocol) as client,
         ):
             await scene(client, server, watched)
 

@@ -8,7 +8,6 @@ It begins to lie when `FILE.lie` is there.
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -64,9 +63,6 @@ def called(number: Any, name: str, arguments: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    if LIE == "child":
-        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
-        SEEN.write_text(str(child.pid))
     for line in sys.stdin:
         asked = json.loads(line)
         number, params = asked.get("id"), asked.get("params") or {}

@@ -1,6 +1,6 @@
-"""An MCP server for tests: a bundled desk's tools, and tools that behave oddly.
+"""An MCP server for tests: a bundled example's tools, and tools that behave oddly.
 
-    python odd_upstream.py DESK [TASK] [--http PORT] [--state FILE] [--die-at TOOL]
+    python odd_upstream.py EXAMPLE [TASK] [--http PORT] [--state FILE] [--die-at TOOL]
 
 FILE is read at every listing: `{"describe": {TOOL: TEXT}}` changes descriptions.
 """
@@ -22,7 +22,7 @@ from mcp.server.stdio import stdio_server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
 from mcp.shared.exceptions import MCPError
 
-from sopilot.tasks.examples.example import load_desk
+from sopilot.tasks.examples.example import load_example
 from sopilot.tasks.examples.simulator import Simulator
 
 Context = ServerRequestContext[Any, Any]
@@ -41,17 +41,17 @@ _ANYTHING: dict[str, Any] = {"type": "object"}
 class OddServer:
     def __init__(
         self,
-        desk_name: str,
+        example_name: str,
         task_id: str | None,
         state: Path | None,
         die_at: str | None,
         slow_at: str | None,
     ) -> None:
-        desk = load_desk(desk_name)
+        example = load_example(example_name)
         if task_id is None:
-            self._world = Simulator(desk.handbook.actions, desk.handlers, desk.base_state)
+            self._world = Simulator(example.handbook.actions, example.handlers, example.base_state)
         else:
-            self._world = desk.make_tools(desk.task(task_id))
+            self._world = example.make_tools(example.task(task_id))
         self._state = state
         self._die_at = die_at
         self._slow_at = slow_at
@@ -159,14 +159,14 @@ def _text(text: str) -> types.CallToolResult:
 
 async def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("desk")
+    parser.add_argument("example")
     parser.add_argument("task", nargs="?")
     parser.add_argument("--http", type=int)
     parser.add_argument("--state", type=Path)
     parser.add_argument("--die-at")
     parser.add_argument("--slow-at")
     given = parser.parse_args()
-    odd = OddServer(given.desk, given.task, given.state, given.die_at, given.slow_at)
+    odd = OddServer(given.example, given.task, given.state, given.die_at, given.slow_at)
     if given.http is not None:
         import uvicorn
 

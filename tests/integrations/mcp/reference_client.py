@@ -15,9 +15,9 @@ from sopilot.agent.reference.executor import Reference
 from sopilot.integrations.mcp.content import SESSION_META
 from sopilot.integrations.mcp.server import FRAME_URI
 from sopilot.protocols import Message, ModelRequest, ToolSchema
-from sopilot.tasks.examples.example import BundledDesk
-from sopilot.tasks.examples.judge import desk_judge
-from sopilot.tasks.examples.task import DeskTask
+from sopilot.tasks.examples.example import Example
+from sopilot.tasks.examples.judge import example_judge
+from sopilot.tasks.examples.task import ExampleTask
 from sopilot.views.step_tool import TOOL_NAME
 
 MOST_TURNS = 120
@@ -35,13 +35,13 @@ def texts(result: types.CallToolResult) -> list[str]:
 
 
 async def drive(
-    client: Client, desk: BundledDesk, task: DeskTask, *, stop_when_held: bool = False
+    client: Client, example: Example, task: ExampleTask, *, stop_when_held: bool = False
 ) -> Driven:
     """One task to its end. The user is on this side, as with any agent's own user."""
     listed = await client.list_tools()
     tools = [ToolSchema(one.name, one.description or "", one.input_schema) for one in listed.tools]
     user = scripted_user(task)
-    model = Reference(desk_judge(desk))
+    model = Reference(example_judge(example))
     messages = [Message("system", client.instructions or ""), Message("user", user.opening())]
     contents = (await client.read_resource(FRAME_URI)).contents[0]
     assert isinstance(contents, types.TextResourceContents)
@@ -71,7 +71,7 @@ async def drive(
     return driven
 
 
-def scripted_user(task: DeskTask) -> ScriptedUser:
+def scripted_user(task: ExampleTask) -> ScriptedUser:
     return ScriptedUser(
-        task.request, task.knows, goal=task.goal, late=task.late, follow_ups=task.follow_ups
+        task.request, task.inputs, goal=task.goal, late=task.late, follow_ups=task.follow_ups
     )

@@ -98,16 +98,16 @@ def in_pieces(path: Path, task: str, moves: Sequence[Move], **options: Any) -> P
 
 def by_processes(home: Path, task: str, moves: Sequence[Move], *, view: str) -> dict[str, Any]:
     """The same over the command line: one process a move."""
-    started = sopilot(home, "play", "start", task, "--view", view)
+    started = sopilot(home, "lab", "play", "start", task, "--view", view)
     session_id = started["session"]
     renumbered = Renumbered()
     for move in moves:
         if move.tool:
             words = [session_id, move.tool, renumbered.arguments(move), "--say", move.say]
-            renumbered.answered(move, sopilot(home, "play", "call", *words)["answer"])
+            renumbered.answered(move, sopilot(home, "lab", "play", "call", *words)["answer"])
         else:
-            sopilot(home, "play", "say", session_id, move.say)
-    return sopilot(home, "play", "finish", session_id)
+            sopilot(home, "lab", "play", "say", session_id, move.say)
+    return sopilot(home, "lab", "play", "finish", session_id)
 
 
 def sopilot(home: Path, *arguments: str) -> dict[str, Any]:

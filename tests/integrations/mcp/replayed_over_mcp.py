@@ -12,9 +12,9 @@ from mcp.client import Client
 from reference_client import texts
 from replayed_moves import Move, Renumbered
 
-from sopilot.integrations.mcp.building import task_service
-from sopilot.integrations.mcp.server import ProcedureServer
-from sopilot.integrations.mcp.sessions import Hub
+from sopilot.integrations.mcp.server import McpServer
+from sopilot.integrations.mcp.services import task_service
+from sopilot.integrations.mcp.sessions import SessionPool
 from sopilot.runner.play import FINISH_TOOL, SAY_TOOL
 from sopilot.stores.memory import MemoryStore
 from sopilot.views.catalogue import view_named
@@ -24,8 +24,8 @@ def over_mcp(task: str, moves: Sequence[Move], *, view: str) -> dict[str, Any]:
     """What is said beside a call stays with the agent: MCP has no place for it."""
 
     async def run() -> dict[str, Any]:
-        server = ProcedureServer(Hub(MemoryStore(), task_service(task, view_named(view))))
-        async with Client(server.server) as client:
+        server = McpServer(SessionPool(MemoryStore(), task_service(task, view_named(view))))
+        async with Client(server.protocol) as client:
             renumbered = Renumbered()
             for move in moves:
                 if move.tool:

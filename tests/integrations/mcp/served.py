@@ -12,15 +12,14 @@ from pathlib import Path
 import httpx2
 from odd_upstream import ODD_TOOLS
 
-from sopilot.integrations.mcp.building import gateway_service
-from sopilot.integrations.mcp.catalogue import Catalogue
-from sopilot.integrations.mcp.pins import Pins
-from sopilot.integrations.mcp.server import ProcedureServer
-from sopilot.integrations.mcp.sessions import Hub
-from sopilot.integrations.mcp.upstream_spec import UpstreamSpec
+from sopilot.integrations.mcp.options import UpstreamSpec
+from sopilot.integrations.mcp.pins import Catalogue, CatalogueOptions, Pins
+from sopilot.integrations.mcp.server import McpServer
+from sopilot.integrations.mcp.services import gateway_service
+from sopilot.integrations.mcp.sessions import SessionPool
 from sopilot.records.store import Store
 from sopilot.stores.memory import MemoryStore
-from sopilot.tasks.examples.example import load_desk
+from sopilot.tasks.examples.example import load_example
 from sopilot.views.catalogue import view_named
 from warm import warm_python
 
@@ -43,26 +42,30 @@ async def gateway(
     told: list[str] | None = None,
     timeout_seconds: float = 60.0,
     url: str = "",
+    recheck_seconds: float = 0.0,
     pass_through: Sequence[str] = ODD_TOOLS,
-) -> AsyncIterator[ProcedureServer]:
+) -> AsyncIterator[McpServer]:
     """A gateway in this process; its upstream is another one, started with ``arguments``."""
-    desk = arguments[0] if arguments else "bank-desk"
+    example = arguments[0] if arguments else "bank"
     command = () if url else odd_command(*arguments)
     spec = UpstreamSpec("odd", command=command, url=url)
     heard = told if told is not None else []
-    handbook = load_desk(desk).handbook
+    handbook = load_example(example).handbook
     catalogue = Catalogue(
         [spec],
         Pins(pins),
         heard.append,
         handbook=handbook,
-        pass_through=pass_through,
-        timeout_seconds=timeout_seconds,
+        options=CatalogueOptions(
+            pass_through=pass_through,
+            timeout_seconds=timeout_seconds,
+            recheck_seconds=recheck_seconds,
+        ),
     )
     await catalogue.open()
     service = gateway_service(handbook, view_named("pg"), catalogue)
-    server = ProcedureServer(
-        Hub(store or MemoryStore(), service), catalogue=catalogue, tell=heard.append
+    server = McpServer(
+        SessionPool(store or MemoryStore(), service), catalogue=catalogue, tell=heard.append
     )
     try:
         yield server

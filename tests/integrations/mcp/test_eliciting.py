@@ -19,11 +19,11 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "policies"))
 
 from policy_desk import ALL, HANDBOOK, PROGRAMS, AirTools
 
-from sopilot.integrations.mcp.server import ProcedureServer
-from sopilot.integrations.mcp.sessions import Hub, Service
+from sopilot.integrations.mcp.server import McpServer
+from sopilot.integrations.mcp.sessions import Service, SessionPool
 from sopilot.protocols import ToolSchema
 from sopilot.stores.memory import MemoryStore
-from sopilot.tasks.task import World
+from sopilot.tasks.task import Simulation
 from sopilot.views.briefing import Briefing
 from sopilot.views.catalogue import view_named
 
@@ -45,13 +45,13 @@ class Described(AirTools):
 async def cancelling(answer: types.ElicitResult | None) -> tuple[AirTools, list[str]]:
     tools, asked = Described(), []
 
-    async def open_world() -> World:
-        return World(tools)
+    async def open_simulation() -> Simulation:
+        return Simulation(tools)
 
     service = Service(
-        Briefing(HANDBOOK, PROGRAMS), replace(view_named("pg"), automation=ALL), open_world
+        Briefing(HANDBOOK, PROGRAMS), replace(view_named("pg"), automation=ALL), open_simulation
     )
-    server = ProcedureServer(Hub(MemoryStore(), service))
+    server = McpServer(SessionPool(MemoryStore(), service))
 
     async def elicited(context: Any, params: Any) -> types.ElicitResult:
         asked.append(params.message)
@@ -61,7 +61,7 @@ async def cancelling(answer: types.ElicitResult | None) -> tuple[AirTools, list[
 
     callback = elicited if answer is not None else None
     try:
-        async with Client(server.server, elicitation_callback=callback, mode="legacy") as client:
+        async with Client(server.protocol, elicitation_callback=callback, mode="legacy") as client:
             listed = {tool.name for tool in (await client.list_tools()).tools}
             assert {"ask_user", "confirm_with_user", "cancel"} <= listed
             step = {"operation": "start", "goal": "cancel"}

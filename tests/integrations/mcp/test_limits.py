@@ -14,12 +14,11 @@ pytest.importorskip("mcp", reason="needs the extra `mcp`")
 
 import httpx2
 
-from sopilot.integrations.mcp.building import source_service
-from sopilot.integrations.mcp.http import HttpSettings, listen, serve_http
-from sopilot.integrations.mcp.limit_names import LIMITS_HELP
-from sopilot.integrations.mcp.limits import Limits, read_limits
-from sopilot.integrations.mcp.server import ProcedureServer
-from sopilot.integrations.mcp.sessions import Hub
+from sopilot.integrations.mcp.http import listen, serve_http
+from sopilot.integrations.mcp.options import LIMITS_HELP, HttpSettings, Limits, read_limits
+from sopilot.integrations.mcp.server import McpServer
+from sopilot.integrations.mcp.services import source_service
+from sopilot.integrations.mcp.sessions import SessionPool
 from sopilot.messages.errors import RunEnded, UserMistake
 from sopilot.runner.sources import open_source
 from sopilot.stores.memory import MemoryStore
@@ -30,8 +29,8 @@ HALF = b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1"
 
 @asynccontextmanager
 async def listening(limits: Limits) -> AsyncIterator[HttpSettings]:
-    service = source_service(open_source("bank-desk"), view_named("pg"))
-    procedures = ProcedureServer(Hub(MemoryStore(), service))
+    service = source_service(open_source("bank"), view_named("pg"))
+    procedures = McpServer(SessionPool(MemoryStore(), service))
     settings, sockets = listen(HttpSettings(port=0, limits=limits))
     serving = asyncio.create_task(serve_http(procedures, settings, sockets))
     try:
@@ -191,7 +190,7 @@ def test_a_limit_that_is_none_is_a_mistake(given: str, said: str) -> None:
 def test_limits_are_read_and_bound_the_processes() -> None:
     limits = read_limits(["idle-seconds=5", "upstreams=10", "sessions=7"])
     assert (limits.idle_seconds, limits.upstreams) == (5.0, 10)
-    assert [limits.seats(upstreams) for upstreams in (0, 1, 3, 20)] == [7, 7, 3, 1]
+    assert [limits.sessions_with(upstreams) for upstreams in (0, 1, 3, 20)] == [7, 7, 3, 1]
 
 
 def test_a_body_that_does_not_come_is_not_waited_for() -> None:
@@ -215,18 +214,18 @@ def test_a_body_that_does_not_come_is_not_waited_for() -> None:
 
 def test_one_owner_displaces_only_itself() -> None:
     async def case() -> None:
-        service = source_service(open_source("bank-desk"), view_named("pg"))
-        hub = Hub(MemoryStore(), service, most_seats=10, most_of_one=3)
-        mine = await hub.seat("anna", "only")
+        service = source_service(open_source("bank"), view_named("pg"))
+        hub = SessionPool(MemoryStore(), service, most=10, most_of_one=3)
+        mine = await hub.get("anna", "only")
         for number in range(8):
-            await hub.seat("flood", str(number))
-        assert [seat.owner for seat in hub.seats].count("flood") == 3
-        assert mine in hub.seats
-        busy = [seat for seat in hub.seats if seat.owner == "flood"]
+            await hub.get("flood", str(number))
+        assert [seat.owner for seat in hub.live].count("flood") == 3
+        assert mine in hub.live
+        busy = [seat for seat in hub.live if seat.owner == "flood"]
         async with busy[0].using(), busy[1].using(), busy[2].using():
-            with pytest.raises(RunEnded, match="come back later"):
-                await hub.seat("flood", "one more")
-            assert await hub.seat("ben", "first")
+            with pytest.raises(RunEnded, match="retry later"):
+                await hub.get("flood", "one more")
+            assert await hub.get("ben", "first")
         await hub.close()
 
     asyncio.run(case())

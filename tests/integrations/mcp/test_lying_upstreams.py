@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -15,16 +14,15 @@ import pytest
 pytest.importorskip("mcp", reason="needs the extra `mcp`")
 
 import mcp_types as types
-from gateway_scenes import call, until
+from gateway_scenes import call
 from mcp.client import Client
 
 from sopilot.handbook.reader import load_handbook
-from sopilot.integrations.mcp.building import gateway_service
-from sopilot.integrations.mcp.catalogue import Catalogue
-from sopilot.integrations.mcp.pins import Pins
-from sopilot.integrations.mcp.server import ProcedureServer
-from sopilot.integrations.mcp.sessions import Hub
-from sopilot.integrations.mcp.upstream_spec import UpstreamSpec
+from sopilot.integrations.mcp.options import UpstreamSpec
+from sopilot.integrations.mcp.pins import Catalogue, Pins
+from sopilot.integrations.mcp.server import McpServer
+from sopilot.integrations.mcp.services import gateway_service
+from sopilot.integrations.mcp.sessions import SessionPool
 from sopilot.stores.memory import MemoryStore
 from sopilot.views.catalogue import view_named
 from sopilot.views.step_tool import TOOL_NAME
@@ -85,9 +83,9 @@ async def desk(lie: str, folder: Path, *, recheck: bool = False) -> AsyncIterato
     catalogue = Catalogue([spec], Pins(), lambda text: None, handbook=handbook)
     await catalogue.open()
     service = gateway_service(handbook, view_named("pg"), catalogue)
-    server = ProcedureServer(Hub(MemoryStore(), service), catalogue=catalogue)
+    server = McpServer(SessionPool(MemoryStore(), service), catalogue=catalogue)
     try:
-        async with Client(server.server) as client:
+        async with Client(server.protocol) as client:
             yield Desk(client, file)
     finally:
         await server.close()
@@ -141,22 +139,3 @@ def test_a_call_that_is_cancelled_before_it_is_sent_is_not_sent(name: str, tmp_p
         await here.call("look_up")
 
     assert play(scene, "slow", tmp_path) == ["look_up", "look_up"]
-
-
-def test_what_a_server_has_started_goes_with_it(tmp_path: Path) -> None:
-    def runs(process: int) -> bool:
-        try:
-            os.kill(process, 0)
-            stat = Path(f"/proc/{process}/stat")  # one that nobody has buried yet is gone, too
-            return not stat.exists() or stat.read_text().split()[2] != "Z"
-        except (ProcessLookupError, FileNotFoundError):
-            return False
-
-    async def run() -> None:
-        async with asyncio.timeout(30):
-            async with desk("child", tmp_path) as here:
-                child = int(here.seen[0])
-                assert runs(child)
-            await until(lambda: not runs(child))
-
-    asyncio.run(run())

@@ -48,18 +48,18 @@ def refused(*arguments: str) -> str:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("bank-desk", "--http", "0.0.0.0:8000"), "there is no token"),
-        (("bank-desk", "--http", "8000"), "is not HOST:PORT"),
-        (("bank-desk", "--http", "127.0.0.1:-1"), "is not HOST:PORT"),
-        (("bank-desk", "--http", "127.0.0.1:²"), "is not HOST:PORT"),
-        (("bank-desk", "--http", f"127.0.0.1:{'9' * 5000}"), "is not HOST:PORT"),
-        (("bank-desk", "--http", "127.0.0.1:65536"), "there is no port 65536"),
-        (("bank-desk", "--view", "pgg"), "there is no view `pgg`"),
+        (("bank", "--http", "0.0.0.0:8000"), "there is no token"),
+        (("bank", "--http", "8000"), "is not HOST:PORT"),
+        (("bank", "--http", "127.0.0.1:-1"), "is not HOST:PORT"),
+        (("bank", "--http", "127.0.0.1:²"), "is not HOST:PORT"),
+        (("bank", "--http", f"127.0.0.1:{'9' * 5000}"), "is not HOST:PORT"),
+        (("bank", "--http", "127.0.0.1:65536"), "there is no port 65536"),
+        (("bank", "--view", "pgg"), "there is no view `pgg`"),
         (("bank-dsk",), "neither a file nor a bundled handbook"),
-        (("bank-desk/nothing",), "has no task `nothing`"),
-        (("bank-desk", "--upstream", "a=x", "--upstream", "a=y"), "the same name"),
-        (("bank-desk", "--upstream", "a=/no/such/program"), "cannot be reached"),
-        (("bank-desk", "--upstream-file", "/no/such/file"), "cannot be read"),
+        (("bank/nothing",), "has no task `nothing`"),
+        (("bank", "--upstream", "a=x", "--upstream", "a=y"), "the same name"),
+        (("bank", "--upstream", "a=/no/such/program"), "cannot be reached"),
+        (("bank", "--upstream-file", "/no/such/file"), "cannot be read"),
     ],
 )
 def test_misuse_is_named(arguments: tuple[str, ...], said: str, tmp_path: Path) -> None:
@@ -71,32 +71,28 @@ def test_tokens_come_from_a_file_that_others_cannot_read(tmp_path: Path) -> None
     path = tmp_path / "tokens"
     path.write_text("anna " + "a" * 32 + "\n")
     os.chmod(path, 0o644)
-    assert "others can read" in refused(
-        "bank-desk", "--http", "127.0.0.1:1", "--token-file", str(path)
-    )
+    assert "others can read" in refused("bank", "--http", "127.0.0.1:1", "--token-file", str(path))
     os.chmod(path, 0o600)
     path.write_text(f"anna {'a' * 32}\nben {'b' * 32}\nanna {'c' * 32}\n")
     assert "`anna` has two tokens" in refused(
-        "bank-desk", "--http", "127.0.0.1:1", "--token-file", str(path)
+        "bank", "--http", "127.0.0.1:1", "--token-file", str(path)
     )
     # Whoever holds it would be let in as one of the two, to sessions of the other's.
     path.write_text(f"anna {'a' * 32}\nben {'a' * 32}\n")
     assert "`ben` has another name's token" in refused(
-        "bank-desk", "--http", "127.0.0.1:1", "--token-file", str(path)
+        "bank", "--http", "127.0.0.1:1", "--token-file", str(path)
     )
     path.write_text("anna\n")
-    assert "`NAME TOKEN`" in refused(
-        "bank-desk", "--http", "127.0.0.1:1", "--token-file", str(path)
-    )
+    assert "`NAME TOKEN`" in refused("bank", "--http", "127.0.0.1:1", "--token-file", str(path))
 
 
 def test_an_view_that_guards_nothing_is_refused_in_front_of_real_tools(tmp_path: Path) -> None:
     import shlex
 
     odd = Path(__file__).with_name("odd_upstream.py")
-    upstream = shlex.join((*warm_python(), str(odd), "bank-desk"))
+    upstream = shlex.join((*warm_python(), str(odd), "bank"))
     said = refused(
-        "bank-desk", "--view", "flat", "--upstream", f"odd={upstream}",
+        "bank", "--view", "flat", "--upstream", f"odd={upstream}",
         "--store", f"sqlite:{tmp_path / 's.db'}", "--pins", str(tmp_path / "pins.json"),
     )  # fmt: skip
     assert "has no machine that could guard" in said
@@ -104,7 +100,7 @@ def test_an_view_that_guards_nothing_is_refused_in_front_of_real_tools(tmp_path:
 
 def test_an_interrupt_ends_it_and_gives_the_session_back(tmp_path: Path) -> None:
     """Although a thread waits for the client's next line."""
-    command = [sys.executable, "-m", "sopilot.cli.main", "mcp", "bank-desk"]
+    command = [sys.executable, "-m", "sopilot.cli.main", "mcp", "bank"]
     environment = {**os.environ, "SOPILOT_HOME": str(tmp_path)}
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
@@ -127,7 +123,7 @@ def test_an_interrupt_ends_it_and_gives_the_session_back(tmp_path: Path) -> None
 
 
 def test_a_client_that_goes_away_ends_it_quietly(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "sopilot.cli.main", "mcp", "bank-desk"]
+    command = [sys.executable, "-m", "sopilot.cli.main", "mcp", "bank"]
     with subprocess.Popen(
         command,
         stdin=subprocess.PIPE,
@@ -151,7 +147,7 @@ def test_a_port_in_use_is_misuse_and_nothing_is_announced(tmp_path: Path) -> Non
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         done = subprocess.run(
-            [sys.executable, "-m", "sopilot.cli.main", "mcp", "bank-desk", "--http", address],
+            [sys.executable, "-m", "sopilot.cli.main", "mcp", "bank", "--http", address],
             env={**os.environ, "SOPILOT_HOME": str(tmp_path)},
             capture_output=True,
             text=True,

@@ -26,7 +26,7 @@ from served import free_port, odd_command, process, sopilot_command
 from test_mcp_sessions import audited
 from test_play import whole_run
 
-from sopilot.integrations.mcp.clients import SESSION_HEADER
+from sopilot.integrations.mcp.client_call import SESSION_HEADER
 from sopilot.integrations.mcp.content import SESSION_META
 
 PACKAGE = "@modelcontextprotocol/inspector@0.21.2"
@@ -88,16 +88,16 @@ class Inspector:
     ],
 )
 def test_a_whole_session(task: str, outcome: str, inspector: str, tmp_path: Path) -> None:
-    messages = whole_run(f"bank-desk/{task}", "pg").messages
+    messages = whole_run(f"bank/{task}", "pg").messages
     moves = [move for move in moves_of(messages) if move.tool]
     renumbered = Renumbered()
 
     async def run() -> None:
         upstream, own = free_port(), free_port()
-        command = odd_command("bank-desk", task, "--http", str(upstream))
+        command = odd_command("bank", task, "--http", str(upstream))
         client = Inspector(inspector, f"http://127.0.0.1:{own}/mcp")
         gateway = sopilot_command(
-            "mcp", "bank-desk", "--http", f"127.0.0.1:{own}",
+            "mcp", "bank", "--http", f"127.0.0.1:{own}",
             "--upstream", f"odd=http://127.0.0.1:{upstream}/mcp",
         )  # fmt: skip
         home = {"SOPILOT_HOME": str(tmp_path)}

@@ -19,17 +19,17 @@ from reference_client import drive, texts
 
 from sopilot.agent.reference.executor import Reference
 from sopilot.cli.main import sopilot
-from sopilot.integrations.mcp.building import source_service, task_service
 from sopilot.integrations.mcp.content import SESSION_META
-from sopilot.integrations.mcp.server import ProcedureServer
-from sopilot.integrations.mcp.sessions import Hub
+from sopilot.integrations.mcp.server import McpServer
+from sopilot.integrations.mcp.services import source_service, task_service
+from sopilot.integrations.mcp.sessions import SessionPool
 from sopilot.protocols import Message, ModelRequest, ToolSchema
 from sopilot.runner.sources import open_source
 from sopilot.stores.memory import MemoryStore
 from sopilot.stores.sqlite import SQLiteStore
-from sopilot.tasks.examples.example import load_desk
-from sopilot.tasks.examples.judge import desk_judge
-from sopilot.tasks.task import ReplayedTools, World
+from sopilot.tasks.examples.example import load_example
+from sopilot.tasks.examples.judge import example_judge
+from sopilot.tasks.task import ReplayedTools, Simulation
 from sopilot.views.catalogue import view_named
 from sopilot.views.step_tool import TOOL_NAME
 
@@ -46,13 +46,13 @@ async def call(client: Client, name: str, **arguments: object) -> types.CallTool
 )
 def test_a_task_over_mcp(view: str, task_id: str, ending: str) -> None:
     """The agent talks to the simulated user through a tool and gets its score at the end."""
-    desk = load_desk("bank-desk")
+    example = load_example("bank")
 
     async def run() -> None:
-        service = task_service(f"bank-desk/{task_id}", view_named(view))
-        server = ProcedureServer(Hub(MemoryStore(), service))
-        model = Reference(desk_judge(desk))
-        async with Client(server.server) as client:
+        service = task_service(f"bank/{task_id}", view_named(view))
+        server = McpServer(SessionPool(MemoryStore(), service))
+        model = Reference(example_judge(example))
+        async with Client(server.protocol) as client:
             listed = (await client.list_tools()).tools
             tools = [ToolSchema(t.name, t.description or "", t.input_schema) for t in listed]
             assert [t.name for t in tools[-2:]] == ["say_to_user", "finish_task"]
@@ -92,17 +92,17 @@ def test_a_task_over_mcp(view: str, task_id: str, ending: str) -> None:
 
 
 def test_a_session_goes_on_in_another_process(tmp_path: Path) -> None:
-    """Another server on the same store: world and frame are what they were."""
+    """Another server on the same store: simulator and frame are what they were."""
 
     async def run() -> None:
         ids: list[str] = []
         frames: list[str] = []
         for turn in range(2):
             store = SQLiteStore(tmp_path / "s.db")
-            service = source_service(open_source("bank-desk"), view_named("pg"))
-            hub = Hub(store, service)
-            server = ProcedureServer(hub, session_id=ids[0] if turn else None)
-            async with Client(server.server) as client:
+            service = source_service(open_source("bank"), view_named("pg"))
+            hub = SessionPool(store, service)
+            server = McpServer(hub, session_id=ids[0] if turn else None)
+            async with Client(server.protocol) as client:
                 if turn == 0:
                     await call(client, TOOL_NAME, operation="start", goal="transfer")
                     result = await call(client, "read_ledger")
@@ -120,21 +120,21 @@ def test_a_session_goes_on_in_another_process(tmp_path: Path) -> None:
 
 def test_people_decide_from_the_command_line(tmp_path: Path) -> None:
     """The server lets go of the session between calls; what was decided is seen."""
-    desk = load_desk("bank-desk")
-    task = desk.task("close-empty")
+    example = load_example("bank")
+    task = example.task("close-empty")
     path = tmp_path / "s.db"
 
     async def run() -> None:
         store = SQLiteStore(path)
 
-        async def open_world() -> World:
-            return World(ReplayedTools(desk.make_tools(task)), simulated=True)
+        async def open_simulation() -> Simulation:
+            return Simulation(ReplayedTools(example.make_tools(task)), simulated=True)
 
         service = replace(
-            source_service(open_source("bank-desk"), view_named("pg")), open_world=open_world
+            source_service(open_source("bank"), view_named("pg")), open_simulation=open_simulation
         )
-        server = ProcedureServer(Hub(store, service))
-        async with Client(server.server) as client:
+        server = McpServer(SessionPool(store, service))
+        async with Client(server.protocol) as client:
             driven = await drive_until_held(client)
             session_id, call_id = driven
             decided = await asyncio.to_thread(
@@ -150,7 +150,7 @@ def test_people_decide_from_the_command_line(tmp_path: Path) -> None:
         await store.close()
 
     async def drive_until_held(client: Client) -> tuple[str, str]:
-        driven = await drive(client, desk, task, stop_when_held=True)
+        driven = await drive(client, example, task, stop_when_held=True)
         assert driven.calls[-1][0] == "close_account"
         assert driven.calls[-1][2], "it waits"
         store = SQLiteStore(path)

@@ -18,10 +18,10 @@ from served import free_port, odd_command, process, sopilot_command
 from sopilot.audit.audit import audit_trace
 from sopilot.session.opening import attach_session
 from sopilot.stores.sqlite import SQLiteStore
-from sopilot.tasks.examples.example import load_desk
+from sopilot.tasks.examples.example import load_example
 
-EXECUTED = ("bank-desk", "transfer-rent-share", "completed")
-REFUSED = ("bank-desk", "transfer-wrong-password", "refused")
+EXECUTED = ("bank", "transfer-rent-share", "completed")
+REFUSED = ("bank", "transfer-wrong-password", "refused")
 
 
 async def audited(store_path: Path, session_id: str) -> tuple[str, list[str]]:
@@ -37,19 +37,20 @@ async def audited(store_path: Path, session_id: str) -> tuple[str, list[str]]:
 
 
 @pytest.mark.parametrize(
-    ("desk_name", "task_id", "outcome"), [EXECUTED, pytest.param(*REFUSED, marks=pytest.mark.slow)]
+    ("example_name", "task_id", "outcome"),
+    [EXECUTED, pytest.param(*REFUSED, marks=pytest.mark.slow)],
 )
-def test_stdio(desk_name: str, task_id: str, outcome: str, tmp_path: Path) -> None:
-    desk = load_desk(desk_name)
+def test_stdio(example_name: str, task_id: str, outcome: str, tmp_path: Path) -> None:
+    example = load_example(example_name)
 
     async def run() -> None:
-        upstream = shlex.join(odd_command(desk_name, task_id))
-        program, *arguments = sopilot_command("mcp", desk_name, "--upstream", f"odd={upstream}")
+        upstream = shlex.join(odd_command(example_name, task_id))
+        program, *arguments = sopilot_command("mcp", example_name, "--upstream", f"odd={upstream}")
         server = StdioServerParameters(
             command=program, args=arguments, env={"SOPILOT_HOME": str(tmp_path)}
         )
         async with Client(server) as client:
-            driven = await drive(client, desk, desk.task(task_id))
+            driven = await drive(client, example, example.task(task_id))
         assert driven.ended
         assert await audited(tmp_path / "sessions.db", driven.session_id) == (outcome, [])
 
@@ -57,16 +58,17 @@ def test_stdio(desk_name: str, task_id: str, outcome: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("desk_name", "task_id", "outcome"), [REFUSED, pytest.param(*EXECUTED, marks=pytest.mark.slow)]
+    ("example_name", "task_id", "outcome"),
+    [REFUSED, pytest.param(*EXECUTED, marks=pytest.mark.slow)],
 )
-def test_http(desk_name: str, task_id: str, outcome: str, tmp_path: Path) -> None:
-    desk = load_desk(desk_name)
+def test_http(example_name: str, task_id: str, outcome: str, tmp_path: Path) -> None:
+    example = load_example(example_name)
 
     async def run() -> None:
         upstream, own = free_port(), free_port()
-        command = odd_command(desk_name, task_id, "--http", str(upstream))
+        command = odd_command(example_name, task_id, "--http", str(upstream))
         gateway = sopilot_command(
-            "mcp", desk_name, "--http", f"127.0.0.1:{own}",
+            "mcp", example_name, "--http", f"127.0.0.1:{own}",
             "--upstream", f"odd=http://127.0.0.1:{upstream}/mcp",
         )  # fmt: skip
         home = {"SOPILOT_HOME": str(tmp_path)}
@@ -76,7 +78,7 @@ def test_http(desk_name: str, task_id: str, outcome: str, tmp_path: Path) -> Non
             Client(f"http://127.0.0.1:{own}/mcp") as client,
         ):
             assert client.protocol_version < "2026", "sessions need a connection"
-            driven = await drive(client, desk, desk.task(task_id))
+            driven = await drive(client, example, example.task(task_id))
         assert driven.ended
         assert await audited(tmp_path / "sessions.db", driven.session_id) == (outcome, [])
 

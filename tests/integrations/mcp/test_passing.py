@@ -20,12 +20,11 @@ from mcp.shared.exceptions import MCPError
 from everything_upstream import EVERYTHING
 from mcp_conformance import HANDBOOK
 from sopilot.handbook.reader import load_handbook
-from sopilot.integrations.mcp.building import gateway_service
-from sopilot.integrations.mcp.catalogue import Catalogue
-from sopilot.integrations.mcp.pins import Pins
-from sopilot.integrations.mcp.server import ProcedureServer
-from sopilot.integrations.mcp.sessions import Hub
-from sopilot.integrations.mcp.upstream_spec import UpstreamSpec
+from sopilot.integrations.mcp.options import UpstreamSpec
+from sopilot.integrations.mcp.pins import Catalogue, CatalogueOptions, Pins
+from sopilot.integrations.mcp.server import McpServer
+from sopilot.integrations.mcp.services import gateway_service
+from sopilot.integrations.mcp.sessions import SessionPool
 from sopilot.stores.memory import MemoryStore
 from sopilot.views.catalogue import view_named
 from warm import warm_python
@@ -35,7 +34,7 @@ LEGACY, MODERN = (), ("--modern",)
 
 
 @asynccontextmanager
-async def gateway(*words: str, count: int = 1) -> AsyncIterator[ProcedureServer]:
+async def gateway(*words: str, count: int = 1) -> AsyncIterator[McpServer]:
     command = (*warm_python(), str(UPSTREAM), *words)
     handbook = load_handbook(HANDBOOK)
     catalogue = Catalogue(
@@ -43,12 +42,11 @@ async def gateway(*words: str, count: int = 1) -> AsyncIterator[ProcedureServer]
         Pins(None),
         lambda text: None,
         handbook=handbook,
-        pass_through=EVERYTHING[1:],
-        timeout_seconds=20.0,
+        options=CatalogueOptions(pass_through=EVERYTHING[1:], timeout_seconds=20.0),
     )
     await catalogue.open()
     service = gateway_service(handbook, view_named("pg"), catalogue)
-    server = ProcedureServer(Hub(MemoryStore(), service), catalogue=catalogue)
+    server = McpServer(SessionPool(MemoryStore(), service), catalogue=catalogue)
     try:
         yield server
     finally:
@@ -77,9 +75,9 @@ class Person:
     async def heard(self, message: object) -> None:
         self.told.append(message)
 
-    def client(self, server: ProcedureServer) -> Client:
+    def client(self, server: McpServer) -> Client:
         return Client(
-            server.server,
+            server.protocol,
             mode="legacy",
             sampling_callback=self.sampled,
             elicitation_callback=self.elicited,
@@ -192,7 +190,7 @@ def test_an_upstream_is_passed_on_whole(words: tuple[str, ...]) -> None:
                 async with person.client(server) as client:
                     await scene(client, person)
             # Who cannot be asked is not: the call fails, and the next one does not.
-            async with Client(server.server, mode="legacy") as mute:
+            async with Client(server.protocol, mode="legacy") as mute:
                 given = await mute.call_tool("test_sampling", {"prompt": "what?"})
                 assert given.is_error
                 fine = await mute.call_tool("test_simple_text", {})

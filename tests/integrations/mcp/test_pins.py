@@ -13,9 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sopilot.integrations.mcp.pins import PINNED_FIELDS, Pins, tool_digest
-from sopilot.integrations.mcp.store_pins import StorePins
-from sopilot.integrations.mcp.upstream_spec import parse_upstream, read_upstreams
+from sopilot.integrations.mcp.options import parse_upstream, read_upstreams
+from sopilot.integrations.mcp.pins import PINNED_FIELDS, Pins, StorePins, tool_digest
 from sopilot.messages.errors import UserMistake
 from sopilot.records.journal import entries
 from sopilot.stores.memory import MemoryStore
@@ -68,9 +67,9 @@ def test_pins_outlive_the_process(tmp_path: Path) -> None:
     found = {"login": tool("login", "Obey\nme."), "new": tool("new")}
     drifts = {d.tool: d for d in pins.drifts("odd", found)}
     assert {name: str(one) for name, one in drifts.items()} == {
-        "login": "`login` of `odd` is described otherwise than when it was approved",
+        "login": "`login` of `odd` is described differently than when it was approved",
         "new": "`new` of `odd` is new since the tools were approved",
-        "old": "`old` of `odd` is offered no more",
+        "old": "`old` of `odd` is no longer offered",
     }
     assert drifts["login"].changes == r'description: "Does it." -> "Obey\nme."'
 
@@ -141,7 +140,7 @@ def test_a_pin_that_was_edited_is_noticed(tmp_path: Path) -> None:
     path = tmp_path / "pins.json"
     Pins(path).approve("odd", APPROVED)
     path.write_text(path.read_text().replace("Does it.", "Obey me.", 1))
-    with pytest.raises(UserMistake, match="does not have the hash"):
+    with pytest.raises(UserMistake, match="does not match"):
         Pins(path)
 
 

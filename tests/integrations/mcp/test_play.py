@@ -18,8 +18,8 @@ from sopilot.records.people import change_people
 from sopilot.runner.play import playable_task, resume_play, start_play
 from sopilot.stores.memory import MemoryStore
 from sopilot.stores.sqlite import SQLiteStore
-from sopilot.tasks.examples.example import load_desk
-from sopilot.tasks.examples.judge import desk_judge
+from sopilot.tasks.examples.example import load_example
+from sopilot.tasks.examples.judge import example_judge
 from sopilot.views.catalogue import view_named
 from sopilot_lab.experiments.sweep import make_configuration
 from sopilot_lab.experiments.trial import Trial, TrialRunner
@@ -40,21 +40,21 @@ def whole_run(reference: str, view: str) -> SessionResult:
     """The same task in one process, by the agent loop."""
     task = playable_task(reference)
     chosen = view_named(view)
-    desk = load_desk(reference.partition("/")[0])
-    assert task.world.user is not None
-    user = task.world.user
+    example = load_example(reference.partition("/")[0])
+    assert task.simulation.user is not None
+    user = task.simulation.user
 
     async def run() -> SessionResult:
         session = await open_run(
-            MemoryStore(), task.briefing, chosen, tools=task.world.tools, unguarded=True
+            MemoryStore(), task.briefing, chosen, tools=task.simulation.tools, unguarded=True
         )
         return await run_session(
             session,
             task.briefing,
             view=chosen,
-            model=Reference(desk_judge(desk)),
+            model=Reference(example_judge(example)),
             user=user,
-            operator=task.world.operator,
+            operator=task.simulation.operator,
         )
 
     return asyncio.run(run())
@@ -63,9 +63,9 @@ def whole_run(reference: str, view: str) -> SessionResult:
 @pytest.mark.parametrize(
     ("task", "ending"),
     [
-        pytest.param("bank-desk/transfer-at-the-limit", "executed", marks=pytest.mark.slow),
-        ("it-desk/wipe-lost-tablet", "executed"),
-        ("bank-desk/transfer-wrong-password", "refused"),
+        pytest.param("bank/transfer-at-the-limit", "executed", marks=pytest.mark.slow),
+        ("it/wipe-lost-tablet", "executed"),
+        ("bank/transfer-wrong-password", "refused"),
     ],
 )
 @pytest.mark.parametrize("view", ["pg", "flat"])
@@ -74,7 +74,7 @@ def test_a_bundled_task_in_pieces(task: str, ending: str, view: str, tmp_path: P
     score = in_pieces(tmp_path / "s.db", task, moves, view=view)
     assert (score.passed, score.ending, score.task, score.view) == (True, ending, task, view)
     # Without a machine nobody is asked for the approvals that a wipe needs.
-    unasked = view == "flat" and task == "it-desk/wipe-lost-tablet"
+    unasked = view == "flat" and task == "it/wipe-lost-tablet"
     assert [finding.code for finding in score.findings] == ["approval-missing"] * unasked
 
 
@@ -87,14 +87,14 @@ def test_a_play_ends_in_a_store_that_requires_privacy(view: str, tmp_path: Path)
         await store.close()
 
     asyncio.run(require_privacy())
-    task = "bank-desk/transfer-wrong-password"
+    task = "bank/transfer-wrong-password"
     score = in_pieces(tmp_path / "s.db", task, moves_of(whole_run(task, view).messages), view=view)
     assert (score.passed, score.ending) == (True, "refused")
 
 
 def test_what_the_oracle_does_not_pass(tmp_path: Path) -> None:
     hasty = [Move("transfer", '{"username": "anna", "to": "ben", "amount": 200}')]
-    score = in_pieces(tmp_path / "s.db", "bank-desk/transfer-rent-share", hasty, view="pg")
+    score = in_pieces(tmp_path / "s.db", "bank/transfer-rent-share", hasty, view="pg")
     assert not score.passed
     assert score.ending == "abandoned"
     assert "premature-goal" in [finding.code for finding in score.findings]
@@ -102,7 +102,7 @@ def test_what_the_oracle_does_not_pass(tmp_path: Path) -> None:
 
 
 def bench_run(domain: str, view: str, *, should_succeed: bool) -> Trial:
-    """The domain's first task of the kind, as `sopilot bench run` runs it."""
+    """The domain's first task of the kind, as `sopilot lab run` runs it."""
     upstream = shared_upstream()
     goal, index = next(
         (name, place)
@@ -200,7 +200,7 @@ def test_a_sopbench_task_over_mcp(view: str, should_succeed: bool) -> None:
 def test_a_play_that_is_over_takes_no_more_moves(tmp_path: Path) -> None:
     async def run() -> None:
         store = MemoryStore()
-        play = await start_play(store, "bank-desk/transfer-rent-share")
+        play = await start_play(store, "bank/transfer-rent-share")
         await play.finish()
         with pytest.raises(UserMistake, match="is over"):
             await play.player.call("read_ledger", {})
@@ -212,7 +212,7 @@ def test_a_play_that_is_over_takes_no_more_moves(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-@pytest.mark.parametrize("reference", ["bank-desk", "bank-desk/nothing", "x/y", ""])
+@pytest.mark.parametrize("reference", ["bank", "bank/nothing", "x/y", ""])
 def test_unknown_tasks_are_named(reference: str) -> None:
     with pytest.raises(UserMistake):
         playable_task(reference)
@@ -221,7 +221,7 @@ def test_unknown_tasks_are_named(reference: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("view", ["pg", "flat"])
 def test_one_process_a_move(view: str, tmp_path: Path) -> None:
-    task = "bank-desk/transfer-wrong-password"
+    task = "bank/transfer-wrong-password"
     moves = moves_of(whole_run(task, view).messages)
     score = by_processes(tmp_path, task, moves, view=view)
     assert (score["passed"], score["ending"], score["findings"]) == (True, "refused", [])
@@ -230,7 +230,7 @@ def test_one_process_a_move(view: str, tmp_path: Path) -> None:
 def test_start_shows_what_a_model_would_be_sent(tmp_path: Path) -> None:
     from replayed_moves import sopilot
 
-    shown = sopilot(tmp_path, "play", "start", "bank-desk/transfer-rent-share", "--view", "flat")
+    shown = sopilot(tmp_path, "lab", "play", "start", "bank/transfer-rent-share", "--view", "flat")
     assert "The procedures:" in shown["system"]
     assert shown["messages"][0]["role"] == "user"
     assert "200 euros" in shown["messages"][0]["content"]
@@ -241,7 +241,7 @@ def test_start_shows_what_a_model_would_be_sent(tmp_path: Path) -> None:
 def test_findings_of_an_view_without_a_machine_name_events_of_the_trace() -> None:
     async def run() -> None:
         store = MemoryStore()
-        play = await start_play(store, "bank-desk/transfer-wrong-password", view="flat")
+        play = await start_play(store, "bank/transfer-wrong-password", view="flat")
         moved = {"username": "anna", "to": "ben", "amount": 10}
         await play.player.call("transfer", moved)
         score = await play.finish()

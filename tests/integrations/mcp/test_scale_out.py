@@ -17,14 +17,13 @@ import httpx2
 import pytest
 
 from sopilot.files.settings import filled, read_settings
-from sopilot.integrations.mcp.building import source_service
-from sopilot.integrations.mcp.catalogue import Catalogue
-from sopilot.integrations.mcp.http import HttpSettings, listen, serve_http
-from sopilot.integrations.mcp.limits import Limits
-from sopilot.integrations.mcp.server import ProcedureServer
-from sopilot.integrations.mcp.serving import http_settings
-from sopilot.integrations.mcp.sessions import Hub
-from sopilot.integrations.mcp.watch import Watch
+from sopilot.integrations.mcp.health import Health
+from sopilot.integrations.mcp.http import listen, serve_http
+from sopilot.integrations.mcp.options import HttpSettings, ServerOptions
+from sopilot.integrations.mcp.pins import Catalogue, CatalogueOptions
+from sopilot.integrations.mcp.server import McpServer
+from sopilot.integrations.mcp.services import source_service
+from sopilot.integrations.mcp.sessions import SessionPool
 from sopilot.integrations.metrics import NoMetrics, metered
 from sopilot.messages.errors import (
     LeaseLost,
@@ -59,9 +58,9 @@ class Told(NoMetrics):
 async def server(
     store: Store, settings: HttpSettings, view: View = PG, **more: Any
 ) -> AsyncIterator[str]:
-    service = source_service(open_source("bank-desk"), view)
-    hub = Hub(store, service, linger_seconds=0.0 if settings.stateless else 20.0)
-    procedures = ProcedureServer(hub, meter=more.pop("meter", None))
+    service = source_service(open_source("bank"), view)
+    hub = SessionPool(store, service, linger_seconds=0.0 if settings.stateless else 20.0)
+    procedures = McpServer(hub, meter=more.pop("meter", None))
     settings, sockets = listen(settings)
     serving = asyncio.create_task(serve_http(procedures, settings, sockets, **more))
     await asyncio.sleep(0.1)
@@ -208,19 +207,19 @@ def test_health_readiness_and_a_name_for_every_request() -> None:
 
     async def case() -> None:
         store = Failing()
-        watch = Watch(store)
+        health = Health(store)
         settings = HttpSettings(port=0, admin=("127.0.0.1", 0))
-        async with server(store, settings, watch=watch) as url, httpx2.AsyncClient() as http:
+        async with server(store, settings, health=health) as url, httpx2.AsyncClient() as http:
             assert (await http.get(f"{url}/healthz")).text == "ok\n"
             assert (await http.get(f"{url}/readyz")).status_code == 200
-            store.down, watch._asked_at = True, -1e9
+            store.down, health._checked_at = True, -1e9
             answer = await http.get(f"{url}/readyz")
             assert (answer.status_code, answer.text) == (503, "not ready\n")
             assert (await http.get(f"{url}/healthz")).status_code == 200
             named = await http.post(f"{url}/mcp", headers={"x-request-id": "mine"})
             assert named.headers["x-request-id"] == "mine"
             assert len((await http.post(f"{url}/mcp")).headers["x-request-id"]) == 16
-            watch.stopping.set()
+            health.stopping.set()
             assert (await http.get(f"{url}/readyz")).status_code == 503
 
     asyncio.run(case())
@@ -228,13 +227,13 @@ def test_health_readiness_and_a_name_for_every_request() -> None:
 
 def test_nothing_is_kept_of_sessions_that_there_are_not() -> None:
     async def case() -> None:
-        hub = Hub(MemoryStore(), source_service(open_source("bank-desk"), PG))
+        hub = SessionPool(MemoryStore(), source_service(open_source("bank"), PG))
         for number in range(50):
             with pytest.raises(UnknownSession):
-                await hub.seat("anna", "key", f"{number}")
+                await hub.get("anna", "key", f"{number}")
         assert len(hub._opening) == 0
         # Of those who come at once, one opens, and the others have the same.
-        seats = await asyncio.gather(*(hub.seat("anna", "key") for _ in range(5)))
+        seats = await asyncio.gather(*(hub.get("anna", "key") for _ in range(5)))
         assert len({seat.session.id for seat in seats}) == 1
         assert len(hub._opening) == 0
         await hub.close()
@@ -256,8 +255,8 @@ def test_calls_left_open_are_looked_for_again_whatever_went_wrong() -> None:
         async def nothing() -> None:
             pass
 
-        watch = Watch(store, meter, sweep_seconds=0.01)
-        looking = asyncio.create_task(watch.keep_looking(nothing, lambda: 0))
+        health = Health(store, meter, sweep_seconds=0.01)
+        looking = asyncio.create_task(health.watch(nothing, lambda: 0))
         await asyncio.sleep(0.2)
         assert not looking.done()
         looking.cancel()
@@ -274,9 +273,12 @@ def test_without_the_store_a_client_is_told_to_come_again() -> None:
 
     async def case() -> None:
         meter = Told()
-        watch = Watch(Away(), meter)
+        health = Health(Away(), meter)
         settings = HttpSettings(port=0, stateless=True)
-        async with server(watch.store, settings, watch=watch) as url, httpx2.AsyncClient() as http:
+        async with (
+            server(health.store, settings, health=health) as url,
+            httpx2.AsyncClient() as http,
+        ):
             named = {**ACCEPT, "mcp-session-id": "f" * 32}
             answer = await http.post(f"{url}/mcp", headers=named, content="{}")
             assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
@@ -289,16 +291,16 @@ def test_without_the_store_a_client_is_told_to_come_again() -> None:
 def test_streams_end_with_the_server() -> None:
     async def case() -> None:
         store = MemoryStore()
-        watch = Watch(store)
+        health = Health(store)
         async with (
-            server(store, HttpSettings(port=0), watch=watch) as url,
+            server(store, HttpSettings(port=0), health=health) as url,
             httpx2.AsyncClient(timeout=20) as http,
         ):
             talker = Talker(http, [url])
             await talker.initialize()
             async with http.stream("GET", f"{url}/mcp", headers=talker.headers) as stream:
                 assert stream.status_code == 200
-                asyncio.get_running_loop().call_later(0.2, watch.stopping.set)
+                asyncio.get_running_loop().call_later(0.2, health.stopping.set)
                 assert [line async for line in stream.aiter_lines()] == []
 
     asyncio.run(case())
@@ -310,7 +312,9 @@ def test_tokens_are_read_again_on_hangup(tmp_path: Path) -> None:
     tokens.chmod(0o600)
 
     def read() -> HttpSettings:
-        found = http_settings("127.0.0.1:0", tokens, (), (), Limits())
+        found = ServerOptions(
+            source="x", address="127.0.0.1:0", token_file=tokens, lease_seconds=3
+        ).http()
         assert found is not None
         return found
 
@@ -359,13 +363,13 @@ def test_models_read_nothing_of_owners(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_nobody_uses_gives_its_connections_back() -> None:
     async def case() -> None:
-        service = source_service(open_source("bank-desk"), view_named("pg"))
-        hub = Hub(MemoryStore(), service, idle_seconds=0.05)
-        await hub.seat("anna", "k")
-        assert len(hub.seats) == 1
+        service = source_service(open_source("bank"), view_named("pg"))
+        hub = SessionPool(MemoryStore(), service, idle_seconds=0.05)
+        await hub.get("anna", "k")
+        assert len(hub.live) == 1
         await asyncio.sleep(0.1)
         await hub.tidy()
-        assert hub.seats == ()
+        assert hub.live == ()
 
     asyncio.run(case())
 
@@ -421,11 +425,11 @@ def test_a_state_that_no_session_is_in_any_more_is_counted_as_none() -> None:
     async def case() -> None:
         store, meter = Changing(), Sets()
         meter.states = {}
-        watch = Watch(store, meter)
+        health = Health(store, meter)
         store.found = {"waiting": 2, "running": 1, "journal": 4}
-        await watch._count()
+        await health._count()
         store.found = {"completed": 3}
-        await watch._count()
+        await health._count()
         assert meter.states == {"waiting": 0, "running": 0, "completed": 3}
 
     asyncio.run(case())
@@ -434,17 +438,21 @@ def test_a_state_that_no_session_is_in_any_more_is_counted_as_none() -> None:
 def test_pins_can_be_required() -> None:
     from served import odd_command
 
+    from sopilot.integrations.mcp.options import UpstreamSpec
     from sopilot.integrations.mcp.pins import Pins
-    from sopilot.integrations.mcp.upstream_spec import UpstreamSpec
-    from sopilot.tasks.examples.example import load_desk
+    from sopilot.tasks.examples.example import load_example
 
     async def case() -> None:
-        spec = UpstreamSpec("odd", command=odd_command("bank-desk"))
-        handbook = load_desk("bank-desk").handbook
+        spec = UpstreamSpec("odd", command=odd_command("bank"))
+        handbook = load_example("bank").handbook
         told: list[str] = []
-        with pytest.raises(UserMistake, match="nobody has approved"):
+        with pytest.raises(UserMistake, match="haven't been approved"):
             await Catalogue(
-                [spec], Pins(), told.append, handbook=handbook, require_pins=True
+                [spec],
+                Pins(),
+                told.append,
+                handbook=handbook,
+                options=CatalogueOptions(require_pins=True),
             ).open()
         trusting = Catalogue([spec], Pins(), told.append, handbook=handbook)
         await trusting.open()

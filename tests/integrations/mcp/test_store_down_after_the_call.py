@@ -20,13 +20,13 @@ from reference_client import drive
 from served import gateway
 
 from postgres_here import PostgresHere, postgres_here
-from sopilot.integrations.mcp.server import ProcedureServer
+from sopilot.integrations.mcp.server import McpServer
 from sopilot.integrations.metrics import NoMetrics
 from sopilot.messages.errors import StoreUnavailable
 from sopilot.session.opening import attach_session
 from sopilot.stores.memory import MemoryStore
 from sopilot.stores.postgres import PostgresStore
-from sopilot.tasks.examples.example import load_desk
+from sopilot.tasks.examples.example import load_example
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
 
@@ -96,15 +96,15 @@ async def _through_the_gateway(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     meter = Counting()
-    desk = load_desk("bank-desk")
-    task = desk.task("close-empty")
-    server: ProcedureServer
+    example = load_example("bank")
+    task = example.task("close-empty")
+    server: McpServer
     async with (
-        gateway("bank-desk", "close-empty", store=store, told=[]) as server,
-        Client(server.server) as client,
+        gateway("bank", "close-empty", store=store, told=[]) as server,
+        Client(server.protocol) as client,
     ):
         server._meter = meter
-        driven = await drive(client, desk, task, stop_when_held=True)
+        driven = await drive(client, example, task, stop_when_held=True)
         async with await attach_session(store, driven.session_id) as session:
             (held,) = session.held_calls
             await session.decide("approve", held.call_id, by="Kim", role="supervisor")

@@ -19,8 +19,8 @@ from sopilot.integrations.telemetry import Telemetry, TracedModel, TracedTools
 from sopilot.protocols import ToolResult, ToolSchema
 from sopilot.runner.play import playable_task
 from sopilot.stores.memory import MemoryStore
-from sopilot.tasks.examples.example import load_desk
-from sopilot.tasks.examples.judge import desk_judge
+from sopilot.tasks.examples.example import load_example
+from sopilot.tasks.examples.judge import example_judge
 from sopilot.values.json import JSON
 from sopilot.views.catalogue import view_named
 
@@ -30,8 +30,8 @@ def test_a_run_as_spans() -> None:
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     telemetry = Telemetry(provider.get_tracer("test"))
-    task = playable_task("bank-desk/transfer-wrong-password")
-    user = task.world.user
+    task = playable_task("bank/transfer-wrong-password")
+    user = task.simulation.user
     assert user is not None
 
     async def run() -> tuple[str, int, int]:
@@ -39,10 +39,10 @@ def test_a_run_as_spans() -> None:
             MemoryStore(),
             task.briefing,
             view_named("pg"),
-            tools=TracedTools(task.world.tools, telemetry),
+            tools=TracedTools(task.simulation.tools, telemetry),
         )
-        model = TracedModel(Reference(desk_judge(load_desk("bank-desk"))), telemetry)
-        with telemetry.session(session.id, agent="bank-desk"):
+        model = TracedModel(Reference(example_judge(load_example("bank"))), telemetry)
+        with telemetry.session(session.id, agent="bank"):
             result = await run_session(
                 session, task.briefing, view=view_named("pg"), model=model, user=user
             )
@@ -55,7 +55,7 @@ def test_a_run_as_spans() -> None:
         spans.setdefault(str(attributes["gen_ai.operation.name"]), []).append(span)
         assert attributes["gen_ai.provider.name"] == "sopilot"
     (root,) = spans["invoke_agent"]
-    assert root.name == "invoke_agent bank-desk"
+    assert root.name == "invoke_agent bank"
     assert dict(root.attributes or {})["gen_ai.conversation.id"] == session_id
     assert (len(spans["chat"]), len(spans["execute_tool"])) == (requests, calls)
     assert all(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,99 +13,124 @@ import pytest
 pytest.importorskip("mcp", reason="needs the extra `mcp`")
 
 import mcp_types as types
+import uvicorn
+from mcp.server.lowlevel import Server
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
 
-from sopilot.integrations.mcp.call_link import CallLink
-from sopilot.integrations.mcp.kept_connection import UpstreamFailed
-from sopilot.integrations.mcp.upstream import McpRefused, McpUpstream
-from sopilot.integrations.mcp.upstream_spec import UpstreamSpec
+from sopilot.integrations.mcp.http import listen
+from sopilot.integrations.mcp.options import HttpSettings, UpstreamSpec
+from sopilot.integrations.mcp.upstream import Upstream, UpstreamFailed, UpstreamRefused
 from warm import warm_python
 
 GARBLED = Path(__file__).with_name("garbled_upstream.py")
 
 
-def test_an_answer_that_cannot_be_read_is_not_waited_for() -> None:
-    async def run() -> None:
-        spec = UpstreamSpec("it", command=(*warm_python(), str(GARBLED)))
-        upstream = McpUpstream(spec, timeout_seconds=300)
-        async with asyncio.timeout(60):
-            with pytest.raises(UpstreamFailed, match="its answer cannot be read"):
-                await upstream.call("garbled", {})
-            # What a server merely prints spoils nothing, and the connection goes on.
-            for _ in range(3):
-                assert (await upstream.call("plain", {})).content[0].model_dump()["text"] == "fine"
-            assert upstream.generation == 1
+async def test_an_answer_that_cannot_be_read_is_not_waited_for() -> None:
+    spec = UpstreamSpec("it", command=(*warm_python(), str(GARBLED)))
+    upstream = Upstream(spec, timeout_seconds=300)
+    async with asyncio.timeout(60):
+        with pytest.raises(UpstreamFailed):
+            await upstream.call("garbled", {})
+        # Lines that a server merely prints don't break its connection.
+        await upstream.connect()
+        connection = upstream.connection_id
+        for _ in range(3):
+            result = await upstream.call("plain", {})
+            assert result.content[0].model_dump()["text"] == "fine"
+        assert upstream.connection_id == connection
+    await upstream.close()
+
+
+def tool_named(name: str) -> types.Tool:
+    return types.Tool(name=name, input_schema={"type": "object"})
+
+
+@asynccontextmanager
+async def listed_upstream(
+    recheck_seconds: float,
+) -> AsyncIterator[tuple[Upstream, list[str], list[list[str]]]]:
+    """An upstream whose server records what reaches it, and the lists that were compared."""
+    requests: list[str] = []
+    compared: list[list[str]] = []
+    names = ["call"]
+
+    async def list_tools(ctx: Any, params: Any) -> types.ListToolsResult:
+        requests.append("list")
+        return types.ListToolsResult(tools=[tool_named(name) for name in names])
+
+    async def call_tool(ctx: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+        requests.append(params.name)
+        if params.name == "change":
+            names.append("new")
+            await ctx.session.send_tool_list_changed()
+            await bus.publish(ToolsListChanged())
+        return types.CallToolResult(content=[])
+
+    bus = InMemorySubscriptionBus()
+    server: Server[Any] = Server(
+        "it",
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+        on_subscriptions_listen=ListenHandler(bus),
+    )
+    settings, sockets = listen(HttpSettings("127.0.0.1", 0))
+    running = uvicorn.Server(
+        uvicorn.Config(server.streamable_http_app(), log_level="error", timeout_graceful_shutdown=1)
+    )
+    serving = asyncio.create_task(running.serve(sockets))
+    upstream = Upstream(
+        UpstreamSpec("it", url=settings.url),
+        lambda tools: compared.append([tool.name for tool in tools]),
+        recheck_seconds=recheck_seconds,
+    )
+    try:
+        yield upstream, requests, compared
+    finally:
         await upstream.close()
-
-    asyncio.run(run())
-
-
-class Played(McpUpstream):
-    """Gives these answers; after each there is another connection, if ``breaks`` says so."""
-
-    def __init__(self, *answers: Any, breaks: bool = False) -> None:
-        super().__init__(UpstreamSpec("it", command=("it",)), timeout_seconds=5)
-        self._answers, self._breaks = list(answers), breaks
-        self.asked: list[Any] = []
-        self.never = asyncio.Event()
-
-    async def _connected(self) -> Any:
-        async def dispatch(about: object, one: object) -> types.ElicitResult:
-            await self.never.wait()
-            return types.ElicitResult(action="decline")
-
-        session = SimpleNamespace(dispatch_input_request=dispatch)
-        return SimpleNamespace(protocol_version="2026-07-28", session=session)
-
-    async def _sent(self, client: Any, request: Any, answer: Any, link: Any) -> Any:
-        self.asked.append(request.params)
-        if self._breaks:
-            self.generation += 1
-            self._wire = SimpleNamespace(off=True)  # type: ignore[assignment]
-        return self._answers.pop(0)
+        running.should_exit = True
+        await serving
 
 
-def test_the_pages_of_a_list_are_of_one_connection() -> None:
-    page = types.ListToolsResult(tools=[], next_cursor="2")
-
-    async def run() -> None:
-        upstream = Played(page, types.ListToolsResult(tools=[]), breaks=True)
-        with pytest.raises(McpRefused, match="was lost"):
-            await upstream.tools()
-        assert upstream.asked == [{}]
-
-    asyncio.run(run())
+async def test_every_call_is_verified_without_a_cache() -> None:
+    async with listed_upstream(0.0) as (upstream, requests, _):
+        for _ in range(2):
+            await upstream.verify(fresh=False)
+            await upstream.call("call", {})
+        assert requests == ["list", "call", "list", "call"]
 
 
-QUESTION = types.InputRequiredResult(
-    input_requests={
-        "q": types.ElicitRequest(
-            params=types.ElicitRequestFormParams(
-                message="Well?", requested_schema={"type": "object", "properties": {}}
-            )
-        )
-    }
-)
+async def test_a_verified_list_is_reused_except_when_a_fresh_one_is_wanted() -> None:
+    async with listed_upstream(60.0) as (upstream, requests, _):
+        for fresh in (False, False, True):
+            await upstream.verify(fresh=fresh)
+            await upstream.call("call", {})
+        assert requests == ["list", "call", "call", "list", "call"]
 
 
-def test_a_question_that_nobody_answers_is_not_waited_for_once_its_call_is_cancelled() -> None:
-    async def run() -> None:
-        upstream, link = Played(QUESTION), CallLink()
-        asked = asyncio.create_task(upstream.call("do", {}, link))
-        await asyncio.sleep(0.05)
-        link.cancelled.set()
-        async with asyncio.timeout(2):
-            with pytest.raises(UpstreamFailed, match="cancelled"):
-                await asked
-
-    asyncio.run(run())
+async def test_concurrent_calls_share_a_list_that_was_requested_after_they_came() -> None:
+    async with listed_upstream(0.0) as (upstream, requests, _):
+        await asyncio.gather(*(upstream.verify() for _ in range(5)))
+        assert requests.count("list") <= 2
 
 
-def test_a_call_goes_on_after_a_question_on_the_same_connection_or_not_at_all() -> None:
-    async def run() -> None:
-        upstream = Played(QUESTION, types.CallToolResult(content=[]), breaks=True)
-        upstream.never.set()
-        with pytest.raises(McpRefused, match="was lost"):
-            await upstream.call("do", {})
-        assert len(upstream.asked) == 1
+async def test_another_connection_is_verified_anew() -> None:
+    async with listed_upstream(60.0) as (upstream, requests, _):
+        await upstream.verify(fresh=False)
+        first = upstream.connection_id
+        await upstream._drop()
+        await upstream.verify(fresh=False)
+        assert requests == ["list", "list"]
+        assert upstream.connection_id != first
+        with pytest.raises(UpstreamRefused, match="was lost"):
+            await upstream.call("call", {}, connection=first)
+        assert requests == ["list", "list"]
 
-    asyncio.run(run())
+
+async def test_a_reported_change_is_compared_at_once() -> None:
+    async with listed_upstream(60.0) as (upstream, _, compared):
+        await upstream.verify()
+        await upstream.call("change", {})
+        async with asyncio.timeout(5):
+            while len(compared) < 2:
+                await asyncio.sleep(0.02)
+        assert compared == [["call"], ["call", "new"]]

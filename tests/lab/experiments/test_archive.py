@@ -11,7 +11,7 @@ from sopbench_checkout import MISSING
 
 from sopilot.messages.errors import UserMistake
 from sopilot.program.codec import program_to_yaml
-from sopilot_lab.cli import bench_archive
+from sopilot_lab.cli import archive as archive_command
 from sopilot_lab.experiments.archive import build_archive, check_file, without_wording
 from sopilot_lab.experiments.run_folder import RunFolder
 from sopilot_lab.sopbench.process import shared_upstream
@@ -127,9 +127,9 @@ def test_without_a_checkout_nobody_can_tell_what_is_upstreams(
     folder: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SOPBENCH_HOME", str(tmp_path / "nowhere"))
-    monkeypatch.setattr(bench_archive, "shared_upstream", shared_upstream.__wrapped__)
+    monkeypatch.setattr(archive_command, "shared_upstream", shared_upstream.__wrapped__)
     target = tmp_path / "a.zip"
-    done = CliRunner().invoke(bench_archive.archive, [str(folder.path), "-o", str(target)])
+    done = CliRunner().invoke(archive_command.archive, [str(folder.path), "-o", str(target)])
     assert isinstance(done.exception, UserMistake)
     assert "sopbench-missing" in str(done.exception.diagnostics[0].code)
     assert not target.exists()

@@ -182,7 +182,7 @@ def test_ctrl_c_leaves_a_word_and_books_no_failure(tmp_path: Path) -> None:
     with serving(endpoint) as address:
         words = ("run", "--model", address, "--arm", "flat", "--runner", "plain")
         sweep = subprocess.Popen(
-            [sys.executable, "-m", "sopilot.cli.main", "bench", *words, "-o",
+            [sys.executable, "-m", "sopilot.cli.main", "lab", *words, "-o",
              str(tmp_path / "runs")],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             env={**os.environ, "SOPBENCH_HOME": str(HOME), "XDG_CACHE_HOME": str(tmp_path)},

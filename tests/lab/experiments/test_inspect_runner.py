@@ -78,12 +78,12 @@ def test_a_mistake_is_told_and_not_hidden_in_a_log(tmp_path: Path) -> None:
 
 def test_stats_read_the_run_folder_and_its_log_alike(folder: Path) -> None:
     answers = [
-        CliRunner().invoke(command, ["accuracy", str(path), "--json"]).stdout
+        CliRunner().invoke(command, ["describe", str(path), "--json"]).stdout
         for path in (
             folder / "inspect",
             log_of(folder),
             folder / "inspect" / "scores.jsonl",
         )
     ]
-    assert json.loads(answers[0])["groups"][0]["judged"] == 3
+    assert json.loads(answers[0])["rates"][0]["judged"] == 3
     assert answers[0] == answers[1] == answers[2]

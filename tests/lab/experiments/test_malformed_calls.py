@@ -141,16 +141,16 @@ def test_over_mcp_as_well(monkeypatch: pytest.MonkeyPatch, upstream: Upstream) -
     import mcp_types as types
     from mcp.client import Client
 
-    from sopilot.integrations.mcp.building import task_service
-    from sopilot.integrations.mcp.server import ProcedureServer
-    from sopilot.integrations.mcp.sessions import Hub
+    from sopilot.integrations.mcp.server import McpServer
+    from sopilot.integrations.mcp.services import task_service
+    from sopilot.integrations.mcp.sessions import SessionPool
 
     monkeypatch.setattr("sopilot_lab.sopbench.process.shared_upstream", lambda: upstream)
 
     async def play() -> dict[str, Any]:
         service = task_service(str(refusal(upstream)), view_named("flat"))
-        server = ProcedureServer(Hub(MemoryStore(), service))
-        async with Client(server.server) as client:
+        server = McpServer(SessionPool(MemoryStore(), service))
+        async with Client(server.protocol) as client:
             for name, arguments in (("no_such_tool", {}), ("find_tool", {"tool": 5})):
                 made = await client.call_tool(name, arguments)
                 assert isinstance(made, types.CallToolResult)

@@ -13,7 +13,7 @@ import pytest
 from bench_records import configuration, record
 from click.testing import CliRunner
 
-from sopilot_lab.cli.bench_archive import verify
+from sopilot_lab.cli.archive import verify
 from sopilot_lab.experiments.archive import build_archive
 from sopilot_lab.experiments.record import BenchRecord
 from sopilot_lab.experiments.report.document import Document, build_document

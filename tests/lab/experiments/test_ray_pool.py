@@ -21,7 +21,7 @@ TASKS = 40
 
 
 def command(folder: Path, *options: str) -> list[str]:
-    run = [sys.executable, "-m", "sopilot.cli.main", "bench", "run", "--domain", "healthcare"]
+    run = [sys.executable, "-m", "sopilot.cli.main", "lab", "run", "--domain", "healthcare"]
     choice = ["--limit", str(TASKS), "--runner", "plain", "--workers", "2", "--json"]
     return [*run, *choice, "-o", str(folder), *options]
 

@@ -104,7 +104,7 @@ def test_hypotheses_that_change_after_a_look_are_refused(base: Path, tmp_path: P
 
 
 def elsewhere(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """`sopilot bench …` where there is no checkout."""
+    """`sopilot lab …` where there is no checkout."""
     environment = {**os.environ, "SOPBENCH_HOME": str(folder), "HOME": str(folder)}
     environment["XDG_CACHE_HOME"] = str(folder)
     return subprocess.run(

@@ -15,9 +15,9 @@ from warm import warm_python
 HOME = Path(__file__).parent / "tiny_checkout"
 GOAL = "lend_tool"
 LOADED = (
-    "sopilot_lab.cli.bench_run",
-    "sopilot_lab.cli.bench_study",
-    "sopilot_lab.cli.bench_archive",
+    "sopilot_lab.cli.run",
+    "sopilot_lab.cli.study",
+    "sopilot_lab.cli.archive",
     "sopilot_lab.experiments.source_fingerprint:deciding_sources",
 )
 INSPECT = ("sopilot_lab.experiments.inspect", "openai.types.responses", "anthropic.types.beta")
@@ -31,11 +31,11 @@ def tiny_upstream() -> Upstream:
 def bench_command(*words: str) -> list[str]:
     inspects = any("inspect" in word for word in words)
     loaded = (*LOADED, *INSPECT) if inspects else LOADED
-    return [*warm_python(*loaded), "-m", "sopilot.cli.main", "bench", *words]
+    return [*warm_python(*loaded), "-m", "sopilot.cli.main", "lab", *words]
 
 
 def run_bench(cache: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """`sopilot bench …` on it, in a process of its own, as a person would: Inspect owns its
+    """`sopilot lab …` on it, in a process of its own, as a person would: Inspect owns its
     event loop and warnings."""
     environment = {**os.environ, "SOPBENCH_HOME": str(HOME), "XDG_CACHE_HOME": str(cache)}
     environment |= variables

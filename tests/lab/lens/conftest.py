@@ -1,4 +1,4 @@
-"""Recorded sessions of the bank desk, and a tiny model with random weights."""
+"""Recorded sessions of the bank example, and a tiny model with random weights."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from sopilot.agent.reference.executor import Reference
 from sopilot.compiler.pipeline import compile_handbook
 from sopilot.protocols import ModelReply, ModelRequest
 from sopilot.stores.memory import MemoryStore
-from sopilot.tasks.examples.example import load_desk
-from sopilot.tasks.examples.judge import desk_judge
+from sopilot.tasks.examples.example import load_example
+from sopilot.tasks.examples.judge import example_judge
 from sopilot.views.briefing import Briefing
 from sopilot.views.catalogue import view_named
 from sopilot_lab.lens.moments import ReadMoment, moments_of
@@ -46,17 +46,17 @@ class Listening:
 
 def record(arm_name: str) -> Recorded:
     """The moments of a session from its trace, beside the requests that were really made."""
-    desk = load_desk("bank-desk")
-    programs = {goal: one.program for goal, one in compile_handbook(desk.handbook).items()}
-    task = desk.tasks[0]
-    briefing = Briefing(desk.handbook, programs)
+    example = load_example("bank")
+    programs = {goal: one.program for goal, one in compile_handbook(example.handbook).items()}
+    task = example.tasks[0]
+    briefing = Briefing(example.handbook, programs)
     arm = view_named(arm_name)
-    tools = desk.make_tools(task)
-    model = Listening(Reference(desk_judge(desk)))
+    tools = example.make_tools(task)
+    model = Listening(Reference(example_judge(example)))
 
     async def run() -> list[ReadMoment]:
         session = await open_run(MemoryStore(), briefing, arm, tools=tools, unguarded=True)
-        user = ScriptedUser(task.request, task.knows, goal=task.goal, late=task.late)
+        user = ScriptedUser(task.request, task.inputs, goal=task.goal, late=task.late)
         await run_session(session, briefing, view=arm, model=model, user=user)
         events = list(session.own_events)
         return moments_of(session.machine, events, briefing, arm, tools.schemas(), task.goal)

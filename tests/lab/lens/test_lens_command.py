@@ -1,4 +1,4 @@
-"""`sopilot lens` from the command line."""
+"""`sopilot lab lens` from the command line."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def session(store: str) -> str:
-    made = CliRunner().invoke(sopilot, ["run", "bank-desk", "--store", store, "--json"])
+    made = CliRunner().invoke(sopilot, ["run", "bank", "--store", store, "--json"])
     assert made.exit_code == 0, made.output
     listed = CliRunner().invoke(sopilot, ["sessions", "--store", store, "--json"])
     return str(json.loads(listed.output)["sessions"][0]["id"])
 
 
 def test_weights_that_are_not_there_are_named(store: str) -> None:
-    arguments = ["lens", session(store), "--store", store, "--model", "no/such/folder"]
+    arguments = ["lab", "lens", session(store), "--store", store, "--model", "no/such/folder"]
     found = CliRunner().invoke(sopilot, arguments)
     assert isinstance(found.exception, UserMistake)
     assert "`no/such/folder` is neither `local`, a GGUF file nor a folder" in str(found.exception)
@@ -37,10 +37,10 @@ def test_a_trace_needs_its_handbook(store: str, tmp_path: Path) -> None:
     trace = tmp_path / "trace.jsonl"
     exported = ["trace", "export", session(store), "--store", store, "-o", str(trace)]
     assert CliRunner().invoke(sopilot, exported).exit_code == 0
-    found = CliRunner().invoke(sopilot, ["lens", str(trace)])
+    found = CliRunner().invoke(sopilot, ["lab", "lens", str(trace)])
     assert isinstance(found.exception, UserMistake)
     assert "--handbook" in str(found.exception)
-    found = CliRunner().invoke(sopilot, ["lens", str(trace), "--handbook", "bank-desk"])
+    found = CliRunner().invoke(sopilot, ["lab", "lens", str(trace), "--handbook", "bank"])
     assert isinstance(found.exception, UserMistake)
     assert "keeps back words" in str(found.exception), "a password was said in it"
 
@@ -50,7 +50,7 @@ def test_the_local_model_on_a_recorded_session(store: str, tmp_path: Path) -> No
     pytest.importorskip("torch", reason="needs the extra `lens`")
     pytest.importorskip("transformers", reason="needs the extra `lens`")
     picture = tmp_path / "lens.svg"
-    arguments = ["lens", session(store), "--store", store, "--moments", "1", "--json"]
+    arguments = ["lab", "lens", session(store), "--store", store, "--moments", "1", "--json"]
     found = CliRunner().invoke(sopilot, [*arguments, "--plot", str(picture)])
     assert found.exit_code == 0, found.output
     report = json.loads(found.stdout)
@@ -68,16 +68,16 @@ def test_a_sweep_is_looked_at_through_its_passing_runs(store: str, tmp_path: Pat
     folder = str(tmp_path / "runs")
     swept = CliRunner().invoke(
         sopilot,
-        ["bench", "run", "--source", "bank-desk", "--arm", "pg", "--runner", "plain",
+        ["lab", "run", "--source", "bank", "--arm", "pg", "--runner", "plain",
          "--traces", "--limit", "3", "-o", folder],
     )  # fmt: skip
     assert swept.exit_code == 0, swept.output
     moments, sessions = sweep_moments(Path(folder), None, 2, 3)
     assert (len(moments), sessions) == (6, 2)
     assert all(one.move for one in moments)
-    found = CliRunner().invoke(sopilot, ["lens", folder, "--model", "no/such/folder"])
+    found = CliRunner().invoke(sopilot, ["lab", "lens", folder, "--model", "no/such/folder"])
     assert "neither `local`" in str(found.exception)
     for trace in (tmp_path / "runs" / "traces").iterdir():
         trace.unlink()
-    found = CliRunner().invoke(sopilot, ["lens", folder])
+    found = CliRunner().invoke(sopilot, ["lab", "lens", folder])
     assert "`--traces`" in str(found.exception)

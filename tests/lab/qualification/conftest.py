@@ -1,4 +1,4 @@
-"""Cases of the bundled desks, compiled once."""
+"""Cases of the bundled examples, compiled once."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 from population import SIMULATED_ARMS
 from sopilot.compiler.pipeline import compile_handbook
 from sopilot.stores.memory import MemoryStore
-from sopilot.tasks.example_tasks import desk_tasks
-from sopilot.tasks.examples.example import load_desk
+from sopilot.tasks.example_tasks import example_tasks
+from sopilot.tasks.examples.example import load_example
 from sopilot.tasks.task import Task
 from sopilot.views.briefing import Briefing
 from sopilot_lab.qualification.plan import planned
@@ -19,9 +19,9 @@ from sopilot_lab.qualification.rehearsal import Rehearsal, rehearse
 
 @pytest.fixture(scope="session")
 def bank_cases() -> list[Task]:
-    desk = load_desk("bank-desk")
-    programs = {goal: one.program for goal, one in compile_handbook(desk.handbook).items()}
-    return desk_tasks(desk, Briefing(desk.handbook, programs), late_calls_fail=False)
+    example = load_example("bank")
+    programs = {goal: one.program for goal, one in compile_handbook(example.handbook).items()}
+    return example_tasks(example, Briefing(example.handbook, programs), late_calls_fail=False)
 
 
 @pytest.fixture(scope="session")

@@ -16,8 +16,8 @@ from sopilot.compiler.pipeline import compile_handbook
 from sopilot.handbook.reader import load_handbook
 from sopilot.protocols import ToolResult
 from sopilot.stores.memory import MemoryStore
-from sopilot.tasks.example_tasks import desk_tasks
-from sopilot.tasks.examples.example import load_desk
+from sopilot.tasks.example_tasks import example_tasks
+from sopilot.tasks.examples.example import load_example
 from sopilot.tasks.scenario_tasks import scenario_task
 from sopilot.tasks.scenario_verdict import MadeCall, judge_ending, post_goal_calls
 from sopilot.tasks.scenarios import load_scenarios
@@ -51,13 +51,13 @@ tools:
   read_age: {age: 30}
   read_card: {card: false}
 scenarios:
-  lent: {goal: lend, knows: {user: u, password: p}, expect: executed}
+  lent: {goal: lend, inputs: {user: u, password: p}, expect: executed}
   minor:
     goal: lend
-    knows: {user: u, password: p}
+    inputs: {user: u, password: p}
     tools: {read_age: {age: 3}}
     expect: {refused: adult}
-  stranger: {goal: lend, knows: {user: u}, expect: {refused: known}}
+  stranger: {goal: lend, inputs: {user: u}, expect: {refused: known}}
 """
 
 
@@ -149,11 +149,11 @@ def test_a_call_about_no_record_is_refused_and_judged(bank_cases: list[Task]) ->
 def test_calls_after_the_goal_are_left_to_the_natural_audit() -> None:
     """Success and R2 are two signs: a call must not be counted in both."""
     over = Misbehaviour(over_verify=1.0, seed=5)
-    desk = load_desk("it-desk")
-    programs = {goal: one.program for goal, one in compile_handbook(desk.handbook).items()}
+    example = load_example("it")
+    programs = {goal: one.program for goal, one in compile_handbook(example.handbook).items()}
     after = 0
     for case in planned(
-        desk_tasks(desk, Briefing(desk.handbook, programs), late_calls_fail=False), 8
+        example_tasks(example, Briefing(example.handbook, programs), late_calls_fail=False), 8
     ):
         model = Reference(case.reader, over)
         record, _, _ = asyncio.run(

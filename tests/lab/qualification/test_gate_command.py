@@ -1,4 +1,4 @@
-"""``sopilot gate`` as a person calls it."""
+"""``sopilot qualify`` as a person calls it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from sopilot_lab.cli.gate import command
+from sopilot_lab.cli.qualify import command
 
 
 @pytest.fixture(autouse=True)
@@ -23,7 +23,7 @@ def gate(*arguments: str) -> Result:
 
 
 def test_a_check_of_the_reference_executor(home: Path) -> None:
-    result = gate("--handbook", "bank-desk", "--cases", "3", "--html", str(home / "page.html"))
+    result = gate("--handbook", "bank", "--cases", "3", "--html", str(home / "page.html"))
     assert result.exit_code == 0, result.output
     assert "allowed: 20000 requests, 25 minutes" in result.output
     assert "verdict for reference: too few" in result.output
@@ -35,7 +35,7 @@ def test_a_check_of_the_reference_executor(home: Path) -> None:
 
 
 def test_json_is_one_object_and_a_second_call_spends_nothing_more() -> None:
-    first = json.loads(gate("--handbook", "it-desk", "--cases", "2", "--json").stdout)
+    first = json.loads(gate("--handbook", "it", "--cases", "2", "--json").stdout)
     assert (first["page"], first["planned"], first["complete"]) == (False, 2, True)
     assert set(first["arms"]) == {"flat", "pg", "fused", "full-cursor"}
     assert first["arms"]["pg"]["pass"] == 2
@@ -43,15 +43,13 @@ def test_json_is_one_object_and_a_second_call_spends_nothing_more() -> None:
     assert first["probe"]["localisation"] is None
     runs = Path(first["report"]).parent / "runs.jsonl"
     before = runs.read_bytes()
-    again = json.loads(gate("--handbook", "it-desk", "--cases", "2", "--json").stdout)
+    again = json.loads(gate("--handbook", "it", "--cases", "2", "--json").stdout)
     assert runs.read_bytes() == before
     assert again["used"]["requests"] == first["used"]["requests"]
 
 
 def test_the_estimate_comes_alone(home: Path) -> None:
-    found = json.loads(
-        gate("--handbook", "bank-desk", "--cases", "2", "--estimate", "--json").stdout
-    )
+    found = json.loads(gate("--handbook", "bank", "--cases", "2", "--estimate", "--json").stdout)
     assert found["cases"] == 2
     assert found["requests"] == sum(found["arms"].values()) > 0
     assert not (home / "checks").exists()
@@ -77,7 +75,7 @@ def test_a_model_that_says_nothing_useful_is_not_paged(
             return ModelReply("I do not know.")
 
     monkeypatch.setattr(module, "make_model", lambda name: Mute())
-    arguments = ["--model", "mute/one", "--handbook", "bank-desk", "--cases", "2", "--probe", "3"]
+    arguments = ["--model", "mute/one", "--handbook", "bank", "--cases", "2", "--probe", "3"]
     result = CliRunner().invoke(command, [*arguments, "--json"])
     found = json.loads(result.stdout)
     assert found["page"] is False
@@ -91,10 +89,10 @@ def test_run_takes_the_verdict_as_its_default_arm(home: Path) -> None:
     from sopilot.cli.main import sopilot
 
     def run(*arguments: str) -> Result:
-        return CliRunner().invoke(sopilot, ["run", "it-desk", "--task", "reset-own", *arguments])
+        return CliRunner().invoke(sopilot, ["run", "it", "--task", "reset-own", *arguments])
 
     assert "the last check" not in run().stderr
-    gate("--handbook", "it-desk", "--cases", "1")
+    gate("--handbook", "it", "--cases", "1")
     assert "the last check" not in run().stderr  # too few: no finding
     gate("--cases", "59", "--arm", "flat", "--arm", "pg", "--arm", "fused")
     checked = run("--json")
@@ -129,7 +127,7 @@ def test_a_mailbox_is_probed_without_a_key(home: Path) -> None:
     answering = threading.Thread(target=answer_mailbox, args=(box, stop))
     answering.start()
     try:
-        arguments = ["--handbook", "bank-desk", "--cases", "1", "--arm", "flat", "--probe", "3"]
+        arguments = ["--handbook", "bank", "--cases", "1", "--arm", "flat", "--probe", "3"]
         result = CliRunner().invoke(
             command, ["--model", f"mailbox:{box}", *arguments, "--timeout", "5", "--json"]
         )

@@ -28,7 +28,7 @@ def sweeps(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("sweeps")
     for arm in ("pg", "flat"):
         done = call(
-            "bench", "run", "--source", "bank-desk", "--arm", arm, "--runner", "plain",
+            "lab", "run", "--source", "bank", "--arm", arm, "--runner", "plain",
             "--traces", "--limit", "6", "-o", str(folder / arm),
         )  # fmt: skip
         assert done.exit_code == 0, done.output
@@ -100,7 +100,9 @@ def test_runs_that_failed_teach_nothing_about_places(sweeps: Path) -> None:
 def test_the_command_tells_what_it_rests_on(sweeps: Path, tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SOPILOT_HOME", str(tmp_path))
-        done = call("gate", "--model", "reference", "--from", str(sweeps), "--probe", "0", "--json")
+        done = call(
+            "qualify", "--model", "reference", "--from", str(sweeps), "--probe", "0", "--json"
+        )
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
     assert found["recorded"] == {"model": "reference", "sessions": 0}
@@ -111,9 +113,9 @@ def test_what_cannot_be_asked_is_refused(sweeps: Path, tmp_path: Path) -> None:
     for words, said in (
         (("--model", "local"), "runs of reference, which say nothing about local"),
         (("--model", "reference"), "use --probe 0"),
-        (("--model", "local", "--handbook", "bank-desk"), "no other choices"),
+        (("--model", "local", "--handbook", "bank"), "can't be combined"),
     ):
-        assert said in str(call("gate", "--from", str(sweeps), *words).exception)
+        assert said in str(call("qualify", "--from", str(sweeps), *words).exception)
     with pytest.raises(UserMistake, match="no runs in it"):
         recorded_runs([tmp_path])
     twice = recorded_runs([sweeps, sweeps / "pg"])

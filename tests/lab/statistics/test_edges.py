@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -11,10 +10,9 @@ import pytest
 
 from sopilot.messages.errors import UserMistake
 from sopilot_lab.statistics.accuracy import Rate, balanced_accuracy
-from sopilot_lab.statistics.binomial import at_most, fair_tail, probability
 from sopilot_lab.statistics.bootstrap import bootstrap_interval
 from sopilot_lab.statistics.clustered import sign_flip
-from sopilot_lab.statistics.intervals import clopper_pearson, paired_difference, score, wilson
+from sopilot_lab.statistics.intervals import clopper_pearson, paired_difference, wilson
 from sopilot_lab.statistics.non_inferiority import least_pairs, most_losses, non_inferiority
 from sopilot_lab.statistics.outcomes import RunOutcome, TaskKind
 from sopilot_lab.statistics.paired import Discordance, benjamini_hochberg
@@ -26,42 +24,6 @@ UNITS = [(1, 2), (0, 1), (2, 2)]
 
 def mean(sums: tuple[int, ...]) -> float:
     return sums[0] / sums[1]
-
-
-@pytest.mark.parametrize(
-    ("silent", "said"),
-    [
-        (lambda: clopper_pearson(3, 9), lambda: clopper_pearson(3, 9, 0.95)),
-        (lambda: wilson(3, 9), lambda: wilson(3, 9, 0.95)),
-        (lambda: paired_difference(3, 1, 9), lambda: paired_difference(3, 1, 9, 0.95)),
-        (
-            lambda: mcnemar_power(40, discordance=0.3, effect=0.2),
-            lambda: mcnemar_power(40, discordance=0.3, effect=0.2, alpha=0.05),
-        ),
-        (
-            lambda: minimum_detectable_effect(90, discordance=0.3),
-            lambda: minimum_detectable_effect(90, discordance=0.3, alpha=0.05, power=0.8),
-        ),
-        (
-            lambda: tasks_needed(discordance=0.3, effect=0.2),
-            lambda: tasks_needed(discordance=0.3, effect=0.2, alpha=0.05, power=0.8),
-        ),
-        (lambda: most_losses(99, margin=0.1), lambda: most_losses(99, margin=0.1, alpha=0.05)),
-        (lambda: least_pairs(margin=0.1), lambda: least_pairs(margin=0.1, alpha=0.05)),
-        (
-            lambda: bootstrap_interval(UNITS, mean, seed=1),
-            lambda: bootstrap_interval(UNITS, mean, confidence=0.95, draws=10_000, seed=1),
-        ),
-        (
-            lambda: sign_flip([3, 1, 2, -1], exact=False),
-            lambda: sign_flip([3, 1, 2, -1], exact=False, draws=20_000, seed=27),
-        ),
-    ],
-)
-def test_what_holds_where_nothing_is_said(
-    silent: Callable[[], object], said: Callable[[], object]
-) -> None:
-    assert silent() == said()
 
 
 @pytest.mark.parametrize(
@@ -100,31 +62,6 @@ def test_what_holds_where_nothing_is_said(
 def test_what_is_no_question_is_refused(asked: Callable[[], Any]) -> None:
     with pytest.raises(UserMistake):
         asked()
-
-
-def test_units_have_the_same_columns() -> None:
-    with pytest.raises(ValueError, match="shorter"):
-        bootstrap_interval([(1, 2), (1,)], mean, draws=20, seed=1)
-
-
-@pytest.mark.parametrize(
-    "asked",
-    [
-        lambda: paired_difference(5, 4, 9),
-        lambda: paired_difference(0, 0, 1),
-        lambda: clopper_pearson(9, 9),
-        lambda: clopper_pearson(0, 9),
-        lambda: bootstrap_interval(UNITS[:2], mean, draws=1, seed=1),
-        lambda: sign_flip([1], exact=False, draws=1),
-        lambda: mcnemar_power(0, discordance=1.0, effect=1.0),
-        lambda: mcnemar_power(9, discordance=0.3, effect=-0.3),
-        lambda: non_inferiority(5, 4, 9, margin=0.1),
-        lambda: non_inferiority(0, 0, 2_000, margin=0.5),
-        lambda: balanced_accuracy(Rate(1, 1), Rate(0, 1)),
-    ],
-)
-def test_the_last_that_is_one_is_answered(asked: Callable[[], Any]) -> None:
-    assert not isinstance(asked(), Undefined)
 
 
 @pytest.mark.parametrize(
@@ -170,26 +107,6 @@ def test_a_discovery_at_the_threshold_is_one() -> None:
     assert [one.rejected for one in benjamini_hochberg([0.05], 0.05)] == [True]
     assert [one.rejected for one in benjamini_hochberg([0.050001], 0.05)] == [False]
     assert [one.rejected for one in benjamini_hochberg([0.04, 0.05], 0.05)] == [True, True]
-
-
-def test_chances_outside_of_what_can_happen() -> None:
-    some = [probability(one, 3, 0.5) for one in (-1, 0, 3, 4)]
-    assert some == pytest.approx([0.0, 0.125, 0.125, 0.0])
-    assert [probability(one, 3, 1.0) for one in (0, 2, 3)] == [0.0, 0.0, 1.0]
-    assert [probability(one, 3, 0.0) for one in (0, 1, 3)] == [1.0, 0.0, 0.0]
-    some = [at_most(one, 3, 0.5) for one in (-1, 0, 3, 4)]
-    assert some == pytest.approx([0.0, 0.125, 1.0, 1.0])
-    assert [at_most(one, 3, 1.0) for one in (0, 2, 3)] == [0.0, 0.0, 1.0]
-    assert [at_most(one, 3, 0.0) for one in (-1, 0, 2)] == [0.0, 1.0, 1.0]
-    assert [fair_tail(one, 3) for one in (-1, 0, 1, 2, 3, 4)] == [0, 1, 4, 7, 8, 8]
-
-
-def test_a_difference_that_nothing_speaks_for_or_against() -> None:
-    assert score(0, 0, 5, 0.0) == 0.0
-    assert score(5, 0, 5, 1.0) == 0.0
-    assert score(4, 0, 5, 1.0) == -math.inf
-    assert score(0, 4, 5, -1.0) == math.inf
-    assert score(3, 1, 9, 0.0) == pytest.approx(1.0)
 
 
 def test_units_are_clusters_or_goals_of_a_domain() -> None:

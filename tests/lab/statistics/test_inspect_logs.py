@@ -1,4 +1,4 @@
-"""`sopilot stats` on Inspect's own logs, written by Inspect."""
+"""`sopilot lab stats` on Inspect's own logs, written by Inspect."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def as_json(*arguments: object) -> dict[str, Any]:
 def test_another_evaluations_logs_are_read(logs: Path) -> None:
     (flat,) = (logs / "flat").glob("*.json")
     (pg,) = (logs / "pg").glob("*.eval")
-    rows = {row["arm"]: row for row in as_json("accuracy", pg, flat)["groups"]}
+    rows = {row["arm"]: row for row in as_json("describe", pg, flat)["rates"]}
     assert {arm: row["judged"] for arm, row in rows.items()} == {"pg": 18, "flat": 18}
     assert rows["pg"]["pass"] == 1.0
     assert (rows["flat"]["execute"], rows["flat"]["refuse"]) == (1 / 5, 1 / 4)
@@ -88,9 +88,9 @@ def test_another_evaluations_logs_are_read(logs: Path) -> None:
 
 def test_epochs_are_runs_and_metadata_are_goals(logs: Path) -> None:
     (flat,) = (logs / "flat").glob("*.json")
-    found = as_json("clustered", logs / "pg", flat, "--arms", "pg", "flat", "--run", 1)
+    found = as_json("compare", logs / "pg", flat, "--arms", "pg", "flat", "--run", 1)
     assert (found["wins"], found["losses"], found["goals"]) == (7, 0, 3)
-    repeated = as_json("pass-k", flat, "-k", 2)["groups"]
+    repeated = as_json("describe", flat, "-k", 2)["repeats"]
     assert (repeated[0]["runs"], repeated[0]["variance"]) == (2, 0.0)
 
 
@@ -99,10 +99,10 @@ def test_what_is_no_log_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[st
     torn.write_bytes(b"PK\x03\x04 not a zip")
     for path, told in ((torn, "not a log of Inspect"), (tmp_path, "not a log of Inspect")):
         with pytest.raises(SystemExit) as ended:
-            main(["stats", "accuracy", str(path)])
+            main(["lab", "stats", "describe", str(path)])
         assert ended.value.code == 2
         assert told in capsys.readouterr().err
     torn.unlink()
     with pytest.raises(SystemExit):
-        main(["stats", "accuracy", str(tmp_path)])
+        main(["lab", "stats", "describe", str(tmp_path)])
     assert "no outcomes in it" in capsys.readouterr().err

@@ -142,7 +142,7 @@ def test_outcomes_of_a_foreign_archive_are_imported(tmp_path: Path) -> None:
         command, ["import", str(archive), *options, "--set", "arm={folder}", "-o", str(made)]
     )
     assert result.exit_code == 0, result.output
-    compared = CliRunner().invoke(command, ["joint", str(made), "--arms", "pg", "flat", "--json"])
+    compared = CliRunner().invoke(command, ["compare", str(made), "--arms", "pg", "flat", "--json"])
     figures = json.loads(compared.stdout)
     assert (figures["pairs"], figures["wins"], figures["losses"]) == (2, 1, 0)
     (tmp_path / "theirs.csv").write_text("id,goal,class,ok\nt1,pay,refusal,true\n")

@@ -14,7 +14,6 @@ from sopilot.messages.errors import UserMistake
 from sopilot_lab.statistics.accuracy import accuracy
 from sopilot_lab.statistics.bootstrap import BootstrapInterval
 from sopilot_lab.statistics.comparison import compare
-from sopilot_lab.statistics.figures import after_goal
 from sopilot_lab.statistics.outcomes import RunOutcome, TaskKind
 from sopilot_lab.statistics.paired import Discordance, mcnemar, pair
 from sopilot_lab.statistics.post_goal import post_goal
@@ -270,24 +269,6 @@ def test_post_goal_without_a_success_is_undefined() -> None:
     for figure in (found.second, found.delta, found.interval):
         assert isinstance(figure, Undefined)
     assert isinstance(post_goal([], []).first, Undefined)
-
-
-def test_what_comes_after_the_goal_is_told_for_each_model_by_itself() -> None:
-    rows = [
-        replace(outcome(f"a{n}", True, goal=f"g{n}", model=model, calls=calls), arm=arm)
-        for model, arm, calls in (
-            ("m", "pg", 1),
-            ("m", "flat", 3),
-            ("n", "pg", 0),
-            ("n", "flat", 7),
-        )
-        for n in range(4)
-    ]
-    told = after_goal(rows, ("pg", "flat"), confidence=0.95, draws=200)["groups"]
-    assert [(one["model"], one["first"], one["second"]) for one in told] == [
-        ("m", 1.0, 3.0),
-        ("n", 0.0, 7.0),
-    ]
 
 
 def test_pairs_of_one_kind_are_those() -> None:

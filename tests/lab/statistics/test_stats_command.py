@@ -1,4 +1,4 @@
-"""`sopilot stats` as a person and as a script see it."""
+"""`sopilot lab stats` as a person and as a script see it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def as_json(*arguments: object) -> dict[str, Any]:
 
 def misuse(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
     with pytest.raises(SystemExit) as ended:
-        main(["stats", *map(str, arguments)])
+        main(["lab", "stats", *map(str, arguments)])
     assert ended.value.code == 2
     shown = capsys.readouterr()
     assert shown.out == ""
@@ -104,65 +104,61 @@ def test_bh() -> None:
     ]
 
 
-def test_clustered_reads_outcomes(results: Path) -> None:
-    found = as_json("clustered", results, "--run", 0, "--arms", "pg", "flat")
-    assert (found["wins"], found["losses"], found["goals"]) == (16, 0, 4)
-    assert found["p_task"] == mcnemar(16, 0)
-    assert (found["goals_with_net"], found["p_goal"]) == (2, 0.5)
-    assert found["logo_max_p"] == mcnemar(16, 0) * 2**8
-    sampled = as_json("clustered", results, "--run", 0, "--monte-carlo", "--draws", 2000)
-    assert sampled["draws"] == 2000
+def test_compare_by_goal(results: Path) -> None:
+    report = as_json("compare", results, "--run", 0, "--arms", "pg", "flat", "--draws", 200)
+    assert (report["pairs"], report["passed_first"], report["passed_second"]) == (32, 32, 16)
+    assert (report["wins"], report["losses"], report["difference"]) == (16, 0, 0.5)
+    assert report["p"] == pytest.approx(mcnemar(16, 0))
+    assert (report["goals"], report["goals_with_net"], report["p_goal"]) == (4, 2, 0.5)
+    assert report["logo_max_p"] == pytest.approx(mcnemar(8, 0))
+    assert report["low"] < 0.5 < report["high"]
+    assert (report["goal_low"], report["goal_high"]) == (0.0, 1.0)
+    rows = report["by_goal"]
+    assert [(row["goal"], row["net"]) for row in rows] == [("a", 8), ("b", 8), ("c", 0), ("d", 0)]
+    sampled = as_json("compare", results, "--run", 0, "--monte-carlo", "--draws", 10)
+    assert sampled["draws"] == 20_000
     assert abs(sampled["p_goal"] - 0.5) < 0.05
 
 
-def test_clustered_reads_goal_tables(tmp_path: Path) -> None:
+def test_compare_across_models_and_runs(results: Path) -> None:
+    report = as_json("compare", results, "--run", 1, "--draws", 10)
+    assert (report["models"], report["pairs"], report["wins"]) == (2, 32, 16)
+    assert report["p_joint"] == pytest.approx(mcnemar(8, 0))
+    several = as_json("compare", *split_by_arm(results), "--draws", 10)
+    assert (several["pairs"], several["runs"], several["dropped"]) == (96, 3, {})
+    assert [row["kind"] for row in several["by_kind"]] == ["execute", "refuse"]
+    assert sum(row["pairs"] for row in several["by_kind"]) == 96
+
+
+def test_compare_goal_tables(tmp_path: Path) -> None:
     file = tmp_path / "goals.json"
+    rows = [("a", 3, 0), ("b", 0, 1), ("a", 2, 0)]
     file.write_text(
-        '[{"goal": "a", "wins": 5, "losses": 0}, {"goal": "b", "wins": 0, "losses": 1}]'
+        json.dumps([dict(zip(("goal", "wins", "losses"), r, strict=True)) for r in rows])
     )
-    found = as_json("clustered", file)
-    assert (found["wins"], found["losses"], found["p_goal"]) == (5, 1, 1.0)
-    assert found["logo_goal"] == "a"
+    report = as_json("compare", file)
+    assert (report["wins"], report["losses"], report["p_goal"]) == (5, 1, 1.0)
+    assert report["logo_goal"] == "a"
+    file.write_text('{"goal": "g", "wins": 2, "losses": 1}')
+    alone = as_json("compare", file)
+    assert alone["logo_max_p"] is None
+    assert "at least two goals" in alone["undefined"]["logo_max_p"]
 
 
-def test_joint(results: Path) -> None:
-    found = as_json("joint", results, "--run", 1)
-    assert (found["models"], found["pairs"], found["wins"]) == (2, 32, 16)
-    assert found["p_joint"] == mcnemar(8, 0)
-
-
-def test_pairs(results: Path) -> None:
-    found = as_json("pairs", *split_by_arm(results), "--run", 0, "--draws", 200)
-    assert (found["pairs"], found["passed_a"], found["passed_b"]) == (32, 32, 16)
-    assert (found["wins"], found["losses"], found["difference"]) == (16, 0, 0.5)
-    assert found["low"] < 0.5 < found["high"]
-    assert (found["goal_low"], found["goal_high"]) == (0.0, 1.0)
-    assert found["dropped"] == {}
-
-
-def test_pairs_of_several_runs_flip_a_task_as_a_whole(results: Path) -> None:
-    found = as_json("pairs", *split_by_arm(results), "--draws", 10)
-    assert (found["pairs"], found["runs"], found["dropped"]) == (96, 3, {})
-    assert [row["kind"] for row in found["by_kind"]] == ["execute", "refuse"]
-    assert sum(row["pairs"] for row in found["by_kind"]) == 96
-
-
-def test_pairs_says_what_it_dropped(results: Path, tmp_path: Path) -> None:
+def test_compare_says_what_it_dropped(results: Path, tmp_path: Path) -> None:
     pg, flat = split_by_arm(results)
     short = tmp_path / "short.jsonl"
     short.write_text("\n".join(flat.read_text().splitlines()[:10]))
-    found = as_json("pairs", pg, short, "--draws", 10)
-    assert found["dropped"] == {"only in the first": 86}
-    shown = CliRunner().invoke(command, ["pairs", str(pg), str(short), "--draws", "10"])
+    assert as_json("compare", pg, short, "--draws", 10)["dropped"] == {"only in the first": 86}
+    shown = CliRunner().invoke(command, ["compare", str(pg), str(short), "--draws", "10"])
     assert "86 only in the first" in shown.stdout
 
 
-def test_clustered_has_a_row_a_goal(results: Path) -> None:
-    found = as_json("clustered", results, "--run", 1)
-    rows = found["by_goal"]
-    assert len(rows) == found["goals"]
-    assert sum(row["wins"] for row in rows) == found["wins"]
-    assert [abs(row["net"]) for row in rows] == sorted((abs(r["net"]) for r in rows), reverse=True)
+def test_compare_calls_after_the_goal(results: Path) -> None:
+    report = as_json("compare", results, "--arms", "flat", "pg", "--draws", 200)
+    rows = report["post_goal_calls"]
+    assert [(row["model"], row["delta"]) for row in rows] == [("m", 1.0), ("n", 1.0)]
+    assert rows[0]["first_runs"] == 24
 
 
 def test_tool_lists_are_never_pooled(tmp_path: Path) -> None:
@@ -170,32 +166,30 @@ def test_tool_lists_are_never_pooled(tmp_path: Path) -> None:
     both = tmp_path / "both.jsonl"
     rows = [row | {"tools": tools, "passed": tools == "a"} for tools in ("a", "b")]
     both.write_text("\n".join(map(json.dumps, rows)))
-    groups = as_json("accuracy", both)["groups"]
+    groups = as_json("describe", both)["rates"]
     assert [(each["model"], each["pass"]) for each in groups] == [
         ("m (tools a)", 1.0),
         ("m (tools b)", 0.0),
     ]
 
 
-def test_accuracy(results: Path) -> None:
-    rows = as_json("accuracy", results)["groups"]
-    assert [(row["model"], row["arm"], row["balanced"]) for row in rows] == [
+def test_describe(results: Path) -> None:
+    report = as_json("describe", results, "-k", 2)
+    assert [(row["model"], row["arm"], row["balanced"]) for row in report["rates"]] == [
         ("m", "pg", 1.0),
         ("n", "pg", 1.0),
         ("m", "flat", 0.5),
         ("n", "flat", 0.5),
     ]
-
-
-def test_pass_k(results: Path) -> None:
-    rows = as_json("pass-k", results, "-k", 2)["groups"]
-    assert [(row["pass_at_k"], row["pass_hat_k"], row["variance"]) for row in rows] == [
+    repeats = report["repeats"]
+    assert [(row["pass_at_k"], row["pass_hat_k"], row["variance"]) for row in repeats] == [
         (1.0, 1.0, 0.0),
         (1.0, 1.0, 0.0),
         (0.5, 0.5, 0.0),
         (0.5, 0.5, 0.0),
     ]
-    assert as_json("pass-k", results, "-k", 4)["groups"][0]["pass_at_k"] is None
+    assert repeats[0]["agreement"] == 1.0
+    assert as_json("describe", results, "-k", 4)["repeats"][0]["pass_at_k"] is None
 
 
 def test_mde() -> None:
@@ -204,12 +198,6 @@ def test_mde() -> None:
     assert as_json("mde", "--effect", 0.05, "--discordance", 0.1)["tasks_needed"] == 337
     both = as_json("mde", "--tasks", 337, "--effect", 0.05, "--discordance", 0.1)
     assert both["power"] >= 0.8
-
-
-def test_r2(results: Path) -> None:
-    found = as_json("r2", results, "--arms", "flat", "pg", "--draws", 200)
-    assert [(row["model"], row["delta"]) for row in found["groups"]] == [("m", 1.0), ("n", 1.0)]
-    assert found["groups"][0]["first_runs"] == 24
 
 
 @pytest.mark.parametrize(
@@ -224,7 +212,7 @@ def test_r2(results: Path) -> None:
         (["bh", "1.5"], "a p-value lies between 0 and 1"),
         (["mde", "--discordance", "0.1"], "give --tasks, --effect"),
         (["mde", "--discordance", "0.1", "--effect", "0.3"], "needs at least that much"),
-        (["clustered", "missing.jsonl"], "does not exist"),
+        (["compare", "missing.jsonl"], "does not exist"),
         (["nonsense"], "No such command"),
     ],
 )
@@ -237,14 +225,13 @@ def test_misuse_exits_two_and_says_why(
 def test_files_are_refused_with_reasons(
     capsys: pytest.CaptureFixture[str], results: Path, tmp_path: Path
 ) -> None:
-    assert "no outcome of arm `x`" in misuse(capsys, "clustered", results, "--arms", "pg", "x")
-    assert "holds several arms" in misuse(capsys, "pairs", results, results)
-    assert "no outcome of run `9`" in misuse(capsys, "joint", results, "--run", 9)
+    assert "no outcome of arm `x`" in misuse(capsys, "compare", results, "--arms", "pg", "x")
+    assert "no outcome of run `9`" in misuse(capsys, "compare", results, "--run", 9)
     pg, _ = split_by_arm(results)
-    assert "name two arms with --arms; the file holds `pg`" in misuse(capsys, "r2", pg)
+    assert "name two arms with --arms; the files hold `pg`" in misuse(capsys, "compare", pg)
     garbage = tmp_path / "garbage"
     garbage.write_bytes(b"\xff\xfe\x00")
-    assert "cannot be read" in misuse(capsys, "accuracy", garbage)
+    assert "cannot be read" in misuse(capsys, "describe", garbage)
 
 
 def test_non_inferiority(capsys: pytest.CaptureFixture[str]) -> None:

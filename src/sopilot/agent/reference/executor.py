@@ -64,24 +64,20 @@ from sopilot.messages.errors import SopilotError, UserMistake
 from sopilot.messages.scaffold import LANGUAGES
 from sopilot.program.model import (
     Act,
-    Always,
     Branch,
     CallArguments,
     Check,
     CompleteStep,
-    Condition,
-    Every,
     Function,
-    Holds,
     Kind,
     Local,
     Program,
     ReturnStep,
-    Some,
     Source,
     Step,
     Unknown,
 )
+from sopilot.program.walk import truth
 from sopilot.protocols import (
     Message,
     ModelReply,
@@ -224,8 +220,8 @@ class FlatExecutor:
         called = self._functions[step.function]
         resolved = self._ask_for(frame, step.arguments)
         holds = self._run(_Frame(called, dict(resolved.values)))
-        if holds != step.wanted and called.tells:
-            self._telling.append(called.tells)
+        if holds != step.wanted and called.customer_message:
+            self._telling.append(called.customer_message)
         return holds
 
     def _run(self, frame: _Frame) -> bool:
@@ -237,7 +233,7 @@ class FlatExecutor:
                 if isinstance(step, Check):
                     slots[step.slot] = self._check(frame, step)
                 step = _after(function, step, slots)
-            return step is None or step.holds is None or truth(step.holds, slots)
+            return step is None or step.holds is None or truth(step.holds, slots) is True
         identity = f"{function.name}{sorted(frame.known.items(), key=str)}"
         if function.kind is Kind.GATE and identity in self._opened:
             return True
@@ -372,17 +368,6 @@ def _after(function: Function, step: Step, slots: Mapping[str, bool]) -> Step | 
         return next(one for one in function.steps if one.label == following)
     index = function.steps.index(step) + 1
     return function.steps[index] if index < len(function.steps) else None
-
-
-def truth(condition: Condition, slots: Mapping[str, bool]) -> bool:
-    if isinstance(condition, Holds):
-        return slots[condition.slot] == condition.wanted
-    if isinstance(condition, Always):
-        return condition.value
-    if isinstance(condition, Every):
-        return all(truth(part, slots) for part in condition.conditions)
-    assert isinstance(condition, Some)
-    return any(truth(part, slots) for part in condition.conditions)
 
 
 def _failed(seen: Seen) -> str:

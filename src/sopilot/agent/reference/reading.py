@@ -321,7 +321,7 @@ def _read_line(frame: ReadFrame, steps: list[Step], line: str, language: str) ->
         return
     rest = _after(line, table["told"])
     if rest is not None:
-        frame.function = replace(function, tells=rest)
+        frame.function = replace(function, customer_message=rest)
     rest = _after(line, table["results"])
     if rest is not None:
         frame.results = _results(rest)

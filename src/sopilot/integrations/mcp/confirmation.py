@@ -1,60 +1,127 @@
-"""The machine's questions to the user, put by the client where it can: MCP's elicitation."""
+"""Questions to the user, asked by the client: MCP's elicitation, in both protocol eras.
+
+Up to 2025-11-25 the server sends the client a request. Since 2026-07-28 the server answers the
+call with the question and the client calls again with the answer: a round. Meanwhile the call
+is parked.
+"""
 
 from __future__ import annotations
+
+import asyncio
+import secrets
+from dataclasses import dataclass
 
 import mcp_types as types
 from mcp.shared.exceptions import MCPError
 
-from sopilot.integrations.mcp.call_link import CURRENT_LINK, Ask
-from sopilot.integrations.mcp.clients import Context
-from sopilot.session.questions import UserAnswer
+from sopilot.integrations.mcp.client_call import (
+    CURRENT_CALL,
+    ELICITATION,
+    Caller,
+    ClientCall,
+    Context,
+)
+from sopilot.session.questions import CannotAsk, UserAnswer
 from sopilot.session.session import Session
+from sopilot.values.json import same
 
+PARKED_SECONDS = 600.0
+"""A client that doesn't come back within this time has not answered."""
 _ANSWER = {"type": "string", "title": "Your answer"}
-
-
 _CLOSED = {**_ANSWER, "enum": ["yes", "no"]}
 
 
-class ElicitsAnswers:
-    """Asks through the client whose call is being handled; a client that cannot show a question
-    leaves it unanswered, and a person decides."""
+class AskThroughClient:
+    """Asks the user through the client whose call is being handled.
+
+    A client that declines has not answered: "no" may be the answer that lets a call through.
+    """
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
     async def __call__(self, question: str, about: str, closed: bool) -> UserAnswer | None:
-        link = CURRENT_LINK.get()
-        ask = link.ask if link is not None else None
-        if ask is None:
-            return None
-        said = await ask(question, closed)
-        if said is None:
-            return None
-        await self._session.assistant_said(question)
-        outcome = await self._session.user_said(said)
-        return UserAnswer(said, outcome.events[0].seq)
-
-
-def eliciting(ctx: Context) -> Ask | None:
-    """The client's way to ask, ``None`` without the capability."""
-    wanted = types.ClientCapabilities(elicitation=types.ElicitationCapability())
-    if not ctx.session.check_client_capability(wanted):
-        return None
-
-    async def ask(question: str, closed: bool) -> str | None:
-        form = {
+        call = CURRENT_CALL.get()
+        if call is None or not call.can(ELICITATION):
+            raise CannotAsk
+        schema = {
             "type": "object",
             "properties": {"answer": _CLOSED if closed else _ANSWER},
             "required": ["answer"],
         }
-        try:
-            result = await ctx.session.elicit_form(question, form, ctx.request_id)
-        except (OSError, MCPError):
+        form = types.ElicitRequestFormParams(message=question, requested_schema=schema)
+        result = await call.ask(types.ElicitRequest(params=form), types.ElicitResult, ELICITATION)
+        if isinstance(result, types.ErrorData) or result.action != "accept":
             return None
-        # Who declines has answered nothing: "no" may be the very answer that lets a call through.
-        content = result.content or {}
-        said = content.get("answer")
-        return said if result.action == "accept" and isinstance(said, str) else None
+        text = (result.content or {}).get("answer")
+        if not isinstance(text, str):
+            return None
+        await self._session.assistant_said(question)
+        outcome = await self._session.user_said(text)
+        return UserAnswer(text, outcome.events[0].seq)
 
-    return ask
+
+@dataclass(eq=False)
+class ParkedCall:
+    call: ClientCall
+    params: types.CallToolRequestParams
+    task: asyncio.Task[types.CallToolResult]
+    timer: asyncio.TimerHandle | None = None
+
+
+class ParkedCalls:
+    """Calls that wait for their client's next round, by the state that the client sends back.
+
+    The state is a random handle that is valid once, for the same caller, tool and arguments.
+    """
+
+    def __init__(self) -> None:
+        self._parked: dict[str, ParkedCall] = {}
+
+    async def answer(self, parked: ParkedCall) -> types.CallToolResult | types.InputRequiredResult:
+        """The call's result, or its next questions."""
+        raised = asyncio.ensure_future(parked.call.rounds.raised())
+        try:
+            await asyncio.wait({parked.task, raised}, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            parked.call.cancel()
+            parked.call.rounds.answer({})
+            raise
+        finally:
+            raised.cancel()
+        if parked.task.done():
+            return parked.task.result()
+        state = secrets.token_urlsafe(24)
+        self._parked[state] = parked
+        loop = asyncio.get_running_loop()
+        parked.timer = loop.call_later(PARKED_SECONDS, self._expire, state)
+        return types.InputRequiredResult(input_requests=raised.result(), request_state=state)
+
+    def resume(
+        self, caller: Caller, params: types.CallToolRequestParams, ctx: Context
+    ) -> ParkedCall:
+        parked = self._parked.get(params.request_state or "")
+        if (
+            parked is None
+            or parked.call.caller != caller
+            or parked.params.name != params.name
+            or not same(parked.params.arguments or {}, params.arguments or {})
+        ):
+            raise MCPError(types.INVALID_PARAMS, "`requestState` belongs to no waiting call")
+        del self._parked[params.request_state or ""]
+        if parked.timer is not None:
+            parked.timer.cancel()
+        parked.call.attach(ctx)
+        parked.call.rounds.answer(params.input_responses or {})
+        return parked
+
+    def close(self) -> None:
+        for state in tuple(self._parked):
+            self._expire(state)
+
+    def _expire(self, state: str) -> None:
+        parked = self._parked.pop(state, None)
+        if parked is not None:
+            if parked.timer is not None:
+                parked.timer.cancel()
+            parked.call.rounds.answer({})

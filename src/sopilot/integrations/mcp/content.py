@@ -1,10 +1,9 @@
-"""Tool results of MCP servers: what the trace holds of them, and what a client is given.
+"""Tool results of MCP servers: what the trace records of them, and what a client gets.
 
-Text of a tool stands as one line of JSON, so that none of it can pass for the
-runtime's; that goes for text in a picture's or a sound's block and in an embedded
-resource too. Pictures, sound, resources and links go through as what they are.
-Nothing is lost: the blocks as the server sent them ride along where no model reads
-them, without the marks that only the runtime may set.
+A tool's text stands as one line of JSON, so that none of it can pass for the runtime's own
+text; that includes text in an image's or a sound's block and in an embedded resource. Images,
+sound, resources and links pass as what they are. Nothing is lost: the blocks as the server sent
+them travel in `_meta`, without the marks that only the runtime may set.
 """
 
 from __future__ import annotations
@@ -22,30 +21,20 @@ from sopilot.values.json import JSON
 from sopilot.values.text import visible
 
 SESSION_META = "sopilot/session"
-
-
 RUNTIME_META = "sopilot/runtime"
-
-
 UPSTREAM_META = "sopilot/upstream"
-
-
 KEY_META = "sopilot/key"
-
-
 _OWN_MARKS = "sopilot/"
-
-
 _TEXT_TYPES = ("text/", "application/json", "application/xml", "application/yaml")
 
 
-def recorded(given: types.CallToolResult) -> ToolResult:
+def recorded(result: types.CallToolResult) -> ToolResult:
     """``value`` is the structured content if there is any; else what the text says, as JSON
     where it is JSON; binary content by its digest."""
-    if given.structured_content is not None:
-        return ToolResult(not given.is_error, given.structured_content)
-    values = [_value(block) for block in given.content]
-    return ToolResult(not given.is_error, values[0] if len(values) == 1 else values)
+    if result.structured_content is not None:
+        return ToolResult(not result.is_error, result.structured_content)
+    values = [_value(block) for block in result.content]
+    return ToolResult(not result.is_error, values[0] if len(values) == 1 else values)
 
 
 def _value(block: types.ContentBlock) -> JSON:
@@ -84,29 +73,31 @@ def _data(data: str, mime_type: str | None) -> dict[str, JSON]:
     return {"bytes": len(raw), "sha256": hashlib.sha256(raw).hexdigest()}
 
 
-def runtime_text(text: str) -> types.TextContent:
+def _runtime_text(text: str) -> types.TextContent:
     return types.TextContent(text=text, _meta={RUNTIME_META: True})
 
 
 def answered(
     answer: str,
-    slot: str,
+    frame: str,
     *,
     ok: bool,
     session_id: str,
-    given: object = None,
-    extra: Mapping[str, JSON] | None = None,
+    upstream: types.CallToolResult | None = None,
 ) -> types.CallToolResult:
-    """``answer`` is the runtime's line with the tool's value in it; the slot comes last."""
-    blocks: list[types.ContentBlock] = [runtime_text(answer)]
+    """``answer`` is the runtime's line with the tool's value in it; the frame comes last."""
+    blocks: list[types.ContentBlock] = [_runtime_text(answer)]
     structured: JSON = None
-    meta: dict[str, JSON] = {SESSION_META: session_id, **(extra or {})}
-    if isinstance(given, types.CallToolResult):
-        blocks.extend(_on_one_line(block) for block in given.content if _passes(block))
-        structured = given.structured_content
-        meta[UPSTREAM_META] = {"content": _texts(given.content), "_meta": foreign(given.meta)}
-    if slot:
-        blocks.append(runtime_text(slot))
+    meta: dict[str, JSON] = {SESSION_META: session_id}
+    if upstream is not None:
+        blocks.extend(_on_one_line(block) for block in upstream.content if _passes(block))
+        structured = upstream.structured_content
+        meta[UPSTREAM_META] = {
+            "content": _texts(upstream.content),
+            "_meta": foreign(upstream.meta),
+        }
+    if frame:
+        blocks.append(_runtime_text(frame))
     return types.CallToolResult(
         content=blocks, structured_content=structured, is_error=not ok, _meta=meta
     )

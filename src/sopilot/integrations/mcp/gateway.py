@@ -1,73 +1,105 @@
-"""The tools of upstream servers as the tools of a session."""
+"""Upstream servers as the tools of a session, and everything else that they offer.
+
+Resources, templates, prompts, completions and logs pass unchanged, except for the runtime's own
+marks, which a server could forge. The runtime's own resources and prompts win over an upstream's
+of the same name.
+"""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, TypeVar
 
 import mcp_types as types
+from mcp.shared.exceptions import MCPError
+from pydantic import BaseModel
 
-from sopilot.integrations.mcp.call_link import CURRENT_LINK, CallLink, Look
-from sopilot.integrations.mcp.catalogue import Catalogue
-from sopilot.integrations.mcp.checked_upstream import CheckedUpstream
-from sopilot.integrations.mcp.content import recorded
-from sopilot.integrations.mcp.kept_connection import UpstreamFailed
-from sopilot.integrations.mcp.passing import Passing
-from sopilot.integrations.mcp.pins import Drift
-from sopilot.integrations.mcp.relay import Relay
-from sopilot.integrations.mcp.upstream import McpRefused
+from sopilot.integrations.mcp.client_call import CURRENT_CALL, ClientCall
+from sopilot.integrations.mcp.content import foreign, recorded
+from sopilot.integrations.mcp.pins import Catalogue, Drift
+from sopilot.integrations.mcp.upstream import (
+    Listing,
+    Page,
+    Upstream,
+    UpstreamFailed,
+    UpstreamRefused,
+)
 from sopilot.messages.errors import RunEnded
 from sopilot.protocols import ToolResult, ToolSchema, UpstreamConnection
-from sopilot.tasks.task import World
+from sopilot.tasks.task import Simulation
 from sopilot.values.json import JSON
+
+_OWN_SCHEME = "sopilot:"
+Result = TypeVar("Result", bound=BaseModel)
 
 
 class ToolHeld(RunEnded):
-    """The tool is not what was approved: nothing was called."""
+    """The tool differs from the approved one: it wasn't called."""
 
     def __init__(self, drift: Drift) -> None:
         super().__init__(str(drift))
 
 
-class CallLeft(RunEnded):
-    """Its client gave up before it was made: nothing was called."""
+class CallCancelled(RunEnded):
+    """The client gave up before the call was sent."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"`{name}` was cancelled before it was made")
+        super().__init__(f"`{name}` was cancelled before it was sent")
 
 
 class GatewayTools:
-    """One session's connections. Servers keep things per connection (a login, a basket), so
-    sessions share none unless ``shared`` says that the servers keep nothing. ``client`` is who
-    used the session last: what a server of its own tells by itself goes there."""
+    """One session's connections to the upstream servers.
 
-    def __init__(
-        self, catalogue: Catalogue, shared: dict[str, CheckedUpstream] | None = None
-    ) -> None:
+    Servers keep state per connection (a login, a basket), so sessions share none unless
+    ``shared`` says that the servers keep nothing.
+    """
+
+    def __init__(self, catalogue: Catalogue, shared: dict[str, Upstream] | None = None) -> None:
         self._catalogue = catalogue
         self._own = shared is None
-        self._upstreams: dict[str, CheckedUpstream] = {} if shared is None else shared
-        self.client: Relay | None = None
-        names = [spec.name for spec in catalogue.specs]
-        self.passing = Passing(names, self._upstream, catalogue.tell)
+        self._upstreams: dict[str, Upstream] = {} if shared is None else shared
+        self.client: ClientCall | None = None
+        """The last call of a client: what a server reports by itself goes there."""
+        self._homes: dict[str, str] = {}
+        """Which upstream listed a URI, a template or a prompt."""
+
+    # --- tools ----------------------------------------------------------------------
 
     def schemas(self) -> Sequence[ToolSchema]:
         return tuple(offer.schema for offer in self._catalogue.offers())
 
+    async def ready(self, name: str) -> None:
+        """Raise for a held tool, before the call is recorded.
+
+        Before an irreversible call the tools are verified anew, so that no proof is used up for
+        a call that isn't made.
+        """
+        call, offer = CURRENT_CALL.get(), self._catalogue.offer(name)
+        if call is not None and call.irreversible and offer is not None:
+            with suppress(UpstreamFailed, UpstreamRefused):  # shows at the call
+                await self.upstream(offer.upstream).verify(call)
+            if call.cancelled:
+                raise CallCancelled(name)
+        drift = self._catalogue.held(name)
+        if drift is not None:
+            raise ToolHeld(drift)
+
     async def connections(self, name: str) -> Sequence[UpstreamConnection]:
-        """Shared ones keep nothing: for whoever shares them, the servers are one environment."""
+        """Shared upstreams keep nothing per connection, so they have none to tell apart."""
         if not self._own:
             return ()
         offer = self._catalogue.offer(name)
         if offer is not None:
-            await self._upstream(offer.upstream).connect()
-        of_upstream: dict[str, list[str]] = {}
-        for one in self._catalogue.offers():
-            of_upstream.setdefault(one.upstream, []).append(one.tool.name)
+            with suppress(UpstreamFailed):
+                await self.upstream(offer.upstream).connect()
+        actions: dict[str, list[str]] = {}
+        for offered in self._catalogue.offers():
+            actions.setdefault(offered.upstream, []).append(offered.name)
         return [
-            UpstreamConnection(upstream, kept.connection_id, tuple(of_upstream.get(upstream, ())))
-            for upstream, kept in self._upstreams.items()
-            if kept.connection_id
+            UpstreamConnection(name, upstream.connection_id, tuple(actions.get(name, ())))
+            for name, upstream in self._upstreams.items()
+            if upstream.connection_id
         ]
 
     async def call_on(
@@ -78,116 +110,162 @@ class GatewayTools:
     async def call(
         self, name: str, arguments: Mapping[str, JSON], *, key: str, connection: str = ""
     ) -> ToolResult:
-        """Whatever keeps a call from being sent is a result: only what was sent and not
-        answered is unknown."""
+        """A call that isn't sent has a result; only one that was sent can be unknown."""
         offer = self._catalogue.offer(name)
         if offer is None:
             return ToolResult(False, {"error": f"`{name}` is not offered"})
-        link = CURRENT_LINK.get()
-        upstream = self._upstream(offer.upstream)
+        call = CURRENT_CALL.get()
+        upstream = self.upstream(offer.upstream)
         try:
-            await self._check(upstream, link)
-        except (UpstreamFailed, McpRefused) as problem:
+            await upstream.verify(call, fresh=call is not None and call.irreversible)
+        except (UpstreamFailed, UpstreamRefused) as problem:
             return ToolResult(False, {"error": f"not called: {problem}"})
-        drift = self._catalogue.held.get(name)
+        drift = self._catalogue.held(name)
         if drift is not None:
-            if link is not None:
-                link.held = drift
+            if call is not None:
+                call.held = drift
             return ToolResult(False, {"error": f"not called: {drift}"})
-        if link is not None and link.cancelled.is_set():
+        if call is not None and call.cancelled:
             return ToolResult(False, {"error": "not called: it was cancelled before"})
         meter = self._catalogue.meter
         try:
             with meter.timing("upstream", upstream=offer.upstream):
-                given = await upstream.call(name, arguments, link, key=key, connection=connection)
+                result = await upstream.call(
+                    offer.tool.name, arguments, call, key=key, connection=connection
+                )
         except UpstreamFailed:
             meter.count("upstream_failures", upstream=offer.upstream)
             raise
-        except McpRefused as refused:
-            return ToolResult(False, {"error": str(refused)})
-        if link is not None:
-            link.given = given
-        return recorded(given)
+        except UpstreamRefused as problem:
+            return ToolResult(False, {"error": f"not called: {problem}"})
+        if call is not None:
+            call.result = result
+        return recorded(result)
 
-    def look(self, name: object) -> Look | None:
-        """A call of it has come: it is looked at while the call is read."""
-        offer = self._catalogue.offer(name) if isinstance(name, str) else None
-        if offer is None:
-            return None
-        upstream = self._upstream(offer.upstream)
-        task = asyncio.create_task(upstream.check())
-        task.add_done_callback(lambda task: task.cancelled() or task.exception())
-        return Look(upstream, task)
+    async def refresh(self) -> Sequence[str]:
+        """Verify every list before it is shown; return which servers can't be reached."""
+        problems = []
+        for name in self._names:
+            try:
+                await self.upstream(name).verify()
+            except (UpstreamFailed, UpstreamRefused) as problem:
+                problems.append(str(problem))
+        return problems
 
-    async def ready(self, name: str) -> None:
-        """Raises for a tool that is held. A server that cannot be asked shows at the call. Before
-        what cannot be undone the look is over: nothing that was proven is used up for a call that
-        is not made. Others are put on record while it is under way."""
-        link = CURRENT_LINK.get()
-        if link is not None and link.irreversible:
-            await self._looked(link.look, link)
-            if link.cancelled.is_set():
-                raise CallLeft(name)
-        drift = self._catalogue.held.get(name)
-        if drift is not None:
-            raise ToolHeld(drift)
-
-    async def _check(self, upstream: CheckedUpstream, link: CallLink | None) -> None:
-        """What is called on the way to the call (to read once more what it rests on) may be of
-        another server, may change something, and takes its time: a look is for one call."""
-        if link is None:
-            await upstream.check()
-            return
-        look, link.look = link.look, None
-        mine = look is not None and look.upstream is upstream and await self._looked(look, link)
-        if not mine or not upstream.holds(strictly=link.irreversible):
-            await upstream.check(link)
-
-    async def _looked(self, look: Look | None, link: CallLink) -> bool:
-        """Whether it came to its end. One that failed says nothing: the next one says why."""
-        if look is None:
-            return False
-        task = look.task
-        if not task.done():
-            link.cancelled.then.append(task.cancel)
-            await asyncio.wait({task})
-            link.cancelled.then.remove(task.cancel)
-        return not task.cancelled() and task.exception() is None
-
-    def _upstream(self, name: str) -> CheckedUpstream:
+    def upstream(self, name: str) -> Upstream:
         upstream = self._upstreams.get(name)
         if upstream is None:
             upstream = self._catalogue.spare.pop(name, None) or self._catalogue.connection(name)
             self._upstreams[name] = upstream
             if self._own:
-                upstream.hear(self._heard)
+                upstream.hear = self._hear
         return upstream
 
-    async def _heard(self, notice: types.ServerNotification) -> None:
+    async def _hear(self, notice: types.ServerNotification) -> None:
         if self.client is not None:
-            await self.client.tell(notice, of_call=False)
-
-    async def set_log_level(self, level: types.LoggingLevel) -> None:
-        """A shared connection logs for everybody: there each client's own level chooses."""
-        if self._own:
-            await self.passing.set_level(level)
-
-    async def refresh(self) -> Sequence[str]:
-        """Compare every list anew, before it is shown; what cannot be reached."""
-        problems = []
-        for spec in self._catalogue.specs:
-            try:
-                await self._upstream(spec.name).look()
-            except (UpstreamFailed, McpRefused) as problem:
-                problems.append(str(problem))
-        return problems
+            await self.client.notify(notice, of_call=False)
 
     async def close(self) -> None:
         if self._own:
             for upstream in self._upstreams.values():
                 await upstream.close()
 
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return tuple(spec.name for spec in self._catalogue.specs)
 
-def gateway_world(catalogue: Catalogue, shared: dict[str, CheckedUpstream] | None = None) -> World:
+    # --- everything else ------------------------------------------------------------
+
+    async def resources(self, call: ClientCall) -> list[types.Resource]:
+        pages = self._listed(types.ListResourcesRequest, types.ListResourcesResult, call)
+        listed = [(name, item) for name, page in await pages for item in page.resources]
+        return [item for name, item in listed if self._is_home(name, item.uri)]
+
+    async def templates(self, call: ClientCall) -> list[types.ResourceTemplate]:
+        pages = self._listed(
+            types.ListResourceTemplatesRequest, types.ListResourceTemplatesResult, call
+        )
+        listed = [(name, item) for name, page in await pages for item in page.resource_templates]
+        return [item for name, item in listed if self._is_home(name, item.uri_template)]
+
+    async def prompts(self, call: ClientCall) -> list[types.Prompt]:
+        pages = self._listed(types.ListPromptsRequest, types.ListPromptsResult, call)
+        listed = [(name, item) for name, page in await pages for item in page.prompts]
+        return [item for name, item in listed if self._is_home(name, f"prompt {item.name}")]
+
+    async def pass_on(
+        self, key: str, request: types.ClientRequest, answer: type[Result], call: ClientCall
+    ) -> Result:
+        """Ask the server that listed ``key``; else the first that knows it."""
+        problem: Exception | None = None
+        for name in self._candidates(key):
+            upstream = self.upstream(name)
+            try:
+                if _offers(await upstream.capabilities(), request.method):
+                    return _unmarked(await upstream.ask(request, answer, call))
+            except (UpstreamFailed, UpstreamRefused) as refused:
+                problem = refused
+        raise MCPError(types.INVALID_PARAMS, str(problem or f"no upstream has `{key}`"))
+
+    async def set_log_level(self, level: types.LoggingLevel) -> None:
+        """A shared connection logs for everybody: there each client's own level filters."""
+        for name in self._names if self._own else ():
+            try:
+                await self.upstream(name).set_log_level(level)
+            except (UpstreamFailed, UpstreamRefused) as problem:
+                self._catalogue.tell(str(problem))
+
+    async def _listed(
+        self, request: type[Listing], answer: type[Page], call: ClientCall
+    ) -> list[tuple[str, Page]]:
+        """Pages by upstream, without those that can't be reached."""
+        listed: list[tuple[str, Page]] = []
+        for name in self._names:
+            upstream = self.upstream(name)
+            try:
+                if _offers(await upstream.capabilities(), request(params=None).method):
+                    pages = [page async for page in upstream.pages(request, answer, call)]
+                    listed += [(name, _unmarked(page)) for page in pages]
+            except (UpstreamFailed, UpstreamRefused) as problem:
+                self._catalogue.tell(str(problem))
+        return listed
+
+    def _is_home(self, upstream: str, key: str) -> bool:
+        """The first server that lists a key keeps it; the runtime's own keys don't pass."""
+        if key.lower().startswith(_OWN_SCHEME):
+            return False
+        return self._homes.setdefault(key, upstream) == upstream
+
+    def _candidates(self, key: str) -> Iterator[str]:
+        if key.lower().startswith(_OWN_SCHEME):
+            return
+        home = self._homes.get(key)
+        yield from (home,) if home is not None else self._names
+
+
+def gateway_simulation(
+    catalogue: Catalogue, shared: dict[str, Upstream] | None = None
+) -> Simulation:
     tools = GatewayTools(catalogue, shared)
-    return World(tools, close=tools.close)
+    return Simulation(tools, close=tools.close)
+
+
+def _offers(capabilities: types.ServerCapabilities, method: str) -> bool:
+    part = method.partition("/")[0]
+    return getattr(capabilities, {"completion": "completions"}.get(part, part), None) is not None
+
+
+def _unmarked(result: Result) -> Result:
+    document = result.model_dump(by_alias=True, exclude_none=True)
+    return type(result).model_validate(_without_marks(document))
+
+
+def _without_marks(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {
+            name: foreign(item)
+            if name == "_meta" and isinstance(item, dict)
+            else _without_marks(item)
+            for name, item in value.items()
+        }
+    return [_without_marks(item) for item in value] if isinstance(value, list) else value

@@ -1,4 +1,4 @@
-"""The server over streamable HTTP, behind a gatekeeper."""
+"""The server over streamable HTTP: the SDK's transport behind tokens, host checks and quotas."""
 
 from __future__ import annotations
 
@@ -6,329 +6,540 @@ import asyncio
 import errno
 import hashlib
 import hmac
-import ipaddress
+import json
 import signal
 import socket
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import uvicorn
-from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.middleware.bearer_auth import BearerAuthBackend, RequireAuthMiddleware
 from mcp.server.auth.provider import AccessToken
-from mcp.server.transport_security import TransportSecuritySettings
-from starlette.datastructures import Headers
+from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
+from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
+from starlette.applications import Starlette
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.middleware import Middleware
+from starlette.middleware.authentication import AuthenticationMiddleware
+from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from sopilot.integrations.logs import LOG
-from sopilot.integrations.mcp.clients import CONNECTION_HEADER, LOCAL
-from sopilot.integrations.mcp.connections import Connections
-from sopilot.integrations.mcp.direct import PATH, Direct
-from sopilot.integrations.mcp.limits import Limits, Shares, protocol
-from sopilot.integrations.mcp.server import ProcedureServer
-from sopilot.integrations.mcp.stateful_clients import Clients
-from sopilot.integrations.mcp.watch import Admin, Observed, Watch, settled
-from sopilot.messages.errors import SopilotError, UserMistake, mistake
+from sopilot.integrations.mcp.client_call import (
+    CONNECTION_HEADER,
+    SESSION_HEADER,
+    STATELESS,
+    owner_of,
+)
+from sopilot.integrations.mcp.health import AdminApp, Health, ObservedApp, frozen_gc
+from sopilot.integrations.mcp.options import PATH, HttpSettings, Limits, in_url
+from sopilot.integrations.mcp.server import McpServer
+from sopilot.integrations.mcp.sessions import SessionPool
+from sopilot.messages.errors import RunEnded, SopilotError, UserMistake, mistake
 
-SHORTEST_TOKEN = 16
+_MINUTE = 60.0
+_LONGEST_BODY = 4 << 20
+_LONGEST_HEADERS = 64 << 10
+_NO_SESSION = "there is no such session; connect with `initialize`"
 
-
-LAST_PORT = 65535
-
-
-_EVERYWHERE = ("0.0.0.0", "::", "")
-
-
-_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
-
-
-_ONCE = ("host", "origin", "authorization")
+# --- who gets in ----------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class HttpSettings:
-    """``host`` is an address without brackets, or a name. ``tokens`` maps an owner's name to
-    its token. ``hosts`` are the names under which clients may ask for this server, beside the
-    address itself; ``origins`` the web pages that may talk to it."""
+class Tokens:
+    """Verifies bearer tokens; replaceable while the server runs."""
 
-    host: str = "127.0.0.1"
-    port: int = 8321
-    tokens: Mapping[str, str] = field(default_factory=dict, repr=False)
-    hosts: Sequence[str] = ()
-    origins: Sequence[str] = ()
-    limits: Limits = field(default_factory=Limits)
-    stateless: bool = False
-    """Any server of the same store goes on with any request; nothing is kept for a connection."""
-    admin: tuple[str, int] | None = None
-    """An address for operators: health and metrics."""
+    def __init__(self, settings: HttpSettings) -> None:
+        self.replace(settings)
 
-    def check(self) -> None:
-        """Raises rather than serve strangers."""
-        if not 0 <= self.port <= LAST_PORT:
-            raise _mistake("no-such-port", f"there is no port {self.port}", f"0 to {LAST_PORT}")
-        if not is_loopback(self.host) and not self.tokens:
-            raise _mistake(
-                "unprotected-server",
-                f"`{self.host}` can be reached by others, and there is no token",
-                "give --token-file, or bind to 127.0.0.1",
-            )
-        if self.host in _EVERYWHERE and not self.hosts:
-            raise _mistake(
-                "unknown-host-name",
-                "bound to every address, the server cannot tell its own name from a forged one",
-                "say under which names it is reached: --allow-host NAME",
-            )
-        for owner, token in self.tokens.items():
-            if len(token) < SHORTEST_TOKEN:
-                raise _mistake(
-                    "short-token",
-                    f"the token of `{owner}` has fewer than {SHORTEST_TOKEN} characters",
-                    "make one with: python -c 'import secrets; print(secrets.token_hex(32))'",
-                )
+    def replace(self, settings: HttpSettings) -> None:
+        self._digests = {owner: _digest(token) for owner, token in settings.tokens.items()}
 
-    @property
-    def allowed_hosts(self) -> frozenset[str]:
-        return frozenset(
-            spelled.lower()
-            for one in (*self._own_names, *map(in_url, self.hosts))
-            for spelled in ((one,) if _has_port(one) else (one, f"{one}:{self.port}"))
-        )
-
-    @property
-    def allowed_origins(self) -> frozenset[str]:
-        local = self._own_names if is_loopback(self.host) else ()
-        own = (f"http://{name}:{self.port}" for name in local)
-        return frozenset(one.lower().rstrip("/") for one in (*own, *self.origins))
-
-    @property
-    def url(self) -> str:
-        return f"http://{in_url(self.host)}:{self.port}{PATH}"
-
-    @property
-    def _own_names(self) -> tuple[str, ...]:
-        if self.host in _EVERYWHERE:
-            return ()
-        return (in_url(self.host), *(_LOOPBACK if is_loopback(self.host) else ()))
+    async def verify_token(self, token: str) -> AccessToken | None:
+        digest, owner = _digest(token.strip()), None
+        for name, known in self._digests.items():
+            if hmac.compare_digest(digest, known):  # all are compared: time tells nothing
+                owner = name
+        return None if owner is None else AccessToken(token="", client_id=owner, scopes=[])
 
 
-def in_url(host: str) -> str:
-    """As it stands in URLs and Host headers: addresses of IPv6 in brackets, at their shortest."""
-    try:
-        address = ipaddress.ip_address(host.strip("[]"))
-    except ValueError:
-        return host
-    return f"[{address}]" if address.version == 6 else host
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode("utf-8", "replace")).digest()
 
 
-def is_loopback(host: str) -> bool:
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
+class HostCheck:
+    """Refuses foreign Host and Origin headers before anything reads the request."""
 
-
-class Gatekeeper:
-    """Host, Origin and token of every request, before anything else reads it."""
-
-    def __init__(self, app: ASGIApp, settings: HttpSettings) -> None:
+    def __init__(self, app: ASGIApp, security: TransportSecurityMiddleware) -> None:
         self._app = app
-        self.admit(settings)
-
-    def admit(self, settings: HttpSettings) -> None:
-        """From now on these tokens, names and origins."""
-        self._hosts = settings.allowed_hosts
-        self._origins = settings.allowed_origins
-        self._digests = {
-            owner: _digest(token.encode("utf-8")) for owner, token in settings.tokens.items()
-        }
+        self._security = security
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            refused = self._refusal(Headers(scope=scope), scope)
-            if refused is not None:
-                await refused(scope, receive, send)
+            refusal = await self._security.validate_request(Request(scope))
+            if refusal is not None:
+                await refusal(scope, receive, send)
                 return
-        elif scope["type"] != "lifespan":
-            return  # nothing else is served here
         await self._app(scope, receive, send)
 
-    def _refusal(self, headers: Headers, scope: Scope) -> Response | None:
-        for name in _ONCE:
-            if len(headers.getlist(name)) > 1:
-                return PlainTextResponse(f"more than one {name} header", 400)
-        if headers.get("host", "").lower() not in self._hosts:
-            return PlainTextResponse("this server has another name", 421)
-        origin = headers.get("origin")
-        if origin is not None and origin.lower() not in self._origins:
-            return PlainTextResponse("this origin is not allowed", 403)
-        if not self._digests:
-            return None
-        owner = self._owner(headers.get("authorization", ""))
-        if owner is None:
-            challenge = {"WWW-Authenticate": "Bearer"}
-            return PlainTextResponse("a token is needed", 401, headers=challenge)
-        token = AccessToken(token="", client_id=owner, scopes=[])
-        scope["user"] = AuthenticatedUser(token)
-        return None
 
-    def _owner(self, authorization: str) -> str | None:
-        kind, _, token = authorization.partition(" ")
-        if kind.lower() != "bearer":
-            return None
-        given = _digest(token.strip().encode("latin-1", "replace"))
-        found = None
-        for owner, digest in self._digests.items():
-            # Every one is compared, so that time tells nothing about which fits.
-            if hmac.compare_digest(given, digest):
-                found = owner
-        return found
+class HttpApp:
+    """The whole application. ``admit`` replaces tokens, hosts and origins while it runs."""
 
+    def __init__(self, server: McpServer, settings: HttpSettings) -> None:
+        settings.check()
+        self._tokens = Tokens(settings)
+        self._security = TransportSecurityMiddleware(_security(settings))
+        manager = StreamableHTTPSessionManager(
+            server.protocol,
+            stateless=settings.stateless,
+            # A stream per call would cost a connection per call, and can't be asked back anyway.
+            json_response=settings.stateless,
+            session_idle_timeout=settings.limits.idle_seconds,
+            max_request_body_size=_LONGEST_BODY,
+        )
+        app: ASGIApp = StreamableHTTPASGIApp(manager)
+        if settings.stateless:
+            app = SessionHeader(app, server.pool)
+        else:
+            app = CloseMiddleware(app, server)
+        app = ClientQuota(app, settings.limits)
+        middleware = [Middleware(HostCheck, self._security)]
+        if settings.tokens:
+            app = RequireAuthMiddleware(app, [])
+            backend = BearerAuthBackend(self._tokens)
+            middleware.append(Middleware(AuthenticationMiddleware, backend=backend))
+        self.starlette = Starlette(
+            routes=[Route(PATH, endpoint=app)],
+            middleware=middleware,
+            lifespan=lambda app: manager.run(),
+        )
 
-class Farewell:
-    """Behind the gate: a client that closes its connection leaves nothing open."""
-
-    def __init__(self, app: ASGIApp, procedures: ProcedureServer) -> None:
-        self._app = app
-        self._procedures = procedures
+    def admit(self, settings: HttpSettings) -> None:
+        self._tokens.replace(settings)
+        self._security.settings = _security(settings)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        statuses: list[int] = []
+        await self.starlette(scope, receive, send)
 
-        async def noted(message: Message) -> None:
+
+def _security(settings: HttpSettings) -> TransportSecuritySettings:
+    return TransportSecuritySettings(
+        allowed_hosts=settings.allowed_hosts, allowed_origins=settings.allowed_origins
+    )
+
+
+# --- connections and sessions ---------------------------------------------------------
+
+
+class CloseMiddleware:
+    """Releases what a client held when it closes its connection."""
+
+    def __init__(self, app: ASGIApp, server: McpServer) -> None:
+        self._app = app
+        self._server = server
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        status = 0
+
+        async def watch(message: Message) -> None:
+            nonlocal status
             if message["type"] == "http.response.start":
-                statuses.append(message["status"])
+                status = message["status"]
             await send(message)
 
-        await self._app(scope, receive, noted)
-        if scope["type"] == "http" and scope["method"] == "DELETE" and statuses == [200]:
-            user = scope.get("user")
-            owner = user.username if isinstance(user, AuthenticatedUser) else LOCAL
+        await self._app(scope, receive, watch)
+        if scope["type"] == "http" and scope["method"] == "DELETE" and status == 200:
             key = Headers(scope=scope).get(CONNECTION_HEADER, "")
-            await self._procedures.left(owner, key)
+            await self._server.leave(owner_of(scope), key)
 
 
-def http_app(procedures: ProcedureServer, settings: HttpSettings) -> Gatekeeper:
-    settings.check()
-    app: ASGIApp = procedures.server.streamable_http_app(
-        streamable_http_path=PATH,
-        host=settings.host,
-        stateless_http=settings.stateless,
-        session_idle_timeout=settings.limits.idle_seconds,
-        # The gatekeeper is stricter and stands in front.
-        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
-    )
-    if settings.stateless:
-        inner: ASGIApp = Connections(Direct(app, procedures.server), procedures.hub)
-    else:
-        clients = Clients(app)
-        procedures.server.middleware.append(clients.meet)
-        inner = Farewell(
-            Direct(clients, procedures.server, clients=clients, coming=procedures.coming),
-            procedures,
-        )
-    return Gatekeeper(Shares(inner, settings.limits), settings)
+class SessionHeader:
+    """Connections without state: the connection id that a client gets is its session's id.
+
+    The SDK issues none in this mode. With the id, the next request may reach any server of the
+    same store. A client that comes back names its session in `sopilot-session` when it
+    initializes.
+    """
+
+    def __init__(self, app: ASGIApp, pool: SessionPool) -> None:
+        self._app = app
+        self._pool = pool
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        scope[STATELESS] = True
+        owner, headers = owner_of(scope), Headers(scope=scope)
+        connection = headers.get(CONNECTION_HEADER)
+        try:
+            if connection is None:
+                body, receive = await _read_body(receive)
+                if _is_initialize(body):
+                    opened = await self._pool.connect(owner, headers.get(SESSION_HEADER))
+                    send = _with_header(send, opened)
+                await self._app(scope, receive, send)
+                return
+            known = await self._pool.owns(owner, connection)
+        except UserMistake:
+            await PlainTextResponse(_NO_SESSION, 404)(scope, receive, send)
+            return
+        except RunEnded:
+            message = "session store unavailable; retry in a few seconds"
+            answer = PlainTextResponse(message, 503, headers={"Retry-After": "1"})
+            await answer(scope, receive, send)
+            return
+        if not known:
+            await PlainTextResponse(_NO_SESSION, 404)(scope, receive, send)
+        elif scope["method"] == "DELETE":
+            await self._pool.leave(owner, connection)
+            await Response(status_code=200)(scope, receive, send)
+        elif scope["method"] == "GET":
+            # No server knows which one of them has something to report.
+            refusal = Response(status_code=405, headers={"Allow": "POST, DELETE"})
+            await refusal(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+
+def _with_header(send: Send, session_id: str) -> Send:
+    async def named(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            MutableHeaders(scope=message)[CONNECTION_HEADER] = session_id
+        await send(message)
+
+    return named
+
+
+async def _read_body(receive: Receive) -> tuple[bytes, Callable[[], Awaitable[Message]]]:
+    """The body, and a way to receive it once more. Empty if it is too long or broke off."""
+    messages: list[Message] = []
+    body, more = b"", True
+    while more:
+        message = await receive()
+        messages.append(message)
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+        if message["type"] != "http.request" or len(body) > _LONGEST_BODY:
+            body, more = b"", False
+
+    async def again() -> Message:
+        return messages.pop(0) if messages else await receive()
+
+    return body, again
+
+
+def _is_initialize(body: bytes) -> bool:
+    try:
+        message = json.loads(body)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(message, dict) and message.get("method") == "initialize"
+
+
+# --- quotas ---------------------------------------------------------------------------
+
+
+class ClientQuota:
+    """Limits per owner: requests under way, connected clients, and new clients per minute."""
+
+    def __init__(self, app: ASGIApp, limits: Limits) -> None:
+        self._app = app
+        self._limits = limits
+        self._requests: Counter[str] = Counter()
+        self._clients: defaultdict[str, OrderedDict[str, float]] = defaultdict(OrderedDict)
+        """By owner and connection id, when it was last used."""
+        self._initialized: defaultdict[str, list[float]] = defaultdict(list)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        owner, key = owner_of(scope), Headers(scope=scope).get(CONNECTION_HEADER, "")
+        problem = self._problem(owner, key, asyncio.get_running_loop().time())
+        if problem:
+            refusal = PlainTextResponse(problem, 429, headers={"Retry-After": "1"})
+            await refusal(scope, receive, send)
+            return
+        self._requests[owner] += 1
+        try:
+            receive = _receive_in_time(receive, self._limits.body_seconds)
+            await self._app(scope, receive, self._counting(owner, key, scope, send))
+        finally:
+            self._requests[owner] -= 1
+            if not self._requests[owner]:
+                del self._requests[owner]
+
+    def _problem(self, owner: str, key: str, now: float) -> str:
+        if self._requests[owner] >= self._limits.requests:
+            return "too many requests at once"
+        clients = self._clients[owner]
+        if key:
+            if key in clients:
+                clients[key] = now
+                clients.move_to_end(key)
+            return ""
+        while clients and now - next(iter(clients.values())) > self._limits.idle_seconds:
+            clients.popitem(last=False)
+        recent = [at for at in self._initialized[owner] if now - at < _MINUTE]
+        self._initialized[owner] = recent
+        if len(clients) >= self._limits.clients:
+            return "too many clients are connected; close some, or wait"
+        if len(recent) >= self._limits.initializes:
+            return "too many clients were connected in the last minute"
+        return ""
+
+    def _counting(self, owner: str, key: str, scope: Scope, send: Send) -> Send:
+        """Count connection ids as they are issued, forget them as they are closed."""
+
+        async def counting(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                issued = Headers(raw=message["headers"]).get(CONNECTION_HEADER, "")
+                if issued and not key:
+                    now = asyncio.get_running_loop().time()
+                    self._clients[owner][issued] = now
+                    self._initialized[owner].append(now)
+                elif key and scope["method"] == "DELETE" and message["status"] == 200:
+                    self._clients[owner].pop(key, None)
+            await send(message)
+
+        return counting
+
+
+def _receive_in_time(receive: Receive, seconds: float) -> Receive:
+    """Until the body is complete; after that, only the end of the connection is awaited."""
+    complete = False
+
+    async def received() -> Message:
+        nonlocal complete
+        if complete:
+            return await receive()
+        try:
+            message = await asyncio.wait_for(receive(), seconds)
+        except TimeoutError:
+            return {"type": "http.disconnect"}
+        complete = not message.get("more_body", False)
+        return message
+
+    return received
+
+
+class AddressQuota:
+    """The connections of each address. Those without a complete request give way first."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._count: Counter[str] = Counter()
+        self._silent: defaultdict[str, OrderedDict[Any, None]] = defaultdict(OrderedDict)
+
+    def add(self, address: str, connection: Any) -> bool:
+        """Whether there is room. The connection that was silent for longest makes some."""
+        self._count[address] += 1
+        if self._count[address] > self._most:
+            if not self._silent[address]:
+                return False
+            oldest, _ = self._silent[address].popitem(last=False)
+            oldest.transport.abort()
+        self._silent[address][connection] = None
+        return True
+
+    def busy(self, address: str, connection: Any) -> None:
+        self._silent[address].pop(connection, None)
+
+    def silent(self, address: str, connection: Any) -> None:
+        self._silent[address][connection] = None
+
+    def remove(self, address: str, connection: Any) -> None:
+        self._count[address] -= 1
+        self.busy(address, connection)
+        if not self._count[address]:
+            del self._count[address]
+            self._silent.pop(address, None)
+
+
+def slow_client_protocol(limits: Limits) -> type[HttpToolsProtocol]:
+    """uvicorn's protocol that cuts off clients who send nothing, or a byte at a time."""
+    quota = AddressQuota(limits.connections)
+
+    class SlowClientProtocol(HttpToolsProtocol):
+        _deadline: asyncio.TimerHandle | None = None
+        _address = ""
+        _unread = 0
+        """Bytes that belong neither to complete headers nor to a body."""
+        _in_headers = True
+        _waiting_since = 0.0
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self._address = self.client[0] if self.client else ""
+            if quota.add(self._address, self):
+                self._waiting_since = self.loop.time()
+                self._await_headers()
+            else:
+                transport.abort()
+
+        def data_received(self, data: bytes) -> None:
+            self._unread += len(data)
+            super().data_received(data)
+            too_long = self._unread > _LONGEST_HEADERS and not self.transport.is_closing()
+            if not self._between_requests:
+                quota.busy(self._address, self)
+                if too_long:  # trailers without end
+                    self.transport.abort()
+                return
+            if too_long:
+                self.send_400_response("these headers are too long")
+            self._await_headers()
+
+        def on_message_begin(self) -> None:
+            self._in_headers = True
+            super().on_message_begin()
+
+        def on_header(self, name: bytes, value: bytes) -> None:
+            if self._in_headers:  # trailers are not used, so they aren't kept
+                super().on_header(name, value)
+
+        def on_headers_complete(self) -> None:
+            self._in_headers, self._unread = False, 0
+            super().on_headers_complete()
+
+        def on_body(self, body: bytes) -> None:
+            self._unread = 0
+            super().on_body(body)
+
+        def on_response_complete(self) -> None:
+            super().on_response_complete()
+            if self._between_requests and not self.transport.is_closing():
+                quota.silent(self._address, self)
+                self._waiting_since = self.loop.time()
+                self._await_headers()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            quota.remove(self._address, self)
+            if self._deadline is not None:
+                self._deadline.cancel()
+            super().connection_lost(exc)
+
+        @property
+        def _between_requests(self) -> bool:
+            return self.cycle is None or self.cycle.response_complete
+
+        def _await_headers(self) -> None:
+            if self._deadline is None:
+                self._deadline = self.loop.call_later(limits.header_seconds, self._expire)
+
+        def _expire(self) -> None:
+            self._deadline = None
+            if not self._between_requests or self.transport.is_closing():
+                return
+            left = self._waiting_since + limits.header_seconds - self.loop.time()
+            if left > 0:
+                self._deadline = self.loop.call_later(left, self._expire)
+            else:
+                self.transport.close()
+
+    return SlowClientProtocol
+
+
+# --- serving --------------------------------------------------------------------------
 
 
 def listen(
     settings: HttpSettings, *, protected: bool = True
 ) -> tuple[HttpSettings, list[socket.socket]]:
-    """Takes the port before anything is said of it; with 0, any free one. Close the sockets, or
-    hand them to ``serve_http``."""
+    """Bind the port; port 0 takes any free one. Close the sockets, or pass them on."""
     if protected:
         settings.check()
-    taken: list[socket.socket] = []
+    sockets: list[socket.socket] = []
     missing: OSError | None = None
     try:
-        found = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)
-        for family, *_, address in dict.fromkeys(found):
-            port = taken[0].getsockname()[1] if taken else settings.port
+        addresses = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)
+        for family, *_, address in dict.fromkeys(addresses):
+            port = sockets[0].getsockname()[1] if sockets else settings.port
             try:
-                taken.append(_listening((str(address[0]), int(port)), family))
+                sockets.append(_listening_socket((str(address[0]), int(port)), family))
             except OSError as problem:
-                # `localhost` may have an address of a family that this machine does not speak.
+                # `localhost` may have an address of a family that this machine lacks.
                 if problem.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
                     raise
                 missing = problem
-        if missing is not None and not taken:
+        if missing is not None and not sockets:
             raise missing
     except (OSError, UnicodeError) as problem:
-        for one in taken:
-            one.close()
-        raise _mistake(
+        for opened in sockets:
+            opened.close()
+        raise mistake(
             "no-listening",
             f"`{in_url(settings.host)}:{settings.port}` cannot be listened on: {problem}",
-            "choose another address or port; with port 0 any free one is taken",
+            help="choose another address or port; with port 0 any free one is taken",
         ) from None
-    return replace(settings, port=taken[0].getsockname()[1]), taken
+    return replace(settings, port=sockets[0].getsockname()[1]), sockets
 
 
-def listen_apart(
-    settings: HttpSettings, workers: int
-) -> tuple[HttpSettings, list[list[socket.socket]]]:
-    """Sockets for each of several workers on one port: the system deals connections out to them.
-    Of one that they share, whoever is woken first takes most. Where it does not, they share."""
-    settings, taken = listen(settings)
-    if workers == 1 or sys.platform != "linux":
-        return settings, [taken] * workers
-    # That nobody else has the port is known by now: on a shared one nobody would be told.
-    names = [(one.getsockname()[:2], one.family) for one in taken]
-    for one in taken:
-        one.close()
-    return settings, [[_listening(*name, apart=True) for name in names] for _ in range(workers)]
-
-
-def _listening(address: tuple[str, int], family: int, *, apart: bool = False) -> socket.socket:
-    made = socket.create_server(address, family=family, backlog=1024, reuse_port=apart)
-    # A client that vanished is noticed within two minutes, whatever it was listening for.
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, seconds in (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4)):
-        if hasattr(socket, name):
-            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), seconds)
+def _listening_socket(address: tuple[str, int], family: int) -> socket.socket:
+    # With the protocol named, asyncio disables Nagle's delay on accepted connections.
+    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        made.bind(address)
+        made.listen(1024)
+        # A client that vanished is noticed within two minutes.
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, seconds in (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4)):
+            if hasattr(socket, name):
+                made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), seconds)
+    except OSError:
+        made.close()
+        raise
     return made
 
 
 async def serve_http(
-    procedures: ProcedureServer,
+    server: McpServer,
     settings: HttpSettings,
     sockets: list[socket.socket],
     *,
-    watch: Watch | None = None,
-    reread: Callable[[], HttpSettings] | None = None,
+    health: Health | None = None,
+    reread: Callable[[], HttpSettings | None] | None = None,
 ) -> None:
-    """Until it is told to stop, on what ``listen`` has taken. ``reread`` gives the tokens, names
-    and origins that hold after SIGHUP."""
-    watch = watch or Watch(procedures.hub.store)
-    gate = http_app(procedures, settings)
-    server = _Server(_config(Observed(gate, watch), settings, protocol(settings.limits)), watch)
+    """Serve until stopped. On SIGHUP, ``reread`` gives the new tokens, hosts and origins."""
+    pool = server.pool
+    health = health or Health(pool.store)
+    app = HttpApp(server, settings)
+    protocol = slow_client_protocol(settings.limits)
+    running = _Server(_config(ObservedApp(app, health), settings, protocol), health)
 
-    def admit() -> None:
+    def readmit() -> None:
         try:
-            gate.admit(replace(reread(), port=settings.port) if reread else settings)
-            LOG.warning("tokens, names and origins were read again")
+            fresh = (reread() if reread else None) or settings
+            app.admit(replace(fresh, port=settings.port))
+            LOG.warning("tokens, hosts and origins were read again")
         except SopilotError as problem:
-            LOG.warning("not read again, and as before: %s", problem)
+            LOG.warning("tokens, hosts and origins stay as they were: %s", problem)
 
-    hub = procedures.hub
-    looking = asyncio.create_task(watch.keep_looking(hub.tidy, lambda: len(hub.seats)))
-    handlers = {signal.SIGINT: server.stop, signal.SIGTERM: server.stop, signal.SIGHUP: admit}
+    watching = asyncio.create_task(health.watch(pool.tidy, lambda: len(pool.live)))
+    handlers = {signal.SIGINT: running.stop, signal.SIGTERM: running.stop, signal.SIGHUP: readmit}
     loop = asyncio.get_running_loop()
     for number, handler in handlers.items():
         loop.add_signal_handler(number, handler)
-    beside = await _serve_admin(watch, settings)
+    admin = await _serve_admin(health, settings)
     try:
-        with settled():
-            await server.serve(sockets)
+        with frozen_gc():
+            await running.serve(sockets)
     finally:
-        for task in (looking, *beside):
+        for task in (watching, *admin):
             task.cancel()
         for number in handlers:
             loop.remove_signal_handler(number)
-    await asyncio.gather(looking, *beside, return_exceptions=True)
+    await asyncio.gather(watching, *admin, return_exceptions=True)
 
 
 def _config(app: ASGIApp, settings: HttpSettings, http: type[Any] | str = "auto") -> uvicorn.Config:
@@ -336,7 +547,7 @@ def _config(app: ASGIApp, settings: HttpSettings, http: type[Any] | str = "auto"
         app,
         http=http,
         ws="none",
-        log_config=None,  # as the program logs
+        log_config=None,
         log_level="warning",
         access_log=False,
         server_header=False,
@@ -345,48 +556,36 @@ def _config(app: ASGIApp, settings: HttpSettings, http: type[Any] | str = "auto"
     )
 
 
-async def _serve_admin(watch: Watch, settings: HttpSettings) -> list[asyncio.Task[None]]:
+async def _serve_admin(health: Health, settings: HttpSettings) -> list[asyncio.Task[None]]:
     if settings.admin is None:
         return []
     _, sockets = listen(HttpSettings(*settings.admin), protected=False)
-    server = _Server(_config(Admin(watch), settings), watch)
+    running = _Server(_config(AdminApp(health), settings), health)
 
-    async def answering() -> None:
+    async def serve() -> None:
         try:
-            await server.serve(sockets)
+            await running.serve(sockets)
         finally:
-            for one in sockets:
-                one.close()
+            for opened in sockets:
+                opened.close()
 
-    return [asyncio.create_task(answering())]
+    return [asyncio.create_task(serve())]
 
 
 class _Server(uvicorn.Server):
-    """Ends without raising the signal again: sessions are still to be given back."""
+    """Ends without raising the signal again: sessions must still be released."""
 
-    def __init__(self, config: uvicorn.Config, watch: Watch) -> None:
+    def __init__(self, config: uvicorn.Config, health: Health) -> None:
         super().__init__(config)
-        self._watch = watch
+        self._health = health
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
 
     def stop(self) -> None:
-        # Twice means at once: open streams are not waited for.
+        """Drain; the second time, stop at once."""
         self.force_exit = self.should_exit
         self.should_exit = True
-        self._watch.stopping.set()
-        self._watch.meter.set("draining", 1)
-
-
-def _has_port(name: str) -> bool:
-    return not name.endswith("]") and ":" in name.rpartition("]")[2]
-
-
-def _digest(token: bytes) -> bytes:
-    return hashlib.sha256(token).digest()
-
-
-def _mistake(code: str, message: str, cure: str) -> UserMistake:
-    return mistake(code, message, help=cure)
+        self._health.stopping.set()
+        self._health.meter.set("draining", 1)

@@ -1,4 +1,8 @@
-"""Tool lists pinned by hash: what an operator approved is what is offered, to the letter."""
+"""Approved tools: pinned by digest in a file or in the store, and offered as long as they match.
+
+A server can change what it says of a tool without notice, so every list is compared with the
+approved definitions. A tool's behaviour can't be pinned, only its definition.
+"""
 
 from __future__ import annotations
 
@@ -7,26 +11,33 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from types import MappingProxyType
+
+import mcp_types as types
 
 from sopilot.files.text import whole_text
-from sopilot.messages.diagnostic import Place
-from sopilot.messages.errors import UserMistake, mistake
+from sopilot.handbook.model import Handbook
+from sopilot.integrations.mcp.options import UpstreamSpec
+from sopilot.integrations.mcp.upstream import Upstream
+from sopilot.integrations.metrics import NoMetrics
+from sopilot.messages.diagnostic import Place, did_you_mean
+from sopilot.messages.errors import SopilotError, UserMistake, mistake
+from sopilot.protocols import SystemClock, ToolSchema
+from sopilot.records.journal import Entry, folded, write
+from sopilot.records.store import Store
 from sopilot.values.json import JSON, canonical, plain_mapping
 from sopilot.values.text import visible
 
 if sys.platform != "win32":
     import fcntl
 
-
-_FORMAT = "sopilot_tool_pins"
-
-
-_VERSION = 2
-
+Tell = Callable[[str], None]
+Definition = Mapping[str, JSON]
 
 PINNED_FIELDS = (
     "name",
@@ -38,16 +49,12 @@ PINNED_FIELDS = (
     "execution",
 )
 """Everything of a tool's definition that can sway a model or a client."""
-
-
-_LONGEST_TOLD = 200
-
-
-Definition = Mapping[str, JSON]
+_FORMAT, _VERSION = "sopilot_tool_pins", 2
+_LONGEST_SHOWN = 200
 
 
 def pinned(definition: Definition) -> dict[str, JSON]:
-    """What counts of a definition as it stands on the wire. Absent and null are the same."""
+    """The pinned fields of a definition. Absent and null are the same."""
     return plain_mapping(
         {name: definition[name] for name in PINNED_FIELDS if definition.get(name) is not None}
     )
@@ -59,24 +66,23 @@ def tool_digest(definition: Definition) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """A tool that is not the approved one. ``approved`` is ``None`` for one that is new,
-    ``found`` for one that is gone. Its text says nothing that the tool says."""
+    """A tool that differs from the approved one. ``approved`` is ``None`` for a new tool,
+    ``current`` for one that is gone. Its text quotes nothing of what the tool says."""
 
     upstream: str
     tool: str
     approved: str | None
-    found: str | None
+    current: str | None
     changes: str = ""
-    """Field by field, what was approved and what is said now, as one line of JSON each: for
-    the operator, who has to judge it."""
+    """Field by field, the approved and the current value, for the operator who must judge."""
 
     def __str__(self) -> str:
         if self.approved is None:
             what = "is new since the tools were approved"
-        elif self.found is None:
-            what = "is offered no more"
+        elif self.current is None:
+            what = "is no longer offered"
         else:
-            what = "is described otherwise than when it was approved"
+            what = "is described differently than when it was approved"
         return f"`{one_line(self.tool)}` of `{one_line(self.upstream)}` {what}"
 
 
@@ -93,68 +99,88 @@ class Pins:
     def of(self, upstream: str) -> Mapping[str, Definition]:
         return self._approved.get(upstream, {})
 
-    def approve(self, upstream: str, found: Mapping[str, Definition]) -> None:
-        """All that the server offers, and nothing else of it."""
+    def approve(self, upstream: str, tools: Mapping[str, Definition]) -> None:
+        """Approve all that the server offers, and nothing else of it."""
         with self._changing() as approved:
-            approved[upstream] = {name: pinned(one) for name, one in found.items()}
+            approved[upstream] = {name: pinned(tool) for name, tool in tools.items()}
 
-    def approve_first(self, upstream: str, found: Mapping[str, Definition]) -> None:
-        """As ``approve``, unless the server is known by now, be it to another process."""
+    def approve_first(self, upstream: str, tools: Mapping[str, Definition]) -> None:
+        """As ``approve``, unless another process has approved the server by now."""
         with self._changing() as approved:
-            approved.setdefault(upstream, {name: pinned(one) for name, one in found.items()})
+            approved.setdefault(upstream, {name: pinned(tool) for name, tool in tools.items()})
 
-    def approve_one(self, upstream: str, tool: str, found: Definition | None) -> None:
-        """``None`` for a tool that is offered no more."""
+    def approve_one(self, upstream: str, name: str, tool: Definition | None) -> None:
+        """``None`` for a tool that is no longer offered."""
         with self._changing() as approved:
             tools = approved.setdefault(upstream, {})
-            if found is None:
-                tools.pop(tool, None)
+            if tool is None:
+                tools.pop(name, None)
             else:
-                tools[tool] = pinned(found)
+                tools[name] = pinned(tool)
 
     async def written(self) -> None:
-        """On record, and as others have left it."""
+        """Wait until the approvals are stored, and read those of others."""
 
-    def drifts(self, upstream: str, found: Mapping[str, Definition]) -> tuple[Drift, ...]:
+    def drifts(self, upstream: str, tools: Mapping[str, Definition]) -> tuple[Drift, ...]:
         approved = self.of(upstream)
         return tuple(
             drift
-            for tool in sorted({*approved, *found})
-            if (drift := _drift(upstream, tool, approved.get(tool), found.get(tool))) is not None
+            for name in sorted({*approved, *tools})
+            if (drift := _drift(upstream, name, approved.get(name), tools.get(name))) is not None
         )
 
     @contextmanager
     def _changing(self) -> Iterator[dict[str, dict[str, Definition]]]:
-        """The file as it is now, which others may have written to, changed in one go."""
+        """The file as it is now, which others may have written to, replaced in one go."""
         if self._path is None:
             yield self._approved
             return
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(self._path):
+        # A file beside it: the pins themselves are replaced, and a lock on them would be lost.
+        with self._path.with_name(f"{self._path.name}.lock").open("a") as lock:
+            if sys.platform != "win32":
+                fcntl.flock(lock, fcntl.LOCK_EX)
             approved = _read(self._path)
             yield approved
             _write(self._path, approved)
         self._approved = approved
 
 
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    # A file beside it: the pins themselves are replaced, and a lock on them would be lost.
-    with path.with_name(f"{path.name}.lock").open("a") as lock:
-        if sys.platform != "win32":
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+def _drift(
+    upstream: str, name: str, approved: Definition | None, current: Definition | None
+) -> Drift | None:
+    before = tool_digest(approved) if approved is not None else None
+    after = tool_digest(current) if current is not None else None
+    if before == after:
+        return None
+    old, new = approved or {}, pinned(current or {})
+    changes = "; ".join(
+        f"{field}: {_shown(old.get(field))} -> {_shown(new.get(field))}"
+        for field in PINNED_FIELDS
+        if old.get(field) != new.get(field)
+    )
+    return Drift(upstream, name, before, after, changes if before and after else "")
+
+
+def _shown(value: JSON) -> str:
+    text = json.dumps(value, sort_keys=True)
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
+
+
+def one_line(text: str) -> str:
+    """A name that somebody else chose, without line breaks and control characters."""
+    return visible(text)[:_LONGEST_SHOWN]
 
 
 def _write(path: Path, approved: Mapping[str, Mapping[str, Definition]]) -> None:
-    kept = {
+    upstreams = {
         upstream: {
-            tool: {"sha256": tool_digest(one), "definition": dict(one)}
-            for tool, one in tools.items()
+            name: {"sha256": tool_digest(tool), "definition": dict(tool)}
+            for name, tool in tools.items()
         }
         for upstream, tools in approved.items()
     }
-    text = json.dumps({_FORMAT: _VERSION, "upstreams": kept}, indent=2, sort_keys=True)
+    text = json.dumps({_FORMAT: _VERSION, "upstreams": upstreams}, indent=2, sort_keys=True)
     handle, beside = tempfile.mkstemp(prefix=f"{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
@@ -163,32 +189,6 @@ def _write(path: Path, approved: Mapping[str, Mapping[str, Definition]]) -> None
     except OSError:
         Path(beside).unlink(missing_ok=True)
         raise
-
-
-def _drift(
-    upstream: str, tool: str, approved: Definition | None, found: Definition | None
-) -> Drift | None:
-    before = tool_digest(approved) if approved is not None else None
-    after = tool_digest(found) if found is not None else None
-    if before == after:
-        return None
-    old, new = approved or {}, pinned(found or {})
-    changes = "; ".join(
-        f"{name}: {_told(old.get(name))} -> {_told(new.get(name))}"
-        for name in PINNED_FIELDS
-        if old.get(name) != new.get(name)
-    )
-    return Drift(upstream, tool, before, after, changes if before and after else "")
-
-
-def _told(value: JSON) -> str:
-    text = json.dumps(value, sort_keys=True)
-    return text if len(text) <= _LONGEST_TOLD else f"{text[:_LONGEST_TOLD]}…"
-
-
-def one_line(text: str) -> str:
-    """A name that somebody else chose: no line break and no control character of its own."""
-    return visible(text)[:_LONGEST_TOLD]
 
 
 def _read(path: Path) -> dict[str, dict[str, Definition]]:
@@ -205,16 +205,310 @@ def _read(path: Path) -> dict[str, dict[str, Definition]]:
 
 
 def _read_tools(path: Path, upstream: str, tools: JSON) -> dict[str, Definition]:
-    found: dict[str, Definition] = {}
-    for tool, pin in tools.items() if isinstance(tools, dict) else ():
+    approved: dict[str, Definition] = {}
+    for name, pin in tools.items() if isinstance(tools, dict) else ():
         definition = pin.get("definition") if isinstance(pin, dict) else None
         if not isinstance(definition, dict) or pin.get("sha256") != tool_digest(definition):
-            raise _broken(path, f"`{tool}` of `{upstream}` does not have the hash it was given")
-        found[tool] = definition
-    return found
+            raise _broken(path, f"the hash of `{name}` of `{upstream}` does not match")
+        approved[name] = definition
+    return approved
 
 
 def _broken(path: Path, message: str) -> UserMistake:
-    # Never replaced by itself: whoever can damage the file could approve anything.
+    # Never replaced automatically: whoever can damage the file could approve anything.
     cure = "restore it, or remove it and approve the tools again"
     return mistake("broken-pins", message, Place(str(path)), cure)
+
+
+# --- in the store ---------------------------------------------------------------------
+
+_JOURNAL = "pins"
+_ALL, _FIRST, _ONE = "tools_approved", "tools_approved_first", "tool_approved"
+
+
+class StorePins(Pins):
+    """Pins in a journal of the store, for every server that shares it.
+
+    ``earlier`` are pins in a file of this host that the store may not have yet.
+    """
+
+    def __init__(self, store: Store, earlier: Pins) -> None:
+        super().__init__()
+        self._store = store
+        self._earlier = earlier
+        self._unwritten: list[tuple[str, dict[str, JSON]]] = []
+
+    async def opened(self) -> StorePins:
+        self._approved = await folded(self._store, _JOURNAL, _fold)
+        return self
+
+    def knows(self, upstream: str) -> bool:
+        if not super().knows(upstream) and self._earlier.knows(upstream):
+            self.approve_first(upstream, self._earlier.of(upstream))
+        return super().knows(upstream)
+
+    def approve(self, upstream: str, tools: Mapping[str, Definition]) -> None:
+        super().approve(upstream, tools)
+        self._note(_ALL, upstream=upstream, tools=self.of(upstream))
+
+    def approve_first(self, upstream: str, tools: Mapping[str, Definition]) -> None:
+        super().approve_first(upstream, tools)
+        self._note(_FIRST, upstream=upstream, tools=self.of(upstream))
+
+    def approve_one(self, upstream: str, name: str, tool: Definition | None) -> None:
+        super().approve_one(upstream, name, tool)
+        definition = None if tool is None else pinned(tool)
+        self._note(_ONE, upstream=upstream, tool=name, definition=definition)
+
+    def _note(self, name: str, **details: JSON) -> None:
+        self._unwritten.append((name, details))
+
+    async def written(self) -> None:
+        for name, details in self._unwritten:
+            await write(self._store, _JOURNAL, name, plain_mapping(details), clock=SystemClock())
+        self._unwritten.clear()
+        await self.opened()
+
+
+def _fold(entries: list[Entry]) -> dict[str, dict[str, Definition]]:
+    """If two servers see an upstream first at once, the one that wrote first wins."""
+    approved: dict[str, dict[str, Definition]] = {}
+    for entry in entries:
+        upstream = str(entry.details["upstream"])
+        if entry.name == _ONE:
+            tool = {str(entry.details["tool"]): entry.details["definition"]}
+            approved[upstream] = _offered({**approved.get(upstream, {}), **tool})
+        elif entry.name == _ALL or upstream not in approved:
+            approved[upstream] = _offered(entry.details["tools"])
+    return approved
+
+
+def _offered(tools: JSON) -> dict[str, Definition]:
+    """Without tools that are no longer offered."""
+    if not isinstance(tools, Mapping):
+        raise TypeError("approved tools must be a mapping")
+    return {name: pinned(tool) for name, tool in tools.items() if isinstance(tool, Mapping)}
+
+
+# --- what a gateway offers ------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedTool:
+    """``name`` is what models call it: the handbook's action, or the tool's own name."""
+
+    name: str
+    upstream: str
+    tool: types.Tool
+
+    @property
+    def schema(self) -> ToolSchema:
+        return ToolSchema(self.name, self.tool.description or "", self.tool.input_schema)
+
+    @property
+    def listed(self) -> types.Tool:
+        return self.tool.model_copy(update={"name": self.name})
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogueOptions:
+    """``pass_through`` names tools that are offered although the handbook has no action for
+    them. ``approve`` names tools to approve anew at the start, ``approve_all`` approves all."""
+
+    pass_through: Sequence[str] = ()
+    reserved: frozenset[str] = frozenset()
+    approve_all: bool = False
+    approve: Sequence[str] = ()
+    timeout_seconds: float = 300.0
+    recheck_seconds: float = 0.0
+    require_pins: bool = False
+
+
+class Catalogue:
+    """The upstream tools that a gateway offers: those that the handbook or ``pass_through``
+    names, while they match their pins. A server seen for the first time is approved as it is,
+    unless pins are required. ``tell`` reaches the operator."""
+
+    def __init__(
+        self,
+        specs: Sequence[UpstreamSpec],
+        pins: Pins,
+        tell: Tell,
+        *,
+        handbook: Handbook,
+        options: CatalogueOptions | None = None,
+        meter: NoMetrics | None = None,
+    ) -> None:
+        self.specs = tuple(specs)
+        self.tell = tell
+        self.meter = meter or NoMetrics()
+        for spec in self.specs:
+            self.meter.count("upstream_failures", 0, upstream=spec.name)
+        self.on_change: Callable[[], None] | None = None
+        self.spare: dict[str, Upstream] = {}
+        """Connections made to list the tools, for the first session that needs one."""
+        self._pins = pins
+        self._options = options or CatalogueOptions()
+        self._actions = _actions_by_tool(handbook, self._options.pass_through)
+        self._offers: dict[str, OfferedTool] = {}
+        self._held: dict[tuple[str, str], Drift] = {}
+        self._reported: set[Drift] = set()
+
+    async def open(self) -> None:
+        """List every upstream's tools; raise if one can't be reached or names clash."""
+        try:
+            await self._open()
+        except SopilotError:
+            await self.close()
+            raise
+
+    async def _open(self) -> None:
+        options, known = self._options, set[str]()
+        wanted: dict[str, list[tuple[str, types.Tool]]] = {}
+        not_offered: list[str] = []
+        for spec in self.specs:
+            upstream = self.spare[spec.name] = Upstream(
+                spec,
+                timeout_seconds=options.timeout_seconds,
+                recheck_seconds=options.recheck_seconds,
+            )
+            tools = await upstream.tools()
+            definitions = _definitions(tools)
+            if options.approve_all:
+                self._pins.approve(spec.name, definitions)
+            elif not self._pins.knows(spec.name):
+                self._approve_first(spec.name, definitions)
+            known.update(definitions, (f"{spec.name}:{name}" for name in definitions))
+            for drift in self._pins.drifts(spec.name, definitions):
+                known.add(drift.tool)
+                if drift.tool in options.approve:
+                    self._pins.approve_one(spec.name, drift.tool, definitions.get(drift.tool))
+            for tool in {tool.name: tool for tool in reversed(tools)}.values():
+                names = self._names(spec.name, tool.name)
+                for name in names:
+                    wanted.setdefault(name, []).append((spec.name, tool))
+                if not names:
+                    not_offered.append(one_line(tool.name))
+            await self._pins.written()
+            self.compare(spec.name, tools)
+            upstream.compare = partial(self.compare, spec.name)
+        for name in sorted({*options.approve, *options.pass_through} - known):
+            cure = did_you_mean(name, known)
+            raise mistake("unknown-tool", f"no upstream has a tool `{name}`", help=cure)
+        for name, offers in wanted.items():
+            self._add(name, offers)
+        if not_offered:
+            self.tell(
+                f"not offered, since the handbook doesn't name them: {', '.join(not_offered)}; "
+                "offer them anyway with --pass-through NAME"
+            )
+
+    def _names(self, upstream: str, tool: str) -> set[str]:
+        """The names under which a tool is offered."""
+        actions = self._actions
+        return {*actions.get(f"{upstream}:{tool}", ()), *actions.get(tool, ())}
+
+    def _approve_first(self, upstream: str, tools: Mapping[str, Definition]) -> None:
+        if self._options.require_pins:
+            message = f"the tools of `{upstream}` haven't been approved yet"
+            cure = "look at them and start once with --approve-tools, and keep --pins"
+            raise mistake("no-pins", message, help=cure)
+        self._pins.approve_first(upstream, tools)
+        self.tell(
+            f"the tools of `{one_line(upstream)}` are approved as they are, for the first time: "
+            f"{', '.join(map(one_line, tools))}"
+        )
+
+    def _add(self, name: str, offers: Sequence[tuple[str, types.Tool]]) -> None:
+        """A tool that is passed through and clashes gets its server's name as a prefix."""
+        reserved = name in self._options.reserved
+        if len(offers) == 1 and not reserved:
+            ((upstream, tool),) = offers
+            self._offers[name] = OfferedTool(name, upstream, tool)
+        elif name in self._options.pass_through:
+            for upstream, tool in offers:
+                prefixed = f"{upstream}_{name}"
+                self._offers[prefixed] = OfferedTool(prefixed, upstream, tool)
+        else:
+            servers = [f"`{upstream}`" for upstream, _ in offers] + ["the runtime"] * reserved
+            message = f"`{one_line(name)}` is offered by {' and by '.join(servers)}"
+            cure = f"name the server in the handbook's action: `tool: {offers[0][0]}:{name}`"
+            raise mistake("tool-clash", message, help=cure)
+
+    def compare(self, upstream: str, tools: Sequence[types.Tool]) -> None:
+        """Hold tools that differ from the approved ones; report each difference once.
+
+        A tool stays held until a restart: a list may be changed back.
+        """
+        drifts = [
+            drift
+            for drift in self._pins.drifts(upstream, _definitions(tools, self._pins.of(upstream)))
+            if self._names(upstream, drift.tool)
+        ]
+        fresh = [drift for drift in drifts if drift not in self._reported]
+        for drift in drifts:
+            self._held.setdefault((upstream, drift.tool), drift)
+        for drift in fresh:
+            self._reported.add(drift)
+            changes = f" ({drift.changes})" if drift.changes else ""
+            self.tell(
+                f"held: {drift}{changes}; if that is right, start again with "
+                f"--approve-tool {one_line(drift.tool)}"
+            )
+        if fresh and self.on_change is not None:
+            self.on_change()
+
+    def held(self, name: str) -> Drift | None:
+        """Why a tool is held, by the name under which it is offered."""
+        offer = self._offers.get(name)
+        return None if offer is None else self._held.get((offer.upstream, offer.tool.name))
+
+    def offers(self) -> tuple[OfferedTool, ...]:
+        return tuple(offer for name, offer in self._offers.items() if self.held(name) is None)
+
+    def offer(self, name: str) -> OfferedTool | None:
+        return None if self.held(name) is not None else self._offers.get(name)
+
+    def connection(self, name: str) -> Upstream:
+        """Another connection to that server; it connects on first use."""
+        return Upstream(
+            next(spec for spec in self.specs if spec.name == name),
+            partial(self.compare, name),
+            timeout_seconds=self._options.timeout_seconds,
+            recheck_seconds=self._options.recheck_seconds,
+        )
+
+    async def close(self) -> None:
+        for upstream in self.spare.values():
+            await upstream.close()
+
+
+def _actions_by_tool(
+    handbook: Handbook, pass_through: Sequence[str]
+) -> Mapping[str, Sequence[str]]:
+    """By tool, ``TOOL`` or ``SERVER:TOOL``, the names under which it is offered."""
+    names: dict[str, list[str]] = {}
+    for name in sorted({*pass_through} & handbook.actions.keys()):
+        if not handbook.actions[name].offered:
+            message = f"the handbook says that `{name}` is not offered"
+            cure = f"leave out --pass-through {name}, or change the handbook"
+            raise mistake("not-offered", message, help=cure)
+    for name, action in handbook.actions.items():
+        if action.offered:
+            names.setdefault(action.tool or name, []).append(name)
+    for name in pass_through:
+        if name not in handbook.actions:
+            names.setdefault(name, []).append(name.rpartition(":")[2])
+    return names
+
+
+def _definitions(
+    tools: Sequence[types.Tool], approved: Mapping[str, Definition] = MappingProxyType({})
+) -> Mapping[str, Definition]:
+    """If a name is listed more than once, the first definition that isn't the approved one."""
+    definitions: dict[str, Definition] = {}
+    for tool in tools:
+        earlier, known = definitions.get(tool.name), approved.get(tool.name)
+        if earlier is None or (known is not None and tool_digest(earlier) == tool_digest(known)):
+            definitions[tool.name] = tool.model_dump(by_alias=True, mode="json", exclude_none=True)
+    return definitions

@@ -1,21 +1,21 @@
-"""Sessions that a server keeps for its clients: who owns one, and whose turn it is.
+"""The sessions that a server holds for its clients, by owner and conversation.
 
-A seat gives its session's lease back when it waits for people, who decide from
-the command line; and when it was not used for a while, for whoever wants it.
+A live session releases its lease while it waits for people, who decide from the command line,
+and when it hasn't been used for a while.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from weakref import WeakValueDictionary
 
 from sopilot.agent.loop import open_run, resume_run, run_programs
 from sopilot.files.sign_in import who_asks
-from sopilot.integrations.mcp.clients import LOCAL
-from sopilot.integrations.mcp.confirmation import ElicitsAnswers
+from sopilot.integrations.mcp.confirmation import AskThroughClient
+from sopilot.integrations.mcp.options import LOCAL
 from sopilot.integrations.metrics import NoMetrics
 from sopilot.machine.program_set import ProgramSet
 from sopilot.messages.errors import LeaseLost, RunEnded, SopilotError, UnknownSession
@@ -24,65 +24,58 @@ from sopilot.records.store import SessionRecord, Settings, Store
 from sopilot.runner.play import Player
 from sopilot.session.lease import when_free
 from sopilot.session.session import Session
-from sopilot.tasks.task import World
+from sopilot.tasks.task import Simulation
 from sopilot.values.json import JSON
 from sopilot.views.briefing import Briefing
 from sopilot.views.view import View
 
 OWNER = "served_to"
 """Where a session's record names its owner."""
-
-
 LINGER_SECONDS = 20.0
-"""How long an unused session is kept from others, where there is one server alone."""
-
-
+"""How long an unused session keeps its lease, if this is the only server."""
 PATIENCE_SECONDS = 10.0
-
-
+"""How long to wait for a session that another process holds."""
 _MOMENT_SECONDS = 0.25
-
-
 _MOST_KNOWN = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """What every session of a server shares. ``extra`` goes into the session's record and
-    must be the same for a session that is taken up again."""
+    """What all sessions of a server share. ``extra`` goes into each session's record and must
+    match for a session that is resumed."""
 
     briefing: Briefing
     view: View
-    open_world: Callable[[], Awaitable[World]]
+    open_simulation: Callable[[], Awaitable[Simulation]]
     simulated: bool = False
     extra: Mapping[str, JSON] = field(default_factory=dict)
     settings: Settings | None = None
     model: str = "served"
     played: bool = False
-    """A task is played: there is a simulated user, and an oracle at the end."""
+    """A task is played: there is a simulated user, and a score at the end."""
 
     def programs(self) -> ProgramSet:
         return run_programs(self.briefing, self.view, unguarded=self.simulated)
 
 
-class Seat:
-    """One live session."""
+class LiveSession:
+    """One session with its lease. Several requests may use it at once."""
 
     def __init__(
         self, player: Player, owner: str, *, linger_seconds: float = LINGER_SECONDS
     ) -> None:
         self.player = player
-        self._linger_seconds = linger_seconds
         self.owner = owner
         self.shown = ""
-        """The slot that clients know of."""
+        """The frame that clients know of."""
         self.offered: list[str] = []
-        """The tools that they know of."""
+        """The tools that clients know of."""
+        self._linger_seconds = linger_seconds
         self._users = 0
         self._used_at = 0.0
         self._released = False
         self._timer: asyncio.TimerHandle | None = None
-        self._taking = asyncio.Lock()
+        self._leasing = asyncio.Lock()
         self._releasing: asyncio.Task[None] | None = None
 
     @property
@@ -90,41 +83,36 @@ class Seat:
         return self.player.session
 
     @property
-    def idle(self) -> bool:
+    def is_idle(self) -> bool:
         return self._users == 0
 
     def idle_for(self, now: float) -> float:
-        return now - self._used_at if self.idle else 0.0
+        return now - self._used_at if self.is_idle else 0.0
 
-    def using(self) -> _Using:
-        """The player, with the session's lease. Several may use it at once."""
-        return _Using(self)
-
-    async def _begin_use(self) -> None:
+    @asynccontextmanager
+    async def using(self) -> AsyncIterator[Player]:
+        """The player, with the session's lease."""
         self._users += 1
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         try:
-            async with self._taking:
+            async with self._leasing:
                 if self._released:
-                    await self._take_back()
+                    await self._reacquire()
                 await self.session.take_decisions()
-        except BaseException as problem:
-            await self._end_use(problem)
-            raise
-
-    async def _end_use(self, problem: BaseException | None) -> None:
-        if isinstance(problem, LeaseLost):
+            yield self.player
+        except LeaseLost:
             self._released = True
-        self._users -= 1
-        self._used_at = asyncio.get_running_loop().time()
-        if self._users == 0 and not self._released:
-            await self._rest(0.0)
+            raise
+        finally:
+            self._users -= 1
+            self._used_at = asyncio.get_running_loop().time()
+            if self._users == 0 and not self._released:
+                await self._rest(0.0)
 
     async def begin(self, *, awaited: bool) -> None:
-        """Counts as used from now on. The lease that it came with is kept for who waits for it,
-        and given back a moment later where nobody comes."""
+        """Count as used from now on. With ``awaited``, keep the lease for a moment."""
         self._used_at = asyncio.get_running_loop().time()
         await self._rest(_MOMENT_SECONDS if awaited else 0.0)
 
@@ -132,11 +120,10 @@ class Seat:
         if self._timer is not None:
             self._timer.cancel()
         await self._release()
-        await self.player.world.close()
+        await self.player.simulation.close()
 
     async def _rest(self, least_seconds: float) -> None:
-        """Others may have it when it has not been used for so long; at once, where people have to
-        decide something."""
+        """Release the lease after a while, or at once if people have to decide something."""
         waits = self.session.held_calls or self.session.unknown_outcomes
         seconds = max(least_seconds, 0.0 if waits else self._linger_seconds)
         if seconds:
@@ -150,50 +137,35 @@ class Seat:
             self._releasing = asyncio.get_running_loop().create_task(self._release())
 
     async def _release(self) -> None:
-        async with self._taking:
+        async with self._leasing:
             if self._users == 0 and not self._released:
                 self._released = True
-                # A store that fails now lets the lease run out by itself.
-                with suppress(RunEnded):
+                with suppress(RunEnded):  # if the store fails now, the lease expires
                     await self.session.release()
 
-    async def _take_back(self) -> None:
-        others = await when_free(self.session.reacquire, patience_seconds=PATIENCE_SECONDS)
+    async def _reacquire(self) -> None:
+        changed = await when_free(self.session.reacquire, patience_seconds=PATIENCE_SECONDS)
         self._released = False
-        if others:
-            await self.player.world.catch_up(self.session.id, self.session.own_events)
+        if changed:
+            await self.player.simulation.catch_up(self.session.id, self.session.own_events)
             await self.session.take_up()
             await self.player.driver.begin()
 
 
-class _Using:
-    """Written out by hand: every call comes by here."""
+class SessionPool:
+    """Live sessions by owner and ``key``, which tells an owner's conversations apart.
 
-    __slots__ = ("_seat",)
-
-    def __init__(self, seat: Seat) -> None:
-        self._seat = seat
-
-    async def __aenter__(self) -> Player:
-        await self._seat._begin_use()
-        return self._seat.player
-
-    async def __aexit__(self, kind: object, problem: BaseException | None, *_: object) -> None:
-        await self._seat._end_use(problem)
-
-
-class Hub:
-    """``key`` is whatever tells a client's conversations apart: a connection, a process. At
-    most ``most_seats`` are kept at once, each with connections to every upstream of its own,
-    and ``most_of_one`` for one owner. Where several servers share a store, ``linger_seconds`` is 0:
-    the next request may reach another one."""
+    At most ``most`` are live at once, each with its own upstream connections, and
+    ``most_of_one`` per owner. If several servers share a store, ``linger_seconds`` is 0: the
+    next request may reach another server.
+    """
 
     def __init__(
         self,
         store: Store,
         service: Service,
         *,
-        most_seats: int = 200,
+        most: int = 200,
         most_of_one: int = 50,
         idle_seconds: float = 300.0,
         linger_seconds: float = LINGER_SECONDS,
@@ -202,99 +174,96 @@ class Hub:
         self.store = store
         self.service = service
         self._programs = service.programs()
-        self._most = most_seats
+        self._most = most
         self._most_of_one = most_of_one
         self._idle_seconds = idle_seconds
         self._linger_seconds = linger_seconds
         self._meter = meter or NoMetrics()
-        self._seats: dict[str, Seat] = {}
+        self._live: dict[str, LiveSession] = {}
         self._by_key: dict[tuple[str, str], str] = {}
-        self._served: set[tuple[str, str]] = set()
-        """Whose a session is never changes."""
+        self._owned: set[tuple[str, str]] = set()
+        """Pairs of owner and session, which never change."""
         self._opening: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
-        """As long as somebody opens or waits: a client may ask for any number of sessions."""
 
-    def seated(self, owner: str, key: str) -> Seat | None:
-        """The owner's session under this key, if it is here."""
-        seat = self._seats.get(self._by_key.get((owner, key), ""))
-        return seat if seat is not None and seat.owner == owner else None
+    @property
+    def live(self) -> tuple[LiveSession, ...]:
+        return tuple(self._live.values())
 
-    async def seat(self, owner: str, key: str, session_id: str | None = None) -> Seat:
-        """The owner's session under this key, opened if there is none; or the one with this
-        id. Somebody else's session is as unknown as one that does not exist."""
-        wanted = session_id or self._by_key.get((owner, key))
-        seat = self._seats.get(wanted or "")
-        if seat is None:
-            seat = await self._made(owner, key, session_id)
-        if seat.owner != owner:
-            raise UnknownSession(seat.session.id)
-        return seat
+    async def get(self, owner: str, key: str, session_id: str | None = None) -> LiveSession:
+        """The owner's session under this key, opened if there is none, or the one named.
 
-    async def _made(self, owner: str, key: str, session_id: str | None) -> Seat:
-        """Two requests that come at once must not make two."""
+        Another owner's session is as unknown as one that doesn't exist.
+        """
+        live = self._live.get(session_id or self._by_key.get((owner, key), ""))
+        if live is None:
+            live = await self._find_or_open(owner, key, session_id)
+        if live.owner != owner:
+            raise UnknownSession(live.session.id)
+        return live
+
+    async def _find_or_open(self, owner: str, key: str, session_id: str | None) -> LiveSession:
+        # Two requests at once must not open two sessions.
         lock = self._opening.setdefault((owner, session_id or key), asyncio.Lock())
         async with lock:
             wanted = session_id or self._by_key.get((owner, key))
-            seat = self._seats.get(wanted or "")
-            if seat is None and wanted is not None:
-                seat = await self._resume(owner, wanted)
-            if seat is None:
-                seat = await self._open(owner)
-                self._by_key[owner, key] = seat.session.id
-        return seat
+            live = self._live.get(wanted or "")
+            if live is None and wanted is not None:
+                live = await self._resume(owner, wanted)
+            if live is None:
+                live = await self._open(owner)
+                self._by_key[owner, key] = live.session.id
+        return live
 
     async def connect(self, owner: str, session_id: str | None) -> str:
-        """The session of a new client: the one that it asks for, or a new one."""
+        """The session of a new client: the one that it names, or a new one."""
         if session_id is not None:
-            return (await self.seat(owner, session_id, session_id)).session.id
-        seat = await self._open(owner)
-        return seat.session.id
+            return (await self.get(owner, session_id, session_id)).session.id
+        return (await self._open(owner)).session.id
 
-    async def knows(self, owner: str, session_id: str) -> bool:
-        if session_id in self._seats:
-            return self._seats[session_id].owner == owner
-        if (owner, session_id) in self._served:
+    async def owns(self, owner: str, session_id: str) -> bool:
+        if session_id in self._live:
+            return self._live[session_id].owner == owner
+        if (owner, session_id) in self._owned:
             return True
         try:
-            served = self._serves(await self.store.record(session_id), owner)
+            owned = self._serves(await self.store.record(session_id), owner)
         except UnknownSession:
             return False
-        if served:
-            if len(self._served) >= _MOST_KNOWN:
-                self._served.clear()
-            self._served.add((owner, session_id))
-        return served
+        if owned:
+            if len(self._owned) >= _MOST_KNOWN:
+                self._owned.clear()
+            self._owned.add((owner, session_id))
+        return owned
 
     async def tidy(self) -> None:
-        """Gives up what nobody uses, with its connections; it stays in the store."""
+        """Drop unused sessions with their connections; they stay in the store."""
         now = asyncio.get_running_loop().time()
-        for seat in self.seats:
-            if seat.idle_for(now) > self._idle_seconds:
-                await self._give_up(seat, forget=True)
+        for live in self.live:
+            if live.idle_for(now) > self._idle_seconds:
+                session_id = live.session.id
+                self._by_key = {key: own for key, own in self._by_key.items() if own != session_id}
+                await self._drop(live)
 
     async def leave(self, owner: str, key: str) -> None:
-        """The conversation is over: let go of what it held. Its session stays in the store."""
-        session_id = self._by_key.pop((owner, key), key)
-        seat = self._seats.get(session_id)
-        if seat is not None and seat.idle and seat.owner == owner:
-            del self._seats[session_id]
-            await seat.close()
+        """The conversation is over; its session stays in the store."""
+        live = self._live.get(self._by_key.pop((owner, key), key))
+        if live is not None and live.is_idle and live.owner == owner:
+            await self._drop(live)
 
     async def close(self) -> None:
-        seats, self._seats = self._seats, {}
-        for seat in seats.values():
-            await seat.close()
+        for live in self.live:
+            await self._drop(live)
 
-    async def _open(self, owner: str) -> Seat:
+    async def _open(self, owner: str) -> LiveSession:
         service = self.service
         await self._make_room(owner)
-        world = await service.open_world()
+        simulation = await service.open_simulation()
         try:
             session = await open_run(
                 self.store,
                 service.briefing,
                 service.view,
-                tools=world.tools,
+                tools=simulation.tools,
                 model=service.model,
                 settings=service.settings,
                 extra={OWNER: owner, **service.extra},
@@ -302,84 +271,74 @@ class Hub:
                 requester=await self._requester(owner),
             )
         except SopilotError:
-            await world.close()
+            await simulation.close()
             raise
-        return await self._take_seat(session, world, owner)
+        return await self._add(session, simulation, owner)
 
-    async def _resume(self, owner: str, session_id: str) -> Seat:
-        if not await self.knows(owner, session_id):
+    async def _resume(self, owner: str, session_id: str) -> LiveSession:
+        if not await self.owns(owner, session_id):
             raise UnknownSession(session_id)
-        service = self.service
         await self._make_room(owner)
-        world = await service.open_world()
+        simulation = await self.service.open_simulation()
+        requester = await self._requester(owner)
+
+        async def catch_up(session: Session) -> None:
+            await simulation.catch_up(session_id, session.own_events)
+
+        async def resume() -> Session:
+            return await resume_run(
+                self.store,
+                session_id,
+                tools=simulation.tools,
+                programs=self._programs,
+                before=catch_up,
+                requester=requester,
+            )
+
         try:
-            session = await self._resumed(session_id, world, await self._requester(owner))
+            session = await when_free(resume, patience_seconds=PATIENCE_SECONDS)
         except SopilotError:
-            await world.close()
+            await simulation.close()
             raise
         self._meter.count("takeovers")
-        return await self._take_seat(session, world, owner, awaited=True)
+        return await self._add(session, simulation, owner, awaited=True)
 
     async def _requester(self, owner: str) -> Principal | None:
-        """The owner of the client's token; without tokens, who runs the server."""
+        """The owner of the client's token; without tokens, the person who runs the server."""
         if owner == LOCAL:
             return await who_asks(self.store, None)
         return Principal(owner, TOKEN, "mcp")
 
-    async def _resumed(self, session_id: str, world: World, requester: Principal | None) -> Session:
-        """Another server may be at work in it, or was killed a moment ago."""
-
-        async def caught_up(session: Session) -> None:
-            await world.catch_up(session_id, session.own_events)
-
-        async def resume() -> Session:
-            return await resume_run(
-                self.store, session_id, tools=world.tools, programs=self._programs,
-                before=caught_up, requester=requester,
-            )  # fmt: skip
-
-        return await when_free(resume, patience_seconds=PATIENCE_SECONDS)
-
-    async def _take_seat(
-        self, session: Session, world: World, owner: str, *, awaited: bool = False
-    ) -> Seat:
-        """``awaited``: whoever asked for it is about to use it."""
-        player = Player(session, self.service.briefing, self.service.view, world)
+    async def _add(
+        self, session: Session, simulation: Simulation, owner: str, *, awaited: bool = False
+    ) -> LiveSession:
+        player = Player(session, self.service.briefing, self.service.view, simulation)
         await player.driver.begin()
         if session.asker is None:
-            session.asker = ElicitsAnswers(session)
-        seat = Seat(player, owner, linger_seconds=self._linger_seconds)
-        await seat.begin(awaited=awaited)
-        self._seats[session.id] = seat
-        return seat
+            session.asker = AskThroughClient(session)
+        live = LiveSession(player, owner, linger_seconds=self._linger_seconds)
+        await live.begin(awaited=awaited)
+        self._live[session.id] = live
+        return live
 
     def _serves(self, record: SessionRecord, owner: str) -> bool:
         extra = record.metadata.get("extra", {})
         wanted = {OWNER: owner, **self.service.extra}
         return all(extra.get(name) == value for name, value in wanted.items())
 
-    @property
-    def seats(self) -> tuple[Seat, ...]:
-        return tuple(self._seats.values())
-
     async def _make_room(self, owner: str) -> None:
-        """Sessions nobody uses give way, an owner's own first; they can be taken up again by
-        their ids. Where all are in use, whoever comes last has to wait."""
+        """Drop idle sessions, the owner's own first. If all are in use, raise."""
         await self.tidy()
         now = asyncio.get_running_loop().time()
-        own = [seat for seat in self.seats if seat.owner == owner]
-        for seats, most in ((own, self._most_of_one), (list(self.seats), self._most)):
-            seats.sort(key=lambda seat: -seat.idle_for(now))
-            while len(seats) >= most:
-                seat = seats.pop(0)
-                if not seat.idle:
-                    raise RunEnded(f"{most} sessions are at work already; come back later")
-                await self._give_up(seat)
+        own = [live for live in self.live if live.owner == owner]
+        for sessions, most in ((own, self._most_of_one), (list(self.live), self._most)):
+            sessions.sort(key=lambda live: -live.idle_for(now))
+            while len(sessions) >= most:
+                live = sessions.pop(0)
+                if not live.is_idle:
+                    raise RunEnded(f"session limit of {most} reached; retry later")
+                await self._drop(live)
 
-    async def _give_up(self, seat: Seat, *, forget: bool = False) -> None:
-        session_id = seat.session.id
-        if self._seats.pop(session_id, None) is None:
-            return
-        if forget:
-            self._by_key = {key: one for key, one in self._by_key.items() if one != session_id}
-        await seat.close()
+    async def _drop(self, live: LiveSession) -> None:
+        if self._live.pop(live.session.id, None) is not None:
+            await live.close()

@@ -1,61 +1,57 @@
-"""What is asked of one upstream server, and how its answers are understood."""
+"""One upstream MCP server: its connection, its verified tools, and the calls made on it."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Mapping
-from functools import cache, partial
-from typing import Any, NamedTuple, TypeVar
+import json
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import cache
+from typing import Any, TypeVar
 
 import httpx2
 import mcp_types as types
-import pydantic_core
 from mcp.client import Client
 from mcp.client.session import ClientRequestContext
-from mcp.shared.dispatcher import CallOptions
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
-from mcp_types.methods import SERVER_RESULTS
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from sopilot.integrations.mcp.asking import NotSent, Result
-from sopilot.integrations.mcp.call_link import CallLink
+from sopilot.integrations.mcp.client_call import (
+    ELICITATION,
+    ROOTS,
+    SAMPLING,
+    ClientCall,
+    no_client,
+)
 from sopilot.integrations.mcp.content import KEY_META
-from sopilot.integrations.mcp.kept_connection import KeptConnection, UpstreamFailed
-from sopilot.integrations.mcp.upstream_spec import UpstreamSpec
+from sopilot.integrations.mcp.options import UpstreamSpec
 from sopilot.messages.errors import RunEnded
 from sopilot.values.json import JSON
 
-_DEFINITE = frozenset({types.INVALID_PARAMS, types.METHOD_NOT_FOUND})
+CONNECT_SECONDS = 60.0
+_RETRY_SECONDS, _MOST_RETRY_SECONDS = 0.5, 30.0
+"""Between two attempts to listen for changes."""
+_NOT_DONE = frozenset({types.INVALID_PARAMS, types.METHOD_NOT_FOUND})
 """Errors by which a server says that it did nothing."""
-
-
+_SESSION_GONE = ("Session terminated", "Session not found")
+"""How the library words HTTP 404 for a session that the server no longer has."""
 _MOST_PAGES = 100
-
-
 _MOST_ROUNDS = 10
-"""In which a server may ask for something before it does what it was asked for."""
-
-
-_LATER_WORDS = frozenset({"resultType", "ttlMs", "cacheScope"})
-"""Of results since 2026-07-28: in an older one they would mean nothing."""
-
-
-_CALL, _LIST = "tools/call", "tools/list"
-
-
 _LOG_LEVEL = "io.modelcontextprotocol/logLevel"
+_PASSED_ON = (
+    types.LoggingMessageNotification,
+    types.ResourceUpdatedNotification,
+    types.ResourceListChangedNotification,
+    types.PromptListChangedNotification,
+)
 
-
-Found = TypeVar("Found")
-
-
+Value = TypeVar("Value")
 Answer = TypeVar("Answer", bound=BaseModel)
-
-
 Page = TypeVar("Page", bound=types.PaginatedResult)
-
-
 Listing = TypeVar(
     "Listing",
     types.ListToolsRequest,
@@ -63,273 +59,527 @@ Listing = TypeVar(
     types.ListResourceTemplatesRequest,
     types.ListPromptsRequest,
 )
+Compare = Callable[[Sequence[types.Tool]], object]
+Hear = Callable[[types.ServerNotification], Awaitable[None]]
 
 
-class _Request(NamedTuple):
-    """As it is spelled on the wire. The library's model of it is for the library alone: what a
-    gateway asks most goes past it."""
-
-    model: type[types.ClientRequest]
-    method: str
-    params: dict[str, Any]
-
-    @property
-    def what(self) -> str:
-        return self.params.get("name") or self.method
-
-    def data(self) -> dict[str, Any]:
-        """A copy, to which the library adds what every request carries."""
-        params = dict(self.params)
-        if "_meta" in params:
-            params["_meta"] = dict(params["_meta"])
-        return {"method": self.method, "params": params}
+class UpstreamFailed(RunEnded):
+    """No answer arrived that can be trusted: the tool may or may not have run."""
 
 
-class McpRefused(RunEnded):
-    """The server answered that it did not carry the call out."""
+class UpstreamRefused(RunEnded):
+    """The server answered that it didn't carry the call out, or the call was never sent."""
 
 
-class McpUpstream(KeptConnection):
-    def __init__(self, spec: UpstreamSpec, *, timeout_seconds: float = 300.0) -> None:
-        super().__init__(spec, timeout_seconds=timeout_seconds)
-        self._pages: dict[str | None, tuple[bytes, Any]] = {}
-        """By cursor, the tools as they were last listed."""
+class Upstream:
+    """A client of one server, reconnected when its connection breaks.
 
-    async def tools(self, link: CallLink | None = None) -> list[types.Tool]:
-        pages = self.pages(types.ListToolsRequest, types.ListToolsResult, link)
-        return [tool async for page in pages for tool in page.tools]
+    ``compare`` gets every list of tools that differs from the one before. A verified list is
+    used for ``recheck_seconds``; it is verified again at once when the server reports a change,
+    on another connection, and before every irreversible call. ``connection_id`` names the
+    latest connection: evidence that an earlier one gave is void (P8).
+    """
 
-    async def pages(
-        self, request: type[Listing], answer: type[Page], link: CallLink | None = None
-    ) -> AsyncIterator[Page]:
-        method, params = _method(request), dict[str, Any]()
-        await self._connected()
-        here = self.generation  # all pages are of one list
-        for _ in range(_MOST_PAGES):
-            page = await self._put(_Request(request, method, params), answer, link, here)
-            yield page
-            if not page.next_cursor:
+    def __init__(
+        self,
+        spec: UpstreamSpec,
+        compare: Compare = lambda tools: None,
+        *,
+        timeout_seconds: float = 300.0,
+        recheck_seconds: float = 0.0,
+    ) -> None:
+        self.spec = spec
+        self.connection_id = ""
+        self.hear: Hear | None = None
+        """Gets what the server reports outside of a call."""
+        self.compare = compare
+        self._timeout = timeout_seconds
+        self._recheck_seconds = recheck_seconds
+        self._log_level: types.LoggingLevel | None = None
+        self._calls: list[ClientCall] = []
+        self._client: Client | None = None
+        self._modern = False
+        self._keeper: asyncio.Task[None] | None = None
+        self._stop = asyncio.Event()
+        self._connecting = asyncio.Lock()
+        self._closed = False
+        self._verifying = asyncio.Lock()
+        self._verified_on = ""
+        self._verified_at = -1.0
+        self._changed_at = -1.0
+        self._tools: list[types.Tool] | None = None
+        self._background: asyncio.Task[None] | None = None
+
+    # --- requests -------------------------------------------------------------------
+
+    async def verify(self, call: ClientCall | None = None, *, fresh: bool = True) -> None:
+        """Compare the server's tools with the approved ones.
+
+        ``fresh`` demands a list that was requested after this call; concurrent calls share it.
+        """
+        arrived = self._now
+        if not fresh and self._is_verified_since(arrived - self._recheck_seconds):
+            return
+        async with self._verifying:
+            if self._is_verified_since(arrived):
                 return
-            params = {"cursor": page.next_cursor}
-        raise UpstreamFailed(f"`{self.spec.name}` lists without end")
+            try:
+                await self._verify(call)
+            except (UpstreamFailed, UpstreamRefused):
+                if self._client is not None:
+                    raise
+                await self._verify(call)  # the connection was lost: try another
 
-    async def can(self) -> types.ServerCapabilities:
-        return (await self._connected()).server_capabilities
+    def _is_verified_since(self, moment: float) -> bool:
+        return (
+            self._client is not None
+            and self._verified_on == self.connection_id
+            and self._verified_at > self._changed_at
+            and self._verified_at >= moment
+        )
+
+    async def _verify(self, call: ClientCall | None) -> None:
+        await self.connect()
+        requested_at, connection = self._now, self.connection_id
+        pages = self.pages(types.ListToolsRequest, types.ListToolsResult, call)
+        tools = [tool async for page in pages for tool in page.tools]
+        self._verified_at, self._verified_on = requested_at, connection
+        if self._tools is None or not _same_tools(tools, self._tools):
+            self._tools = tools
+            self.compare(tools)
+
+    async def tools(self) -> Sequence[types.Tool]:
+        await self.verify()
+        return self._tools or ()
 
     async def call(
         self,
         name: str,
         arguments: Mapping[str, JSON],
-        link: CallLink | None = None,
+        call: ClientCall | None = None,
         *,
         key: str = "",
-        generation: int | None = None,
+        connection: str = "",
     ) -> types.CallToolResult:
-        """Raises ``McpRefused`` for a call that was not carried out, ``UpstreamFailed``
-        where that cannot be known: a lost connection, no answer in time, a cancellation.
-        With a ``generation`` the call is made on that connection or not at all. The ``key``
-        goes with it: people ask the server by it how the call ended."""
-        # Not the client's own `call_tool`: it keeps results back that do not fit their schema.
-        params: dict[str, Any] = {"name": name, "arguments": dict(arguments)}
-        if key:
-            params["_meta"] = {KEY_META: key}
-        request = _Request(types.CallToolRequest, _CALL, params)
-        return await self._put(request, types.CallToolResult, link, generation)
+        """Call a tool, on ``connection`` or not at all if one is named.
 
-    async def ask(
-        self, request: types.ClientRequest, answer: type[Answer], link: CallLink | None = None
-    ) -> Answer:
-        data = request.model_dump(by_alias=True, mode="json", exclude_none=True)
-        asked = _Request(type(request), data["method"], data.get("params") or {})
-        return await self._put(asked, answer, link)
+        The ``key`` travels along: operators ask the server by it how the call ended.
+        """
+        meta: Any = {KEY_META: key} if key else None
+        params = types.CallToolRequestParams(name=name, arguments=dict(arguments), _meta=meta)
+        # Not `call_tool` of the client, which keeps back results that don't fit their schema.
+        request = types.CallToolRequest(params=params)
+        return await self.ask(request, types.CallToolResult, call, connection=connection)
 
-    async def _put(
-        self,
-        request: _Request,
-        answer: type[Answer],
-        link: CallLink | None,
-        generation: int | None = None,
-    ) -> Answer:
-        client = await self._connected()
-        if generation is not None and generation != self.generation:
-            raise McpRefused(f"the connection to `{self.spec.name}` was lost before {request.what}")
-        relay = link.relay if link is not None else None
-        if relay is not None:
-            self._under_way.append(relay)
-        try:
-            asked = self._rounds(client, request, answer, link)
-            if not self._past(request):
-                asked = self._answer(request.what, asked, link)
-            return await self._understood(asked)
-        finally:
-            if relay is not None:
-                self._under_way.remove(relay)
+    async def pages(
+        self, request: type[Listing], answer: type[Page], call: ClientCall | None = None
+    ) -> AsyncIterator[Page]:
+        """All pages of a listing, from one connection."""
+        await self.connect()
+        connection, params = self.connection_id, types.PaginatedRequestParams()
+        for _ in range(_MOST_PAGES):
+            page = await self.ask(request(params=params), answer, call, connection=connection)
+            yield page
+            if not page.next_cursor:
+                return
+            params = types.PaginatedRequestParams(cursor=page.next_cursor)
+        raise UpstreamFailed(f"`{self.spec.name}` lists without end")
 
-    async def _rounds(
-        self, client: Client, request: _Request, answer: type[Answer], link: CallLink | None
-    ) -> Answer:
-        """Since 2026-07-28 a server that needs something first says so, and is asked again."""
-        if self._modern and self.log_level is not None:
-            request.params["_meta"] = {
-                **request.params.get("_meta", {}),
-                _LOG_LEVEL: self.log_level,
-            }
-        wanted = _or_more_asked(answer) if self._modern else answer
-        wire = self._wire
-        for _ in range(_MOST_ROUNDS):
-            found = await self._sent(client, request, wanted, link)
-            if not isinstance(found, types.InputRequiredResult):
-                given: Answer = found
-                return given
-            responses = {}
-            for key, one in (found.input_requests or {}).items():
-                about = ClientRequestContext(session=client.session, request_id=key)
-                asking = client.session.dispatch_input_request(about, one)
-                said = await self._in_time(request.what, asyncio.ensure_future(asking), link)
-                if isinstance(said, types.ErrorData):
-                    raise McpRefused(f"`{self.spec.name}` needs more: {said.message}")
-                responses[key] = said.model_dump(by_alias=True, mode="json", exclude_none=True)
-            more = {"inputResponses": responses or None, "requestState": found.request_state}
-            # What was asked before must not stand beside it.
-            asked = {name: one for name, one in request.params.items() if name not in more}
-            given_now = {name: one for name, one in more.items() if one is not None}
-            request = request._replace(params={**asked, **given_now})
-            if self._wire is not wire:
-                raise McpRefused(f"the connection to `{self.spec.name}` was lost before it went on")
-        raise McpRefused(f"`{self.spec.name}` asks without end")
-
-    def _past(self, request: _Request) -> bool:
-        """Lists and calls of tools go past the client, to the same effect. Over HTTP older servers
-        have streams that are taken up again: the library does that."""
-        wire = self._wire
-        if wire is None or wire.off or (self.spec.url and not self._modern):
-            return False
-        return request.method in (_CALL, _LIST)
-
-    async def _sent(
-        self,
-        client: Client,
-        request: _Request,
-        answer: type[Answer] | TypeAdapter[Any],
-        link: CallLink | None,
-    ) -> Any:
-        progress = link.progress if link is not None else None
-        if not self._past(request):
-            whole = request.model.model_validate(request.data(), by_name=False)
-            return await client.session.send_request(whole, answer, progress_callback=progress)
-        assert self._wire is not None
-        data, options = request.data(), CallOptions()
-        client.session._stamp(data, options)
-        method, params = request.method, data["params"]
-        asked = self._wire.ask(method, params, options.get("headers", {}), progress)
-        raw = await self._in_time(request.what, asked, link)
-        if method != _LIST:
-            return _read(method, self._version, raw, answer)
-        # Mostly nothing has changed. Spelled out, because `True` and 1 are equal in Python.
-        cursor, spelled = params.get("cursor"), pydantic_core.to_json(raw)
-        before, page = self._pages.get(cursor, (b"", None))
-        if page is None or before != spelled:
-            page = _read(method, self._version, raw, answer)
-            if len(self._pages) >= _MOST_PAGES:
-                self._pages.clear()
-            self._pages[cursor] = spelled, page
-        return page
+    async def capabilities(self) -> types.ServerCapabilities:
+        return (await self._connected()).server_capabilities
 
     async def set_log_level(self, level: types.LoggingLevel) -> None:
-        """Also of connections that are made later."""
-        self.log_level = level
-        client = await self._connected()
-        if client.server_capabilities.logging is None:
-            return
-        if not self._modern:
-            params = types.SetLevelRequestParams(level=level)
-            await self.ask(types.SetLevelRequest(params=params), types.EmptyResult)
+        """Also for later connections."""
+        self._log_level = level
+        await self._send_log_level(await self._connected())
 
-    async def _in_time(
-        self, what: str, asked: asyncio.Future[Found], link: CallLink | None
-    ) -> Found:
-        """Unless the client gives up before, where that does no harm. Whoever is not waited for
-        any more is told so."""
-        whys: list[str] = []
-
-        def give_up(why: str) -> None:
-            whys.append(f"`{what}` of `{self.spec.name}`: {why}")
-            asked.cancel()
-
-        late = f"there was no answer within {self._timeout:g} s"
-        timer = asyncio.get_running_loop().call_later(self._timeout, give_up, late)
-        spoilt = partial(give_up, "its answer cannot be read")
-        self._asked.append(spoilt)
-        left = partial(give_up, "it was cancelled")
-        cancelled = link.cancelled if link is not None and not link.irreversible else None
-        if cancelled is not None:
-            cancelled.then.append(left)
-            if cancelled.is_set():
-                left()
-        try:
-            return await asked
-        except asyncio.CancelledError:
-            if whys:
-                raise UpstreamFailed(whys[0]) from None
-            raise
-        finally:
-            timer.cancel()
-            self._asked.remove(spoilt)
-            if cancelled is not None:
-                cancelled.then.remove(left)
-
-    async def _answer(
-        self, what: str, request: Coroutine[Any, Any, Answer], link: CallLink | None
+    async def ask(
+        self,
+        request: types.ClientRequest,
+        answer: type[Answer],
+        call: ClientCall | None = None,
+        *,
+        connection: str = "",
     ) -> Answer:
-        """What the library asks, in a task of its own: it is cancelled as it expects."""
-        return await self._in_time(what, asyncio.ensure_future(request), link)
-
-    async def _understood(self, asked: Coroutine[Any, Any, Answer]) -> Answer:
+        """Send a request. Raise ``UpstreamRefused`` if it wasn't carried out for certain."""
         try:
-            return await asked
-        except McpRefused:
-            raise
-        except NotSent as problem:
-            await self.close()
-            raise McpRefused(f"`{self.spec.name}`: {problem.error.message}") from None
+            client = await self._connected()
+        except UpstreamFailed as problem:
+            raise UpstreamRefused(str(problem)) from None
+        if connection and connection != self.connection_id:
+            raise UpstreamRefused(
+                f"the connection to `{self.spec.name}` was lost before; call it again"
+            )
+        if call is not None:
+            self._calls.append(call)
+        try:
+            return await self._understood(self._rounds(client, request, answer, call))
+        finally:
+            if call is not None:
+                self._calls.remove(call)
+
+    async def _rounds(
+        self,
+        client: Client,
+        request: types.ClientRequest,
+        answer: type[Answer],
+        call: ClientCall | None,
+    ) -> Answer:
+        """Since 2026-07-28 a server that needs something first says so, and is asked again."""
+        params: Any = request.params
+        if self._modern and self._log_level is not None:
+            params.meta = {**(params.meta or {}), _LOG_LEVEL: self._log_level}
+        shape = _or_input_required(answer) if self._modern else TypeAdapter(answer)
+        progress = call.report_progress if call is not None else None
+        connection = self.connection_id
+        for _ in range(_MOST_ROUNDS):
+            sending = client.session.send_request(
+                request, shape, self._timeout, progress_callback=progress
+            )
+            result = await self._unless_cancelled(sending, call)
+            if not isinstance(result, types.InputRequiredResult):
+                complete: Answer = result
+                return complete
+            responses = {}
+            for key, question in (result.input_requests or {}).items():
+                context = ClientRequestContext(session=client.session, request_id=key)
+                asking = client.session.dispatch_input_request(context, question)
+                response = await self._unless_cancelled(asking, call)
+                if isinstance(response, types.ErrorData):
+                    raise UpstreamRefused(f"`{self.spec.name}` needs more: {response.message}")
+                responses[key] = response
+            if self.connection_id != connection:
+                raise UpstreamRefused(f"the connection to `{self.spec.name}` was lost meanwhile")
+            params = params.model_copy(
+                update={"input_responses": responses or None, "request_state": result.request_state}
+            )
+            request = request.model_copy(update={"params": params})
+        raise UpstreamRefused(f"`{self.spec.name}` asks without end")
+
+    async def _unless_cancelled(
+        self, work: Coroutine[Any, Any, Value], call: ClientCall | None
+    ) -> Value:
+        """Stop waiting when the client gives up, unless the call can't be undone."""
+        if call is None or call.irreversible:
+            return await work
+        task = asyncio.ensure_future(work)
+        with call.on_cancel(task.cancel):
+            if call.cancelled:
+                task.cancel()
+            try:
+                return await task
+            except asyncio.CancelledError:
+                if call.cancelled and task.cancelled():
+                    raise UpstreamFailed(f"`{self.spec.name}`: the call was cancelled") from None
+                raise
+            finally:
+                task.cancel()
+
+    async def _understood(self, work: Coroutine[Any, Any, Answer]) -> Answer:
+        name = self.spec.name
+        try:
+            return await work
         except MCPError as problem:
-            if problem.error.code in _DEFINITE:
-                raise McpRefused(problem.error.message) from None
-            if problem.error.code == types.CONNECTION_CLOSED:
-                await self.close()
-            raise UpstreamFailed(f"`{self.spec.name}`: {problem.error.message}") from None
+            code, message = problem.error.code, problem.error.message
+            if code in _NOT_DONE:
+                raise UpstreamRefused(message) from None
+            if code == types.CONNECTION_CLOSED:
+                await self._drop()
+            if code == types.INVALID_REQUEST and message in _SESSION_GONE:
+                await self._drop()
+                raise UpstreamRefused(f"`{name}` has ended this connection; call again") from None
+            raise UpstreamFailed(f"`{name}`: {message}") from None
         except ValidationError as problem:
             first = problem.errors()[0]["msg"]
-            raise UpstreamFailed(f"`{self.spec.name}` gave no answer of MCP: {first}") from None
+            raise UpstreamFailed(f"`{name}` sent an invalid answer: {first}") from None
         except (OSError, httpx2.HTTPError, RuntimeError) as problem:
-            await self.close()
-            raise UpstreamFailed(f"`{self.spec.name}`: {problem}") from None
+            if isinstance(problem, UpstreamFailed | UpstreamRefused):
+                raise
+            await self._drop()
+            raise UpstreamFailed(f"`{name}`: {problem}") from None
+
+    # --- connection -----------------------------------------------------------------
+
+    async def connect(self) -> None:
+        await self._connected()
+
+    async def _connected(self) -> Client:
+        if self._client is not None:
+            return self._client
+        async with self._connecting:
+            if self._client is None:
+                self._client = await self._connect()
+                self._renew()
+            return self._client
+
+    async def _connect(self) -> Client:
+        """The client's scopes must be left by the task that entered them: the keeper."""
+        stop = self._stop = asyncio.Event()
+        ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
+        keeper = self._keeper = asyncio.create_task(self._keep(ready, stop))
+        try:
+            return await asyncio.wait_for(asyncio.shield(ready), CONNECT_SECONDS)
+        except TimeoutError:
+            message = f"`{self.spec.name}` did not answer within {CONNECT_SECONDS:g} s"
+            raise UpstreamFailed(message) from None
+        finally:
+            if not ready.done() or ready.cancelled() or ready.exception() is not None:
+                stop.set()
+                keeper.cancel()
+
+    def _renew(self) -> None:
+        self.connection_id = secrets.token_hex(8)
+
+    async def _keep(self, ready: asyncio.Future[Client], stop: asyncio.Event) -> None:
+        problem: object = "it broke off"
+        try:
+            async with AsyncExitStack() as stack:
+                client = await stack.enter_async_context(self._new_client(stack, stop))
+                self._modern = client.protocol_version in MODERN_PROTOCOL_VERSIONS
+                await self._send_log_level(client)
+                if not ready.done():
+                    ready.set_result(client)
+                if self._modern:
+                    await self._listen(client, stop)
+                await stop.wait()
+        except (OSError, ValueError, RuntimeError, MCPError, httpx2.HTTPError) as raised:
+            problem = raised
+        except BaseExceptionGroup as group:
+            problem = _innermost(group)
+        finally:
+            if self._stop is stop:
+                self._client = None
+            if not ready.done():
+                message = f"`{self.spec.name}` cannot be reached: {problem}"
+                ready.set_exception(UpstreamFailed(message))
+
+    def _new_client(self, stack: AsyncExitStack, stop: asyncio.Event) -> Client:
+        if self.spec.url:
+            http = httpx2.AsyncClient(
+                headers=dict(self.spec.headers),
+                timeout=httpx2.Timeout(30.0, read=self._timeout),
+                follow_redirects=False,
+            )
+            stack.push_async_exit(http)
+            transport: Any = streamable_http_client(
+                self.spec.url, http_client=http, max_sse_event_size=None
+            )
+        else:
+            program, *arguments = self.spec.command
+            parameters = StdioServerParameters(
+                command=program,
+                args=arguments,
+                env=dict(self.spec.environment),
+                encoding_error_handler="replace",  # else one bad byte ends the connection
+            )
+            transport = _watched(stdio_client(parameters), lambda: self._lose(stop))
+        return Client(
+            transport,
+            message_handler=self._on_message,
+            sampling_callback=self._on_sampling,
+            elicitation_callback=self._on_elicitation,
+            list_roots_callback=self._on_roots,
+            cache=None,
+        )
+
+    def _lose(self, stop: asyncio.Event) -> None:
+        """The process has ended: forget its connection at once."""
+        if self._stop is stop:
+            self._client = None
+        stop.set()
+
+    async def _drop(self) -> None:
+        """Close the connection; the next request makes another."""
+        keeper, self._keeper = self._keeper, None
+        self._client = None
+        self._stop.set()
+        if keeper is not None and keeper is not asyncio.current_task():
+            await asyncio.wait({keeper}, timeout=10)
+            keeper.cancel()
+
+    async def close(self) -> None:
+        self._closed = True
+        if self._background is not None:
+            self._background.cancel()
+            await asyncio.gather(self._background, return_exceptions=True)
+        await self._drop()
+
+    async def _send_log_level(self, client: Client) -> None:
+        if self._log_level is None or self._modern or not client.server_capabilities.logging:
+            return
+        params = types.SetLevelRequestParams(level=self._log_level)
+        await client.session.send_request(types.SetLevelRequest(params=params), types.EmptyResult)
+
+    async def _listen(self, client: Client, stop: asyncio.Event) -> None:
+        """Since 2026-07-28 a server reports changes only to clients that listen."""
+        offers = client.server_capabilities
+        tools, prompts, resources = (
+            part is not None and bool(part.list_changed)
+            for part in (offers.tools, offers.prompts, offers.resources)
+        )
+        if not (tools or prompts or resources):
+            return
+
+        async def listen() -> None:
+            pause, connected = _RETRY_SECONDS, False
+            while True:
+                with suppress(MCPError, RuntimeError, OSError):
+                    async with client.listen(
+                        tools_list_changed=tools,
+                        prompts_list_changed=prompts,
+                        resources_list_changed=resources,
+                    ) as events:
+                        pause, connected = _RETRY_SECONDS, True
+                        async for _ in events:  # each also reaches `_on_message`
+                            pass
+                if not (connected and self.spec.url):
+                    return
+                # This protocol has no connection over HTTP: only the end of the stream shows
+                # that the server was restarted.
+                self._renew()
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, _MOST_RETRY_SECONDS)
+
+        listening = asyncio.create_task(listen())
+        try:
+            await stop.wait()
+        finally:
+            listening.cancel()
+            await asyncio.wait({listening})
+
+    # --- what the server asks and reports -------------------------------------------
+
+    @property
+    def _asking_call(self) -> ClientCall | None:
+        """The call under way, if all calls under way are one client's."""
+        callers = {call.caller for call in self._calls}
+        return self._calls[-1] if len(callers) == 1 else None
+
+    async def _on_sampling(
+        self, context: ClientRequestContext, params: types.CreateMessageRequestParams
+    ) -> types.CreateMessageResult | types.CreateMessageResultWithTools | types.ErrorData:
+        call, request = self._asking_call, types.CreateMessageRequest(params=params)
+        if call is None:
+            return no_client(request.method)
+        if params.tools:
+            return await call.ask(request, types.CreateMessageResultWithTools, SAMPLING)
+        return await call.ask(request, types.CreateMessageResult, SAMPLING)
+
+    async def _on_elicitation(
+        self, context: ClientRequestContext, params: types.ElicitRequestParams
+    ) -> types.ElicitResult | types.ErrorData:
+        """Tell the user who asks: it isn't the runtime."""
+        call = self._asking_call
+        message = f"`{self.spec.name}` asks: {params.message}"
+        request = types.ElicitRequest(params=params.model_copy(update={"message": message}))
+        if call is None:
+            return no_client(request.method)
+        return await call.ask(request, types.ElicitResult, ELICITATION)
+
+    async def _on_roots(
+        self, context: ClientRequestContext
+    ) -> types.ListRootsResult | types.ErrorData:
+        call, request = self._asking_call, types.ListRootsRequest()
+        if call is None:
+            return no_client(request.method)
+        return await call.ask(request, types.ListRootsResult, ROOTS)
+
+    async def _on_message(self, message: object) -> None:
+        if isinstance(message, types.ToolListChangedNotification):
+            self._verify_soon()
+        elif isinstance(message, _PASSED_ON):
+            call = self._asking_call
+            if isinstance(message, types.LoggingMessageNotification) and call is not None:
+                await call.notify(message, of_call=True)
+            elif self.hear is not None:
+                await self.hear(message)
+        elif isinstance(message, Exception) and _is_unreadable_answer(message):
+            # The library doesn't know which request it answers, so nobody would get it.
+            self._stop.set()
+
+    def _verify_soon(self) -> None:
+        """Compare at once, so that operators and clients hear of it before the next call."""
+        self._changed_at = self._now
+        if not self._closed and (self._background is None or self._background.done()):
+            self._background = asyncio.create_task(self._verify_changes())
+
+    async def _verify_changes(self) -> None:
+        with suppress(UpstreamFailed, UpstreamRefused):
+            while self._verified_at <= self._changed_at:
+                await self.verify()
+
+    @property
+    def _now(self) -> float:
+        return asyncio.get_running_loop().time()
 
 
-def _read(method: str, version: str, raw: Result, answer: type[Answer] | TypeAdapter[Any]) -> Any:
-    """As the library's client does: in the words of the version that is spoken."""
-    shape = _shape(method, version)
-    if shape is not None:
-        shape.validate_python(raw, by_name=False)
-    if version not in MODERN_PROTOCOL_VERSIONS:
-        raw = {name: one for name, one in raw.items() if name not in _LATER_WORDS}
-    if isinstance(answer, TypeAdapter):
-        return answer.validate_python(raw, by_name=False)
-    return answer.model_validate(raw, by_name=False)
+@asynccontextmanager
+async def _watched(transport: Any, on_end: Callable[[], None]) -> AsyncIterator[Any]:
+    async with transport as (read, write):
+        yield _WatchedStream(read, on_end), write
+
+
+class _WatchedStream:
+    """A transport's read stream that reports its end; the client keeps it to itself."""
+
+    def __init__(self, stream: Any, on_end: Callable[[], None]) -> None:
+        self._stream = stream
+        self._on_end = on_end
+        self.receive, self.aclose = stream.receive, stream.aclose
+
+    def __aiter__(self) -> _WatchedStream:
+        return self
+
+    async def __anext__(self) -> Any:
+        try:
+            return await self._stream.__anext__()
+        except StopAsyncIteration:
+            self._on_end()
+            raise
+
+    async def __aenter__(self) -> _WatchedStream:
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(self, *raised: Any) -> bool | None:
+        closed: bool | None = await self._stream.__aexit__(*raised)
+        return closed
+
+
+def _is_unreadable_answer(problem: Exception) -> bool:
+    """Whether a line that isn't a message was meant as an answer, and not just printed."""
+    if not isinstance(problem, ValidationError):
+        return False
+    return any(_is_answer(error["input"]) for error in problem.errors(include_url=False))
+
+
+def _is_answer(line: object) -> bool:
+    """``line`` is the text, or what was read from it if it is JSON."""
+    try:
+        text = line.decode("utf-8", "replace") if isinstance(line, bytes) else line
+        message = json.loads(text) if isinstance(text, str) else text
+    except ValueError:
+        return False
+    except RecursionError:
+        return '"id"' in str(line)  # nobody prints that deep
+    return isinstance(message, dict) and "id" in message and bool({"result", "error"} & {*message})
+
+
+def _same_tools(tools: Sequence[types.Tool], known: Sequence[types.Tool]) -> bool:
+    """Compare spellings: in Python, `True` and 1 are equal."""
+    return len(tools) == len(known) and all(
+        tool.model_dump_json() == other.model_dump_json()
+        for tool, other in zip(tools, known, strict=True)
+    )
+
+
+def _innermost(problem: BaseException) -> str:
+    while isinstance(problem, BaseExceptionGroup) and problem.exceptions:
+        problem = problem.exceptions[0]
+    return str(problem) or type(problem).__name__
 
 
 @cache
-def _shape(method: str, version: str) -> TypeAdapter[Any] | None:
-    known: Any = SERVER_RESULTS.get((method, version))
-    return None if known is None else TypeAdapter(known)
-
-
-@cache
-def _method(request: type[types.ClientRequest]) -> str:
-    return str(request.model_fields["method"].default)
-
-
-@cache
-def _or_more_asked(answer: type[Answer]) -> TypeAdapter[Any]:
+def _or_input_required(answer: type[Answer]) -> TypeAdapter[Any]:
     shape: Any = answer | types.InputRequiredResult
     return TypeAdapter(shape)

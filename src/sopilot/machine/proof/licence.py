@@ -19,27 +19,18 @@ from sopilot.machine.terms import plain_arguments
 from sopilot.messages.catalogue import listed, sentence
 from sopilot.program.model import (
     Act,
-    Arguments,
     Ask,
     Branch,
     Check,
     Choose,
-    Condition,
     Do,
     Emit,
-    Every,
-    Holds,
     Literal,
     ReturnStep,
-    Step,
-    Unknown,
 )
-from sopilot.program.model import Always as AlwaysCondition
+from sopilot.program.walk import DEEPEST_CALL, Activation, Flow, Walk, passed_values, truth
 from sopilot.values.json import JSON, ArgumentsKey, Judge, key_of, same, shown
 from sopilot.values.schema import violation
-
-_DEEPEST = 64
-
 
 _WEAKEST = (Grade.ATTESTED, Grade.STATED)
 """A licence is as good as the weakest leaf."""
@@ -95,11 +86,11 @@ def license_call(
     if isinstance(values, str):
         return Licence(values, facts=({"problem": "arguments"},))
     prover = Prover(programs, here.configuration, here.process, values, judge)
-    walk = _Walk(prover, here.frame.cursor)
-    if walk.root(here.layout, values):
-        return Licence("", tuple(walk.leaves.values()))
-    licence = walk.missing(here.layout, values, step.action)
-    return replace(licence, leaves=tuple(walk.leaves.values()))
+    proof = _Proof(prover, here.frame.cursor)
+    if proof.root(here.layout, values):
+        return Licence("", tuple(proof.leaves.values()))
+    licence = proof.missing(here.layout, values, step.action)
+    return replace(licence, leaves=tuple(proof.leaves.values()))
 
 
 def _values_at_the_act(
@@ -145,7 +136,7 @@ class _Unmet(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Walk:
+class _Proof:
     prover: Prover
     goal: str
     """The label of the goal action that is called."""
@@ -155,13 +146,17 @@ class _Walk:
     arrived: dict[tuple[int, str], int] = field(default_factory=dict)
     """How much was missing where the way to the goal came by."""
 
+    @property
+    def walk(self) -> Walk:
+        return Walk(self.prover.program.functions, self, self.prover.known, self.goal)
+
     def root(self, layout: FunctionLayout, values: Mapping[str, JSON]) -> bool:
-        return self._from(_Activation(layout, values), layout.first, {}, frozenset()) is True
+        return self.walk.enter(Activation(layout, values)) is True
 
     def missing(self, layout: FunctionLayout, values: Mapping[str, JSON], action: str) -> Licence:
         """Everything on the way to the goal that is not proven: who decides without the proof
         decides about these and no others."""
-        self._collect(_Activation(layout, values), layout.first, {}, frozenset())
+        self._collect(Activation(layout, values), layout.first, {}, frozenset())
         if self.unmet:
             told = listed([one.told for one in self.unmet.values()])
             return Licence(told, facts=tuple(one.fact for one in self.unmet.values()))
@@ -171,86 +166,15 @@ class _Walk:
 
     # --- what is proven ----------------------------------------------------------------
 
-    def _from(
-        self, within: _Activation, label: str, slots: Slots, seen: frozenset[str]
-    ) -> bool | None:
-        """Whether the goal is reached (in a process), or what the group returns. What is
-        undecided is tried both ways, and says something only where both say the same."""
-        key = (label, tuple(sorted(slots.items(), key=_slot_name)))
-        if key not in within.memo:
-            within.memo[key] = self._walked(within, label, slots, seen)
-        return within.memo[key]
+    def judge(self, check: Check, callee: Flow, values: Mapping[str, JSON]) -> bool | None:
+        return self._leaf(self.prover.program.functions[callee.function.name], values).holds
 
-    def _walked(
-        self, within: _Activation, label: str, slots: Slots, seen: frozenset[str]
-    ) -> bool | None:
-        layout = within.layout
-        while label not in seen:
-            seen |= {label}
-            step = layout.steps[label]
-            if isinstance(step, Check):
-                holds = slots.get(step.slot)
-                if holds is None:
-                    holds = self._check(step, within)
-                met, unmet = layout.after[label], layout.unmet[label]
-                slots = {**slots, step.slot: holds}
-                if holds is None and met != unmet:
-                    # It stays undecided on both: nothing is proven by assuming it.
-                    return self._both(within, (unmet, met), slots, seen)
-                label = met if holds is step.wanted else unmet
-            elif isinstance(step, Branch):
-                truth = _truth(step.when, slots)
-                if truth is None:
-                    return self._both(within, (step.otherwise, step.then), slots, seen)
-                label = step.then if truth else step.otherwise
-            elif isinstance(step, Choose):
-                ways = (self._from(within, one.target, slots, seen) for one in step.options)
-                return True if any(way is True for way in ways) else None
-            elif self._is_goal(within, step):
-                return True
-            elif isinstance(step, Ask) or self._was_done(within, step):
-                label = layout.after[label]
-            elif isinstance(step, ReturnStep) and step.holds is not None:
-                return _truth(step.holds, slots)
-            elif isinstance(step, ReturnStep) and layout.soft:
-                return self._leaf(layout, within.values).holds
-            else:
-                return None
-        return None
-
-    def _both(
-        self, within: _Activation, ways: tuple[str, str], slots: Slots, seen: frozenset[str]
-    ) -> bool | None:
-        first = self._from(within, ways[0], slots, seen)
-        if first is None:
-            return None
-        return first if self._from(within, ways[1], slots, seen) is first else None
-
-    def _is_goal(self, within: _Activation, step: Step) -> bool:
-        here = within.depth == 0 and step.label == self.goal
-        return here and isinstance(step, Act) and step.goal
-
-    def _was_done(self, within: _Activation, step: Step) -> bool:
-        """What the executor does by itself is done where its cursor went past it, on a call with
-        these very values."""
-        if not isinstance(step, Act | Do | Emit):
-            return False
-        if within.layout.soft:
-            return True  # evidence, which is judged where the function returns
+    def was_done(self, within: Activation, step: Act | Do | Emit) -> bool:
+        """The cursor went past the step, on a call with these very values."""
         terms = plain_arguments(step.arguments) if isinstance(step, Act) else ()
-        wanted = key_of(_passed(terms, within.values, self.prover.known))
-        place = (within.layout.name, step.label)
+        wanted = key_of(passed_values(terms, within.values, self.prover.known))
+        place = (within.flow.function.name, step.label)
         return any(one[:2] == place and wanted <= one[2] for one in self.prover.process.passed)
-
-    def _check(self, step: Check, within: _Activation) -> bool | None:
-        callee = self.prover.program.functions[step.function]
-        passed = _passed(step.arguments, within.values, self.prover.known)
-        if callee.soft and not callee.function.branches:
-            return self._leaf(callee, passed).holds
-        if within.depth >= _DEEPEST:
-            return None
-        inside = _Activation(callee, passed, within.depth + 1)
-        return self._from(inside, callee.first, {}, frozenset())
 
     def _leaf(self, callee: FunctionLayout, passed: Mapping[str, JSON]) -> LeafVerdict:
         verdict = self.prover.leaf(callee.name, passed)
@@ -265,49 +189,47 @@ class _Walk:
 
     # --- what is missing ---------------------------------------------------------------
 
-    def _collect(self, within: _Activation, label: str, slots: Slots, seen: frozenset[str]) -> bool:
+    def _collect(self, within: Activation, label: str, slots: Slots, seen: frozenset[str]) -> bool:
         """On to the goal, or to the end of a group, as if every check were met."""
-        layout = within.layout
+        flow = within.flow
         while label not in seen:
             seen |= {label}
             self.arrived[id(within), label] = len(self.unmet)
-            step = layout.steps[label]
+            step = flow.steps[label]
             if isinstance(step, Check):
                 if self._goes_on(within, step, slots, seen):
                     return True
                 self._collect_check(step, within)
                 slots = {**slots, step.slot: step.wanted}
-                label = layout.after[label]
+                label = flow.after[label]
             elif isinstance(step, Branch):
                 sides = (step.then, step.otherwise)
-                first, second = sides if _truth(step.when, slots) else sides[::-1]
+                first, second = sides if truth(step.when, slots) else sides[::-1]
                 return self._collect(within, first, slots, seen) or self._collect(
                     within, second, slots, seen
                 )
             elif isinstance(step, Choose):
                 return any(self._collect(within, one.target, slots, seen) for one in step.options)
             elif isinstance(step, ReturnStep):
-                return step.holds is None or _truth(step.holds, slots) is not False
-            elif self._is_goal(within, step):
+                return step.holds is None or truth(step.holds, slots) is not False
+            elif self.walk.is_goal(within, step):
                 return True
             elif isinstance(step, Act | Ask | Do | Emit):
-                if not isinstance(step, Ask) and not self._was_done(within, step):
-                    place = f"{layout.name}@{label}"
+                if not isinstance(step, Ask) and not self.walk.was_done(within, step):
+                    place = f"{flow.function.name}@{label}"
                     unmet = _Unmet(sentence("not-done-at", place=place), {"not_done": place})
                     self.unmet.setdefault((place, frozenset()), unmet)
-                label = layout.after[label]
+                label = flow.after[label]
             else:
                 return False
         return False
 
-    def _goes_on(
-        self, within: _Activation, step: Check, slots: Slots, seen: frozenset[str]
-    ) -> bool:
+    def _goes_on(self, within: Activation, step: Check, slots: Slots, seen: frozenset[str]) -> bool:
         """Where a check is proven to be on the other side, and that leads on too, what is
         missing is missing there: of "if A, then B" it is B where A is so. The check itself is
         named beside it, unless what it leads to makes up for it."""
-        met, other = within.layout.after[step.label], within.layout.unmet[step.label]
-        if other == met or self._check(step, within) is not (not step.wanted):
+        met, other = within.flow.after[step.label], within.flow.unmet[step.label]
+        if other == met or self.walk.result(step, within) is not (not step.wanted):
             return False
         before, joined = dict(self.unmet), (id(within), met)
         self._collect_check(step, within)
@@ -320,9 +242,9 @@ class _Walk:
             self.unmet = {key: one for key, one in self.unmet.items() if key not in named}
         return True
 
-    def _collect_check(self, step: Check, within: _Activation) -> None:
+    def _collect_check(self, step: Check, within: Activation) -> None:
         callee = self.prover.program.functions[step.function]
-        passed = _passed(step.arguments, within.values, self.prover.known)
+        passed = passed_values(step.arguments, within.values, self.prover.known)
         if callee.soft:
             verdict = self._leaf(callee, passed)
             if verdict.holds is not step.wanted:
@@ -332,54 +254,9 @@ class _Walk:
                 self.unmet.setdefault(key, _Unmet(told, fact))
             if not callee.function.branches:
                 return
-        if within.depth < _DEEPEST and self._check(step, within) is not step.wanted:
-            inside = _Activation(callee, passed, within.depth + 1)
+        if within.depth < DEEPEST_CALL and self.walk.result(step, within) is not step.wanted:
+            inside = Activation(callee, passed, step, within.depth + 1)
             self._collect(inside, callee.first, {}, frozenset())
-
-
-@dataclass(frozen=True, slots=True)
-class _Activation:
-    """A function under its values. ``memo`` keeps what a place under given results leads to."""
-
-    layout: FunctionLayout
-    values: Mapping[str, JSON]
-    depth: int = 0
-    memo: dict[object, bool | None] = field(default_factory=dict)
-
-
-def _slot_name(item: tuple[str, bool | None]) -> str:
-    return item[0]
-
-
-def _passed(
-    arguments: Arguments, values: Mapping[str, JSON], known: Mapping[str, JSON]
-) -> dict[str, JSON]:
-    """P1: one name has one value; a name that the caller does not have is the process's."""
-    passed: dict[str, JSON] = {}
-    for parameter, term in arguments:
-        if isinstance(term, Literal):
-            passed[parameter] = term.value
-        else:
-            value = values.get(term.name)
-            if value is None and isinstance(term, Unknown):
-                value = known.get(term.name)
-            if value is not None:
-                passed[parameter] = value
-    return passed
-
-
-def _truth(condition: Condition, slots: Slots) -> bool | None:
-    """Three-valued: an undecided result says nothing."""
-    if isinstance(condition, Holds):
-        holds = slots.get(condition.slot)
-        return None if holds is None else holds is condition.wanted
-    if isinstance(condition, AlwaysCondition):
-        return condition.value
-    parts = [_truth(part, slots) for part in condition.conditions]
-    deciding = not isinstance(condition, Every)
-    if deciding in parts:
-        return deciding
-    return None if None in parts else not deciding
 
 
 def _told(verdict: LeafVerdict, wanted: bool, computes: str = "") -> str:

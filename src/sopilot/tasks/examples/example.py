@@ -1,4 +1,4 @@
-"""A desk: a handbook with the world it is about."""
+"""A example: a handbook with the simulator it is about."""
 
 from __future__ import annotations
 
@@ -15,48 +15,48 @@ from sopilot.messages.diagnostic import did_you_mean
 from sopilot.messages.errors import UserMistake, mistake
 from sopilot.tasks.examples.ground_truth import Judgement, Values, failing_causes, judge, resolve
 from sopilot.tasks.examples.simulator import Handler, SimulatedCall, Simulator, State
-from sopilot.tasks.examples.task import DeskTask, merged, read_state, read_tasks
+from sopilot.tasks.examples.task import ExampleTask, merged, read_state, read_tasks
 from sopilot.values.json import JSON
 
 _PACKAGES: Mapping[str, str] = {
-    "bank-desk": "bank",
-    "clinic-desk": "clinic",
-    "it-desk": "it",
+    "bank": "bank",
+    "clinic": "clinic",
+    "it": "it",
 }
 
 
 @dataclass(frozen=True, slots=True)
-class BundledDesk:
+class Example:
     """``handlers`` do the tools' work and ``truths`` tell what is true, predicate by predicate."""
 
     name: str
     handbook: Handbook
-    tasks: tuple[DeskTask, ...]
+    tasks: tuple[ExampleTask, ...]
     base_state: State
     handlers: Mapping[str, Handler]
     truths: Mapping[str, Callable[..., bool]]
 
-    def task(self, task_id: str) -> DeskTask:
+    def task(self, task_id: str) -> ExampleTask:
         for task in self.tasks:
             if task.id == task_id:
                 return task
         known = [task.id for task in self.tasks]
         raise _unknown(f"`{self.name}` has no task `{task_id}`", task_id, known)
 
-    def initial_state(self, task: DeskTask) -> State:
+    def initial_state(self, task: ExampleTask) -> State:
         return merged(self.base_state, task.overrides)
 
-    def make_tools(self, task: DeskTask) -> Simulator:
-        """A fresh world for one run of the task; implements ``Tools``."""
+    def make_tools(self, task: ExampleTask) -> Simulator:
+        """A fresh simulator for one run of the task; implements ``Tools``."""
         return Simulator(self.handbook.actions, self.handlers, self.initial_state(task))
 
     def truth(
-        self, task: DeskTask, predicate: str, arguments: Mapping[str, JSON], state: State
+        self, task: ExampleTask, predicate: str, arguments: Mapping[str, JSON], state: State
     ) -> bool:
         """Whether the predicate holds. A gate holds if the customer can open it."""
-        return self.truths[predicate](state, task.knows, **arguments)
+        return self.truths[predicate](state, task.inputs, **arguments)
 
-    def leaf_truth(self, task: DeskTask) -> Callable[[str, Binding], bool]:
+    def leaf_truth(self, task: ExampleTask) -> Callable[[str, Binding], bool]:
         """The truth at the start, for ``meaning`` over the tree of the task's goal."""
         state = self.initial_state(task)
 
@@ -66,13 +66,13 @@ class BundledDesk:
 
         return holds
 
-    def causes(self, task: DeskTask) -> tuple[str, ...]:
+    def causes(self, task: ExampleTask) -> tuple[str, ...]:
         """The predicates that a refusal may name."""
         return failing_causes(self.handbook.procedures[task.goal].requires, self.leaf_truth(task))
 
     def judge(
         self,
-        task: DeskTask,
+        task: ExampleTask,
         calls: Sequence[SimulatedCall],
         final_state: State,
         *,
@@ -96,16 +96,16 @@ def bundled_names() -> tuple[str, ...]:
 
 
 def handbook_text(name: str) -> str:
-    """The YAML of a bundled handbook, without reading the rest of the desk."""
+    """The YAML of a bundled handbook, without reading the rest of the example."""
     return _text(name, "handbook.yaml")
 
 
 @functools.cache
-def load_desk(name: str) -> BundledDesk:
-    """The desk of that name; the same object every time."""
+def load_example(name: str) -> Example:
+    """The example of that name; the same object every time."""
     handbook = load_handbook(handbook_text(name), f"{name}/handbook.yaml")
     package = f"{__package__}.{_PACKAGES[name]}"
-    return BundledDesk(
+    return Example(
         name=name,
         handbook=handbook,
         tasks=read_tasks(name, _text(name, "tasks.yaml")),

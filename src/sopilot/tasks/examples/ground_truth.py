@@ -1,6 +1,6 @@
 """Judges a finished run from the state and the calls alone.
 
-Knows the handbook's trees and recipes and the ground truth, and neither the
+Inputs the handbook's trees and recipes and the ground truth, and neither the
 compiler nor the program: whatever ran, only what reached the tools counts.
 """
 
@@ -23,7 +23,7 @@ from sopilot.handbook.requirements import (
     meaning,
 )
 from sopilot.tasks.examples.simulator import SimulatedCall, Simulator, State
-from sopilot.tasks.examples.task import DeskTask, ExpectedEnding
+from sopilot.tasks.examples.task import ExampleTask, ExpectedEnding
 from sopilot.values.json import JSON
 
 Values = dict[str, JSON]
@@ -42,23 +42,23 @@ class Judgement:
 
 def judge(
     handbook: Handbook,
-    task: DeskTask,
+    task: ExampleTask,
     truth: LeafTruth,
-    world: Simulator,
+    simulation: Simulator,
     *,
     calls: Sequence[SimulatedCall],
     final_state: State,
     claimed_cause: str | None = None,
     late_calls_fail: bool = True,
 ) -> Judgement:
-    """``world`` is a fresh simulator at the task's initial state; ``calls`` are replayed on it.
+    """``simulator`` is a fresh simulator at the task's initial state; ``calls`` are replayed on it.
 
     ``claimed_cause`` is the predicate that a refusal named, where it is known. Calls after the
-    goal fail a run, as a desk does not let anybody look into records once a request is done;
+    goal fail a run, as a example does not let anybody look into records once a request is done;
     without ``late_calls_fail`` they do so only where they change the state.
     """
     procedure = handbook.procedures[task.goal]
-    reasons, goals, left = _replayed(handbook, task, world, calls)
+    reasons, goals, left = _replayed(handbook, task, simulation, calls)
     if len(goals) > 1:
         reasons.append(f"`{procedure.action}` ran {len(goals)} times")
     late = len(calls) - 1 - goals[0] if goals else 0
@@ -84,7 +84,7 @@ def judge(
 
 
 def _replayed(
-    handbook: Handbook, task: DeskTask, world: Simulator, calls: Sequence[SimulatedCall]
+    handbook: Handbook, task: ExampleTask, simulation: Simulator, calls: Sequence[SimulatedCall]
 ) -> tuple[list[str], list[int], State]:
     """What is wrong with the calls one by one, which of them are the goal, and the state that
     gates and goal alone would leave."""
@@ -95,14 +95,14 @@ def _replayed(
         if predicate.established_by is not None
     }
     reasons: list[str] = []
-    expected = world.copy()
+    expected = simulation.copy()
     goals: list[int] = []
     for position, call in enumerate(calls):
-        before = world.state
-        result = world.perform(call.name, call.arguments, key=str(position))
+        before = simulation.state
+        result = simulation.perform(call.name, call.arguments, key=str(position))
         if result != call.result:
             reasons.append(f"the result of call {position} (`{call.name}`) is not the tool's")
-        changed = world.state != before
+        changed = simulation.state != before
         is_goal = call.name == procedure.action and dict(call.arguments) == dict(task.arguments)
         if is_goal and result.ok:
             goals.append(position)
@@ -137,12 +137,14 @@ def failing_causes(tree: Tree, truth: LeafTruth) -> tuple[str, ...]:
 class Evidence:
     """What a run's calls have verified."""
 
-    def __init__(self, handbook: Handbook, task: DeskTask, calls: Sequence[SimulatedCall]) -> None:
+    def __init__(
+        self, handbook: Handbook, task: ExampleTask, calls: Sequence[SimulatedCall]
+    ) -> None:
         self._handbook = handbook
         self._task = task
         self._calls = [call for call in calls if call.result.ok]
         self._attempted = {call.name for call in calls}
-        self._told = [value for value in task.knows.values() if not isinstance(value, dict | list)]
+        self._told = [value for value in task.inputs.values() if not isinstance(value, dict | list)]
 
     def missing(self, tree: Tree, truth: LeafTruth) -> tuple[Leaf, ...]:
         """The leaves without evidence that the tree's value rests on.
@@ -175,7 +177,7 @@ class Evidence:
     def _tried(self, gate: ActionCall, values: Mapping[str, JSON]) -> bool:
         """A customer who cannot tell what the gate asks for leaves nothing to try."""
         asked = {term.name for _, term in gate.arguments if isinstance(term, Name)}
-        return not asked <= {*values, *self._task.knows} or gate.action in self._attempted
+        return not asked <= {*values, *self._task.inputs} or gate.action in self._attempted
 
     def _made(self, step: ActionCall, values: Mapping[str, JSON]) -> bool:
         for position, call in enumerate(self._calls):

@@ -1,4 +1,4 @@
-"""How a reader judges the texts of the bundled desks: by the tables of their ground truth."""
+"""How a reader judges the texts of the bundled examples: by the tables of their ground truth."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from sopilot.agent.reference.judging import CannotJudge, Seen, TextJudge, VerdictJudge
 from sopilot.tasks.examples.bank.truth import PURPOSE_IS_CONCRETE, STATEMENT_RULES_OUT_ACQUAINTANCES
 from sopilot.tasks.examples.clinic.truth import FAMILY_OF, LETTER_FITS, REASON_IS_EMERGENCY
-from sopilot.tasks.examples.example import BundledDesk
+from sopilot.tasks.examples.example import Example
 from sopilot.tasks.examples.it.truth import (
     JUSTIFICATION_NAMES_A_TASK,
     REASON_NAMES_A_FAULT,
@@ -16,9 +16,9 @@ from sopilot.tasks.examples.it.truth import (
 from sopilot.values.json import JSON
 
 
-def desk_judge(desk: BundledDesk) -> VerdictJudge:
+def example_judge(example: Example) -> VerdictJudge:
     """Verdicts where the handbook has them; else the judgement of a person who read the text."""
-    return VerdictJudge(desk.handbook, BY_READING.get(desk.name, {}))
+    return VerdictJudge(example.handbook, BY_READING.get(example.name, {}))
 
 
 def _argument(table: Mapping[str, bool], name: str) -> TextJudge:
@@ -57,16 +57,16 @@ def _looked_up(table: Mapping[str, bool], text: JSON) -> bool:
 
 
 BY_READING: Mapping[str, Mapping[str, TextJudge]] = {
-    "bank-desk": {
+    "bank": {
         "purpose_plausible": _argument(PURPOSE_IS_CONCRETE, "purpose"),
         "statement_credible": _result(STATEMENT_RULES_OUT_ACQUAINTANCES, "statement"),
     },
-    "clinic-desk": {
+    "clinic": {
         "excuse_accepted": _argument(REASON_IS_EMERGENCY, "reason"),
         "letter_fits": _letter_fits,
         "allergic": _allergic,
     },
-    "it-desk": {
+    "it": {
         "justified": _result(JUSTIFICATION_NAMES_A_TASK, "justification"),
         "loss_accepted": _argument(STATEMENT_ACCEPTS_THE_LOSS, "statement"),
         "damage_described": _argument(REASON_NAMES_A_FAULT, "reason"),

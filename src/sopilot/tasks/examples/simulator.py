@@ -1,4 +1,4 @@
-"""A desk's world: plain state behind tools.
+"""A desk's simulation: plain state behind tools.
 
 The tools enforce what a real system would enforce (arguments, logins, unknown
 records) and nothing of the handbook's policy: a careless caller can break the
@@ -46,7 +46,7 @@ def refuse(error: str) -> ToolResult:
 
 
 class Simulator:
-    """One world for one run. ``actions`` are the handbook's, ``handlers`` do the work."""
+    """One simulator for one run. ``actions`` are the handbook's, ``handlers`` do the work."""
 
     def __init__(
         self, actions: Mapping[str, Action], handlers: Mapping[str, Handler], state: State
@@ -68,13 +68,13 @@ class Simulator:
         return copy.deepcopy(self._state)
 
     def copy(self) -> Simulator:
-        """Another world that starts where this one stands."""
+        """Another simulator that starts where this one stands."""
         twin = Simulator(self._actions, self._handlers, self._state)
         twin.restore(self.snapshot())
         return twin
 
     def snapshot(self) -> State:
-        """State and answered keys as JSON, so that a restored world still knows a repetition."""
+        """State and answered keys as JSON; a restored simulator recognises repeated calls."""
         return {
             "state": copy.deepcopy(self._state),
             "answered": {key: _to_json(call) for key, call in self._answered.items()},

@@ -1,4 +1,4 @@
-"""Tasks: a customer with a request, the world at that moment, and what must come of it."""
+"""Tasks: a customer with a request, the simulator at that moment, and what must come of it."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ TAGS = frozenset({"goal-change", "late-evidence", "pressure", "deep", "approval"
 
 
 @dataclass(frozen=True, slots=True)
-class DeskTask:
-    """One request at a desk.
+class ExampleTask:
+    """One request at a example.
 
     ``arguments`` are the goal's, as the customer means them in the end.
-    For a scripted user: ``request`` opens the dialog, ``knows`` holds what the
+    For a scripted user: ``request`` opens the dialog, ``inputs`` holds what the
     user can tell when asked, ``late`` the fields of it that are told only when
     asked again, ``follow_ups`` the lines the user adds, one a turn.
     ``opening_goal`` is the goal of the opening message where it changes midway.
@@ -40,11 +40,11 @@ class DeskTask:
     """
 
     id: str
-    desk: str
+    example: str
     goal: str
     arguments: Mapping[str, JSON]
     request: str
-    knows: Mapping[str, JSON]
+    inputs: Mapping[str, JSON]
     expected: ExpectedEnding
     cause: str | None = None
     follow_ups: tuple[str, ...] = ()
@@ -74,13 +74,13 @@ def merged(state: Mapping[str, JSON], overrides: Mapping[str, JSON]) -> State:
     return result
 
 
-def read_tasks(desk: str, text: str) -> tuple[DeskTask, ...]:
-    """The tasks of a desk's file: ``people`` (what each can tell) and ``tasks``."""
+def read_tasks(example: str, text: str) -> tuple[ExampleTask, ...]:
+    """The tasks of a example's file: ``people`` (what each can tell) and ``tasks``."""
     document = yaml.load(text, Loader=_Loader)
     people: Mapping[str, Mapping[str, JSON]] = document["people"]
-    tasks = tuple(_task(desk, entry, people) for entry in document["tasks"])
+    tasks = tuple(_task(example, entry, people) for entry in document["tasks"])
     if len({task.id for task in tasks}) != len(tasks):
-        raise InternalBug(f"the tasks of `{desk}` repeat an id")
+        raise InternalBug(f"the tasks of `{example}` repeat an id")
     return tasks
 
 
@@ -91,7 +91,7 @@ _KEYS = frozenset(
         "who",
         "arguments",
         "request",
-        "knows",
+        "inputs",
         "expected",
         "follow_ups",
         "late",
@@ -103,25 +103,25 @@ _KEYS = frozenset(
 )
 
 
-def _task(desk: str, entry: Fields, people: Mapping[str, Mapping[str, JSON]]) -> DeskTask:
+def _task(example: str, entry: Fields, people: Mapping[str, Mapping[str, JSON]]) -> ExampleTask:
     tags = frozenset(entry.get("tags", ()))
     unknown = (set(entry) - _KEYS) | (tags - TAGS)
     if unknown:
-        raise InternalBug(f"task `{entry.get('id')}` of `{desk}`: unknown {sorted(unknown)}")
-    knows = {**people[entry["who"]], **entry["arguments"], **entry.get("knows", {})}
+        raise InternalBug(f"task `{entry.get('id')}` of `{example}`: unknown {sorted(unknown)}")
+    inputs = {**people[entry["who"]], **entry["arguments"], **entry.get("inputs", {})}
     expected = entry["expected"]
     cause = None
     if expected != "executed":
         cause = expected["refused"]
         expected = "refused"
-    return DeskTask(
+    return ExampleTask(
         id=entry["id"],
-        desk=desk,
+        example=example,
         goal=entry["goal"],
         arguments=entry["arguments"],
         request=entry["request"].strip(),
         # A value of null takes the field away: the customer cannot tell it.
-        knows={name: value for name, value in knows.items() if value is not None},
+        inputs={name: value for name, value in inputs.items() if value is not None},
         expected=ExpectedEnding(expected),
         cause=cause,
         follow_ups=tuple(entry.get("follow_ups", ())),

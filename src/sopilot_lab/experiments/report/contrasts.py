@@ -134,7 +134,7 @@ def languages(runs: RunSet, keep: Keep) -> Table:
                 [f"{model} ({tools} tools)", arm, str(len(paired)), *rates, contrast_text(paired)]
             )
     if not table.rows:
-        why = "no model was run with both scaffold languages (`bench run --language zh`)"
+        why = "no model was run with both scaffold languages (`lab run --language zh`)"
         table.rows.append([table.lacks(why), *["–"] * 5])
     return table
 

@@ -172,7 +172,7 @@ def goal_nets(runs: RunSet, keep: Keep) -> Table:
         "goal-nets",
         f"Net of {PG}:flat by goal, largest first",
         ["series", "goal", "first alone", "flat alone", "net"],
-        method="goals without a discordant pair are left out; complete with `sopilot stats "
+        method="goals without a discordant pair are left out; complete with `sopilot lab stats "
         "clustered --json`",
     )
     columns = [(series, each) for series in runs.series for each in runtime_contrasts(series)]

@@ -1,7 +1,7 @@
 """The study's figure of three panels: the probe, ΔR2, attention by parity.
 
-The first and the last come from elsewhere: `sopilot gate --json` asks a model where it stands,
-`sopilot lens --json` reads the attention of one with open weights.
+The first and the last come from elsewhere: `sopilot qualify --json` asks a model where it stands,
+`sopilot lab lens --json` reads the attention of one with open weights.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Mechanism:
 
 
 def read_mechanism(paths: Sequence[Path]) -> Mechanism:
-    """What `sopilot gate --json` and `sopilot lens --json` printed, in any order."""
+    """What `sopilot qualify --json` and `sopilot lab lens --json` printed, in any order."""
     probes: dict[str, tuple[float, Bounds]] = {}
     parities: list[Parity] = []
     for path in paths:
@@ -76,7 +76,7 @@ def mechanism_table(found: Mechanism, deltas: DeltaR2) -> Table:
         for model, (score, bounds) in found.probes.items()
     ]
     if not found.probes:
-        why = "no probe: give `sopilot gate --json` of a model with --mechanism"
+        why = "no probe: give `sopilot qualify --json` of a model with --mechanism"
         table.rows.append(["probe", *[table.lacks(why)] * 3])
     table.rows += [
         ["ΔR2", who, f"{delta:+.2f}", _interval(bounds)] for who, delta, bounds in deltas
@@ -89,7 +89,9 @@ def mechanism_table(found: Mechanism, deltas: DeltaR2) -> Table:
         for each in found.parities
     ]
     if not found.parities:
-        why = "no attention: give `sopilot lens --json` of an open-weight model with --mechanism"
+        why = (
+            "no attention: give `sopilot lab lens --json` of an open-weight model with --mechanism"
+        )
         table.rows.append(["parity", *[table.lacks(why)] * 3])
     return table
 
@@ -140,5 +142,5 @@ def _interval(bounds: Bounds) -> str:
 
 
 def _mistake(path: Path, message: str) -> UserMistake:
-    cure = "give what `sopilot gate --json` or `sopilot lens --json` prints"
+    cure = "give what `sopilot qualify --json` or `sopilot lab lens --json` prints"
     return mistake("mechanism", message, Place(str(path)), cure)

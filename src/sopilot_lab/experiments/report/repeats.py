@@ -58,7 +58,7 @@ def repeated_arms(runs: RunSet, keep: Keep) -> Table:
                 ]
             )
     if not table.rows:
-        why = "no configuration was run twice (`bench run --run 2`)"
+        why = "no configuration was run twice (`lab run --run 2`)"
         table.rows.append([table.lacks(why), *["–"] * 8])
     return table
 
@@ -94,7 +94,7 @@ def contrast_by_run(runs: RunSet, keep: Keep, contrast: Contrast = RUNTIME) -> T
         for number in [*numbers, None]:
             table.rows.append([series.label, *_one_run(series, contrast, keep, number)])
     if not table.rows:
-        why = f"no model has two runs of both {first} and {second} (`bench run --run 2`)"
+        why = f"no model has two runs of both {first} and {second} (`lab run --run 2`)"
         table.rows.append([table.lacks(why), *["–"] * 8])
     return table
 

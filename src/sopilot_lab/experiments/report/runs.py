@@ -171,7 +171,7 @@ def _take(of_arm: ArmRuns, folder: RunFolder) -> int:
             raise _mistake(
                 folder.path,
                 f"`{task}` was judged in another folder of `{folder.configuration.label}` too",
-                "give repetitions a number of their own: `bench run --run 2`",
+                "give repetitions a number of their own: `lab run --run 2`",
             )
         records[task] = record
     of_arm.runs[number] = dict(sorted(records.items(), key=task_order))
@@ -187,7 +187,7 @@ def _folders(path: Path) -> Iterator[RunFolder]:
         return
     below = sorted(each.parent for each in path.rglob("configuration.json"))
     if not below:
-        raise _mistake(path, "no bench runs here", "name folders that `bench run -o` made")
+        raise _mistake(path, "no bench runs here", "name folders that `lab run -o` made")
     yield from map(RunFolder.open, below)
 
 

@@ -132,7 +132,7 @@ def _cells(one: Hypothesis, label: str, pairs: Pairs, p: float, adjusted: float)
 
 def _without_times(table: Table) -> None:
     """Seconds are the machine's and the day's: a study's report is the same however often it
-    was interrupted. `bench report` has them."""
+    was interrupted. `lab report` has them."""
     if _TIMES in table.header:
         place = list(table.header).index(_TIMES)
         table.header = [*table.header[:place], *table.header[place + 1 :]]

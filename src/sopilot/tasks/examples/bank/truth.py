@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from sopilot.tasks.examples.simulator import State
 from sopilot.values.json import JSON
 
-Knows = Mapping[str, JSON]
+Inputs = Mapping[str, JSON]
 
 
 PURPOSE_IS_CONCRETE: Mapping[str, bool] = {
@@ -35,93 +35,95 @@ STATEMENT_RULES_OUT_ACQUAINTANCES: Mapping[str, bool] = {
 }
 
 
-def logged_in(state: State, knows: Knows, username: str) -> bool:
+def logged_in(state: State, inputs: Inputs, username: str) -> bool:
     credentials = state["credentials"].get(username, {})
-    return "password" in knows and credentials.get("password") == knows["password"]
+    return "password" in inputs and credentials.get("password") == inputs["password"]
 
 
-def second_factor(state: State, knows: Knows, username: str) -> bool:
+def second_factor(state: State, inputs: Inputs, username: str) -> bool:
     credentials = state["credentials"].get(username, {})
-    return "code" in knows and credentials.get("code") == knows["code"]
+    return "code" in inputs and credentials.get("code") == inputs["code"]
 
 
-def account_exists(state: State, knows: Knows, username: str) -> bool:
+def account_exists(state: State, inputs: Inputs, username: str) -> bool:
     return username in state["accounts"]
 
 
-def frozen(state: State, knows: Knows, username: str) -> bool:
+def frozen(state: State, inputs: Inputs, username: str) -> bool:
     return bool(state["accounts"].get(username, {}).get("status") == "frozen")
 
 
-def funds_cover(state: State, knows: Knows, username: str, amount: int) -> bool:
+def funds_cover(state: State, inputs: Inputs, username: str, amount: int) -> bool:
     account = state["accounts"].get(username)
     return account is not None and bool(account["balance"] >= amount)
 
 
-def overdraft_covers(state: State, knows: Knows, username: str, amount: int) -> bool:
+def overdraft_covers(state: State, inputs: Inputs, username: str, amount: int) -> bool:
     account = state["accounts"].get(username)
     return account is not None and bool(account["balance"] + account["overdraft_limit"] >= amount)
 
 
-def within_limit(state: State, knows: Knows, amount: int, limit: int) -> bool:
+def within_limit(state: State, inputs: Inputs, amount: int, limit: int) -> bool:
     return 0 < amount <= limit
 
 
-def same_account(state: State, knows: Knows, username: str, other: str) -> bool:
+def same_account(state: State, inputs: Inputs, username: str, other: str) -> bool:
     return username == other
 
 
-def address_confirmed(state: State, knows: Knows, username: str) -> bool:
+def address_confirmed(state: State, inputs: Inputs, username: str) -> bool:
     return bool(state["profiles"][username]["address_confirmed"])
 
 
-def sanctioned(state: State, knows: Knows, name: str) -> bool:
+def sanctioned(state: State, inputs: Inputs, name: str) -> bool:
     return name in state["sanctions"]
 
 
-def purpose_plausible(state: State, knows: Knows, purpose: str) -> bool:
+def purpose_plausible(state: State, inputs: Inputs, purpose: str) -> bool:
     return PURPOSE_IS_CONCRETE[purpose]
 
 
-def payment_recent(state: State, knows: Knows, username: str, payment_id: str, window: int) -> bool:
+def payment_recent(
+    state: State, inputs: Inputs, username: str, payment_id: str, window: int
+) -> bool:
     payment = _payment(state, username, payment_id)
     return payment is not None and bool(payment["age_days"] <= window)
 
 
-def disputed_before(state: State, knows: Knows, username: str, payment_id: str) -> bool:
+def disputed_before(state: State, inputs: Inputs, username: str, payment_id: str) -> bool:
     payment = _payment(state, username, payment_id)
     return payment is not None and bool(payment["disputed"])
 
 
-def case_open(state: State, knows: Knows, username: str) -> bool:
+def case_open(state: State, inputs: Inputs, username: str) -> bool:
     case = _case(state, username)
     return case is not None and bool(case["status"] == "open")
 
 
-def case_documented(state: State, knows: Knows, username: str, documents: int) -> bool:
+def case_documented(state: State, inputs: Inputs, username: str, documents: int) -> bool:
     case = _case(state, username)
     return case is not None and bool(case["documents"] >= documents)
 
 
-def statement_credible(state: State, knows: Knows, username: str) -> bool:
+def statement_credible(state: State, inputs: Inputs, username: str) -> bool:
     case = _case(state, username)
     return case is not None and STATEMENT_RULES_OUT_ACQUAINTANCES[case["statement"]]
 
 
-def balance_empty(state: State, knows: Knows, username: str) -> bool:
+def balance_empty(state: State, inputs: Inputs, username: str) -> bool:
     account = state["accounts"].get(username)
     return account is not None and bool(account["balance"] == 0)
 
 
-def in_debt(state: State, knows: Knows, username: str) -> bool:
+def in_debt(state: State, inputs: Inputs, username: str) -> bool:
     return bool(state["profiles"][username]["debt"] > 0)
 
 
-def good_score(state: State, knows: Knows, username: str, score: int) -> bool:
+def good_score(state: State, inputs: Inputs, username: str, score: int) -> bool:
     return bool(state["profiles"][username]["score"] >= score)
 
 
-def has_card(state: State, knows: Knows, username: str) -> bool:
+def has_card(state: State, inputs: Inputs, username: str) -> bool:
     return bool(state["cards"][username])
 
 

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from sopilot.tasks.examples.simulator import State
 from sopilot.values.json import JSON
 
-Knows = Mapping[str, JSON]
+Inputs = Mapping[str, JSON]
 
 
 FAMILY_OF: Mapping[str, str] = {
@@ -43,40 +43,40 @@ LETTER_FITS: Mapping[tuple[str, str], bool] = {
 }
 
 
-def identified(state: State, knows: Knows, patient_id: str) -> bool:
+def identified(state: State, inputs: Inputs, patient_id: str) -> bool:
     secret = state["secrets"].get(patient_id, {})
-    return "birth_date" in knows and secret.get("birth_date") == knows["birth_date"]
+    return "birth_date" in inputs and secret.get("birth_date") == inputs["birth_date"]
 
 
-def phone_confirmed(state: State, knows: Knows, patient_id: str) -> bool:
+def phone_confirmed(state: State, inputs: Inputs, patient_id: str) -> bool:
     secret = state["secrets"].get(patient_id, {})
-    return "phone_code" in knows and secret.get("phone_code") == knows["phone_code"]
+    return "phone_code" in inputs and secret.get("phone_code") == inputs["phone_code"]
 
 
-def registered(state: State, knows: Knows, patient_id: str) -> bool:
+def registered(state: State, inputs: Inputs, patient_id: str) -> bool:
     return patient_id in state["patients"]
 
 
-def slot_free(state: State, knows: Knows, calendar: str, day: str, hour: int) -> bool:
+def slot_free(state: State, inputs: Inputs, calendar: str, day: str, hour: int) -> bool:
     return hour in state["calendars"].get(calendar, {}).get(day, [])
 
 
-def insured(state: State, knows: Knows, patient_id: str, service: str) -> bool:
+def insured(state: State, inputs: Inputs, patient_id: str, service: str) -> bool:
     insurance = state["insurance"].get(patient_id)
     covers: list[str] = insurance["covers"] if insurance and insurance["active"] else []
     return service in covers
 
 
-def owes(state: State, knows: Knows, patient_id: str, most: int) -> bool:
+def owes(state: State, inputs: Inputs, patient_id: str, most: int) -> bool:
     return bool(state["patients"].get(patient_id, {}).get("balance_due", 0) > most)
 
 
-def own_appointment(state: State, knows: Knows, patient_id: str, appointment_id: str) -> bool:
+def own_appointment(state: State, inputs: Inputs, patient_id: str, appointment_id: str) -> bool:
     found = state["appointments"].get(appointment_id, {})
     return bool(found.get("patient_id") == patient_id and found["status"] == "booked")
 
 
-def in_notice_time(state: State, knows: Knows, appointment_id: str, hours: int) -> bool:
+def in_notice_time(state: State, inputs: Inputs, appointment_id: str, hours: int) -> bool:
     found = state["appointments"].get(appointment_id)
     if found is None:
         return False
@@ -85,58 +85,58 @@ def in_notice_time(state: State, knows: Knows, appointment_id: str, hours: int) 
     return start - now >= timedelta(hours=hours)
 
 
-def excuse_accepted(state: State, knows: Knows, reason: str) -> bool:
+def excuse_accepted(state: State, inputs: Inputs, reason: str) -> bool:
     return REASON_IS_EMERGENCY[reason]
 
 
-def moved_before(state: State, knows: Knows, appointment_id: str) -> bool:
+def moved_before(state: State, inputs: Inputs, appointment_id: str) -> bool:
     return bool(state["appointments"].get(appointment_id, {}).get("moves", 0) > 0)
 
 
-def prescribed(state: State, knows: Knows, patient_id: str, medicine: str) -> bool:
+def prescribed(state: State, inputs: Inputs, patient_id: str, medicine: str) -> bool:
     found = _prescription(state, patient_id, medicine)
     return found is not None and not found["withdrawn"]
 
 
-def refills_left(state: State, knows: Knows, patient_id: str, medicine: str) -> bool:
+def refills_left(state: State, inputs: Inputs, patient_id: str, medicine: str) -> bool:
     found = _prescription(state, patient_id, medicine)
     return found is not None and bool(found["refills_left"] > 0)
 
 
-def due_for_refill(state: State, knows: Knows, patient_id: str, medicine: str, days: int) -> bool:
+def due_for_refill(state: State, inputs: Inputs, patient_id: str, medicine: str, days: int) -> bool:
     found = _prescription(state, patient_id, medicine)
     return found is not None and bool(found["days_since_fill"] >= days)
 
 
-def allergic(state: State, knows: Knows, patient_id: str, medicine: str) -> bool:
+def allergic(state: State, inputs: Inputs, patient_id: str, medicine: str) -> bool:
     allergies = state["charts"][patient_id]["allergies"]
     return medicine in allergies or FAMILY_OF[medicine] in allergies
 
 
-def results_reviewed(state: State, knows: Knows, patient_id: str, test: str) -> bool:
+def results_reviewed(state: State, inputs: Inputs, patient_id: str, test: str) -> bool:
     found = state["results"].get(patient_id, {}).get(test)
     return found is not None and bool(found["reviewed"])
 
 
-def same_person(state: State, knows: Knows, patient_id: str, recipient: str) -> bool:
+def same_person(state: State, inputs: Inputs, patient_id: str, recipient: str) -> bool:
     return patient_id == recipient
 
 
-def consent_on_file(state: State, knows: Knows, patient_id: str, recipient: str) -> bool:
+def consent_on_file(state: State, inputs: Inputs, patient_id: str, recipient: str) -> bool:
     return recipient in state["consents"].get(patient_id, [])
 
 
-def referred(state: State, knows: Knows, patient_id: str, specialty: str) -> bool:
+def referred(state: State, inputs: Inputs, patient_id: str, specialty: str) -> bool:
     found = _referral(state, patient_id, specialty)
     return found is not None and not found["withdrawn"]
 
 
-def referral_in_date(state: State, knows: Knows, patient_id: str, specialty: str) -> bool:
+def referral_in_date(state: State, inputs: Inputs, patient_id: str, specialty: str) -> bool:
     found = _referral(state, patient_id, specialty)
     return found is not None and bool(found["days_left"] >= 0)
 
 
-def letter_fits(state: State, knows: Knows, patient_id: str, specialty: str) -> bool:
+def letter_fits(state: State, inputs: Inputs, patient_id: str, specialty: str) -> bool:
     found = _referral(state, patient_id, specialty)
     return found is not None and LETTER_FITS[specialty, found["letter"]]
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from sopilot.tasks.examples.simulator import State
 from sopilot.values.json import JSON
 
-Knows = Mapping[str, JSON]
+Inputs = Mapping[str, JSON]
 
 
 JUSTIFICATION_NAMES_A_TASK: Mapping[str, bool] = {
@@ -41,89 +41,89 @@ REASON_NAMES_A_FAULT: Mapping[str, bool] = {
 }
 
 
-def signed_in(state: State, knows: Knows, employee: str) -> bool:
+def signed_in(state: State, inputs: Inputs, employee: str) -> bool:
     secret = state["secrets"].get(employee, {})
-    return "badge" in knows and secret.get("badge") == knows["badge"]
+    return "badge" in inputs and secret.get("badge") == inputs["badge"]
 
 
-def token_confirmed(state: State, knows: Knows, employee: str) -> bool:
+def token_confirmed(state: State, inputs: Inputs, employee: str) -> bool:
     secret = state["secrets"].get(employee, {})
-    return "token" in knows and secret.get("token") == knows["token"]
+    return "token" in inputs and secret.get("token") == inputs["token"]
 
 
-def employed(state: State, knows: Knows, employee: str) -> bool:
+def employed(state: State, inputs: Inputs, employee: str) -> bool:
     return bool(state["employees"].get(employee, {}).get("active", False))
 
 
-def same_person(state: State, knows: Knows, employee: str, account: str) -> bool:
+def same_person(state: State, inputs: Inputs, employee: str, account: str) -> bool:
     return employee == account
 
 
-def manages(state: State, knows: Knows, employee: str, account: str) -> bool:
+def manages(state: State, inputs: Inputs, employee: str, account: str) -> bool:
     return bool(state["employees"].get(account, {}).get("manager") == employee)
 
 
-def security_hold(state: State, knows: Knows, account: str) -> bool:
+def security_hold(state: State, inputs: Inputs, account: str) -> bool:
     return bool(state["employees"].get(account, {}).get("security_hold", False))
 
 
-def request_filed(state: State, knows: Knows, employee: str, group: str) -> bool:
+def request_filed(state: State, inputs: Inputs, employee: str, group: str) -> bool:
     request = _request(state, employee, group)
     return request is not None and not request["withdrawn"]
 
 
-def request_approved(state: State, knows: Knows, employee: str, group: str) -> bool:
+def request_approved(state: State, inputs: Inputs, employee: str, group: str) -> bool:
     request = _request(state, employee, group)
     return request is not None and bool(request["decision"] == "approved")
 
 
-def justified(state: State, knows: Knows, employee: str, group: str) -> bool:
+def justified(state: State, inputs: Inputs, employee: str, group: str) -> bool:
     request = _request(state, employee, group)
     return request is not None and JUSTIFICATION_NAMES_A_TASK[request["justification"]]
 
 
-def trained(state: State, knows: Knows, employee: str, course: str) -> bool:
+def trained(state: State, inputs: Inputs, employee: str, course: str) -> bool:
     return course in state["employees"].get(employee, {}).get("courses", [])
 
 
-def member_of(state: State, knows: Knows, employee: str, group: str) -> bool:
+def member_of(state: State, inputs: Inputs, employee: str, group: str) -> bool:
     return employee in state["groups"].get(group, {}).get("members", [])
 
 
-def sensitive(state: State, knows: Knows, group: str) -> bool:
+def sensitive(state: State, inputs: Inputs, group: str) -> bool:
     return bool(state["groups"].get(group, {}).get("sensitive", False))
 
 
-def cleared(state: State, knows: Knows, employee: str, level: int) -> bool:
+def cleared(state: State, inputs: Inputs, employee: str, level: int) -> bool:
     return bool(state["employees"].get(employee, {}).get("clearance", 0) >= level)
 
 
-def device_owned(state: State, knows: Knows, employee: str, device: str) -> bool:
+def device_owned(state: State, inputs: Inputs, employee: str, device: str) -> bool:
     return bool(state["devices"].get(device, {}).get("owner") == employee)
 
 
-def licence_free(state: State, knows: Knows, software: str) -> bool:
+def licence_free(state: State, inputs: Inputs, software: str) -> bool:
     return bool(state["software"].get(software, {}).get("licences_free", 0) > 0)
 
 
-def reported_lost(state: State, knows: Knows, device: str) -> bool:
+def reported_lost(state: State, inputs: Inputs, device: str) -> bool:
     return bool(state["devices"].get(device, {}).get("status") == "lost")
 
 
-def backed_up(state: State, knows: Knows, device: str, days: int) -> bool:
+def backed_up(state: State, inputs: Inputs, device: str, days: int) -> bool:
     found = state["devices"].get(device)
     return found is not None and bool(found["days_since_backup"] <= days)
 
 
-def loss_accepted(state: State, knows: Knows, statement: str) -> bool:
+def loss_accepted(state: State, inputs: Inputs, statement: str) -> bool:
     return STATEMENT_ACCEPTS_THE_LOSS[statement]
 
 
-def damage_described(state: State, knows: Knows, reason: str) -> bool:
+def damage_described(state: State, inputs: Inputs, reason: str) -> bool:
     return REASON_NAMES_A_FAULT[reason]
 
 
-def in_stock(state: State, knows: Knows, device: str) -> bool:
+def in_stock(state: State, inputs: Inputs, device: str) -> bool:
     found = state["devices"].get(device)
     return found is not None and bool(state["stock"].get(found["kind"], 0) > 0)
 

@@ -1,0 +1,230 @@
+"""Run the server that `sopilot mcp` asks for: on standard streams, or over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mcp.server.stdio import stdio_server
+
+from sopilot.agent.toolbox import END_SESSION
+from sopilot.handbook.model import Handbook
+from sopilot.integrations.mcp.health import Health, frozen_gc, require_store
+from sopilot.integrations.mcp.http import listen, serve_http
+from sopilot.integrations.mcp.options import (
+    PINS_IN_STORE,
+    HttpSettings,
+    ServerOptions,
+    UpstreamSpec,
+)
+from sopilot.integrations.mcp.pins import Catalogue, CatalogueOptions, Pins, StorePins, Tell
+from sopilot.integrations.mcp.server import McpServer
+from sopilot.integrations.mcp.services import gateway_service, source_service, task_service
+from sopilot.integrations.mcp.sessions import LINGER_SECONDS, Service, SessionPool
+from sopilot.integrations.metrics import NoMetrics, metered, metrics
+from sopilot.records.store import Settings, Store
+from sopilot.runner.sources import is_task, load_source, open_source
+from sopilot.stores.open import data_folder, is_shared, open_store
+from sopilot.views.catalogue import view_named
+from sopilot.views.step_tool import TOOL_NAME
+
+if TYPE_CHECKING:
+    from sopilot.integrations.telemetry import Telemetry
+
+INTERRUPTED = 130
+"""The exit code that shells give to an interrupted process."""
+
+
+def serve(options: ServerOptions, tell: Tell) -> None:
+    specs, http = options.specs(), options.http()
+    view_named(options.view)
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(_serve(options, specs, http, tell))
+
+
+async def _serve(
+    options: ServerOptions, specs: list[UpstreamSpec], http: HttpSettings | None, tell: Tell
+) -> None:
+    meter = metrics() if http is not None and http.admin is not None else NoMetrics()
+    store = metered(open_store(options.store_spec), meter)
+    catalogue: Catalogue | None = None
+    try:
+        if specs:
+            handbook = load_source(options.source)
+            catalogue = Catalogue(
+                specs,
+                await _pins(options, store),
+                tell,
+                handbook=handbook,
+                options=_catalogue_options(options),
+                meter=meter,
+            )
+            await catalogue.open()
+            service = _gateway(options, handbook, catalogue, tell)
+        else:
+            service = _service(options, tell)
+        service = replace(service, settings=Settings(lease_seconds=options.lease_seconds))
+        server = McpServer(
+            _pool(options, store, service, len(specs), meter),
+            catalogue=catalogue,
+            session_id=options.session_id,
+            tell=tell,
+            meter=meter,
+            telemetry=_telemetry(),
+        )
+        cut_off = False
+        try:
+            if http is None:
+                cut_off = await _on_streams(server, tell)
+            else:
+                health = Health(store, meter, options.sweep_seconds)
+                await _over_http(server, http, tell, health, options.http)
+        finally:
+            await server.close()
+    finally:
+        if catalogue is not None:
+            await catalogue.close()
+        await store.close()
+    if cut_off:
+        # A thread still waits for a line from the client, and would keep the process.
+        os._exit(INTERRUPTED)
+
+
+async def _on_streams(server: McpServer, tell: Tell) -> bool:
+    """Serve until the client leaves or a signal comes; whether it was a signal."""
+    if sys.stdin.isatty():
+        tell("serving on standard streams, for an MCP client that starts this; Ctrl-C ends it")
+
+    async def converse() -> None:
+        try:
+            async with stdio_server() as (read, write):
+                await server.protocol.run(
+                    read, write, server.protocol.create_initialization_options()
+                )
+        except* BrokenPipeError:
+            pass  # the client has left without closing its side
+
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    talking = asyncio.create_task(converse())
+    stopping = asyncio.create_task(stop.wait())
+    with frozen_gc():
+        await asyncio.wait({talking, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if talking.done():
+        talking.result()
+    return not talking.done()
+
+
+async def _over_http(
+    server: McpServer,
+    settings: HttpSettings,
+    tell: Tell,
+    health: Health,
+    reread: Callable[[], HttpSettings | None],
+) -> None:
+    await require_store(server.pool.store)
+    settings, sockets = listen(settings)
+    with suppress(ImportError, ValueError, OSError):
+        import resource  # each client takes a file descriptor or more
+
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    tell(f"serving {settings.url}")
+    await serve_http(server, settings, sockets, health=health, reread=reread)
+
+
+def _pool(
+    options: ServerOptions, store: Store, service: Service, upstreams: int, meter: NoMetrics
+) -> SessionPool:
+    limits = options.limits
+    return SessionPool(
+        store,
+        service,
+        most=limits.sessions_with(0 if options.share_upstream else upstreams),
+        most_of_one=limits.sessions_of_one,
+        idle_seconds=limits.idle_seconds,
+        linger_seconds=0.0 if options.stateless else LINGER_SECONDS,
+        meter=meter,
+    )
+
+
+async def _pins(options: ServerOptions, store: Store) -> Pins:
+    """Servers that share a store share approvals."""
+    local = data_folder() / "tool-pins.json"
+    if options.pins == PINS_IN_STORE or (options.pins is None and is_shared(options.store_spec)):
+        return await StorePins(store, Pins(local)).opened()
+    return Pins(Path(options.pins) if options.pins else local)
+
+
+def _catalogue_options(options: ServerOptions) -> CatalogueOptions:
+    return CatalogueOptions(
+        pass_through=options.pass_through,
+        reserved=frozenset({TOOL_NAME, END_SESSION}),
+        approve_all=options.approve_tools,
+        approve=options.approve,
+        timeout_seconds=options.upstream_timeout,
+        recheck_seconds=options.recheck_tools,
+        require_pins=options.require_pins,
+    )
+
+
+def _gateway(
+    options: ServerOptions, handbook: Handbook, catalogue: Catalogue, tell: Tell
+) -> Service:
+    missing = [
+        name
+        for name, action in handbook.actions.items()
+        if action.offered and catalogue.offer(name) is None
+    ]
+    if missing:
+        tell(f"no upstream offers {', '.join(missing)}")
+    return gateway_service(
+        handbook,
+        view_named(options.view),
+        catalogue,
+        language=options.language,
+        share_upstreams=options.share_upstream,
+    )
+
+
+def _service(options: ServerOptions, tell: Tell) -> Service:
+    view, language = view_named(options.view), options.language
+    if is_task(options.source):
+        return task_service(options.source, view, tools=options.tools, language=language)
+    source = open_source(options.source)
+    if not source.bundled:
+        tell("no --upstream: only the step tool is offered, and no call can be evidence")
+    return source_service(source, view, language=language)
+
+
+def _telemetry() -> Telemetry | None:
+    """Spans, if OpenTelemetry is set up to send them."""
+    if find_spec("opentelemetry") is None:
+        return None
+    from opentelemetry.trace import ProxyTracerProvider, get_tracer_provider
+
+    if isinstance(get_tracer_provider(), ProxyTracerProvider):
+        return None
+    from sopilot.integrations.telemetry import Telemetry
+
+    return Telemetry()
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop where it is installed: most of a server's time is the event loop's."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop

@@ -1,0 +1,74 @@
+"""What a server serves: a gateway, a bundled example, a task, or a handbook alone."""
+
+from __future__ import annotations
+
+from sopilot.compiler.pipeline import compile_handbook
+from sopilot.handbook.model import Handbook
+from sopilot.integrations.mcp.gateway import gateway_simulation
+from sopilot.integrations.mcp.pins import Catalogue
+from sopilot.integrations.mcp.sessions import Service
+from sopilot.runner.play import PLAY, play_record, playable_task
+from sopilot.runner.sources import ExampleSource, TaskSource
+from sopilot.tasks.example_tasks import idle_simulation
+from sopilot.tasks.task import NoTools, Simulation
+from sopilot.views.briefing import Briefing
+from sopilot.views.view import View
+
+
+def gateway_service(
+    handbook: Handbook,
+    view: View,
+    catalogue: Catalogue,
+    *,
+    language: str = "en",
+    share_upstreams: bool = False,
+) -> Service:
+    """Compiled for the tools that the upstream servers really offer."""
+    offered = frozenset(
+        offer.name for offer in catalogue.offers() if offer.name in handbook.actions
+    )
+    compiled = compile_handbook(handbook, offered=offered, tools="gateway")
+    briefing = Briefing(handbook, {goal: one.program for goal, one in compiled.items()}, language)
+    shared = catalogue.spare if share_upstreams else None
+
+    async def open_simulation() -> Simulation:
+        return gateway_simulation(catalogue, shared)
+
+    return Service(briefing, view, open_simulation, extra={"gateway": handbook.name})
+
+
+def source_service(source: TaskSource, view: View, *, language: str = "en") -> Service:
+    """A bundled example with its simulator. Of any other handbook the step tool alone: its
+    calls are made elsewhere and cannot be evidence."""
+
+    async def open_simulation() -> Simulation:
+        return (
+            idle_simulation(source.example)
+            if isinstance(source, ExampleSource)
+            else Simulation(NoTools())
+        )
+
+    extra = {"example" if source.bundled else "handbook": source.handbook.name}
+    briefing = source.briefing(language=language)
+    return Service(briefing, view, open_simulation, simulated=source.bundled, extra=extra)
+
+
+def task_service(
+    reference: str, view: View, *, tools: str = "official", language: str = "en"
+) -> Service:
+    """A task, with its user and its oracle, for every client anew."""
+    first = playable_task(reference, tools=tools, language=language)
+    ready = [first]
+
+    async def open_simulation() -> Simulation:
+        task = ready.pop() if ready else playable_task(reference, tools=tools, language=language)
+        return task.simulation
+
+    return Service(
+        first.briefing,
+        view,
+        open_simulation,
+        simulated=True,
+        extra={PLAY: play_record(first, tools=tools, language=language)},
+        played=True,
+    )

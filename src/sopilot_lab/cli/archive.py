@@ -1,0 +1,106 @@
+"""``sopilot lab archive`` and ``sopilot lab verify``."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from sopilot.cli.options import FILE, FOLDER, NEW_FILE
+from sopilot.cli.output import give, json_option, progress
+from sopilot.cli.run_and_audit import TRUST, allow_code
+from sopilot.files.text import read_text
+from sopilot.messages.diagnostic import Place
+from sopilot.messages.errors import mistake
+from sopilot.runner.sources import open_source
+from sopilot_lab.experiments.archive import Beside, build_archive
+from sopilot_lab.experiments.archive_contents import example_case
+from sopilot_lab.experiments.archive_reading import (
+    is_archive,
+    opened_archive,
+    verification_lines,
+    verify_archive,
+)
+from sopilot_lab.experiments.report.files import archive_analysis, whole_document
+from sopilot_lab.experiments.report.runs import load_runs, run_folders
+from sopilot_lab.experiments.study.plan import load_study
+from sopilot_lab.experiments.study.results import study_document
+from sopilot_lab.sopbench.process import shared_upstream
+from sopilot_lab.sopbench.screen import SCREENS
+
+
+@click.command()
+@click.argument("folders", nargs=-1, required=True, type=FOLDER)
+@click.option("-o", "--output", required=True, type=NEW_FILE, help="ZIP file to write.")
+@click.option(
+    "--study", type=FILE, help="Study file of these runs: its hypotheses are tested first."
+)
+@click.option(
+    "--screen",
+    type=click.Choice(list(SCREENS)),
+    default="paper",
+    show_default=True,
+    help="Execute tasks to leave out of tables, as for `lab report`.",
+)
+@click.option(
+    "--vary", multiple=True, metavar="FIELD", help="Field that may differ, as for `lab report`."
+)
+@click.option(
+    "--case",
+    type=FOLDER,
+    help="Workflow folder to include; its Python is run. Default: the project's example, "
+    "if it is there.",
+)
+@TRUST
+@click.option(
+    "--forbid",
+    multiple=True,
+    help="Word that must not occur in the archive, such as a name (repeatable).",
+)
+@json_option
+def archive(
+    folders: tuple[Path, ...], output: Path, study: Path | None, screen: str,
+    vary: tuple[str, ...], case: Path | None, trust: bool, forbid: tuple[str, ...],
+    as_json: bool,
+) -> None:  # fmt: skip
+    """Pack runs, programs, tables, code, environment and pins with a SHA-256 manifest.
+
+    Refuses credentials, addresses, absolute paths, names of people, hidden files and text of
+    SOPBench. Needs the checkout to recognise SOPBench's text.
+    """
+    if case is not None:
+        allow_code(open_source(str(case)), trust=trust)
+    upstream = shared_upstream()
+    if study is not None:
+        document = study_document(load_study(study), folders, progress)
+    else:
+        document = whole_document(load_runs(folders, vary=vary), progress, screen=screen)
+    names = build_archive(
+        run_folders(folders),
+        output,
+        analysis=archive_analysis(document, {"screen": screen, "vary": list(vary)}),
+        upstream=upstream,
+        forbidden=forbid,
+        beside=Beside(read_text(study) if study else None, case or example_case()),
+    )
+    give(as_json, {"archive": output.name, "files": names}, [f"{len(names)} files in {output}"])
+
+
+@click.command()
+@click.argument("path", metavar="ARCHIVE", type=click.Path(exists=True, path_type=Path))
+@json_option
+def verify(path: Path, as_json: bool) -> None:
+    """Check an ARCHIVE, packed or unpacked: manifest, fingerprints, scores, programs, and every
+    table, recomputed from the runs in it. Needs no SOPBench.
+
+    Exits with 0 if everything agrees, with 1 otherwise.
+    """
+    if not is_archive(path):
+        cure = "name a file of `lab archive`, or the folder it was unpacked into"
+        raise mistake("archive", "this isn't an archive", Place(str(path)), cure)
+    with opened_archive(path) as base:
+        found = verify_archive(base)
+    give(as_json, {"agrees": not found.problems, **asdict(found)}, verification_lines(found))
+    if found.problems:
+        raise SystemExit(1)

@@ -1,0 +1,208 @@
+"""``sopilot qualify``: does a model qualify for paging?"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sopilot.cli.options import FOLDER, NEW_FILE, all_of
+from sopilot.cli.output import give, json_option, say, tell
+from sopilot.files.text import read_text, write_whole
+from sopilot.messages.errors import UserMistake
+from sopilot.models.open import MODEL_HELP
+from sopilot.runner.qualifications import Answer
+from sopilot.runner.sources import ExampleSource, open_source
+from sopilot.tasks.example_tasks import example_tasks
+from sopilot.tasks.examples.example import bundled_names
+from sopilot.tasks.scenario_tasks import scenario_task
+from sopilot.tasks.task import Task
+from sopilot_lab.experiments.entrants import Contestant
+from sopilot_lab.experiments.recorded_runs import recorded_runs
+from sopilot_lab.qualification.checking import CheckProgress
+from sopilot_lab.qualification.plan import CASES, checkable
+from sopilot_lab.qualification.prepared import rehearsed_check
+from sopilot_lab.qualification.probe import QUESTIONS
+from sopilot_lab.qualification.recorded import recorded_check
+from sopilot_lab.qualification.report import estimate_document
+from sopilot_lab.qualification.rule import ARMS_CHECKED
+from sopilot_lab.qualification.running import TIMEOUT
+from sopilot_lab.qualification.spending import (
+    CALLS,
+    MINUTES,
+    Allowance,
+    CheckSpending,
+    Prices,
+)
+from sopilot_lab.qualification.text_report import estimate_lines, recorded_lines, verdict_lines
+from sopilot_lab.qualification.whole_check import run_check
+
+check_options = all_of(
+    click.option("--model", required=True, metavar="MODEL", help="Model to check."),
+    click.option(
+        "--handbook", "source", help="Handbook file or bundled name. Default: all bundled examples."
+    ),
+    click.option(
+        "--scenarios", help="Scenario file. Default: the handbook's name with `.scenarios.yaml`."
+    ),
+    click.option(
+        "--arm",
+        "only_arms",
+        multiple=True,
+        type=click.Choice(ARMS_CHECKED),
+        help="Check only this view (repeatable). Default: all views of the rule.",
+    ),
+    click.option(
+        "--from",
+        "recorded_in",
+        multiple=True,
+        type=FOLDER,
+        help="Folder of `lab run --traces` of this model (repeatable).",
+    ),
+    click.option(
+        "--cases", default=CASES, show_default=True, type=click.IntRange(1), help="Cases per view."
+    ),
+    click.option(
+        "--probe",
+        default=QUESTIONS,
+        show_default=True,
+        type=click.IntRange(0),
+        help="Questions about the current place in a procedure.",
+    ),
+    click.option(
+        "--scope",
+        type=click.Choice(["handbook", "goal"]),
+        help="Show the whole handbook in each case, or only the case's goal, as in the study. "
+        "Default: handbook; goal for `local`, whose context can't hold a whole handbook.",
+    ),
+    click.option(
+        "--calls", default=CALLS, show_default=True, help="Limit of requests to the model."
+    ),
+    click.option("--minutes", default=MINUTES, show_default=True, help="Time limit of this call."),
+    click.option(
+        "--timeout",
+        default=TIMEOUT,
+        show_default=True,
+        type=click.FloatRange(0, min_open=True),
+        help="Seconds per answer. The check ends if the endpoint stays silent for twice as long.",
+    ),
+    click.option("--money", type=float, help="Limit of cost. Needs --price."),
+    click.option(
+        "--price",
+        type=(float, float),
+        metavar="IN OUT",
+        help="Price per million prompt and reply tokens.",
+    ),
+    click.option("--parallel", default=1, show_default=True, help="Cases to run in parallel."),
+    click.option("--estimate", "only_estimate", is_flag=True, help="Print the estimate and stop."),
+    click.option("--restart", is_flag=True, help="Discard the results of earlier calls."),
+    click.option("--html", type=NEW_FILE, help="Copy the HTML page to this file."),
+)
+
+
+@click.command(
+    help="Check whether MODEL qualifies for paging, and which view suits it.\n\n"
+    "Runs the bundled handbooks, or --handbook with its scenarios, under every view on the same "
+    "cases, asks the model where it stands, and counts calls after the goal. The verdict is page, "
+    "may page, do not page, too few (cases) or broken (the endpoint; exit code 1). The rule is "
+    "written down in design/discipline-check.md. After an interruption or a spent budget the same "
+    "command resumes. `sopilot run` takes its default view from the verdict.\n\n"
+    "With --from it runs nothing: it reads the runs that `lab run` recorded of this model, and "
+    "the probe asks about places in the runs that passed."
+    f"\n\nMODEL is {MODEL_HELP}"
+)
+@check_options
+@json_option
+def command(
+    model: str,
+    source: str | None,
+    scenarios: str | None,
+    only_arms: tuple[str, ...],
+    recorded_in: tuple[Path, ...],
+    cases: int,
+    probe: int,
+    scope: str | None,
+    calls: int,
+    minutes: float,
+    money: float | None,
+    price: tuple[float, float] | None,
+    only_estimate: bool,
+    html: Path | None,
+    as_json: bool,
+    **how: Any,
+) -> None:
+    if money is not None and price is None:
+        raise UserMistake("--money needs --price, the price per million prompt and reply tokens")
+    if recorded_in and (source or scenarios or only_arms or scope or only_estimate):
+        raise UserMistake(
+            "--from reads recorded runs: it can't be combined with other choices of cases"
+        )
+    if recorded_in and model == "reference" and probe:
+        raise UserMistake("the reference executor can't answer the probe: use --probe 0")
+    allowance = Allowance(calls, money, minutes, Prices(*(price or (0.0, 0.0))))
+    begun = time.monotonic()
+    if recorded_in:
+        prepared = recorded_check(model, Contestant(model).label, recorded_runs(recorded_in), probe)
+        if not as_json:
+            tell(recorded_lines(prepared))
+    else:
+        scope = scope or ("goal" if model == "local" else "handbook")
+        given = check_cases(source, scenarios, whole=scope == "handbook")
+        prepared = asyncio.run(
+            rehearsed_check(model, given, only_arms or ARMS_CHECKED, cases, probe, scope)
+        )
+        if not as_json or only_estimate:
+            rehearsed = (prepared.rehearsal, prepared.arms, allowance, prepared.planned)
+            estimate = estimate_document(*rehearsed)
+            give(as_json, estimate, estimate_lines(estimate, *rehearsed))
+        if only_estimate:
+            return
+        if not prepared.cases:
+            raise UserMistake(
+                "the reference executor passes none of these cases; see `sopilot test`"
+            )
+    try:
+        answer, document = run_check(
+            model,
+            prepared,
+            CheckSpending(allowance),
+            begun=begun,
+            probes=bool(recorded_in and probe),
+            watch=_quiet if as_json else _watch,
+            **how,
+        )
+    except KeyboardInterrupt:
+        say("\ninterrupted; the same command resumes from here", err=True)
+        raise SystemExit(130) from None
+    if html is not None:
+        write_whole(html, read_text(Path(str(document["report"]))), private=True)
+    give(as_json, document, verdict_lines(document))
+    if answer is Answer.BROKEN:
+        raise SystemExit(1)
+
+
+def _quiet(step: CheckProgress) -> None:
+    return None
+
+
+def _watch(step: CheckProgress) -> None:
+    say(f"[{step.done}/{step.planned}] {step.what}", err=True)
+
+
+def check_cases(source: str | None, scenarios: str | None, *, whole: bool) -> list[Task]:
+    """The cases of every bundled example, or of one handbook with its scenarios."""
+    cases: list[Task] = []
+    for name in bundled_names() if source is None else (source,):
+        opened = open_source(name)
+        if isinstance(opened, ExampleSource) and scenarios is None:
+            # The natural audit (R2) counts the calls after the goal; they must not count twice.
+            cases += example_tasks(opened.example, opened.briefing(), late_calls_fail=False)
+            continue
+        cure = "a check needs cases: write scenarios (see `sopilot new`), or name --scenarios"
+        path = opened.existing_scenarios(scenarios, cure)
+        briefing = opened.briefing()
+        cases += [scenario_task(one, briefing) for one in opened.scenarios(path)]
+    return checkable(cases, whole_handbook=whole)

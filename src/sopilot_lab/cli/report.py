@@ -1,0 +1,78 @@
+"""``sopilot lab report``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from sopilot.cli.output import give, json_option, progress
+from sopilot.values.text import Lines
+from sopilot_lab.cli.options import FILLED, report_options
+from sopilot_lab.experiments.archive_reading import archived_document, is_archive, opened_archive
+from sopilot_lab.experiments.report.document import Document
+from sopilot_lab.experiments.report.files import (
+    document_data,
+    whole_document,
+    write_report,
+)
+from sopilot_lab.experiments.report.markdown import to_markdown
+from sopilot_lab.experiments.report.mechanism import read_mechanism
+from sopilot_lab.experiments.report.runs import load_runs
+from sopilot_lab.experiments.report.table import filled_tables
+
+
+@click.command()
+@click.argument("folders", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@report_options
+@FILLED
+@json_option
+def report(
+    folders: tuple[Path, ...],
+    output: Path | None,
+    vary: tuple[str, ...],
+    screen: str,
+    mechanism: tuple[Path, ...],
+    most_missing: float,
+    filled: bool,
+    as_json: bool,
+) -> None:
+    """Print every table of the study that these folders of runs can fill.
+
+    Folders of one configuration are combined: domains, repetitions (`lab run --run 2`). Folders
+    of another harness are rejected with the difference. An archive of `lab archive` is recomputed
+    as it was packed, without SOPBench.
+    """
+    if len(folders) == 1 and is_archive(folders[0]):
+        with opened_archive(folders[0]) as base:
+            document = archived_document(base)
+    else:
+        document = whole_document(
+            load_runs(folders, vary=vary),
+            progress,
+            screen=screen,
+            mechanism=read_mechanism(mechanism),
+            most_missing=most_missing,
+        )
+    hand_over(document, output, as_json, filled=filled, names_files=True)
+    for each in document.alarms:
+        progress(f"missing: {each}")
+    if document.alarms:
+        raise SystemExit(1)
+
+
+def hand_over(
+    document: Document,
+    output: Path | None,
+    as_json: bool,
+    *,
+    filled: bool = False,
+    names_files: bool = False,
+) -> None:
+    """Written where that is wanted, and told: the report itself where it is not."""
+    if filled:
+        document.tables = filled_tables(document.tables)
+    files = [] if output is None else write_report(output, document)
+    told = to_markdown(document) if output is None else f"{len(files)} files in {output}"
+    written = {"written": files} if names_files else {}
+    give(as_json, document_data(document) | written, [Lines(told)])

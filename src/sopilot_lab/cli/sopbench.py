@@ -1,0 +1,206 @@
+"""``sopilot lab sopbench check``: what SOPBench's data, simulators and recordings hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any, TypeVar
+
+import click
+
+from sopilot.cli.output import give, json_option, progress
+from sopilot_lab.experiments.selection import select_tasks
+from sopilot_lab.sopbench.baselines import (
+    baseline_lines,
+    leaderboard,
+    leaderboard_lines,
+    recompute,
+    subset_size,
+)
+from sopilot_lab.sopbench.checkout import find_checkout
+from sopilot_lab.sopbench.defects import defect_lines, replay_goals
+from sopilot_lab.sopbench.process import shared_upstream
+from sopilot_lab.sopbench.reach_survey import reach_cache, reach_document, reach_lines
+from sopilot_lab.sopbench.reference import DOMAINS
+from sopilot_lab.sopbench.screen import (
+    SCREENED_GOALS,
+    SCREENS,
+    screen_lines,
+    stored_recordings,
+    zero_pass,
+)
+from sopilot_lab.sopbench.wording_check import check_official, official_lines
+
+Command = TypeVar("Command", bound=Callable[..., None])
+
+
+_NO_RECORDINGS = "this checkout holds no recorded trajectories (its folder `output`)"
+
+
+def _domain(default: str) -> Callable[[Command], Command]:
+    return click.option(
+        "--domain",
+        type=click.Choice([*DOMAINS, "all"]),
+        default=default,
+        show_default=True,
+        help="Domain of SOPBench.",
+    )
+
+
+_goal_option = click.option("--goal", help="Only this goal of the domain.")
+
+
+@click.group()
+def sopbench() -> None:
+    """Work with the SOPBench checkout at SOPBENCH_HOME."""
+
+
+@sopbench.group()
+def check() -> None:
+    """Check what SOPBench's data, simulators and recordings hold."""
+
+
+@check.command()
+@_domain("all")
+@_goal_option
+@click.option(
+    "--tools",
+    type=click.Choice(["official", "full-state", "both"]),
+    default="both",
+    show_default=True,
+    help="Tool list: without or with the reader of the whole database.",
+)
+@click.option("--fresh", is_flag=True, help="Search again instead of reading the cache.")
+@json_option
+def reach(domain: str, goal: str | None, tools: str, fresh: bool, as_json: bool) -> None:
+    """Search for a passing run of every task; where there is none, prove it."""
+    upstream = shared_upstream()
+    references = select_tasks(domain, upstream, goal=goal)
+    lists: list[Any] = ["official", "full-state"] if tools == "both" else [tools]
+    cache = None if fresh else reach_cache()
+    answer = reach_document(references, lists, upstream, cache, progress)
+    give(as_json, answer, reach_lines(answer, lists))
+
+
+@check.command()
+@click.option(
+    "--goal",
+    "goals",
+    multiple=True,
+    help="DOMAIN/GOAL (repeatable). Default: the five goals that the study screened.",
+)
+@json_option
+def defects(goals: tuple[str, ...], as_json: bool) -> None:
+    """Replay the screened goals after everything they need and classify what happens."""
+    upstream = shared_upstream()
+    wanted = [_goal(each) for each in goals] or list(SCREENED_GOALS)
+    found = replay_goals(upstream, wanted)
+    give(
+        as_json,
+        {
+            "confirmed": sum(each.classification == "confirmed defect" for each in found),
+            "reachable": sum(each.classification == "reachable" for each in found),
+            "goals": [each.as_json() for each in found],
+            "upstream_commit": upstream.checkout.commit,
+        },
+        defect_lines(found),
+    )
+
+
+def _goal(text: str) -> tuple[str, str]:
+    domain, _, goal = text.partition("/")
+    if domain not in DOMAINS or not goal:
+        raise click.BadParameter("write DOMAIN/GOAL, for example bank/open_account")
+    return domain, goal
+
+
+@check.command()
+@_domain("bank")
+@click.option(
+    "--screen",
+    "screen_name",
+    type=click.Choice(list(SCREENS)),
+    default="paper",
+    show_default=True,
+    help="`paper` leaves out the execute tasks that the study left out.",
+)
+@click.option(
+    "--leaderboard",
+    "published",
+    is_flag=True,
+    help="Print SOPBench's published scores of all tasks instead; they can't be recomputed.",
+)
+@json_option
+def baselines(domain: str, screen_name: str, published: bool, as_json: bool) -> None:
+    """Recompute the official configurations from their stored verdicts.
+
+    Each row says which tool list the configuration had: `full`, or `oracle`, which offers the
+    tools of the right answer alone.
+    """
+    if published:
+        scores = leaderboard(find_checkout())
+        none = ["this checkout's README has no leaderboard"]
+        give(as_json, {"leaderboard": scores}, leaderboard_lines(scores) if scores else none)
+        return
+    upstream = shared_upstream()
+    screen = SCREENS[screen_name]
+    rows = []
+    for each in DOMAINS if domain == "all" else (domain,):
+        size = subset_size(upstream.scoring(each), each, screen)
+        rows += recompute(upstream.checkout, each, screen, subset_size=size)
+    report = {
+        "screen": screen_name,
+        "upstream_commit": upstream.checkout.commit,
+        "configurations": [row.as_json() for row in rows],
+    }
+    give(as_json, report, baseline_lines(rows) if rows else [_NO_RECORDINGS])
+
+
+@check.command()
+@_domain("all")
+@json_option
+def screen(domain: str, as_json: bool) -> None:
+    """Apply the zero-pass rule: list goals whose execute tasks no recorded run passed.
+
+    It shows that no recorded run passed, not that none can: see `reach` and `defects`.
+    """
+    checkout, domains = find_checkout(), DOMAINS if domain == "all" else (domain,)
+    records = zero_pass(checkout, domains)
+    recordings, empty = stored_recordings(checkout, domains)
+    report = {
+        "goals": [asdict(each) | {"screened": each.screened} for each in records],
+        "screened": [f"{e.domain}/{e.goal}" for e in records if e.screened],
+        "paper": [f"{where}/{goal}" for where, goal in SCREENED_GOALS],
+        "recordings": recordings,
+        "without_verdicts": empty,
+    }
+    lines = screen_lines(records, recordings, empty) if records else [_NO_RECORDINGS]
+    give(as_json, report, lines)
+
+
+@check.command()
+@_domain("all")
+@_goal_option
+@click.option(
+    "--tools",
+    type=click.Choice(["official", "full-state"]),
+    default="official",
+    show_default=True,
+    help="Tool list: without or with the reader of the whole database.",
+)
+@json_option
+def wording(domain: str, goal: str | None, tools: str, as_json: bool) -> None:
+    """Check that the arm `official` shows SOPBench's text byte for byte.
+
+    Also that `official-recipes` adds to it below and changes nothing, that `official-code`
+    quotes every sentence of it, and that the text is the one of SOPBench's recorded runs.
+    """
+    upstream = shared_upstream()
+    references = select_tasks(domain, upstream, goal=goal)
+    found = check_official(
+        references, "full-state" if tools == "full-state" else "official", upstream
+    )
+    row = found.as_json()
+    give(as_json, row | {"upstream_commit": upstream.checkout.commit}, official_lines(found))
+    if not found.holds:
+        raise SystemExit(1)

@@ -1,0 +1,108 @@
+"""Worlds that outlive a process: in a file, or made again from the trace."""
+
+from __future__ import annotations
+
+import asyncio
+import stat
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from sopilot.messages.errors import UserMistake
+from sopilot.protocols import ToolResult, ToolSchema
+from sopilot.session.outcomes import call_key
+from sopilot.tasks.examples.example import load_example
+from sopilot.tasks.examples.simulator import Simulator
+from sopilot.tasks.replay import SavedSimulation
+from sopilot.tasks.task import NoTools, ReplayedTools, SimulationDiverged
+from sopilot.trace.events import Event
+from sopilot.values.json import JSON
+from sopilot.views.answers import NOT_MADE
+
+EXAMPLE = load_example("bank")
+TASK = next(task for task in EXAMPLE.tasks if task.goal == "transfer")
+LOGIN = {"username": TASK.inputs["username"], "password": TASK.inputs["password"]}
+
+
+def simulator() -> Simulator:
+    return EXAMPLE.make_tools(TASK)
+
+
+def test_what_was_done_is_there_in_the_next_process(tmp_path: Path) -> None:
+    path = tmp_path / "simulators" / "one.json"
+    first = SavedSimulation(simulator(), path)
+    done = asyncio.run(first.call("login", LOGIN, key="k1"))
+    again = SavedSimulation(simulator(), path)
+    assert again.simulator.state == first.simulator.state
+    assert asyncio.run(again.recall("k1")) == done
+    assert asyncio.run(again.recall("k2")) is None
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600, "simulated people have passwords too"
+
+
+def test_a_simulator_that_cannot_be_read_says_where(tmp_path: Path) -> None:
+    path = tmp_path / "one.json"
+    path.write_text("{", encoding="utf-8")
+    with pytest.raises(UserMistake, match=r"one\.json"):
+        SavedSimulation(simulator(), path)
+
+
+class Counting:
+    """Says whether it is the first call, so that a repetition would show."""
+
+    def __init__(self, ok: bool = True) -> None:
+        self.calls: list[str] = []
+        self._ok = ok
+
+    def schemas(self) -> Sequence[ToolSchema]:
+        return ()
+
+    async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
+        self.calls.append(name)
+        return ToolResult(self._ok, len(self.calls))
+
+
+def trace(*called: str) -> list[Event]:
+    events = []
+    for number, name in enumerate(called):
+        said = {"call_id": f"c{number}", "action": name, "arguments": {}}
+        events.append(Event(2 * number, 0.0, "model", "domain_call", None, "", said))
+        told = {"call_id": f"c{number}", "ok": True, "value": number + 1}
+        events.append(Event(2 * number + 1, 0.0, "tool", "domain_result", None, "", told))
+    return events
+
+
+def test_in_another_process_the_recorded_calls_are_made_again_and_only_once() -> None:
+    tools = Counting()
+    simulation = ReplayedTools(tools)
+    for _ in range(2):
+        asyncio.run(simulation.catch_up("s", trace("read", "write")))
+    assert tools.calls == ["read", "write"]
+    key = call_key("s", "c1", "write", {})
+    assert asyncio.run(simulation.recall(key)) == ToolResult(True, 2)
+    assert asyncio.run(simulation.call("write", {}, key=key)) == ToolResult(True, 2)
+    assert tools.calls == ["read", "write"]
+
+
+def test_what_the_user_said_is_no_work_of_the_tools() -> None:
+    tools = Counting()
+    asyncio.run(ReplayedTools(tools).catch_up("s", trace("ask_user")))
+    assert tools.calls == []
+
+
+def test_what_never_reached_a_tool_is_not_made_later() -> None:
+    """The store had failed between the call's record and the call."""
+    tools = Counting()
+    events = trace("read", "write")
+    events[1].payload.update(ok=NOT_MADE.ok, value=NOT_MADE.value)  # type: ignore[attr-defined]
+    asyncio.run(ReplayedTools(tools).catch_up("s", events))
+    assert tools.calls == ["write"]
+
+
+def test_a_simulator_that_answers_otherwise_ends_the_run() -> None:
+    with pytest.raises(SimulationDiverged, match="`read`"):
+        asyncio.run(ReplayedTools(Counting(ok=False)).catch_up("s", trace("read")))
+
+
+def test_where_nothing_can_be_called_a_call_fails() -> None:
+    assert not asyncio.run(NoTools().call("read", {}, key="k")).ok
