@@ -24,14 +24,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from adversary.campaign import MOVES_PER_SESSION, campaign
-from adversary.core_play import Tally
-from adversary.exhaustive import Sweep, sweep
-from adversary.newer_sabotage import NEWER_SABOTAGES
-from adversary.sabotage import SABOTAGES, sabotaged
-from adversary.small_handbooks import small_cases
-
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+
+from adversary.campaign import MOVES_PER_SESSION, campaign  # noqa: E402
+from adversary.core_play import Tally  # noqa: E402
+from adversary.exhaustive import Sweep, sweep  # noqa: E402
+from adversary.sabotage import (  # noqa: E402
+    NEWER_SABOTAGES,
+    SABOTAGES,
+    SESSION_SABOTAGES,
+    sabotaged,
+)
+from adversary.small_handbooks import small_cases  # noqa: E402
+
 OUTPUT = ROOT / "evidence" / "safety.json"
 SHARD = 50_000
 BOUND = 100_000
@@ -67,6 +73,7 @@ def perform(task: Task) -> Done:
                 task.seed,
                 moves=BOUND,
                 stop=lambda so_far: bool(so_far.denied),
+                through="session" if task.name in SESSION_SABOTAGES else "core",
                 newer=task.name in NEWER_SABOTAGES,
             )
         return Done(task, tally, books)
@@ -79,7 +86,7 @@ def perform(task: Task) -> Done:
 def tasks(moves: int, seed: int, depth: int) -> list[Task]:
     """The long ones first, so that two processes end together."""
     found = [Task("exhaustive", name=case.name, depth=depth) for case in small_cases()]
-    found += [Task("sabotage", seed=seed, name=name) for name in SABOTAGES]
+    found += [Task("sabotage", seed=seed, name=name) for name in (*SABOTAGES, *SESSION_SABOTAGES)]
     shares = (("session", moves // 50), ("outside", moves // 200), ("core", moves))
     found += [Task("newer", seed * 1_000_000 - one, SHARD) for one in range(moves // SHARD // 5)]
     number = 0

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 from readings_at_hand import REF, audit_state
-from vm_programs import ERRAND, LOGGED_IN, TRANSFER, program
+from vm_programs import ERRAND, TRANSFER
 from vm_runs import Run, decided
 
-from sopilot.audit.acceptance import Acceptance
 from sopilot.audit.audit import audit_trace, judge_chain
 from sopilot.audit.disclosure import _is_word, _plain, _texts
 from sopilot.audit.endings import _speaks_of
@@ -18,21 +17,9 @@ from sopilot.audit.leaf_reading import at_place, changed_topics, mistyped_input
 from sopilot.audit.state import SessionCall, calls_of, newest_answer
 from sopilot.handbook.model import CONFIRM
 from sopilot.handbook.requirements import Path
-from sopilot.machine.layout import lay_out
 from sopilot.messages.diagnostic import Severity
 from sopilot.program.model import (
-    Act,
     ActionFacts,
-    Ask,
-    Check,
-    Choose,
-    CompleteStep,
-    FailStep,
-    Function,
-    Kind,
-    Local,
-    Option,
-    Step,
 )
 from sopilot.trace.chain import genesis, seal_all
 from sopilot.trace.events import DomainCall, DomainResult, Note, Start
@@ -149,56 +136,6 @@ def test_what_is_withheld(value: Any, withheld: bool, some: bool) -> None:
 )  # fmt: skip
 def test_what_is_at_a_place(path: Path, value: Any) -> None:
     assert at_place(path, {"a": {"b": [1, {"c": None}]}}) == value
-
-
-# --- a program, without its machine ---------------------------------------------------
-
-
-def code_of(*steps: Step) -> Any:
-    return lay_out(program("go", Function("go", Kind.PROCESS, (), steps), LOGGED_IN))
-
-
-CHECK = Check("c", "logged_in", (("username", Local("u")),), "s", unmet="no")
-
-
-@pytest.mark.parametrize(
-    ("steps", "label", "settled", "accepts"),
-    [
-        ((CompleteStep("end"),), "end", None, True),
-        ((FailStep("end"),), "end", None, False),
-        ((CompleteStep("end"),), "nowhere", None, None),
-        ((Ask("a", ("x",), next="a"), CompleteStep("end")), "a", None, None),
-        ((CHECK, CompleteStep("yes"), FailStep("no")), "c", True, True),
-        ((CHECK, CompleteStep("yes"), FailStep("no")), "c", False, False),
-        ((CHECK, CompleteStep("yes"), FailStep("no")), "c", None, None),
-        ((CHECK, CompleteStep("yes"), CompleteStep("no")), "c", None, True),
-        ((Choose("c", "?", (Option("a", "x"), Option("b", "y"))), CompleteStep("x"),
-          FailStep("y")), "c", None, None),
-        ((Choose("c", "?", (Option("a", "x"), Option("b", "y"))), FailStep("x"),
-          FailStep("y")), "c", None, False),
-        ((Act("a", "look"), CompleteStep("end")), "a", None, True),
-        ((Act("a", "pay", goal=True), FailStep("end")), "a", None, True),
-    ],
-)  # fmt: skip
-def test_whether_a_program_accepts(
-    steps: tuple[Step, ...], label: str, settled: bool | None, accepts: bool | None
-) -> None:
-    code = code_of(*steps)
-    found = Acceptance(code, lambda *_: settled)
-    assert found.from_step(code.entry, label, {}, ()) is accepts
-    if isinstance(steps[0], Check) and accepts is not None and settled is not None:
-        known = Acceptance(code, lambda *_: None)
-        assert known.from_step(code.entry, label, {"s": settled}, ()) is accepts
-        entered = known.from_step(code.entry, label, {}, (), inner=settled, entered=True)
-        assert entered is accepts
-
-
-def test_what_is_reached_over_what_was_done() -> None:
-    code = code_of(Act("a", "look"), Act("act", "pay", goal=True), CompleteStep("end"))
-    for done in (True, False):
-        asked = Acceptance(code, lambda *_: None, "act", lambda *_, it=done: it)
-        assert asked.from_step(code.entry, "a", {}, ()) is done
-    assert Acceptance(code, lambda *_: None, "end").from_step(code.entry, "a", {}, ()) is False
 
 
 # --- words ----------------------------------------------------------------------------

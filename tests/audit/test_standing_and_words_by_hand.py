@@ -10,7 +10,6 @@ from readings_at_hand import REF, TRANSFERS, at, audit_state, ending, event, pos
 from vm_programs import ERRAND, LOGGED_IN, program
 from vm_runs import Run, decided
 
-from sopilot.audit.acceptance import DEEPEST, Acceptance
 from sopilot.audit.audit import judge_chain, read_events
 from sopilot.audit.disclosure import judge_told
 from sopilot.audit.domain_calls import _was_said
@@ -22,19 +21,16 @@ from sopilot.messages.diagnostic import Severity
 from sopilot.program.model import (
     Act,
     Ask,
-    Branch,
     Check,
     Choose,
     CompleteStep,
     Do,
     FailStep,
     Function,
-    Holds,
     Kind,
     Literal,
     Local,
     Option,
-    ReturnStep,
     Unknown,
 )
 from sopilot.trace.chain import Head, genesis, seal_all
@@ -59,78 +55,6 @@ def test_the_checks_that_are_left_behind_other_steps() -> None:
             "logged_in"
         ]
     assert remaining_checks(at("yes", {"u": 1}, code)) == []
-
-
-def test_what_is_under_way_is_forgotten_where_it_is_asked_from_its_beginning() -> None:
-    steps = (CHECK, CompleteStep("yes"), FailStep("no"))
-    code = lay_out(program("go", Function("go", Kind.PROCESS, ("u",), steps), LOGGED_IN))
-    found = Acceptance(code, lambda *_: None)
-    assert found.from_step(code.entry, "c", {}, (), inner=True, entered=True) is True
-    assert found.from_step(code.entry, "c", {}, (), inner=False, entered=True) is False
-    assert found.from_step(code.entry, "c", {}, ()) is None
-    assert found.from_step(code.entry, "c", {}, (), inner=True, entered=True) is True
-
-
-def test_what_can_be_reached_by_choosing() -> None:
-    pay = Act("act", "pay", goal=True)
-    ways = Choose("o", "?", (Option("one", "no"), Option("two", "act")))
-    steps = (ways, pay, CompleteStep("done"), FailStep("no"))
-    code = lay_out(program("go", Function("go", Kind.PROCESS, (), steps)))
-    assert Acceptance(code, lambda *_: None, "act").from_step(code.entry, "o", {}, ()) is True
-    shut = replace(ways, options=(Option("one", "no"), Option("two", "no")))
-    code = lay_out(program("go", Function("go", Kind.PROCESS, (), (shut, *steps[1:]))))
-    found = Acceptance(code, lambda *_: None, "act")
-    assert found.from_step(code.entry, "o", {}, ()) is False
-    assert found.from_step(code.entry, "nowhere", {}, ()) is False
-
-
-@pytest.mark.parametrize(
-    ("inner", "own", "reached"),
-    [(True, True, True), (False, True, False), (True, False, False), (None, True, False),
-     (True, None, False)],
-)  # fmt: skip
-def test_a_rule_that_branches(inner: bool | None, own: bool | None, reached: bool) -> None:
-    """It judges its own calls where the other says yes, and is false where that says no."""
-    asks = Check("a", "logged_in", (("username", Local("u")),), "a", met="judge", unmet="judge")
-    fork = Branch("judge", Holds("a"), "own", "no")
-    rule = Function(
-        "rule", Kind.RULE, ("u",),
-        (asks, fork, ReturnStep("own"), ReturnStep("no", Holds("a"))), predicate="rule",
-    )  # fmt: skip
-    check = Check("c", "rule", (("u", Local("u")),), "s", unmet="no")
-    go = Function(
-        "go", Kind.PROCESS, ("u",),
-        (check, Act("act", "pay", goal=True), CompleteStep("done"), FailStep("no")),
-    )  # fmt: skip
-    code = lay_out(program("go", go, rule, LOGGED_IN))
-    told = {"rule": own, "logged_in": inner}
-    found = Acceptance(code, lambda step, callee, chain: told[callee.function.name], "act")
-    assert found.from_step(code.entry, "c", {}, ()) is reached
-
-
-def test_groups_within_groups_end_somewhere() -> None:
-    again = Check("c", "group", (), "s")
-    group = Function("group", Kind.GROUP, (), (again, ReturnStep("end", Holds("s"))))
-    go = Function(
-        "go",
-        Kind.PROCESS,
-        (),
-        (
-            again,
-            CompleteStep("done"),
-        ),
-    )
-    code = lay_out(program("go", go, group))
-    found = Acceptance(code, lambda *_: None)
-    assert found.result_of(again, code.entry, ((),) * DEEPEST) is None
-    deep: list[int] = []
-    rule = Function("leaf", Kind.RULE, (), (ReturnStep("end"),), predicate="leaf")
-    last = replace(group, steps=(replace(again, function="leaf"), group.steps[1]))
-    code = lay_out(program("go", go, last, rule))
-    found = Acceptance(code, lambda step, callee, chain: bool(deep.append(len(chain))) or True)
-    assert found.result_of(again, code.entry, ((),) * (DEEPEST - 1)) is True
-    assert found.result_of(again, code.entry, ((),) * DEEPEST) is None
-    assert deep == [DEEPEST + 1]
 
 
 # --- words ------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from sopilot.audit.acceptance import Acceptance, Truth
 from sopilot.audit.leaf_reading import (
     GATE,
     MODEL,
@@ -33,7 +32,8 @@ from sopilot.audit.state import AuditState, DoubtKey, ProcessView, filled_senten
 from sopilot.handbook.requirements import Path
 from sopilot.machine.layout import FunctionLayout
 from sopilot.machine.terms import plain_arguments
-from sopilot.program.model import Act, Arguments, Check, Do, Emit, Kind, Literal, Unknown
+from sopilot.program.model import Act, Check, Do, Emit, Kind, Literal
+from sopilot.program.walk import Activation, Flow, Walk, passed_values
 from sopilot.trace.events import Event
 from sopilot.trace.redaction import has_withheld
 from sopilot.values.json import JSON, ArgumentsKey, key_of, same, spell
@@ -127,9 +127,9 @@ def _read(
         return CallReading(own)
     values = values_at_the_act(process, step, arguments)
     path = _Path(moment_of(run, process, values), values)
-    entry = process.program.entry
-    acceptance = Acceptance(process.program, path.settled, process.frames[0].cursor, path.done)
-    reached = acceptance.from_step(entry, entry.first, {}, ())
+    cursor = process.frames[0].cursor
+    walk = Walk(process.program.functions, path, values, cursor, exhaustive=True)
+    reached = walk.enter(Activation(process.program.entry, values)) is True
     leaves = tuple(one for one in path.leaves.values() if one.holds is not None)
     return CallReading(() if reached else path.doubts(step.action), leaves)
 
@@ -179,26 +179,8 @@ def values_at_the_act(
     return values
 
 
-def passed_along(chain: tuple[Arguments, ...], values: Mapping[str, JSON]) -> dict[str, JSON]:
-    """The parameters of the last one called; a name that a caller lacks is the process's."""
-    here = dict(values)
-    for arguments in chain:
-        inner: dict[str, JSON] = {}
-        for parameter, term in arguments:
-            if isinstance(term, Literal):
-                inner[parameter] = term.value
-                continue
-            value = here.get(term.name)
-            if value is None and isinstance(term, Unknown):
-                value = values.get(term.name)
-            if value is not None:
-                inner[parameter] = value
-        here = inner
-    return here
-
-
 class _Path:
-    """The leaves that the evaluation comes by."""
+    """The oracle of a walk to the goal, which notes the leaves that the walk comes by."""
 
     def __init__(self, moment: Moment, values: Mapping[str, JSON]) -> None:
         self.moment = moment
@@ -206,23 +188,21 @@ class _Path:
         self.leaves: dict[tuple[str, ArgumentsKey], LeafReading] = {}
         self.unmet: dict[tuple[str, ArgumentsKey], tuple[LeafReading, bool]] = {}
 
-    def settled(self, step: Check, callee: FunctionLayout, chain: tuple[Arguments, ...]) -> Truth:
-        passed = passed_along(chain, self.values)
-        key = (step.function, key_of(passed))
+    def judge(self, check: Check, callee: Flow, values: Mapping[str, JSON]) -> bool | None:
+        layout = self.moment.process.program.functions[callee.function.name]
+        key = (layout.name, key_of(values))
         if key not in self.leaves:
-            self.leaves[key] = self._trusted(callee, read_leaf(self.moment, callee, passed))
+            self.leaves[key] = self._trusted(layout, read_leaf(self.moment, layout, values))
         reading = self.leaves[key]
-        if reading.holds is not step.wanted:
-            self.unmet.setdefault(key, (reading, step.wanted))
+        if reading.holds is not check.wanted:
+            self.unmet.setdefault(key, (reading, check.wanted))
         return reading.holds
 
-    def done(
-        self, layout: FunctionLayout, step: Act | Do | Emit, chain: tuple[Arguments, ...]
-    ) -> bool:
+    def was_done(self, within: Activation, step: Act | Do | Emit) -> bool:
         """Whether the process went past it, with the values that it has at the act."""
         terms = plain_arguments(step.arguments) if isinstance(step, Act) else ()
-        wanted = key_of(passed_along((*chain, terms), self.values))
-        place = (layout.name, step.label)
+        wanted = key_of(passed_values(terms, within.values, self.values))
+        place = (within.flow.function.name, step.label)
         return any(
             one[:2] == place and wanted <= one[2] for one in self.moment.process.state.passed
         )

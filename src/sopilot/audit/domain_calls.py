@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from sopilot.audit.acceptance import DEEPEST
-from sopilot.audit.call_reading import moment_of, passed_along, values_at_the_act
+from sopilot.audit.call_reading import moment_of, values_at_the_act
 from sopilot.audit.endings import can_accept, remaining_checks
 from sopilot.audit.guarded_calls import hold, judge_guard, judge_proof
 from sopilot.audit.leaf_reading import Lack, Moment, Unreadable, asked_calls, opens_gate, touches
@@ -31,7 +30,8 @@ from sopilot.machine.replay import Step
 from sopilot.machine.state import NEVER, Frame, Observed, Process
 from sopilot.machine.terms import value_of
 from sopilot.messages.diagnostic import Severity
-from sopilot.program.model import Act, Arguments, Check, Do, Kind, Local, Unknown
+from sopilot.program.model import Act, Check, Do, Kind, Local, Unknown
+from sopilot.program.walk import DEEPEST_CALL, passed_values
 from sopilot.trace.events import (
     ANSWERED_LATE,
     AWAITS_APPROVAL,
@@ -85,8 +85,7 @@ def _is_asked_for(moment: Moment, call: SessionCall, values: Mapping[str, JSON])
     """Whether some leaf of the program, under these values, rests on exactly this call."""
     program = moment.process.program
     made = SessionCall(call.seq, call.action, call.arguments)
-    for layout, chain in leaves_below(program, program.entry, ()):
-        passed = passed_along(chain, values)
+    for layout, passed in _leaves_below(program, program.entry, values, values):
         if layout.function.kind is Kind.GATE:
             if any(opens_gate(act, passed, made) for act in layout.recipes[0]):
                 return True
@@ -95,18 +94,23 @@ def _is_asked_for(moment: Moment, call: SessionCall, values: Mapping[str, JSON])
     return False
 
 
-def leaves_below(
-    program: ProgramLayout, layout: FunctionLayout, chain: tuple[Arguments, ...]
-) -> Iterator[tuple[FunctionLayout, tuple[Arguments, ...]]]:
-    """Every rule and gate that the function may check, with the calls that lead there."""
+def _leaves_below(
+    program: ProgramLayout,
+    layout: FunctionLayout,
+    values: Mapping[str, JSON],
+    known: Mapping[str, JSON],
+    depth: int = 0,
+) -> Iterator[tuple[FunctionLayout, Mapping[str, JSON]]]:
+    """Every rule and gate that the function may check, with the values of its parameters."""
     for step in layout.function.steps:
         if not isinstance(step, Check):
             continue
-        callee, inner = program.functions[step.function], (*chain, step.arguments)
+        callee = program.functions[step.function]
+        passed = passed_values(step.arguments, values, known)
         if callee.soft:
-            yield callee, inner
-        elif len(inner) < DEEPEST:
-            yield from leaves_below(program, callee, inner)
+            yield callee, passed
+        elif depth < DEEPEST_CALL:
+            yield from _leaves_below(program, callee, passed, known, depth + 1)
 
 
 def _rests_on(

@@ -4,11 +4,10 @@ lie before acceptance?
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
-from sopilot.audit.acceptance import DEEPEST, Acceptance, Settled, Truth, condition_truth
 from sopilot.audit.call_reading import moment_of, read_call
 from sopilot.audit.leaf_reading import VERDICT, Unreadable, read_leaf
 from sopilot.audit.state import (
@@ -20,13 +19,12 @@ from sopilot.audit.state import (
     step_of,
 )
 from sopilot.machine.evidence import frame_results
-from sopilot.machine.layout import FunctionLayout, Position, ProgramLayout
+from sopilot.machine.layout import Position, ProgramLayout
 from sopilot.machine.state import Frame
 from sopilot.machine.terms import plain_arguments, value_of
 from sopilot.program.model import (
     Act,
     Argument,
-    Arguments,
     Ask,
     Branch,
     Check,
@@ -34,11 +32,12 @@ from sopilot.program.model import (
     Do,
     Emit,
     FailStep,
+    Function,
     Kind,
-    Literal,
     Local,
     Unknown,
 )
+from sopilot.program.walk import DEEPEST_CALL, Activation, Flow, Walk, passed_values, truth
 from sopilot.trace.events import EXECUTORS, Actor, Event
 from sopilot.values.json import JSON, MISSING, canonical, key_of
 
@@ -57,94 +56,107 @@ class OpenCheck:
         return self.function, canonical(dict(self.values)).decode("utf-8", "replace")
 
 
-def parameters_along(chain: tuple[Arguments, ...], values: Mapping[str, JSON]) -> dict[str, JSON]:
-    """The last callee's parameters, each call's arguments resolved in its caller's."""
-    for arguments in chain:
-        resolved: dict[str, JSON] = {}
-        for parameter, term in arguments:
-            value = term.value if isinstance(term, Literal) else values.get(term.name, MISSING)
-            if value is not MISSING:
-                resolved[parameter] = value
-        values = resolved
-    return dict(values)
+UNDECIDED = cast("bool", "undecided")
+"""A result that is there and on neither side."""
 
 
-def _gate_settled(process: ProcessView, frame: Frame) -> Settled:
-    """A gate that the process opened with the same values counts wherever it is asked for."""
-
-    def settled(step: Check, callee: FunctionLayout, chain: tuple[Arguments, ...]) -> Truth:
-        if callee.function.kind is not Kind.GATE:
-            return None
-        values = parameters_along(chain, frame.locals)
-        found = process.state.gates.get((step.function, key_of(values)))
-        return None if found is None else found.holds
-
-    return settled
-
-
-NEITHER = cast("bool", "undecided")
-"""Of a result that is there and on neither side."""
-
-
-def _sides(frame: Frame) -> dict[str, bool]:
+def _results(frame: Frame) -> dict[str, bool | None]:
     """The results for conditions: an undecided one is bound, and on neither side."""
     return {
-        name: NEITHER if bound.holds is None else bound.holds for name, bound in frame.slots.items()
+        name: UNDECIDED if bound.holds is None else bound.holds
+        for name, bound in frame.slots.items()
     }
 
 
-def can_accept(process: ProcessView) -> Truth:
+class _OpenedGates:
+    """The oracle of a walk over what a process has settled: a gate that it opened with the same
+    values counts wherever it is asked for. Everything else is open."""
+
+    def __init__(self, process: ProcessView) -> None:
+        self._gates = process.state.gates
+
+    def judge(self, check: Check, callee: Flow, values: Mapping[str, JSON]) -> bool | None:
+        opened = self._gates.get((callee.function.name, key_of(values)))
+        return None if opened is None else opened.holds
+
+    def was_done(self, within: Activation, step: Act | Do | Emit) -> bool:
+        return True
+
+
+def can_accept(process: ProcessView) -> bool | None:
     """``False`` once the bound results rule acceptance out; ``None`` while it is open."""
-    return _from_stack(process, lambda frame: _gate_settled(process, frame))
+    functions = process.program.functions
+    walk = Walk(functions, _OpenedGates(process), {})
+    check: Check | None = None
+    inner: bool | None = None
+    for depth in range(len(process.frames) - 1, -1, -1):
+        frame = process.frames[depth]
+        within = Activation(functions[frame.function], frame.locals, depth=depth)
+        if functions[frame.function].soft:
+            caller = process.frames[depth - 1]
+            check = _check_at(process, caller)
+            inner = walk.result(check, Activation(functions[caller.function], caller.locals))
+        elif check is None:
+            inner = walk.from_step(within, frame.cursor, _results(frame))
+        else:
+            inner = walk.past_check(within, check, inner, _results(frame))
+        check = _check_at(process, process.frames[depth - 1]) if depth else None
+    return inner
+
+
+def _check_at(process: ProcessView, frame: Frame) -> Check:
+    """The check that a caller is at."""
+    step = step_of(process.program, frame)
+    assert isinstance(step, Check)
+    return step
 
 
 def remaining_checks(process: ProcessView) -> list[OpenCheck]:
     """The checks that the program still makes if all of them go well."""
     found: dict[tuple[str, str], OpenCheck] = {}
+    walk = Walk(process.program.functions, _OpenedGates(process), {})
     for frame in reversed(process.frames):
         layout = process.program.functions[frame.function]
-        if layout.soft:
-            continue
-        slots, settled = _sides(frame), _gate_settled(process, frame)
-        _walk(process.program, layout, frame.cursor, slots, frame.locals, (), settled, found)
+        if not layout.soft:
+            within = Activation(layout, frame.locals)
+            _collect(process.program, walk, within, frame.cursor, _results(frame), found)
     return list(found.values())
 
 
-def _walk(
+def _collect(
     program: ProgramLayout,
-    layout: FunctionLayout,
+    walk: Walk,
+    within: Activation,
     label: str,
-    slots: dict[str, bool],
-    values: Mapping[str, JSON],
-    chain: tuple[Arguments, ...],
-    settled: Settled,
+    slots: dict[str, bool | None],
     found: dict[tuple[str, str], OpenCheck],
 ) -> None:
     """Follows the steps, every open check taken as met, and collects the open ones."""
+    flow = within.flow
     seen: set[str] = set()
     while label not in seen:
         seen.add(label)
-        step = layout.steps[label]
+        step = flow.steps[label]
         if isinstance(step, Check):
             callee = program.functions[step.function]
-            inner = (*chain, step.arguments)
+            values = passed_values(step.arguments, within.values, {})
             holds = slots.get(step.slot)
-            if holds is None:
-                holds = settled(step, callee, inner) if callee.soft else None
             if holds is None and callee.soft:
-                _add(found, step, callee, values, inner, program.program.constants)
-            elif holds is None and len(inner) < DEEPEST:
-                _walk(program, callee, callee.first, {}, values, inner, settled, found)
+                holds = walk.oracle.judge(step, callee, values)
+                if holds is None:
+                    _add(found, step, callee.function, values, program.program.constants)
+            elif holds is None and within.depth < DEEPEST_CALL:
+                inside = Activation(callee, values, step, within.depth + 1)
+                _collect(program, walk, inside, callee.first, {}, found)
             slots = {**slots, step.slot: step.wanted if holds is None else holds}
-            met = slots[step.slot] == step.wanted
-            label = (layout.after if met else layout.unmet)[step.label]
+            met = slots[step.slot] is step.wanted
+            label = (flow.after if met else flow.unmet)[label]
         elif isinstance(step, Branch):
-            taken = condition_truth(step.when, slots)
-            label = step.then if taken else step.otherwise
+            label = step.then if truth(step.when, slots) else step.otherwise
         elif isinstance(step, Act) and step.goal:
             return
         elif isinstance(step, Act | Ask | Do | Emit):
-            label = layout.after[step.label]
+            label = flow.after[label]
         elif isinstance(step, Choose):
             label = step.options[0].target
         else:
@@ -154,36 +166,13 @@ def _walk(
 def _add(
     found: dict[tuple[str, str], OpenCheck],
     step: Check,
-    callee: FunctionLayout,
+    function: Function,
     values: Mapping[str, JSON],
-    chain: tuple[Arguments, ...],
     constants: Mapping[str, JSON],
 ) -> None:
-    function = callee.function
-    subject = parameters_along(chain, values)
-    said = filled_sentence(function, constants, subject, wanted=step.wanted) or step.says
-    one = OpenCheck(step.function, function.judges, said, subject)
+    sentence = filled_sentence(function, constants, values, wanted=step.wanted) or step.says
+    one = OpenCheck(step.function, function.judges, sentence, values)
     found.setdefault(one.key, one)
-
-
-def _from_stack(process: ProcessView, settle_for: Callable[[Frame], Settled]) -> Truth:
-    """Acceptance from the cursors of the stack on, innermost first."""
-    inner: Truth = None
-    for depth in range(len(process.frames) - 1, -1, -1):
-        frame = process.frames[depth]
-        entered = depth < len(process.frames) - 1
-        layout = process.program.functions[frame.function]
-        if layout.soft:
-            step = step_of(process.program, process.frames[depth - 1]) if depth else None
-            if isinstance(step, Check):
-                settled = settle_for(process.frames[depth - 1])
-                inner = settled(step, layout, (step.arguments,))
-            continue
-        acceptance = Acceptance(process.program, settle_for(frame))
-        inner = acceptance.from_step(
-            layout, frame.cursor, _sides(frame), (), inner=inner, entered=entered
-        )
-    return inner
 
 
 def judge_start(run: AuditState) -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sopilot.audit.acceptance import Truth
 from sopilot.audit.leaf_reading import at_place
 from sopilot.audit.transcript_files import TranscriptCall
 from sopilot.handbook.model import ASK_USER, ActionCall, Handbook, Predicate, Recipe
@@ -19,6 +18,9 @@ from sopilot.handbook.requirements import NOTHING, AnyOf, Constant, First, Leaf,
 from sopilot.handbook.wording import fill, template
 from sopilot.messages.errors import SopilotError
 from sopilot.values.json import JSON, MISSING, Judge, Missing, agree
+
+Truth = bool | None
+
 
 LeafTruth = Callable[[Leaf], Truth]
 

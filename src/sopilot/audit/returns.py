@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sopilot.audit.call_reading import moment_of, passed_along
+from sopilot.audit.call_reading import moment_of
 from sopilot.audit.guarded_calls import disagree
 from sopilot.audit.leaf_reading import AuditGrade, Unreadable, grade_of
 from sopilot.audit.state import (
@@ -34,6 +34,7 @@ from sopilot.machine.state import Bound, Observed
 from sopilot.messages.diagnostic import Severity
 from sopilot.messages.errors import SopilotError
 from sopilot.program.model import Check, Function, Kind
+from sopilot.program.walk import passed_values
 from sopilot.trace.events import Event
 from sopilot.trace.redaction import has_withheld
 from sopilot.values.json import JSON
@@ -330,7 +331,8 @@ def judge_reuse(run: AuditState, step: Step, process: ProcessView, here: Positio
     layout = here.program.functions[check.function]
     told = any(one.producer == bound.producer for one in process.unmet)
     if layout.soft and bound.holds != check.wanted and not told:
-        values = passed_along((check.arguments,), {**here.process.known, **here.frame.locals})
+        known = {**here.process.known, **here.frame.locals}
+        values = passed_values(check.arguments, known, known)
         process.unmet.append(_unmet(here, layout.function, check, values, bound))
 
 

@@ -345,6 +345,9 @@ class Walk:
     known: Mapping[str, JSON]
     """The values of the process, for names that a caller lacks."""
     goal: str | None = None
+    exhaustive: bool = False
+    """Walk both sides of an undecided check even if the first one settles that nothing follows:
+    the oracle then sees every check on the way."""
 
     def enter(self, within: Activation) -> bool | None:
         """Whether the goal is reached or accepted in a process; the result of another function."""
@@ -452,6 +455,6 @@ class Walk:
         seen: frozenset[str],
     ) -> bool | None:
         first = self.from_step(within, *one, seen)
-        if first is None:
+        if first is None and not self.exhaustive:
             return None
         return first if self.from_step(within, *other, seen) is first else None

@@ -1,10 +1,11 @@
-"""Operations as JSON objects and back: what events carry and replay reads."""
+"""Operations as JSON objects and back: one table of fields for writing, reading and checking."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields
 from types import NoneType
-from typing import Any
+from typing import Any, NamedTuple
 
 from sopilot.messages.errors import TraceError
 from sopilot.trace.events import (
@@ -23,7 +24,6 @@ from sopilot.trace.events import (
     Return,
     SelectBranch,
     Start,
-    Text,
     UserSaid,
 )
 from sopilot.values.json import JSON, plain, plain_mapping
@@ -31,134 +31,182 @@ from sopilot.values.json import JSON, plain, plain_mapping
 Given = Mapping[str, JSON]
 
 
+class _Kind(NamedTuple):
+    """What a field holds. ``types`` are its Python types, any where there are none; ``read``
+    raises ``TraceError`` for a value that it can't be."""
+
+    types: tuple[type, ...]
+    write: Callable[[Any], Any]
+    read: Callable[[str, JSON], Any]
+
+
+def _unchanged(value: Any) -> Any:
+    return value
+
+
+def _read_any(name: str, value: JSON) -> JSON:
+    return value
+
+
+def _read_text(name: str, value: JSON) -> str:
+    if not isinstance(value, str):
+        raise TraceError(f"`{name}` must be a string")
+    return value
+
+
+def _read_words(name: str, value: JSON) -> str | Mapping[str, JSON]:
+    return value if isinstance(value, Mapping) and "$ref" in value else _read_text(name, value)
+
+
+def _read_object(name: str, value: JSON) -> Mapping[str, JSON]:
+    if not isinstance(value, Mapping):
+        raise TraceError(f"`{name}` must be an object")
+    if "$ref" in value:
+        raise TraceError(f"`{name}` is withheld: restore it before replaying")
+    return value
+
+
+def _read_flag(name: str, value: JSON) -> bool:
+    if not isinstance(value, bool):
+        raise TraceError(f"`{name}` must be true or false")
+    return value
+
+
+def _read_citations(name: str, value: JSON) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        raise TraceError(f"`{name}` must be a list of strings")
+    return tuple(value)
+
+
+def _read_number(name: str, value: JSON) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TraceError(f"`{name}` must be a sequence number")
+    return value
+
+
+def _or_none(kind: _Kind) -> _Kind:
+    def read(name: str, value: JSON) -> Any:
+        return None if value is None else kind.read(name, value)
+
+    def write(value: Any) -> Any:
+        return None if value is None else kind.write(value)
+
+    return _Kind((*kind.types, NoneType), write, read)
+
+
+_ANY = _Kind((), plain, _read_any)
+_TEXT = _Kind((str,), plain, _read_text)
+_WORDS = _Kind((str, dict, Mapping), plain, _read_words)
+_OBJECT = _Kind((dict, Mapping), plain_mapping, _read_object)
+_FLAG = _Kind((bool,), _unchanged, _read_flag)
+_CITATIONS = _Kind((tuple,), lambda cited: [plain(one) for one in cited], _read_citations)
+_NUMBER = _Kind((int,), _unchanged, _read_number)
+
+
+class _Field(NamedTuple):
+    """``rare``: written only where it differs from its default. ``required``: it must be there."""
+
+    name: str
+    kind: _Kind
+    rare: bool
+    required: bool
+    default: Any
+
+
+_KINDS: Mapping[type[Operation], Mapping[str, _Kind]] = {
+    Start: {"goal": _TEXT, "arguments": _OBJECT},
+    Amend: {"arguments": _OBJECT},
+    Call: {"function": _or_none(_TEXT), "arguments": _OBJECT},
+    Return: {
+        "holds": _or_none(_FLAG),
+        "evidence": _CITATIONS,
+        "value": _ANY,
+        "arguments": _OBJECT,
+        "undecided": _FLAG,
+    },
+    SelectBranch: {"option": _or_none(_TEXT)},
+    EmitArtifact: {"name": _TEXT, "content": _ANY},
+    Complete: {"summary": _WORDS},
+    Fail: {"reason": _WORDS},
+    DomainCall: {
+        "call_id": _TEXT,
+        "action": _TEXT,
+        "arguments": _OBJECT,
+        "licence": _or_none(_OBJECT),
+        "amended": _FLAG,
+    },
+    DomainResult: {"call_id": _TEXT, "ok": _FLAG, "value": _ANY, "unknown": _FLAG},
+    UserSaid: {"text": _WORDS},
+    AssistantSaid: {"text": _WORDS},
+    Decision: {
+        "decision": _TEXT,
+        "call_id": _TEXT,
+        "by": _TEXT,
+        "role": _TEXT,
+        "arguments": _OBJECT,
+        "reason": _WORDS,
+        "principal": _OBJECT,
+    },
+    Note: {"name": _TEXT, "details": _OBJECT},
+    BindEvidence: {"result": _NUMBER},
+}
+
+
+_RARE = frozenset({"undecided", "licence", "amended", "unknown", "principal"})
+"""Fields that most events don't have."""
+
+
+def _table(operation: type[Operation]) -> tuple[_Field, ...]:
+    kinds = _KINDS[operation]
+    table = []
+    for one in fields(operation):
+        default = one.default
+        if one.default_factory is not MISSING:
+            default = one.default_factory()
+        kind, rare = kinds[one.name], one.name in _RARE
+        # An empty text was given; only objects, citations and what may be null are left out.
+        required = not rare and (default is MISSING or default == "") and kind is not _ANY
+        table.append(_Field(one.name, kind, rare, required, default))
+    return tuple(table)
+
+
+_TABLES: dict[type, tuple[_Field, ...]] = {operation: _table(operation) for operation in _KINDS}
+
+
+# Every step comes by here: plain tuples of what writing and checking need.
+_WRITTEN = {
+    operation: tuple((one.name, one.kind.write, one.rare, one.default) for one in table)
+    for operation, table in _TABLES.items()
+}
+
+
+_TYPED = {
+    operation: tuple((one.name, one.kind.types) for one in table if one.kind.types)
+    for operation, table in _TABLES.items()
+}
+
+
+_BY_NAME: dict[str, type[Operation]] = {operation.kind: operation for operation in _KINDS}
+
+
 def operation_fields(operation: Operation) -> dict[str, Any]:
     """The operation's own fields, as plain values that nobody else holds."""
-    return _FIELDS[type(operation)](operation)
-
-
-def _encode_start(it: Start) -> dict[str, JSON]:
-    return {"goal": plain(it.goal), "arguments": plain_mapping(it.arguments)}
-
-
-def _encode_call(it: Call) -> dict[str, JSON]:
-    return {"function": plain(it.function), "arguments": plain_mapping(it.arguments)}
-
-
-def _encode_return(it: Return) -> dict[str, JSON]:
-    fields = {
-        "holds": it.holds,
-        "evidence": [plain(cited) for cited in it.evidence],
-        "value": plain(it.value),
-        "arguments": plain_mapping(it.arguments),
-    }
-    if it.undecided:
-        fields["undecided"] = True
-    return fields
-
-
-def _encode_decision(it: Decision) -> dict[str, JSON]:
-    fields: dict[str, JSON] = {
-        "decision": plain(it.decision),
-        "call_id": plain(it.call_id),
-        "by": plain(it.by),
-        "role": plain(it.role),
-        "arguments": plain_mapping(it.arguments),
-        "reason": plain(it.reason),
-    }
-    if it.principal:
-        fields["principal"] = plain_mapping(it.principal)
-    return fields
-
-
-def _encode_domain_call(it: DomainCall) -> dict[str, JSON]:
-    fields = {
-        "call_id": plain(it.call_id),
-        "action": plain(it.action),
-        "arguments": plain_mapping(it.arguments),
-    }
-    if it.licence is not None:
-        fields["licence"] = plain_mapping(it.licence)
-    if it.amended:
-        fields["amended"] = True
-    return fields
-
-
-def _encode_domain_result(it: DomainResult) -> dict[str, JSON]:
-    fields = {"call_id": plain(it.call_id), "ok": it.ok, "value": plain(it.value)}
-    if it.unknown:
-        fields["unknown"] = True
-    return fields
-
-
-_FIELDS: dict[type, Callable[..., dict[str, JSON]]] = {
-    Start: _encode_start,
-    Amend: lambda it: {"arguments": plain_mapping(it.arguments)},
-    Call: _encode_call,
-    Return: _encode_return,
-    SelectBranch: lambda it: {"option": plain(it.option)},
-    EmitArtifact: lambda it: {"name": plain(it.name), "content": plain(it.content)},
-    Complete: lambda it: {"summary": plain(it.summary)},
-    Fail: lambda it: {"reason": plain(it.reason)},
-    DomainCall: _encode_domain_call,
-    DomainResult: _encode_domain_result,
-    UserSaid: lambda it: {"text": plain(it.text)},
-    AssistantSaid: lambda it: {"text": plain(it.text)},
-    Decision: _encode_decision,
-    Note: lambda it: {"name": plain(it.name), "details": plain_mapping(it.details)},
-    BindEvidence: lambda it: {"result": it.result},
-}
-
-
-_WORDS = (str, dict, Mapping)
-
-
-_OBJECT = (dict, Mapping)
-
-
-_SHAPES: dict[type, tuple[tuple[str, tuple[type, ...]], ...]] = {
-    Start: (("goal", (str,)), ("arguments", _OBJECT)),
-    Amend: (("arguments", _OBJECT),),
-    Call: (("function", (str, NoneType)), ("arguments", _OBJECT)),
-    Return: (
-        ("holds", (bool, NoneType)),
-        ("evidence", (tuple,)),
-        ("arguments", _OBJECT),
-        ("undecided", (bool,)),
-    ),
-    SelectBranch: (("option", (str, NoneType)),),
-    EmitArtifact: (("name", (str,)),),
-    Complete: (("summary", _WORDS),),
-    Fail: (("reason", _WORDS),),
-    DomainCall: (
-        ("call_id", (str,)),
-        ("action", (str,)),
-        ("arguments", _OBJECT),
-        ("licence", (dict, Mapping, NoneType)),
-        ("amended", (bool,)),
-    ),
-    DomainResult: (("call_id", (str,)), ("ok", (bool,)), ("unknown", (bool,))),
-    UserSaid: (("text", _WORDS),),
-    AssistantSaid: (("text", _WORDS),),
-    Decision: (
-        ("decision", (str,)),
-        ("call_id", (str,)),
-        ("by", (str,)),
-        ("role", (str,)),
-        ("arguments", _OBJECT),
-        ("reason", _WORDS),
-        ("principal", _OBJECT),
-    ),
-    Note: (("name", (str,)), ("details", _OBJECT)),
-    BindEvidence: (("result", (int,)),),
-}
+    written: dict[str, Any] = {}
+    for name, write, rare, default in _WRITTEN[type(operation)]:
+        value = getattr(operation, name)
+        if type(value) is str and value.isascii():
+            written[name] = value
+        elif not rare or value != default:
+            written[name] = write(value)
+    return written
 
 
 def misshapen(operation: object) -> str | None:
     """What keeps an object from being an operation: callers are not always type-checked."""
-    shape = _SHAPES.get(type(operation))
-    if shape is None:
+    table = _TYPED.get(type(operation))
+    if table is None:
         return "this is not an operation"
-    for name, types in shape:
+    for name, types in table:
         value = getattr(operation, name)
         if type(value) not in types and not isinstance(value, types):
             return f"`{name}` has the wrong type"
@@ -169,103 +217,18 @@ def misshapen(operation: object) -> str | None:
     return None
 
 
-def decode_operation(fields: Given, kind: str | None = None) -> Operation:
+def decode_operation(given: Given, kind: str | None = None) -> Operation:
     """The operation in a JSON object; its name is ``kind`` or stands under ``operation``."""
-    name = kind if kind is not None else fields.get("operation")
-    decoder = _DECODERS.get(name) if isinstance(name, str) else None
-    if decoder is None:
+    name = kind if kind is not None else given.get("operation")
+    operation = _BY_NAME.get(name) if isinstance(name, str) else None
+    if operation is None:
         raise TraceError(f"unknown operation `{name}`")
-    return decoder(fields)
-
-
-def _string(fields: Given, key: str) -> str:
-    value = fields.get(key)
-    if not isinstance(value, str):
-        raise TraceError(f"`{key}` must be a string")
-    return value
-
-
-def _optional_string(fields: Given, key: str) -> str | None:
-    return None if fields.get(key) is None else _string(fields, key)
-
-
-def _text(fields: Given, key: str) -> Text:
-    value = fields.get(key)
-    if isinstance(value, Mapping) and "$ref" in value:
-        return value
-    return _string(fields, key)
-
-
-def _object(fields: Given, key: str) -> Mapping[str, JSON]:
-    value = fields.get(key, {})
-    if not isinstance(value, Mapping):
-        raise TraceError(f"`{key}` must be an object")
-    if "$ref" in value:
-        raise TraceError(f"`{key}` is withheld: restore it before replaying")
-    return value
-
-
-def _boolean(fields: Given, key: str) -> bool:
-    value = fields.get(key)
-    if not isinstance(value, bool):
-        raise TraceError(f"`{key}` must be true or false")
-    return value
-
-
-def _decode_return(fields: Given) -> Return:
-    cited = fields.get("evidence", [])
-    if not isinstance(cited, list) or not all(isinstance(one, str) for one in cited):
-        raise TraceError("`evidence` must be a list of strings")
-    holds = None if fields.get("holds") is None else _boolean(fields, "holds")
-    undecided = "undecided" in fields and _boolean(fields, "undecided")
-    arguments = _object(fields, "arguments")
-    return Return(holds, tuple(cited), fields.get("value"), arguments, undecided)
-
-
-def _decode_decision(fields: Given) -> Decision:
-    return Decision(
-        _string(fields, "decision"),
-        _string(fields, "call_id"),
-        _string(fields, "by"),
-        _string(fields, "role"),
-        _object(fields, "arguments"),
-        _text(fields, "reason"),
-        _object(fields, "principal") if "principal" in fields else {},
-    )
-
-
-def _decode_bind(fields: Given) -> BindEvidence:
-    result = fields.get("result")
-    if not isinstance(result, int) or isinstance(result, bool):
-        raise TraceError("`result` must be a sequence number")
-    return BindEvidence(result)
-
-
-_DECODERS: dict[str, Callable[[Given], Operation]] = {
-    "start": lambda fields: Start(_string(fields, "goal"), _object(fields, "arguments")),
-    "amend": lambda fields: Amend(_object(fields, "arguments")),
-    "call": lambda fields: Call(_optional_string(fields, "function"), _object(fields, "arguments")),
-    "return": _decode_return,
-    "select_branch": lambda fields: SelectBranch(_optional_string(fields, "option")),
-    "emit_artifact": lambda fields: EmitArtifact(_string(fields, "name"), fields.get("content")),
-    "complete": lambda fields: Complete(_text(fields, "summary")),
-    "fail": lambda fields: Fail(_text(fields, "reason")),
-    "domain_call": lambda fields: DomainCall(
-        _string(fields, "call_id"),
-        _string(fields, "action"),
-        _object(fields, "arguments"),
-        _object(fields, "licence") if "licence" in fields else None,
-        "amended" in fields and _boolean(fields, "amended"),
-    ),
-    "domain_result": lambda fields: DomainResult(
-        _string(fields, "call_id"),
-        _boolean(fields, "ok"),
-        fields.get("value"),
-        "unknown" in fields and _boolean(fields, "unknown"),
-    ),
-    "user_said": lambda fields: UserSaid(_text(fields, "text")),
-    "assistant_said": lambda fields: AssistantSaid(_text(fields, "text")),
-    "decision": _decode_decision,
-    "note": lambda fields: Note(_string(fields, "name"), _object(fields, "details")),
-    "bind_evidence": _decode_bind,
-}
+    values = []
+    for field in _TABLES[operation]:
+        if field.name in given:
+            values.append(field.kind.read(field.name, given[field.name]))
+        elif field.required:
+            values.append(field.kind.read(field.name, None))
+        else:
+            values.append(None if field.default is MISSING else field.default)
+    return operation(*values)

@@ -122,10 +122,20 @@ class SecretTexts:
         return not self._texts.isdisjoint(_spellings(value))
 
     def masked(self, text: str) -> str:
-        # The longest first: nothing of it stays behind when a shorter one is a part of it.
-        for one in sorted(self._texts, key=len, reverse=True):
-            text = text.replace(one, MASK)
-        return text
+        # All places first: of two secrets that overlap nothing stays behind.
+        hidden = [False] * len(text)
+        for one in self._texts:
+            start = text.find(one) if one else -1
+            while start >= 0:
+                hidden[start : start + len(one)] = [True] * len(one)
+                start = text.find(one, start + 1)
+        masked: list[str] = []
+        for index, character in enumerate(text):
+            if not hidden[index]:
+                masked.append(character)
+            elif index == 0 or not hidden[index - 1]:
+                masked.append(MASK)
+        return "".join(masked)
 
 
 NO_SECRETS = SecretTexts()

@@ -11,7 +11,7 @@ from adversary.handbooks import Book
 from adversary.moves import Attack
 from adversary.random_handbooks import random_book
 from adversary.session_play import SessionPlay
-from adversary.world import World
+from adversary.simulator import Simulator
 from sopilot.machine.automation import Automation
 
 SESSIONS_PER_BOOK = 5
@@ -29,7 +29,7 @@ def core_session(
     remembers: bool = False,
     audited: bool = False,
 ) -> None:
-    play = CorePlay(book, _world(book, rng), rng, tally, _automation(rng), remembers=remembers)
+    play = CorePlay(book, _simulator(book, rng), rng, tally, _automation(rng), remembers=remembers)
     _play(play, rng, tally, moves, audited)
 
 
@@ -46,7 +46,7 @@ def whole_session(
     """The same through ``Session``; ``outside`` as in `SessionPlay`."""
     play = SessionPlay(
         book,
-        _world(book, rng),
+        _simulator(book, rng),
         rng,
         tally,
         _automation(rng),
@@ -80,11 +80,11 @@ def _play(
         play.audit()
 
 
-def _world(book: Book, rng: random.Random) -> World:
-    world = World(rng)
-    world.private = book.plan.private
-    world.logout_clears_factor = not book.plan.factor_survives_logout
-    return world
+def _simulator(book: Book, rng: random.Random) -> Simulator:
+    sim = Simulator(rng)
+    sim.private = book.plan.private
+    sim.logout_clears_factor = not book.plan.factor_survives_logout
+    return sim
 
 
 def _automation(rng: random.Random) -> Automation | None:
@@ -106,9 +106,9 @@ def campaign(
     audited: bool = False,
     newer: bool = False,
 ) -> tuple[Tally, int]:
-    """What happened in about so many moves ``through`` the core, a session, or a session whose
-    world others change too (``outside``), and over how many handbooks. ``audited``: every session
-    is audited when it ends. ``newer``: over handbooks of the newer constructs alone."""
+    """Play about so many moves ``through`` the core, a session, or a session whose records others
+    change too (``outside``); return the tally and the number of handbooks. ``audited``: audit
+    every session when it ends. ``newer``: handbooks of the newer constructs alone."""
     tally = Tally()
     books = 0
     while tally.moves < moves and not stop(tally):

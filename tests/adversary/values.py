@@ -59,6 +59,23 @@ JUNK = (
 )
 
 
+KINDS = {
+    "amount": "number",
+    "most": "number",
+    "largest": "number",
+    "fee": "number",
+    "line": "integer",
+    "items": "array",
+    "address": "object",
+    "consent": "boolean",
+}
+
+
+def kind_of(name: str) -> str:
+    """The type of everything that is called so."""
+    return KINDS.get(name, "string")
+
+
 def is_number(value: JSON) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 

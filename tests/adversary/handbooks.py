@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 
-from adversary.catalogue import FACTS, Fact
-from adversary.newer_tools import ASK, CONFIRM, subject
+from adversary.facts import FACTS, Fact
 from adversary.recipes import written
 from adversary.requirements import (
     Procedure,
@@ -19,15 +17,15 @@ from adversary.requirements import (
     leaves_of,
     operators_of,
     procedure_values,
+    truths_of,
     written_tree,
 )
-from adversary.tools import OPTIONAL, TOOLS
+from adversary.simulator import Simulator
+from adversary.tools import ASK, CONFIRM, OPTIONAL, TOOLS, subject
 from adversary.values import JSON, is_number
-from adversary.world import World
 from sopilot.compiler.pipeline import compile_handbook
 from sopilot.handbook.reader import load_handbook
 from sopilot.machine.machine import Machine
-from sopilot.messages.errors import SopilotError
 from sopilot.program.model import Program
 
 PARAMETERS: dict[str, JSON] = {"largest": 500, "circle": "vip"}
@@ -67,40 +65,53 @@ class Book:
     """Whether a model may judge something."""
     reads_clock: bool
 
-    def world_allows(
+    def simulator_allows(
         self,
-        world: World,
+        sim: Simulator,
         goal: str,
         arguments: Mapping[str, JSON],
         words: Words | None = None,
     ) -> bool:
-        """Whether the world shows all that the procedure (and its action) requires, now."""
+        """Whether the simulator shows all that the procedure (and its action) requires, now."""
         procedure = self.procedures[goal]
         values = procedure_values(procedure, arguments)
         if values is None:
             return False
-        if not is_met(procedure.requires, world, {**PARAMETERS, **values}, True, words):
+        if not is_met(procedure.requires, sim, {**PARAMETERS, **values}, True, words):
             return False
-        if procedure.computed and not _is_computed(world, arguments):
+        if procedure.computed and not _is_computed(sim, arguments):
             return False
         if procedure.action in self.plan.confirmed:
-            said = world.consents.get(subject(goal, arguments))
-            if said != "yes" and not world.friendly:
+            said = sim.consents.get(subject(goal, arguments))
+            if said != "yes" and not sim.friendly:
                 return False
         requires = self.plan.action_requires.get(procedure.action)
         return requires is None or is_met(
-            requires, world, {**PARAMETERS, **dict(arguments)}, True, words
+            requires, sim, {**PARAMETERS, **dict(arguments)}, True, words
         )
 
+    def facts_of(
+        self, sim: Simulator, goal: str, arguments: Mapping[str, JSON]
+    ) -> list[bool | None] | None:
+        """What is so of every leaf; ``None`` where not all of them must hold, so that one may
+        change without anybody's concern."""
+        procedure = self.procedures[goal]
+        values = procedure_values(procedure, arguments)
+        plain = operators_of(procedure.requires) <= {"all", "in_order"}
+        more = procedure.computed or procedure.action in self.plan.action_requires
+        if values is None or not plain or more:
+            return None
+        return truths_of(procedure.requires, sim, {**PARAMETERS, **values})
+
     def answers_needed(
-        self, world: World, goal: str, arguments: Mapping[str, JSON], words: Words | None
+        self, sim: Simulator, goal: str, arguments: Mapping[str, JSON], words: Words | None
     ) -> frozenset[tuple[str, str]]:
-        """The answers of the user without which the world would not allow it: it uses them up."""
+        """The user's answers that it rests on, and uses up."""
         needed = set()
-        for key in world.said:
-            without = world.copy()
-            without.said = {one: said for one, said in world.said.items() if one != key}
-            if not self.world_allows(without, goal, arguments, words):
+        for key in sim.said:
+            without = sim.copy()
+            without.said = {one: said for one, said in sim.said.items() if one != key}
+            if not self.simulator_allows(without, goal, arguments, words):
                 needed.add(key)
         return frozenset(needed)
 
@@ -119,8 +130,8 @@ def _constructs(plan: Plan, procedure: Procedure) -> Iterator[str]:
 _NEWER = frozenset({"`when`", "`otherwise`", "`named`"})
 
 
-def _is_computed(world: World, arguments: Mapping[str, JSON]) -> bool:
-    account = world.accounts.get(arguments.get("user", ""))
+def _is_computed(sim: Simulator, arguments: Mapping[str, JSON]) -> bool:
+    account = sim.accounts.get(arguments.get("user", ""))
     points = account.get("points") if account is not None else None
     amount = arguments.get("amount")
     return is_number(points) and is_number(amount) and bool(amount == points * 10)
@@ -216,7 +227,7 @@ def _predicate(plan: Plan, fact: Fact) -> dict[str, JSON]:
     if fact.opened_by:
         said["established_by"] = fact.opened_by
         survives = fact.name == "confirmed" and plan.factor_survives_logout
-        if fact.closed_by and not survives and "closed_by" in words():
+        if fact.closed_by and not survives:
             said["closed_by"] = fact.closed_by
         if fact.verdict:
             said["verdict"] = fact.verdict
@@ -244,48 +255,3 @@ def _procedure(procedure: Procedure, named: Requirements) -> dict[str, JSON]:
         )
         said["action"] = f"{procedure.action}({', '.join(bound)})"
     return said
-
-
-# --- what the handbook language can say -----------------------------------------------
-
-_PROBES: dict[str, tuple[str, dict[str, JSON], dict[str, JSON]]] = {
-    "paths": ("q(user)", {"verify": {"all": ["f(user)", "g(f.id)"]}}, {}),
-    "for_each": (
-        "q(user)",
-        {"verify": {"all": ["f(user)", {"call": "g(one.id)", "for_each": "f.list as one"}]}},
-        {},
-    ),
-    "named": (
-        "q(user)",
-        {"verify": {"all": [{"call": "f(user)", "name": "a"}, {"call": "f(user)", "name": "b"}]}},
-        {},
-    ),
-    "ask": ("q(user)", {"verify": "g(code)", "ask": ["code"]}, {}),
-    "judged_by": ("q(user)", {"verify": "f(user)", "judged_by": "model"}, {}),
-    "closed_by": ("q(user)", {"established_by": "f(user)", "closed_by": "g(user)"}, {}),
-    "changes": ("q(user)", {"verify": "f(user)"}, {"changes": ["x"], "reads": ["x"]}),
-    "recheck": ("q(user)", {"verify": "f(user)"}, {"recheck": True}),
-}
-
-
-@cache
-def words() -> frozenset[str]:
-    """The newer words of the handbook language that this version reads."""
-    known = set()
-    for word, (signature, predicate, action) in _PROBES.items():
-        book = {
-            "handbook": "probe",
-            "actions": {
-                "f": {"input": {"user": "string"}},
-                "g": {"input": {"id": "string"}},
-                "h": {"input": {"user": "string"}, "irreversible": True, **action},
-            },
-            "predicates": {signature: {"says": "It is so.", **predicate}},
-            "procedures": {"h": {"requires": "q(user)"}},
-        }
-        try:
-            compile_handbook(load_handbook(json.dumps(book), "probe.yaml"))
-        except SopilotError:
-            continue
-        known.add(word)
-    return frozenset(known)

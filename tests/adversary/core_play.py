@@ -1,4 +1,4 @@
-"""A session at the pure core: machine, guard and world, without store or event loop."""
+"""A session at the pure core: machine, guard and simulator, without store or event loop."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from adversary import admission
-from adversary.audited import contradictions
 from adversary.handbooks import Book
-from adversary.newer_tools import ASK, CONFIRM, iso, perform
 from adversary.requirements import Words, spoken
-from adversary.tools import TOOLS
+from adversary.simulator import Simulator
+from adversary.tools import ASK, CONFIRM, TOOLS, iso, perform
 from adversary.values import JSON
-from adversary.world import World
+from sopilot.audit.audit import audit_trace
+from sopilot.audit.findings import Finding
 from sopilot.handbook.expressions import judge
 from sopilot.machine.automation import Automation
+from sopilot.machine.proof.guard import hold_reason
+from sopilot.machine.proof.licence import Licence, license_call
 from sopilot.machine.state import Configuration
 from sopilot.program.model import Program
 from sopilot.trace.chain import SealedEvent
@@ -34,6 +35,36 @@ from sopilot.trace.events import (
     UserSaid,
 )
 from sopilot.values.json import plain, plain_mapping, without_references
+
+
+def licence_of(
+    book: Book,
+    configuration: Configuration,
+    action: str,
+    arguments: Mapping[str, JSON],
+) -> Licence | None:
+    """``None`` where the call is held."""
+    if hold_reason(book.machine, configuration, action, arguments) is not None:
+        return None
+    here = book.machine.position(configuration)
+    assert here is not None
+    licence = license_call(book.machine.programs, here, arguments, judge)
+    return None if licence.missing else licence
+
+
+def contradictions(
+    programs: Mapping[str, Program], events: Sequence[Event] | Sequence[SealedEvent]
+) -> list[Finding]:
+    """Calls that the guard let through and the audit finds unproven, calls that it held and the
+    audit finds proven, grades that differ, and a trace that does not replay."""
+    report = audit_trace(programs, events, judge=judge, ended=False)
+    return [
+        one
+        for one in report.findings
+        if one.code in ("guard-violated", "guard-disagrees", "inconsistent-trace")
+        or "ran unproven" in one.explanation
+    ]
+
 
 BUSY = (False, {"error": "busy"})
 """Nothing was done."""
@@ -74,25 +105,33 @@ class Tally:
         self.predicates += other.predicates
 
     def audit(
-        self, programs: Mapping[str, Program], events: Sequence[Event] | Sequence[SealedEvent]
+        self,
+        programs: Mapping[str, Program],
+        events: Sequence[Event] | Sequence[SealedEvent],
+        *,
+        overridden: bool = False,
     ) -> None:
+        """``overridden``: a person let a call through without its proof, and the audit says so."""
         self.audited += 1
         self.apart += [
-            f"{one.code} at {one.seq}: {one.explanation}"
-            for one in contradictions(programs, events)
+            f"{finding.code} at {finding.seq}: {finding.explanation}"
+            for finding in contradictions(programs, events)
+            if not (overridden and "ran unproven" in finding.explanation)
         ]
 
     def carry_out(
         self,
         book: Book,
-        world: World,
+        sim: Simulator,
         configuration: Configuration,
         call: tuple[str, Mapping[str, JSON]],
         words: Mapping[str, Words] | None = None,
         log: Sequence[Script] | None = None,
-        scene: tuple[World, Automation | None] | None = None,
+        scene: tuple[Simulator, Automation | None] | None = None,
+        *,
+        excused: bool = False,
     ) -> None:
-        """Judge a guarded call that is about to be carried out, by the world alone."""
+        """Judge a guarded call that is about to be carried out, by the simulator alone."""
         self.carried_out += 1
         process = configuration.process
         goal = process.goal if process is not None else None
@@ -101,8 +140,8 @@ class Tally:
             said = words.get(process.id, {}) if words is not None else None
             self.predicates.update(book.predicates_of[goal])
             serves = book.procedures[goal].action == action
-            if serves and book.world_allows(world, goal, arguments, said):
-                world.rests_on = action, book.answers_needed(world, goal, arguments, said)
+            if serves and (excused or book.simulator_allows(sim, goal, arguments, said)):
+                sim.rests_on = action, book.answers_needed(sim, goal, arguments, said)
                 return
         told = Violation(book, goal, action, arguments, tuple(log or ()), scene)
         self.denied.append(told)
@@ -122,7 +161,7 @@ class Tally:
 
 @dataclass(frozen=True)
 class Violation:
-    """A guarded call that was carried out although the world denies its requirement."""
+    """A guarded call that was carried out although the simulator denies its requirement."""
 
     book: Book
     goal: str | None
@@ -130,13 +169,13 @@ class Violation:
     arguments: Mapping[str, JSON]
     moves: tuple[Script, ...]
     """How it came to it, as far as the play was asked to remember."""
-    scene: tuple[World, Automation | None] | None = None
-    """The world as it was at the beginning, and what the machine did by itself."""
+    scene: tuple[Simulator, Automation | None] | None = None
+    """The simulator as it was at the beginning, and what the machine did by itself."""
 
 
 @dataclass(frozen=True)
 class InFlight:
-    """A call without an answer yet. ``answer`` is there when the world was asked at once."""
+    """A call without an answer yet. ``answer`` is there when the simulator was asked at once."""
 
     action: str
     arguments: Mapping[str, JSON]
@@ -145,10 +184,10 @@ class InFlight:
     connection: int
 
 
-def connected(world: World) -> dict[str, JSON]:
+def connected(sim: Simulator) -> dict[str, JSON]:
     """The one upstream that has all tools, but for the machine's own."""
     actions = [name for name in TOOLS if name not in (ASK, CONFIRM)]
-    return {"upstream": "desk", "connection": str(world.connection), "actions": actions}
+    return {"upstream": "desk", "connection": str(sim.connection), "actions": actions}
 
 
 def remember_word(
@@ -174,7 +213,7 @@ class CorePlay:
     def __init__(
         self,
         book: Book,
-        world: World,
+        sim: Simulator,
         rng: random.Random,
         tally: Tally,
         automation: Automation | None = None,
@@ -182,7 +221,7 @@ class CorePlay:
         remembers: bool = False,
     ) -> None:
         self.book = book
-        self.world = world
+        self.sim = sim
         self.rng = rng
         self.tally = tally
         self.automation = automation
@@ -196,7 +235,7 @@ class CorePlay:
         self.busy = 0.1
         self.breaks = 0.01
         self.log: list[Script] | None = [] if remembers else None
-        self.scene = (world.copy(), automation) if remembers else None
+        self.scene = (sim.copy(), automation) if remembers else None
 
     def close(self) -> None:
         """Nothing to close."""
@@ -218,7 +257,7 @@ class CorePlay:
 
     def _step(self, operation: Operation) -> bool:
         self.clock += 1.0
-        self.world.time += 1
+        self.sim.time += 1
         machine = self.book.machine
         if isinstance(operation, Start | DomainResult | Return):
             self._look_at_clock()
@@ -237,7 +276,7 @@ class CorePlay:
         """As a session does."""
         if not self.book.reads_clock:
             return
-        note = Note(CLOCK, {"now": iso(self.world.time)})
+        note = Note(CLOCK, {"now": iso(self.sim.time)})
         outcome = self.book.machine.step(self.configuration, note, at=self.clock)
         self.configuration = outcome.configuration
         self.events += outcome.events
@@ -248,21 +287,35 @@ class CorePlay:
         """Made and answered; ``None`` when the call was held."""
         return self.call_as(action, arguments, trouble=self._trouble())
 
+    def call_failing(self, action: str, arguments: Mapping[str, JSON]) -> None:
+        """The tool is busy: it answers with an error, and nothing was done."""
+        self.call_as(action, arguments, trouble="busy")
+
+    def call_breaking(self, action: str, arguments: Mapping[str, JSON]) -> None:
+        """The tool doesn't answer: it was carried out, or will be at any later moment."""
+        self.call_as(action, arguments, trouble=self.rng.choice(("broken", "late")))
+
+    def back_up(self) -> None:
+        """There is no store here."""
+
+    def restore(self) -> None:
+        """As above."""
+
     def call_as(
-        self, action: str, arguments: Mapping[str, JSON], *, trouble: str
+        self, action: str, arguments: Mapping[str, JSON], *, trouble: str, call_id: str = ""
     ) -> tuple[bool, JSON] | None:
+        self.calls += 1
+        call_id = call_id or f"c{self.calls}"
         if self.log is not None:
-            self.log.append(("call", action, arguments, trouble))
+            self.log.append(("call", action, arguments, trouble, call_id))
         if not self._admitted(action, arguments):
             return None
-        self.calls += 1
-        call_id = f"c{self.calls}"
         wanted = self._begin(call_id, action, arguments)
         if trouble in ("broken", "late") and action not in (ASK, CONFIRM):
             # As in a session, it is open until somebody says how it ended: by `deliver`.
             done = trouble == "broken" or action in self.book.guarded
             answer = self._performed(action, wanted, "") if done else None
-            connection = self.world.connection
+            connection = self.sim.connection
             self.in_flight[call_id] = InFlight(action, wanted, answer, "", connection)
             return BROKEN
         answer = self._performed(action, wanted, trouble)
@@ -270,7 +323,7 @@ class CorePlay:
         return answer
 
     def begin(self, action: str, arguments: Mapping[str, JSON], *, at_once: bool) -> None:
-        """Made, not yet answered. The world is asked ``at_once`` or when the answer comes."""
+        """Made, not yet answered. The simulator is asked ``at_once`` or when the answer comes."""
         self.calls += 1
         self.begin_as(f"c{self.calls}", action, arguments, at_once=at_once, trouble=self._trouble())
 
@@ -290,7 +343,7 @@ class CorePlay:
         wanted = self._begin(call_id, action, arguments)
         now = at_once or action in self.book.guarded
         answer = self._performed(action, wanted, trouble) if now else None
-        connection = self.world.connection
+        connection = self.sim.connection
         self.in_flight[call_id] = InFlight(action, wanted, answer, trouble, connection)
 
     def deliver(self, call_id: str) -> None:
@@ -308,8 +361,8 @@ class CorePlay:
         self.tally.moves += 1
         if self.log is not None:
             self.log.append(("reconnect",))
-        self.world.reconnect()
-        self._step(Note(CONNECTED, connected(self.world)))
+        self.sim.reconnect()
+        self._step(Note(CONNECTED, connected(self.sim)))
 
     def _trouble(self) -> str:
         roll = self.rng.random()
@@ -324,7 +377,7 @@ class CorePlay:
     ) -> tuple[bool, JSON]:
         if trouble == "busy":
             return BUSY
-        answer = perform(self.world, action, arguments, connection)
+        answer = perform(self.sim, action, arguments, connection)
         if action in (ASK, CONFIRM):
             # As a session does: the user's own message is the evidence, by its number.
             message = self.configuration.next_seq
@@ -340,14 +393,14 @@ class CorePlay:
         tally.attempted += 1
         self._look_at_clock()
         wanted = plain(dict(arguments))
-        licence = admission.licence_of(self.book, self.configuration, action, wanted)
+        licence = licence_of(self.book, self.configuration, action, wanted)
         if licence is None:
             tally.held += 1
             return False
         self.licence = licence.as_json()
         call = (action, wanted)
         tally.carry_out(
-            self.book, self.world, self.configuration, call, self.words, self.log, self.scene
+            self.book, self.sim, self.configuration, call, self.words, self.log, self.scene
         )
         return True
 
@@ -362,3 +415,47 @@ class CorePlay:
 
     def _answer(self, call_id: str, answer: tuple[bool, JSON]) -> None:
         self._step(DomainResult(call_id, answer[0], answer[1]))
+
+
+# --- a violation in few moves -----------------------------------------------------------
+
+
+def is_robbed(
+    book: Book, sim: Simulator, automation: Automation | None, script: Sequence[Script]
+) -> bool:
+    """Whether these moves end in a call that the simulator denies."""
+    tally = Tally()
+    play = CorePlay(book, sim.copy(), random.Random(0), tally, automation)
+    play.calls = 1_000_000  # ids of its own: the script names the ones that are delivered later
+    for what, *given in script:
+        if what == "operate":
+            play.operate(given[0])
+        elif what == "call":
+            action, arguments, trouble, call_id = given
+            play.call_as(action, arguments, trouble=trouble, call_id=call_id)
+        elif what == "begin":
+            call_id, action, arguments, at_once, trouble = given
+            play.begin_as(call_id, action, arguments, at_once=at_once, trouble=trouble)
+        elif what == "reconnect":
+            play.reconnect()
+        elif given[0] in play.in_flight:
+            play.deliver(given[0])
+    return bool(tally.denied)
+
+
+def shrunk(violation: Violation) -> list[Script]:
+    """Moves are left out, many at once at first, as long as the call is still carried out."""
+    assert violation.scene is not None
+    sim, automation = violation.scene
+    script = list(violation.moves)
+    size = len(script) // 2
+    while size:
+        at = 0
+        while at < len(script):
+            fewer = script[:at] + script[at + size :]
+            if is_robbed(violation.book, sim, automation, fewer):
+                script = fewer
+            else:
+                at += size
+        size //= 2
+    return script

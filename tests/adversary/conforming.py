@@ -6,13 +6,13 @@ import random
 from collections.abc import Mapping
 from typing import Protocol
 
-from adversary.catalogue import truth_of
 from adversary.errands import act_arguments, asked_about, computed_amount, errand
+from adversary.facts import truth_of
 from adversary.handbooks import Book
-from adversary.newer_tools import CONFIRM, PHONES
 from adversary.recipes import Recipe, in_some_order, next_call
+from adversary.simulator import Simulator
+from adversary.tools import CONFIRM, PHONES
 from adversary.values import JSON
-from adversary.world import World
 from sopilot.machine.layout import Position
 from sopilot.program.model import (
     Act,
@@ -45,7 +45,7 @@ class Scene(Protocol):
     """What an executor sees: nothing of the guard."""
 
     book: Book
-    world: World
+    sim: Simulator
 
 
 class Executor:
@@ -78,7 +78,7 @@ class Executor:
     def _other_errand(self) -> Start:
         goal = self.rng.choice(self.goals)
         lucky = self.rng.random() < self.lucky
-        wanted = errand(self.scene.book, self.scene.world, goal, self.rng, lucky=lucky)
+        wanted = errand(self.scene.book, self.scene.sim, goal, self.rng, lucky=lucky)
         if self.scene.book.procedures[goal].computed:
             wanted.pop("amount", None)
         return Start(goal, {name: value for name, value in wanted.items() if value is not None})
@@ -88,7 +88,7 @@ class Executor:
         process = here.process
         known = self.errands.get(process.id)
         if known is None:
-            made = errand(self.scene.book, self.scene.world, process.goal, self.rng, lucky=False)
+            made = errand(self.scene.book, self.scene.sim, process.goal, self.rng, lucky=False)
             known = self.errands[process.id] = {**made, **process.frames[0].locals}
         return known
 
@@ -97,7 +97,7 @@ class Executor:
         values = dict(self.values(here))
         if procedure.computed:
             own = here.process.known.get("amount")
-            fresh = computed_amount(self.scene.world, values.get("user"))
+            fresh = computed_amount(self.scene.sim, values.get("user"))
             values["amount"] = fresh if own is None else own
         return procedure.action, act_arguments(self.scene.book, procedure, values)
 
@@ -141,7 +141,7 @@ class Executor:
         opened, values = here.frame.opened, dict(here.frame.locals)
         if opened in self.given_up:
             return self.verdict(here)
-        world = self.scene.world
+        sim = self.scene.sim
         if function.kind is Kind.GATE:
             self.given_up.add(opened)
             user = values.get("user")
@@ -149,8 +149,8 @@ class Executor:
             fact = self.scene.book.facts[function.predicate or ""]
             action = fact.opened_by.split("(")[0]
             secrets = {
-                "password": world.passwords.get(known, ""),
-                "code": world.codes.get(known, ""),
+                "password": sim.passwords.get(known, ""),
+                "code": sim.codes.get(known, ""),
                 "phone": next((one for one, user in PHONES.items() if user == known), ""),
             }
             inputs = self.scene.book.inputs[action]
@@ -190,7 +190,7 @@ class Executor:
         """The voucher that the user would show: a good one if there is any."""
         mine = [
             name
-            for name, voucher in self.scene.world.vouchers.items()
+            for name, voucher in self.scene.sim.vouchers.items()
             if voucher["owner"] == values.get("user") and voucher["worth"] >= 10
         ]
         return mine[0] if mine else "gift-1"
@@ -213,7 +213,7 @@ class Executor:
     def verdict(self, here: Position) -> Return:
         frames = here.process.frames
         if here.layout.function.computes:
-            amount = computed_amount(self.scene.world, here.frame.locals.get("user"))
+            amount = computed_amount(self.scene.sim, here.frame.locals.get("user"))
             return Return(True, arguments={"amount": amount})
         if self.lies and len(frames) > 1:
             caller = here.program.functions[frames[-2].function].steps[frames[-2].cursor]
@@ -223,7 +223,7 @@ class Executor:
         if fact is None:
             return Return(False)
         values = tuple(here.frame.locals.get(name) for name, _ in fact.parameters)
-        return said(truth_of(fact, self.scene.world, values))
+        return said(truth_of(fact, self.scene.sim, values))
 
 
 def said(truth: bool | None) -> Return:

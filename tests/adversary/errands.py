@@ -1,4 +1,4 @@
-"""What a user could want: values for a procedure, out of the world or out of thin air."""
+"""What a user could want: values for a procedure, out of the simulator or out of thin air."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import random
 from collections.abc import Callable, Mapping
 
 from adversary.handbooks import Book
-from adversary.newer_tools import ASK, BADGES, CONFIRM, PHONES
 from adversary.recipes import Constant
 from adversary.requirements import Procedure
-from adversary.tools import TOOLS
+from adversary.simulator import Simulator, some_amount
+from adversary.tools import ASK, BADGES, CONFIRM, PHONES, TOOLS
 from adversary.values import (
     ADDRESSES,
     BOOKINGS,
@@ -26,7 +26,6 @@ from adversary.values import (
     VOUCHERS,
     is_number,
 )
-from adversary.world import World, some_amount
 
 _POOLS: dict[str, tuple[JSON, ...]] = {
     "user": (*USERS, *USERS, "ghost"),
@@ -69,11 +68,11 @@ def any_value(name: str, rng: random.Random) -> JSON:
 
 
 def tool_arguments(
-    book: Book, world: World, action: str, rng: random.Random, *, right: bool
+    book: Book, sim: Simulator, action: str, rng: random.Random, *, right: bool
 ) -> dict[str, JSON]:
     if action == CONFIRM:
         procedure = rng.choice(list(book.procedures.values()))
-        wanted = errand(book, world, procedure.name, rng, lucky=False)
+        wanted = errand(book, sim, procedure.name, rng, lucky=False)
         return asked_about(book, procedure, act_arguments(book, procedure, wanted))
     if action == ASK:
         return {"question": "wants", "user": value_for("user", rng)}
@@ -86,9 +85,9 @@ def tool_arguments(
     if isinstance(user, str):
         # Secrets are right now and then: nobody gets anywhere by guessing them.
         if "password" in given and rng.random() < 0.8:
-            given["password"] = world.passwords.get(user, "")
+            given["password"] = sim.passwords.get(user, "")
         if "code" in given and rng.random() < 0.8:
-            given["code"] = world.codes.get(user, "")
+            given["code"] = sim.codes.get(user, "")
     return given
 
 
@@ -101,7 +100,7 @@ def asked_about(book: Book, procedure: Procedure, arguments: Mapping[str, JSON])
 
 
 def errand(
-    book: Book, world: World, goal: str, rng: random.Random, *, lucky: bool
+    book: Book, sim: Simulator, goal: str, rng: random.Random, *, lucky: bool
 ) -> dict[str, JSON]:
     """The procedure's values. A ``lucky`` user may want what will be allowed once all gates
     are open."""
@@ -109,20 +108,20 @@ def errand(
     names = procedure_names(book, procedure)
     values = {name: value_for(name, rng) for name in names}
     if procedure.computed:
-        values["amount"] = computed_amount(world, values.get("user"))
+        values["amount"] = computed_amount(sim, values.get("user"))
     if lucky:
-        friendly = world.with_open_gates()
+        friendly = sim.with_open_gates()
         for _ in range(8):
-            if book.world_allows(friendly, goal, act_arguments(book, procedure, values)):
+            if book.simulator_allows(friendly, goal, act_arguments(book, procedure, values)):
                 break
             values = {name: value_for(name, rng) for name in names}
             if procedure.computed:
-                values["amount"] = computed_amount(world, values.get("user"))
+                values["amount"] = computed_amount(sim, values.get("user"))
     return values
 
 
-def computed_amount(world: World, user: JSON) -> JSON:
-    account = world.accounts.get(user) if isinstance(user, str) else None
+def computed_amount(sim: Simulator, user: JSON) -> JSON:
+    account = sim.accounts.get(user) if isinstance(user, str) else None
     points = account.get("points") if account is not None else None
     return points * 10 if is_number(points) else 10
 
@@ -144,12 +143,12 @@ def act_arguments(book: Book, procedure: Procedure, values: Mapping[str, JSON]) 
     return found
 
 
-def related(world: World, act: Mapping[str, JSON], rng: random.Random) -> dict[str, JSON]:
+def related(sim: Simulator, act: Mapping[str, JSON], rng: random.Random) -> dict[str, JSON]:
     """By the names of inputs: records that the act's requirement may be about."""
     people = [act[name] for name in ("user", "to", "friend") if isinstance(act.get(name), str)]
     found: dict[str, JSON] = {name: value for name, value in act.items() if name != "amount"}
     booking = act.get("booking")
-    record = world.bookings.get(booking) if isinstance(booking, str) else None
+    record = sim.bookings.get(booking) if isinstance(booking, str) else None
     if record is not None:
         people.append(record["owner"])
         legs = record["legs"] or ()
@@ -158,10 +157,10 @@ def related(world: World, act: Mapping[str, JSON], rng: random.Random) -> dict[s
             found["number"] = leg["number"]
     if people:
         found["user"] = user = rng.choice(people)
-        found.setdefault("case_id", world.case_of.get(user, "case-1"))
-        found["password"] = world.passwords.get(user, "")
-        found["code"] = world.codes.get(user, "")
-        mine = [name for name, one in world.vouchers.items() if one["owner"] == user]
+        found.setdefault("case_id", sim.case_of.get(user, "case-1"))
+        found["password"] = sim.passwords.get(user, "")
+        found["code"] = sim.codes.get(user, "")
+        mine = [name for name, one in sim.vouchers.items() if one["owner"] == user]
         if mine:
             found["voucher"] = rng.choice(mine)
     return found

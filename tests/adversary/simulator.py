@@ -1,7 +1,7 @@
-"""A world: records that only the session changes, and what is true of them.
+"""A simulator: records that only the session changes, and what is true of them.
 
 The truth of a predicate is written here in plain Python, without a look at the handbook's
-verdicts. It has three values. ``None`` means that no record says so: then the world denies the
+verdicts. It has three values. ``None`` means that no record says so: then the simulator denies the
 predicate *and* its opposite, because nothing shows either. A number that is in no block list is
 not blocked (the list says so); the status of an account that does not exist is neither.
 """
@@ -25,44 +25,11 @@ from adversary.values import (
 
 Record = dict[str, JSON]
 ABSENT_MANNERS = ("fails", "null", "text", "hollow")
-"""How the tools of a world answer about a record that is not there."""
+"""How the tools of a simulator answer about a record that is not there."""
 
 
-class World:
+class Simulator:
     """Tables are replaced, never changed in place, so that a copy is cheap."""
-
-    __slots__ = (
-        "accounts",
-        "asked",
-        "blocked",
-        "bookings",
-        "case_of",
-        "cases",
-        "codes",
-        "connection",
-        "consents",
-        "deadlines",
-        "deeds",
-        "doors",
-        "factors",
-        "flights",
-        "friendly",
-        "groups",
-        "linked",
-        "logged_in",
-        "logout_clears_factor",
-        "manner",
-        "passwords",
-        "present",
-        "private",
-        "rests_on",
-        "said",
-        "served",
-        "time",
-        "tokens",
-        "vouchers",
-        "ways",
-    )
 
     def __init__(self, rng: random.Random) -> None:
         pick, roll = rng.choice, rng.random
@@ -143,10 +110,9 @@ class World:
         self.private = False
         """Accounts are shown to whoever is logged in only."""
 
-    def copy(self) -> World:
-        other = object.__new__(World)
-        for name in World.__slots__:
-            setattr(other, name, getattr(self, name))
+    def copy(self) -> Simulator:
+        other = object.__new__(Simulator)
+        other.__dict__.update(self.__dict__)
         return other
 
     def reconnect(self) -> None:
@@ -155,7 +121,7 @@ class World:
         self.logged_in = self.factors = frozenset()
         self.served, self.ways = "", frozenset()
 
-    def with_open_gates(self) -> World:
+    def with_open_gates(self) -> Simulator:
         """What it would be if everybody had been let in everywhere."""
         other = self.copy()
         other.logged_in = other.factors = other.present = frozenset(USERS)

@@ -10,15 +10,14 @@ import pytest
 
 import safety
 from adversary.campaign import campaign
-from adversary.core_play import Tally, Violation
+from adversary.core_play import Tally, Violation, is_robbed, shrunk
 from adversary.exhaustive import sweep
-from adversary.handbooks import words
-from adversary.newer_sabotage import NEWER_SABOTAGES
-from adversary.sabotage import SABOTAGES, sabotaged
-from adversary.shrink import is_robbed, shrunk
+from adversary.sabotage import NEWER_SABOTAGES, SABOTAGES, SESSION_SABOTAGES, sabotaged
 from adversary.small_handbooks import small_cases
 
 SEED = 8
+OF_BOTH = {"P13 look-alikes differ"}
+"""Guard and audit evaluate expressions by one evaluator: only the simulator finds these."""
 
 
 def _told(denied: list[Violation]) -> list[str]:
@@ -26,21 +25,19 @@ def _told(denied: list[Violation]) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("through", "moves"), [("core", 40_000), ("session", 4_000), ("outside", 3_000)]
+    ("through", "moves"), [("core", 30_000), ("session", 4_000), ("outside", 3_000)]
 )
-def test_nothing_is_carried_out_that_the_world_denies(through: str, moves: int) -> None:
-    tally, handbooks = campaign(SEED, moves=moves, through=through)
+def test_nothing_is_carried_out_that_the_simulator_denies(through: str, moves: int) -> None:
+    tally, handbooks = campaign(SEED, moves=moves, through=through, audited=True)
     assert not tally.denied, _told(tally.denied)
+    assert tally.apart == []  # guard and audit agree on every guarded call
     assert tally.moves >= moves
     assert tally.sessions * safety.MOVES_PER_SESSION >= moves
+    assert tally.audited == tally.sessions
     assert tally.carried_out > moves // 100
     assert tally.held > tally.carried_out
     assert tally.attempted >= tally.held + tally.carried_out - tally.sessions
     assert handbooks > 5
-
-
-def test_every_word_of_the_handbook_language_is_played() -> None:
-    assert words() >= {"paths", "for_each", "named", "ask", "judged_by", "closed_by", "changes"}
 
 
 def test_every_sequence_of_four_moves() -> None:
@@ -55,8 +52,8 @@ def test_every_sequence_of_four_moves() -> None:
     assert sequences > 100_000
 
 
-def test_the_newer_constructs_are_carried_out_and_never_against_the_world() -> None:
-    tally, _ = campaign(SEED, moves=24_000, newer=True, audited=True)
+def test_the_newer_constructs_are_carried_out_and_never_against_the_simulator() -> None:
+    tally, _ = campaign(SEED, moves=16_000, newer=True, audited=True)
     assert not tally.denied, _told(tally.denied)
     assert not tally.apart, tally.apart[:3]
     predicates = {"unknown_account", "was_frozen", "in_time", "slight", "wants"}
@@ -66,16 +63,17 @@ def test_the_newer_constructs_are_carried_out_and_never_against_the_world() -> N
 
 
 @pytest.mark.parametrize("name", SABOTAGES)
-def test_a_broken_guard_is_found(name: str) -> None:
+def test_a_broken_guard_is_found_by_the_simulator_and_by_the_audit(name: str) -> None:
+    def is_known(tally: Tally) -> bool:
+        return bool(tally.denied) and (name in OF_BOTH or bool(tally.apart))
+
+    newer = name in NEWER_SABOTAGES
     with sabotaged(name):
         tally, _ = campaign(
-            SEED,
-            moves=safety.BOUND,
-            stop=lambda so_far: bool(so_far.denied),
-            remembers=True,
-            newer=name in NEWER_SABOTAGES,
+            SEED, moves=safety.BOUND, stop=is_known, remembers=True, newer=newer, audited=True
         )
-        assert tally.denied, f"not found within {tally.moves} moves"
+        assert is_known(tally), f"not found within {tally.moves} moves"
+        assert not any("inconsistent-trace" in finding for finding in tally.apart)
         violation = tally.denied[0]
         assert violation.scene is not None
         # The same moves, and a few of them, do it again.
@@ -85,9 +83,21 @@ def test_a_broken_guard_is_found(name: str) -> None:
     assert not is_robbed(violation.book, *violation.scene, few)
 
 
-def test_these_clauses_are_sabotaged_and_more() -> None:
-    clauses = {f"P{number}" for number in (*range(1, 9), 10, 15)}
-    assert {name.split()[0] for name in SABOTAGES} >= clauses
+@pytest.mark.parametrize("name", SESSION_SABOTAGES)
+def test_a_broken_session_is_found(name: str) -> None:
+    with sabotaged(name):
+        tally, _ = campaign(
+            SEED,
+            moves=safety.BOUND,
+            through="session",
+            stop=lambda so_far: bool(so_far.denied),
+        )
+    assert tally.denied, f"not found within {tally.moves} moves"
+
+
+def test_every_clause_is_sabotaged() -> None:
+    names = [*SABOTAGES, *SESSION_SABOTAGES]
+    assert {name.split()[0] for name in names} >= {f"P{number}" for number in range(1, 16)}
 
 
 def test_a_smaller_run_replaces_no_larger_one(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import random
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
@@ -10,16 +11,16 @@ from typing import Any, TypeVar
 from adversary.core_play import BUSY, Script, Tally, connected, remember_word
 from adversary.errands import value_for
 from adversary.handbooks import Book
-from adversary.newer_tools import ASK, CONFIRM, iso, perform, user_says
-from adversary.tools import CHANGERS
+from adversary.simulator import Simulator
+from adversary.tools import ASK, CHANGERS, CONFIRM, iso, perform, user_says
 from adversary.values import JSON, is_number
-from adversary.world import World
 from sopilot.machine.automation import Automation
 from sopilot.machine.program_set import ProgramSet
 from sopilot.machine.state import Configuration
 from sopilot.messages.errors import UserMistake
 from sopilot.protocols import ToolResult, ToolSchema, UpstreamConnection
 from sopilot.records.store import Settings
+from sopilot.session.fence import fence_store
 from sopilot.session.opening import open_session, resume_session
 from sopilot.session.questions import UserAnswer
 from sopilot.stores.memory import MemoryStore
@@ -27,6 +28,10 @@ from sopilot.trace.events import Operation, Return
 from sopilot.views.answers import CallAnswer, CallStatus
 
 T = TypeVar("T")
+FEE = 9
+"""What a tool charges if nobody names a fee."""
+LATE = 0.12
+"""How often a call that broke off is carried out, or is known not to be, between two moves."""
 
 
 class Clock:
@@ -48,45 +53,60 @@ class OpenCall:
         self.ok, self.action, self.arguments = ok, action, arguments
         self.configuration = play.configuration
         self.words = {process: dict(said) for process, said in play.words.items()}
-        self._sent = play.world.copy()
-        self.connection = play.world.connection
+        self._sent = play.sim.copy()
+        self.connection = play.sim.connection
+        self.excused = play.is_excused(action, arguments)
 
-    def world(self, now: World) -> World:
+    def sim(self, now: Simulator) -> Simulator:
         then = now.copy()
-        for name in ("consents", "said", "time"):
+        names = ["consents", "said", "time"]
+        if now.connection != self.connection:  # it was sent on that one, and is carried out there
+            names += ["logged_in", "factors", "served", "ways"]
+        for name in names:
             setattr(then, name, getattr(self._sent, name))
         return then
 
 
-class WorldTools:
-    """The world behind a session's tools, and its judgement on every guarded call it gets."""
+class SimulatorTools:
+    """The simulator behind a session's tools, and its judgement on every guarded call it gets."""
 
     def __init__(self, play: SessionPlay) -> None:
         self.play = play
         self.delayed: tuple[str, bool] | None = None
-        """The next call of this action waits for its delivery; whether the world is asked first."""
+        """The next call of this action waits for delivery; whether the simulator acts first."""
         self.waiting: list[asyncio.Event] = []
         self.open: dict[str, OpenCall] = {}
         """Calls that broke off: whether they were carried out, ``None`` while they may be."""
+        self.trouble: dict[str, str] = {}
+        """Action → what happens to its next call: ``busy``, ``broken`` or ``late``."""
 
     def schemas(self) -> Sequence[ToolSchema]:
-        return ()
+        """The tools fill in a fee by themselves, which the simulator then charges (P12)."""
+        fee: dict[str, JSON] = {"type": "number", "default": FEE}
+        return [
+            ToolSchema(action, "", {"type": "object", "properties": {"fee": fee}})
+            for action, inputs in self.play.book.inputs.items()
+            if "fee" in inputs
+        ]
 
     async def connections(self, name: str) -> Sequence[UpstreamConnection]:
-        about = connected(self.play.world)
+        about = connected(self.play.sim)
         return [UpstreamConnection(about["upstream"], about["connection"], about["actions"])]
 
     async def call_on(
         self, connection: str, name: str, arguments: Mapping[str, JSON], *, key: str
     ) -> ToolResult:
-        if connection != str(self.play.world.connection):
+        if connection != str(self.play.sim.connection):
             return ToolResult(False, {"error": "not called"})
         return await self.call(name, arguments, key=key)
 
     async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
         play = self.play
-        connection = play.world.connection
-        if play.breaks and play.rng.random() < play.breaks / 2:
+        connection = play.sim.connection
+        trouble = self.trouble.pop(name, "")
+        if "fee" in play.book.inputs.get(name, ()):
+            arguments = {"fee": FEE, **arguments}
+        if trouble == "late" or (play.breaks and play.rng.random() < play.breaks / 2):
             self.open[key.rpartition(":")[0]] = OpenCall(None, name, arguments, play)
             raise ConnectionError("broke off; it may be carried out later")
         if name in play.book.guarded:
@@ -100,8 +120,10 @@ class WorldTools:
             self.waiting.append(delivered)
             play.reached.set()
             await delivered.wait()
+        if trouble == "busy":
+            return ToolResult(*BUSY)
         ok, value = answer or self._perform(name, arguments, connection)
-        if play.breaks and play.rng.random() < play.breaks / 2:
+        if trouble == "broken" or (play.breaks and play.rng.random() < play.breaks / 2):
             self.open[key.rpartition(":")[0]] = OpenCall(ok, name, arguments, play)
             raise ConnectionError("broke off")
         return ToolResult(ok, value)
@@ -114,17 +136,17 @@ class WorldTools:
             return bool(call.ok)
         if call.action in play.book.guarded:
             play.judge(call.action, call.arguments, call)
-        return perform(play.world, call.action, call.arguments, call.connection)[0]
+        return perform(play.sim, call.action, call.arguments, call.connection)[0]
 
     def _perform(
         self, name: str, arguments: Mapping[str, JSON], connection: int = 0
     ) -> tuple[bool, JSON]:
         if self.play.busy and self.play.rng.random() < self.play.busy:
             return BUSY
-        return perform(self.play.world, name, arguments, connection)
+        return perform(self.play.sim, name, arguments, connection)
 
     def time(self) -> str:
-        return iso(self.play.world.time)
+        return iso(self.play.sim.time)
 
 
 class SessionPlay:
@@ -138,7 +160,7 @@ class SessionPlay:
     def __init__(
         self,
         book: Book,
-        world: World,
+        sim: Simulator,
         rng: random.Random,
         tally: Tally,
         automation: Automation | None = None,
@@ -147,7 +169,7 @@ class SessionPlay:
         remembers: bool = False,
     ) -> None:
         self.book = book
-        self.world = world
+        self.sim = sim
         self.rng = rng
         self.tally = tally
         self.busy = 0.03
@@ -157,12 +179,19 @@ class SessionPlay:
         self.outside = outside
         self.in_flight: dict[str, asyncio.Task[CallAnswer]] = {}
         self.reached = asyncio.Event()
-        self.tools = WorldTools(self)
+        self.tools = SimulatorTools(self)
         self.log: list[Script] | None = [] if remembers else None
         self.words: dict[str, dict[tuple[str, str], bool | None]] = {}
         self.calls = 0
         self.asking: tuple[str, Mapping[str, JSON]] = ("", {})
         self.approved: list[tuple[str, Mapping[str, JSON]]] = []
+        self.overrides = rng.choice((0.0, 0.0, 0.3))
+        """How often a person approves what the guard doubts."""
+        self.overridden = False
+        self.excused: tuple[str, Mapping[str, JSON], JSON] | None = None
+        """The call that a person approved without its proof, and the facts of that moment."""
+        self.copy: MemoryStore | None = None
+        self.fenced = False
         self.loop = asyncio.new_event_loop()
         self.store, self.clock = MemoryStore(), Clock()
         self.session = self._run(
@@ -181,11 +210,11 @@ class SessionPlay:
         self.session.asker = self._ask
 
     async def _ask(self, question: str, about: str, closed: bool) -> UserAnswer | None:
-        """The user of the world, about exactly what was asked."""
+        """The user of the simulator, about exactly what was asked."""
         action, arguments = self.asking
         if action not in (ASK, CONFIRM):
             return None
-        said = user_says(self.world, action, arguments)
+        said = user_says(self.sim, action, arguments)
         await self.session.assistant_said(question)
         outcome = await self.session.user_said(said)
         return UserAnswer(said, outcome.events[0].seq)
@@ -202,7 +231,8 @@ class SessionPlay:
         self.loop.close()
 
     def audit(self) -> None:
-        self.tally.audit(self.session.programs.programs, self.session.events)
+        session = self.session
+        self.tally.audit(session.programs.programs, session.events, overridden=self.overridden)
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         return self.loop.run_until_complete(work)
@@ -227,10 +257,49 @@ class SessionPlay:
         waiting = answer.held
         if waiting is not None and not waiting.why and self.rng.random() < 0.8:
             answer = self._approved(answer)
+        elif guarded and answer.status is CallStatus.HELD and self.rng.random() < self.overrides:
+            answer = self._overridden(answer)
         if guarded and answer.status is CallStatus.HELD:
             self.tally.held += 1
         result = answer.result
         return (result.ok, result.value) if result is not None else None
+
+    def call_failing(self, action: str, arguments: Mapping[str, JSON]) -> None:
+        self._call_in_trouble(action, arguments, "busy")
+
+    def call_breaking(self, action: str, arguments: Mapping[str, JSON]) -> None:
+        self._call_in_trouble(action, arguments, self.rng.choice(("broken", "late")))
+
+    def _call_in_trouble(self, action: str, arguments: Mapping[str, JSON], trouble: str) -> None:
+        self.tools.trouble[action] = trouble
+        self.call(action, arguments)
+        self.tools.trouble.pop(action, None)
+
+    def _overridden(self, answer: CallAnswer) -> CallAnswer:
+        """A person approves what the guard doubts, for the facts of this moment (P14), and it is
+        run then, or after something else."""
+        held = self.session.ledger.held.get(answer.call_id)
+        process = self.configuration.process
+        if held is None or held.state != "waiting" or process is None:
+            return answer
+        facts = self.book.facts_of(self.sim, process.goal, held.arguments)
+        if facts is None:
+            return answer
+        decided = self.session.decide("approve", held.call_id, by="dana", role=held.roles[0])
+        self._run(decided)
+        self._remember("override", held.action, held.arguments)
+        self.approved.append((held.action, dict(held.arguments)))
+        self.excused = (held.action, dict(held.arguments), facts)
+        self.overridden = True
+        self._change_something(held.arguments)
+        return self._run(self.session.run_held(held.call_id))
+
+    def _change_something(self, about: Mapping[str, JSON]) -> None:
+        changers = [tool.name for tool in CHANGERS if tool.name in self.book.tools]
+        if changers and self.rng.random() < 0.5:
+            action = self.rng.choice(changers)
+            inputs = self.book.inputs[action]
+            self.call(action, {n: about.get(n) or value_for(n, self.rng) for n in inputs})
 
     def _approved(self, answer: CallAnswer) -> CallAnswer:
         """Approved by a person, and run, now or after something else."""
@@ -258,12 +327,7 @@ class SessionPlay:
                 return answer  # an amendment that is no such call
             agreed = held.arguments if amended is None else amended
             self.approved.append((held.action, dict(agreed)))
-        if self.rng.random() < 0.3:
-            changers = [tool.name for tool in CHANGERS if tool.name in self.book.tools]
-            if changers:
-                action = self.rng.choice(changers)
-                given = {name: held.arguments.get(name) for name in self.book.inputs[action]}
-                self.call(action, given)
+        self._change_something(held.arguments)
         return self._run(self.session.run_held(held.call_id))
 
     def begin(self, action: str, arguments: Mapping[str, JSON], *, at_once: bool) -> None:
@@ -297,22 +361,39 @@ class SessionPlay:
     def reconnect(self) -> None:
         """The session finds out with its next call."""
         self._moved("reconnect")
-        self.world.reconnect()
+        self.sim.reconnect()
+
+    def back_up(self) -> None:
+        if not self.in_flight and not self.fenced:
+            self.copy = _copied(self.store)
+
+    def restore(self) -> None:
+        """The store is lost, and an old copy of it is put in its place, behind a fence. The copy
+        knows nothing of what this session did since: not one guarded call may go on from it."""
+        if self.in_flight or self.copy is None or self.fenced:
+            return
+        self._moved("restore")
+        self._run(self.session.release())
+        self.store, self.fenced = self.copy, True
+        self._run(fence_store(self.store, "restored", clock=self.clock))
+        self._take_up(take_over=True)
 
     def _moved(self, *what: Any) -> None:
         self.tally.moves += 1
-        self.world.time += 1
+        self.sim.time += 1
         if self.resumes and not self.in_flight and self.rng.random() < self.resumes:
             self._resume()
-        for call_id in self.session.unknown_outcomes:
-            if self.rng.random() < 0.25:
-                # The person who finds out says what is so.
-                ok = self.tools.carry_out_late(f"{self.session.id}:{call_id}")
-                self._run(self.session.settle_outcome(call_id, ok=ok, by="dana"))
+        for key in tuple(self.tools.open):
+            if self.rng.random() < LATE:
+                # It happens whether or not the session still waits for it; if it does, the person
+                # who finds out says what is so.
+                ok, call_id = self.tools.carry_out_late(key), key.rpartition(":")[2]
+                if call_id in self.session.unknown_outcomes:
+                    self._run(self.session.settle_outcome(call_id, ok=ok, by="dana"))
         if self.outside and self.rng.random() < self.outside:
             tool = self.rng.choice(CHANGERS)
             given = {name: value_for(name, self.rng) for name in tool.inputs}
-            tool.run(self.world, given)  # what others do is no deed of this session
+            tool.run(self.sim, given)  # what others do is no deed of this session
             self._remember("outside", tool.name, given)
         self._remember(*what)
 
@@ -323,8 +404,17 @@ class SessionPlay:
     def _resume(self) -> None:
         """Given up and taken up again: what was proven must be read out of the trace."""
         self._run(self.session.release())
+        self._take_up()
+
+    def _take_up(self, *, take_over: bool = False) -> None:
         self.session = self._run(
-            resume_session(self.store, self.session.id, tools=self.tools, clock=self.clock)
+            resume_session(
+                self.store,
+                self.session.id,
+                tools=self.tools,
+                clock=self.clock,
+                take_over=take_over,
+            )
         )
         self.session.asker = self._ask
 
@@ -333,17 +423,29 @@ class SessionPlay:
     def judge(
         self, action: str, arguments: Mapping[str, JSON], sent: OpenCall | None = None
     ) -> None:
-        """Just before the world carries it out; ``sent`` is one that broke off before."""
+        """Just before the simulator carries it out; ``sent`` is one that broke off before."""
         call = (action, arguments)
+        if self.fenced and sent is None:
+            self.tally.deny(self.book, self.configuration, call, self.log)
+            return
         if self._needs_approval(action, arguments):
             if (action, dict(arguments)) in self.approved:
                 self.approved.remove((action, dict(arguments)))
             else:
                 self.tally.deny(self.book, self.configuration, call, self.log)
         at = self.configuration if sent is None else sent.configuration
-        world = self.world if sent is None else sent.world(self.world)
+        sim = self.sim if sent is None else sent.sim(self.sim)
         words = self.words if sent is None else sent.words
-        self.tally.carry_out(self.book, world, at, call, words, self.log)
+        excused = self.is_excused(action, arguments) if sent is None else sent.excused
+        self.tally.carry_out(self.book, sim, at, call, words, self.log, excused=excused)
+
+    def is_excused(self, action: str, arguments: Mapping[str, JSON]) -> bool:
+        """Whether a person took this very call on themselves, and nothing has changed since."""
+        process, excused = self.configuration.process, self.excused
+        if excused is None or process is None or excused[:2] != (action, dict(arguments)):
+            return False
+        self.excused = None
+        return bool(excused[2] == self.book.facts_of(self.sim, process.goal, arguments))
 
     def _needs_approval(self, action: str, arguments: Mapping[str, JSON]) -> bool:
         approval = self.book.plan.extra.get(action, {}).get("approval")
@@ -351,6 +453,15 @@ class SessionPlay:
             return approval is not None
         amount = arguments.get("amount")
         return not is_number(amount) or amount > 50
+
+
+def _copied(store: MemoryStore) -> MemoryStore:
+    """All of it but its lock."""
+    other = MemoryStore()
+    for name, value in vars(store).items():
+        if not hasattr(value, "acquire"):
+            setattr(other, name, copy.deepcopy(value))
+    return other
 
 
 async def _awaited(task: asyncio.Task[CallAnswer]) -> CallAnswer:

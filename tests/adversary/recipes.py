@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -42,6 +43,35 @@ class Reading:
 
 
 Recipe = tuple[Reading, ...]
+_CALL = re.compile(r"(?:(\w+)=)?(\w+)\(([^)]*)\)(?: for (\w+) in (\S+))?")
+
+
+def recipe(*calls: str) -> Recipe:
+    """Read `name=action(term, …) for each in list`; name and list may be left out."""
+    return tuple(_reading(call) for call in calls)
+
+
+def _reading(call: str) -> Reading:
+    match = _CALL.fullmatch(call)
+    assert match, call
+    name, action, terms, variable, elements = match.groups()
+    return Reading(
+        action,
+        tuple(_term(term, variable) for term in terms.split(", ") if term),
+        name or "",
+        (_path(elements), variable) if variable else None,
+    )
+
+
+def _term(text: str, variable: str | None) -> Term:
+    if text.startswith('"'):
+        return Constant(json.loads(text))
+    return _path(text) if text == variable or not text.isidentifier() else text
+
+
+def _path(text: str) -> Path:
+    call, *steps = text.replace("[", ".").replace("]", "").split(".")
+    return Path(call, tuple(int(step) if step.isdigit() else step for step in steps))
 
 
 # --- as the handbook writes them ------------------------------------------------------

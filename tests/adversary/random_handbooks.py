@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import random
 
-from adversary.catalogue import FACTS, Fact
-from adversary.handbooks import PARAMETERS, Book, Plan, build, words
-from adversary.newer_tools import ASK, OF_A_CONNECTION
+from adversary.facts import FACTS, Fact
+from adversary.handbooks import PARAMETERS, Book, Plan, build
 from adversary.recipes import Constant, is_linked
 from adversary.requirements import Argument, Group, Leaf, Not, Procedure, Tree, leaves_of, renamed
-from adversary.tools import CHANGERS, GOALS, TOOLS, TOPICS
+from adversary.tools import ASK, CHANGERS, GOALS, OF_A_CONNECTION, TOOLS, TOPICS
 from adversary.values import JSON
 
 _OPERATORS = ("all", "all", "in_order", "any", "first", "when")
@@ -22,10 +21,8 @@ _NEWEST = (*_NEWER, "marked", "banned")
 
 def random_book(rng: random.Random, *, recheck: bool = False, newer: bool = False) -> Book:
     """``newer``: of the newer constructs alone, as far as it can be."""
-    known = words()
-    usable = [fact for fact in FACTS.values() if not fact.needs or fact.needs in known]
     # Recipes of several calls have more to go wrong than what is judged from the arguments.
-    weighted = [fact for fact in usable for _ in range(_weight(fact))]
+    weighted = [fact for fact in FACTS.values() for _ in range(_weight(fact))]
     facts = list(
         {fact.name: fact for fact in rng.sample(weighted, rng.choice((2, 3, 3, 4)))}.values()
     )
@@ -156,7 +153,7 @@ def _add_actions(plan: Plan, names: tuple[str, ...]) -> None:
 
 def _choose_actions(rng: random.Random, plan: Plan, goals: list[str]) -> None:
     trees = [one.requires for one in plan.procedures] + [*plan.action_requires.values()]
-    used = {leaf.fact for tree in trees for leaf in leaves_of(tree)}
+    used = dict.fromkeys(leaf.fact for tree in trees for leaf in leaves_of(tree))
     readers = {reading.action for fact in used for way in fact.recipes for reading in way}
     readers -= {ASK}
     if any(one.computed for one in plan.procedures):
@@ -176,13 +173,12 @@ def _choose_actions(rng: random.Random, plan: Plan, goals: list[str]) -> None:
 def gate_actions(fact: Fact) -> tuple[str, ...]:
     """What opens and shuts it; nobody confirms a code without a login."""
     opening = ("login", "confirm_code") if fact.name == "confirmed" else ()
-    calls = (fact.opened_by, fact.closed_by if "closed_by" in words() else "", fact.done)
+    calls = (fact.opened_by, fact.closed_by, fact.done)
     return (*opening, *(call.split("(")[0] for call in calls if call))
 
 
 def _mark(rng: random.Random, plan: Plan, goals: list[str], *, recheck: bool) -> None:
     """Guards, and what changes and reads what: nothing, exactly, or more than is so."""
-    known = words()
     spared = rng.choice(goals) if len(goals) > 1 and rng.random() < 0.15 else ""
     for name in plan.actions:
         said: dict[str, JSON] = plan.extra.setdefault(name, {})
@@ -195,12 +191,10 @@ def _mark(rng: random.Random, plan: Plan, goals: list[str], *, recheck: bool) ->
                 said["approval"] = "supervisor"
                 if "amount" in plan.inputs[name] and rng.random() < 0.5:
                     said["approval"] = {"roles": ["supervisor"], "when": "amount > 50"}
-            if recheck and "recheck" in known:
+            if recheck:
                 said["recheck"] = True
         if name == "read_all" and rng.random() < 0.5:
             said["full_state"] = True
-        if "changes" not in known:
-            continue
         must_say = name == "take_token"  # it stands in a recipe and changes something all the same
         if must_say or ((tool.changes or name in goals) and rng.random() < 0.5):
             said["changes"] = _topics(rng, tool.changes)

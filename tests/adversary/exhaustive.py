@@ -12,12 +12,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from adversary import admission
+from adversary import core_play
 from adversary.core_play import Script, Tally
+from adversary.simulator import Simulator
 from adversary.small_handbooks import Begin, Deliver, Move, SmallCase
 from adversary.tools import TOOLS
 from adversary.values import JSON
-from adversary.world import World
 from sopilot.handbook.expressions import judge
 from sopilot.machine.automation import Automation
 from sopilot.machine.state import Configuration
@@ -42,7 +42,7 @@ class Sweep:
 
 class State(NamedTuple):
     configuration: Configuration
-    world: World
+    sim: Simulator
     waiting: tuple[tuple[str, bool, JSON], ...] = ()
     """Calls without an answer, oldest first, with the answer that will come."""
 
@@ -54,7 +54,7 @@ class Explorer:
         self.tally = tally
         self.executed = 0
         self.path: list[Move] = []
-        self.scene = (case.world, BY_ITSELF)
+        self.scene = (case.sim, BY_ITSELF)
         self.guarded = [
             move
             for move in case.alphabet
@@ -88,19 +88,19 @@ class Explorer:
         return self._delivered(begun, newest=True) if begun is not None else None
 
     def _begun(self, state: State, action: str, arguments: dict[str, JSON]) -> State | None:
-        world = state.world.copy()
-        ok, value = TOOLS[action].run(world, arguments)
+        sim = state.sim.copy()
+        ok, value = TOOLS[action].run(sim, arguments)
         call_id = f"c{state.configuration.next_seq}"
         called = self._step(state.configuration, DomainCall(call_id, action, arguments))
         if called is None:
             return None
-        return State(called, world, (*state.waiting, (call_id, ok, value)))
+        return State(called, sim, (*state.waiting, (call_id, ok, value)))
 
     def _delivered(self, state: State, *, newest: bool = False) -> State:
         at = len(state.waiting) - 1 if newest else 0
         answered = self._step(state.configuration, DomainResult(*state.waiting[at]))
         assert answered is not None
-        return State(answered, state.world, (*state.waiting[:at], *state.waiting[at + 1 :]))
+        return State(answered, state.sim, (*state.waiting[:at], *state.waiting[at + 1 :]))
 
     def _step(self, configuration: Configuration, operation: Operation) -> Configuration | None:
         machine = self.book.machine
@@ -111,13 +111,13 @@ class Explorer:
 
     def _admitted(self, state: State, action: str, arguments: dict[str, JSON]) -> bool:
         self.tally.attempted += 1
-        if admission.licence_of(self.book, state.configuration, action, arguments) is None:
+        if core_play.licence_of(self.book, state.configuration, action, arguments) is None:
             self.tally.held += 1
             return False
         call = (action, arguments)
         path = [_script(move) for move in (*self.path, call)]
         self.tally.carry_out(
-            self.book, state.world, state.configuration, call, log=path, scene=self.scene
+            self.book, state.sim, state.configuration, call, log=path, scene=self.scene
         )
         return True
 
@@ -127,12 +127,12 @@ def _script(move: Move) -> Script:
         return ("begin", "c0", move.action, move.arguments, True, "")
     if isinstance(move, Deliver):
         return ("deliver", "c0")
-    return ("call", *move, "") if isinstance(move, tuple) else ("operate", move)
+    return ("call", *move, "", "") if isinstance(move, tuple) else ("operate", move)
 
 
 def sweep(case: SmallCase, depth: int, tally: Tally) -> Sweep:
     explorer = Explorer(case, tally)
-    explorer.explore(State(case.book.machine.initial(), case.world), depth)
+    explorer.explore(State(case.book.machine.initial(), case.sim), depth)
     letters = len(case.alphabet)
     tally.moves += explorer.executed
     return Sweep(sum(letters**length for length in range(1, depth + 1)), explorer.executed)

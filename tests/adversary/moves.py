@@ -13,11 +13,10 @@ from typing import Any
 from adversary.conforming import Executor, ToolCall
 from adversary.core_play import CorePlay
 from adversary.errands import any_value, errand, related, tool_arguments, value_for
-from adversary.newer_tools import COUNTERS
 from adversary.recipes import in_some_order, next_call
-from adversary.requirements import leaves_of
+from adversary.requirements import Leaf, leaves_of
 from adversary.session_play import SessionPlay
-from adversary.tools import CHANGERS, GATE_TOOLS
+from adversary.tools import CHANGERS, COUNTERS, GATE_TOOLS, TOOLS
 from adversary.values import JSON, JUNK, retyped
 from sopilot.program.model import Act
 from sopilot.trace.events import (
@@ -89,7 +88,7 @@ class Attack:
             return self.executor.act(here)
         procedure = self.rng.choice(list(self.play.book.procedures.values()))
         return procedure.action, tool_arguments(
-            self.play.book, self.play.world, procedure.action, self.rng, right=True
+            self.play.book, self.play.sim, procedure.action, self.rng, right=True
         )
 
     def mutated(self, values: Mapping[str, JSON]) -> dict[str, JSON]:
@@ -116,8 +115,8 @@ class Attack:
     def about_it(self, action: str) -> dict[str, JSON]:
         """Arguments for a tool, about the records that the act is about."""
         play = self.play
-        given = tool_arguments(play.book, play.world, action, self.rng, right=True)
-        about = related(play.world, self.wanted_act()[1], self.rng)
+        given = tool_arguments(play.book, play.sim, action, self.rng, right=True)
+        about = related(play.sim, self.wanted_act()[1], self.rng)
         return {name: about.get(name, value) for name, value in given.items()}
 
     def citations(self) -> tuple[str, ...]:
@@ -154,7 +153,7 @@ def split(attack: Attack) -> None:
         if attack.rng.random() < 0.3:
             values[name] = value_for(name, attack.rng)
     goal = attack.rng.choice(attack.executor.goals)
-    other = errand(attack.play.book, attack.play.world, goal, attack.rng, lucky=False)
+    other = errand(attack.play.book, attack.play.sim, goal, attack.rng, lucky=False)
     given = {name: values.get(name, value) for name, value in other.items()}
     _start(attack, goal, given, given)
 
@@ -178,7 +177,7 @@ def call_anything(attack: Attack) -> None:
     play = attack.play
     action = attack.rng.choice(play.book.tools)
     right = attack.rng.random() < 0.6
-    play.call(action, tool_arguments(play.book, play.world, action, attack.rng, right=right))
+    play.call(action, tool_arguments(play.book, play.sim, action, attack.rng, right=right))
 
 
 def swap(attack: Attack) -> None:
@@ -205,7 +204,7 @@ def repeat(attack: Attack) -> None:
 
 
 def act_between(attack: Attack) -> None:
-    """Something that changes the world, between check and act."""
+    """Something that changes the simulator, between check and act."""
     play = attack.play
     changers = [one for one in play.book.tools if one in _CHANGERS or one in _CLOSERS]
     if changers:
@@ -213,12 +212,12 @@ def act_between(attack: Attack) -> None:
         if attack.rng.random() < 0.7:
             given = attack.about_it(action)
         else:
-            given = tool_arguments(play.book, play.world, action, attack.rng, right=True)
+            given = tool_arguments(play.book, play.sim, action, attack.rng, right=True)
         play.call(action, attack.mutated(given) if attack.rng.random() < 0.15 else given)
 
 
 def unlisted(attack: Attack) -> None:
-    """A tool that the world has and the handbook does not speak of."""
+    """A tool that the simulator has and the handbook does not speak of."""
     others = [tool.name for tool in CHANGERS if tool.name not in attack.play.book.tools]
     action = attack.rng.choice(others)
     attack.play.call(action, attack.about_it(action))
@@ -231,15 +230,17 @@ def other_peoples_gate(attack: Attack) -> None:
     if gates:
         action = attack.rng.choice(gates)
         if attack.rng.random() < 0.5:
-            given = tool_arguments(play.book, play.world, action, attack.rng, right=True)
+            given = tool_arguments(play.book, play.sim, action, attack.rng, right=True)
         else:
             given = attack.about_it(action)
         play.call(action, attack.mutated(given) if attack.rng.random() < 0.3 else given)
 
 
 def reconnect(attack: Attack) -> None:
-    """The upstream's connection breaks, and there is another one (P8)."""
+    """The upstream's connection breaks, there is another one, and the act goes on (P8)."""
     attack.play.reconnect()
+    if attack.rng.random() < 0.5:
+        attack.play.call(*attack.wanted_act())
 
 
 def reorder(attack: Attack) -> None:
@@ -277,15 +278,84 @@ def overlap(attack: Attack) -> None:
 
 
 def prove_anew(attack: Attack) -> None:
-    """The recipes of the requirement for the values of the act, wherever the cursor stands."""
+    """A recipe of the requirement for the values of the act, wherever the cursor stands."""
+    leaf = _some_leaf(attack)
+    if leaf is not None:
+        _prove(attack, leaf)
+
+
+def fail_a_check(attack: Attack) -> None:
+    """The last call of a recipe fails: the tool was busy, which answers nothing (P4, P6)."""
+    leaf = _some_leaf(attack)
+    if leaf is not None:
+        _prove(attack, leaf, fails=True)
+        attack.play.call(*attack.wanted_act())
+
+
+def late_change(attack: Attack) -> None:
+    """A change breaks off, everything is read again, the act is made, and then it happens (P10)."""
+    play, changers = attack.play, _disturbers(attack)
+    here = play.book.machine.position(play.configuration)
+    if here is None or not changers:
+        return
+    changer = attack.rng.choice(changers)
+    play.call_breaking(changer, attack.about_it(changer))
+    for leaf in leaves_of(play.book.procedures[here.process.goal].requires):
+        _prove(attack, leaf)
+    play.call(*attack.wanted_act())
+
+
+def change_under_the_act(attack: Attack) -> None:
+    """The act breaks off; before it is carried out, what it rests on is changed (P10)."""
+    changers = _disturbers(attack)
+    attack.play.call_breaking(*attack.wanted_act())
+    for changer in attack.rng.sample(changers, min(2, len(changers))):
+        attack.play.call(changer, attack.about_it(changer))
+
+
+def second_customer(attack: Attack) -> None:
+    """Somebody else is identified, by whatever way, and the act is the first one's (P11)."""
+    play = attack.play
+    ways = [tool.name for tool in COUNTERS if tool.name in play.book.tools]
+    if ways:
+        way, act = attack.rng.choice(ways), attack.wanted_act()
+        play.call(way, tool_arguments(play.book, play.sim, way, attack.rng, right=True))
+        play.call(*act)
+
+
+def restore(attack: Attack) -> None:
+    """The store is copied, the act is made, the copy is put in its place, and the act goes on."""
+    act = attack.wanted_act()
+    attack.play.back_up()
+    attack.play.call(*act)
+    if attack.rng.random() < 0.5:
+        attack.play.restore()
+        attack.play.call(*act)
+
+
+def _disturbers(attack: Attack) -> list[str]:
+    """The tools that change what some requirement of the handbook reads, and gates."""
+    book = attack.play.book
+    recipes = (way for fact in book.facts.values() for way in fact.recipes)
+    read = {topic for way in recipes for call in way for topic in TOOLS[call.action].reads}
+    tools = [name for name in book.tools if name not in book.guarded]
+    return [name for name in tools if name in _GATES or TOOLS[name].changes & read]
+
+
+def _some_leaf(attack: Attack) -> Leaf | None:
+    here = attack.play.book.machine.position(attack.play.configuration)
+    if here is None:
+        return None
+    return attack.rng.choice(leaves_of(attack.play.book.procedures[here.process.goal].requires))
+
+
+def _prove(attack: Attack, leaf: Leaf, *, fails: bool = False) -> None:
+    """Make the calls of a recipe; with ``fails``, one of them fails and the rest is left."""
     play = attack.play
     here = play.book.machine.position(play.configuration)
-    if here is None:
+    if here is None or not leaf.fact.recipes:
         return
     values = attack.executor.values(here)
-    leaf = attack.rng.choice(leaves_of(play.book.procedures[here.process.goal].requires))
-    if not leaf.fact.recipes:
-        return
     bound = {
         name: values.get(term) if isinstance(term, str) else term.value
         for (name, _), term in zip(leaf.fact.parameters, leaf.terms, strict=True)
@@ -294,12 +364,15 @@ def prove_anew(attack: Attack) -> None:
     recipe = in_some_order(attack.rng.choice(leaf.fact.recipes), attack.rng)
     answers: dict[str, JSON] = {}
     for _ in range(6):
-        found = next_call(recipe, bound, answers)
-        if found is None or attack.rng.random() < 0.1:
+        following = next_call(recipe, bound, answers)
+        if following is None or attack.rng.random() < 0.1:
             return
-        reading, given = found
-        inputs = play.book.inputs[reading.action]
-        answer = play.call(reading.action, dict(zip(inputs, given, strict=False)))
+        reading, terms = following
+        arguments = dict(zip(play.book.inputs[reading.action], terms, strict=False))
+        if fails and (reading is recipe[-1] or attack.rng.random() < 0.3):
+            play.call_failing(reading.action, arguments)
+            return
+        answer = play.call(reading.action, arguments)
         if answer is None or not answer[0]:
             return
         if reading.each is not None:
@@ -373,10 +446,15 @@ _TABLE: dict[Callable[[Attack], None], int] = {
     act_between: 10,
     unlisted: 3,
     other_peoples_gate: 4,
-    reconnect: 2,
+    reconnect: 3,
     reorder: 5,
     overlap: 5,
     prove_anew: 6,
+    fail_a_check: 6,
+    late_change: 4,
+    change_under_the_act: 3,
+    second_customer: 3,
+    restore: 1,
     act_now: 12,
     forge: 12,
     act_for_anybody: 4,
@@ -396,6 +474,11 @@ _AT_THE_DOOR = (
     prove_anew,
     reconnect,
     reorder,
+    fail_a_check,
+    late_change,
+    change_under_the_act,
+    second_customer,
+    restore,
 )
 _MOVES = list(_TABLE)
 _WEIGHTS = [sum(list(_TABLE.values())[: index + 1]) for index in range(len(_TABLE))]

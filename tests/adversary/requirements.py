@@ -1,4 +1,4 @@
-"""Requirement trees, how a handbook writes them, and whether a world meets them.
+"""Requirement trees, how a handbook writes them, and whether a simulator meets them.
 
 The evaluator is this package's own: it knows nothing of programs, cursors or verdicts.
 """
@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from adversary.catalogue import Fact, truth_of
+from adversary.facts import Fact, truth_of
 from adversary.recipes import Constant, written_term
+from adversary.simulator import Simulator
 from adversary.values import JSON, is_number
-from adversary.world import World
 
 Name = str
 Argument = Name | Constant
@@ -120,36 +120,43 @@ def spoken(predicate: str, values: Sequence[JSON]) -> tuple[str, str]:
     return predicate, repr(told)
 
 
+def truths_of(tree: Tree, sim: Simulator, values: Mapping[str, JSON]) -> list[bool | None]:
+    """What the simulator shows of each leaf."""
+    return [_truth(leaf, sim, values) for leaf in leaves_of(tree)]
+
+
+def _truth(leaf: Leaf, sim: Simulator, values: Mapping[str, JSON]) -> bool | None:
+    shown = tuple(t.value if isinstance(t, Constant) else values.get(t) for t in leaf.terms)
+    asked = {name: values[name] for name in leaf.fact.asks if name in values}
+    return truth_of(leaf.fact, sim, shown, asked)
+
+
 def is_met(
     tree: Tree,
-    world: World,
+    sim: Simulator,
     values: Mapping[str, JSON],
     wanted: bool = True,
     words: Words | None = None,
 ) -> bool:
-    """Whether the world shows the wanted side. What no record says is neither side. Where a
+    """Whether the simulator shows the wanted side. What no record says is neither side. Where a
     model may judge, it must have said so of these values; without ``words`` it is taken to."""
     if isinstance(tree, Leaf):
-        fact = tree.fact
-        given = tuple(
-            term.value if isinstance(term, Constant) else values.get(term) for term in tree.terms
-        )
-        if fact.judged == "model":
-            return words is None or words.get(spoken(fact.name, given)) is wanted
-        if fact.judged == "nobody":
+        if tree.fact.judged == "nobody":
             return False
-        asked = {name: values[name] for name in fact.asks if name in values}
-        return truth_of(fact, world, given, asked) is wanted
+        if tree.fact.judged == "model":
+            shown = [t.value if isinstance(t, Constant) else values.get(t) for t in tree.terms]
+            return words is None or words.get(spoken(tree.fact.name, shown)) is wanted
+        return _truth(tree, sim, values) is wanted
     if isinstance(tree, Not):
-        return is_met(tree.child, world, values, not wanted, words)
+        return is_met(tree.child, sim, values, not wanted, words)
     if tree.operator == "when":
         condition, then = tree.children
         either = (
-            is_met(condition, world, values, not wanted, words),
-            is_met(then, world, values, wanted, words),
+            is_met(condition, sim, values, not wanted, words),
+            is_met(then, sim, values, wanted, words),
         )
         return any(either) if wanted else all(either)
-    met = (is_met(child, world, values, wanted, words) for child in tree.children)
+    met = (is_met(child, sim, values, wanted, words) for child in tree.children)
     conjunction = tree.operator in ("all", "in_order", "otherwise", "named")
     return all(met) if conjunction is wanted else any(met)
 

@@ -6,21 +6,21 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from adversary.catalogue import FACTS, Fact
 from adversary.errands import act_arguments, value_for
-from adversary.handbooks import PARAMETERS, Book, Plan, build, words
+from adversary.facts import FACTS, Fact
+from adversary.handbooks import PARAMETERS, Book, Plan, build
 from adversary.random_handbooks import gate_actions
 from adversary.recipes import Constant, next_call
 from adversary.requirements import Argument, Group, Leaf, Not, Procedure, Tree, leaves_of
+from adversary.simulator import Simulator
 from adversary.tools import CHANGERS, GATE_TOOLS, TOOLS
 from adversary.values import JSON
-from adversary.world import World
 from sopilot.trace.events import Operation, Return, Start
 
 
 @dataclass(frozen=True)
 class Begin:
-    """A call that the world carries out at once and answers when it is delivered."""
+    """A call that the simulator carries out at once and answers when it is delivered."""
 
     action: str
     arguments: dict[str, JSON]
@@ -38,7 +38,7 @@ Move = Operation | tuple[str, dict[str, JSON]] | Begin | Deliver
 class SmallCase:
     name: str
     book: Book
-    world: World
+    sim: Simulator
     alphabet: tuple[Move, ...]
 
 
@@ -60,16 +60,14 @@ _PAIRS = (
 
 def small_cases() -> Iterator[SmallCase]:
     """Every predicate alone, its opposite alone, and pairs under every operator."""
-    usable = {name: fact for name, fact in FACTS.items() if not fact.needs or fact.needs in words()}
-    for name, fact in usable.items():
+    for name, fact in FACTS.items():
         yield _case(name, _leaf(fact))
         if not fact.one_sided:
             yield _case(f"not {name}", Not(_leaf(fact)))
     for operator, *names in _PAIRS:
-        if all(name in usable for name in names):
-            one, other = (_leaf(usable[name]) for name in names)
-            yield _case(f"{operator} {' '.join(names)}", Group(operator, (one, other)))
-            yield _case(f"{operator} not {' '.join(names)}", Group(operator, (Not(one), other)))
+        one, other = (_leaf(FACTS[name]) for name in names)
+        yield _case(f"{operator} {' '.join(names)}", Group(operator, (one, other)))
+        yield _case(f"{operator} not {' '.join(names)}", Group(operator, (Not(one), other)))
 
 
 _GATES = frozenset(tool.name for tool in GATE_TOOLS)
@@ -109,8 +107,8 @@ def _case(name: str, tree: Tree) -> SmallCase:
     if "take_token" in plan.actions:
         plan.extra["take_token"] = {"changes": ["tokens"]}
     book = build(plan)
-    world, right, wrong = _situation(book, goal)
-    return SmallCase(name, book, world, _alphabet(book, world, goal, right, wrong, facts))
+    sim, right, wrong = _situation(book, goal)
+    return SmallCase(name, book, sim, _alphabet(book, sim, goal, right, wrong, facts))
 
 
 def _goal(names: dict[str, str]) -> str:
@@ -127,32 +125,32 @@ def _goal(names: dict[str, str]) -> str:
 Values = dict[str, JSON]
 
 
-def _situation(book: Book, goal: str) -> tuple[World, Values, Values]:
-    """A world with one errand that is allowed (once gates are open) and one that is not."""
+def _situation(book: Book, goal: str) -> tuple[Simulator, Values, Values]:
+    """A simulator with one errand that is allowed (once gates are open) and one that is not."""
     procedure = book.procedures[goal]
     names = list(book.inputs[goal])
-    best: tuple[World, Values, Values] | None = None
+    best: tuple[Simulator, Values, Values] | None = None
     for seed in range(200):
         rng = random.Random(seed)
-        world = World(rng)
-        friendly = world.with_open_gates()
+        sim = Simulator(rng)
+        friendly = sim.with_open_gates()
         drawn = [{name: value_for(name, rng) for name in names} for _ in range(12)]
         allowed = [
             one
             for one in drawn
-            if book.world_allows(friendly, goal, act_arguments(book, procedure, one))
-            or book.world_allows(world, goal, act_arguments(book, procedure, one))
+            if book.simulator_allows(friendly, goal, act_arguments(book, procedure, one))
+            or book.simulator_allows(sim, goal, act_arguments(book, procedure, one))
         ]
         denied = [one for one in drawn if one not in allowed]
-        best = best or (world, drawn[0], drawn[1])
+        best = best or (sim, drawn[0], drawn[1])
         if allowed and denied:
-            return world, allowed[0], denied[0]
+            return sim, allowed[0], denied[0]
     assert best is not None
     return best
 
 
 def _alphabet(
-    book: Book, world: World, goal: str, right: Values, wrong: Values, facts: list[Fact]
+    book: Book, sim: Simulator, goal: str, right: Values, wrong: Values, facts: list[Fact]
 ) -> tuple[Move, ...]:
     moves: list[Move] = [
         Start(goal, right),
@@ -167,10 +165,10 @@ def _alphabet(
     for values in (right, wrong):
         for fact in facts:
             for recipe in fact.recipes:
-                moves += _readings(book, world, recipe, values)
+                moves += _readings(book, sim, recipe, values)
     for action in book.tools:
         if action in ("login", "confirm_code"):
-            moves += [(action, _secrets(world, action, values)) for values in (right, wrong)]
+            moves += [(action, _secrets(sim, action, values)) for values in (right, wrong)]
         elif action in _GATES:
             inputs = TOOLS[action].inputs
             moves.append((action, {name: right.get(name, "ann") for name in inputs}))
@@ -200,8 +198,8 @@ def _is_awaited(action: str, book: Book) -> bool:
     return action not in book.guarded and (action in _GATES or bool(TOOLS[action].changes))
 
 
-def _readings(book: Book, world: World, recipe: object, values: Values) -> list[Move]:
-    """The calls that the recipe makes in the world as it is at first."""
+def _readings(book: Book, sim: Simulator, recipe: object, values: Values) -> list[Move]:
+    """The calls that the recipe makes in the simulator as it is at first."""
     made: list[Move] = []
     answers: dict[str, JSON] = {}
     asked = {"voucher": "gift-1", "group": "vip"}
@@ -212,7 +210,7 @@ def _readings(book: Book, world: World, recipe: object, values: Values) -> list[
         reading, given = found
         arguments = dict(zip(book.inputs[reading.action], given, strict=False))
         made.append((reading.action, arguments))
-        _, answer = TOOLS[reading.action].run(world, arguments)
+        _, answer = TOOLS[reading.action].run(sim, arguments)
         if reading.each is not None:
             answers.setdefault(reading.key, []).append(answer)
         else:
@@ -220,9 +218,9 @@ def _readings(book: Book, world: World, recipe: object, values: Values) -> list[
     return made
 
 
-def _secrets(world: World, action: str, values: Values) -> Values:
+def _secrets(sim: Simulator, action: str, values: Values) -> Values:
     user = values.get("user", "ann")
     known = user if isinstance(user, str) else ""
     if action == "login":
-        return {"user": user, "password": world.passwords.get(known, "")}
-    return {"user": user, "code": world.codes.get(known, "")}
+        return {"user": user, "password": sim.passwords.get(known, "")}
+    return {"user": user, "code": sim.codes.get(known, "")}
