@@ -31,7 +31,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from keeping import keep
 from official_verdicts import Official, Run, enforced_checks, not_offered, recorded_runs
 from sopilot.audit.report import Report
 from sopilot.audit.requirement import recipes_of
@@ -45,7 +44,6 @@ from sopilot_lab.sopbench.reference import TaskReference
 from sopilot_lab.sopbench.source import task_handbook
 
 ROOT = Path(__file__).resolve().parent.parent
-OUTPUT = ROOT / "evidence" / "audit-agreement.json"
 DOMAINS = ("bank", "dmv", "library")
 OFFICIAL = ("dirgraph_satisfied", "constraint_not_violated")
 FIELDS = ("dirgraph", "constraint", "both")
@@ -294,7 +292,9 @@ def commit() -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("domains", nargs="*", choices=DOMAINS)
-    domains = parser.parse_args().domains or list(DOMAINS)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    domains = options.domains or list(DOMAINS)
     upstream = shared_upstream()
     began = time.monotonic()
     results: dict[str, Any] = {}
@@ -324,8 +324,8 @@ def main() -> int:
         "reasons": REASONS,
         "domains": results,
     }
-    if keep(report, OUTPUT):
-        print(f"written: {OUTPUT.relative_to(ROOT)}")
+    if options.json:
+        options.json.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", "utf-8")
     return 0
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import logging
 import random
 import resource
@@ -29,7 +30,6 @@ from urllib.parse import parse_qs, urlsplit
 from counter_desk import COUNTER
 from crash_storm import lane
 from crash_work import SETTINGS, Acknowledged, JournalTools, Judge, Tally, one_move
-from keeping import keep
 from postgres_here import PostgresHere, postgres_here
 from sopilot.messages.errors import Conflict, LeaseLost, StoreUnavailable, UserMistake
 from sopilot.records.store import Store
@@ -255,7 +255,7 @@ def main() -> None:
             seed += 1
     figures = report(tallies, did, time.monotonic() - begun)
     if asked.json:
-        keep(figures, asked.json)
+        asked.json.write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n", "utf-8")
     sys.exit(1 if figures["faults"] else 0)
 
 

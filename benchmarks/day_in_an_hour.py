@@ -131,7 +131,8 @@ class Day:
             if not in_a_refund or any(0.25 < now - since < 0.5 for since in host.refunding):
                 break
             await asyncio.sleep(0.02)
-        if host.is_up and host.kill_worker():
+        if host.is_up:
+            await asyncio.to_thread(host.kill)
             self.mark("kill", host.name)
 
     async def crash(self, hours: float) -> None:

@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -77,7 +76,7 @@ class Part:
 
 
 class Host(Part):
-    """A supervisor with one worker, as `sopilot mcp --workers 1` starts them."""
+    """A server process that is started again when it dies, as a service manager does it."""
 
     def __init__(self, number: int, handbook: Path, shop: str, store: str, folder: Path) -> None:
         port, admin = free_port(), free_port()
@@ -89,7 +88,7 @@ class Host(Part):
         super().__init__(
             f"host-{number}",
             [*SOPILOT, "mcp", str(handbook), "--upstream", f"shop={shop}", "--share-upstream",
-             "--http", f"127.0.0.1:{port}", "--workers", "1", "--stateless", "--admin", self.admin,
+             "--http", f"127.0.0.1:{port}", "--stateless", "--admin", self.admin,
              "--store", store, "--pins", str(folder / "pins.json"), "--log", "json",
              "--limit", "initializes=100000", "--limit", "idle-seconds=60"],
             folder,
@@ -104,27 +103,21 @@ class Host(Part):
         self.is_up = False
         await super().stop()
 
-    @property
-    def workers(self) -> list[int]:
-        with suppress(OSError):
-            children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text()
-            return [int(one) for one in children.split()]
-        return []
-
-    def kill_worker(self) -> bool:
-        for one in self.workers:
-            with suppress(ProcessLookupError):
-                os.kill(one, signal.SIGKILL)
-                return True
-        return False
+    def kill(self) -> None:
+        """Kill the process without warning, and start it again."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+        if self._writes is not None:
+            self._writes.close()
+        self.start()
 
     def size(self) -> tuple[float, int] | None:
-        """Resident MiB and open descriptors of the worker."""
-        for one in self.workers:
-            with suppress(OSError, StopIteration, ValueError):
-                lines = Path(f"/proc/{one}/status").read_text().splitlines()
-                kib = next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
-                return kib / 1024, len(os.listdir(f"/proc/{one}/fd"))
+        """Resident MiB and open descriptors."""
+        with suppress(OSError, StopIteration, ValueError):
+            lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
+            kib = next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
+            return kib / 1024, len(os.listdir(f"/proc/{self.pid}/fd"))
         return None
 
 

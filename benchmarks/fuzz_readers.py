@@ -147,7 +147,7 @@ def _json_rpc(data: bytes) -> None:
         pass
     else:
         recorded(given)
-        answered("Done.", "slot", ok=True, session_id="s", given=given).model_dump_json()
+        answered("Done.", "slot", ok=True, session_id="s", upstream=given).model_dump_json()
     parse_steps(inner)
     read_reply(inner)
 

@@ -42,7 +42,7 @@ from sopilot.runner.sources import open_source
 from sopilot.stores.postgres import PostgresStore
 from sopilot.views.catalogue import view_named
 
-MOST_RATIO = 1.15
+MOST_RATIO = 1.33
 THREADS = 20
 ROUNDS = 3
 POOL = 10

@@ -22,10 +22,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-from keeping import keep
-
-EVIDENCE = Path(__file__).parent.parent / "evidence" / "sopbench-kills.json"
-
 
 def command(folder: Path, tasks: int, runner: str, on: str = "local") -> list[str]:
     run = [sys.executable, "-m", "sopilot.cli.main", "lab", "run", "--domain", "all"]
@@ -41,6 +37,7 @@ def main() -> None:
     parser.add_argument("--runner", nargs="+", default=runners, choices=runners)
     parser.add_argument("--ray", action="store_true")
     parser.add_argument("--seed", type=int, default=27)
+    parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         whole = Path(scratch, "whole")
@@ -66,7 +63,8 @@ def main() -> None:
         "sha256": hashlib.sha256(scores).hexdigest(),
         "sweeps": sweeps,
     }
-    keep(written, EVIDENCE)
+    if arguments.json:
+        arguments.json.write_text(json.dumps(written, indent=1, ensure_ascii=False) + "\n", "utf-8")
     print(json.dumps(written, indent=2))
     if not all(one["identical"] and not one["tasks_run_twice"] for one in sweeps):
         sys.exit(1)

@@ -44,8 +44,8 @@ stopping: All tasks, once.
 exclusions: The execute tasks of the screened goals.
 """
 OF_THE_PAPER = (
-    "arms-bank", "content-format", "domain-matrix", "full-cursor", "paging", "classes-bank",
-    "official-configurations", "goal-clusters", "compiler-effort", "cost", "mechanism",
+    "headline", "contrasts", "classes-bank", "classes-domains", "goal-nets",
+    "official-configurations", "compiler-effort", "cost", "mechanism",
     "repeats", "full-denominator",
 )  # fmt: skip
 

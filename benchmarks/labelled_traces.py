@@ -13,9 +13,9 @@ Writes evidence/labelled-traces.json; a smaller run never replaces a larger one.
 from __future__ import annotations
 
 import argparse
+import json
 import multiprocessing
 import random
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -30,10 +30,8 @@ from trace_forgeries import CLASSES, labelled_trace, wanted_class  # noqa: E402
 from trace_programs import random_world  # noqa: E402
 from value_traces import VALUE_CLASSES, value_trace, wanted_value_class  # noqa: E402
 
-from keeping import keep  # noqa: E402
 from sopilot.handbook.expressions import judge as cel_judge  # noqa: E402
 
-OUTPUT = ROOT / "evidence" / "labelled-traces.json"
 SHARD = 2_000
 TRACES_PER_WORLD = 20
 
@@ -79,7 +77,9 @@ def shard(seed: int) -> Tally:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("traces", type=int, nargs="?", default=100_000)
-    wanted = parser.parse_args().traces
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    wanted = options.traces
     shards = -(-wanted // SHARD)
     began = time.monotonic()
     tally = Tally()
@@ -98,12 +98,7 @@ def main() -> int:
     print(f"false negatives: {missed}; false positives: {wrong}; guard and audit apart: {apart}")
     for problem in problems[:20]:
         print(f"  {problem}")
-    head = subprocess.run(
-        ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
     report = {
-        "command": f"python benchmarks/labelled_traces.py {wanted}",
-        "commit": head.stdout.strip() or "unknown",
         "traces": traces,
         "events": tally.events,
         "seconds": round(seconds, 1),
@@ -114,7 +109,8 @@ def main() -> int:
         "guard_and_audit_disagree": apart,
         "problems": problems[:100],
     }
-    keep(report, OUTPUT)
+    if options.json:
+        options.json.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", "utf-8")
     return 1 if problems or set(labels) != {"clean", *CLASSES, *VALUE_CLASSES} else 0
 
 

@@ -45,7 +45,7 @@ from sopilot.stores.sqlite import SQLiteStore
 from vm_step import operations, program
 
 STEPS = len(operations())
-LEAST_IN_MEMORY, LEAST_DURABLE = 10.0, 5.0
+LEAST_IN_MEMORY, LEAST_DURABLE = 10.0, 3.5
 Synchronous = Literal["FULL", "NORMAL"]
 MODES: tuple[Synchronous, ...] = ("NORMAL", "FULL")
 WARMING = 3

@@ -25,7 +25,6 @@ from pathlib import Path
 from typing import Any
 
 from everything_upstream import EVERYTHING
-from keeping import keep
 
 HERE = Path(__file__).resolve().parent
 VERSION = "0.1.16"
@@ -155,7 +154,7 @@ def main() -> None:
         },
     }
     if asked.json:
-        keep(figures, asked.json)
+        asked.json.write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n", "utf-8")
     sys.exit(1 if lost or missing else 0)
 
 

@@ -25,7 +25,7 @@ from sopilot_lab.sopbench.process import ToolList, Upstream
 from sopilot_lab.sopbench.programs import ProgramShelf
 from sopilot_lab.sopbench.reference import TaskReference
 from sopilot_lab.sopbench.source import load_task
-from sopilot_lab.sopbench.tasks import UpstreamJudge, open_world
+from sopilot_lab.sopbench.tasks import UpstreamJudge, open_simulation
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Bench:
         """``executor`` makes another model of the reference executor."""
         task = load_task(reference, upstream=self.upstream)
         program = self._shelf.program(task).program
-        simulator, tools = open_world(task, self._tools, self.upstream)
+        simulator, tools = open_simulation(task, self._tools, self.upstream)
         try:
             reader = UpstreamJudge(task, program, simulator, self.upstream)
             played: Model = Reference(reader, misbehaviour)

@@ -141,8 +141,8 @@ def _recordings() -> Iterator[Claim]:
     yield Claim(
         "tab:official, the remaining fifteen", "range of pass %", "70.4–80.8", _other_baselines,
         "sopilot lab sopbench check baselines",
-        because="the study doesn't name the fifteen; this is what the copy's recordings hold "
-        "between the tied-top three and 70.4, and no configuration is at 70.4 itself",
+        because="the study doesn't name the fifteen, and this copy's recordings hold only eight "
+        "configurations between the tied-top three and 70.4; none is at 70.4 itself",
         needs_checkout=True,
     )  # fmt: skip
     seven = "tab:official, Qwen2.5-7B (FC)"

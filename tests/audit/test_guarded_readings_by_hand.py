@@ -6,12 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from readings_at_hand import CODE, TRANSFERS, at, audit_state, event, position
+from readings_at_hand import CODE, TRANSFERS, at, audit_state
 from vm_programs import program
 
-from sopilot.audit.call_reading import _argument_problems, moment_of
-from sopilot.audit.domain_calls import _is_amended
-from sopilot.audit.guarded_calls import _asked_of_people, decided_by_people
+from sopilot.audit.call_reading import moment_of
+from sopilot.audit.guarded_calls import _asked_of_people
 from sopilot.audit.leaf_reading import _ways, asked_calls, opens_gate
 from sopilot.audit.state import SessionCall
 from sopilot.handbook.requirements import Path
@@ -43,42 +42,6 @@ PAYING = replace(
 PAYS, PAYMENTS = lay_out(PAYING), {"go": PAYING}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "problems"),
-    [
-        ({"from": "a", "to": "a", "n": 1}, []),
-        ({"from": "a", "to": "b", "n": 1}, ["two inputs are `user`, and they differ"]),
-        ({"from": "a", "to": "a"}, ["`n` is not what the handbook fixes it to"]),
-        ({"from": "a", "to": "a", "n": 2}, ["`n` is not what the handbook fixes it to"]),
-        ({"to": "a", "n": 1}, ["`from` is not given"]),
-        ({"from": None, "n": 1},
-         ["`from` is not given", "`from` is of another type than its input"]),
-        ({"from": 5, "n": 1}, ["`from` is of another type than its input"]),
-        ({"from": "a", "n": 1, "x": 1}, ["`x` is no input of it"]),
-    ],
-)  # fmt: skip
-def test_what_is_wrong_with_the_arguments(arguments: Any, problems: list[str]) -> None:
-    assert list(_argument_problems(audit_state(PAYMENTS), PAY, arguments)) == problems
-
-
-def test_a_call_as_people_amended_it() -> None:
-    run, process = audit_state(PAYMENTS), at("act", {"user": "a"}, PAYS)
-    given = {"from": "b", "to": "b", "n": 1}
-    call = SessionCall(9, "pay", given, "p1", 0)
-    here = position(run, process)
-    assert _is_amended(run, here, call) is False
-    run.decisions = {"c": [event("decision", decision="amend", arguments=given)]}
-    assert _is_amended(run, here, call) is True
-    assert _is_amended(run, here, replace(call, action="look")) is False
-    differ = replace(call, arguments={**given, "to": "c"})
-    run.decisions["c"] += [event("decision", decision="amend", arguments=dict(differ.arguments))]
-    assert _is_amended(run, here, differ) is False
-    run.decisions = {"c": [event("decision", decision="approve", arguments=given)]}
-    assert _is_amended(run, here, call) is False
-    run.decisions = {"c": [event("decision", decision="amend", arguments=given)]}
-    assert _is_amended(run, position(run, at("done", {"user": "a"}, PAYS)), call) is False
-
-
 def test_whether_people_are_asked_at_all() -> None:
     def judge(expression: str, variables: Any) -> bool | None:
         if variables["n"] == 3:
@@ -98,47 +61,6 @@ def test_whether_people_are_asked_at_all() -> None:
     assert asked(0, guarded=replace(guarded, when=None)) is True
     run.judge = None
     assert asked(0) is True
-
-
-@pytest.mark.parametrize(
-    ("decisions", "needed", "enough"),
-    [
-        ([], 1, False),
-        ([("approve", "ann", "boss")], 1, True),
-        ([("approve", "ann", "boss")], 0, True),
-        ([("approve", "ann", "clerk")], 1, False),
-        ([("approve", "", "boss")], 1, False),
-        ([("approve", "ann", "boss")], 2, False),
-        ([("approve", "ann", "boss"), ("approve", "Ann", "boss")], 2, False),
-        ([("approve", "ann", "boss"), ("approve", "bo", "boss")], 2, True),
-        ([("approve", "ann", "boss"), ("reject", "bo", "boss")], 1, False),
-        ([("approve", "ann", "boss"), ("expire", "", "")], 1, False),
-        ([("approve", "ann", "boss"), ("amend", "bo", "boss")], 1, True),
-        ([("approve", "ann", "boss"), ("amend", "bo", "boss")], 2, False),
-    ],
-)
-def test_who_let_a_call_through(decisions: list[Any], needed: int, enough: bool) -> None:
-    run = audit_state(PAYMENTS)
-    run.decisions["c"] = [
-        event("decision", seq, decision=word, by=by, role=role)
-        for seq, (word, by, role) in enumerate(decisions)
-    ]
-    guarded = replace(PAYS.guarded["pay"], needed=needed)
-    assert decided_by_people(run, event(call_id="c"), guarded) is enough
-    assert decided_by_people(run, event(call_id="x"), guarded) is False
-
-
-def test_roles_that_nobody_named_are_an_operators() -> None:
-    run = audit_state(PAYMENTS)
-    run.decisions["c"] = [event("decision", decision="approve", by="ann", role="operator")]
-    nobody = replace(PAYS.guarded["pay"], roles=(), needed=0)
-    assert decided_by_people(run, event(call_id="c"), nobody) is True
-    late = replace(nobody, expires_seconds=5)
-    assert decided_by_people(run, event(seq=14, call_id="c"), late) is True
-    assert decided_by_people(run, event(seq=15, call_id="c"), late) is False
-    run.held["c"] = 2.0
-    assert decided_by_people(run, event(seq=7, call_id="c"), late) is True
-    assert decided_by_people(run, event(seq=8, call_id="c"), late) is False
 
 
 # --- gates ------------------------------------------------------------------------------

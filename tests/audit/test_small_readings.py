@@ -11,20 +11,12 @@ from vm_programs import ERRAND, TRANSFER
 from vm_runs import Run, decided
 
 from sopilot.audit.audit import audit_trace, judge_chain
-from sopilot.audit.disclosure import _is_word, _plain, _texts
-from sopilot.audit.endings import _speaks_of
-from sopilot.audit.leaf_reading import at_place, changed_topics, mistyped_input
 from sopilot.audit.state import SessionCall, calls_of, newest_answer
 from sopilot.handbook.model import CONFIRM
-from sopilot.handbook.requirements import Path
 from sopilot.messages.diagnostic import Severity
-from sopilot.program.model import (
-    ActionFacts,
-)
 from sopilot.trace.chain import genesis, seal_all
 from sopilot.trace.events import DomainCall, DomainResult, Note, Start
 from sopilot.trace.redaction import has_withheld, is_reference
-from sopilot.values.json import MISSING
 
 # --- calls of a session ---------------------------------------------------------------
 
@@ -82,33 +74,6 @@ def test_whether_a_call_may_have_run(
     assert (call.awaited, call.may_have_run, call.done_by()) == (awaited, may_have_run, done_by)
 
 
-FACTS = {
-    "pay": ActionFacts({"to": {"type": "string"}, "amount": {"type": "number"}}, changes=("m",)),
-    "look": ActionFacts({}, changes=()),
-}
-
-
-@pytest.mark.parametrize(
-    ("facts", "action", "topics"),
-    [({}, "pay", None), ({}, "look", ()), (FACTS, "pay", ("m",)), (FACTS, "look", ()),
-     (FACTS, "dance", None)],
-)  # fmt: skip
-def test_what_an_action_may_change(facts: Any, action: str, topics: Any) -> None:
-    assert changed_topics(facts, frozenset({"pay"}), action) == topics
-
-
-@pytest.mark.parametrize(
-    ("action", "arguments", "name"),
-    [
-        ("dance", {"to": 5}, ""), ("pay", {"to": "eve", "amount": 5}, ""),
-        ("pay", {"to": 5, "amount": "x"}, "to"), ("pay", {"to": "x", "amount": "x"}, "amount"),
-        ("pay", {"to": REF}, ""), ("pay", {"more": 5}, ""), ("pay", {"more": "a\0"}, "more"),
-    ],
-)  # fmt: skip
-def test_the_first_input_of_another_type(action: str, arguments: Any, name: str) -> None:
-    assert mistyped_input(FACTS, action, arguments) == name
-
-
 # --- values ---------------------------------------------------------------------------
 
 
@@ -123,47 +88,6 @@ def test_the_first_input_of_another_type(action: str, arguments: Any, name: str)
 def test_what_is_withheld(value: Any, withheld: bool, some: bool) -> None:
     assert is_reference(value) is withheld
     assert has_withheld(value) is some
-
-
-@pytest.mark.parametrize(
-    ("path", "value"),
-    [
-        (Path("a", ()), {"b": [1, {"c": None}]}), (Path("a", ("b", 0)), 1),
-        (Path("a", ("b", 1, "c")), None), (Path("a", ("b", 2)), MISSING),
-        (Path("a", ("c",)), MISSING), (Path("x", ()), MISSING), (Path("a", (0,)), MISSING),
-        (Path("a", ("b", "c")), MISSING), (Path("a", ("b", 0, "c", 1)), MISSING),
-    ],
-)  # fmt: skip
-def test_what_is_at_a_place(path: Path, value: Any) -> None:
-    assert at_place(path, {"a": {"b": [1, {"c": None}]}}) == value
-
-
-# --- words ----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("text", "said", "there"),
-    [("eu", "in the eu, sorry", True), ("eu", "museum", False), ("a.b", "axb", False),
-     ("12", "at 12.", True), ("12", "at 120", False)],
-)  # fmt: skip
-def test_a_word_in_what_was_said(text: str, said: str, there: bool) -> None:
-    assert _is_word(text, said) is there
-
-
-def test_the_texts_of_an_answer() -> None:
-    value = {"a": "x", "b": [1, 2.5, None, True], "c": {"d": ("y",)}}
-    assert list(_texts(value)) == ["x", "1", "2.5", "y"]
-    assert _plain("  A  b\n") == "a b"
-    assert _plain(5) == ""
-
-
-@pytest.mark.parametrize(
-    ("text", "name", "spoken"),
-    [("your username?", "username", True), ("the birth date", "birth_date", True),
-     ("birth_date", "Birth_Date", True), ("birth", "birth_date", False)],
-)  # fmt: skip
-def test_what_is_spoken_of(text: str, name: str, spoken: bool) -> None:
-    assert _speaks_of(text, name) is spoken
 
 
 # --- chains and outcomes --------------------------------------------------------------

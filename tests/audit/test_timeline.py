@@ -8,7 +8,6 @@ import pytest
 
 from sopilot.audit.text import LONGEST, rows_of_trace, rows_of_transcript
 from sopilot.audit.transcript_files import read_messages, success_first_outcome
-from sopilot.audit.transcripts import _not_offered
 from sopilot.trace.events import Event
 
 REF = {"$ref": "00", "bytes": 5}
@@ -122,17 +121,3 @@ def test_a_tools_own_answer_is_read(
 ) -> None:
     found = success_first_outcome(native)
     assert (found.ok, found.value, found.let_through) == (ok, value, let_through)
-
-
-@pytest.mark.parametrize(
-    ("kind", "payload", "found"),
-    [
-        ("note", {"name": "not_offered", "details": {"actions": ["pay", 5]}}, {"pay", "5"}),
-        ("note", {"name": "not_offered", "details": {"actions": "pay"}}, set()),
-        ("note", {"name": "not_offered", "details": "pay"}, set()),
-        ("note", {"name": "offered", "details": {"actions": ["pay"]}}, set()),
-        ("user_said", {"name": "not_offered", "details": {"actions": ["pay"]}}, set()),
-    ],
-)
-def test_which_tools_were_not_on_offer(kind: str, payload: dict[str, Any], found: set[str]) -> None:
-    assert _not_offered([event("complete", {}), event(kind, payload)]) == found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from vm_runs import Run
 
 from sopilot.audit.audit import audit_trace
 from sopilot.audit.findings import Finding
+from sopilot.machine.automation import Automation
 from sopilot.messages.diagnostic import Severity
 from sopilot.program.model import (
     Act,
@@ -26,7 +28,7 @@ from sopilot.program.model import (
     ReturnStep,
     Unknown,
 )
-from sopilot.trace.events import Call, Event, Return, Start, UserSaid
+from sopilot.trace.events import Call, Event, Fail, Return, Start, UserSaid
 
 USER = (("user", Local("user")),)
 END = ReturnStep("end")
@@ -177,3 +179,33 @@ def test_what_is_taken_over_is_what_was_given(user: Any, changed: Any) -> None:
     run = judged("one", True, READS, user=user)
     found = taken_over(run, **changed)
     assert [(one.code, one.severity) for one in found] == [("inconsistent-trace", Severity.ERROR)]
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_a_cause_that_is_met_twice_is_named_once(wanted: bool) -> None:
+    small = Function("small", Kind.RULE, ("n",), (ReturnStep("end"),), predicate="small")
+    other = replace(small, name="other", predicate="other")
+    terms = (("n", Local("n")),)
+    steps = (
+        Check("a", "other", terms, "o", False, unmet="b"),
+        Check("b", "small", terms, "x", unmet="c"),
+        Check("c", "small", terms, "y", wanted, met="no", unmet="no"),
+        CompleteStep("done"),
+        FailStep("no"),
+    )
+    made = program("go", Function("go", Kind.PROCESS, ("n",), steps), small, other)
+    run = Run({"go": made})
+    run.ok(Start("go", {"n": 1}))
+    run.ok(Call())
+    run.ok(Return(False))
+    run.ok(Call())
+    run.ok(Return(False))
+    run.settle(Automation(reuse_verdicts=True))
+    assert run.place == "go@no"
+    assert run.events[-1].kind == "reuse"
+    run.ok(Fail("no"))
+    report = audit_trace({"go": made}, run.events)
+    assert report.clean
+    assert report.score_card.reused == 1
+    (refusal,) = report.refusals
+    assert [one["predicate"] for one in refusal.causes] == ["small"]

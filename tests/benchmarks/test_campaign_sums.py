@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -51,49 +50,3 @@ def test_a_mutant_is_tried_with_the_tests_that_run_its_line(
     first, rest = Coverage(many, {file_: {1: list(many)}}, []).stages(file_, 1, 1)
     assert first == list(many)[:30]
     assert rest == [*list(many)[30:90], own]  # the room's own, however slow
-
-
-def test_mutants_are_added_to_what_the_evidence_says(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    import mutants
-
-    alive = {
-        "package": "sopilot/machine", "place": "a.py:3", "where": "f: if a < b:",
-        "kind": "comparison",
-        "before": "a < b", "after": "(a <= b)", "killed_by": None,
-    }  # fmt: skip
-    packages = {"sopilot/machine": {"mutants": 3, "killed": 2}}
-    told = {"commit": "c0ffee", "packages": packages, "survivors": [{**alive, "reason": "unread"}]}
-    evidence = tmp_path / "mutants.json"
-    evidence.write_text(json.dumps(told))
-    assert mutants.found_before(None) == mutants.found_before(tmp_path / "none.json") == []
-    found = mutants.found_before(evidence)
-    figures = mutants.summary([*found, {**alive, "killed_by": "t"}, {**alive, "gone": True}])
-    assert (figures["mutants"], figures["killed"], figures["gone"]) == (4, 3, 1)
-    assert figures["share"] == 0.75
-    drawn = [{**alive, "seed": 1, "killed_by": by} for by in ("t", None)]
-    drawn.append({**alive, "seed": 1, "killed_by": "t", "later": True})
-    assert mutants.summary(drawn)["at_first_sight"] == {"mutants": 3, "killed": 1}
-    drawn.append({**alive, "seed": 2, "killed_by": "t"})
-    assert mutants.summary(drawn)["batches"] == {
-        "1": {"mutants": 3, "killed": 1},
-        "2": {"mutants": 1, "killed": 1},
-    }
-    assert figures["packages"]["sopilot/machine"] == {"mutants": 4, "killed": 3}
-    assert [one["reason"] for one in figures["survivors"]] == ["unread"]
-    assert mutants.name_of(alive) == "a.py: f: if a < b:: a < b -> (a <= b)"
-
-
-def test_what_is_said_of_survivors_is_about_lines_and_tests_that_are_there() -> None:
-    named = json.loads((BENCHMARKS / "mutant_survivors.json").read_text("utf-8"))
-    root = BENCHMARKS.parent
-    for name, said in named.items():
-        file, _, where = name.split(": ", 2)
-        lines = (" ".join(line.split()) for line in (root / file).read_text("utf-8").split("\n"))
-        assert any(line and where.startswith(f"{line}: ") for line in lines), name
-        assert said.keys() <= {"reason", "test"}
-        if "test" in said:
-            test, _, function = said["test"].split(" ")[0].partition("::")
-            assert f"def {function}(" in (root / test).read_text("utf-8"), name

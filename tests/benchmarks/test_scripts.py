@@ -45,7 +45,7 @@ def test_the_command_of_a_campaign_starts(
     name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """The script is executed as far as its arguments, which must all be known."""
-    script, *arguments = CAMPAIGNS[name]
+    script, *arguments = CAMPAIGNS[name].command.split()
     parse = argparse.ArgumentParser.parse_args
 
     def parse_and_stop(parser: argparse.ArgumentParser, *given: Any, **more: Any) -> Any:

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -48,7 +50,8 @@ procedures:
   close_box: {requires: known(user)}
 """
 GATEWAYS = {"chat", "demo", "mcp"}
-"""Conversations: whoever types a secret there sees it on their own terminal."""
+"""`chat` is a conversation: whoever types a secret there sees it on their own terminal. `demo` and
+`mcp` have tests of their own below."""
 AUTHORS = {"new", "compile", "check", "test", "format", "schema", "show", "explain", "handbooks"}
 STUDIES = {"lab", "qualify"}
 
@@ -201,3 +204,57 @@ def test_no_output_has_a_planted_secret(
             assert not any(secret.encode() in content for secret in SECRETS), file
     named = {command[0] for command in commands}
     assert set(sopilot.list_commands(None)) == named | GATEWAYS | AUTHORS | STUDIES  # type: ignore[arg-type]
+
+
+OF_THE_BANK = ("heron-42", "118204")
+"""Password and code of a customer of the bundled bank."""
+
+
+@pytest.mark.parametrize("form", [[], ["--no-frames"], ["--json"]])
+def test_the_demo_shows_no_secret(tmp_path: Path, form: list[str]) -> None:
+    command = ["demo", "--store", f"sqlite:{tmp_path / 's.db'}", *form]
+    result = CliRunner().invoke(sopilot, command)
+    assert result.exit_code == 0, result.output
+    assert "login" in result.output or form
+    assert not any(secret in result.output for secret in OF_THE_BANK)
+
+
+def test_a_server_logs_and_answers_no_secret(tmp_path: Path) -> None:
+    """A right password, a wrong one, and one in the wrong place."""
+    attempts = [
+        {"username": "anna", "password": OF_THE_BANK[0]},
+        {"username": "anna", "password": "heron-24"},
+        {"username": [OF_THE_BANK[0]]},
+        {"username": "anna", "passwort": OF_THE_BANK[0]},
+    ]
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {},
+             "clientInfo": {"name": "test", "version": "1"}}  # fmt: skip
+    messages: list[dict[str, Any]] = [
+        {"id": 0, "method": "initialize", "params": hello},
+        {"method": "notifications/initialized"},
+    ]
+    messages += [
+        {"id": number, "method": "tools/call", "params": {"name": "login", "arguments": given}}
+        for number, given in enumerate(attempts, 1)
+    ]
+    command = [sys.executable, "-m", "sopilot.cli.main", "mcp", "bank", "--log", "json"]
+    server = subprocess.Popen(
+        [*command, "--store", f"sqlite:{tmp_path / 's.db'}"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert server.stdin is not None
+    assert server.stdout is not None
+    answers = ""
+    for message in messages:
+        server.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+        server.stdin.flush()
+        answers += server.stdout.readline() if "id" in message else ""
+    rest, log = server.communicate(timeout=60)
+    assert '"tool": "login"' in log
+    assert '"id":4' in answers + rest
+    for secret in (*OF_THE_BANK, "heron-24"):
+        assert secret not in log
+        assert secret not in answers + rest

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import resource
 import time
 
 import pytest
 
 from sopilot.handbook.expressions import VerdictError, judge, parse_verdict
-from sopilot.values import patterns as bounded
 from sopilot.values.schema import violation
 
 MANY, LONG = list(range(9000)), list(range(10000))
@@ -19,11 +17,6 @@ COSTLY = {
     "doubled texts": ("['x']" + ".map(a, a + a)" * 28 + " == ['x']", {}),
     "loops in loops": ("a.all(x, b.all(y, b == a || x + y >= 0))", {"a": MANY, "b": LONG}),
 }
-
-
-def worker_seconds() -> float:
-    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return spent.ru_utime + spent.ru_stime
 
 
 @pytest.mark.parametrize("name", COSTLY)
@@ -54,30 +47,14 @@ def test_a_text_is_not_cut_at_nul(text: str) -> None:
     assert judge(r"a == 'x\\x00y'", {"a": r"x\x00y"})
 
 
-def test_a_pattern_that_would_take_years_refuses_the_value() -> None:
-    before = worker_seconds()
-    problem = violation("a" * 60 + "b", {"type": "string", "pattern": "^(a+)+$"}, "`name`")
-    assert problem == "`name` cannot be matched with its pattern: it takes too much time or memory"
-    assert worker_seconds() - before < 3 * bounded.CPU_SECONDS
+def test_a_pattern_takes_linear_time() -> None:
+    before = time.process_time()
+    wrong = "`name` does not have the form that it must have"
+    assert violation("a" * 5_000 + "b", {"pattern": "^(a+)+$"}, "`name`") == wrong
+    assert time.process_time() - before < 1
     assert violation("aaa", {"pattern": "^(a+)+$"}) is None
-    assert violation("b", {"pattern": "^(a+)+$"}) == (
-        "the content does not have the form that it must have"
-    )
-    assert violation("b", {"pattern": "(a"}) == "the content has a pattern that cannot be read"
-
-
-def test_a_worker_that_died_is_replaced_and_a_fork_has_its_own() -> None:
-    cards = {"cards": [{"id": number} for number in range(3000)]}
-    text = "cards.exists(card, card.id == 7)"
-    assert judge(text, cards)
-    assert bounded._worker is not None
-    os.kill(bounded._worker._process.pid, 9)
-    with pytest.raises(VerdictError):
-        judge(text, cards)
-    assert judge(text, cards)
-    child = os.fork()
-    if child == 0:
-        os._exit(0 if judge(text, cards) else 1)
-    time.sleep(0.01)
-    assert judge(text, cards)
-    assert os.waitpid(child, 0)[1] == 0
+    assert violation("a\n", {"pattern": "^a$"}) is not None
+    assert violation("\u00e9", {"pattern": r"^\u00e9$"}) is None
+    for pattern in ("(a", "(?=a)", r"(a)\1"):
+        problem = "the content has a pattern that cannot be read"
+        assert violation("b", {"pattern": pattern}) == problem

@@ -1,15 +1,13 @@
 from __future__ import annotations
 
 import contextlib
-import subprocess
-import sys
 import time
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sopilot.handbook.expressions import VerdictError, compute, free_names, judge, parse_verdict
+from sopilot.handbook.expressions import VerdictError, free_names, judge, parse_verdict
 from sopilot.messages.errors import SopilotError
 
 JUDGED: list[tuple[str, dict[str, object], bool]] = [
@@ -41,7 +39,7 @@ def test_judge(text: str, variables: dict[str, object], answer: bool) -> None:
         ("a", {"a": 1}, "neither true nor false"),
         ("a.b == 1", {"a": {}}, "there is no field `b`"),
         ("nope", {}, "nope"),
-        ("a +", {}, "syntax error"),
+        ("a +", {}, "ends too early"),
         ("1 / n == 1", {"n": 0}, "division by zero"),
         ("'a' + n == 'b'", {"n": 1}, "two numbers, two texts or two lists"),
         ("n > 9223372036854775807", {"n": 10**30}, "too large"),
@@ -49,7 +47,7 @@ def test_judge(text: str, variables: dict[str, object], answer: bool) -> None:
         ("a == a", {"a": object()}, "not JSON"),
         ("a == a", {"a": {1, 2}}, "not JSON"),
         ("a == 0", {"a": 10**400}, "too large"),
-        ("(" * 500 + "true" + ")" * 500, {}, "recursion"),
+        ("(" * 500 + "true" + ")" * 500, {}, "nested too deeply"),
     ],
 )
 def test_failures_are_typed(text: str, variables: dict[str, object], message: str) -> None:
@@ -66,13 +64,13 @@ def test_hostile_expressions_and_values_end_soon() -> None:
     deep: list[object] = []
     for _ in range(100_000):
         deep = [deep]
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(VerdictError):
         judge(text, {})
     with pytest.raises(VerdictError, match="nested"):
         judge("size(x) == 1", {"x": deep})
     assert judge("x.matches('(a+)+b')", {"x": "a" * 5_000}) is False
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
     while deep:  # freed step by step: the interpreter would recurse
         deep = deep[0]  # type: ignore[assignment]  # every level is a list
 
@@ -83,10 +81,9 @@ def test_hostile_expressions_and_values_end_soon() -> None:
         ("a.b.c == d && y.exists(i, i.k == z)", {"a", "d", "y", "z"}),
         ("size(items) > 0 && unknown(x)", {"items", "x"}),
         ("result[amount] == 'limit'", {"result", "amount"}),
-        ("type(a) == int", {"a"}),
+        ("size(a) == int", {"a", "int"}),
         ("true", set()),
         ("a +", set()),
-        # The library lists its first errors alone.
         (" && ".join(["many.all(x, x > 0)"] * 120 + ["last == 1"]), {"many", "last"}),
     ],
 )
@@ -97,12 +94,18 @@ def test_free_names(text: str, names: set[str]) -> None:
 @pytest.mark.parametrize(
     ("text", "problem", "column"),
     [
-        ("a +", "syntax error", 4),
-        ("a and b", "`and`", 3),
-        ("f(a)", "unknown function `f`", 2),
-        ("a + 1 ? 1 : 2", "no matching overload", 7),
+        ("a +", "ends too early", 4),
+        ("a and b", "unexpected `and`", 3),
+        ("a = b", "`=` isn't an operator", 3),
+        ("f(a)", "unknown function `f`", 1),
+        ("a + 1 ? 1 : 2", "`?` needs true or false", 7),
         ("1 + 2", "never is", 1),
-        ("", "syntax error", 1),
+        ("a.map(1, a)", "`map` takes a name", 3),
+        ("has(a)", "`has` takes a field", 1),
+        ("size(a, a) == 1", "`size` takes 1 argument", 1),
+        ("'a", "a text isn't closed", 1),
+        (r"a == '\q'", "unknown escape", 6),
+        ("", "ends too early", 1),
         ("x" * 20_000, "longer", 1),
     ],
 )
@@ -135,15 +138,3 @@ def test_any_text_is_answered(text: str) -> None:
 def test_comparison_is_that_of_numbers(left: float, right: float) -> None:
     assert judge("a >= b", {"a": left, "b": right}) is (left >= right)
     assert judge("a == b", {"a": left, "b": right}) is (left == right)
-
-
-def test_the_library_is_loaded_on_use_only() -> None:
-    code = "import sys, sopilot.handbook; sys.exit('cel_expr_python' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
-@pytest.mark.parametrize("text", [".map", "[map]", "{'a': .list}"])
-def test_what_is_no_value_is_undecided(text: str) -> None:
-    """A type of CEL's is none."""
-    with pytest.raises(VerdictError, match="not JSON"):
-        compute(text, {})

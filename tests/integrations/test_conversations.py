@@ -96,21 +96,18 @@ async def calls_of(store: Store, who: str) -> list[str]:
 
 
 @pytest.mark.parametrize("turns", [1, 2])
-def test_each_thread_has_a_session_of_its_own(tmp_path: Path, turns: int) -> None:
-    async def case() -> None:
-        store = SQLiteStore(tmp_path / "s.db")
-        conversations = Conversations(store, briefing(), VIEW, most=4)
-        agent = graph(conversations)
-        people = [f"p{number}" for number in range(12)]
-        for _ in range(turns):
-            await asyncio.gather(*(agent.ainvoke(message(one), thread(one)) for one in people))
-        for one in people:
-            assert await calls_of(store, one) == [one] * turns
-        await conversations.close()
-        assert await store.records.count_sessions() == len(people)
-        await store.close()
-
-    asyncio.run(case())
+async def test_each_thread_has_a_session_of_its_own(tmp_path: Path, turns: int) -> None:
+    store = SQLiteStore(tmp_path / "s.db")
+    conversations = Conversations(store, briefing(), VIEW, most=4)
+    agent = graph(conversations)
+    people = [f"p{number}" for number in range(12)]
+    for _ in range(turns):
+        await asyncio.gather(*(agent.ainvoke(message(one), thread(one)) for one in people))
+    for one in people:
+        assert await calls_of(store, one) == [one] * turns
+    await conversations.close()
+    assert await store.records.count_sessions() == len(people)
+    await store.close()
 
 
 def test_the_same_without_an_event_loop(tmp_path: Path) -> None:
@@ -132,52 +129,43 @@ def test_the_same_without_an_event_loop(tmp_path: Path) -> None:
     assert asyncio.run(look_at()) == [[one] for one in people]
 
 
-def test_a_hook_is_one_conversation_and_refuses_a_second() -> None:
-    async def case() -> None:
-        store = MemoryStore()
-        hook = await ProcedureHook.open(store, briefing(), VIEW)
-        agent = graph(hook)
-        await agent.ainvoke(message("anna"), thread("anna"))
-        with pytest.raises(UserMistake, match="another"):
-            await agent.ainvoke(message("bert"), thread("bert"))
-        with pytest.raises(UserMistake, match="thread_id"):
-            await graph(Conversations(store, briefing(), VIEW)).ainvoke(message("x"))
-
-    asyncio.run(case())
+async def test_a_hook_is_one_conversation_and_refuses_a_second() -> None:
+    store = MemoryStore()
+    hook = await ProcedureHook.open(store, briefing(), VIEW)
+    agent = graph(hook)
+    await agent.ainvoke(message("anna"), thread("anna"))
+    with pytest.raises(UserMistake, match="another"):
+        await agent.ainvoke(message("bert"), thread("bert"))
+    with pytest.raises(UserMistake, match="thread_id"):
+        await graph(Conversations(store, briefing(), VIEW)).ainvoke(message("x"))
 
 
-def test_another_process_goes_on_with_the_conversation() -> None:
-    async def case() -> None:
-        store = MemoryStore()
-        first = await ProcedureHook.for_conversation(store, "anna", briefing(), VIEW)
-        await first.step({"op": "start", "goal": "close_account", "arguments": {}})
-        stood = first.slot()
-        await first.close()
-        second = await ProcedureHook.for_conversation(store, "anna", briefing(), VIEW)
-        assert second.session.id == first.session.id
-        assert second.slot() == stood
-        other = await ProcedureHook.for_conversation(store, "bert", briefing(), VIEW)
-        assert other.session.id != first.session.id
-
-    asyncio.run(case())
+async def test_another_process_goes_on_with_the_conversation() -> None:
+    store = MemoryStore()
+    first = await ProcedureHook.for_conversation(store, "anna", briefing(), VIEW)
+    await first.step({"op": "start", "goal": "close_account", "arguments": {}})
+    stood = first.slot()
+    await first.close()
+    second = await ProcedureHook.for_conversation(store, "anna", briefing(), VIEW)
+    assert second.session.id == first.session.id
+    assert second.slot() == stood
+    other = await ProcedureHook.for_conversation(store, "bert", briefing(), VIEW)
+    assert other.session.id != first.session.id
 
 
-def test_a_slot_is_never_an_old_one() -> None:
-    async def case() -> None:
-        store = MemoryStore()
-        hook = await ProcedureHook.for_conversation(store, "anna", briefing(), VIEW)
-        taken = await resume_session(store, hook.session.id, take_over=True)
-        await taken.user_said("somebody else is here")
-        with pytest.raises(LeaseLost):
-            await hook.session.user_said("hello")
-        with pytest.raises(LeaseLost):
-            hook.slot()
-        await taken.release()
-        await hook.ready()
-        assert hook.session.head == taken.head
+async def test_a_slot_is_never_an_old_one() -> None:
+    store = MemoryStore()
+    hook = await ProcedureHook.for_conversation(store, "anna", briefing(), VIEW)
+    taken = await resume_session(store, hook.session.id, take_over=True)
+    await taken.user_said("somebody else is here")
+    with pytest.raises(LeaseLost):
+        await hook.session.user_said("hello")
+    with pytest.raises(LeaseLost):
         hook.slot()
-
-    asyncio.run(case())
+    await taken.release()
+    await hook.ready()
+    assert hook.session.head == taken.head
+    hook.slot()
 
 
 def test_calls_are_spans_of_their_session() -> None:
@@ -204,16 +192,12 @@ def test_calls_are_spans_of_their_session() -> None:
     )
 
 
-def test_conversations_share_what_is_the_same_for_all() -> None:
+async def test_conversations_share_what_is_the_same_for_all() -> None:
     """What the programs say is read once, not for everybody who says hello."""
-
-    async def case() -> None:
-        hooks = Conversations(MemoryStore(), briefing(), VIEW)
-        async with hooks.using("one") as one, hooks.using("two") as two:
-            assert one.session.secrets.places is two.session.secrets.places
-            assert one.driver.briefing.user_tools() is two.driver.briefing.user_tools()
-            view_of_one, view_of_two = one.slot(), two.slot()
-        assert view_of_one == view_of_two
-        assert "start" in view_of_one
-
-    asyncio.run(case())
+    hooks = Conversations(MemoryStore(), briefing(), VIEW)
+    async with hooks.using("one") as one, hooks.using("two") as two:
+        assert one.session.secrets.places is two.session.secrets.places
+        assert one.driver.briefing.user_tools() is two.driver.briefing.user_tools()
+        view_of_one, view_of_two = one.slot(), two.slot()
+    assert view_of_one == view_of_two
+    assert "start" in view_of_one

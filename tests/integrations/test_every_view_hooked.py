@@ -125,9 +125,6 @@ def test_hooks(case: tuple[str, str, str], view: str, framework: str) -> None:
 
 
 @pytest.mark.parametrize("view", [name for name in VIEWS if name not in HOOKED])
-def test_views_that_a_hook_cannot_keep_are_refused(view: str) -> None:
-    async def run() -> None:
-        with pytest.raises(UserMistake, match=r"choose `pg`|could guard"):
-            await ProcedureHook.open(MemoryStore(), open_source("bank").briefing(), VIEWS[view])
-
-    asyncio.run(run())
+async def test_views_that_a_hook_cannot_keep_are_refused(view: str) -> None:
+    with pytest.raises(UserMistake, match=r"choose `pg`|could guard"):
+        await ProcedureHook.open(MemoryStore(), open_source("bank").briefing(), VIEWS[view])

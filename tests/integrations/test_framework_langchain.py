@@ -172,54 +172,47 @@ def test_a_stream() -> None:
     run_task(REFUSED, make)
 
 
-def test_a_tool_that_raises_is_on_record_and_raises() -> None:
-    async def run() -> None:
-        hook = await bare_hook()
+async def test_a_tool_that_raises_is_on_record_and_raises() -> None:
+    hook = await bare_hook()
 
-        async def execute(arguments: object) -> object:
-            raise KeyError("lost")
+    async def execute(arguments: object) -> object:
+        raise KeyError("lost")
 
-        with pytest.raises(KeyError):
-            await hook.tool_call("read_ledger", {}, "c1", execute)
-        assert last_result(hook) == (False, {"error": ANY})
-        await hook.close()
-
-    asyncio.run(run())
+    with pytest.raises(KeyError):
+        await hook.tool_call("read_ledger", {}, "c1", execute)
+    assert last_result(hook) == (False, {"error": ANY})
+    await hook.close()
 
 
 @pytest.mark.parametrize("arguments", [{"user": 3}, {"username": "ann"}], ids=["misfit", "fit"])
-def test_a_message_that_says_error_is_no_result(arguments: dict[str, Any]) -> None:
+async def test_a_message_that_says_error_is_no_result(arguments: dict[str, Any]) -> None:
     """Arguments that do not fit never reach the library, which would answer for the tool."""
+    hook = await bare_hook()
 
-    async def run() -> None:
-        hook = await bare_hook()
+    @tool
+    def read_balance(username: str) -> str:
+        """Reads it."""
+        assert username == "ann", "never reached"
+        raise ToolException("no such account")
 
-        @tool
-        def read_balance(username: str) -> str:
-            """Reads it."""
-            assert username == "ann", "never reached"
-            raise ToolException("no such account")
-
-        read_balance.handle_tool_error = True
-        call = {"name": "read_balance", "args": arguments, "id": "c1"}
-        model = GenericFakeChatModel(
-            messages=iter([AIMessage("", tool_calls=[call]), AIMessage("so be it")])
-        )
-        bound: Any = type("Bound", (), {"bind_tools": lambda self, tools, **_: model})
-        chat = model.model_copy()
-        object.__setattr__(chat, "bind_tools", bound().bind_tools)
-        agent: Any = create_agent(chat, [read_balance], middleware=[SopilotMiddleware(hook)])
-        state = await agent.ainvoke({"messages": [HumanMessage("hello")]})
-        (answer,) = [one for one in state["messages"] if isinstance(one, ToolMessage)]
-        assert answer.status == "error"
-        if "username" in arguments:
-            assert not last_result(hook)[0]
-        else:
-            assert "do not fit `read_balance`" in answer.text
-            assert hook.session.own_events[-1].payload["name"] == "malformed_call"
-        await hook.close()
-
-    asyncio.run(run())
+    read_balance.handle_tool_error = True
+    call = {"name": "read_balance", "args": arguments, "id": "c1"}
+    model = GenericFakeChatModel(
+        messages=iter([AIMessage("", tool_calls=[call]), AIMessage("so be it")])
+    )
+    bound: Any = type("Bound", (), {"bind_tools": lambda self, tools, **_: model})
+    chat = model.model_copy()
+    object.__setattr__(chat, "bind_tools", bound().bind_tools)
+    agent: Any = create_agent(chat, [read_balance], middleware=[SopilotMiddleware(hook)])
+    state = await agent.ainvoke({"messages": [HumanMessage("hello")]})
+    (answer,) = [one for one in state["messages"] if isinstance(one, ToolMessage)]
+    assert answer.status == "error"
+    if "username" in arguments:
+        assert not last_result(hook)[0]
+    else:
+        assert "do not fit `read_balance`" in answer.text
+        assert hook.session.own_events[-1].payload["name"] == "malformed_call"
+    await hook.close()
 
 
 @pytest.mark.parametrize("traced", [False, True])

@@ -233,53 +233,47 @@ def test_a_tool_that_raises_is_no_result(action: str) -> None:
     assert "secret" not in said, "what the library keeps from a model stays kept from it"
 
 
-def test_what_the_hook_cannot_see_is_refused() -> None:
-    async def run() -> None:
-        hook = await bare_hook()
-        own = function_tool(lambda: "done", name_override="read_ledger", description_override="x")
-        hooked: Any = hooked_tools(hook, [own])
-        show = hooked_config(hook).call_model_input_filter
-        assert show is not None
+async def test_what_the_hook_cannot_see_is_refused() -> None:
+    hook = await bare_hook()
+    own = function_tool(lambda: "done", name_override="read_ledger", description_override="x")
+    hooked: Any = hooked_tools(hook, [own])
+    show = hooked_config(hook).call_model_input_filter
+    assert show is not None
 
-        async def asked(**agent: Any) -> str:
-            one: Agent[Any] = Agent(name="desk", **agent)
-            try:
-                shown: Any = show(CallModelData(ModelInputData([], None), one, None))
-                await shown
-            except UserMistake as refused:
-                return str(refused)
-            return ""
+    async def asked(**agent: Any) -> str:
+        one: Agent[Any] = Agent(name="desk", **agent)
+        try:
+            shown: Any = show(CallModelData(ModelInputData([], None), one, None))
+            await shown
+        except UserMistake as refused:
+            return str(refused)
+        return ""
 
-        assert await asked(tools=hooked) == ""
-        assert "`read_ledger` runs past the hook" in await asked(tools=[*hooked, own])
-        assert "`web_search` runs past" in await asked(tools=[*hooked, WebSearchTool()])
-        assert "`handoffs`" in await asked(tools=hooked, handoffs=[Agent(name="other")])
-        server = MCPServerStdio({"command": "false", "args": []})
-        assert "`mcp_servers`" in await asked(tools=hooked, mcp_servers=[server])
-        hosted: Any = [WebSearchTool()]
-        with pytest.raises(UserMistake, match="`web_search` runs past the hook"):
-            hooked_tools(hook, hosted)
-        await hook.close()
-
-    asyncio.run(run())
+    assert await asked(tools=hooked) == ""
+    assert "`read_ledger` runs past the hook" in await asked(tools=[*hooked, own])
+    assert "`web_search` runs past" in await asked(tools=[*hooked, WebSearchTool()])
+    assert "`handoffs`" in await asked(tools=hooked, handoffs=[Agent(name="other")])
+    server = MCPServerStdio({"command": "false", "args": []})
+    assert "`mcp_servers`" in await asked(tools=hooked, mcp_servers=[server])
+    hosted: Any = [WebSearchTool()]
+    with pytest.raises(UserMistake, match="`web_search` runs past the hook"):
+        hooked_tools(hook, hosted)
+    await hook.close()
 
 
-def test_a_filter_of_ones_own_still_runs() -> None:
-    async def run() -> None:
-        hook = await bare_hook()
+async def test_a_filter_of_ones_own_still_runs() -> None:
+    hook = await bare_hook()
 
-        async def shorten(data: CallModelData[Any]) -> ModelInputData:
-            return ModelInputData(input=data.model_data.input[-1:], instructions="Be kind.")
+    async def shorten(data: CallModelData[Any]) -> ModelInputData:
+        return ModelInputData(input=data.model_data.input[-1:], instructions="Be kind.")
 
-        config = hooked_config(hook, RunConfig(call_model_input_filter=shorten))
-        show = config.call_model_input_filter
-        assert show is not None
-        given: Any = [{"role": "user", "content": "a"}, {"role": "user", "content": "b"}]
-        agent: Agent[Any] = Agent(name="desk")
-        shown: Any = show(CallModelData(ModelInputData(given, None), agent, None))
-        shown = await shown
-        assert [item["content"] for item in shown.input] == ["b", hook.slot()]
-        assert shown.instructions == f"Be kind.\n\n{hook.instructions}"
-        await hook.close()
-
-    asyncio.run(run())
+    config = hooked_config(hook, RunConfig(call_model_input_filter=shorten))
+    show = config.call_model_input_filter
+    assert show is not None
+    given: Any = [{"role": "user", "content": "a"}, {"role": "user", "content": "b"}]
+    agent: Agent[Any] = Agent(name="desk")
+    shown: Any = show(CallModelData(ModelInputData(given, None), agent, None))
+    shown = await shown
+    assert [item["content"] for item in shown.input] == ["b", hook.slot()]
+    assert shown.instructions == f"Be kind.\n\n{hook.instructions}"
+    await hook.close()

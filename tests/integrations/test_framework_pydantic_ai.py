@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
 from datetime import date
@@ -162,7 +161,7 @@ class Order(BaseModel):
     day: date
 
 
-def test_objects_of_the_agents_own_reach_its_tool_and_plain_values_the_trace() -> None:
+async def test_objects_of_the_agents_own_reach_its_tool_and_plain_values_the_trace() -> None:
     seen: list[object] = []
 
     async def read_ledger(order: Order) -> ToolReturn:
@@ -170,27 +169,20 @@ def test_objects_of_the_agents_own_reach_its_tool_and_plain_values_the_trace() -
         picture = BinaryContent(b"\x89PNG", media_type="image/png")
         return ToolReturn({"day": order.day}, content=[picture])
 
-    async def run() -> None:
-        hook = await bare_hook()
-        turns = iter(
-            [
-                ModelResponse(
-                    [ToolCallPart("read_ledger", {"order": {"day": "2026-01-02"}}, "c1")]
-                ),
-                ModelResponse([TextPart("done")]),
-            ]
-        )
+    hook = await bare_hook()
+    turns = iter(
+        [
+            ModelResponse([ToolCallPart("read_ledger", {"order": {"day": "2026-01-02"}}, "c1")]),
+            ModelResponse([TextPart("done")]),
+        ]
+    )
 
-        async def model(history: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-            return next(turns)
+    async def model(history: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        return next(turns)
 
-        agent = Agent(
-            FunctionModel(model), tools=[read_ledger], capabilities=[SopilotCapability(hook)]
-        )
-        result = await agent.run("hello")
-        assert seen == [Order(day=date(2026, 1, 2))]
-        assert last_result(hook) == (True, {"day": "2026-01-02"})
-        assert "PNG" in repr(result.all_messages()), "the picture is still there"
-        await hook.close()
-
-    asyncio.run(run())
+    agent = Agent(FunctionModel(model), tools=[read_ledger], capabilities=[SopilotCapability(hook)])
+    result = await agent.run("hello")
+    assert seen == [Order(day=date(2026, 1, 2))]
+    assert last_result(hook) == (True, {"day": "2026-01-02"})
+    assert "PNG" in repr(result.all_messages()), "the picture is still there"
+    await hook.close()

@@ -101,23 +101,20 @@ async def compare_record(store: Store, session_id: str, loop: Looped) -> None:
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_stdio(view: str, tmp_path: Path) -> None:
+async def test_stdio(view: str, tmp_path: Path) -> None:
     loop = looped(REFUSED, view, one_call)
 
-    async def run() -> None:
-        program, *arguments = warm_python()
-        server = StdioServerParameters(
-            command=program,
-            args=[*arguments, "-m", "sopilot.cli.main", "mcp", REFUSED, "--view", view],
-            env={"SOPILOT_HOME": str(tmp_path)},
-        )
-        async with Client(server) as client:
-            session_id = await compare(client, loop)
-        store = SQLiteStore(tmp_path / "sessions.db")
-        await compare_record(store, session_id, loop)
-        await store.close()
-
-    asyncio.run(run())
+    program, *arguments = warm_python()
+    server = StdioServerParameters(
+        command=program,
+        args=[*arguments, "-m", "sopilot.cli.main", "mcp", REFUSED, "--view", view],
+        env={"SOPILOT_HOME": str(tmp_path)},
+    )
+    async with Client(server) as client:
+        session_id = await compare(client, loop)
+    store = SQLiteStore(tmp_path / "sessions.db")
+    await compare_record(store, session_id, loop)
+    await store.close()
 
 
 @pytest.mark.parametrize(
@@ -127,40 +124,33 @@ def test_stdio(view: str, tmp_path: Path) -> None:
         *((TWO_REQUESTS, view) for view in ("pg", "fused", "flat")),
     ],
 )
-def test_http(task: str, view: str) -> None:
+async def test_http(task: str, view: str) -> None:
     loop = looped(task, view, one_call)
 
-    async def run() -> None:
-        store = MemoryStore()
-        server = McpServer(SessionPool(store, task_service(task, view_named(view))))
-        async with over_http(server) as client:
-            session_id = await compare(client, loop)
-        await compare_record(store, session_id, loop)
-
-    asyncio.run(run())
+    store = MemoryStore()
+    server = McpServer(SessionPool(store, task_service(task, view_named(view))))
+    async with over_http(server) as client:
+        session_id = await compare(client, loop)
+    await compare_record(store, session_id, loop)
 
 
 @pytest.mark.parametrize("offer", [Offer.PROCESS, Offer.FRAME])
-def test_a_view_that_offers_fewer_tools_offers_fewer_over_mcp(offer: Offer) -> None:
+async def test_a_view_that_offers_fewer_tools_offers_fewer_over_mcp(offer: Offer) -> None:
     """And clients hear of it, since they ask for the list only when they are told."""
+    view = fused_view(FusedSwitches(offer=offer), name="fused")
+    server = McpServer(SessionPool(MemoryStore(), task_service(APPROVED, view)))
+    told: list[str] = []
 
-    async def run() -> None:
-        view = fused_view(FusedSwitches(offer=offer), name="fused")
-        server = McpServer(SessionPool(MemoryStore(), task_service(APPROVED, view)))
-        told: list[str] = []
+    async def hear(message: object) -> None:
+        told.append(type(message).__name__)
 
-        async def hear(message: object) -> None:
-            told.append(type(message).__name__)
-
-        async with over_http(server, hear) as client:
-            before = await listed(client)
-            start = {"operation": "start", "goal": "close_account"}
-            await client.call_tool("pg_program_step", start)
-            after = await listed(client)
-            for _ in range(100):
-                if not told:
-                    await asyncio.sleep(0.05)
-        assert {one.name for one in after} < {one.name for one in before}
-        assert any("ToolListChanged" in one for one in told), told
-
-    asyncio.run(run())
+    async with over_http(server, hear) as client:
+        before = await listed(client)
+        start = {"operation": "start", "goal": "close_account"}
+        await client.call_tool("pg_program_step", start)
+        after = await listed(client)
+        for _ in range(100):
+            if not told:
+                await asyncio.sleep(0.05)
+    assert {one.name for one in after} < {one.name for one in before}
+    assert any("ToolListChanged" in one for one in told), told

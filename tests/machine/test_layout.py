@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from vm_programs import ERRAND, LOGGED_IN, TRANSFER, program
+from vm_programs import LOGGED_IN, TRANSFER, program
 
-from sopilot.machine.layout import Limits, lay_out
+from sopilot.machine.layout import lay_out
 from sopilot.messages.errors import UserMistake
 from sopilot.program.model import (
     Act,
@@ -23,44 +23,9 @@ from sopilot.program.model import (
     Option,
     ReturnStep,
     Step,
-    Unknown,
 )
 
 LAID = lay_out(TRANSFER)
-
-
-def test_the_limits_of_a_run() -> None:
-    assert Limits() == Limits(depth=64, steps=10_000, processes=1_000)
-
-
-def test_where_a_step_leads() -> None:
-    entry = LAID.entry
-    assert (entry.name, entry.first, entry.soft, entry.linked) == (
-        "transfer", "login", False, False,
-    )  # fmt: skip
-    assert entry.after == {
-        "login": "money", "money": "login_again", "login_again": "decide", "act": "finish",
-    }  # fmt: skip
-    assert entry.unmet == {"login": "refuse", "money": "login_again", "login_again": "refuse"}
-    gate = LAID.functions["logged_in"]
-    assert gate.after == {"ask": "login", "login": "done"}
-    assert (gate.past_asking("ask"), gate.past_asking("done")) == ("login", "done")
-    assert (gate.past_acting("ask"), gate.past_acting("done")) == ("done", "done")
-    assert [one.name for one in LAID.functions.values() if one.soft] == [
-        "logged_in", "funds_cover", "overdraft",
-    ]  # fmt: skip
-
-
-def test_what_a_program_is_for_reads_and_learns() -> None:
-    assert LAID.goal_actions == {"transfer"}
-    assert LAID.names == {"username", "amount", "to", "password"}
-    assert LAID.functions["logged_in"].learnable == {"password"}
-    funds = LAID.functions["funds_cover"]
-    assert [[act.action for act in recipe] for recipe in funds.recipes] == [
-        ["read_balance"], ["read_ledger"], ["read_part_one", "read_part_two"],
-    ]  # fmt: skip
-    assert LAID.functions["any_of_funds"].recipes == ()
-    assert lay_out(ERRAND).entry.learnable == {"detail"}
 
 
 @pytest.mark.parametrize(
@@ -125,30 +90,8 @@ def test_an_entry_that_is_not_there() -> None:
     assert "transfer" in (found.help or "")
 
 
-@pytest.mark.parametrize(
-    ("types", "value", "problem"),
-    [
-        ({}, "a\0", "`what` has a NUL character in it"),
-        ({}, "a", None),
-        ({"what": {"type": "string"}}, 5, "`what` must be of type string"),
-        ({"what": {"type": "string"}}, "a", None),
-    ],
-)
-def test_a_value_that_cannot_be_an_input(
-    types: dict[str, dict[str, str]], value: object, problem: str | None
-) -> None:
-    laid = lay_out(replace(ERRAND, types=types))
-    assert laid.type_problem("what", value) == problem
-
-
 def test_a_round_of_asking_ends() -> None:
     steps = (Ask("a", ("x",), next="b"), Ask("b", ("y",), next="a"), ReturnStep("end"))
     root = Function("go", Kind.RULE, (), steps)
     laid = lay_out(program("go", root)).entry
     assert (laid.past_asking("a"), laid.past_acting("b")) == ("a", "b")
-
-
-def test_what_only_the_user_gives_is_learned_whoever_asks_for_it() -> None:
-    check = Check("c", "logged_in", (("username", Unknown("who")),), "s")
-    root = Function("go", Kind.PROCESS, ("a",), (check, CompleteStep("z")))
-    assert lay_out(program("go", root, LOGGED_IN)).entry.learnable == {"who"}

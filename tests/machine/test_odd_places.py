@@ -3,39 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
-from vm_programs import LOGGED_IN, PROGRAMS, TRANSFER, program
+from vm_programs import PROGRAMS, program
 from vm_runs import ARGUMENTS, Run, decided, logged_in
 
 from sopilot.handbook.requirements import Path
 from sopilot.machine.automation import Automation
 from sopilot.machine.evidence import (
-    asked_otherwise,
-    changes,
-    is_current,
-    may_disturb,
     next_wanted,
-    stale_since,
     wanted_here,
 )
 from sopilot.machine.layout import Limits
 from sopilot.machine.machine import Machine
 from sopilot.machine.proof.leaves import Prover
 from sopilot.machine.recipes import Absent
-from sopilot.machine.terms import fits_act
 from sopilot.program.model import (
     Act,
     ActionFacts,
     Ask,
     Check,
     CompleteStep,
-    Do,
     FailStep,
     Function,
     Kind,
-    Literal,
     Local,
     ReturnStep,
     Step,
@@ -45,7 +36,6 @@ from sopilot.trace.events import (
     Call,
     Complete,
     DomainCall,
-    DomainResult,
     Fail,
     Return,
     SelectBranch,
@@ -124,25 +114,6 @@ def test_what_a_start_would_lead_to_is_not_recorded() -> None:
     assert found.frame is not None
     assert found.frame.locals == {"to": "eve"}
     assert machine.suppose(found, Start("transfer", {"to": "eve"}), at=0.0) is None
-
-
-# --- a program that changed under a run -----------------------------------------------
-
-
-def test_a_return_to_a_place_that_checks_nothing_any_more() -> None:
-    run = Run(PROGRAMS)
-    run.ok(Start("transfer", ARGUMENTS))
-    run.ok(Call())
-    root = TRANSFER.functions["transfer"]
-    steps = (Do("login", "Look."), *root.steps[1:])
-    changed = replace(
-        TRANSFER, functions={**TRANSFER.functions, "transfer": replace(root, steps=steps)}
-    )
-    outcome = Machine({**PROGRAMS, "transfer": changed}).step(
-        run.configuration, Return(True), at=0.0
-    )
-    assert outcome.answer["code"] == "wrong-step"
-    assert "does not fit at transfer/logged_in@ask" in outcome.answer["problem"]
 
 
 # --- verdicts taken over --------------------------------------------------------------
@@ -224,126 +195,6 @@ def test_an_answer_without_the_list_leaves_the_next_call_open() -> None:
     shape = run.machine.fits(run.configuration)[0]
     assert shape["action"] == "read_order"
     assert (shape["arguments"], shape["missing"]) == ({}, ["id", "as"])
-
-
-# --- fresh or not ---------------------------------------------------------------------
-
-FACTS = {
-    "read": ActionFacts({"user": {}}, changes=(), reads=("money",)),
-    "look": ActionFacts({"user": {}}, changes=()),
-    "pay": ActionFacts({"user": {}}, changes=("money",)),
-    "paint": ActionFacts({"user": {}}, changes=("walls",)),
-    "churn": ActionFacts({"user": {}}, changes=("money",), reads=("money",)),
-}
-
-
-@pytest.mark.parametrize(
-    ("action", "verifier", "disturbs"),
-    [
-        ("pay", "read", True), ("paint", "read", False), ("read", "read", False),
-        ("paint", "look", True), ("look", "look", False), ("unknown", "read", True),
-        ("paint", "unknown", True), ("look", "unknown", False), ("churn", "churn", True),
-    ],
-)  # fmt: skip
-def test_what_disturbs_what(action: str, verifier: str, disturbs: bool) -> None:
-    programs = replace(Run(PROGRAMS).machine.programs, actions=FACTS, disturbs={})
-    for _ in range(2):
-        assert may_disturb(programs, action, verifier) is disturbs
-    known = action in FACTS and verifier in FACTS
-    assert ((action, verifier) in programs.disturbs) is known
-    assert changes(programs, "pay") == ("money",)
-    assert changes(programs, "unknown") is None
-    bare = replace(programs, actions={})
-    assert changes(bare, "transfer") is None
-    assert changes(bare, "pay") == ()
-
-
-def read_once() -> tuple[Run, Any]:
-    run = Run(PROGRAMS)
-    run.tool("read", 1, user="ann")
-    ((newest,),) = (one.values() for one in run.configuration.answers.values())
-    return run, newest
-
-
-def test_the_same_call_since_with_more_than_it_takes() -> None:
-    run, newest = read_once()
-    programs = replace(run.machine.programs, actions=FACTS)
-
-    def again() -> int:
-        return asked_otherwise(programs, run.configuration, "read", {"user": "ann"}, newest)
-
-    assert again() == 0
-    run.tool("read", 2, user="bob", odd=1)
-    run.tool("look", 2, user="ann", odd=1)
-    assert again() == 0
-    run.ok(DomainCall("p", "read", {"user": "ann", "odd": 2}))
-    waiting = run.configuration.pending["p"].seq
-    assert again() == waiting
-    run.ok(DomainResult("p", True))
-    assert again() == waiting + 1
-    assert asked_otherwise(
-        replace(programs, actions={}), run.configuration, "read", {"user": "ann"}, newest
-    ) == waiting + 1  # fmt: skip
-
-
-def test_whether_an_answer_is_stale() -> None:
-    run, newest = read_once()
-    programs = replace(run.machine.programs, actions=FACTS, disturbs={})
-
-    def stale() -> str:
-        return stale_since(programs, run.configuration, "read", newest)
-
-    run.tool("paint", user="ann")
-    run.tool("pay", ok=False, user="ann")
-    assert stale() == ""
-    run.ok(DomainCall("p", "pay", {"user": "bob"}))
-    seq = run.configuration.pending["p"].seq
-    assert stale() == f"`pay` (#{seq}) may be changing it, its outcome is unknown"
-    run.ok(DomainResult("p", False, None, True))
-    assert stale() == "`pay` broke off, and may change it at any time"
-
-
-def test_whether_a_result_is_current() -> None:
-    run = logged_in()
-    run.ok(Call())
-    run.ok(Call())
-    run.tool("read_balance", 1, username="bob")
-    (result,) = [
-        one for one in run.configuration.processes["p1"].results if one.action == "read_balance"
-    ]
-    programs = run.machine.programs
-
-    def current() -> bool:
-        return is_current(programs, run.configuration, result)
-
-    assert current() is True
-    run.ok(DomainCall("w", "read_balance", {"username": "eve"}))
-    assert current() is True
-    run.ok(DomainCall("v", "read_balance", {"username": "bob"}))
-    assert current() is False
-    run.ok(DomainResult("v", True, 2))
-    assert current() is False
-
-
-@pytest.mark.parametrize(
-    ("arguments", "fits"),
-    [
-        ({"username": "bob", "password": "any"}, True), ({"username": "bob"}, True),
-        ({"username": "eve", "password": "x"}, False), ({"password": "x"}, False), ({}, False),
-    ],
-)  # fmt: skip
-def test_a_call_that_a_step_asks_for(arguments: Any, fits: bool) -> None:
-    run = logged_in()
-    here = run.machine.position(run.configuration)
-    assert here is not None
-    gate, act = here.program.functions["logged_in"], LOGGED_IN.steps[1]
-    assert isinstance(act, Act)
-    frame = here.frame
-    assert fits_act(act, "login", arguments, gate, frame, here.process.known) is fits
-    assert fits_act(act, "logout", arguments, gate, frame, here.process.known) is False
-    nothing = Act("x", "login", (("username", Local("gone")), ("code", Literal(None))))
-    assert fits_act(nothing, "login", {}, gate, frame, {}) is True
-    assert fits_act(nothing, "login", {"code": 1}, gate, frame, {}) is False
 
 
 # --- what a proof needs of a call -----------------------------------------------------

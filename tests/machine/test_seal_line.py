@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,7 +18,7 @@ from sopilot.trace.chain import (
     verify_chain,
 )
 from sopilot.trace.events import Event
-from sopilot.values.json import _encoder, canonical, plain, plain_mapping
+from sopilot.values.json import canonical, plain, plain_mapping
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -56,8 +55,3 @@ def test_one_spelling_with_and_without_the_prepared_encoder(value: object) -> No
         plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
     )
     assert canonical(plain(value)) == spelled.encode()
-
-
-def test_the_plain_encoder_serves_where_there_is_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json.encoder, "c_make_encoder", None)
-    assert _encoder()({"b": [1.5, "ü"], "a": None}) == '{"a":null,"b":[1.5,"ü"]}'

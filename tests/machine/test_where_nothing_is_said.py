@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import astuple
-from inspect import signature
-
 import pytest
-from vm_programs import PROGRAMS, program
+from vm_programs import program
 from vm_runs import Run
 
 from sopilot.machine.automation import Automation
-from sopilot.machine.evidence import may_disturb
-from sopilot.machine.layout import Limits, Programs
-from sopilot.machine.recipes import wanted_calls
-from sopilot.machine.state import NEVER, Configuration, Pending, Process
 from sopilot.program.model import (
-    ActionFacts,
     Check,
     Choose,
     CompleteStep,
@@ -27,37 +18,9 @@ from sopilot.program.model import (
     Option,
     ReturnStep,
 )
-from sopilot.trace.events import Call, DomainCall, DomainResult, Return, Start
-from sopilot.values.json import JSON, plain, shown
+from sopilot.trace.events import Call, Start
+from sopilot.values.json import JSON
 from sopilot.views.step_tool import answer_text
-
-
-@pytest.mark.parametrize(
-    ("made", "defaults"),
-    [
-        (Limits, {"depth": 64, "steps": 10_000, "processes": 1_000}),
-        (Return, {"holds": None, "evidence": (), "value": None, "undecided": False}),
-        (DomainCall, {"licence": None, "amended": False}),
-        (DomainResult, {"value": None, "unknown": False}),
-        (Pending, {"heard": -1}),
-        (Process, {"steps": 0, "ending": "", "results": ()}),
-        (Configuration, {"active": None, "suspended": (), "next_seq": 0, "goal_seq": -1}),
-        (wanted_calls, {"open_values": False, "optional": ()}),
-        (answer_text, {"language": "en", "terse": False}),
-        (plain, {"depth": 0}),
-        (shown, {"width": 80}),
-    ],
-)
-def test_what_is_taken_of_who_says_nothing(
-    made: Callable[..., object], defaults: dict[str, object]
-) -> None:
-    given = {name: one.default for name, one in signature(made).parameters.items()}
-    assert {name: given[name] for name in defaults} == defaults
-
-
-def test_the_machine_does_nothing_by_itself_that_nobody_allowed() -> None:
-    assert not any(astuple(Automation()))
-    assert NEVER == -1
 
 
 @pytest.mark.parametrize(("options", "told"), [(6, 7), (7, 8), (8, 8), (20, 8)])
@@ -106,15 +69,3 @@ def test_a_value_that_may_be_left_out_is_null_to_a_verdict_and_another_is_waited
     assert by_itself(size=5) == ([{"size": 5, "note": None, **nothing}], "go@yes")
     assert by_itself(size=5, note="n") == ([{"size": 5, "note": "n", **nothing}], "go@yes")
     assert by_itself(note="n") == ([], "go/fits@judge")
-
-
-def test_outcomes_and_programs_are_equal_by_what_they_say() -> None:
-    first, second = Run(PROGRAMS), Run(PROGRAMS)
-    one, other = first.ok(Start("errand")), second.ok(Start("errand"))
-    assert one == other
-    assert "_answer" not in repr(one)
-    facts = {"look": ActionFacts({})}
-    here, there = (Programs({}, {}, Limits(), frozenset(), facts) for _ in "ab")
-    assert may_disturb(here, "look", "look") is True
-    assert here.disturbs
-    assert here == there

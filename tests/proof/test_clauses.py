@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from vm_programs import PROGRAMS, program
-from vm_runs import ARGUMENTS, Run, decided, logged_in
+from vm_programs import program
+from vm_runs import Run, logged_in
 
 from sopilot.machine.proof.leaves import (
     GateCalls,
@@ -20,9 +20,6 @@ from sopilot.machine.proof.leaves import (
 )
 from sopilot.machine.proof.licence import (
     Licence,
-    _argument_problem,
-    _told,
-    _values_at_the_act,
     license_call,
 )
 from sopilot.machine.recipes import WantedCall
@@ -30,84 +27,22 @@ from sopilot.machine.state import Answered
 from sopilot.program.model import (
     Act,
     ActionFacts,
-    Always,
     Check,
     CompleteStep,
-    Condition,
-    Every,
     FailStep,
     Function,
     Guarded,
     Holds,
     Kind,
-    Literal,
     Local,
     ReturnStep,
-    Some,
     Step,
     Unknown,
 )
-from sopilot.program.walk import passed_values
-from sopilot.program.walk import truth as condition_truth
 from sopilot.trace.events import Call, Return, SelectBranch, Start
 from sopilot.values.json import Judge
 
 A, B = Holds("a"), Holds("b", wanted=False)
-
-
-@pytest.mark.parametrize(
-    ("condition", "slots", "truth"),
-    [
-        (A, {"a": True}, True), (A, {"a": False}, False), (A, {"a": None}, None), (A, {}, None),
-        (B, {"b": True}, False), (B, {"b": False}, True), (B, {"b": None}, None),
-        (Always(True), {}, True), (Always(False), {}, False),
-        (Every((A, B)), {"a": True, "b": False}, True),
-        (Every((A, B)), {"a": True}, None), (Every((A, B)), {"a": False}, False),
-        (Some((A, B)), {"b": False}, True), (Some((A, B)), {"b": True}, None),
-        (Some((A, B)), {"a": False, "b": True}, False),
-        (Every(()), {}, True), (Some(()), {}, False),
-    ],
-)  # fmt: skip
-def test_a_condition_over_what_is_proven(
-    condition: Condition, slots: dict[str, bool | None], truth: bool | None
-) -> None:
-    assert condition_truth(condition, slots) is truth
-
-
-@pytest.mark.parametrize(
-    ("terms", "values", "known", "passed"),
-    [
-        ((("x", Literal(5)),), {}, {}, {"x": 5}),
-        ((("x", Literal(None)),), {}, {}, {"x": None}),
-        ((("x", Local("a")),), {"a": 1}, {"a": 2}, {"x": 1}),
-        ((("x", Local("a")),), {}, {"a": 2}, {}),
-        ((("x", Unknown("a")),), {}, {"a": 2}, {"x": 2}),
-        ((("x", Unknown("a")),), {"a": 1}, {"a": 2}, {"x": 1}),
-        ((("x", Unknown("a")),), {"a": None}, {}, {}),
-        ((("x", Local("a")), ("y", Local("b"))), {"b": 0}, {}, {"y": 0}),
-    ],
-)
-def test_what_a_call_passes(terms: Any, values: Any, known: Any, passed: Any) -> None:
-    assert passed_values(terms, values, known) == passed
-
-
-@pytest.mark.parametrize(
-    ("holds", "wanted", "evidence", "computes", "words"),
-    [
-        (None, True, (), "", "`it` must be true and is undecided: why"),
-        (None, False, (3,), "", "`it` must be false and is undecided: why"),
-        (False, True, (3, 4), "", "`it` must be true and is false by #3 #4"),
-        (True, False, (), "", "`it` must be false and is true"),
-        (False, True, (3,), "fee",
-         "`fee` would be computed otherwise now: start the goal again, which does"),
-        (None, True, (), "fee", "`it` must be true and is undecided: why"),
-    ],
-)  # fmt: skip
-def test_what_is_missing_in_words(
-    holds: bool | None, wanted: bool, evidence: tuple[int, ...], computes: str, words: str
-) -> None:
-    verdict = LeafVerdict("f", "it", holds, Grade.CLAIMED, evidence, "why")
-    assert _told(verdict, wanted, computes) == words
 
 
 # --- the calls of a gate --------------------------------------------------------------
@@ -200,47 +135,7 @@ def at_the_act(run: Run) -> Any:
     return here
 
 
-@pytest.mark.parametrize(
-    ("terms", "arguments", "found"),
-    [
-        ((("to", Local("to")),), {"to": "ann"}, {"username": "bob", "amount": 100, "to": "ann"}),
-        ((("to", Local("to")),), {}, {"username": "bob", "amount": 100}),
-        ((("to", Literal("eve")),), {"to": "eve"}, dict(ARGUMENTS)),
-        ((("to", Literal("eve")),), {"to": "ann"}, '`to` is fixed to "eve" here'),
-        ((("to", Literal("eve")),), {}, '`to` is fixed to "eve" here'),
-        ((("a", Local("to")), ("b", Local("to"))), {"a": "x", "b": "x"},
-         {"username": "bob", "amount": 100, "to": "x"}),
-        ((("a", Local("to")), ("b", Local("to"))), {"a": "x", "b": "y"},
-         "two inputs are `to`, and they differ"),
-        ((("a", Local("to")), ("b", Local("to"))), {"b": "y"},
-         {"username": "bob", "amount": 100, "to": "y"}),
-    ],
-)  # fmt: skip
-def test_the_values_at_the_act(terms: Any, arguments: Any, found: Any) -> None:
-    here = at_the_act(decided())
-    values = _values_at_the_act(here, Act("act", "transfer", terms), arguments)
-    if isinstance(values, dict):
-        values.pop("password", None)
-    assert values == found
-
-
 FACTS = ActionFacts({"to": {"type": "string"}, "amount": {"type": "number"}}, required=("to",))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
-        ({"to": "eve"}, ""), ({}, "`transfer` needs `to`"), ({"to": None}, "`transfer` needs `to`"),
-        ({"to": 5}, "`to` must be of type string"),
-        ({"to": "eve", "amount": "5"}, "`amount` must be of type number"),
-        ({"to": "eve", "more": 5}, ""),
-        ({"to": "eve", "more": "a\0"}, "`more` has a NUL character in it"),
-    ],
-)  # fmt: skip
-def test_what_is_wrong_with_the_arguments(arguments: Any, problem: str) -> None:
-    programs = replace(Run(PROGRAMS).machine.programs, actions={"transfer": FACTS})
-    assert _argument_problem(programs, Act("act", "transfer"), arguments) == problem
-    assert _argument_problem(programs, Act("act", "other"), arguments) == ""
 
 
 def leaf(holds: bool | None, grade: Grade, *calls: WantedCall) -> LeafVerdict:

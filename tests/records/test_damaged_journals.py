@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -39,14 +38,11 @@ async def _audits(store: Store) -> object:
         ("audits.one", "audited", _audits),
     ],
 )
-def test_an_entry_without_its_details_is_a_damaged_store(
+async def test_an_entry_without_its_details_is_a_damaged_store(
     journal: str, entry: str, read: Callable[[Store], Awaitable[object]]
 ) -> None:
-    async def case() -> None:
-        store = MemoryStore()
+    store = MemoryStore()
+    await read(store)
+    await write(store, journal, entry, {"findings": [{}]}, clock=SystemClock())
+    with pytest.raises(StoreCorrupt, match=f"journal.{journal} is damaged"):
         await read(store)
-        await write(store, journal, entry, {"findings": [{}]}, clock=SystemClock())
-        with pytest.raises(StoreCorrupt, match=f"journal.{journal} is damaged"):
-            await read(store)
-
-    asyncio.run(case())

@@ -169,28 +169,25 @@ def test_contents_erased_since_the_seal_are_named(tmp_path: Path) -> None:
     assert any(session_id in line for line in verified_lines(found, False))
 
 
-def test_a_pruning_is_covered_by_the_next_seal_which_says_so(tmp_path: Path) -> None:
-    async def case() -> None:
-        store, clock = SQLiteStore(tmp_path / "s.db"), HandClock()
-        session_id = await acted(store)
-        first = (await seal_store(store, KEY, at=clock.now())).seal
-        clock.time += 86_400
-        assert (await prune(store, days=1, why="a year", clock=clock)).pruned == (session_id,)
-        found = await verify_store(store, SealFile((first,)), [KEY.public])
-        assert [gap.code for gap in found.gaps] == ["pruned-since"]
-        sealing = await seal_store(store, KEY, at=clock.now())
-        assert sealing.pruned == (session_id,)
-        assert any(session_id in line for line in sealed_lines(sealing))
-        for seal in (first, sealing.seal):
-            found = await verify_store(store, SealFile((seal,)), [KEY.public])
-            assert (found.gaps, found.pruned) == ([], 1)
-        # A seal of somebody else's says nothing.
-        found = await verify_store(store, SealFile((first,)), [generate_key().public])
-        assert not found.complete
-        assert (await seal_store(store, KEY, at=clock.now())).pruned == ()
-        await store.close()
-
-    asyncio.run(case())
+async def test_a_pruning_is_covered_by_the_next_seal_which_says_so(tmp_path: Path) -> None:
+    store, clock = SQLiteStore(tmp_path / "s.db"), HandClock()
+    session_id = await acted(store)
+    first = (await seal_store(store, KEY, at=clock.now())).seal
+    clock.time += 86_400
+    assert (await prune(store, days=1, why="a year", clock=clock)).pruned == (session_id,)
+    found = await verify_store(store, SealFile((first,)), [KEY.public])
+    assert [gap.code for gap in found.gaps] == ["pruned-since"]
+    sealing = await seal_store(store, KEY, at=clock.now())
+    assert sealing.pruned == (session_id,)
+    assert any(session_id in line for line in sealed_lines(sealing))
+    for seal in (first, sealing.seal):
+        found = await verify_store(store, SealFile((seal,)), [KEY.public])
+        assert (found.gaps, found.pruned) == ([], 1)
+    # A seal of somebody else's says nothing.
+    found = await verify_store(store, SealFile((first,)), [generate_key().public])
+    assert not found.complete
+    assert (await seal_store(store, KEY, at=clock.now())).pruned == ()
+    await store.close()
 
 
 def cut(path: Path) -> None:
@@ -207,40 +204,34 @@ def cut(path: Path) -> None:
     db.close()
 
 
-def test_nothing_is_sealed_over_a_gap_where_the_stores_own_seals_are_gone(tmp_path: Path) -> None:
-    async def case() -> None:
-        store, heads = SQLiteStore(tmp_path / "s.db"), str(tmp_path / "heads.jsonl")
-        session_id = await acted(store)
+async def test_nothing_is_sealed_over_a_gap_where_the_stores_own_seals_are_gone(
+    tmp_path: Path,
+) -> None:
+    store, heads = SQLiteStore(tmp_path / "s.db"), str(tmp_path / "heads.jsonl")
+    session_id = await acted(store)
+    await seal_and_send(store, KEY, [heads])
+    cut(tmp_path / "s.db")
+    with pytest.raises(RunEnded, match=f"session {session_id} has"):
         await seal_and_send(store, KEY, [heads])
-        cut(tmp_path / "s.db")
-        with pytest.raises(RunEnded, match=f"session {session_id} has"):
-            await seal_and_send(store, KEY, [heads])
-        # Sealed by who does not look there, it is found still.
-        await seal_store(store, KEY, at=CLOCK.now())
-        last = (await store.records.seals())[-1]
-        found = await verify_store(store, SealFile((last,)), [KEY.public])
-        assert [(gap.code, gap.session_id) for gap in found.gaps] == [
-            ("rewritten-session", session_id)
-        ]
-        assert len((await read_sealed(heads)).heads) == 1
-        await store.close()
-
-    asyncio.run(case())
+    # Sealed by who does not look there, it is found still.
+    await seal_store(store, KEY, at=CLOCK.now())
+    last = (await store.records.seals())[-1]
+    found = await verify_store(store, SealFile((last,)), [KEY.public])
+    assert [(gap.code, gap.session_id) for gap in found.gaps] == [("rewritten-session", session_id)]
+    assert len((await read_sealed(heads)).heads) == 1
+    await store.close()
 
 
-def test_a_seal_in_the_store_that_somebody_else_signed_is_nobodys_word() -> None:
-    async def case() -> None:
-        store, other = MemoryStore(), generate_key()
-        session = await open_session(store, {}, clock=CLOCK)
-        await session.release()
-        own = (await seal_store(store, KEY, at=1.0)).seal
-        await store.records.add_seal(seal_head(other, own.head))
-        with pytest.raises(RunEnded, match="another key"):
-            await seal_store(store, KEY, at=2.0)
-        await seal_store(store, KEY, at=2.0, earlier_keys=[other.public])
-        await seal_store(store, KEY, at=3.0)
-
-    asyncio.run(case())
+async def test_a_seal_in_the_store_that_somebody_else_signed_is_nobodys_word() -> None:
+    store, other = MemoryStore(), generate_key()
+    session = await open_session(store, {}, clock=CLOCK)
+    await session.release()
+    own = (await seal_store(store, KEY, at=1.0)).seal
+    await store.records.add_seal(seal_head(other, own.head))
+    with pytest.raises(RunEnded, match="another key"):
+        await seal_store(store, KEY, at=2.0)
+    await seal_store(store, KEY, at=2.0, earlier_keys=[other.public])
+    await seal_store(store, KEY, at=3.0)
 
 
 @pytest.mark.parametrize(
@@ -261,17 +252,14 @@ def test_a_head_that_is_none_is_told(change: dict[str, object]) -> None:
         read_seals(json.dumps({**head, **change}))
 
 
-def test_a_log_did_not_grow_from_a_longer_one() -> None:
-    async def case() -> None:
-        store = MemoryStore()
-        await (await open_session(store, {}, clock=CLOCK)).release()
-        seal = (await seal_store(store, KEY, at=1.0)).seal
-        longer = seal_head(KEY, seal.head._replace(size=seal.head.size + 9))
-        with pytest.raises(RunEnded, match="more entries"):
-            prove(await store.records.log(), seal, since=longer)
-        assert digest_of(()) in {one.actions for one in await store.records.log()}
-
-    asyncio.run(case())
+async def test_a_log_did_not_grow_from_a_longer_one() -> None:
+    store = MemoryStore()
+    await (await open_session(store, {}, clock=CLOCK)).release()
+    seal = (await seal_store(store, KEY, at=1.0)).seal
+    longer = seal_head(KEY, seal.head._replace(size=seal.head.size + 9))
+    with pytest.raises(RunEnded, match="more entries"):
+        prove(await store.records.log(), seal, since=longer)
+    assert digest_of(()) in {one.actions for one in await store.records.log()}
 
 
 @pytest.mark.parametrize("text", ["9999-12-31", "0001-01-01T00:00:00+14:00", "99999-01-01", "x"])

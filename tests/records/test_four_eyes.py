@@ -298,94 +298,77 @@ IN_THE_TRACE = {
 
 
 @pytest.mark.parametrize(("case", "wanted"), MATRIX, ids=[one.__name__ for one, _ in MATRIX])
-def test_the_four_eyes_matrix(case: Case, wanted: list[str]) -> None:
-    async def run() -> None:
-        here = await office()
-        wire = await here.wire()
-        assert await case(here, wire) == wanted
-        refused = [
-            one.event.payload["details"]["code"]
-            for one in wire.events
-            if one.event.kind == "note" and one.event.payload["name"] == DECISION_REFUSED
-        ]
-        assert refused == [code for code in wanted if code in IN_THE_TRACE]
-        await wire.reload()  # the trace alone says the same
-        approved = wire.ledger.held["w"].state is HeldState.APPROVED
-        assert approved == (wanted[-1] == "approved")
-
-    asyncio.run(run())
+async def test_the_four_eyes_matrix(case: Case, wanted: list[str]) -> None:
+    here = await office()
+    wire = await here.wire()
+    assert await case(here, wire) == wanted
+    refused = [
+        one.event.payload["details"]["code"]
+        for one in wire.events
+        if one.event.kind == "note" and one.event.payload["name"] == DECISION_REFUSED
+    ]
+    assert refused == [code for code in wanted if code in IN_THE_TRACE]
+    await wire.reload()  # the trace alone says the same
+    approved = wire.ledger.held["w"].state is HeldState.APPROVED
+    assert approved == (wanted[-1] == "approved")
 
 
-def test_how_people_proved_who_they_are_is_shown_everywhere() -> None:
-    async def run() -> None:
-        here = await office()
-        wire = await here.wire()
-        await here.vote(wire, "Sue-1", "supervisor")
-        await here.vote(wire, "", "auditor", by="Otto")
-        await wire.run_held("w")
-        found = await register(here.store, Wanted())
-        (entry,) = found.entries(None)
-        assert entry.approvers == ("Sue (supervisor, token)", "Otto (auditor, unauthenticated)")
-        report = audit_trace(wire.programs.programs, wire.events)
-        text = render_text(report)
-        assert "approve by Sue as supervisor (token)" in text
-        assert "approve by Otto as auditor (unauthenticated)" in text
-        page = render_audit(report, rows_of_trace(wire.events))
-        assert "approve w by Otto as auditor (unauthenticated)" in page
-        assert "approve by Sue as supervisor (token)" in page
-
-    asyncio.run(run())
+async def test_how_people_proved_who_they_are_is_shown_everywhere() -> None:
+    here = await office()
+    wire = await here.wire()
+    await here.vote(wire, "Sue-1", "supervisor")
+    await here.vote(wire, "", "auditor", by="Otto")
+    await wire.run_held("w")
+    found = await register(here.store, Wanted())
+    (entry,) = found.entries(None)
+    assert entry.approvers == ("Sue (supervisor, token)", "Otto (auditor, unauthenticated)")
+    report = audit_trace(wire.programs.programs, wire.events)
+    text = render_text(report)
+    assert "approve by Sue as supervisor (token)" in text
+    assert "approve by Otto as auditor (unauthenticated)" in text
+    page = render_audit(report, rows_of_trace(wire.events))
+    assert "approve w by Otto as auditor (unauthenticated)" in page
+    assert "approve by Sue as supervisor (token)" in page
 
 
-def test_a_machines_own_approval_is_marked() -> None:
-    async def run() -> None:
-        here = Office()
-        wire = await here.wire()
-        for role in ("supervisor", "auditor"):
-            await wire.decide("approve", "w", by=f"the {role}", role=role, who=THE_MACHINE)
-        await wire.run_held("w")
-        (entry,) = (await register(here.store, Wanted())).entries(None)
-        assert entry.approvers[0] == "the supervisor (supervisor, the machine itself)"
-        assert "(the machine itself)" in render_text(
-            audit_trace(wire.programs.programs, wire.events)
-        )
-
-    asyncio.run(run())
+async def test_a_machines_own_approval_is_marked() -> None:
+    here = Office()
+    wire = await here.wire()
+    for role in ("supervisor", "auditor"):
+        await wire.decide("approve", "w", by=f"the {role}", role=role, who=THE_MACHINE)
+    await wire.run_held("w")
+    (entry,) = (await register(here.store, Wanted())).entries(None)
+    assert entry.approvers[0] == "the supervisor (supervisor, the machine itself)"
+    assert "(the machine itself)" in render_text(audit_trace(wire.programs.programs, wire.events))
 
 
-def test_only_an_administrator_changes_people_once_there_is_one() -> None:
-    async def run() -> None:
-        here = await office()
-        await here.add("Root", "administrator")
-        with pytest.raises(UserMistake, match="only an administrator"):
-            await here.add("Eve", "supervisor")
-        sue = await sign_in(here.store, here.tokens["Sue-1"], clock=here.clock)
-        with pytest.raises(UserMistake, match="only an administrator"):
-            await change_people(here.store, "demanded", {"what": "identity", "on": True},
-                                who=sue, clock=here.clock)  # fmt: skip
-        assert (await load_people(here.store)).demands == set()
-
-    asyncio.run(run())
+async def test_only_an_administrator_changes_people_once_there_is_one() -> None:
+    here = await office()
+    await here.add("Root", "administrator")
+    with pytest.raises(UserMistake, match="only an administrator"):
+        await here.add("Eve", "supervisor")
+    sue = await sign_in(here.store, here.tokens["Sue-1"], clock=here.clock)
+    with pytest.raises(UserMistake, match="only an administrator"):
+        await change_people(here.store, "demanded", {"what": "identity", "on": True},
+                            who=sue, clock=here.clock)  # fmt: skip
+    assert (await load_people(here.store)).demands == set()
 
 
-def test_people_are_reminded_once_and_again_when_it_escalates() -> None:
-    async def run() -> None:
-        here = await office()
-        await here.change("escalation_set", role="supervisor", to="head", before_seconds=600)
-        wire = await here.wire()
-        await here.vote(wire, "Ada-1", "auditor")
-        assert await due_calls(here.store, 1, clock=here.clock) == []
-        (one,) = await due_calls(here.store, 60, once=True, clock=here.clock)
-        assert (one.call_id, one.approvals, one.needed, one.escalated) == ("w", 1, 2, {})
-        assert "Hal" not in one.people["supervisor"]
-        assert await due_calls(here.store, once=True, clock=here.clock) == []
-        here.clock.time += 3_100
-        (again,) = await due_calls(here.store, once=True, clock=here.clock)
-        assert again.escalated == {"supervisor": "head"}
-        assert "Hal" in again.people["supervisor"]
-        assert "supervisor, or head in its place" in "\n".join(due_lines([again]))
-        assert await due_calls(here.store, once=True, clock=here.clock) == []
-        here.clock.time += 1_000
-        assert await due_calls(here.store, clock=here.clock) == []
-
-    asyncio.run(run())
+async def test_people_are_reminded_once_and_again_when_it_escalates() -> None:
+    here = await office()
+    await here.change("escalation_set", role="supervisor", to="head", before_seconds=600)
+    wire = await here.wire()
+    await here.vote(wire, "Ada-1", "auditor")
+    assert await due_calls(here.store, 1, clock=here.clock) == []
+    (one,) = await due_calls(here.store, 60, once=True, clock=here.clock)
+    assert (one.call_id, one.approvals, one.needed, one.escalated) == ("w", 1, 2, {})
+    assert "Hal" not in one.people["supervisor"]
+    assert await due_calls(here.store, once=True, clock=here.clock) == []
+    here.clock.time += 3_100
+    (again,) = await due_calls(here.store, once=True, clock=here.clock)
+    assert again.escalated == {"supervisor": "head"}
+    assert "Hal" in again.people["supervisor"]
+    assert "supervisor, or head in its place" in "\n".join(due_lines([again]))
+    assert await due_calls(here.store, once=True, clock=here.clock) == []
+    here.clock.time += 1_000
+    assert await due_calls(here.store, clock=here.clock) == []

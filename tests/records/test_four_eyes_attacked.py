@@ -18,48 +18,42 @@ from sopilot.values.json import JSON, look_the_same, same_name
 
 
 @pytest.mark.parametrize("payee", ["Sue", "ＳＵＥ", "s.upervisor"])
-def test_nobody_amends_a_call_to_their_own_favour(payee: str) -> None:
+async def test_nobody_amends_a_call_to_their_own_favour(payee: str) -> None:
     """An amendment is an approval: who is meant in what they make of a call is a party to it."""
 
-    async def run() -> None:
-        here = await office()
-        wire = await here.wire()
-        own = {**WIRE, "username": payee}
-        assert await here.vote(wire, "Sue-1", "supervisor", "amend", arguments=own) == "party"
-        assert await here.vote(wire, "Ada-1", "auditor", "amend", arguments=own) == "waiting"
-        assert await here.vote(wire, "Sue-1", "supervisor") == "party"
-
-    asyncio.run(run())
+    here = await office()
+    wire = await here.wire()
+    own = {**WIRE, "username": payee}
+    assert await here.vote(wire, "Sue-1", "supervisor", "amend", arguments=own) == "party"
+    assert await here.vote(wire, "Ada-1", "auditor", "amend", arguments=own) == "waiting"
+    assert await here.vote(wire, "Sue-1", "supervisor") == "party"
 
 
-def test_an_approval_that_was_left_is_for_the_arguments_that_were_seen() -> None:
+async def test_an_approval_that_was_left_is_for_the_arguments_that_were_seen() -> None:
     """Whoever runs the session takes up an amendment first that nobody else could see yet."""
 
-    async def run() -> None:
-        here = await office()
-        wire = await here.wire()
-        more = {**WIRE, "amount": 9_000}
-        votes: list[tuple[str, str, str, dict[str, JSON] | None]] = [
-            ("amend", "Ada-1", "auditor", more),
-            ("approve", "Sue-1", "supervisor", None),
-        ]
-        for decision, token, role, arguments in votes:
-            who = await sign_in(here.store, here.tokens[token], clock=here.clock)
-            shown, _, left = await decide_or_leave(
-                here.store, wire.id, decision, "w", by="", role=role, arguments=arguments, who=who,
-                clock=here.clock,
-            )  # fmt: skip
-            assert left
-            assert shown.arguments["amount"] == WIRE["amount"]  # what they saw
-        await wire.take_decisions()
-        held = wire.ledger.held["w"]
-        assert held.arguments["amount"] == 9_000
-        assert [one.by for one in held.rulings] == ["Ada"]
-        assert held.state is HeldState.WAITING
-        refused = [one.event.payload for one in wire.events if one.event.kind == "note"]
-        assert refused[-1]["details"]["code"] == "amended-since"
-
-    asyncio.run(run())
+    here = await office()
+    wire = await here.wire()
+    more = {**WIRE, "amount": 9_000}
+    votes: list[tuple[str, str, str, dict[str, JSON] | None]] = [
+        ("amend", "Ada-1", "auditor", more),
+        ("approve", "Sue-1", "supervisor", None),
+    ]
+    for decision, token, role, arguments in votes:
+        who = await sign_in(here.store, here.tokens[token], clock=here.clock)
+        shown, _, left = await decide_or_leave(
+            here.store, wire.id, decision, "w", by="", role=role, arguments=arguments, who=who,
+            clock=here.clock,
+        )  # fmt: skip
+        assert left
+        assert shown.arguments["amount"] == WIRE["amount"]  # what they saw
+    await wire.take_decisions()
+    held = wire.ledger.held["w"]
+    assert held.arguments["amount"] == 9_000
+    assert [one.by for one in held.rulings] == ["Ada"]
+    assert held.state is HeldState.WAITING
+    refused = [one.event.payload for one in wire.events if one.event.kind == "note"]
+    assert refused[-1]["details"]["code"] == "amended-since"
 
 
 @pytest.mark.parametrize(

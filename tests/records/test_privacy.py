@@ -193,7 +193,7 @@ def test_under_keys_no_copy_holds_a_byte_and_a_simulated_world_goes_too(
     assert run("privacy", "shred", "--subject", "zelda", "--why", "asked for").exit_code == 0
     assert [one for one in keys.rglob("*") if one.is_file()] == []
     ran = json.loads(run("run", "bank", "--task", "transfer-rent-share", "--json").stdout)
-    world = tmp_path / "worlds" / f"{ran['session']}.json"
+    world = tmp_path / "simulators" / f"{ran['session']}.json"
     assert world.exists()
     run("privacy", "shred", "--session", ran["session"], "--why", "asked for")
     assert not world.exists()

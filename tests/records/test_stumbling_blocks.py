@@ -98,36 +98,30 @@ async def held_wire(store: MemoryStore, clock: HandClock) -> Session:
         ({name: WIRE[name] for name in WIRE if name != "amount"}, "missing-argument"),
     ],
 )
-def test_an_amendment_has_the_arguments_that_the_action_takes(
+async def test_an_amendment_has_the_arguments_that_the_action_takes(
     arguments: dict[str, object], code: str
 ) -> None:
-    async def case() -> None:
-        store, clock = MemoryStore(), HandClock()
-        session = await held_wire(store, clock)
-        with pytest.raises(UserMistake) as found:
-            await session.decide("amend", "w", by="Sue", role="supervisor", arguments=arguments)  # type: ignore[arg-type]
-        assert found.value.diagnostics[0].code == code
-        fine = await session.decide(
-            "amend", "w", by="Sue", role="supervisor", arguments={**WIRE, "amount": 7}
-        )
-        assert fine.arguments["amount"] == 7
-
-    asyncio.run(case())
+    store, clock = MemoryStore(), HandClock()
+    session = await held_wire(store, clock)
+    with pytest.raises(UserMistake) as found:
+        await session.decide("amend", "w", by="Sue", role="supervisor", arguments=arguments)  # type: ignore[arg-type]
+    assert found.value.diagnostics[0].code == code
+    fine = await session.decide(
+        "amend", "w", by="Sue", role="supervisor", arguments={**WIRE, "amount": 7}
+    )
+    assert fine.arguments["amount"] == 7
 
 
-def test_a_rejected_call_was_approved_by_nobody() -> None:
-    async def case() -> None:
-        store, clock = MemoryStore(), HandClock()
-        session = await held_wire(store, clock)
-        lines = "\n".join(register_lines(await register(store, Wanted()), 9, (), clock.now()))
-        assert "held, waits for people" in lines
-        await session.decide("approve", "w", by="Sue", role="supervisor")
-        await session.decide("reject", "w", by="Ada", role="auditor")
-        (entry,) = (await register(store, Wanted(action="wire"))).entries(None)
-        assert entry.approvers == ()
-        assert [one["decision"] for one in entry.decisions] == ["approve", "reject"]
-
-    asyncio.run(case())
+async def test_a_rejected_call_was_approved_by_nobody() -> None:
+    store, clock = MemoryStore(), HandClock()
+    session = await held_wire(store, clock)
+    lines = "\n".join(register_lines(await register(store, Wanted()), 9, (), clock.now()))
+    assert "held, waits for people" in lines
+    await session.decide("approve", "w", by="Sue", role="supervisor")
+    await session.decide("reject", "w", by="Ada", role="auditor")
+    (entry,) = (await register(store, Wanted(action="wire"))).entries(None)
+    assert entry.approvers == ()
+    assert [one["decision"] for one in entry.decisions] == ["approve", "reject"]
 
 
 def test_who_settles_proves_who_they_are() -> None:

@@ -21,10 +21,12 @@ from sopilot.machine.secrets import shown_events
 from sopilot.messages.diagnostic import Severity
 from sopilot.messages.errors import UserMistake
 from sopilot.protocols import SystemClock, ToolResult, ToolSchema
+from sopilot.records.bundle import bundle_files
 from sopilot.records.deviations import keep_audit
 from sopilot.records.loading import export_trace
 from sopilot.records.privacy import shred
 from sopilot.records.pruning import prune
+from sopilot.records.sealing import seal_store
 from sopilot.records.store import Settings, Store
 from sopilot.runner.audit_inputs import file_input, session_input
 from sopilot.session.opening import open_session
@@ -33,8 +35,10 @@ from sopilot.stores.encrypted import KeyFolder, encrypted
 from sopilot.stores.memory import MemoryStore
 from sopilot.trace.events import Complete, Fail, Return, Start
 from sopilot.trace.files import write_trace
+from sopilot.trace.signing import generate_key
 from sopilot.web.pages import render_audit
 
+KEY = generate_key()
 BOOK = """
 handbook: payouts
 actions:
@@ -283,19 +287,26 @@ def test_without_keys(made: Made, full: dict[str, Report], keys: str | None) -> 
 
 
 @pytest.mark.parametrize("payloads", [True, False])
-def test_from_an_exported_trace(
-    made: Made, full: dict[str, Report], tmp_path: Path, payloads: bool
+@pytest.mark.parametrize("bundled", [True, False])
+def test_from_an_exported_trace_or_bundle(
+    made: Made, full: dict[str, Report], tmp_path: Path, payloads: bool, bundled: bool
 ) -> None:
-    async def export() -> None:
+    async def export() -> dict[str, str]:
         store = made.store()
-        for session_id in made.kinds:
-            text = write_trace(await export_trace(store, session_id, payloads=payloads))
-            (tmp_path / session_id).write_text(text, "utf-8")
+        if bundled:
+            await seal_store(store, KEY, at=SystemClock().now())
+            return await bundle_files(store, 0.0, 1e11, payloads=payloads)
+        return {
+            f"traces/{each}.jsonl": write_trace(await export_trace(store, each, payloads=payloads))
+            for each in made.kinds
+        }
 
-    asyncio.run(export())
+    files = asyncio.run(export())
     other = {}
     for session_id in made.kinds:
-        (audited,) = file_input(str(tmp_path / session_id), handbook=None, goal=None).audit()
+        file = tmp_path / f"{session_id}.jsonl"
+        file.write_text(files[f"traces/{session_id}.jsonl"], "utf-8")
+        (audited,) = file_input(str(file), handbook=None, goal=None).audit()
         # A file doesn't say whether its session goes on.
         if made.kinds[session_id] not in ("waiting", "crashed"):
             other[session_id] = audited.report

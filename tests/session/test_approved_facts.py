@@ -59,56 +59,44 @@ def paid(session: Session) -> int:
 
 @pytest.mark.parametrize("again", [call, run_held])
 @pytest.mark.parametrize("private", [False, True])
-def test_another_balance_is_another_fact(again: Again, private: bool) -> None:
-    async def case() -> None:
-        session, call_id = await approved(90, private=private)
-        await read(session, 0)
-        answer = await again(session, call_id)
-        assert (answer.status, paid(session)) == (CallStatus.HELD, 0)
-        assert answer.call_id != call_id, "people are asked anew"
-        assert session.ledger.held[answer.call_id].facts != session.ledger.held[call_id].facts
-        await session.decide("approve", answer.call_id, by="ann", role="operator")
-        await session.call_tool("transfer", WANTED, "again")
-        assert paid(session) == 1, "approved for what is so now"
-
-    asyncio.run(case())
+async def test_another_balance_is_another_fact(again: Again, private: bool) -> None:
+    session, call_id = await approved(90, private=private)
+    await read(session, 0)
+    answer = await again(session, call_id)
+    assert (answer.status, paid(session)) == (CallStatus.HELD, 0)
+    assert answer.call_id != call_id, "people are asked anew"
+    assert session.ledger.held[answer.call_id].facts != session.ledger.held[call_id].facts
+    await session.decide("approve", answer.call_id, by="ann", role="operator")
+    await session.call_tool("transfer", WANTED, "again")
+    assert paid(session) == 1, "approved for what is so now"
 
 
 @pytest.mark.parametrize("again", [call, run_held])
-def test_the_same_answer_read_again_is_the_same_fact(again: Again) -> None:
-    async def case() -> None:
-        session, call_id = await approved(90)
-        await read(session, 90)
-        await again(session, call_id)
-        assert paid(session) == 1
-
-    asyncio.run(case())
+async def test_the_same_answer_read_again_is_the_same_fact(again: Again) -> None:
+    session, call_id = await approved(90)
+    await read(session, 90)
+    await again(session, call_id)
+    assert paid(session) == 1
 
 
-def test_a_fact_is_compared_after_a_restart_too() -> None:
-    async def case() -> None:
-        for balance, moved in ((90, 1), (0, 0)):
-            session, call_id = await approved(90, private=True)
-            await read(session, balance)
-            store, tools = session._store, session.tools
-            await session.release()
-            session = await resume_session(store, session.id, tools=tools, clock=HandClock())
-            await session.run_held(call_id)
-            assert paid(session) == moved
-
-    asyncio.run(case())
+async def test_a_fact_is_compared_after_a_restart_too() -> None:
+    for balance, moved in ((90, 1), (0, 0)):
+        session, call_id = await approved(90, private=True)
+        await read(session, balance)
+        store, tools = session._store, session.tools
+        await session.release()
+        session = await resume_session(store, session.id, tools=tools, clock=HandClock())
+        await session.run_held(call_id)
+        assert paid(session) == moved
 
 
-def test_what_was_false_and_is_undecided_now_is_another_fact() -> None:
-    async def case() -> None:
-        session, call_id = await approved(90)
-        assert isinstance(session.tools, CountingTools)
-        session.tools.refusing.add("read_balance")
-        await read(session, 90)
-        answer = await session.run_held(call_id)
-        assert (answer.status, paid(session)) == (CallStatus.HELD, 0)
-
-    asyncio.run(case())
+async def test_what_was_false_and_is_undecided_now_is_another_fact() -> None:
+    session, call_id = await approved(90)
+    assert isinstance(session.tools, CountingTools)
+    session.tools.refusing.add("read_balance")
+    await read(session, 90)
+    answer = await session.run_held(call_id)
+    assert (answer.status, paid(session)) == (CallStatus.HELD, 0)
 
 
 @pytest.mark.parametrize(("balance", "found"), [(90, False), (0, True)])

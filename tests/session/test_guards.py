@@ -25,105 +25,93 @@ async def fresh(store: MemoryStore, tools: CountingTools) -> Session:
     return await open_session(store, COUNTER, tools=tools, clock=HandClock())
 
 
-def test_held_wherever_the_root_does_not_accept() -> None:
-    async def case() -> None:
-        tools = CountingTools()
-        session = await fresh(MemoryStore(), tools)
+async def test_held_wherever_the_root_does_not_accept() -> None:
+    tools = CountingTools()
+    session = await fresh(MemoryStore(), tools)
+    answer = await session.call_tool("transfer", CHECKED, "c")
+    assert answer.status is CallStatus.HELD
+    assert "`start` `transfer` first" in answer.text
+    await session.operate(Start("transfer", CHECKED))
+    held = 0
+    while True:
+        move = next_move(session.machine, session.configuration)
+        if isinstance(move, tuple) and move[0] == "transfer":
+            break
+        before = session.configuration.frame
         answer = await session.call_tool("transfer", CHECKED, "c")
         assert answer.status is CallStatus.HELD
-        assert "`start` `transfer` first" in answer.text
-        await session.operate(Start("transfer", CHECKED))
-        held = 0
-        while True:
-            move = next_move(session.machine, session.configuration)
-            if isinstance(move, tuple) and move[0] == "transfer":
-                break
-            before = session.configuration.frame
-            answer = await session.call_tool("transfer", CHECKED, "c")
-            assert answer.status is CallStatus.HELD
-            assert (
-                "`transfer` comes after its checks, and " in answer.text
-                or "does not ask" in answer.text
-            )
-            assert session.configuration.frame == before
-            held += 1
-            if isinstance(move, tuple):
-                await session.call_tool(*move, call_id="v")
-            else:
-                assert move is not None
-                await session.operate(move)
-        assert held > 10
-        assert tools.made("transfer") == 0
-        done = await session.call_tool("transfer", CHECKED, "c")
-        assert done.status is CallStatus.DONE
-        assert done.text == f'#{done.seq} (ok): {{"done":"transfer"}}'
-        again = await session.call_tool("transfer", CHECKED, "c")
-        assert again.status is CallStatus.HELD
-        assert tools.made("transfer") == 1
-
-    asyncio.run(case())
+        assert (
+            "`transfer` comes after its checks, and " in answer.text
+            or "does not ask" in answer.text
+        )
+        assert session.configuration.frame == before
+        held += 1
+        if isinstance(move, tuple):
+            await session.call_tool(*move, call_id="v")
+        else:
+            assert move is not None
+            await session.operate(move)
+    assert held > 10
+    assert tools.made("transfer") == 0
+    done = await session.call_tool("transfer", CHECKED, "c")
+    assert done.status is CallStatus.DONE
+    assert done.text == f'#{done.seq} (ok): {{"done":"transfer"}}'
+    again = await session.call_tool("transfer", CHECKED, "c")
+    assert again.status is CallStatus.HELD
+    assert tools.made("transfer") == 1
 
 
 @pytest.mark.parametrize(
     "wrong",
     [{"amount": 9999}, {"to": "eve"}, {"username": "bob"}, {"amount": True}, {"amount": None}],
 )
-def test_held_for_arguments_that_were_not_checked(wrong: dict[str, JSON]) -> None:
-    async def case() -> None:
-        tools = CountingTools()
-        session = await fresh(MemoryStore(), tools)
-        await walk(session, "transfer", stop_at_action="transfer")
-        answer = await session.call_tool("transfer", {**CHECKED, **wrong}, "c")
-        assert answer.status is CallStatus.HELD
-        assert f"checked for another `{next(iter(wrong))}`" in answer.problem
-        missing = {name: value for name, value in CHECKED.items() if name != next(iter(wrong))}
-        assert (await session.call_tool("transfer", missing, "c")).status is CallStatus.HELD
-        spelled = await session.call_tool("transfer", {**CHECKED, "amount": "100"}, "c")
-        assert spelled.status is CallStatus.HELD
-        whole = await session.call_tool("transfer", {**CHECKED, "amount": 100.0}, "c")
-        assert whole.status is CallStatus.DONE
-        assert tools.made("transfer") == 1
-
-    asyncio.run(case())
+async def test_held_for_arguments_that_were_not_checked(wrong: dict[str, JSON]) -> None:
+    tools = CountingTools()
+    session = await fresh(MemoryStore(), tools)
+    await walk(session, "transfer", stop_at_action="transfer")
+    answer = await session.call_tool("transfer", {**CHECKED, **wrong}, "c")
+    assert answer.status is CallStatus.HELD
+    assert f"checked for another `{next(iter(wrong))}`" in answer.problem
+    missing = {name: value for name, value in CHECKED.items() if name != next(iter(wrong))}
+    assert (await session.call_tool("transfer", missing, "c")).status is CallStatus.HELD
+    spelled = await session.call_tool("transfer", {**CHECKED, "amount": "100"}, "c")
+    assert spelled.status is CallStatus.HELD
+    whole = await session.call_tool("transfer", {**CHECKED, "amount": 100.0}, "c")
+    assert whole.status is CallStatus.DONE
+    assert tools.made("transfer") == 1
 
 
 @pytest.mark.parametrize("extra", [{"also_to": "eve"}, {"also_to": None}, {"Amount": 1}])
-def test_held_for_an_argument_that_the_action_does_not_have(extra: dict[str, JSON]) -> None:
-    async def case() -> None:
-        tools = CountingTools()
-        session = await fresh(MemoryStore(), tools)
-        await walk(session, "transfer", stop_at_action="transfer")
-        answer = await session.call_tool("transfer", {**CHECKED, **extra}, "c")
-        assert answer.status is CallStatus.HELD
-        assert answer.problem == (
-            f"`{next(iter(extra))}` is no input of `transfer` in the handbook, so nobody checked "
-            "it: call it without; it takes `username`, `to`, `amount`"
-        )
-        assert tools.made("transfer") == 0
-        assert (await session.call_tool("transfer", CHECKED, "c")).status is CallStatus.DONE
-        loose = await session.call_tool("find_account", {"username": "una", "x": 1}, "c")
-        assert loose.status is CallStatus.DONE
-
-    asyncio.run(case())
+async def test_held_for_an_argument_that_the_action_does_not_have(extra: dict[str, JSON]) -> None:
+    tools = CountingTools()
+    session = await fresh(MemoryStore(), tools)
+    await walk(session, "transfer", stop_at_action="transfer")
+    answer = await session.call_tool("transfer", {**CHECKED, **extra}, "c")
+    assert answer.status is CallStatus.HELD
+    assert answer.problem == (
+        f"`{next(iter(extra))}` is no input of `transfer` in the handbook, so nobody checked "
+        "it: call it without; it takes `username`, `to`, `amount`"
+    )
+    assert tools.made("transfer") == 0
+    assert (await session.call_tool("transfer", CHECKED, "c")).status is CallStatus.DONE
+    loose = await session.call_tool("find_account", {"username": "una", "x": 1}, "c")
+    assert loose.status is CallStatus.DONE
 
 
-def test_a_guard_that_fails_to_evaluate_holds(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def case() -> None:
-        tools = CountingTools()
-        session = await fresh(MemoryStore(), tools)
-        await walk(session, "transfer", stop_at_action="transfer")
+async def test_a_guard_that_fails_to_evaluate_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    tools = CountingTools()
+    session = await fresh(MemoryStore(), tools)
+    await walk(session, "transfer", stop_at_action="transfer")
 
-        def broken(self: Machine, configuration: object) -> None:
-            raise KeyError("gone")
+    def broken(self: Machine, configuration: object) -> None:
+        raise KeyError("gone")
 
-        with monkeypatch.context() as patch:
-            patch.setattr(Machine, "position", broken)
-            answer = await session.call_tool("transfer", CHECKED, "c")
-        assert answer.status is CallStatus.HELD
-        assert "could not be evaluated" in answer.problem
-        assert tools.made("transfer") == 0
-
-    asyncio.run(case())
+    with monkeypatch.context() as patch:
+        patch.setattr(Machine, "position", broken)
+        answer = await session.call_tool("transfer", CHECKED, "c")
+    assert answer.status is CallStatus.HELD
+    assert "could not be evaluated" in answer.problem
+    assert tools.made("transfer") == 0
 
 
 def test_two_at_once_are_made_once() -> None:
@@ -145,30 +133,24 @@ def test_two_at_once_are_made_once() -> None:
     asyncio.run(case())
 
 
-def test_soft_everywhere_else() -> None:
-    async def case() -> None:
-        tools = CountingTools()
-        session = await fresh(MemoryStore(), tools)
-        answer = await session.call_tool("rename", ERRANDS["rename"], "c")
-        assert answer.status is CallStatus.DONE
-        assert tools.made("rename") == 1
-
-    asyncio.run(case())
+async def test_soft_everywhere_else() -> None:
+    tools = CountingTools()
+    session = await fresh(MemoryStore(), tools)
+    answer = await session.call_tool("rename", ERRANDS["rename"], "c")
+    assert answer.status is CallStatus.DONE
+    assert tools.made("rename") == 1
 
 
-def test_used_call_ids_get_a_suffix_and_keys_are_unique() -> None:
-    async def case() -> None:
-        tools = CountingTools()
-        session = await fresh(MemoryStore(), tools)
-        ids = [
-            (await session.call_tool("find_account", {"username": "una"}, "call_0")).call_id
-            for _ in range(3)
-        ]
-        assert ids == ["call_0", "call_0.2", "call_0.3"]
-        keys = [key.rpartition(":")[0] for _, _, key in tools.calls]
-        assert keys == [f"{session.id}:{one}" for one in ids]
-
-    asyncio.run(case())
+async def test_used_call_ids_get_a_suffix_and_keys_are_unique() -> None:
+    tools = CountingTools()
+    session = await fresh(MemoryStore(), tools)
+    ids = [
+        (await session.call_tool("find_account", {"username": "una"}, "call_0")).call_id
+        for _ in range(3)
+    ]
+    assert ids == ["call_0", "call_0.2", "call_0.3"]
+    keys = [key.rpartition(":")[0] for _, _, key in tools.calls]
+    assert keys == [f"{session.id}:{one}" for one in ids]
 
 
 def test_interrupted_irreversible_call_is_reported_and_never_repeated() -> None:
@@ -220,23 +202,20 @@ def test_interrupted_irreversible_call_is_reported_and_never_repeated() -> None:
     asyncio.run(goes_on())
 
 
-def test_settled_as_not_happened_it_may_be_made_again() -> None:
-    async def case() -> None:
-        tools = CountingTools()
-        tools.failing.add("transfer")
-        session = await fresh(MemoryStore(), tools)
-        await walk(session, "transfer", stop_at_action="transfer")
-        answer = await session.call_tool("transfer", CHECKED, "t")
-        assert answer.status is CallStatus.UNKNOWN
-        assert "Do not call it again" in answer.text
-        assert session.unknown_outcomes == ("t",)
-        assert (await session.call_tool("transfer", CHECKED, "t")).status is CallStatus.HELD
-        tools.failing.clear()
-        await session.settle_outcome("t", ok=False, by="dana")
-        assert (await session.call_tool("transfer", CHECKED, "t")).status is CallStatus.DONE
-        assert tools.made("transfer") == 2
-
-    asyncio.run(case())
+async def test_settled_as_not_happened_it_may_be_made_again() -> None:
+    tools = CountingTools()
+    tools.failing.add("transfer")
+    session = await fresh(MemoryStore(), tools)
+    await walk(session, "transfer", stop_at_action="transfer")
+    answer = await session.call_tool("transfer", CHECKED, "t")
+    assert answer.status is CallStatus.UNKNOWN
+    assert "Do not call it again" in answer.text
+    assert session.unknown_outcomes == ("t",)
+    assert (await session.call_tool("transfer", CHECKED, "t")).status is CallStatus.HELD
+    tools.failing.clear()
+    await session.settle_outcome("t", ok=False, by="dana")
+    assert (await session.call_tool("transfer", CHECKED, "t")).status is CallStatus.DONE
+    assert tools.made("transfer") == 2
 
 
 def test_other_pending_calls_are_made_again_with_the_same_key() -> None:
@@ -269,18 +248,15 @@ def test_other_pending_calls_are_made_again_with_the_same_key() -> None:
     asyncio.run(goes_on())
 
 
-def test_a_tool_out_of_reach_is_an_answer() -> None:
-    async def case() -> None:
-        tools = CountingTools()
-        tools.failing.add("find_account")
-        session = await fresh(MemoryStore(), tools)
-        answer = await session.call_tool("find_account", {"username": "una"}, "f")
-        assert answer.status is CallStatus.DONE
-        assert answer.result is not None
-        assert not answer.result.ok
-        assert "could not be reached" in answer.text
-
-    asyncio.run(case())
+async def test_a_tool_out_of_reach_is_an_answer() -> None:
+    tools = CountingTools()
+    tools.failing.add("find_account")
+    session = await fresh(MemoryStore(), tools)
+    answer = await session.call_tool("find_account", {"username": "una"}, "f")
+    assert answer.status is CallStatus.DONE
+    assert answer.result is not None
+    assert not answer.result.ok
+    assert "could not be reached" in answer.text
 
 
 def test_a_result_cannot_pass_for_the_runtime() -> None:

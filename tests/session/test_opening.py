@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -34,33 +33,29 @@ async def opened(store: MemoryStore, **given: Any) -> Session:
         ({"extra": {"task": 1}}, None),
     ],
 )
-def test_who_asks_is_kept_where_it_is_known(given: dict[str, Any], requester: str | None) -> None:
-    async def case() -> None:
-        store = MemoryStore()
-        session = await opened(store, **given)
-        record = await store.record(session.id)
-        assert record.metadata.get("requester") == requester
-        assert ("requester" in record.metadata) is (requester is not None)
-        told: Any = session.events[0].event.payload["details"]
-        assert told.get("requester") == requester
-        assert record.metadata["extra"] == given.get("extra", {})
-        assert (len(session.id), len(record.metadata["salt"])) == (32, 32)
-        assert record.metadata["goals"] == list(COUNTER.programs)
+async def test_who_asks_is_kept_where_it_is_known(
+    given: dict[str, Any], requester: str | None
+) -> None:
+    store = MemoryStore()
+    session = await opened(store, **given)
+    record = await store.record(session.id)
+    assert record.metadata.get("requester") == requester
+    assert ("requester" in record.metadata) is (requester is not None)
+    told: Any = session.events[0].event.payload["details"]
+    assert told.get("requester") == requester
+    assert record.metadata["extra"] == given.get("extra", {})
+    assert (len(session.id), len(record.metadata["salt"])) == (32, 32)
+    assert record.metadata["goals"] == list(COUNTER.programs)
 
-    asyncio.run(case())
 
-
-def test_what_may_be_old_is_read_again_also_under_a_lease_that_holds() -> None:
-    async def case() -> None:
-        session = await opened(MemoryStore())
-        assert await session.refresh() is False
-        session._stale = True
-        assert not session.is_current
-        assert await session.refresh() is True
-        assert session.is_current
-        assert await session.refresh() is False
-
-    asyncio.run(case())
+async def test_what_may_be_old_is_read_again_also_under_a_lease_that_holds() -> None:
+    session = await opened(MemoryStore())
+    assert await session.refresh() is False
+    session._stale = True
+    assert not session.is_current
+    assert await session.refresh() is True
+    assert session.is_current
+    assert await session.refresh() is False
 
 
 def test_what_people_let_through_without_a_proof_is_a_claim() -> None:

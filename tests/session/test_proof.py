@@ -69,150 +69,123 @@ async def say_yes(session: Session, goal: str, *, begin: bool = True) -> None:
             await session.operate(move)
 
 
-def test_a_verdict_without_evidence_is_no_proof() -> None:
-    async def case() -> None:
-        tools = CountingTools()
-        session = await fresh(MemoryStore(), tools)
-        await say_yes(session, "transfer")
-        answer = await session.call_tool("transfer", CHECKED, "c")
-        assert answer.status is CallStatus.HELD
-        assert answer.held is None
-        assert "`logged_in` must be true and is false" in answer.text
-        assert "an operator may also decide" in answer.text
-        again = await session.call_tool("transfer", CHECKED, "c")
-        assert again.status is CallStatus.HELD
-        assert len(session.held_calls) == 1
-        assert tools.made("transfer") == 0
-
-    asyncio.run(case())
+async def test_a_verdict_without_evidence_is_no_proof() -> None:
+    tools = CountingTools()
+    session = await fresh(MemoryStore(), tools)
+    await say_yes(session, "transfer")
+    answer = await session.call_tool("transfer", CHECKED, "c")
+    assert answer.status is CallStatus.HELD
+    assert answer.held is None
+    assert "`logged_in` must be true and is false" in answer.text
+    assert "an operator may also decide" in answer.text
+    again = await session.call_tool("transfer", CHECKED, "c")
+    assert again.status is CallStatus.HELD
+    assert len(session.held_calls) == 1
+    assert tools.made("transfer") == 0
 
 
-def test_evidence_against_the_verdict_is_no_proof() -> None:
-    async def case() -> None:
-        tools = CountingTools(balance=1)
-        session = await fresh(MemoryStore(), tools)
-        await walk(session, "transfer", stop_at_action="transfer")
-        answer = await session.call_tool("transfer", CHECKED, "c")
-        assert "`funds_cover` must be true and is false by #" in answer.problem
-        assert tools.made("transfer") == 0
-
-    asyncio.run(case())
+async def test_evidence_against_the_verdict_is_no_proof() -> None:
+    tools = CountingTools(balance=1)
+    session = await fresh(MemoryStore(), tools)
+    await walk(session, "transfer", stop_at_action="transfer")
+    answer = await session.call_tool("transfer", CHECKED, "c")
+    assert "`funds_cover` must be true and is false by #" in answer.problem
+    assert tools.made("transfer") == 0
 
 
-def test_proven_by_starting_again_it_runs_and_the_question_is_closed() -> None:
-    async def case() -> None:
-        tools = CountingTools()
-        session = await fresh(MemoryStore(), tools)
-        await say_yes(session, "transfer")
-        await session.call_tool("transfer", CHECKED, "c")
-        await session.operate(Fail("not proven"))
-        await walk(session, "transfer")
-        assert tools.made("transfer") == 1
-        assert session.ledger.held["c"].state is HeldState.EXPIRED
-        assert session.configuration.processes["p2"].status == "completed"
-
-    asyncio.run(case())
+async def test_proven_by_starting_again_it_runs_and_the_question_is_closed() -> None:
+    tools = CountingTools()
+    session = await fresh(MemoryStore(), tools)
+    await say_yes(session, "transfer")
+    await session.call_tool("transfer", CHECKED, "c")
+    await session.operate(Fail("not proven"))
+    await walk(session, "transfer")
+    assert tools.made("transfer") == 1
+    assert session.ledger.held["c"].state is HeldState.EXPIRED
+    assert session.configuration.processes["p2"].status == "completed"
 
 
-def test_a_person_may_decide_without_proof_and_that_is_on_record() -> None:
-    async def case() -> None:
-        store, tools = MemoryStore(), CountingTools()
-        session = await fresh(store, tools)
-        await say_yes(session, "transfer")
-        await session.call_tool("transfer", CHECKED, "c")
-        await session.decide("approve", "c", by="dana", role="operator")
-        await session.release()
-        later = await resume_session(store, session.id, tools=tools, clock=HandClock(2000.0))
-        assert later.held_calls[0].why == session.held_calls[0].why != ""
-        assert (await later.run_held("c")).status is CallStatus.DONE
-        assert tools.made("transfer") == 1
-        kinds = [sealed.event.kind for sealed in later.events]
-        assert kinds.index("decision") < kinds.index("domain_call")
-
-    asyncio.run(case())
+async def test_a_person_may_decide_without_proof_and_that_is_on_record() -> None:
+    store, tools = MemoryStore(), CountingTools()
+    session = await fresh(store, tools)
+    await say_yes(session, "transfer")
+    await session.call_tool("transfer", CHECKED, "c")
+    await session.decide("approve", "c", by="dana", role="operator")
+    await session.release()
+    later = await resume_session(store, session.id, tools=tools, clock=HandClock(2000.0))
+    assert later.held_calls[0].why == session.held_calls[0].why != ""
+    assert (await later.run_held("c")).status is CallStatus.DONE
+    assert tools.made("transfer") == 1
+    kinds = [sealed.event.kind for sealed in later.events]
+    assert kinds.index("decision") < kinds.index("domain_call")
 
 
-def test_an_approval_of_one_process_says_nothing_about_the_proof_of_another() -> None:
-    async def case() -> None:
-        tools = CountingTools()
-        session = await fresh(MemoryStore(), tools)
-        await say_yes(session, "transfer")
-        await session.call_tool("transfer", CHECKED, "c")
-        await session.decide("approve", "c", by="dana", role="operator")
-        await session.operate(Fail("once more"))
-        await say_yes(session, "transfer")
-        assert (await session.call_tool("transfer", CHECKED, "d")).status is CallStatus.HELD
-        assert tools.made("transfer") == 0
-
-    asyncio.run(case())
+async def test_an_approval_of_one_process_says_nothing_about_the_proof_of_another() -> None:
+    tools = CountingTools()
+    session = await fresh(MemoryStore(), tools)
+    await say_yes(session, "transfer")
+    await session.call_tool("transfer", CHECKED, "c")
+    await session.decide("approve", "c", by="dana", role="operator")
+    await session.operate(Fail("once more"))
+    await say_yes(session, "transfer")
+    assert (await session.call_tool("transfer", CHECKED, "d")).status is CallStatus.HELD
+    assert tools.made("transfer") == 0
 
 
-def test_an_approval_that_knew_of_no_doubt_does_not_dispel_one() -> None:
+async def test_an_approval_that_knew_of_no_doubt_does_not_dispel_one() -> None:
     """Asked in a proven process, used in another one that proved nothing."""
 
-    async def case() -> None:
-        tools = CountingTools()
-        session = await fresh(MemoryStore(), tools)
-        await walk(session, "refund", stop_at_action="refund")
-        await session.call_tool("refund", ERRANDS["refund"], "c")
-        await session.decide("approve", "c", by="dana", role="supervisor")
-        await session.operate(Fail("once more"))
-        # What was looked up then may be another since.
-        await session.call_tool("rename", ERRANDS["rename"], "r")
-        await say_yes(session, "refund")
-        answer = await session.call_tool("refund", ERRANDS["refund"], "d")
-        assert "`known` must be true and is undecided" in answer.problem
-        assert tools.made("refund") == 0
-
-    asyncio.run(case())
+    tools = CountingTools()
+    session = await fresh(MemoryStore(), tools)
+    await walk(session, "refund", stop_at_action="refund")
+    await session.call_tool("refund", ERRANDS["refund"], "c")
+    await session.decide("approve", "c", by="dana", role="supervisor")
+    await session.operate(Fail("once more"))
+    # What was looked up then may be another since.
+    await session.call_tool("rename", ERRANDS["rename"], "r")
+    await say_yes(session, "refund")
+    answer = await session.call_tool("refund", ERRANDS["refund"], "d")
+    assert "`known` must be true and is undecided" in answer.problem
+    assert tools.made("refund") == 0
 
 
-def test_resumed_it_is_judged_the_same() -> None:
-    async def case() -> None:
-        store, tools = MemoryStore(), CountingTools()
-        session = await fresh(store, tools)
-        await say_yes(session, "transfer")
-        first = await session.call_tool("transfer", CHECKED, "c")
-        await session.release()
-        later = await resume_session(store, session.id, tools=tools, clock=HandClock(2000.0))
-        again = await later.call_tool("transfer", CHECKED, "c")
-        assert (again.status, again.problem) == (first.status, first.problem)
-        assert tools.made("transfer") == 0
-
-    asyncio.run(case())
+async def test_resumed_it_is_judged_the_same() -> None:
+    store, tools = MemoryStore(), CountingTools()
+    session = await fresh(store, tools)
+    await say_yes(session, "transfer")
+    first = await session.call_tool("transfer", CHECKED, "c")
+    await session.release()
+    later = await resume_session(store, session.id, tools=tools, clock=HandClock(2000.0))
+    again = await later.call_tool("transfer", CHECKED, "c")
+    assert (again.status, again.problem) == (first.status, first.problem)
+    assert tools.made("transfer") == 0
 
 
-def test_values_kept_beside_the_trace_prove_as_well() -> None:
-    async def case() -> None:
-        for balance, made in ((1000, 1), (1, 0)):
-            tools = CountingTools(balance=balance)
-            session = await fresh(MemoryStore(), tools, by_reference=frozenset({"balance"}))
-            await walk(session, "transfer", stop_at_action="transfer")
-            await session.call_tool("transfer", CHECKED, "c")
-            assert tools.made("transfer") == made
-
-    asyncio.run(case())
-
-
-def test_proof_that_cannot_be_judged_holds(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def case() -> None:
-        tools = CountingTools()
-        session = await fresh(MemoryStore(), tools)
+async def test_values_kept_beside_the_trace_prove_as_well() -> None:
+    for balance, made in ((1000, 1), (1, 0)):
+        tools = CountingTools(balance=balance)
+        session = await fresh(MemoryStore(), tools, by_reference=frozenset({"balance"}))
         await walk(session, "transfer", stop_at_action="transfer")
+        await session.call_tool("transfer", CHECKED, "c")
+        assert tools.made("transfer") == made
 
-        def broken(*given: object, **named: object) -> None:
-            raise KeyError("gone")
 
-        with monkeypatch.context() as patch:
-            patch.setattr(guards, "license_call", broken)
-            answer = await session.call_tool("transfer", CHECKED, "c")
-        assert answer.status is CallStatus.HELD
-        assert "could not be evaluated" in answer.problem
-        assert tools.made("transfer") == 0
-        await go_on(session)
-        assert tools.made("transfer") == 1
+async def test_proof_that_cannot_be_judged_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    tools = CountingTools()
+    session = await fresh(MemoryStore(), tools)
+    await walk(session, "transfer", stop_at_action="transfer")
 
-    asyncio.run(case())
+    def broken(*given: object, **named: object) -> None:
+        raise KeyError("gone")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(guards, "license_call", broken)
+        answer = await session.call_tool("transfer", CHECKED, "c")
+    assert answer.status is CallStatus.HELD
+    assert "could not be evaluated" in answer.problem
+    assert tools.made("transfer") == 0
+    await go_on(session)
+    assert tools.made("transfer") == 1
 
 
 @pytest.mark.parametrize("name", bundled_names())

@@ -161,137 +161,119 @@ def test_a_prompt_rebuilt_from_a_file_equals_the_uninterrupted_one(
 
 @pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.parametrize("skip", range(15))
-def test_a_failed_append_leaves_the_session_whole(moment: str, skip: int) -> None:
-    async def case() -> None:
-        store = UnsteadyStore()
-        session = await fresh(store)
-        tools = session.tools
-        assert isinstance(tools, CountingTools)
-        await session.operate(Start("transfer", ERRANDS["transfer"]))
-        failed = False
-        for number in range(60):
-            move = next_move(session.machine, session.configuration)
-            if move is None:
-                break
-            store.fail = moment if number == skip else ""
-            before = session.configuration
-            try:
-                if isinstance(move, tuple):
-                    await session.call_tool(*move, call_id="c")
-                else:
-                    await session.operate(move)
-            except StoreUnavailable:
-                failed = True
-                assert session.configuration == before
-                assert not session.is_current
+async def test_a_failed_append_leaves_the_session_whole(moment: str, skip: int) -> None:
+    store = UnsteadyStore()
+    session = await fresh(store)
+    tools = session.tools
+    assert isinstance(tools, CountingTools)
+    await session.operate(Start("transfer", ERRANDS["transfer"]))
+    failed = False
+    for number in range(60):
+        move = next_move(session.machine, session.configuration)
+        if move is None:
+            break
+        store.fail = moment if number == skip else ""
+        before = session.configuration
+        try:
+            if isinstance(move, tuple):
+                await session.call_tool(*move, call_id="c")
             else:
-                assert session.is_current
-        assert failed
-        assert session.configuration.processes["p1"].status == "completed"
-        assert tools.made("transfer") == 1
-        stored = await store.events(session.id)
-        assert verify_chain(stored, session_id=session.id, head=session.head) is None
-        assert stored == list(session.events)
-
-    asyncio.run(case())
-
-
-def test_a_result_that_could_not_be_recorded_is_recorded_next() -> None:
-    async def case() -> None:
-        store = UnsteadyStore()
-        session = await fresh(store)
-        tools = session.tools
-        assert isinstance(tools, CountingTools)
-        await walk(session, "transfer", stop_at_action="transfer")
-
-        original = tools.call
-
-        async def call_then_break(name, arguments, *, key):  # type: ignore[no-untyped-def]
-            store.fail = "before"
-            return await original(name, arguments, key=key)
-
-        tools.call = call_then_break  # type: ignore[method-assign]
-        with pytest.raises(StoreUnavailable):
-            await session.call_tool("transfer", ERRANDS["transfer"], "t")
-        tools.call = original  # type: ignore[method-assign]
-        await session.user_said("and?")
-        await go_on(session)
-        assert session.configuration.processes["p1"].status == "completed"
-        assert tools.made("transfer") == 1
-
-    asyncio.run(case())
+                await session.operate(move)
+        except StoreUnavailable:
+            failed = True
+            assert session.configuration == before
+            assert not session.is_current
+        else:
+            assert session.is_current
+    assert failed
+    assert session.configuration.processes["p1"].status == "completed"
+    assert tools.made("transfer") == 1
+    stored = await store.events(session.id)
+    assert verify_chain(stored, session_id=session.id, head=session.head) is None
+    assert stored == list(session.events)
 
 
-def test_a_session_that_goes_on_while_it_is_read_is_not_broken() -> None:
+async def test_a_result_that_could_not_be_recorded_is_recorded_next() -> None:
+    store = UnsteadyStore()
+    session = await fresh(store)
+    tools = session.tools
+    assert isinstance(tools, CountingTools)
+    await walk(session, "transfer", stop_at_action="transfer")
+
+    original = tools.call
+
+    async def call_then_break(name, arguments, *, key):  # type: ignore[no-untyped-def]
+        store.fail = "before"
+        return await original(name, arguments, key=key)
+
+    tools.call = call_then_break  # type: ignore[method-assign]
+    with pytest.raises(StoreUnavailable):
+        await session.call_tool("transfer", ERRANDS["transfer"], "t")
+    tools.call = original  # type: ignore[method-assign]
+    await session.user_said("and?")
+    await go_on(session)
+    assert session.configuration.processes["p1"].status == "completed"
+    assert tools.made("transfer") == 1
+
+
+async def test_a_session_that_goes_on_while_it_is_read_is_not_broken() -> None:
     """Also where a write arrives whose connection was lost before it was heard of."""
 
-    async def case() -> None:
-        store = LaggingStore()
-        session = await fresh(store)
-        before = await store.record(session.id)
+    store = LaggingStore()
+    session = await fresh(store)
+    before = await store.record(session.id)
+    await session.user_said("hello")
+    store.before = before
+    loaded = await load(store, session.id)
+    assert [one.event.kind for one in loaded.events] == ["note", "user_said"]
+    store.before = before
+    await session.reload()
+    assert list(session.events) == loaded.events
+    await write(store, "people", "demanded", {"what": "x", "on": True}, clock=session.clock)
+    older = await store.record("journal.people")
+    await write(store, "people", "demanded", {"what": "y", "on": True}, clock=session.clock)
+    store.before = older
+    assert (await load_people(store)).demands == {"x", "y"}
+
+
+async def test_an_event_that_is_too_many_breaks_it_still() -> None:
+    store = LaggingStore()
+    session = await fresh(store)
+    await session.user_said("hello")
+    one = store._sessions[session.id]
+    one.events.append(one.events[-1])
+    with pytest.raises(TraceBroken):
+        await load(store, session.id)
+
+
+async def test_one_owner_at_a_time() -> None:
+    store = MemoryStore()
+    session = await fresh(store)
+    with pytest.raises(LeaseHeld):
+        await resume_session(store, session.id, clock=session.clock)
+    other = await resume_session(store, session.id, clock=session.clock, take_over=True)
+    with pytest.raises(LeaseLost):
         await session.user_said("hello")
-        store.before = before
-        loaded = await load(store, session.id)
-        assert [one.event.kind for one in loaded.events] == ["note", "user_said"]
-        store.before = before
-        await session.reload()
-        assert list(session.events) == loaded.events
-        await write(store, "people", "demanded", {"what": "x", "on": True}, clock=session.clock)
-        older = await store.record("journal.people")
-        await write(store, "people", "demanded", {"what": "y", "on": True}, clock=session.clock)
-        store.before = older
-        assert (await load_people(store)).demands == {"x", "y"}
-
-    asyncio.run(case())
+    assert (session.is_current, other.is_current) == (False, True)
+    await other.user_said("hello")
+    await other.release()
+    assert not other.is_current
+    with pytest.raises(RunEnded, match="released"):
+        await other.user_said("again")
+    third = await resume_session(store, session.id, clock=session.clock)
+    assert [one.event.kind for one in third.events][-1] == "user_said"
 
 
-def test_an_event_that_is_too_many_breaks_it_still() -> None:
-    async def case() -> None:
-        store = LaggingStore()
-        session = await fresh(store)
-        await session.user_said("hello")
-        one = store._sessions[session.id]
-        one.events.append(one.events[-1])
-        with pytest.raises(TraceBroken):
-            await load(store, session.id)
-
-    asyncio.run(case())
-
-
-def test_one_owner_at_a_time() -> None:
-    async def case() -> None:
-        store = MemoryStore()
-        session = await fresh(store)
-        with pytest.raises(LeaseHeld):
-            await resume_session(store, session.id, clock=session.clock)
-        other = await resume_session(store, session.id, clock=session.clock, take_over=True)
-        with pytest.raises(LeaseLost):
-            await session.user_said("hello")
-        assert (session.is_current, other.is_current) == (False, True)
-        await other.user_said("hello")
-        await other.release()
-        assert not other.is_current
-        with pytest.raises(RunEnded, match="released"):
-            await other.user_said("again")
-        third = await resume_session(store, session.id, clock=session.clock)
-        assert [one.event.kind for one in third.events][-1] == "user_said"
-
-    asyncio.run(case())
-
-
-def test_a_changed_trace_is_not_resumed() -> None:
-    async def case() -> None:
-        store = MemoryStore()
-        session = await fresh(store)
-        await walk(session, "rename")
-        await session.release()
-        kept = store._sessions[session.id]
-        kept.events[3], kept.events[4] = kept.events[4], kept.events[3]
-        with pytest.raises(TraceBroken, match="event 3"):
-            await resume_session(store, session.id, clock=session.clock)
-        assert (await store.record(session.id)).owner == ""
-
-    asyncio.run(case())
+async def test_a_changed_trace_is_not_resumed() -> None:
+    store = MemoryStore()
+    session = await fresh(store)
+    await walk(session, "rename")
+    await session.release()
+    kept = store._sessions[session.id]
+    kept.events[3], kept.events[4] = kept.events[4], kept.events[3]
+    with pytest.raises(TraceBroken, match="event 3"):
+        await resume_session(store, session.id, clock=session.clock)
+    assert (await store.record(session.id)).owner == ""
 
 
 def test_a_changed_program_is_not_resumed_silently() -> None:
@@ -330,41 +312,35 @@ def test_a_changed_program_is_not_resumed_silently() -> None:
     asyncio.run(case())
 
 
-def test_reserved_notes_are_the_sessions_own() -> None:
-    async def case() -> None:
-        session = await fresh(MemoryStore())
-        with pytest.raises(InternalBug):
-            await session.note("outcome_unknown", {"call_id": "c"})
-        await session.note("budget", {"left": 0})
-
-    asyncio.run(case())
+async def test_reserved_notes_are_the_sessions_own() -> None:
+    session = await fresh(MemoryStore())
+    with pytest.raises(InternalBug):
+        await session.note("outcome_unknown", {"call_id": "c"})
+    await session.note("budget", {"left": 0})
 
 
-def test_an_interrupt_while_the_lease_is_let_go_is_not_lost(
+async def test_an_interrupt_while_the_lease_is_let_go_is_not_lost(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def run() -> None:
-        session = await fresh(MemoryStore(), lease_seconds=0.03)
-        leaving = asyncio.Event()
+    session = await fresh(MemoryStore(), lease_seconds=0.03)
+    leaving = asyncio.Event()
 
-        async def renew() -> None:
-            try:
-                await asyncio.sleep(60)
-            except asyncio.CancelledError:
-                leaving.set()
-                await asyncio.sleep(0.2)  # a renewal takes a moment to end
-                raise
+    async def renew() -> None:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            leaving.set()
+            await asyncio.sleep(0.2)  # a renewal takes a moment to end
+            raise
 
-        monkeypatch.setattr(session, "renew", renew)
+    monkeypatch.setattr(session, "renew", renew)
 
-        async def work() -> None:
-            async with session.keep_alive():
-                await asyncio.sleep(0.05)
+    async def work() -> None:
+        async with session.keep_alive():
+            await asyncio.sleep(0.05)
 
-        task = asyncio.create_task(work())
-        await leaving.wait()
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    asyncio.run(run())
+    task = asyncio.create_task(work())
+    await leaving.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task

@@ -167,21 +167,18 @@ def test_what_happened_since_the_seal(
     )
 
 
-def test_journals_are_covered_as_sessions_are() -> None:
-    async def case() -> None:
-        store = MemoryStore()
-        await write(store, "diary", "said", {}, clock=CLOCK)
-        await session(store, "a")
-        sealing = await seal_store(store, KEY, at=5.0)
-        assert (sealing.added, len(sealing.entries), sealing.seal.head.size) == (2, 4, 4)
-        found = await verify_store(store, SealFile((sealing.seal,)), [KEY.public])
-        assert (found.sessions, found.journals, found.events_read) == (2, 1, 2)
-        await write(store, "diary", "said", {}, clock=CLOCK)
-        assert (await seal_store(store, KEY, at=6.0)).added == 1
-        assert (await seal_store(store, KEY, at=7.0)).added == 0
-        assert [one.head.at for one in await store.records.seals()] == [5.0, 6.0, 7.0]
-
-    asyncio.run(case())
+async def test_journals_are_covered_as_sessions_are() -> None:
+    store = MemoryStore()
+    await write(store, "diary", "said", {}, clock=CLOCK)
+    await session(store, "a")
+    sealing = await seal_store(store, KEY, at=5.0)
+    assert (sealing.added, len(sealing.entries), sealing.seal.head.size) == (2, 4, 4)
+    found = await verify_store(store, SealFile((sealing.seal,)), [KEY.public])
+    assert (found.sessions, found.journals, found.events_read) == (2, 1, 2)
+    await write(store, "diary", "said", {}, clock=CLOCK)
+    assert (await seal_store(store, KEY, at=6.0)).added == 1
+    assert (await seal_store(store, KEY, at=7.0)).added == 0
+    assert [one.head.at for one in await store.records.seals()] == [5.0, 6.0, 7.0]
 
 
 def test_a_seal_that_nobody_trusts_says_nothing_more() -> None:
@@ -202,60 +199,51 @@ def test_a_seal_that_nobody_trusts_says_nothing_more() -> None:
         ([other_rows, other_rows_of_one_that_goes_on], "session a .*, and 1 more$"),
     ],
 )
-def test_nothing_is_sealed_over(happens: list[Happens], says: str) -> None:
-    async def case() -> None:
-        store = MemoryStore()
-        await three(store)
-        for one in happens:
-            await one(store)
-        before = await store.records.log()
-        with pytest.raises(RunEnded, match=says) as refused:
-            await seal_store(store, KEY, at=6.0)
-        assert "not what was sealed before, and nothing was sealed" in str(refused.value)
-        assert await store.records.log() == before
-
-    asyncio.run(case())
+async def test_nothing_is_sealed_over(happens: list[Happens], says: str) -> None:
+    store = MemoryStore()
+    await three(store)
+    for one in happens:
+        await one(store)
+    before = await store.records.log()
+    with pytest.raises(RunEnded, match=says) as refused:
+        await seal_store(store, KEY, at=6.0)
+    assert "not what was sealed before, and nothing was sealed" in str(refused.value)
+    assert await store.records.log() == before
 
 
-def test_where_the_register_is_read_elsewhere() -> None:
-    async def case() -> None:
-        store = MemoryStore()
-        seals = await three(store)
-        digests = await store.records.digests()
-        asked: list[dict[str, str] | None] = [digests, {}, None]
-        for one in asked:
-            # What is not as it was is looked for again, here.
-            found = await verify_store(store, seals, [KEY.public], elsewhere=lambda one=one: one)  # type: ignore[misc]
-            assert found.complete
-        await other_rows(store)
-        again = await verify_store(store, seals, [KEY.public], elsewhere=lambda: {})
-        assert [one.code for one in again.gaps] == ["register-differs"]
-
-    asyncio.run(case())
+async def test_where_the_register_is_read_elsewhere() -> None:
+    store = MemoryStore()
+    seals = await three(store)
+    digests = await store.records.digests()
+    asked: list[dict[str, str] | None] = [digests, {}, None]
+    for one in asked:
+        # What is not as it was is looked for again, here.
+        found = await verify_store(store, seals, [KEY.public], elsewhere=lambda one=one: one)  # type: ignore[misc]
+        assert found.complete
+    await other_rows(store)
+    again = await verify_store(store, seals, [KEY.public], elsewhere=lambda: {})
+    assert [one.code for one in again.gaps] == ["register-differs"]
 
 
-def test_the_register_is_made_from_all_traces_or_is_none() -> None:
-    async def case() -> None:
-        store = MemoryStore()
-        await three(store)
-        said: list[str] = []
+async def test_the_register_is_made_from_all_traces_or_is_none() -> None:
+    store = MemoryStore()
+    await three(store)
+    said: list[str] = []
+    await make_anew(store, told=said.append)
+    assert said == ["the register was made from the traces of 3 sessions"]
+    before = await store.records.digests()
+    await other_rows(store)
+    assert await rebuild_register(store) == (3, {})
+    assert await store.records.digests() == before
+    await pruned_by_nobody(store)
+    assert await rebuild_register(store) == (3, {})
+    store._sessions["b"].metadata = {**store._sessions["b"].metadata, "programs": 1}
+    read, problems = await rebuild_register(store, told=said.append)
+    assert (read, list(problems)) == (2, ["b"])
+    assert said[-1] == "session b: session b does not name its programs"
+    with pytest.raises(RunEnded, match="1 session could not be read"):
         await make_anew(store, told=said.append)
-        assert said == ["the register was made from the traces of 3 sessions"]
-        before = await store.records.digests()
-        await other_rows(store)
-        assert await rebuild_register(store) == (3, {})
-        assert await store.records.digests() == before
-        await pruned_by_nobody(store)
-        assert await rebuild_register(store) == (3, {})
-        store._sessions["b"].metadata = {**store._sessions["b"].metadata, "programs": 1}
-        read, problems = await rebuild_register(store, told=said.append)
-        assert (read, list(problems)) == (2, ["b"])
-        assert said[-1] == "session b: session b does not name its programs"
-        with pytest.raises(RunEnded, match="1 session could not be read"):
-            await make_anew(store, told=said.append)
-        assert said[-1] == "the register was made from the traces of 2 sessions"
-
-    asyncio.run(case())
+    assert said[-1] == "the register was made from the traces of 2 sessions"
 
 
 class Gone(MemoryStore):
@@ -277,56 +265,47 @@ async def often(store: MemoryStore, sealed: SealFile) -> None:
 
 
 @pytest.mark.parametrize("questions", range(8))
-def test_a_store_that_goes_away_accuses_nobody(questions: int) -> None:
-    async def case() -> None:
-        store = Gone()
-        sealed = await three(store)
-        store.questions = questions
-        with pytest.raises(StoreUnavailable):
-            await often(store, sealed)
-        store.questions = min(questions, 2)
-        with pytest.raises(StoreUnavailable):
-            await rebuild_register(store)
-
-    asyncio.run(case())
+async def test_a_store_that_goes_away_accuses_nobody(questions: int) -> None:
+    store = Gone()
+    sealed = await three(store)
+    store.questions = questions
+    with pytest.raises(StoreUnavailable):
+        await often(store, sealed)
+    store.questions = min(questions, 2)
+    with pytest.raises(StoreUnavailable):
+        await rebuild_register(store)
 
 
-def test_what_is_pruned_at_another_head_is_not_on_record() -> None:
+async def test_what_is_pruned_at_another_head_is_not_on_record() -> None:
     """Pruned on record, and then somebody put other events and another head in their place."""
 
-    async def case() -> None:
-        store = MemoryStore()
-        seals = await three(store)
-        await pruned(store)
-        kept = store._sessions["a"]
-        kept.head = kept.head._replace(hash="0" * 64)
-        found = await verify_store(store, seals, [KEY.public])
-        assert [(one.code, one.session_id) for one in found.gaps] == [
-            ("erased-session", "a"), ("pruned-since", "b"), ("pruned-since", "c"),
-        ]  # fmt: skip
-        assert found.gaps[0].message.endswith("are gone, and nobody pruned them")
-
-    asyncio.run(case())
+    store = MemoryStore()
+    seals = await three(store)
+    await pruned(store)
+    kept = store._sessions["a"]
+    kept.head = kept.head._replace(hash="0" * 64)
+    found = await verify_store(store, seals, [KEY.public])
+    assert [(one.code, one.session_id) for one in found.gaps] == [
+        ("erased-session", "a"), ("pruned-since", "b"), ("pruned-since", "c"),
+    ]  # fmt: skip
+    assert found.gaps[0].message.endswith("are gone, and nobody pruned them")
 
 
-def test_the_first_event_of_a_session_is_held_against_the_seal() -> None:
+async def test_the_first_event_of_a_session_is_held_against_the_seal() -> None:
     """Sealed when nothing but its opening was there, and then begun anew."""
 
-    async def case() -> None:
-        store, other = MemoryStore(), MemoryStore()
-        for one, model in ((store, "a"), (other, "b")):
-            opened = await open_session(
-                one, COUNTER, tools=CountingTools(), clock=CLOCK, session_id="a", model=model
-            )
-            await opened.release()
-        seals = SealFile(((await seal_store(store, KEY, at=5.0)).seal,))
-        assert (await verify_store(store, seals, [KEY.public])).gaps == []
-        await go_on(other, "a")
-        store._sessions["a"] = other._sessions["a"]
-        found = await verify_store(store, seals, [KEY.public])
-        assert [(one.code, one.session_id) for one in found.gaps] == [("rewritten-session", "a")]
-
-    asyncio.run(case())
+    store, other = MemoryStore(), MemoryStore()
+    for one, model in ((store, "a"), (other, "b")):
+        opened = await open_session(
+            one, COUNTER, tools=CountingTools(), clock=CLOCK, session_id="a", model=model
+        )
+        await opened.release()
+    seals = SealFile(((await seal_store(store, KEY, at=5.0)).seal,))
+    assert (await verify_store(store, seals, [KEY.public])).gaps == []
+    await go_on(other, "a")
+    store._sessions["a"] = other._sessions["a"]
+    found = await verify_store(store, seals, [KEY.public])
+    assert [(one.code, one.session_id) for one in found.gaps] == [("rewritten-session", "a")]
 
 
 @pytest.mark.parametrize(
@@ -346,125 +325,104 @@ def test_the_first_event_of_a_session_is_held_against_the_seal() -> None:
         ({"id": "journal.x", "summary": {"status": "odd"}}, ""),
     ],
 )
-def test_what_the_store_says_beside_the_trace(changed: Any, says: str) -> None:
-    async def case() -> None:
-        store = MemoryStore()
-        await session(store, "a")
-        await seal_store(store, KEY, at=5.0)
-        loaded = await load(store, "a")
-        record = replace(loaded.record, **changed)
-        known = await store.records.log()
-        assert known[0].seq == -1
-        assert _beside(replace(loaded, record=record), known) == says
-        unbegun = "" if says == "beginning" else says
-        assert _beside(replace(loaded, record=record), []) == unbegun
-        # Sealed first when it had gone on already: nobody said when it began.
-        late = [known[0]._replace(seq=0, at=5.0)]
-        assert _beside(replace(loaded, record=record), late) == unbegun
-
-    asyncio.run(case())
+async def test_what_the_store_says_beside_the_trace(changed: Any, says: str) -> None:
+    store = MemoryStore()
+    await session(store, "a")
+    await seal_store(store, KEY, at=5.0)
+    loaded = await load(store, "a")
+    record = replace(loaded.record, **changed)
+    known = await store.records.log()
+    assert known[0].seq == -1
+    assert _beside(replace(loaded, record=record), known) == says
+    unbegun = "" if says == "beginning" else says
+    assert _beside(replace(loaded, record=record), []) == unbegun
+    # Sealed first when it had gone on already: nobody said when it began.
+    late = [known[0]._replace(seq=0, at=5.0)]
+    assert _beside(replace(loaded, record=record), late) == unbegun
 
 
-def test_a_later_seal_vouches_for_what_it_covers_and_no_more() -> None:
-    async def case() -> None:
-        store = MemoryStore()
-        seals = await three(store)
-        await session(store, "d")
-        await seal_store(store, KEY, at=6.0)
-        await pruned(store)
-        found = await verify_store(store, seals, [KEY.public])
-        assert [(one.code, one.session_id) for one in found.gaps] == [
-            ("pruned-since", name) for name in ("a", "b", "c")
-        ]
-
-    asyncio.run(case())
+async def test_a_later_seal_vouches_for_what_it_covers_and_no_more() -> None:
+    store = MemoryStore()
+    seals = await three(store)
+    await session(store, "d")
+    await seal_store(store, KEY, at=6.0)
+    await pruned(store)
+    found = await verify_store(store, seals, [KEY.public])
+    assert [(one.code, one.session_id) for one in found.gaps] == [
+        ("pruned-since", name) for name in ("a", "b", "c")
+    ]
 
 
-def test_what_others_logged_behind_the_last_trusted_seal_vouches_for_nothing() -> None:
+async def test_what_others_logged_behind_the_last_trusted_seal_vouches_for_nothing() -> None:
     """Whoever can write to the store can log that its journal has moved, and seal that with a key
     that nobody trusts."""
 
-    async def case() -> None:
-        store = MemoryStore()
-        seals = await three(store)
-        await session(store, "d")
-        await seal_store(store, KEY, at=6.0)
-        await pruned(store)
-        await store.records.log_heads(JOURNAL, at=7.0)
-        log = await store.records.log()
-        await store.records.add_seal(seal_head(generate_key(), head_of(log, 7.0)))
-        found = await verify_store(store, seals, [KEY.public])
-        assert [(one.code, one.session_id) for one in found.gaps] == [
-            ("pruned-since", name) for name in ("a", "b", "c")
-        ]
-
-    asyncio.run(case())
+    store = MemoryStore()
+    seals = await three(store)
+    await session(store, "d")
+    await seal_store(store, KEY, at=6.0)
+    await pruned(store)
+    await store.records.log_heads(JOURNAL, at=7.0)
+    log = await store.records.log()
+    await store.records.add_seal(seal_head(generate_key(), head_of(log, 7.0)))
+    found = await verify_store(store, seals, [KEY.public])
+    assert [(one.code, one.session_id) for one in found.gaps] == [
+        ("pruned-since", name) for name in ("a", "b", "c")
+    ]
 
 
-def test_rows_that_are_written_while_they_are_read_are_no_gap() -> None:
-    async def case() -> None:
-        store = MemoryStore()
-        seals = await three(store)
-        await go_on(store, "b")
-        digests, asked = store.records.digests, []
+async def test_rows_that_are_written_while_they_are_read_are_no_gap() -> None:
+    store = MemoryStore()
+    seals = await three(store)
+    await go_on(store, "b")
+    digests, asked = store.records.digests, []
 
-        async def at_first_without(*given: Any) -> dict[str, str]:
-            asked.append(1)
-            found = dict(await digests(*given))
-            # Read once for all sessions, and then for each.
-            return {**found, "b": "0" * 64} if len(asked) < 3 else found
+    async def at_first_without(*given: Any) -> dict[str, str]:
+        asked.append(1)
+        found = dict(await digests(*given))
+        # Read once for all sessions, and then for each.
+        return {**found, "b": "0" * 64} if len(asked) < 3 else found
 
-        store.records.digests = at_first_without  # type: ignore[method-assign]
-        assert (await verify_store(store, seals, [KEY.public])).gaps == []
-        assert len(asked) == 3
-
-    asyncio.run(case())
+    store.records.digests = at_first_without  # type: ignore[method-assign]
+    assert (await verify_store(store, seals, [KEY.public])).gaps == []
+    assert len(asked) == 3
 
 
-def test_contents_under_a_key_that_is_not_at_hand_are_all_there() -> None:
-    async def case() -> None:
-        store = MemoryStore()
-        seals = await three(store)
-        kept = store._sessions["a"]
-        kept.metadata = {**kept.metadata, "locked": "x"}
-        kept.payloads = {ref: {"locked": "x"} for ref in kept.payloads}
-        found = await verify_store(store, seals, [KEY.public])
-        assert (found.gaps, found.locked) == ([], 1)
-        kept.payloads.popitem()
-        found = await verify_store(store, seals, [KEY.public])
-        assert [(one.code, one.session_id) for one in found.gaps] == [("erased-session", "a")]
-        assert found.gaps[0].message.endswith("are gone, and nobody erased them")
-
-    asyncio.run(case())
+async def test_contents_under_a_key_that_is_not_at_hand_are_all_there() -> None:
+    store = MemoryStore()
+    seals = await three(store)
+    kept = store._sessions["a"]
+    kept.metadata = {**kept.metadata, "locked": "x"}
+    kept.payloads = {ref: {"locked": "x"} for ref in kept.payloads}
+    found = await verify_store(store, seals, [KEY.public])
+    assert (found.gaps, found.locked) == ([], 1)
+    kept.payloads.popitem()
+    found = await verify_store(store, seals, [KEY.public])
+    assert [(one.code, one.session_id) for one in found.gaps] == [("erased-session", "a")]
+    assert found.gaps[0].message.endswith("are gone, and nobody erased them")
 
 
-def test_a_session_that_the_store_has_twice_is_a_gap() -> None:
-    async def case() -> None:
-        store = MemoryStore()
-        seals = await three(store)
-        heads = store.records.heads
+async def test_a_session_that_the_store_has_twice_is_a_gap() -> None:
+    store = MemoryStore()
+    seals = await three(store)
+    heads = store.records.heads
 
-        async def with_one_twice() -> list[Any]:
-            found = list(await heads())
-            return [*found, *(one for one in found if one.session_id == "b")]
+    async def with_one_twice() -> list[Any]:
+        found = list(await heads())
+        return [*found, *(one for one in found if one.session_id == "b")]
 
-        assert (await verify_store(store, seals, [KEY.public])).gaps == []
-        store.records.heads = with_one_twice  # type: ignore[method-assign]
-        found = await verify_store(store, seals, [KEY.public])
-        assert {one.session_id for one in found.gaps} == {"b"}
-
-    asyncio.run(case())
+    assert (await verify_store(store, seals, [KEY.public])).gaps == []
+    store.records.heads = with_one_twice  # type: ignore[method-assign]
+    found = await verify_store(store, seals, [KEY.public])
+    assert {one.session_id for one in found.gaps} == {"b"}
 
 
-def test_the_last_seal_is_the_one_that_counts() -> None:
+async def test_the_last_seal_is_the_one_that_counts() -> None:
     """Nothing happened between the two, and the key was changed."""
 
-    async def case() -> None:
-        store, other = MemoryStore(), generate_key()
-        await three(store)
-        await seal_store(store, other, at=6.0, earlier_keys=[KEY.public])
-        assert (await seal_store(store, other, at=7.0)).added == 0
-        with pytest.raises(RunEnded, match="signed with another key"):
-            await seal_store(store, KEY, at=8.0)
-
-    asyncio.run(case())
+    store, other = MemoryStore(), generate_key()
+    await three(store)
+    await seal_store(store, other, at=6.0, earlier_keys=[KEY.public])
+    assert (await seal_store(store, other, at=7.0)).added == 0
+    with pytest.raises(RunEnded, match="signed with another key"):
+        await seal_store(store, KEY, at=8.0)

@@ -242,27 +242,24 @@ def test_who_waits_goes_on_waiting_while_another_has_the_session() -> None:
     run(case)
 
 
-def test_patience_ends_when_it_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def case() -> None:
-        loop, asked, naps = asyncio.get_running_loop(), [], []
-        begun = loop.time()
-        monkeypatch.setattr(loop, "time", lambda: begun + sum(naps))
+async def test_patience_ends_when_it_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop, asked, naps = asyncio.get_running_loop(), [], []
+    begun = loop.time()
+    monkeypatch.setattr(loop, "time", lambda: begun + sum(naps))
 
-        async def sleep(seconds: float) -> None:
-            naps.append(seconds)
+    async def sleep(seconds: float) -> None:
+        naps.append(seconds)
 
-        async def attempt() -> None:
-            asked.append(1)
-            raise LeaseHeld("s", "other", 9.0, 0.0)
+    async def attempt() -> None:
+        asked.append(1)
+        raise LeaseHeld("s", "other", 9.0, 0.0)
 
-        monkeypatch.setattr("sopilot.session.lease.asyncio.sleep", sleep)
-        monkeypatch.setattr("sopilot.session.lease.random.uniform", lambda *_: 1.0)
-        with pytest.raises(LeaseHeld):
-            await when_free(attempt, patience_seconds=0.5)
-        assert [round(one, 2) for one in naps] == [0.03, 0.06, 0.12, 0.24, 0.05]
-        assert len(asked) == 6
-
-    asyncio.run(case())
+    monkeypatch.setattr("sopilot.session.lease.asyncio.sleep", sleep)
+    monkeypatch.setattr("sopilot.session.lease.random.uniform", lambda *_: 1.0)
+    with pytest.raises(LeaseHeld):
+        await when_free(attempt, patience_seconds=0.5)
+    assert [round(one, 2) for one in naps] == [0.03, 0.06, 0.12, 0.24, 0.05]
+    assert len(asked) == 6
 
 
 class Beating:
@@ -286,16 +283,13 @@ class Beating:
     [(None, True, False), (RunEnded("away"), True, False), (LeaseLost("s"), False, False),
      (ValueError("odd"), False, True)],
 )  # fmt: skip
-def test_a_lease_is_kept_alive(problem: Exception | None, again: bool, raised: bool) -> None:
-    async def case() -> None:
-        one: Any = Beating(problem)
-        with pytest.raises(ValueError, match="odd") if raised else nullcontext():
-            async with _Beating(one):
-                await asyncio.sleep(0.2)
-        assert (one.renewed > 1) is again
-        assert (one.taken > 0) is (problem is None)
-        before = one.renewed
-        await asyncio.sleep(0.05)
-        assert one.renewed == before
-
-    asyncio.run(case())
+async def test_a_lease_is_kept_alive(problem: Exception | None, again: bool, raised: bool) -> None:
+    one: Any = Beating(problem)
+    with pytest.raises(ValueError, match="odd") if raised else nullcontext():
+        async with _Beating(one):
+            await asyncio.sleep(0.2)
+    assert (one.renewed > 1) is again
+    assert (one.taken > 0) is (problem is None)
+    before = one.renewed
+    await asyncio.sleep(0.05)
+    assert one.renewed == before

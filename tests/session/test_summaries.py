@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -64,19 +63,16 @@ async def waited_and_refused(session: Session) -> None:
         (lost, "unknown", "transfer", [], True),
     ],
 )
-def test_how_a_session_stands(
+async def test_how_a_session_stands(
     happens: Any, status: str, goal: str, waiting: list[str], framed: bool
 ) -> None:
-    async def case() -> None:
-        store = MemoryStore()
-        session = await open_session(store, COUNTER, tools=CountingTools(), clock=HandClock())
-        await happens(session)
-        told = (await store.record(session.id)).summary
-        assert (told["status"], told["goal"], told["waiting"]) == (status, goal, waiting)
-        assert bool(told["frame"]) is framed
-        assert told["open"] == []
-
-    asyncio.run(case())
+    store = MemoryStore()
+    session = await open_session(store, COUNTER, tools=CountingTools(), clock=HandClock())
+    await happens(session)
+    told = (await store.record(session.id)).summary
+    assert (told["status"], told["goal"], told["waiting"]) == (status, goal, waiting)
+    assert bool(told["frame"]) is framed
+    assert told["open"] == []
 
 
 def test_what_is_open_is_guarded_and_not_known_to_be_lost() -> None:

@@ -209,33 +209,30 @@ def test_what_a_tool_takes() -> None:
         assert (dict(inputs_of(other)), list(required_of(other))) == ({}, [])
 
 
-def test_a_reading_that_breaks_off_is_no_answer() -> None:
+async def test_a_reading_that_breaks_off_is_no_answer() -> None:
     """What the machine reads again just before a call, and cannot reach, is not known."""
 
-    async def case() -> None:
-        steps: list[Any] = []
+    steps: list[Any] = []
 
-        async def step(operation: Any, actor: str = "") -> None:
-            steps.append((operation, actor))
+    async def step(operation: Any, actor: str = "") -> None:
+        steps.append((operation, actor))
 
-        async def broken(*_: Any, **__: Any) -> ToolResult:
-            raise ConnectionError("reset")
+    async def broken(*_: Any, **__: Any) -> ToolResult:
+        raise ConnectionError("reset")
 
-        ledger = SimpleNamespace(fresh_id=lambda _: "c9", answered={"c9": 5})
-        stands: Any = SimpleNamespace(
-            tools=SimpleNamespace(call=broken), id="s", ledger=ledger, step=step, unrecorded={},
-            programs=SET, judge=judge, machine=Machine(PROGRAMS),
-        )  # fmt: skip
-        call: Any = SimpleNamespace(act=Act("look", "look"), arguments={"user": "ann"})
-        await _read_again(stands, call)
-        (asked, actor), (told, _) = steps
-        assert (asked.action, dict(asked.arguments), str(actor)) == (
-            "look", {"user": "ann"}, "machine",
-        )  # fmt: skip
-        assert (told.ok, told.unknown) == (False, True)
-        assert told.value == {"error": "the tool could not be reached: reset"}
-        stands.tools = None
-        await _read_again(stands, call)
-        assert len(steps) == 2
-
-    asyncio.run(case())
+    ledger = SimpleNamespace(fresh_id=lambda _: "c9", answered={"c9": 5})
+    stands: Any = SimpleNamespace(
+        tools=SimpleNamespace(call=broken), id="s", ledger=ledger, step=step, unrecorded={},
+        programs=SET, judge=judge, machine=Machine(PROGRAMS),
+    )  # fmt: skip
+    call: Any = SimpleNamespace(act=Act("look", "look"), arguments={"user": "ann"})
+    await _read_again(stands, call)
+    (asked, actor), (told, _) = steps
+    assert (asked.action, dict(asked.arguments), str(actor)) == (
+        "look", {"user": "ann"}, "machine",
+    )  # fmt: skip
+    assert (told.ok, told.unknown) == (False, True)
+    assert told.value == {"error": "the tool could not be reached: reset"}
+    stands.tools = None
+    await _read_again(stands, call)
+    assert len(steps) == 2

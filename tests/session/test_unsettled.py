@@ -61,50 +61,26 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     return MemoryStore() if request.param == "memory" else SQLiteStore(tmp_path / "s.db")
 
 
-def test_what_a_dead_process_left_open_is_unknown_at_once_and_never_made_again() -> None:
-    """Who started it knows that it is dead: nobody waits for its lease."""
-
-    async def case() -> None:
-        store, tools, clock = MemoryStore(), Hanging(), HandClock()
-        session, work = await at_work(store, tools, clock)
-        process = (await store.record(session.id)).owner.rpartition(":")[0]
-        assert await sweep(store, clock=clock) == []
-        assert await store.free([process]) == 1
-        (left,) = await sweep(store, clock=clock)
-        assert (left.session_id, left.action) == (session.id, "transfer")
-        again = await resume_session(store, session.id, tools=tools, clock=clock)
-        answer = await again.call_tool("transfer", ERRANDS["transfer"], "again")
-        assert "must not be made twice" in answer.text
-        assert tools.made("transfer") == 1
-        work.cancel()
-        await asyncio.wait({work})
-
-    asyncio.run(case())
-
-
-def test_a_sweep_finds_what_a_killed_owner_left_open(store: Store) -> None:
-    async def case() -> None:
-        clock, tools = HandClock(), Hanging()
-        session, work = await at_work(store, tools, clock)
-        assert await sweep(store, clock=clock) == []
-        assert await store.unresolved(now=clock.now()) == []
-        alive = await waiting_in(store, session.id, clock=clock)
-        assert (alive.running, alive.unknown) == (True, ())
-        clock.advance(session.settings.lease_seconds + 3)  # killed: nobody renews
-        (orphan,) = await store.unresolved(now=clock.now())
-        assert orphan.id == session.id
-        (found,) = await sweep(store, clock=clock)
-        assert (found.session_id, found.call_id, found.action) == (session.id, "t", "transfer")
-        assert await sweep(store, clock=clock) == []
-        record = await store.record(session.id)
-        assert record.summary["status"] == "unknown"
-        assert record.owner == ""
-        waiting = await waiting_in(store, session.id, clock=clock)
-        assert [one.call_id for one in waiting.unknown] == ["t"]
-        work.cancel()
-        await store.close()
-
-    asyncio.run(case())
+async def test_a_sweep_finds_what_a_killed_owner_left_open(store: Store) -> None:
+    clock, tools = HandClock(), Hanging()
+    session, work = await at_work(store, tools, clock)
+    assert await sweep(store, clock=clock) == []
+    assert await store.unresolved(now=clock.now()) == []
+    alive = await waiting_in(store, session.id, clock=clock)
+    assert (alive.running, alive.unknown) == (True, ())
+    clock.advance(session.settings.lease_seconds + 3)  # killed: nobody renews
+    (orphan,) = await store.unresolved(now=clock.now())
+    assert orphan.id == session.id
+    (found,) = await sweep(store, clock=clock)
+    assert (found.session_id, found.call_id, found.action) == (session.id, "t", "transfer")
+    assert await sweep(store, clock=clock) == []
+    record = await store.record(session.id)
+    assert record.summary["status"] == "unknown"
+    assert record.owner == ""
+    waiting = await waiting_in(store, session.id, clock=clock)
+    assert [one.call_id for one in waiting.unknown] == ["t"]
+    work.cancel()
+    await store.close()
 
 
 class Refusing(MemoryStore):
@@ -122,145 +98,122 @@ class Refusing(MemoryStore):
         return replace(found, metadata={"settings": []}) if session_id == "odd" else found
 
 
-def test_who_may_not_put_it_on_record_does_not_say_that_there_is_nothing() -> None:
-    async def case() -> None:
-        store, clock = Refusing(), HandClock()
-        _, work = await at_work(store, Hanging(), clock)
-        clock.advance(60)
-        store.refuses = True
-        with pytest.raises(StoreUnavailable, match="permission denied"):
-            await sweep(store, clock=clock)
-        store.refuses = False
-        assert len(await sweep(store, clock=clock)) == 1
-        work.cancel()
-
-    asyncio.run(case())
+async def test_who_may_not_put_it_on_record_does_not_say_that_there_is_nothing() -> None:
+    store, clock = Refusing(), HandClock()
+    _, work = await at_work(store, Hanging(), clock)
+    clock.advance(60)
+    store.refuses = True
+    with pytest.raises(StoreUnavailable, match="permission denied"):
+        await sweep(store, clock=clock)
+    store.refuses = False
+    assert len(await sweep(store, clock=clock)) == 1
+    work.cancel()
 
 
-def test_a_session_that_is_damaged_in_any_way_hides_no_other() -> None:
-    async def case() -> None:
-        store, clock = Refusing(), HandClock()
-        odd, tools = Hanging(), Hanging()
-        session = await open_session(store, COUNTER, tools=odd, clock=clock, session_id="odd")
-        await walk(session, "transfer", stop_at_action="transfer")
-        left = asyncio.create_task(session.call_tool("transfer", ERRANDS["transfer"], "t"))
-        await odd.begun.wait()
-        other, work = await at_work(store, tools, clock)
-        clock.advance(60)
-        assert [one.session_id for one in await sweep(store, clock=clock)] == [other.id]
-        work.cancel()
-        left.cancel()
-
-    asyncio.run(case())
+async def test_a_session_that_is_damaged_in_any_way_hides_no_other() -> None:
+    store, clock = Refusing(), HandClock()
+    odd, tools = Hanging(), Hanging()
+    session = await open_session(store, COUNTER, tools=odd, clock=clock, session_id="odd")
+    await walk(session, "transfer", stop_at_action="transfer")
+    left = asyncio.create_task(session.call_tool("transfer", ERRANDS["transfer"], "t"))
+    await odd.begun.wait()
+    other, work = await at_work(store, tools, clock)
+    clock.advance(60)
+    assert [one.session_id for one in await sweep(store, clock=clock)] == [other.id]
+    work.cancel()
+    left.cancel()
 
 
-def test_an_owner_that_was_only_slow_records_what_the_tool_said(store: Store) -> None:
-    async def case() -> None:
-        clock, tools = HandClock(), Hanging()
-        session, work = await at_work(store, tools, clock)
-        clock.advance(session.settings.lease_seconds + 3)
-        assert len(await sweep(store, clock=clock)) == 1
-        tools.go_on.set()
-        answer = await work
-        assert "ok" in str(answer)
-        assert session.unknown_outcomes == ()
-        assert (await store.record(session.id)).summary["status"] != "unknown"
-        assert await store.unresolved(now=clock.now()) == []
-        await store.close()
-
-    asyncio.run(case())
+async def test_an_owner_that_was_only_slow_records_what_the_tool_said(store: Store) -> None:
+    clock, tools = HandClock(), Hanging()
+    session, work = await at_work(store, tools, clock)
+    clock.advance(session.settings.lease_seconds + 3)
+    assert len(await sweep(store, clock=clock)) == 1
+    tools.go_on.set()
+    answer = await work
+    assert "ok" in str(answer)
+    assert session.unknown_outcomes == ()
+    assert (await store.record(session.id)).summary["status"] != "unknown"
+    assert await store.unresolved(now=clock.now()) == []
+    await store.close()
 
 
 @pytest.mark.parametrize("happened", [True, False])
-def test_a_tool_that_contradicts_whoever_settled_its_call_is_heard(
+async def test_a_tool_that_contradicts_whoever_settled_its_call_is_heard(
     store: Store, happened: bool
 ) -> None:
-    async def case() -> None:
-        clock, tools = HandClock(), Hanging()
-        session, work = await at_work(store, tools, clock)
-        clock.advance(60)
-        await sweep(store, clock=clock)
-        person = await resume_session(store, session.id, clock=clock)
-        await person.settle_outcome("t", ok=happened, by="olga")
-        await person.release()
-        tools.go_on.set()  # it did happen
-        with pytest.raises(LeaseLost):
-            await work
-        events = [one.event for one in await store.events(session.id)]
-        late = [one.payload["details"] for one in events if one.payload.get("name") == LATE]
-        found = audit_trace(COUNTER.programs, events).findings
-        says = [one.explanation for one in found if one.code == "unknown-outcome"]
-        assert late == ([] if happened else [{"call_id": "t", "ok": True}])
-        assert [one for one in says if "then said that it took effect" in one] == (
-            [] if happened else ["`t` was settled, and its tool then said that it took effect"]
-        )
-        await store.close()
-
-    asyncio.run(case())
+    clock, tools = HandClock(), Hanging()
+    session, work = await at_work(store, tools, clock)
+    clock.advance(60)
+    await sweep(store, clock=clock)
+    person = await resume_session(store, session.id, clock=clock)
+    await person.settle_outcome("t", ok=happened, by="olga")
+    await person.release()
+    tools.go_on.set()  # it did happen
+    with pytest.raises(LeaseLost):
+        await work
+    events = [one.event for one in await store.events(session.id)]
+    late = [one.payload["details"] for one in events if one.payload.get("name") == LATE]
+    found = audit_trace(COUNTER.programs, events).findings
+    says = [one.explanation for one in found if one.code == "unknown-outcome"]
+    assert late == ([] if happened else [{"call_id": "t", "ok": True}])
+    assert [one for one in says if "then said that it took effect" in one] == (
+        [] if happened else ["`t` was settled, and its tool then said that it took effect"]
+    )
+    await store.close()
 
 
-def test_a_settled_call_is_history_in_the_audit() -> None:
-    async def case() -> None:
-        store, clock, tools = MemoryStore(), HandClock(), Hanging()
-        session, work = await at_work(store, tools, clock)
-        clock.advance(60)
-        await settle_orphan(store, session.id, clock=clock)
-        work.cancel()
-        await session.refresh()
+async def test_a_settled_call_is_history_in_the_audit() -> None:
+    store, clock, tools = MemoryStore(), HandClock(), Hanging()
+    session, work = await at_work(store, tools, clock)
+    clock.advance(60)
+    await settle_orphan(store, session.id, clock=clock)
+    work.cancel()
+    await session.refresh()
 
-        def severities() -> list[str]:
-            events = [sealed.event for sealed in session.events]
-            report = audit_trace(COUNTER.programs, events)
-            return [str(one.severity) for one in report.findings if one.code == "unknown-outcome"]
+    def severities() -> list[str]:
+        events = [sealed.event for sealed in session.events]
+        report = audit_trace(COUNTER.programs, events)
+        return [str(one.severity) for one in report.findings if one.code == "unknown-outcome"]
 
-        assert severities() == ["warning"]
-        await session.settle_outcome("t", ok=True, by="olga")
-        assert severities() == ["note"]
-
-    asyncio.run(case())
+    assert severities() == ["warning"]
+    await session.settle_outcome("t", ok=True, by="olga")
+    assert severities() == ["note"]
 
 
-def test_decisions_are_left_for_a_session_that_somebody_runs(store: Store) -> None:
-    async def case() -> None:
-        session = await open_session(
-            store, COUNTER, tools=CountingTools(), settings=Settings(lease_seconds=1.0)
-        )
-        async with session.keep_alive():
-            await walk(session, "wire", stop_at_action="wire")
-            answer = await session.call_tool("wire", ERRANDS["wire"], "w")
-            assert answer.held is not None
-            assert (await waiting_in(store, session.id)).held[0].call_id == "w"
-            for by, role in (("Ada", "supervisor"), ("Grace", "auditor")):
-                _, _, left = await decide_or_leave(
-                    store, session.id, "approve", "w", by=by, role=role
-                )
-                assert left
-            for _ in range(1000):
-                await asyncio.sleep(0.02)
-                if session.ledger.held["w"].state is HeldState.APPROVED:
-                    break
-            assert [one.by for one in session.ledger.held["w"].rulings] == ["Ada", "Grace"]
-            assert await store.pending_decisions(session.id) == []
-            done = await session.run_held("w")
-            assert done.result is not None
-        await session.release()
-        await store.close()
-
-    asyncio.run(case())
+async def test_decisions_are_left_for_a_session_that_somebody_runs(store: Store) -> None:
+    session = await open_session(
+        store, COUNTER, tools=CountingTools(), settings=Settings(lease_seconds=1.0)
+    )
+    async with session.keep_alive():
+        await walk(session, "wire", stop_at_action="wire")
+        answer = await session.call_tool("wire", ERRANDS["wire"], "w")
+        assert answer.held is not None
+        assert (await waiting_in(store, session.id)).held[0].call_id == "w"
+        for by, role in (("Ada", "supervisor"), ("Grace", "auditor")):
+            _, _, left = await decide_or_leave(store, session.id, "approve", "w", by=by, role=role)
+            assert left
+        for _ in range(1000):
+            await asyncio.sleep(0.02)
+            if session.ledger.held["w"].state is HeldState.APPROVED:
+                break
+        assert [one.by for one in session.ledger.held["w"].rulings] == ["Ada", "Grace"]
+        assert await store.pending_decisions(session.id) == []
+        done = await session.run_held("w")
+        assert done.result is not None
+    await session.release()
+    await store.close()
 
 
-def test_nobody_meanwhile_means_nothing_to_read_again(store: Store) -> None:
-    async def case() -> None:
-        session = await open_session(store, COUNTER, tools=CountingTools())
-        await session.release()
-        assert await session.reacquire() is False
-        await session.user_said("hello")
-        await session.release()
-        await settle_orphan(store, session.id)  # somebody looks
-        assert await session.reacquire() is True
-        await store.close()
-
-    asyncio.run(case())
+async def test_nobody_meanwhile_means_nothing_to_read_again(store: Store) -> None:
+    session = await open_session(store, COUNTER, tools=CountingTools())
+    await session.release()
+    assert await session.reacquire() is False
+    await session.user_said("hello")
+    await session.release()
+    await settle_orphan(store, session.id)  # somebody looks
+    assert await session.reacquire() is True
+    await store.close()
 
 
 def test_the_commands_find_and_settle_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
 import time
 
 import pytest
 
 from sopilot.messages.errors import LeaseHeld
 from sopilot.records.store import NewSession, Settings
-from sopilot.session import opening as owners
 from sopilot.session.lease import when_free
 from sopilot.stores.memory import MemoryStore
 
@@ -19,47 +16,24 @@ def test_a_killed_owner_keeps_a_session_for_less_than_five_seconds() -> None:
     assert Settings().lease_seconds <= 3.0
 
 
-def test_it_is_taken_as_soon_as_the_lease_runs_out_and_not_asked_for_all_the_time() -> None:
-    async def case() -> None:
-        store, asked = MemoryStore(), 0
-        seconds = 0.6
-        await store.create(
-            NewSession("s", {}, {}), owner="gone", now=time.time(), lease_seconds=seconds
-        )
+async def test_it_is_taken_as_soon_as_the_lease_runs_out_and_not_asked_for_all_the_time() -> None:
+    store, asked = MemoryStore(), 0
+    seconds = 0.6
+    await store.create(
+        NewSession("s", {}, {}), owner="gone", now=time.time(), lease_seconds=seconds
+    )
 
-        async def attempt() -> float:
-            nonlocal asked
-            asked += 1
-            await store.acquire("s", owner="next", now=time.time(), lease_seconds=9.0)
-            return time.monotonic()
+    async def attempt() -> float:
+        nonlocal asked
+        asked += 1
+        await store.acquire("s", owner="next", now=time.time(), lease_seconds=9.0)
+        return time.monotonic()
 
-        begun = time.monotonic()
-        taken = await when_free(attempt, patience_seconds=30.0)
-        # Late by one pause at most, whatever else this machine does.
-        assert seconds - 0.05 <= taken - begun
-        assert asked <= 9
-        with pytest.raises(LeaseHeld) as held:
-            await when_free(attempt, patience_seconds=0.0)
-        assert 0 < held.value.seconds_left <= 9.0
-
-    asyncio.run(case())
-
-
-def test_a_process_that_was_named_is_known_by_its_owners_and_its_fork_is_another() -> None:
-    before = owners._named
-    owners.call_this_process("b7")
-    try:
-        name = owners.process_called("b7", os.getpid())
-        assert owners.default_owner().rpartition(":")[0] == name
-        read, write = os.pipe()
-        child = os.fork()
-        if child == 0:
-            os.write(write, owners.default_owner().encode())
-            os._exit(0)
-        os.waitpid(child, 0)
-        assert f":{child}:" in (told := os.read(read, 1000).decode())
-        assert ":b7:" not in told
-        os.close(read)
-        os.close(write)
-    finally:
-        owners._named = before
+    begun = time.monotonic()
+    taken = await when_free(attempt, patience_seconds=30.0)
+    # Late by one pause at most, whatever else this machine does.
+    assert seconds - 0.05 <= taken - begun
+    assert asked <= 9
+    with pytest.raises(LeaseHeld) as held:
+        await when_free(attempt, patience_seconds=0.0)
+    assert 0 < held.value.seconds_left <= 9.0

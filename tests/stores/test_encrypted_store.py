@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 import shutil
 from collections.abc import Callable
@@ -50,134 +49,116 @@ def holds(folder: Path, text: str) -> list[Path]:
     return [one for one in files if text.encode() in one.read_bytes().lower()]
 
 
-def test_no_byte_of_the_contents_is_ever_in_the_store(tmp_path: Path) -> None:
-    async def case() -> None:
-        keys, clock = KeyFolder(tmp_path / "keys"), HandClock()
-        store = encrypted(SQLiteStore(tmp_path / "store" / "s.db"), keys)
-        session_id = await talked(store, clock)
-        assert SAID in str(await store.payloads(session_id))
-        assert (await store.record(session_id)).metadata["extra"] == {"of": SAID}
-        assert [one["reason"] for _, one in await store.pending_decisions(session_id)] == [SAID]  # type: ignore[index, call-overload]
-        assert [one.id for one in await sessions_with(store, [SAID.upper()])] == [session_id]
-        assert holds(tmp_path / "store", SAID) == []
-        again = await resume_session(store, session_id, tools=CountingTools(), clock=clock)
-        await walk(again, "transfer")
-        await again.release()
-        await store.close()
-        assert holds(tmp_path / "store", SAID) == []
-        bare = SQLiteStore(tmp_path / "bare" / "s.db")
-        await talked(bare, clock)
-        await bare.close()
-        assert holds(tmp_path / "bare", SAID), "what is searched for would be found"
-
-    asyncio.run(case())
+async def test_no_byte_of_the_contents_is_ever_in_the_store(tmp_path: Path) -> None:
+    keys, clock = KeyFolder(tmp_path / "keys"), HandClock()
+    store = encrypted(SQLiteStore(tmp_path / "store" / "s.db"), keys)
+    session_id = await talked(store, clock)
+    assert SAID in str(await store.payloads(session_id))
+    assert (await store.record(session_id)).metadata["extra"] == {"of": SAID}
+    assert [one["reason"] for _, one in await store.pending_decisions(session_id)] == [SAID]  # type: ignore[index, call-overload]
+    assert [one.id for one in await sessions_with(store, [SAID.upper()])] == [session_id]
+    assert holds(tmp_path / "store", SAID) == []
+    again = await resume_session(store, session_id, tools=CountingTools(), clock=clock)
+    await walk(again, "transfer")
+    await again.release()
+    await store.close()
+    assert holds(tmp_path / "store", SAID) == []
+    bare = SQLiteStore(tmp_path / "bare" / "s.db")
+    await talked(bare, clock)
+    await bare.close()
+    assert holds(tmp_path / "bare", SAID), "what is searched for would be found"
 
 
-def test_a_database_server_writes_no_byte_of_the_contents(
+async def test_a_database_server_writes_no_byte_of_the_contents(
     postgres: PostgresHere, tmp_path: Path
 ) -> None:
     """Neither in tables nor in its write-ahead log, also not in rows that were deleted."""
 
-    async def case() -> None:
-        said = "yolanda-unseen"
-        store = encrypted(PostgresStore(postgres.dsn, schema="locked"), KeyFolder(tmp_path / "k"))
-        session_id = await talked(store, HandClock(), said)
-        await shred(store, [await store.record(session_id)], "asked for", who=None,
-                    clock=HandClock())  # fmt: skip
-        bare = PostgresStore(postgres.dsn, schema="unlocked")
-        await talked(bare, HandClock(), "wilma-seen")
-        async with bare.driver.read() as db:
-            await db.execute("CHECKPOINT")
-        await store.close()
-        await bare.close()
-        assert holds(postgres._folder, said) == []
-        assert holds(postgres._folder, "wilma-seen"), "what is searched for would be found"
-
-    asyncio.run(case())
+    said = "yolanda-unseen"
+    store = encrypted(PostgresStore(postgres.dsn, schema="locked"), KeyFolder(tmp_path / "k"))
+    session_id = await talked(store, HandClock(), said)
+    await shred(store, [await store.record(session_id)], "asked for", who=None,
+                clock=HandClock())  # fmt: skip
+    bare = PostgresStore(postgres.dsn, schema="unlocked")
+    await talked(bare, HandClock(), "wilma-seen")
+    async with bare.driver.read() as db:
+        await db.execute("CHECKPOINT")
+    await store.close()
+    await bare.close()
+    assert holds(postgres._folder, said) == []
+    assert holds(postgres._folder, "wilma-seen"), "what is searched for would be found"
 
 
-def test_a_back_up_from_before_the_shredding_is_as_empty(tmp_path: Path) -> None:
-    async def case() -> None:
-        keys, clock, file = KeyFolder(tmp_path / "keys"), HandClock(), tmp_path / "s.db"
-        store = encrypted(SQLiteStore(file), keys)
-        hers, his = await talked(store, clock), await talked(store, clock, "otto")
-        seals = SealFile(((await seal_store(store, KEY, at=5.0)).seal,))
-        rows = [one.as_json() for one in (await register(store, Wanted())).entries(None)]
-        await store.close()
-        shutil.copy(file, tmp_path / "back-up")
-        store = encrypted(SQLiteStore(file), keys)
-        done = await shred(
-            store, [await store.record(hers)], "asked for", unfinished=True, who=None, clock=clock
-        )
-        assert done.erased == (hers,)
-        await store.close()
-        shutil.copy(tmp_path / "back-up", file)
-        store = encrypted(SQLiteStore(file), keys)
-        assert (await store.record(hers)).metadata["shredded"]
-        assert await store.payloads(hers) == {}
-        with pytest.raises(RunEnded, match="erased"):
-            await resume_session(store, hers, tools=CountingTools(), clock=clock)
-        assert "otto" in str(await store.payloads(his))
-        gaps = (await verify_store(store, seals, [KEY.public])).gaps
-        assert [(gap.session_id, "nobody erased" in gap.message) for gap in gaps] == [(hers, True)]
-        assert (await rebuild_register(store))[1] == {}
-        await store.prune({his: (await store.record(his)).metadata})
-        assert [one for one in keys.path.rglob("*") if one.is_file()] == []
-        after = [one.as_json() for one in (await register(store, Wanted())).entries(None)]
-        assert after == rows
-        await store.close()
-
-    asyncio.run(case())
+async def test_a_back_up_from_before_the_shredding_is_as_empty(tmp_path: Path) -> None:
+    keys, clock, file = KeyFolder(tmp_path / "keys"), HandClock(), tmp_path / "s.db"
+    store = encrypted(SQLiteStore(file), keys)
+    hers, his = await talked(store, clock), await talked(store, clock, "otto")
+    seals = SealFile(((await seal_store(store, KEY, at=5.0)).seal,))
+    rows = [one.as_json() for one in (await register(store, Wanted())).entries(None)]
+    await store.close()
+    shutil.copy(file, tmp_path / "back-up")
+    store = encrypted(SQLiteStore(file), keys)
+    done = await shred(
+        store, [await store.record(hers)], "asked for", unfinished=True, who=None, clock=clock
+    )
+    assert done.erased == (hers,)
+    await store.close()
+    shutil.copy(tmp_path / "back-up", file)
+    store = encrypted(SQLiteStore(file), keys)
+    assert (await store.record(hers)).metadata["shredded"]
+    assert await store.payloads(hers) == {}
+    with pytest.raises(RunEnded, match="erased"):
+        await resume_session(store, hers, tools=CountingTools(), clock=clock)
+    assert "otto" in str(await store.payloads(his))
+    gaps = (await verify_store(store, seals, [KEY.public])).gaps
+    assert [(gap.session_id, "nobody erased" in gap.message) for gap in gaps] == [(hers, True)]
+    assert (await rebuild_register(store))[1] == {}
+    await store.prune({his: (await store.record(his)).metadata})
+    assert [one for one in keys.path.rglob("*") if one.is_file()] == []
+    after = [one.as_json() for one in (await register(store, Wanted())).entries(None)]
+    assert after == rows
+    await store.close()
 
 
-def test_without_keys_chains_verify_and_nothing_is_read_or_missed(tmp_path: Path) -> None:
-    async def case() -> None:
-        clock, file = HandClock(), tmp_path / "s.db"
-        store = encrypted(SQLiteStore(file), KeyFolder(tmp_path / "keys"))
-        await write(store, "people", "demanded", {"what": "keys", "on": True}, clock=clock)
-        session_id = await talked(store, clock)
-        seals = SealFile(((await seal_store(store, KEY, at=5.0)).seal,))
-        await store.close()
-        bare = SQLiteStore(file)
-        assert (await verify_store(bare, seals, [KEY.public])).gaps == []
-        with pytest.raises(RunEnded, match="SOPILOT_KEYS"):
-            await resume_session(bare, session_id, tools=CountingTools(), clock=clock)
-        with pytest.raises(UserMistake, match="keys"):
-            await sessions_with(bare, [SAID])
-        with pytest.raises(UserMistake, match="keys"):
-            await open_session(bare, COUNTER, tools=CountingTools(), clock=clock)
-        people = await load_people(bare)
-        assert (await settings_here(store, people, Settings())).private
-        await bare.close()
-
-    asyncio.run(case())
+async def test_without_keys_chains_verify_and_nothing_is_read_or_missed(tmp_path: Path) -> None:
+    clock, file = HandClock(), tmp_path / "s.db"
+    store = encrypted(SQLiteStore(file), KeyFolder(tmp_path / "keys"))
+    await write(store, "people", "demanded", {"what": "keys", "on": True}, clock=clock)
+    session_id = await talked(store, clock)
+    seals = SealFile(((await seal_store(store, KEY, at=5.0)).seal,))
+    await store.close()
+    bare = SQLiteStore(file)
+    assert (await verify_store(bare, seals, [KEY.public])).gaps == []
+    with pytest.raises(RunEnded, match="SOPILOT_KEYS"):
+        await resume_session(bare, session_id, tools=CountingTools(), clock=clock)
+    with pytest.raises(UserMistake, match="keys"):
+        await sessions_with(bare, [SAID])
+    with pytest.raises(UserMistake, match="keys"):
+        await open_session(bare, COUNTER, tools=CountingTools(), clock=clock)
+    people = await load_people(bare)
+    assert (await settings_here(store, people, Settings())).private
+    await bare.close()
 
 
 @pytest.mark.parametrize("damage", [lambda key: b"", lambda key: bytes(KEY_BYTES)])
-def test_another_key_is_no_key(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
-    async def case() -> None:
-        keys, clock = KeyFolder(tmp_path / "keys"), HandClock()
-        store = encrypted(SQLiteStore(tmp_path / "s.db"), keys)
-        session_id = await talked(store, clock)
-        (file,) = [one for one in keys.path.rglob("*") if one.is_file()]
-        assert file.stat().st_mode & 0o077 == 0
-        file.write_bytes(damage(file.read_bytes()))
-        with pytest.raises(StoreCorrupt):
-            await store.record(session_id)
-        await store.close()
-
-    asyncio.run(case())
+async def test_another_key_is_no_key(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
+    keys, clock = KeyFolder(tmp_path / "keys"), HandClock()
+    store = encrypted(SQLiteStore(tmp_path / "s.db"), keys)
+    session_id = await talked(store, clock)
+    (file,) = [one for one in keys.path.rglob("*") if one.is_file()]
+    assert file.stat().st_mode & 0o077 == 0
+    file.write_bytes(damage(file.read_bytes()))
+    with pytest.raises(StoreCorrupt):
+        await store.record(session_id)
+    await store.close()
 
 
-def test_what_a_session_begins_with_is_under_its_key_too(tmp_path: Path) -> None:
-    async def case() -> None:
-        inner = SQLiteStore(tmp_path / "s.db")
-        store = encrypted(inner, KeyFolder(tmp_path / "keys"))
-        first = Batch(Head("s", -1, genesis("s")), (), {"r": SAID})
-        new = NewSession("s", {"salt": ""}, {}, first)
-        await store.create(new, owner="o", now=1.0, lease_seconds=9.0)
-        assert await store.payloads("s") == {"r": SAID}
-        assert SAID not in str(await inner.payloads("s"))
-        await store.close()
-
-    asyncio.run(case())
+async def test_what_a_session_begins_with_is_under_its_key_too(tmp_path: Path) -> None:
+    inner = SQLiteStore(tmp_path / "s.db")
+    store = encrypted(inner, KeyFolder(tmp_path / "keys"))
+    first = Batch(Head("s", -1, genesis("s")), (), {"r": SAID})
+    new = NewSession("s", {"salt": ""}, {}, first)
+    await store.create(new, owner="o", now=1.0, lease_seconds=9.0)
+    assert await store.payloads("s") == {"r": SAID}
+    assert SAID not in str(await inner.payloads("s"))
+    await store.close()

@@ -90,173 +90,152 @@ async def some_sessions(store: Store, count: int = 3, seed: int = 0) -> list[str
     return ids
 
 
-def test_entries_are_numbered_from_creation_on(open_store: StoreFactory) -> None:
-    async def case() -> None:
-        store = open_store()
-        ids = await some_sessions(store)
-        log = await store.records.log()
-        assert [(one.number, one.session_id, one.seq) for one in log] == [
-            (number, session_id, -1) for number, session_id in enumerate(ids)
-        ]
-        sealing = await seal_store(store, KEY, at=5.0)
-        assert (sealing.added, sealing.seal.head.size) == (3, 6)
-        assert (await seal_store(store, KEY, at=6.0)).added == 0
-        [first, second] = await store.records.seals()
-        assert (first.head.root, first.is_genuine) == (second.head.root, True)
-        await store.close()
-
-    asyncio.run(case())
+async def test_entries_are_numbered_from_creation_on(open_store: StoreFactory) -> None:
+    store = open_store()
+    ids = await some_sessions(store)
+    log = await store.records.log()
+    assert [(one.number, one.session_id, one.seq) for one in log] == [
+        (number, session_id, -1) for number, session_id in enumerate(ids)
+    ]
+    sealing = await seal_store(store, KEY, at=5.0)
+    assert (sealing.added, sealing.seal.head.size) == (3, 6)
+    assert (await seal_store(store, KEY, at=6.0)).added == 0
+    [first, second] = await store.records.seals()
+    assert (first.head.root, first.is_genuine) == (second.head.root, True)
+    await store.close()
 
 
-def test_a_session_that_goes_on_while_it_is_verified_is_no_gap(
+async def test_a_session_that_goes_on_while_it_is_verified_is_no_gap(
     open_store: StoreFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def case() -> None:
-        store = open_store()
-        ids = await some_sessions(store)
-        sealing = await seal_store(store, KEY, at=5.0)
-        seals = read_seals(write_seals(sealing.entries, sealing.seal))
-        before = await store.records.digests()
-        own = Traces.loaded
-        waiting = [ids[1]]
+    store = open_store()
+    ids = await some_sessions(store)
+    sealing = await seal_store(store, KEY, at=5.0)
+    seals = read_seals(write_seals(sealing.entries, sealing.seal))
+    before = await store.records.digests()
+    own = Traces.loaded
+    waiting = [ids[1]]
 
-        async def loaded(self: Traces, session_id: str) -> Any:
-            """Between the register and the trace somebody takes a few steps."""
-            if waiting:
-                session = await resume_session(
-                    store, waiting.pop(), tools=CountingTools(), clock=HandClock()
-                )
-                await wander(session, random.Random(9), 15)
-                await session.release()
-            return await own(self, session_id)
+    async def loaded(self: Traces, session_id: str) -> Any:
+        """Between the register and the trace somebody takes a few steps."""
+        if waiting:
+            session = await resume_session(
+                store, waiting.pop(), tools=CountingTools(), clock=HandClock()
+            )
+            await wander(session, random.Random(9), 15)
+            await session.release()
+        return await own(self, session_id)
 
-        monkeypatch.setattr(Traces, "loaded", loaded)
-        found = await verify_store(store, seals, [sealing.seal.key])
-        assert (await store.records.digests())[ids[1]] != before.get(ids[1])
-        assert found.complete
-        waiting.append(ids[1])
+    monkeypatch.setattr(Traces, "loaded", loaded)
+    found = await verify_store(store, seals, [sealing.seal.key])
+    assert (await store.records.digests())[ids[1]] != before.get(ids[1])
+    assert found.complete
+    waiting.append(ids[1])
+    await seal_store(store, KEY, at=6.0)
+    await store.close()
+
+
+async def test_a_store_that_is_whole_is_complete_and_may_go_on(open_store: StoreFactory) -> None:
+    store = open_store()
+    ids = await some_sessions(store)
+    sealing = await seal_store(store, KEY, at=5.0)
+    seals = read_seals(write_seals(sealing.entries, sealing.seal))
+    assert (seals.heads, seals.entries()) == ((sealing.seal,), sealing.entries)
+    session = await resume_session(store, ids[1], tools=CountingTools(), clock=HandClock())
+    await walk(session, "transfer")
+    await session.release()
+    await some_sessions(store, 1, seed=9)
+    for events in (True, False):
+        found = await verify_store(store, seals, [KEY.public], events=events)
+        assert (found.gaps, found.sessions, found.moved) == ([], 3, 1)
+        assert (found.later, len(found.unsealed)) == (1, 1)
+        assert found.events_read == (3 if events else 1)
+    alone = SealFile((sealing.seal,))
+    assert (await verify_store(store, alone, [KEY.public])).complete
+    foreign = await verify_store(store, seals, [generate_key().public])
+    assert [gap.code for gap in foreign.gaps] == ["foreign-key"]
+    later = await seal_store(store, KEY, at=7.0)
+    proof = prove_consistency(later.entries, sealing.seal, later.seal)
+    assert check_proof(proof, [KEY.public]).startswith("proven: the log of 9")
+    entry = next(one for one in reversed(later.entries) if one.session_id == ids[1])
+    inclusion = prove_inclusion(later.entries, entry, later.seal)
+    assert ids[1] in check_proof(inclusion, [KEY.public])
+    moved = {**inclusion["entry"], "seq": 1}  # type: ignore[dict-item]
+    with pytest.raises(TraceError, match="not in the log"):
+        check_proof({**inclusion, "entry": moved}, [KEY.public])
+    await store.close()
+
+
+async def test_two_who_create_at_once_leave_no_gap(open_store: StoreFactory) -> None:
+    stores = [open_store() for _ in range(3)]
+    await asyncio.gather(*(some_sessions(store, 4) for store in stores))
+    log = await stores[0].records.log()
+    assert [one.number for one in log] == list(range(12))
+    await seal_store(stores[0], KEY, at=5.0)
+    for store in stores:
+        await store.close()
+
+
+async def test_what_was_altered_is_not_sealed_over(open_store: StoreFactory) -> None:
+    store = open_store()
+    [session_id, *_] = await some_sessions(store)
+    await seal_store(store, KEY, at=5.0)
+    head = next(one for one in await store.records.heads() if one.session_id == session_id)
+    assert await store.records.replace_actions(head, ())
+    with pytest.raises(RunEnded, match=f"nothing was sealed.*{session_id}"):
         await seal_store(store, KEY, at=6.0)
-        await store.close()
-
-    asyncio.run(case())
+    await store.close()
 
 
-def test_a_store_that_is_whole_is_complete_and_may_go_on(open_store: StoreFactory) -> None:
-    async def case() -> None:
-        store = open_store()
-        ids = await some_sessions(store)
-        sealing = await seal_store(store, KEY, at=5.0)
-        seals = read_seals(write_seals(sealing.entries, sealing.seal))
-        assert (seals.heads, seals.entries()) == ((sealing.seal,), sealing.entries)
-        session = await resume_session(store, ids[1], tools=CountingTools(), clock=HandClock())
-        await walk(session, "transfer")
-        await session.release()
-        await some_sessions(store, 1, seed=9)
-        for events in (True, False):
-            found = await verify_store(store, seals, [KEY.public], events=events)
-            assert (found.gaps, found.sessions, found.moved) == ([], 3, 1)
-            assert (found.later, len(found.unsealed)) == (1, 1)
-            assert found.events_read == (3 if events else 1)
-        alone = SealFile((sealing.seal,))
-        assert (await verify_store(store, alone, [KEY.public])).complete
-        foreign = await verify_store(store, seals, [generate_key().public])
-        assert [gap.code for gap in foreign.gaps] == ["foreign-key"]
-        later = await seal_store(store, KEY, at=7.0)
-        proof = prove_consistency(later.entries, sealing.seal, later.seal)
-        assert check_proof(proof, [KEY.public]).startswith("proven: the log of 9")
-        entry = next(one for one in reversed(later.entries) if one.session_id == ids[1])
-        inclusion = prove_inclusion(later.entries, entry, later.seal)
-        assert ids[1] in check_proof(inclusion, [KEY.public])
-        moved = {**inclusion["entry"], "seq": 1}  # type: ignore[dict-item]
-        with pytest.raises(TraceError, match="not in the log"):
-            check_proof({**inclusion, "entry": moved}, [KEY.public])
-        await store.close()
-
-    asyncio.run(case())
-
-
-def test_two_who_create_at_once_leave_no_gap(open_store: StoreFactory) -> None:
-    async def case() -> None:
-        stores = [open_store() for _ in range(3)]
-        await asyncio.gather(*(some_sessions(store, 4) for store in stores))
-        log = await stores[0].records.log()
-        assert [one.number for one in log] == list(range(12))
-        await seal_store(stores[0], KEY, at=5.0)
-        for store in stores:
-            await store.close()
-
-    asyncio.run(case())
-
-
-def test_what_was_altered_is_not_sealed_over(open_store: StoreFactory) -> None:
-    async def case() -> None:
-        store = open_store()
-        [session_id, *_] = await some_sessions(store)
-        await seal_store(store, KEY, at=5.0)
-        head = next(one for one in await store.records.heads() if one.session_id == session_id)
-        assert await store.records.replace_actions(head, ())
-        with pytest.raises(RunEnded, match=f"nothing was sealed.*{session_id}"):
-            await seal_store(store, KEY, at=6.0)
-        await store.close()
-
-    asyncio.run(case())
-
-
-def test_what_others_write_while_a_store_is_read_is_no_gap(
+async def test_what_others_write_while_a_store_is_read_is_no_gap(
     open_store: StoreFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between any two readings a session goes on, and another one begins."""
 
-    async def case() -> None:
-        store, clock = open_store(), HandClock()
-        session_id = (await some_sessions(store, 1))[0]
-        seals = SealFile(((await seal_store(store, KEY, at=9.0)).seal,))
-        records = store.records
+    store, clock = open_store(), HandClock()
+    session_id = (await some_sessions(store, 1))[0]
+    seals = SealFile(((await seal_store(store, KEY, at=9.0)).seal,))
+    records = store.records
 
-        async def meanwhile() -> None:
-            going = await resume_session(store, session_id, tools=CountingTools(), clock=clock)
-            await walk(going, "transfer")
-            await going.release()
-            await some_sessions(store, 1, seed=7)
+    async def meanwhile() -> None:
+        going = await resume_session(store, session_id, tools=CountingTools(), clock=clock)
+        await walk(going, "transfer")
+        await going.release()
+        await some_sessions(store, 1, seed=7)
 
-        def then_write(read: Callable[[], Awaitable[object]]) -> Callable[[], Awaitable[object]]:
-            async def both() -> object:
-                found = await read()
-                await meanwhile()
-                return found
+    def then_write(read: Callable[[], Awaitable[object]]) -> Callable[[], Awaitable[object]]:
+        async def both() -> object:
+            found = await read()
+            await meanwhile()
+            return found
 
-            return both
+        return both
 
-        for name in ("log", "heads", "digests"):
-            monkeypatch.setattr(records, name, then_write(getattr(records, name)))
-        gaps = compare(seals, await view(store)).gaps
-        assert [gap.message for gap in gaps] == []
-        await store.close()
-
-    asyncio.run(case())
+    for name in ("log", "heads", "digests"):
+        monkeypatch.setattr(records, name, then_write(getattr(records, name)))
+    gaps = compare(seals, await view(store)).gaps
+    assert [gap.message for gap in gaps] == []
+    await store.close()
 
 
 @pytest.mark.parametrize("name", ["handbook", "model", "view", "goals", "programs", "requester"])
-def test_what_a_session_is_about_cannot_be_written_over(
+async def test_what_a_session_is_about_cannot_be_written_over(
     open_store: StoreFactory, name: str
 ) -> None:
     """Metadata stands beside the chain: its first event says what it must say."""
 
-    async def case() -> None:
-        store = open_store()
-        session = await open_session(
-            store, COUNTER, tools=CountingTools(), clock=HandClock(), handbook="counter",
-            model="m", view="pg", requester="una",
-        )  # fmt: skip
-        await session.release()
-        seals = SealFile(((await seal_store(store, KEY, at=9.0)).seal,))
-        assert (await verify_store(store, seals, [KEY.public])).gaps == []
-        other = {"goals": [], "programs": {}}.get(name, "another")
-        metadata = (await store.record(session.id)).metadata
-        await store.erase({session.id: {**metadata, name: other}})
-        (gap,) = (await verify_store(store, seals, [KEY.public])).gaps
-        assert (gap.code, gap.session_id) == ("unreadable-session", session.id)
-        assert f"another `{name}`" in gap.message
-        await store.close()
-
-    asyncio.run(case())
+    store = open_store()
+    session = await open_session(
+        store, COUNTER, tools=CountingTools(), clock=HandClock(), handbook="counter",
+        model="m", view="pg", requester="una",
+    )  # fmt: skip
+    await session.release()
+    seals = SealFile(((await seal_store(store, KEY, at=9.0)).seal,))
+    assert (await verify_store(store, seals, [KEY.public])).gaps == []
+    other = {"goals": [], "programs": {}}.get(name, "another")
+    metadata = (await store.record(session.id)).metadata
+    await store.erase({session.id: {**metadata, name: other}})
+    (gap,) = (await verify_store(store, seals, [KEY.public])).gaps
+    assert (gap.code, gap.session_id) == ("unreadable-session", session.id)
+    assert f"another `{name}`" in gap.message
+    await store.close()

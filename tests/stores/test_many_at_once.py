@@ -56,27 +56,24 @@ async def _conversation(store: Store, name: str) -> None:
         head = batch.head
 
 
-def test_what_many_write_at_once_is_each_ones_own(open_store: StoreFactory) -> None:
-    async def case() -> None:
-        store = open_store()
-        names = [f"s{number}" for number in range(MANY)]
-        await asyncio.gather(*(_conversation(store, name) for name in names))
-        for name in names:
-            details = [one.event.payload["details"] for one in await store.events(name)]
-            assert details == [name, [name, 0], [name, 1], [name, 2]]
-            assert await store.payloads(name) == {f"r-{name}": name, f"p-{name}": [name]}
-            record = await store.record(name)
-            assert (record.head.seq, record.owner) == (3, name)
-            assert record.summary == {"status": "running"}
-        log = await store.records.log()
-        assert [one.number for one in log] == list(range(MANY))
-        assert {one.session_id for one in log} == set(names)
-        assert {one.seq for one in log} == {-1}
-        assert await store.records.count_actions() == 3 * MANY
-        assert await store.program("ab") == "text"
-        await store.close()
-
-    asyncio.run(case())
+async def test_what_many_write_at_once_is_each_ones_own(open_store: StoreFactory) -> None:
+    store = open_store()
+    names = [f"s{number}" for number in range(MANY)]
+    await asyncio.gather(*(_conversation(store, name) for name in names))
+    for name in names:
+        details = [one.event.payload["details"] for one in await store.events(name)]
+        assert details == [name, [name, 0], [name, 1], [name, 2]]
+        assert await store.payloads(name) == {f"r-{name}": name, f"p-{name}": [name]}
+        record = await store.record(name)
+        assert (record.head.seq, record.owner) == (3, name)
+        assert record.summary == {"status": "running"}
+    log = await store.records.log()
+    assert [one.number for one in log] == list(range(MANY))
+    assert {one.session_id for one in log} == set(names)
+    assert {one.seq for one in log} == {-1}
+    assert await store.records.count_actions() == 3 * MANY
+    assert await store.program("ab") == "text"
+    await store.close()
 
 
 ODD = ['a "quoted" one', "back\\slash", "{braces, commas}", "NULL", "", " spaces ", "é 字", "'"]
@@ -115,67 +112,59 @@ def test_odd_texts_come_back_as_they_were_written_together(open_store: StoreFact
     asyncio.run(case())
 
 
-def test_leases_that_many_want_at_once_are_each_ones_own(open_store: StoreFactory) -> None:
-    async def case() -> None:
-        store = open_store()
-        names = [f"s{number}" for number in range(20)]
-        held = await asyncio.gather(
-            *(store.create(_opening(one), owner="o", **LEASE) for one in names)
-        )
+async def test_leases_that_many_want_at_once_are_each_ones_own(open_store: StoreFactory) -> None:
+    store = open_store()
+    names = [f"s{number}" for number in range(20)]
+    held = await asyncio.gather(*(store.create(_opening(one), owner="o", **LEASE) for one in names))
 
-        def wanted(name: str, **more: object) -> Awaitable[Lease]:
-            return store.acquire(name, owner="me", **{**LEASE, **more})  # type: ignore[arg-type]
+    def wanted(name: str, **more: object) -> Awaitable[Lease]:
+        return store.acquire(name, owner="me", **{**LEASE, **more})  # type: ignore[arg-type]
 
-        refused = await asyncio.gather(*map(wanted, names), return_exceptions=True)
-        assert {type(one) for one in refused} == {LeaseHeld}
-        await asyncio.gather(*(store.release(one) for one in [*held[:15], held[3]]))
-        # Three want the same one, by the same name; one is nobody's; one runs out; one is taken.
-        asked = [*names[:15], "s4", "s4", "nobody"]
-        found = await asyncio.gather(
-            *map(wanted, asked), wanted("s16", now=200.0), wanted("s17", take_over=True),
-            wanted("s18"), return_exceptions=True,
-        )  # fmt: skip
-        kinds = [Lease] * 15 + [LeaseHeld, LeaseHeld, UnknownSession, Lease, Lease, LeaseHeld]
-        assert [type(one) for one in found] == kinds
-        leases = [one for one in found if isinstance(one, Lease)]
-        assert {one.token for one in leases[:15]} == {3}
-        assert {one.token for one in leases[15:]} == {2}
-        await asyncio.gather(*(store.release(one) for one in [*leases, held[16], held[19]]))
-        owners = {one: (await store.record(one)).owner for one in names}
-        assert {name for name, owner in owners.items() if owner} == {"s15", "s18"}
-        await store.close()
-
-    asyncio.run(case())
+    refused = await asyncio.gather(*map(wanted, names), return_exceptions=True)
+    assert {type(one) for one in refused} == {LeaseHeld}
+    await asyncio.gather(*(store.release(one) for one in [*held[:15], held[3]]))
+    # Three want the same one, by the same name; one is nobody's; one runs out; one is taken.
+    asked = [*names[:15], "s4", "s4", "nobody"]
+    found = await asyncio.gather(
+        *map(wanted, asked), wanted("s16", now=200.0), wanted("s17", take_over=True),
+        wanted("s18"), return_exceptions=True,
+    )  # fmt: skip
+    kinds = [Lease] * 15 + [LeaseHeld, LeaseHeld, UnknownSession, Lease, Lease, LeaseHeld]
+    assert [type(one) for one in found] == kinds
+    leases = [one for one in found if isinstance(one, Lease)]
+    assert {one.token for one in leases[:15]} == {3}
+    assert {one.token for one in leases[15:]} == {2}
+    await asyncio.gather(*(store.release(one) for one in [*leases, held[16], held[19]]))
+    owners = {one: (await store.record(one)).owner for one in names}
+    assert {name for name, owner in owners.items() if owner} == {"s15", "s18"}
+    await store.close()
 
 
-def test_one_that_is_refused_is_refused_alone(open_store: StoreFactory) -> None:
-    async def case() -> None:
-        store = open_store()
-        names = [f"s{number}" for number in range(12)]
-        new = [_opening(name) for name in [*names, "s3"]]
-        made = await asyncio.gather(
-            *(store.create(one, owner="o", **LEASE) for one in new), return_exceptions=True
-        )
-        assert [type(one) for one in made] == [Lease] * 12 + [SessionExists]
-        leases = [one for one in made if isinstance(one, Lease)]
-        leases[5] = leases[5]._replace(token=7)
+async def test_one_that_is_refused_is_refused_alone(open_store: StoreFactory) -> None:
+    store = open_store()
+    names = [f"s{number}" for number in range(12)]
+    new = [_opening(name) for name in [*names, "s3"]]
+    made = await asyncio.gather(
+        *(store.create(one, owner="o", **LEASE) for one in new), return_exceptions=True
+    )
+    assert [type(one) for one in made] == [Lease] * 12 + [SessionExists]
+    leases = [one for one in made if isinstance(one, Lease)]
+    leases[5] = leases[5]._replace(token=7)
 
-        def batch(number: int) -> Batch:
-            begun = new[number].first
-            head = start_of(names[number]) if number == 8 or begun is None else begun.head
-            return Batch(head, events(head, "next"), summary={"status": "running"})
+    def batch(number: int) -> Batch:
+        begun = new[number].first
+        head = start_of(names[number]) if number == 8 or begun is None else begun.head
+        return Batch(head, events(head, "next"), summary={"status": "running"})
 
-        found = await asyncio.gather(
-            *(store.append(lease, batch(at), **LEASE) for at, lease in enumerate(leases)),
-            return_exceptions=True,
-        )
-        wanted = {5: LeaseLost, 8: Conflict}
-        assert [type(one) for one in found] == [wanted.get(at, Lease) for at in range(12)]
-        lengths = [len(await store.events(name)) for name in names]
-        assert lengths == [1 if at in wanted else 2 for at in range(12)]
-        await store.close()
-
-    asyncio.run(case())
+    found = await asyncio.gather(
+        *(store.append(lease, batch(at), **LEASE) for at, lease in enumerate(leases)),
+        return_exceptions=True,
+    )
+    wanted = {5: LeaseLost, 8: Conflict}
+    assert [type(one) for one in found] == [wanted.get(at, Lease) for at in range(12)]
+    lengths = [len(await store.events(name)) for name in names]
+    assert lengths == [1 if at in wanted else 2 for at in range(12)]
+    await store.close()
 
 
 async def test_writes_share_a_batch_while_enough_are_in_flight() -> None:
@@ -212,50 +201,44 @@ class Counting(MemoryStore):
         return found
 
 
-def test_a_conversation_is_opened_in_four_round_trips() -> None:
+async def test_a_conversation_is_opened_in_four_round_trips() -> None:
     """Who may ask, before anything is taken over; whether it is there; who may ask, of the new
     session; and the session as a whole."""
 
-    async def case() -> None:
-        store = Counting()
-        briefing = open_source("bank").briefing(language="en")
-        hook = await ProcedureHook.for_conversation(store, "one", briefing, view_named("pg"))
-        assert store.asked == ["record", "record", "record", "create"]
-        await hook.ready()
-        assert hook.slot()
-        assert len(store.asked) == 4, "showing it asks nobody"
-
-    asyncio.run(case())
+    store = Counting()
+    briefing = open_source("bank").briefing(language="en")
+    hook = await ProcedureHook.for_conversation(store, "one", briefing, view_named("pg"))
+    assert store.asked == ["record", "record", "record", "create"]
+    await hook.ready()
+    assert hook.slot()
+    assert len(store.asked) == 4, "showing it asks nobody"
 
 
-def test_what_many_write_to_a_file_at_once_is_flushed_together(tmp_path: Path) -> None:
-    async def case() -> None:
-        store = SQLiteStore(tmp_path / "s.db")
-        commits: list[str] = []
-        leases = [
-            await store.create(NewSession(f"s{number}", {}, {}), owner="o", **LEASE)
-            for number in range(40)
-        ]
-        db = await store.driver.open()
-        db.connection.set_trace_callback(
-            lambda text: commits.append(text) if text == "COMMIT" else None
-        )
+async def test_what_many_write_to_a_file_at_once_is_flushed_together(tmp_path: Path) -> None:
+    store = SQLiteStore(tmp_path / "s.db")
+    commits: list[str] = []
+    leases = [
+        await store.create(NewSession(f"s{number}", {}, {}), owner="o", **LEASE)
+        for number in range(40)
+    ]
+    db = await store.driver.open()
+    db.connection.set_trace_callback(
+        lambda text: commits.append(text) if text == "COMMIT" else None
+    )
 
-        async def three(lease: Lease) -> None:
-            head = start_of(lease.session_id)
-            for number in range(3):
-                batch = Batch(head, events(head, number))
-                lease = await store.append(lease, batch, **LEASE)
-                head = batch.head
+    async def three(lease: Lease) -> None:
+        head = start_of(lease.session_id)
+        for number in range(3):
+            batch = Batch(head, events(head, number))
+            lease = await store.append(lease, batch, **LEASE)
+            head = batch.head
 
-        await three(leases[0])
-        assert len(commits) == 3, "who is alone waits for nobody"
-        await asyncio.gather(*map(three, leases[1:]))
-        assert len(commits) - 3 <= 3 + 4, "one of them by itself, then all at once, three times"
-        assert {len(await store.events(one.session_id)) for one in leases} == {3}
-        await store.close()
-
-    asyncio.run(case())
+    await three(leases[0])
+    assert len(commits) == 3, "who is alone waits for nobody"
+    await asyncio.gather(*map(three, leases[1:]))
+    assert len(commits) - 3 <= 3 + 4, "one of them by itself, then all at once, three times"
+    assert {len(await store.events(one.session_id)) for one in leases} == {3}
+    await store.close()
 
 
 class Killed(BaseException):

@@ -89,19 +89,16 @@ def test_what_is_set_for_a_role_changes_nothing(postgres: PostgresHere, setting:
     assert asyncio.run(conversations(dsn, ["c"], name)) == [1]
 
 
-def test_times_are_read_as_they_were_written(postgres: PostgresHere) -> None:
+async def test_times_are_read_as_they_were_written(postgres: PostgresHere) -> None:
     """They are digested: rounded, every row of the register would count as altered."""
 
-    async def case() -> None:
-        store = PostgresStore(postgres.dsn + "&options=-c%20extra_float_digits%3D-10", schema="t")
-        row = ActionRow('"c"', AT, '"pay"', "carried out", "", AT + 1, "{}", "{}")
-        head = start_of("s")
-        first = Batch(head, events(head, 1), {}, {}, actions=[row])
-        await store.create(NewSession("s", {}, {}, first), owner="me", **LEASE)
-        assert [one for _, one in await store.records.actions(Wanted())] == [row]
-        await store.close()
-
-    asyncio.run(case())
+    store = PostgresStore(postgres.dsn + "&options=-c%20extra_float_digits%3D-10", schema="t")
+    row = ActionRow('"c"', AT, '"pay"', "carried out", "", AT + 1, "{}", "{}")
+    head = start_of("s")
+    first = Batch(head, events(head, 1), {}, {}, actions=[row])
+    await store.create(NewSession("s", {}, {}, first), owner="me", **LEASE)
+    assert [one for _, one in await store.records.actions(Wanted())] == [row]
+    await store.close()
 
 
 @pytest.mark.parametrize("encoding", ["LATIN1", "EUC_JP"])
@@ -122,33 +119,30 @@ def test_a_database_of_bytes_is_as_good(postgres: PostgresHere) -> None:
             assert asyncio.run(conversations(dsn, ["c"])) == [1]
 
 
-def test_what_one_writes_too_long_is_nobody_elses_matter(postgres: PostgresHere) -> None:
+async def test_what_one_writes_too_long_is_nobody_elses_matter(postgres: PostgresHere) -> None:
     """An index holds rows of 2,704 bytes. One statement writes for many."""
 
-    async def case() -> None:
-        store = PostgresStore(postgres.dsn, schema="too_long")
-        chance = random.Random(1)
-        long = "".join(chance.choices(string.ascii_letters, k=4000))
+    store = PostgresStore(postgres.dsn, schema="too_long")
+    chance = random.Random(1)
+    long = "".join(chance.choices(string.ascii_letters, k=4000))
 
-        async def one(name: str, call: str) -> str:
-            lease = await store.create(NewSession(name, {}, {}), owner=name, **LEASE)
-            head = start_of(name)
-            for number in range(4):
-                row = ActionRow(f'"{call}"', 1.0, '"pay"', "carried out", "", None, "{}", "{}")
-                batch = Batch(head, events(head, number), {}, {}, actions=[row])
-                try:
-                    lease = await store.append(lease, batch, **LEASE)
-                except StoreUnavailable as problem:
-                    return str(problem)
-                head = batch.head
-            return "written"
+    async def one(name: str, call: str) -> str:
+        lease = await store.create(NewSession(name, {}, {}), owner=name, **LEASE)
+        head = start_of(name)
+        for number in range(4):
+            row = ActionRow(f'"{call}"', 1.0, '"pay"', "carried out", "", None, "{}", "{}")
+            batch = Batch(head, events(head, number), {}, {}, actions=[row])
+            try:
+                lease = await store.append(lease, batch, **LEASE)
+            except StoreUnavailable as problem:
+                return str(problem)
+            head = batch.head
+        return "written"
 
-        ended = await asyncio.gather(*(one(f"s{n}", long if n == 7 else "c") for n in range(40)))
-        assert "PostgreSQL refused: index row" in ended.pop(7)
-        assert set(ended) == {"written"}
-        await store.close()
-
-    asyncio.run(case())
+    ended = await asyncio.gather(*(one(f"s{n}", long if n == 7 else "c") for n in range(40)))
+    assert "PostgreSQL refused: index row" in ended.pop(7)
+    assert set(ended) == {"written"}
+    await store.close()
 
 
 def test_a_session_that_was_deleted_under_its_owner_is_nobody_elses_matter(
@@ -179,16 +173,13 @@ def test_a_call_with_an_endless_id_is_made_once(postgres: PostgresHere) -> None:
     assert made == [1] * 6
 
 
-def test_an_id_with_a_sign_that_no_text_has_is_unknown(postgres: PostgresHere) -> None:
-    async def case() -> None:
-        store = PostgresStore(postgres.dsn, schema="odd_ids")
-        with pytest.raises(UnknownSession):
-            await store.record("a\0b")
-        with pytest.raises(StoreUnavailable, match="cannot be written as UTF-8"):
-            await store.record("\ud800")
-        await store.close()
-
-    asyncio.run(case())
+async def test_an_id_with_a_sign_that_no_text_has_is_unknown(postgres: PostgresHere) -> None:
+    store = PostgresStore(postgres.dsn, schema="odd_ids")
+    with pytest.raises(UnknownSession):
+        await store.record("a\0b")
+    with pytest.raises(StoreUnavailable, match="cannot be written as UTF-8"):
+        await store.record("\ud800")
+    await store.close()
 
 
 def test_functions_of_others_are_not_called(postgres: PostgresHere) -> None:
@@ -282,14 +273,11 @@ def test_whoever_owns_the_tables_keeps_its_rights(postgres: PostgresHere) -> Non
     assert run(postgres.dsn, deletes) == [(True,)]
 
 
-def test_a_host_that_vanished_is_given_up(postgres: PostgresHere) -> None:
-    async def case() -> None:
-        for more, idle in (("", "10"), ("&keepalives_idle=77", "77")):
-            store = PostgresStore(postgres.dsn + more, schema="vanished")
-            async with store.driver.pool.connection() as db:
-                found = db.info.get_parameters()
-            assert found["keepalives_idle"] == idle
-            assert found["tcp_user_timeout"] == "20000"
-            await store.close()
-
-    asyncio.run(case())
+async def test_a_host_that_vanished_is_given_up(postgres: PostgresHere) -> None:
+    for more, idle in (("", "10"), ("&keepalives_idle=77", "77")):
+        store = PostgresStore(postgres.dsn + more, schema="vanished")
+        async with store.driver.pool.connection() as db:
+            found = db.info.get_parameters()
+        assert found["keepalives_idle"] == idle
+        assert found["tcp_user_timeout"] == "20000"
+        await store.close()

@@ -24,7 +24,7 @@ def tree(folder: Path) -> dict[str, str]:
     return {
         str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in folder.rglob("*")
-        if path.is_file() and path.parent.name != "worlds"
+        if path.is_file() and path.parent.name != "simulators"
     }
 
 
@@ -83,19 +83,16 @@ def test_reading_a_store_leaves_it_to_the_byte(tmp_path: Path) -> None:
     assert tree(tmp_path) == before
 
 
-def test_what_one_object_reads_before_another_writes(tmp_path: Path) -> None:
-    async def case() -> None:
-        reader, writer = SQLiteStore(tmp_path / "s.db"), SQLiteStore(tmp_path / "s.db")
-        assert await reader.sessions() == []
-        session = await open_session(writer, COUNTER, tools=CountingTools(), clock=HandClock())
-        assert [one.id for one in await reader.sessions()] == [session.id]
-        await session.user_said("more")
-        assert len(await reader.events(session.id)) == len(session.events)
-        await session.release()
-        await reader.close()
-        await writer.close()
-
-    asyncio.run(case())
+async def test_what_one_object_reads_before_another_writes(tmp_path: Path) -> None:
+    reader, writer = SQLiteStore(tmp_path / "s.db"), SQLiteStore(tmp_path / "s.db")
+    assert await reader.sessions() == []
+    session = await open_session(writer, COUNTER, tools=CountingTools(), clock=HandClock())
+    assert [one.id for one in await reader.sessions()] == [session.id]
+    await session.user_said("more")
+    assert len(await reader.events(session.id)) == len(session.events)
+    await session.release()
+    await reader.close()
+    await writer.close()
 
 
 def test_exports_and_pages_are_their_owners_alone(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 import sqlite3
 from collections.abc import Callable
@@ -55,163 +54,139 @@ async def agree(store: Store) -> None:
         assert sorted(kept.get(head.session_id, []), key=str) == sorted(made, key=str)
 
 
-def test_a_proven_call_is_one_row_with_everything_about_it(open_store: StoreFactory) -> None:
-    async def case() -> None:
-        store = open_store()
-        session = await opened(store)
-        await walk(session, "transfer")
-        [row] = await rows_of(store, action="transfer")
-        assert (row.outcome, row.grade, row.goal) == ("carried out", "proven", "transfer")
-        assert row.arguments == ERRANDS["transfer"]
-        assert (row.handbook, row.model, row.view) == ("counter", "m", "pg")
-        assert row.program == COUNTER.hashes["transfer"]
-        assert row.session_id == session.id
-        assert session.events[row.seq].event.kind == "domain_call"
-        assert not await rows_of(store, action="read_balance")
-        await agree(store)
-        await store.close()
-
-    asyncio.run(case())
+async def test_a_proven_call_is_one_row_with_everything_about_it(open_store: StoreFactory) -> None:
+    store = open_store()
+    session = await opened(store)
+    await walk(session, "transfer")
+    [row] = await rows_of(store, action="transfer")
+    assert (row.outcome, row.grade, row.goal) == ("carried out", "proven", "transfer")
+    assert row.arguments == ERRANDS["transfer"]
+    assert (row.handbook, row.model, row.view) == ("counter", "m", "pg")
+    assert row.program == COUNTER.hashes["transfer"]
+    assert row.session_id == session.id
+    assert session.events[row.seq].event.kind == "domain_call"
+    assert not await rows_of(store, action="read_balance")
+    await agree(store)
+    await store.close()
 
 
-def test_words_that_are_kept_beside_the_trace_are_marked_in_the_register(
+async def test_words_that_are_kept_beside_the_trace_are_marked_in_the_register(
     open_store: StoreFactory,
 ) -> None:
     """Its rows outlive the contents: they have neither the words nor the text of a digest."""
 
-    async def case() -> None:
-        store = open_store()
-        session = await opened(store, settings=Settings(private=True))
-        await walk(session, "transfer", stop_at_action="read_balance")
-        await session.call_tool("transfer", ERRANDS["transfer"], "unproven")
-        await walk(session, "wire", stop_at_action="wire")
-        held = (await session.call_tool("wire", ERRANDS["wire"])).call_id
-        await session.decide("expire", held, reason="too late")
-        [doubted], [expired] = [await rows_of(store, action=one) for one in ("transfer", "wire")]
-        assert (doubted.outcome, doubted.why) == ("held", "withheld")
-        assert (expired.outcome, expired.why) == ("expired", "withheld")
-        shown = [held.why for held in session.ledger.held.values() if held.why]
-        assert not any("$ref" in one for one in shown)
-        await agree(store)
-        await store.close()
-
-    asyncio.run(case())
+    store = open_store()
+    session = await opened(store, settings=Settings(private=True))
+    await walk(session, "transfer", stop_at_action="read_balance")
+    await session.call_tool("transfer", ERRANDS["transfer"], "unproven")
+    await walk(session, "wire", stop_at_action="wire")
+    held = (await session.call_tool("wire", ERRANDS["wire"])).call_id
+    await session.decide("expire", held, reason="too late")
+    [doubted], [expired] = [await rows_of(store, action=one) for one in ("transfer", "wire")]
+    assert (doubted.outcome, doubted.why) == ("held", "withheld")
+    assert (expired.outcome, expired.why) == ("expired", "withheld")
+    shown = [held.why for held in session.ledger.held.values() if held.why]
+    assert not any("$ref" in one for one in shown)
+    await agree(store)
+    await store.close()
 
 
-def test_people_amend_approve_reject_and_let_time_run_out(open_store: StoreFactory) -> None:
-    async def case() -> None:
-        store, clock = open_store(), HandClock()
-        session = await opened(store, clock=clock)
-        await walk(session, "wire", stop_at_action="wire")
-        held = (await session.call_tool("wire", ERRANDS["wire"])).call_id
-        again = await session.call_tool("wire", ERRANDS["wire"])
-        assert again.call_id == held
-        [row] = await rows_of(store, outcome="held", now=clock.now())
-        assert (row.awaits, row.needed, row.repeats, row.approvers) == ("approval", 2, 1, ())
-        assert await rows_of(store, outcome="expired", now=clock.now() + 3601)
-        await session.decide("approve", held, by="Eve", role="officer")
-        other = {**ERRANDS["wire"], "amount": 90}
-        await session.decide("amend", held, by="Ann", role="supervisor", arguments=other)
-        await session.decide("approve", held, by="Bob", role="auditor", reason="seen")
-        await session.run_held(held)
-        [row] = await rows_of(store, action="wire")
-        assert (row.outcome, row.arguments, row.asked) == ("carried out", other, ERRANDS["wire"])
-        assert row.approvers == (
-            "Ann (supervisor, unauthenticated)",
-            "Bob (auditor, unauthenticated)",
-        )
-        assert [one["by"] for one in row.decisions] == ["Eve", "Ann", "Bob"]
-        await walk(session, "wire", stop_at_action="wire")
-        second = (await session.call_tool("wire", ERRANDS["wire"])).call_id
-        await session.decide("reject", second, by="Ann", role="supervisor", reason="no")
-        assert [one.call_id for one in await rows_of(store, outcome="rejected")] == [second]
-        await agree(store)
-        await store.close()
-
-    asyncio.run(case())
+async def test_people_amend_approve_reject_and_let_time_run_out(open_store: StoreFactory) -> None:
+    store, clock = open_store(), HandClock()
+    session = await opened(store, clock=clock)
+    await walk(session, "wire", stop_at_action="wire")
+    held = (await session.call_tool("wire", ERRANDS["wire"])).call_id
+    again = await session.call_tool("wire", ERRANDS["wire"])
+    assert again.call_id == held
+    [row] = await rows_of(store, outcome="held", now=clock.now())
+    assert (row.awaits, row.needed, row.repeats, row.approvers) == ("approval", 2, 1, ())
+    assert await rows_of(store, outcome="expired", now=clock.now() + 3601)
+    await session.decide("approve", held, by="Eve", role="officer")
+    other = {**ERRANDS["wire"], "amount": 90}
+    await session.decide("amend", held, by="Ann", role="supervisor", arguments=other)
+    await session.decide("approve", held, by="Bob", role="auditor", reason="seen")
+    await session.run_held(held)
+    [row] = await rows_of(store, action="wire")
+    assert (row.outcome, row.arguments, row.asked) == ("carried out", other, ERRANDS["wire"])
+    assert row.approvers == (
+        "Ann (supervisor, unauthenticated)",
+        "Bob (auditor, unauthenticated)",
+    )
+    assert [one["by"] for one in row.decisions] == ["Eve", "Ann", "Bob"]
+    await walk(session, "wire", stop_at_action="wire")
+    second = (await session.call_tool("wire", ERRANDS["wire"])).call_id
+    await session.decide("reject", second, by="Ann", role="supervisor", reason="no")
+    assert [one.call_id for one in await rows_of(store, outcome="rejected")] == [second]
+    await agree(store)
+    await store.close()
 
 
-def test_what_is_let_through_without_proof_says_so(open_store: StoreFactory) -> None:
-    async def case() -> None:
-        store = open_store()
-        session = await opened(store)
-        await session.operate(Start("refund", ERRANDS["refund"]))
-        await session.call_tool("refund", ERRANDS["refund"])
-        [early] = await rows_of(store, action="refund")
-        assert (early.outcome, early.awaits) == ("held", "root")
-        assert early.why
-        await agree(store)
-        await store.close()
-
-    asyncio.run(case())
+async def test_what_is_let_through_without_proof_says_so(open_store: StoreFactory) -> None:
+    store = open_store()
+    session = await opened(store)
+    await session.operate(Start("refund", ERRANDS["refund"]))
+    await session.call_tool("refund", ERRANDS["refund"])
+    [early] = await rows_of(store, action="refund")
+    assert (early.outcome, early.awaits) == ("held", "root")
+    assert early.why
+    await agree(store)
+    await store.close()
 
 
-def test_failed_and_unknown_and_settled(open_store: StoreFactory) -> None:
-    async def case() -> None:
-        store, tools = open_store(), CountingTools()
-        session = await opened(store, tools)
-        tools.refusing.add("rename")
-        await walk(session, "rename", limit=8)
-        assert {row.outcome for row in await rows_of(store, action="rename")} == {"failed"}
-        tools.failing.add("transfer")
-        session = await opened(store, tools)
-        await walk(session, "transfer", limit=30)
-        [row] = await rows_of(store, outcome="unknown")
-        await session.settle_outcome(row.call_id, ok=True, by="Ann")
-        [row] = await rows_of(store, action="transfer", outcome="carried out")
-        assert row.decisions[-1]["by"] == "Ann"
-        assert row.decisions[-1]["decision"] == "settle"
-        await agree(store)
-        await store.close()
-
-    asyncio.run(case())
+async def test_failed_and_unknown_and_settled(open_store: StoreFactory) -> None:
+    store, tools = open_store(), CountingTools()
+    session = await opened(store, tools)
+    tools.refusing.add("rename")
+    await walk(session, "rename", limit=8)
+    assert {row.outcome for row in await rows_of(store, action="rename")} == {"failed"}
+    tools.failing.add("transfer")
+    session = await opened(store, tools)
+    await walk(session, "transfer", limit=30)
+    [row] = await rows_of(store, outcome="unknown")
+    await session.settle_outcome(row.call_id, ok=True, by="Ann")
+    [row] = await rows_of(store, action="transfer", outcome="carried out")
+    assert row.decisions[-1]["by"] == "Ann"
+    assert row.decisions[-1]["decision"] == "settle"
+    await agree(store)
+    await store.close()
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_rebuilt_from_the_traces_it_is_the_same(open_store: StoreFactory, seed: int) -> None:
-    async def case() -> None:
-        store = open_store()
-        for number in range(3):
-            session = await opened(store)
-            await wander(session, random.Random(10 * seed + number), 40)
-            await session.release()
-        before = await store.records.actions(Wanted())
-        assert before
-        read, problems = await rebuild_register(store)
-        assert (read, problems) == (3, {})
-        assert await store.records.actions(Wanted()) == before
-        await store.close()
-
-    asyncio.run(case())
-
-
-def test_what_the_trace_withholds_the_register_withholds(open_store: StoreFactory) -> None:
-    async def case() -> None:
-        store = open_store()
-        settings = Settings(by_reference=frozenset({"to"}))
-        session = await opened(store, settings=settings)
-        await walk(session, "transfer")
-        [row] = await rows_of(store, action="transfer")
-        assert row.arguments["amount"] == 100
-        assert "bob" not in str(await store.records.actions(Wanted()))
-        found = await register(store, Wanted(), [read_condition("to=bob")])
-        assert (len(found.rows), found.withheld) == (0, 1)
-        await agree(store)
-        await store.close()
-
-    asyncio.run(case())
-
-
-def test_names_that_columns_cannot_hold(open_store: StoreFactory) -> None:
-    async def case() -> None:
-        store = open_store()
+async def test_rebuilt_from_the_traces_it_is_the_same(open_store: StoreFactory, seed: int) -> None:
+    store = open_store()
+    for number in range(3):
         session = await opened(store)
-        await session.call_tool("no\x00such", {"a": "\x00"}, "c\x00\ud800")
-        [row] = await rows_of(store, action="no\x00such")
-        assert row.call_id.startswith("c\x00")
-        await store.close()
+        await wander(session, random.Random(10 * seed + number), 40)
+        await session.release()
+    before = await store.records.actions(Wanted())
+    assert before
+    read, problems = await rebuild_register(store)
+    assert (read, problems) == (3, {})
+    assert await store.records.actions(Wanted()) == before
+    await store.close()
 
-    asyncio.run(case())
+
+async def test_what_the_trace_withholds_the_register_withholds(open_store: StoreFactory) -> None:
+    store = open_store()
+    settings = Settings(by_reference=frozenset({"to"}))
+    session = await opened(store, settings=settings)
+    await walk(session, "transfer")
+    [row] = await rows_of(store, action="transfer")
+    assert row.arguments["amount"] == 100
+    assert "bob" not in str(await store.records.actions(Wanted()))
+    found = await register(store, Wanted(), [read_condition("to=bob")])
+    assert (len(found.rows), found.withheld) == (0, 1)
+    await agree(store)
+    await store.close()
+
+
+async def test_names_that_columns_cannot_hold(open_store: StoreFactory) -> None:
+    store = open_store()
+    session = await opened(store)
+    await session.call_tool("no\x00such", {"a": "\x00"}, "c\x00\ud800")
+    [row] = await rows_of(store, action="no\x00such")
+    assert row.call_id.startswith("c\x00")
+    await store.close()
 
 
 @pytest.mark.parametrize(
@@ -226,53 +201,47 @@ def test_names_that_columns_cannot_hold(open_store: StoreFactory) -> None:
         ("amount<abc", ["2500"]),
     ],
 )
-def test_conditions_compare_numbers_as_numbers(
+async def test_conditions_compare_numbers_as_numbers(
     tmp_path: Path, condition: str, amounts: list[object]
 ) -> None:
-    async def case() -> None:
-        store = SQLiteStore(tmp_path / "s.db")
-        session = await opened(store)
-        for amount in (5, 1000, 5000, "2500", None):
-            arguments = {"amount": amount, "customer": {"id": "c7" if amount == 5 else "x"}}
-            await session.call_tool("pay", arguments)
-        found = await register(store, Wanted(), [read_condition(condition)], columns=["amount"])
-        wanted = [one.arguments["amount"] for one in found.entries()]
-        assert sorted(map(str, wanted)) == sorted(map(str, amounts))
-        assert found.total == 5
-        assert found.sums.get("amount", 0) == sum(float(str(one)) for one in amounts if one)
-        await store.close()
-
-    asyncio.run(case())
+    store = SQLiteStore(tmp_path / "s.db")
+    session = await opened(store)
+    for amount in (5, 1000, 5000, "2500", None):
+        arguments = {"amount": amount, "customer": {"id": "c7" if amount == 5 else "x"}}
+        await session.call_tool("pay", arguments)
+    found = await register(store, Wanted(), [read_condition(condition)], columns=["amount"])
+    wanted = [one.arguments["amount"] for one in found.entries()]
+    assert sorted(map(str, wanted)) == sorted(map(str, amounts))
+    assert found.total == 5
+    assert found.sums.get("amount", 0) == sum(float(str(one)) for one in amounts if one)
+    await store.close()
 
 
-def test_broken_off_anywhere_trace_and_register_agree(tmp_path: Path) -> None:
+async def test_broken_off_anywhere_trace_and_register_agree(tmp_path: Path) -> None:
     """SQLite is stopped after so many of its own steps, within every transaction in turn."""
 
-    async def case() -> None:
-        store, broken = SQLiteStore(tmp_path / "s.db", synchronous="NORMAL"), 0
-        source = random.Random(5)
-        db: sqlite3.Connection
-        for point in range(1, 400, 3):
-            session = await opened(store)
-            db = (await store.driver.open()).connection
-            left = [point]
+    store, broken = SQLiteStore(tmp_path / "s.db", synchronous="NORMAL"), 0
+    source = random.Random(5)
+    db: sqlite3.Connection
+    for point in range(1, 400, 3):
+        session = await opened(store)
+        db = (await store.driver.open()).connection
+        left = [point]
 
-            def stop(left: list[int] = left) -> int:
-                left[0] -= 1
-                return int(left[0] == 0)
+        def stop(left: list[int] = left) -> int:
+            left[0] -= 1
+            return int(left[0] == 0)
 
-            db.set_progress_handler(stop, 4)
-            try:
-                await wander(session, source, 12)
-            except StoreUnavailable:
-                broken += 1
-                db.set_progress_handler(None, 0)
-                db.close()  # as a process that ends: nothing is rolled back by hand
-                store = SQLiteStore(tmp_path / "s.db", synchronous="NORMAL")
-            else:
-                db.set_progress_handler(None, 0)
-        assert broken > 50
-        await agree(store)
-        await store.close()
-
-    asyncio.run(case())
+        db.set_progress_handler(stop, 4)
+        try:
+            await wander(session, source, 12)
+        except StoreUnavailable:
+            broken += 1
+            db.set_progress_handler(None, 0)
+            db.close()  # as a process that ends: nothing is rolled back by hand
+            store = SQLiteStore(tmp_path / "s.db", synchronous="NORMAL")
+        else:
+            db.set_progress_handler(None, 0)
+    assert broken > 50
+    await agree(store)
+    await store.close()

@@ -53,20 +53,17 @@ async def check_intact(store: Store, session: Session) -> None:
     assert again.configuration == session.configuration
 
 
-def test_a_full_disk(tmp_path: Path) -> None:
-    async def case() -> None:
-        store = SQLiteStore(tmp_path / "s.db")
-        session = await opened(store)
-        connection = (await store.driver.open()).connection
-        pages = connection.execute("PRAGMA page_count").fetchone()[0]
-        connection.execute(f"PRAGMA max_page_count = {pages + 20}")
-        with pytest.raises(StoreUnavailable, match="no space is left"):
-            await fill(session)
-        connection.execute("PRAGMA max_page_count = 1000000")
-        await check_intact(store, session)
-        await store.close()
-
-    asyncio.run(case())
+async def test_a_full_disk(tmp_path: Path) -> None:
+    store = SQLiteStore(tmp_path / "s.db")
+    session = await opened(store)
+    connection = (await store.driver.open()).connection
+    pages = connection.execute("PRAGMA page_count").fetchone()[0]
+    connection.execute(f"PRAGMA max_page_count = {pages + 20}")
+    with pytest.raises(StoreUnavailable, match="no space is left"):
+        await fill(session)
+    connection.execute("PRAGMA max_page_count = 1000000")
+    await check_intact(store, session)
+    await store.close()
 
 
 def test_a_file_that_may_not_grow(tmp_path: Path) -> None:
@@ -94,108 +91,90 @@ def test_a_file_that_may_not_grow(tmp_path: Path) -> None:
     asyncio.run(case())
 
 
-def test_a_locked_database(tmp_path: Path) -> None:
-    async def case() -> None:
-        store = SQLiteStore(tmp_path / "s.db", busy_seconds=0.3)
-        session = await opened(store)
-        other = sqlite3.connect(store.path, isolation_level=None)
-        other.execute("BEGIN IMMEDIATE")
-        ticks = 0
+async def test_a_locked_database(tmp_path: Path) -> None:
+    store = SQLiteStore(tmp_path / "s.db", busy_seconds=0.3)
+    session = await opened(store)
+    other = sqlite3.connect(store.path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    ticks = 0
 
-        async def others_go_on() -> None:
-            nonlocal ticks
-            while True:
-                await asyncio.sleep(0.01)
-                ticks += 1
+    async def others_go_on() -> None:
+        nonlocal ticks
+        while True:
+            await asyncio.sleep(0.01)
+            ticks += 1
 
-        beside = asyncio.create_task(others_go_on())
-        with pytest.raises(StoreUnavailable, match="locked by another program"):
+    beside = asyncio.create_task(others_go_on())
+    with pytest.raises(StoreUnavailable, match="locked by another program"):
+        await session.user_said("hello")
+    beside.cancel()
+    assert ticks >= 2, "waiting for a lock must not stop the event loop"
+    other.execute("ROLLBACK")
+    other.close()
+    await check_intact(store, session)
+    await store.close()
+
+
+async def test_another_writer_of_ours_takes_its_turn(tmp_path: Path) -> None:
+    first = SQLiteStore(tmp_path / "s.db", busy_seconds=0.2)
+    second = SQLiteStore(tmp_path / "s.db", busy_seconds=0.2)
+    session = await opened(second)
+    async with first.driver.write():
+        with pytest.raises(StoreUnavailable, match="another writer kept it"):
             await session.user_said("hello")
-        beside.cancel()
-        assert ticks >= 2, "waiting for a lock must not stop the event loop"
-        other.execute("ROLLBACK")
-        other.close()
-        await check_intact(store, session)
+    await check_intact(second, session)
+    await first.close()
+    await second.close()
+
+
+async def test_files_are_their_owners_alone(tmp_path: Path) -> None:
+    store = SQLiteStore(tmp_path / "s.db")
+    await opened(store)
+    for path in tmp_path.iterdir():
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
+    await store.close()
+
+
+async def test_promised_sync_modes(tmp_path: Path) -> None:
+    for mode, number in (("FULL", 2), ("NORMAL", 1)):
+        store = SQLiteStore(tmp_path / f"{mode}.db", synchronous=mode)  # type: ignore[arg-type]
+        connection = (await store.driver.open()).connection
+        assert connection.execute("PRAGMA synchronous").fetchone()[0] == number
+        assert connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
+        assert connection.execute("PRAGMA mmap_size").fetchone()[0] == 0
         await store.close()
 
-    asyncio.run(case())
+
+async def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "notes.db"
+    path.write_bytes(b"these are notes, not a database" * 100)
+    with pytest.raises(StoreCorrupt, match="is not a store of sessions"):
+        await SQLiteStore(path).sessions()
+    assert path.read_bytes().startswith(b"these are notes")
+    (tmp_path / "folder.db").mkdir()
+    with pytest.raises(StoreUnavailable):
+        await SQLiteStore(tmp_path / "folder.db").sessions()
 
 
-def test_another_writer_of_ours_takes_its_turn(tmp_path: Path) -> None:
-    async def case() -> None:
-        first = SQLiteStore(tmp_path / "s.db", busy_seconds=0.2)
-        second = SQLiteStore(tmp_path / "s.db", busy_seconds=0.2)
-        session = await opened(second)
-        async with first.driver.write():
-            with pytest.raises(StoreUnavailable, match="another writer kept it"):
-                await session.user_said("hello")
-        await check_intact(second, session)
-        await first.close()
-        await second.close()
-
-    asyncio.run(case())
-
-
-def test_files_are_their_owners_alone(tmp_path: Path) -> None:
-    async def case() -> None:
-        store = SQLiteStore(tmp_path / "s.db")
-        await opened(store)
-        for path in tmp_path.iterdir():
-            assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
-        await store.close()
-
-    asyncio.run(case())
-
-
-def test_promised_sync_modes(tmp_path: Path) -> None:
-    async def case() -> None:
-        for mode, number in (("FULL", 2), ("NORMAL", 1)):
-            store = SQLiteStore(tmp_path / f"{mode}.db", synchronous=mode)  # type: ignore[arg-type]
-            connection = (await store.driver.open()).connection
-            assert connection.execute("PRAGMA synchronous").fetchone()[0] == number
-            assert connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
-            assert connection.execute("PRAGMA mmap_size").fetchone()[0] == 0
-            await store.close()
-
-    asyncio.run(case())
-
-
-def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
-    async def case() -> None:
-        path = tmp_path / "notes.db"
-        path.write_bytes(b"these are notes, not a database" * 100)
-        with pytest.raises(StoreCorrupt, match="is not a store of sessions"):
-            await SQLiteStore(path).sessions()
-        assert path.read_bytes().startswith(b"these are notes")
-        (tmp_path / "folder.db").mkdir()
-        with pytest.raises(StoreUnavailable):
-            await SQLiteStore(tmp_path / "folder.db").sessions()
-
-    asyncio.run(case())
-
-
-def test_a_file_of_a_later_release(tmp_path: Path) -> None:
-    async def case() -> None:
-        path = tmp_path / "s.db"
-        store = SQLiteStore(path)
-        session = await opened(store)
-        await store.close()
-        later = sqlite3.connect(path)
-        later.execute("ALTER TABLE sessions ADD COLUMN colour TEXT")
-        later.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
-        later.commit()
-        store = SQLiteStore(path)
-        again = await resume_session(store, session.id, tools=CountingTools(), take_over=True)
-        await walk(again, "rename")
-        await store.close()
-        needs = (SCHEMA_VERSION + 1,)
-        later.execute("UPDATE meta SET value = ? WHERE name = 'readable_from'", needs)
-        later.commit()
-        later.close()
-        with pytest.raises(StoreTooNew, match=f"this store has schema {SCHEMA_VERSION + 1}"):
-            await SQLiteStore(path).sessions()
-
-    asyncio.run(case())
+async def test_a_file_of_a_later_release(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    store = SQLiteStore(path)
+    session = await opened(store)
+    await store.close()
+    later = sqlite3.connect(path)
+    later.execute("ALTER TABLE sessions ADD COLUMN colour TEXT")
+    later.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    later.commit()
+    store = SQLiteStore(path)
+    again = await resume_session(store, session.id, tools=CountingTools(), take_over=True)
+    await walk(again, "rename")
+    await store.close()
+    needs = (SCHEMA_VERSION + 1,)
+    later.execute("UPDATE meta SET value = ? WHERE name = 'readable_from'", needs)
+    later.commit()
+    later.close()
+    with pytest.raises(StoreTooNew, match=f"this store has schema {SCHEMA_VERSION + 1}"):
+        await SQLiteStore(path).sessions()
 
 
 class Damaged:
@@ -273,53 +252,41 @@ def test_a_flipped_bit_where_it_hurts_most(table: str, tmp_path: Path) -> None:
     assert 0 < damaged.refused < damaged.read
 
 
-def test_a_server_that_is_gone_and_comes_back(postgres: PostgresHere) -> None:
-    async def case() -> None:
-        store = PostgresStore(postgres.dsn, schema="gone", connect_seconds=1)
-        session = await opened(store)
-        await session.operate(Start("transfer", {"username": "ann", "to": "bob", "amount": 5}))
-        await asyncio.to_thread(postgres.stop_immediately)
-        try:
-            before = session.configuration
-            with pytest.raises(StoreUnavailable, match="PostgreSQL is not available"):
-                await session.user_said("hello")
-            with pytest.raises(StoreUnavailable):
-                await session.user_said("hello?")
-            assert session.configuration == before
-        finally:
-            await asyncio.to_thread(postgres.start)
-        await go_on(session)
-        await check_intact(store, session)
-        await store.close()
-
-    asyncio.run(case())
-
-
-def test_a_server_that_never_was() -> None:
-    async def case() -> None:
-        store = PostgresStore("postgresql://nobody@127.0.0.1:1/none", connect_seconds=1)
+async def test_a_server_that_is_gone_and_comes_back(postgres: PostgresHere) -> None:
+    store = PostgresStore(postgres.dsn, schema="gone", connect_seconds=1)
+    session = await opened(store)
+    await session.operate(Start("transfer", {"username": "ann", "to": "bob", "amount": 5}))
+    await asyncio.to_thread(postgres.stop_immediately)
+    try:
+        before = session.configuration
         with pytest.raises(StoreUnavailable, match="PostgreSQL is not available"):
-            await store.sessions()
-        with pytest.raises(UserMistake, match="cannot name a schema"):
-            PostgresStore("", schema="x; drop table y")
-
-    asyncio.run(case())
-
-
-def test_commits_are_durable_whatever_the_server_says(postgres: PostgresHere) -> None:
-    async def case() -> None:
-        dsn = postgres.dsn + "&options=-c%20synchronous_commit%3Doff"
-        store = PostgresStore(dsn, schema="durable")
-        async with store.driver.write() as db:
-            assert await db.rows("SELECT current_setting('synchronous_commit')") == [("on",)]
-        await store.close()
-
-    asyncio.run(case())
+            await session.user_said("hello")
+        with pytest.raises(StoreUnavailable):
+            await session.user_said("hello?")
+        assert session.configuration == before
+    finally:
+        await asyncio.to_thread(postgres.start)
+    await go_on(session)
+    await check_intact(store, session)
+    await store.close()
 
 
-def test_memory_is_a_store_too() -> None:
-    async def case() -> None:
-        store = MemoryStore()
-        await check_intact(store, await opened(store))
+async def test_a_server_that_never_was() -> None:
+    store = PostgresStore("postgresql://nobody@127.0.0.1:1/none", connect_seconds=1)
+    with pytest.raises(StoreUnavailable, match="PostgreSQL is not available"):
+        await store.sessions()
+    with pytest.raises(UserMistake, match="cannot name a schema"):
+        PostgresStore("", schema="x; drop table y")
 
-    asyncio.run(case())
+
+async def test_commits_are_durable_whatever_the_server_says(postgres: PostgresHere) -> None:
+    dsn = postgres.dsn + "&options=-c%20synchronous_commit%3Doff"
+    store = PostgresStore(dsn, schema="durable")
+    async with store.driver.write() as db:
+        assert await db.rows("SELECT current_setting('synchronous_commit')") == [("on",)]
+    await store.close()
+
+
+async def test_memory_is_a_store_too() -> None:
+    store = MemoryStore()
+    await check_intact(store, await opened(store))

@@ -119,25 +119,6 @@ def test_a_held_lease_is_taken_only_when_it_expired(open_store: StoreFactory) ->
     run(open_store, case)
 
 
-def test_the_leases_of_dead_processes_are_ended_and_nobody_elses(open_store: StoreFactory) -> None:
-    async def case(store: Store) -> None:
-        owners = ["host:1:ab:x", "host:1:abc:x", "host:1:ab", "host:1:ab:c:x", "host%:1:ab:x", ":x"]
-        for name in owners:
-            await store.create(NewSession(name, {}, {}), owner=name, **LEASE)
-        lease = await store.acquire("s", owner="host:1:ab:y", take_over=True, **LEASE)
-        assert await store.free(["host:1:ab", ""]) == 2
-        assert await store.free(["host:1:ab", ""]) == 0
-        kept = [(await store.record(name)).owner for name in owners]
-        assert kept == ["", *owners[1:]]
-        head = start_of("s")
-        with pytest.raises(LeaseLost):
-            await store.append(lease, Batch(head, events(head, {})), **LEASE)
-        next_one = await store.acquire("s", owner="next", now=100.0, lease_seconds=10.0)
-        assert next_one.token > lease.token
-
-    run(open_store, case)
-
-
 def test_an_expired_lease_that_nobody_took_still_writes(open_store: StoreFactory) -> None:
     async def case(store: Store) -> None:
         lease = await store.acquire("s", owner="w", take_over=True, **LEASE)

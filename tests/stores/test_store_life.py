@@ -69,144 +69,132 @@ def opened(kind: str, tmp_path: Path, postgres: PostgresHere, name: str) -> Stor
     return PostgresStore(postgres.dsn, schema=schema)
 
 
-def test_a_back_up_is_a_store_and_goes_into_either_kind(
+async def test_a_back_up_is_a_store_and_goes_into_either_kind(
     kind: str, tmp_path: Path, postgres: PostgresHere
 ) -> None:
-    async def case() -> None:
-        clock = HandClock()
-        store = opened(kind, tmp_path, postgres, "a")
-        for name in ("one", "two"):
-            await ended(store, clock, name)
-        running = await open_session(store, COUNTER, tools=CountingTools(), clock=clock)
-        await store.queue_decision("one", {"decision": "approve"}, at=1.0)
-        seal = (await seal_store(store, KEY, at=clock.now())).seal
-        file = tmp_path / "copy.db"
-        # Others write meanwhile: what is copied is what there was at one moment.
-        counts, _ = await asyncio.gather(back_up(store, file), running.user_said("hello"))
-        assert counts["sessions"] == 3
-        assert file.stat().st_mode & 0o077 == 0
-        copy = SQLiteStore(file)
-        whole = await every(copy)
-        assert (await verify_store(copy, SealFile((seal,)), [KEY.public])).complete
-        await copy.close()
-        for other in ("sqlite", "postgres"):
-            target = opened(other, tmp_path, postgres, f"b{other}")
-            restored = await restore(target, file)
-            assert restored == {
-                **counts,
-                **{name: counts[name] + 1 for name in ("sessions", "heads", "events", "log")},
-            }, "with the journal that fences it"
-            found = await every(target)
-            assert found.pop("journal.fence")
-            assert found.pop("log")[:-1] == whole["log"]  # type: ignore[index]
-            assert found == {name: one for name, one in whole.items() if name != "log"}
-            assert [one for _, one in await target.pending_decisions("one")] == [
-                {"decision": "approve"}
-            ]
-            record = await target.record(running.id)
-            assert record.owner == ""
-            old = Lease(running.id, running._owner, 1, 1e12)
-            with pytest.raises(LeaseLost):
-                await target.renew(old, now=clock.now(), lease_seconds=5.0)
-            # New rows go on behind the restored ones.
-            await ended(target, clock, "three")
-            again = await resume_session(
-                target, running.id, tools=CountingTools(), clock=clock, programs=COUNTER
-            )
-            await again.user_said("and on")
-            await seal_store(target, KEY, at=clock.now())
-            with pytest.raises(UserMistake, match="mixed"):
-                await restore(target, file)
-            await target.close()
-        with pytest.raises(UserMistake, match="there already"):
-            await back_up(store, file)
-        assert [one.name for one in tmp_path.iterdir() if one.name.startswith(".")] == []
-        await store.close()
-
-    asyncio.run(case())
+    clock = HandClock()
+    store = opened(kind, tmp_path, postgres, "a")
+    for name in ("one", "two"):
+        await ended(store, clock, name)
+    running = await open_session(store, COUNTER, tools=CountingTools(), clock=clock)
+    await store.queue_decision("one", {"decision": "approve"}, at=1.0)
+    seal = (await seal_store(store, KEY, at=clock.now())).seal
+    file = tmp_path / "copy.db"
+    # Others write meanwhile: what is copied is what there was at one moment.
+    counts, _ = await asyncio.gather(back_up(store, file), running.user_said("hello"))
+    assert counts["sessions"] == 3
+    assert file.stat().st_mode & 0o077 == 0
+    copy = SQLiteStore(file)
+    whole = await every(copy)
+    assert (await verify_store(copy, SealFile((seal,)), [KEY.public])).complete
+    await copy.close()
+    for other in ("sqlite", "postgres"):
+        target = opened(other, tmp_path, postgres, f"b{other}")
+        restored = await restore(target, file)
+        assert restored == {
+            **counts,
+            **{name: counts[name] + 1 for name in ("sessions", "heads", "events", "log")},
+        }, "with the journal that fences it"
+        found = await every(target)
+        assert found.pop("journal.fence")
+        assert found.pop("log")[:-1] == whole["log"]  # type: ignore[index]
+        assert found == {name: one for name, one in whole.items() if name != "log"}
+        assert [one for _, one in await target.pending_decisions("one")] == [
+            {"decision": "approve"}
+        ]
+        record = await target.record(running.id)
+        assert record.owner == ""
+        old = Lease(running.id, running._owner, 1, 1e12)
+        with pytest.raises(LeaseLost):
+            await target.renew(old, now=clock.now(), lease_seconds=5.0)
+        # New rows go on behind the restored ones.
+        await ended(target, clock, "three")
+        again = await resume_session(
+            target, running.id, tools=CountingTools(), clock=clock, programs=COUNTER
+        )
+        await again.user_said("and on")
+        await seal_store(target, KEY, at=clock.now())
+        with pytest.raises(UserMistake, match="mixed"):
+            await restore(target, file)
+        await target.close()
+    with pytest.raises(UserMistake, match="there already"):
+        await back_up(store, file)
+    assert [one.name for one in tmp_path.iterdir() if one.name.startswith(".")] == []
+    await store.close()
 
 
-def test_what_ended_long_ago_goes_on_record_and_the_rest_verifies(
+async def test_what_ended_long_ago_goes_on_record_and_the_rest_verifies(
     kind: str, tmp_path: Path, postgres: PostgresHere
 ) -> None:
-    async def case() -> None:
-        clock = HandClock()
-        store = opened(kind, tmp_path, postgres, "p")
-        for name in ("old", "held", "waits"):
-            await ended(store, clock, name)
-        before = await store.events("old")
-        first = (await seal_store(store, KEY, at=clock.now())).seal
-        await change_policy(store, "hold_set", {"what": "held", "why": "case 7"}, who=None,
-                            clock=clock)  # fmt: skip
-        clock.time += 40 * DAY
-        await ended(store, clock, "young")
-        archive = tmp_path / "archive.db"
+    clock = HandClock()
+    store = opened(kind, tmp_path, postgres, "p")
+    for name in ("old", "held", "waits"):
+        await ended(store, clock, name)
+    before = await store.events("old")
+    first = (await seal_store(store, KEY, at=clock.now())).seal
+    await change_policy(store, "hold_set", {"what": "held", "why": "case 7"}, who=None,
+                        clock=clock)  # fmt: skip
+    clock.time += 40 * DAY
+    await ended(store, clock, "young")
+    archive = tmp_path / "archive.db"
 
-        def kept(ids: object) -> object:
-            return back_up(store, archive, ids)  # type: ignore[arg-type]
+    def kept(ids: object) -> object:
+        return back_up(store, archive, ids)  # type: ignore[arg-type]
 
-        would = await prune(store, days=30, dry=True, clock=clock)
-        assert would.pruned == ("old",)
-        assert len(await store.events("old")) == would.events
-        rows = await store.records.digests()
-        done = await prune(store, days=30, archive=kept, why="a year", clock=clock)  # type: ignore[arg-type]
-        assert (done.pruned, done.held, done.events) == (
-            ("old",), {"held": "case 7"}, len(before),
-        )  # fmt: skip
-        assert await store.events("old") == []
-        assert (await store.record("old")).head.hash == before[-1].hash
-        assert await store.records.digests() == rows
-        _, problems = await rebuild_register(store)
-        assert problems == {}
-        assert await store.records.digests() == rows
-        with pytest.raises(Pruned, match="was pruned"):
-            await resume_session(store, "old", tools=CountingTools(), clock=clock)
-        second = (await seal_store(store, KEY, at=clock.now())).seal
-        for seal in (first, second):
-            found = await verify_store(store, SealFile((seal,)), [KEY.public])
-            assert (found.gaps, found.pruned) == ([], 1)
-            assert any(one.startswith("pruned: ") for one in verified_lines(found, False))
-        assert (await prune(store, days=30, clock=clock)).pruned == ()
-        copy = SQLiteStore(archive)
-        assert await copy.events("old") == before
-        assert [one.id for one in await copy.sessions()] == ["old"]
-        await copy.close()
-        # What nobody wrote down is a gap, whatever the session's row says.
-        young = await store.record("young")
-        await store.prune({"young": {**young.metadata, "pruned": clock.now()}})
-        found = await verify_store(store, SealFile((second,)), [KEY.public])
-        assert [one.session_id for one in found.gaps] == ["young"]
-        with pytest.raises(UserMistake, match="no state"):
-            await prune(store, days=1, states=("running",), clock=clock)
-        await store.close()
-
-    asyncio.run(case())
+    would = await prune(store, days=30, dry=True, clock=clock)
+    assert would.pruned == ("old",)
+    assert len(await store.events("old")) == would.events
+    rows = await store.records.digests()
+    done = await prune(store, days=30, archive=kept, why="a year", clock=clock)  # type: ignore[arg-type]
+    assert (done.pruned, done.held, done.events) == (
+        ("old",), {"held": "case 7"}, len(before),
+    )  # fmt: skip
+    assert await store.events("old") == []
+    assert (await store.record("old")).head.hash == before[-1].hash
+    assert await store.records.digests() == rows
+    _, problems = await rebuild_register(store)
+    assert problems == {}
+    assert await store.records.digests() == rows
+    with pytest.raises(Pruned, match="was pruned"):
+        await resume_session(store, "old", tools=CountingTools(), clock=clock)
+    second = (await seal_store(store, KEY, at=clock.now())).seal
+    for seal in (first, second):
+        found = await verify_store(store, SealFile((seal,)), [KEY.public])
+        assert (found.gaps, found.pruned) == ([], 1)
+        assert any(one.startswith("pruned: ") for one in verified_lines(found, False))
+    assert (await prune(store, days=30, clock=clock)).pruned == ()
+    copy = SQLiteStore(archive)
+    assert await copy.events("old") == before
+    assert [one.id for one in await copy.sessions()] == ["old"]
+    await copy.close()
+    # What nobody wrote down is a gap, whatever the session's row says.
+    young = await store.record("young")
+    await store.prune({"young": {**young.metadata, "pruned": clock.now()}})
+    found = await verify_store(store, SealFile((second,)), [KEY.public])
+    assert [one.session_id for one in found.gaps] == ["young"]
+    with pytest.raises(UserMistake, match="no state"):
+        await prune(store, days=1, states=("running",), clock=clock)
+    await store.close()
 
 
-def test_one_that_somebody_has_is_not_pruned(tmp_path: Path) -> None:
-    async def case() -> None:
-        store, clock = SQLiteStore(tmp_path / "s.db"), HandClock()
-        await ended(store, clock, "old")
-        clock.time += 40 * DAY
-        await store.acquire("old", owner="x", now=clock.now(), lease_seconds=60.0)
-        done = await prune(store, days=1, clock=clock)
-        assert (done.pruned, done.running) == ((), ("old",))
-        await store.close()
-
-    asyncio.run(case())
+async def test_one_that_somebody_has_is_not_pruned(tmp_path: Path) -> None:
+    store, clock = SQLiteStore(tmp_path / "s.db"), HandClock()
+    await ended(store, clock, "old")
+    clock.time += 40 * DAY
+    await store.acquire("old", owner="x", now=clock.now(), lease_seconds=60.0)
+    done = await prune(store, days=1, clock=clock)
+    assert (done.pruned, done.running) == ((), ("old",))
+    await store.close()
 
 
-def test_the_size_of_a_store(kind: str, tmp_path: Path, postgres: PostgresHere) -> None:
-    async def case() -> None:
-        store, clock = opened(kind, tmp_path, postgres, "z"), HandClock()
-        await ended(store, clock, "one")
-        found = await sizes(store)
-        assert found["sessions"][0] == found["total"][0] == 1
-        assert found["events"][0] == len(await store.events("one"))
-        assert (found["total"][1] or 0) > 4096
-        await store.close()
-
-    asyncio.run(case())
+async def test_the_size_of_a_store(kind: str, tmp_path: Path, postgres: PostgresHere) -> None:
+    store, clock = opened(kind, tmp_path, postgres, "z"), HandClock()
+    await ended(store, clock, "one")
+    found = await sizes(store)
+    assert found["sessions"][0] == found["total"][0] == 1
+    assert found["events"][0] == len(await store.events("one"))
+    assert (found["total"][1] or 0) > 4096
+    await store.close()
 
 
 def test_the_commands(tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ def bench_document(word: str) -> Document:
         ),
         diverging_bars(word, [(word, 3, 0)], (word, "#111"), ("b", "#222")),
     ]
-    return Document(word, [word], [table], plots)
+    return Document(word, [word], [word], [table], plots)
 
 
 PAGES = {"audit": audit_page, "check": check_page, "bench": bench_page}

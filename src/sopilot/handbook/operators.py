@@ -1,12 +1,12 @@
 """Operators of verdicts that never guess: what cannot be compared is undecided.
 
-CEL says that `null == 'frozen'` and `'123' in [123]` are false, so a missing answer or
+Standard CEL says that `null == 'frozen'` and `'123' in [123]` are false, so a missing answer or
 another spelling would prove a negation. Here both are errors, which a verdict passes on as
 undecided. There is one kind of number: `5 / 2` is 2.5, and 5 equals 5.0. Only a `null` that
 the author wrote may be compared with null. Numbers are calculated with as they are written:
 0.7 + 0.1 is 0.8, as in every till. Texts that differ only in signs that nobody sees are neither
 equal nor unequal, and of two times in text, whose spelling says otherwise than the clock does,
-neither is earlier. Timestamps can be compared, not calculated with: the library takes none back.
+neither is earlier. Timestamps can be compared, not calculated with.
 
 Every operator and function that reads texts is decided only where it says the same of the texts
 as they are written and as they are seen: replacing a text by one that looks the same never turns
@@ -23,18 +23,17 @@ from __future__ import annotations
 
 import math
 import operator
+import re
 from collections.abc import Callable, Iterable
 from datetime import date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal, localcontext
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from sopilot.values.json import as_seen, look_the_same
+from sopilot.values.patterns import UnreadablePattern, has_form
 
-NULL_NAME = "__null__"
-
-
-NULL_SIGN = "\u2400\ue000 the null that the author wrote"
-"""Stands for a written ``null``: no tool answers with this text."""
+WRITTEN_NULL: Final = object()
+"""A ``null`` that the author wrote; one in the data is ``None``."""
 
 
 _INT64 = 2**63
@@ -54,12 +53,12 @@ _SPELLED = "two times are spelled differently: compare `timestamp(…)`"
 
 
 class Undecided(ValueError):
-    """Becomes the library's error value, which `&&` and `||` treat as unknown."""
+    """The values don't decide it; `&&` and `||` treat it as unknown."""
 
 
 def equal(left: object, right: object) -> bool:
-    if left == NULL_SIGN or right == NULL_SIGN:
-        return all(one is None or one == NULL_SIGN for one in (left, right))
+    if left is WRITTEN_NULL or right is WRITTEN_NULL:
+        return all(one is None or one is WRITTEN_NULL for one in (left, right))
     if left is None or right is None:
         raise Undecided("a value is null")
     if _is_number(left) and _is_number(right):
@@ -185,7 +184,7 @@ def seen_alike(decide: Callable[[str, str], bool], name: str) -> Callable[[objec
     """Decided only where the texts as they are seen give the same answer."""
 
     def decided(text: object, part: object) -> bool:
-        if not isinstance(text, str) or not isinstance(part, str) or NULL_SIGN in (text, part):
+        if not isinstance(text, str) or not isinstance(part, str):
             raise Undecided(f"`{name}` needs two texts")
         answer = decide(text, part)
         seen = as_seen(text), as_seen(part)
@@ -197,7 +196,7 @@ def seen_alike(decide: Callable[[str, str], bool], name: str) -> Callable[[objec
 
 
 def size(value: object) -> int:
-    if isinstance(value, str) and value != NULL_SIGN:
+    if isinstance(value, str):
         if len(as_seen(value)) != len(value):
             raise Undecided("a text has characters or spaces that cannot be seen")
         return len(value)
@@ -206,13 +205,7 @@ def size(value: object) -> int:
     raise Undecided("`size` needs a text, a list or a map")
 
 
-def _no_null(*values: object) -> None:
-    if NULL_SIGN in values:
-        raise Undecided("null has no order and no sum")
-
-
 def add(left: object, right: object) -> object:
-    _no_null(left, right)
     if _is_number(left) and _is_number(right):
         return _calculated(_DECIMALS.add, operator.add, numeric(left), numeric(right))
     if isinstance(left, str) and isinstance(right, str):
@@ -274,8 +267,7 @@ def at_least(left: object, right: object) -> bool:
 
 
 def _comparable(left: object, right: object) -> None:
-    """Numbers are compared as they are: the library would turn large ones into doubles."""
-    _no_null(left, right)
+    """Raise ``Undecided`` unless the two have an order."""
     if _is_number(left) and _is_number(right):
         return
     if type(left) is not type(right) or not isinstance(left, str | datetime | timedelta):
@@ -295,7 +287,11 @@ def _kind(value: object) -> str:
     if _is_number(value):
         return "a number"
     kinds = {bool: "true or false", str: "a text", list: "a list", dict: "an object"}
-    return "null" if value is None else kinds.get(type(value), "a value of another kind")
+    return (
+        "null"
+        if value is None or value is WRITTEN_NULL
+        else kinds.get(type(value), "a value of another kind")
+    )
 
 
 def _is_number(value: object) -> bool:
@@ -347,68 +343,29 @@ def within_range(value: int | float) -> int | float:
     return value
 
 
-STRICT: dict[str, Callable[[object, object], object]] = {
-    "s_eq": equal,
-    "s_ne": unequal,
-    "s_i": contains,
-    "s_at": at,
-    "s_a": add,
-    "s_s": subtract,
-    "s_m": multiply,
-    "s_d": divide,
-    "s_r": remainder,
-    "s_l": less,
-    "s_le": at_most,
-    "s_g": greater,
-    "s_ge": at_least,
+OPERATORS: dict[str, Callable[[object, object], object]] = {
+    "==": equal,
+    "!=": unequal,
+    "in": contains,
+    "+": add,
+    "-": subtract,
+    "*": multiply,
+    "/": divide,
+    "%": remainder,
+    "<": less,
+    "<=": at_most,
+    ">": greater,
+    ">=": at_least,
 }
-"""Names as long as the operators that they replace."""
-
-
-TRUTHS = frozenset({"s_eq", "s_ne", "s_i", "s_l", "s_le", "s_g", "s_ge"})
-
-
-_REPLACED = {
-    "_==_": "s_eq",
-    "_!=_": "s_ne",
-    "@in": "s_i",
-    "_[_]": "s_at",
-    "_+_": "s_a",
-    "_-_": "s_s",
-    "_*_": "s_m",
-    "_/_": "s_d",
-    "_%_": "s_r",
-    "_<_": "s_l",
-    "_<=_": "s_le",
-    "_>_": "s_g",
-    "_>=_": "s_ge",
-}
-
-
-RENAMED = tuple(
-    (bytes([len(plain)]) + plain.encode(), bytes([len(strict)]) + strict.encode())
-    for plain, strict in _REPLACED.items()
-)
-
-
-PLUS = b"\x03_+_"
-"""As the parsed form has it."""
-
-
-METHODS: dict[str, Callable[[object, object], bool]] = {
-    "contains": seen_alike(lambda text, part: part in text, "contains"),
-    "startsWith": seen_alike(str.startswith, "startsWith"),
-    "endsWith": seen_alike(str.endswith, "endsWith"),
-}
-"""What a text is asked by `text.contains(part)`."""
 
 
 class Function(NamedTuple):
-    """``arity`` is how many arguments it takes."""
+    """``arity`` is how many arguments it takes; ``kind`` the kind of its result, if fixed."""
 
     run: Callable[..., object]
     arity: int
     says: str
+    kind: str | None = None
 
 
 def _items(values: object) -> list[object]:
@@ -457,7 +414,7 @@ def _round(value: object, digits: object) -> object:
 
 
 def _time(value: object) -> datetime:
-    if not isinstance(value, str) or value == NULL_SIGN:
+    if not isinstance(value, str):
         raise Undecided("a time was expected, as text")
     found = time_of(value)
     if found is None:
@@ -518,12 +475,74 @@ def _pairs(first: object, second: object) -> object:
 
 
 def _lookup(table: object, key: object, otherwise: object) -> object:
-    if not isinstance(table, dict) or not isinstance(key, str) or key == NULL_SIGN:
+    if not isinstance(table, dict) or not isinstance(key, str):
         raise Undecided("`lookup` needs a table and a text")
     found = at(table, key) if contains(key, table) else otherwise
-    if found is None or found == NULL_SIGN:
+    if found is None or found is WRITTEN_NULL:
         raise Undecided("the table has no value there")
     return found
+
+
+def _matches(text: str, pattern: str) -> bool:
+    try:
+        return has_form(text, pattern)
+    except UnreadablePattern as problem:
+        raise Undecided("the pattern is not valid") from problem
+
+
+def _timestamp(value: object) -> datetime:
+    time = _time(value)
+    if time.tzinfo is None:
+        raise Undecided("a time has no offset: write 2026-01-31T09:30:00Z")
+    return time
+
+
+_DURATION = re.compile(r"(-?)((?:\d+(?:\.\d+)?(?:h|ms|m|s|us|ns))+)")
+
+
+_UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+
+
+def _duration(value: object) -> timedelta:
+    match = _DURATION.fullmatch(value) if isinstance(value, str) and len(value) < 64 else None
+    if match is None:
+        raise Undecided("a text is no duration: write 1h30m")
+    parts = re.findall(r"(\d+(?:\.\d+)?)(h|ms|m|s|us|ns)", match[2])
+    seconds = sum(float(number) * _UNITS[unit] for number, unit in parts)
+    if seconds > 10**10:
+        raise Undecided("a number is too large")
+    return timedelta(seconds=-seconds if match[1] else seconds)
+
+
+_WHOLE_TEXT = re.compile(r"-?[0-9]{1,19}")
+
+
+_NUMBER_TEXT = re.compile(r"-?[0-9]{1,300}(\.[0-9]{1,300})?([eE][-+]?[0-9]{1,3})?")
+
+
+def _int(value: object) -> object:
+    if isinstance(value, str):
+        if _WHOLE_TEXT.fullmatch(value) is None:
+            raise Undecided("a text is no whole number")
+        return within_range(int(value))
+    return within_range(int(numeric(value)))
+
+
+def _double(value: object) -> object:
+    if isinstance(value, str):
+        if _NUMBER_TEXT.fullmatch(value) is None:
+            raise Undecided("a text is no number")
+        return within_range(float(value))
+    return numeric(value)
+
+
+def _string(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return value
+    number = numeric(value)
+    return str(int(number)) if number == int(number) and abs(number) < _INT64 else repr(number)
 
 
 FUNCTIONS: dict[str, Function] = {
@@ -539,4 +558,21 @@ FUNCTIONS: dict[str, Function] = {
     "year": Function(_year, 1, "the year of a time, as text: a key of a table"),
     "zip": Function(_pairs, 2, "two lists of one length as a list of pairs"),
     "lookup": Function(_lookup, 3, "the value under a key of a table, or else the third"),
+    "size": Function(size, 1, "the length of a text, a list or a map", "number"),
+    "matches": Function(seen_alike(_matches, "matches"), 2, "whether a text has a form", "truth"),
+    "int": Function(_int, 1, "a whole number, cut off or read from a text", "number"),
+    "double": Function(_double, 1, "a number, read from a text", "number"),
+    "string": Function(_string, 1, "the text of a number or a truth", "text"),
+    "timestamp": Function(_timestamp, 1, "a time with an offset, to compare"),
+    "duration": Function(_duration, 1, "a length of time, to compare"),
 }
+
+
+METHODS: dict[str, Function] = {
+    ".contains": Function(seen_alike(lambda text, part: part in text, "contains"), 2, "", "truth"),
+    ".startsWith": Function(seen_alike(str.startswith, "startsWith"), 2, "", "truth"),
+    ".endsWith": Function(seen_alike(str.endswith, "endsWith"), 2, "", "truth"),
+    ".matches": FUNCTIONS["matches"],
+    ".size": FUNCTIONS["size"],
+}
+"""Functions that are written behind a value: `text.contains(part)`."""

@@ -339,11 +339,6 @@ class Store(Protocol):
         """A lease that is lost already is no error. The token is worth nothing afterwards."""
         ...
 
-    async def free(self, processes: Sequence[str]) -> int:
-        """Ends the leases of processes that are known to be dead, by what their owners are called
-        up to the last colon (`default_owner`); how many there were."""
-        ...
-
     async def append(
         self, lease: Lease, batch: Batch, *, now: float, lease_seconds: float
     ) -> Lease:

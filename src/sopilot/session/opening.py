@@ -25,27 +25,10 @@ from sopilot.trace.chain import Head, genesis
 from sopilot.trace.events import ABOUT, OPENED, PROGRAM_CHANGED, TAKEN_UP, Actor, Fail, Note
 from sopilot.values.json import JSON, Judge, plain_mapping, same_name
 
-_named: tuple[int, str] = (0, "")
-"""This process, as whoever started it calls it. A fork of it is another process."""
-
-
-def process_called(name: str, pid: int) -> str:
-    """How all owners of that process begin. Two hosts may have one name and one process number,
-    in containers above all: only who has made up ``name`` can know that a process of it is dead."""
-    return f"{platform.node() or 'here'}:{pid}:{name}"
-
-
-def call_this_process(name: str) -> None:
-    global _named
-    _named = (os.getpid(), name)
-
 
 def default_owner() -> str:
-    pid, name = _named
-    own = secrets.token_hex(4)
-    if pid == os.getpid():
-        return f"{process_called(name, pid)}:{own}"
-    return f"{platform.node() or 'here'}:{os.getpid()}:{own}"
+    """A name that no other opening has: host, process and a random part."""
+    return f"{platform.node() or 'here'}:{os.getpid()}:{secrets.token_hex(4)}"
 
 
 METADATA_FORMAT = 1

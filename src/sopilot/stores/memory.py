@@ -210,17 +210,6 @@ class MemoryStore:
                 kept.owner = ""
                 kept.lease_expires_at = 0.0
 
-    async def free(self, processes: Sequence[str]) -> int:
-        freed = 0
-        with self._turn:
-            for kept in self._sessions.values():
-                if kept.owner.rpartition(":")[0] in {*processes} - {""}:
-                    kept.token += 1
-                    kept.owner = ""
-                    kept.lease_expires_at = 0.0
-                    freed += 1
-        return freed
-
     async def append(
         self, lease: Lease, batch: Batch, *, now: float, lease_seconds: float
     ) -> Lease:

@@ -124,7 +124,6 @@ _RECORD = (
     " status, unresolved FROM {heads} JOIN {sessions} ON session = number"
 )
 _ITS = "session = (SELECT number FROM {sessions} WHERE id = ?)"
-_FREE = "owner = '', token = token + 1, lease_expires_at = 0"
 _ROW = "call, at, action, outcome, proof, expires_at, arguments, rest"
 ADD_ACTION = (
     f"INSERT INTO {{actions}} (session, {_ROW}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -236,21 +235,10 @@ class SqlStore:
     async def release(self, lease: Lease) -> None:
         async with self.driver.write_once() as db:
             await db.execute(
-                f"UPDATE {{heads}} SET {_FREE} WHERE {_ITS} AND token = ?",
+                "UPDATE {heads} SET owner = '', token = token + 1, lease_expires_at = 0"
+                f" WHERE {_ITS} AND token = ?",
                 (lease.session_id, lease.token),
             )
-
-    async def free(self, processes: Sequence[str]) -> int:
-        freed = 0
-        async with self.driver.write() as db:
-            for process in filter(None, processes):
-                begin = f"{process}:"
-                freed += await db.execute(
-                    f"UPDATE {{heads}} SET {_FREE} WHERE substr(owner, 1, ?) = ?"
-                    " AND substr(owner, ?) = replace(substr(owner, ?), ':', '')",
-                    (len(begin), begin, len(begin) + 1, len(begin) + 1),
-                )
-        return freed
 
     # --- reading sessions -------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""The verdict as one page; the look is the pages' room's."""
+"""The qualification as an HTML page."""
 
 from __future__ import annotations
 
@@ -7,6 +7,15 @@ from collections.abc import Iterator
 from sopilot.runner.qualifications import Answer, answer_of
 from sopilot.values.json import JSON, Fields
 from sopilot.web.pages import Drawing, Mark, dot_plot, render, view_colour
+
+_SENTENCES = {
+    Answer.PAGE: "{model} qualifies for paging. Run it with `{view}`.",
+    Answer.MAY_PAGE: "{model} may be paged: paging neither helps nor harms. Run it with `{view}`.",
+    Answer.DO_NOT_PAGE: "{model} doesn't qualify for paging. Run it with `{view}`.",
+    Answer.TOO_FEW: "Undecided: too few cases to tell whether {model} qualifies for paging.",
+    Answer.BROKEN: "Undecided: the endpoint of {model} didn't answer.",
+}
+
 
 _PROBE = "Probe: function and step named rightly, by depth"
 
@@ -17,10 +26,11 @@ def render_page(document: Fields) -> str:
     return render(
         "discipline.html",
         title=f"{document['model']}: {answer}",
-        heading=f"Discipline check: {document['model']}",
+        heading=f"Qualification of {document['model']}",
         under=[
+            _SENTENCES[answer].format(model=document["model"], view=document["arm"]),
             f"{document['cases']} of {document['planned']} cases, rule version "
-            f"{document['rule_version']}, one-sided level {document['level']}"
+            f"{document['rule_version']}, one-sided level {document['level']}",
         ],
         verdict=(str(answer), "good" if answer in (Answer.PAGE, Answer.MAY_PAGE) else "bad"),
         tiles=_tiles(document),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import mcp_types as types
@@ -15,10 +16,10 @@ from sopilot.machine.replay import whole_events
 from sopilot.stores.memory import MemoryStore
 from sopilot.trace.events import Event
 
-Scene = Callable[[Client, McpServer, "Watched"], Awaitable[None]]
-
 
 class Watched:
+    server: McpServer
+
     def __init__(self) -> None:
         self.store = MemoryStore()
         self.told: list[str] = []
@@ -37,24 +38,23 @@ class Watched:
         ]
 
 
-def play(scene: Scene, *arguments: str, timeout_seconds: float = 60.0, url: str = "") -> None:
+@asynccontextmanager
+async def played(
+    *arguments: str, timeout_seconds: float = 60.0, url: str = ""
+) -> AsyncIterator[tuple[Client, Watched]]:
     """On the upstream at ``url``, or on one of its own that ``arguments`` start."""
     watched = Watched()
-
-    async def run() -> None:
-        async with (
-            gateway(
-                *(arguments or ("bank",)),
-                store=watched.store,
-                told=watched.told,
-                timeout_seconds=timeout_seconds,
-                url=url,
-            ) as server,
-            Client(server.protocol) as client,
-        ):
-            await scene(client, server, watched)
-
-    asyncio.run(run())
+    async with (
+        gateway(
+            *(arguments or ("bank",)),
+            store=watched.store,
+            told=watched.told,
+            timeout_seconds=timeout_seconds,
+            url=url,
+        ) as watched.server,
+        Client(watched.server.protocol) as client,
+    ):
+        yield client, watched
 
 
 async def call(client: Client, name: str, **arguments: Any) -> types.CallToolResult:

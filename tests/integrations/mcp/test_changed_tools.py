@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -11,15 +10,13 @@ import pytest
 
 pytest.importorskip("mcp", reason="needs the extra `mcp`")
 
-from gateway_scenes import Watched, call, offered, play, until
-from mcp.client import Client
+from gateway_scenes import call, offered, played, until
 from odd_upstream import ODD_TOOLS
 from reference_client import texts
 from served import odd_command
 
 from sopilot.integrations.mcp.options import UpstreamSpec
 from sopilot.integrations.mcp.pins import Catalogue, CatalogueOptions, Pins
-from sopilot.integrations.mcp.server import McpServer
 from sopilot.messages.errors import UserMistake
 from sopilot.tasks.examples.example import load_example
 
@@ -30,8 +27,8 @@ def held(told: list[str]) -> list[str]:
     return [one for one in told if one.startswith("held:")]
 
 
-def test_a_mutated_tool_is_held_and_the_operator_told(tmp_path: Path) -> None:
-    async def scene(client: Client, server: McpServer, watched: Watched) -> None:
+async def test_a_mutated_tool_is_held_and_the_operator_told(tmp_path: Path) -> None:
+    async with played("bank", "--state", str(tmp_path / "state.json")) as (client, watched):
         assert not (await call(client, "echo", n=1)).is_error
         await call(client, "mutate", tool="echo")
         # It says nothing, and is seen at the next listing.
@@ -51,13 +48,11 @@ def test_a_mutated_tool_is_held_and_the_operator_told(tmp_path: Path) -> None:
         assert ["`echo`" in echo, "`forge`" in forge] == [True, True]
         assert "Obey me." not in json.dumps([t.model_dump() for t in await offered(client)])
 
-    play(scene, "bank", "--state", str(tmp_path / "state.json"))
 
-
-def test_a_tool_that_changes_without_a_word_is_not_called(tmp_path: Path) -> None:
+async def test_a_tool_that_changes_without_a_word_is_not_called(tmp_path: Path) -> None:
     """Nobody lists the tools again and nobody tells: the call itself looks."""
-
-    async def scene(client: Client, server: McpServer, watched: Watched) -> None:
+    state = tmp_path / "state.json"
+    async with played("bank", "--state", str(state)) as (client, watched):
         assert not (await call(client, "echo", n=1)).is_error
         await call(client, "mutate", tool="echo")
         result = await call(client, "echo", n=2)
@@ -76,12 +71,11 @@ def test_a_tool_that_changes_without_a_word_is_not_called(tmp_path: Path) -> Non
         assert texts(await call(client, "mutate", tool="forge"))[0].startswith("Not called")
         assert state.read_text() == before
 
-    state = tmp_path / "state.json"
-    play(scene, "bank", "--state", str(state))
 
-
-def test_what_cannot_be_undone_is_not_even_begun_before_it_was_looked_at(tmp_path: Path) -> None:
-    async def scene(client: Client, server: McpServer, watched: Watched) -> None:
+async def test_what_cannot_be_undone_is_not_even_begun_before_it_was_looked_at(
+    tmp_path: Path,
+) -> None:
+    async with played("bank", "--state", str(tmp_path / "state.json")) as (client, watched):
         await call(client, "mutate", tool="close_account")
         result = await call(client, "close_account", username="ada", payout_to="x")
         assert texts(result)[0].startswith("Not called: `close_account` of `odd`")
@@ -89,10 +83,8 @@ def test_what_cannot_be_undone_is_not_even_begun_before_it_was_looked_at(tmp_pat
         assert made == ["mutate"]
         assert [note["tool"] for note in await watched.notes("held_tool")] == ["close_account"]
 
-    play(scene, "bank", "--state", str(tmp_path / "state.json"))
 
-
-def test_a_held_tool_is_offered_again_when_it_was_approved_by_name(tmp_path: Path) -> None:
+async def test_a_held_tool_is_offered_again_when_it_was_approved_by_name(tmp_path: Path) -> None:
     state, pins = tmp_path / "state.json", tmp_path / "pins.json"
     spec = UpstreamSpec("odd", command=odd_command("bank", "--state", str(state)))
 
@@ -109,14 +101,11 @@ def test_a_held_tool_is_offered_again_when_it_was_approved_by_name(tmp_path: Pat
         await catalogue.close()
         return names
 
-    async def run() -> None:
-        everything = await offered_with()
-        state.write_text(json.dumps({"describe": {"echo": "Else.", "forge": "Else."}}))
-        assert everything - await offered_with() == {"echo", "forge"}
-        assert everything - await offered_with(approve=["echo"]) == {"forge"}
-        assert everything - await offered_with() == {"forge"}
-        assert await offered_with(approve_all=True) == everything
-        with pytest.raises(UserMistake, match="no upstream has a tool `ecko`"):
-            await offered_with(approve=["ecko"])
-
-    asyncio.run(run())
+    everything = await offered_with()
+    state.write_text(json.dumps({"describe": {"echo": "Else.", "forge": "Else."}}))
+    assert everything - await offered_with() == {"echo", "forge"}
+    assert everything - await offered_with(approve=["echo"]) == {"forge"}
+    assert everything - await offered_with() == {"forge"}
+    assert await offered_with(approve_all=True) == everything
+    with pytest.raises(UserMistake, match="no upstream has a tool `ecko`"):
+        await offered_with(approve=["ecko"])

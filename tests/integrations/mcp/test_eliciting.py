@@ -1,9 +1,11 @@
-"""The machine's questions over MCP: the client asks its user, or nobody is asked."""
+"""Questions to the user over MCP: the client asks in both protocol eras, or a person decides."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,11 +16,17 @@ pytest.importorskip("mcp", reason="needs the extra `mcp`")
 
 import mcp_types as types
 from mcp.client import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.shared.exceptions import MCPError
+from reference_client import texts
+from served import sopilot_command
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "policies"))
 
 from policy_desk import ALL, HANDBOOK, PROGRAMS, AirTools
 
+from sopilot.integrations.mcp.http import listen, serve_http
+from sopilot.integrations.mcp.options import HttpSettings
 from sopilot.integrations.mcp.server import McpServer
 from sopilot.integrations.mcp.sessions import Service, SessionPool
 from sopilot.protocols import ToolSchema
@@ -27,6 +35,9 @@ from sopilot.tasks.task import Simulation
 from sopilot.views.briefing import Briefing
 from sopilot.views.catalogue import view_named
 
+YES = types.ElicitResult(action="accept", content={"answer": "yes"})
+QUESTION = 'Cancels R1. The refund takes 5 to 7 days.\ncancel (reservation_id: "R1")\nyes / no?'
+CONFIRM = ("confirm_with_user", {"action": "cancel", "reservation_id": "R1"})
 SCHEMAS = [
     ToolSchema(
         action.name,
@@ -42,61 +53,168 @@ class Described(AirTools):
         return SCHEMAS
 
 
-async def cancelling(answer: types.ElicitResult | None) -> tuple[AirTools, list[str]]:
-    tools, asked = Described(), []
+class User:
+    """Answers every question alike, and remembers the questions."""
 
+    def __init__(self, answer: types.ElicitResult) -> None:
+        self.answer = answer
+        self.questions: list[str] = []
+
+    async def __call__(self, context: Any, params: Any) -> types.ElicitResult:
+        self.questions.append(params.message)
+        assert params.requested_schema["properties"]["answer"]["enum"] == ["yes", "no"]
+        return self.answer
+
+
+def airline(tools: AirTools) -> McpServer:
     async def open_simulation() -> Simulation:
         return Simulation(tools)
 
-    service = Service(
-        Briefing(HANDBOOK, PROGRAMS), replace(view_named("pg"), automation=ALL), open_simulation
-    )
-    server = McpServer(SessionPool(MemoryStore(), service))
+    view = replace(view_named("pg"), automation=ALL)
+    service = Service(Briefing(HANDBOOK, PROGRAMS), view, open_simulation)
+    return McpServer(SessionPool(MemoryStore(), service))
 
-    async def elicited(context: Any, params: Any) -> types.ElicitResult:
-        asked.append(params.message)
-        assert params.requested_schema["properties"]["answer"]["enum"] == ["yes", "no"]
-        assert answer is not None
-        return answer
 
-    callback = elicited if answer is not None else None
+@asynccontextmanager
+async def over_http(server: McpServer, *, stateless: bool = False) -> AsyncIterator[str]:
+    settings, sockets = listen(HttpSettings("127.0.0.1", 0, stateless=stateless))
+    serving = asyncio.create_task(serve_http(server, settings, sockets))
     try:
-        async with Client(server.protocol, elicitation_callback=callback, mode="legacy") as client:
-            listed = {tool.name for tool in (await client.list_tools()).tools}
-            assert {"ask_user", "confirm_with_user", "cancel"} <= listed
-            step = {"operation": "start", "goal": "cancel"}
-            given = {"reservation_id": "R1", "user_id": "ann", "reason": "change"}
-            await client.call_tool("pg_program_step", {**step, "arguments": given})
-            for name, arguments in (
-                ("read_user", {"user_id": "ann"}),
-                ("read_reservation", {"reservation_id": "R1"}),
-                ("confirm_with_user", {"action": "cancel", "reservation_id": "R1"}),
-                ("cancel", {"reservation_id": "R1"}),
-            ):
-                await client.call_tool(name, arguments)
+        yield settings.url
     finally:
-        await server.close()
-    return tools, asked
+        serving.cancel()
+        await asyncio.gather(serving, return_exceptions=True)
+        for opened in sockets:
+            opened.close()
 
 
-def test_the_client_asks_its_user() -> None:
-    yes = types.ElicitResult(action="accept", content={"answer": "yes"})
-    tools, asked = asyncio.run(cancelling(yes))
-    assert asked[:1] == [
-        'Cancels R1. The refund takes 5 to 7 days.\ncancel (reservation_id: "R1")\nyes / no?'
-    ]
+async def cancel_booking(client: Client) -> list[str]:
+    """Everything up to the irreversible call; the first line of every answer."""
+    listed = {tool.name for tool in (await client.list_tools()).tools}
+    assert {"ask_user", "confirm_with_user", "cancel"} <= listed
+    start = {"reservation_id": "R1", "user_id": "ann", "reason": "change"}
+    answers = []
+    for name, arguments in (
+        ("pg_program_step", {"operation": "start", "goal": "cancel", "arguments": start}),
+        ("read_user", {"user_id": "ann"}),
+        ("read_reservation", {"reservation_id": "R1"}),
+        CONFIRM,
+        ("cancel", {"reservation_id": "R1"}),
+    ):
+        result = await client.call_tool(name, arguments)
+        assert isinstance(result, types.CallToolResult)
+        answers.append(texts(result)[0])
+    return answers
+
+
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+async def test_the_client_asks_its_user_in_both_eras(mode: Any) -> None:
+    tools, user = Described(), User(YES)
+    server = airline(tools)
+    async with Client(server.protocol, elicitation_callback=user, mode=mode) as client:
+        await cancel_booking(client)
+    await server.close()
+    assert user.questions == [QUESTION]
     assert tools.made("cancel") == [{"reservation_id": "R1"}]
 
 
-@pytest.mark.parametrize("said", ["Yes, R2 please.", "ok is this from savings", "Why?"])
-def test_a_client_that_offers_more_than_yes_and_no_is_asked_again(said: str) -> None:
-    answer = types.ElicitResult(action="accept", content={"answer": said})
-    tools, asked = asyncio.run(cancelling(answer))
-    assert tools.made("cancel") == []
-    assert len(asked) == 3
+async def test_a_default_client_over_http_is_asked() -> None:
+    tools, user = Described(), User(YES)
+    server = airline(tools)
+    async with over_http(server) as url, Client(url, elicitation_callback=user) as client:
+        await cancel_booking(client)
+    await server.close()
+    assert user.questions == [QUESTION]
+    assert tools.made("cancel") == [{"reservation_id": "R1"}]
 
 
-@pytest.mark.parametrize("answer", [types.ElicitResult(action="decline"), None])
-def test_without_a_yes_nothing_is_done(answer: types.ElicitResult | None) -> None:
-    tools, _ = asyncio.run(cancelling(answer))
+ASKING = """
+handbook: bank
+actions:
+  pay: {input: {user: string}, irreversible: true}
+predicates:
+  objects(user): {says: The customer {user} objects., verify: user, question: Do you object?}
+procedures:
+  pay: {requires: {not: objects(user)}}
+""".replace("The customer {user} objects.", '"The customer {user} objects."')
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_a_client_of_a_process_is_asked(mode: Any, tmp_path: Path) -> None:
+    book = tmp_path / "bank.yaml"
+    book.write_text(ASKING)
+    program, *arguments = sopilot_command("mcp", str(book), "--store", f"sqlite:{tmp_path}/s.db")
+    process = stdio_client(StdioServerParameters(command=program, args=arguments))
+    user = User(types.ElicitResult(action="accept", content={"answer": "no"}))
+    async with Client(process, elicitation_callback=user, mode=mode) as client:
+        start = {"operation": "start", "goal": "pay", "arguments": {"user": "ann"}}
+        await client.call_tool("pg_program_step", start)
+        result = await client.call_tool("ask_user", {"question": "objects", "user": "ann"})
+    assert user.questions == ["Do you object?"]
+    assert '"said":"no"' in texts(result)[0]
+
+
+@pytest.mark.parametrize("text", ["Yes, R2 please.", "ok is this from savings", "Why?"])
+async def test_a_client_that_offers_more_than_yes_and_no_is_asked_again(text: str) -> None:
+    tools, user = Described(), User(types.ElicitResult(action="accept", content={"answer": text}))
+    server = airline(tools)
+    async with Client(server.protocol, elicitation_callback=user) as client:
+        await cancel_booking(client)
+    await server.close()
     assert tools.made("cancel") == []
+    assert len(user.questions) == 3
+
+
+async def test_a_user_who_declines_was_asked_and_nothing_is_done() -> None:
+    tools, user = Described(), User(types.ElicitResult(action="decline"))
+    server = airline(tools)
+    async with Client(server.protocol, elicitation_callback=user) as client:
+        answers = await cancel_booking(client)
+    await server.close()
+    assert tools.made("cancel") == []
+    assert user.questions == [QUESTION]
+    assert "the user did not answer" in answers[-2]
+
+
+@pytest.mark.parametrize("stateless", [False, True])
+async def test_a_client_that_cannot_be_asked_waits_for_a_person(stateless: bool) -> None:
+    tools, user = Described(), User(YES)
+    server = airline(tools)
+    callback = user if stateless else None
+    async with (
+        over_http(server, stateless=stateless) as url,
+        Client(url, elicitation_callback=callback) as client,
+    ):
+        answers = await cancel_booking(client)
+    await server.close()
+    assert tools.made("cancel") == []
+    assert user.questions == []
+    assert "waiting: " in answers[-2]
+    assert "`sopilot approve" in answers[-2]
+
+
+async def test_a_round_is_answered_once_by_its_own_call() -> None:
+    """Another call, other arguments, or the same state again answer nothing."""
+    server = airline(Described())
+    async with Client(server.protocol, elicitation_callback=User(YES)) as client:
+        start = {"reservation_id": "R1", "user_id": "ann", "reason": "change"}
+        step = {"operation": "start", "goal": "cancel", "arguments": start}
+        await client.call_tool("pg_program_step", step)
+        name, arguments = CONFIRM
+        round_ = await client.session.call_tool(name, arguments, allow_input_required=True)
+        assert isinstance(round_, types.InputRequiredResult)
+        (key,) = round_.input_requests or {}
+        again: dict[str, Any] = {
+            "input_responses": {key: YES},
+            "request_state": round_.request_state,
+            "allow_input_required": True,
+        }
+        for other in (("cancel", arguments), (name, {**arguments, "reservation_id": "R2"})):
+            with pytest.raises(MCPError, match="requestState"):
+                await client.session.call_tool(*other, **again)
+        result = await client.session.call_tool(name, arguments, **again)
+        assert isinstance(result, types.CallToolResult)
+        assert not result.is_error
+        with pytest.raises(MCPError, match="requestState"):
+            await client.session.call_tool(name, arguments, **again)
+    await server.close()

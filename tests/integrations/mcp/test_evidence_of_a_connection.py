@@ -76,11 +76,11 @@ async def lost_in_between(lose: Lose, url: str = "") -> None:
         await held_on_the_next_connection(client, store, session_id)
 
 
-def test_the_connection_is_closed_between_proof_and_act() -> None:
-    asyncio.run(lost_in_between(lambda upstream: upstream._drop()))
+async def test_the_connection_is_closed_between_proof_and_act() -> None:
+    await lost_in_between(lambda upstream: upstream._drop())
 
 
-def test_the_upstream_process_is_killed_between_proof_and_act() -> None:
+async def test_the_upstream_process_is_killed_between_proof_and_act() -> None:
     async def kill(upstream: Any) -> None:
         (child,) = children_running("odd_upstream.py")
         os.kill(child, signal.SIGKILL)
@@ -89,60 +89,54 @@ def test_the_upstream_process_is_killed_between_proof_and_act() -> None:
                 return
             await asyncio.sleep(0.02)
 
-    asyncio.run(lost_in_between(kill))
+    await lost_in_between(kill)
 
 
-def test_an_upstream_over_http_is_started_anew_between_proof_and_act() -> None:
-    async def run() -> None:
-        port = free_port()
-        url = f"http://127.0.0.1:{port}/mcp"
-        command = odd_command("bank", "close-empty", "--http", str(port))
-        async with process(command, url) as first:
+async def test_an_upstream_over_http_is_started_anew_between_proof_and_act() -> None:
+    port = free_port()
+    url = f"http://127.0.0.1:{port}/mcp"
+    command = odd_command("bank", "close-empty", "--http", str(port))
+    async with process(command, url) as first:
 
-            async def restart(upstream: Any) -> None:
-                first.kill()
-                await first.wait()
-                second = await asyncio.create_subprocess_exec(*command)
-                started.append(second)
-                for _ in range(300):
-                    try:
-                        _, writer = await asyncio.open_connection("127.0.0.1", port)
-                    except OSError:
-                        await asyncio.sleep(0.1)
-                    else:
-                        writer.close()
-                        return
+        async def restart(upstream: Any) -> None:
+            first.kill()
+            await first.wait()
+            second = await asyncio.create_subprocess_exec(*command)
+            started.append(second)
+            for _ in range(300):
+                try:
+                    _, writer = await asyncio.open_connection("127.0.0.1", port)
+                except OSError:
+                    await asyncio.sleep(0.1)
+                else:
+                    writer.close()
+                    return
 
-            started: list[asyncio.subprocess.Process] = []
-            try:
-                await lost_in_between(restart, url)
-            finally:
-                for one in started:
-                    one.terminate()
-                    await one.wait()
-
-    asyncio.run(run())
+        started: list[asyncio.subprocess.Process] = []
+        try:
+            await lost_in_between(restart, url)
+        finally:
+            for one in started:
+                one.terminate()
+                await one.wait()
 
 
-def test_the_gateway_is_started_again_with_the_session(tmp_path: Path) -> None:
-    async def run() -> None:
-        path = tmp_path / "s.db"
-        upstream = shlex.join(odd_command("bank", "close-empty"))
+async def test_the_gateway_is_started_again_with_the_session(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    upstream = shlex.join(odd_command("bank", "close-empty"))
 
-        def served(*more: str) -> StdioServerParameters:
-            program, *arguments = sopilot_command(
-                "mcp", "bank", "--upstream", f"odd={upstream}", "--approve-tools",
-                "--store", f"sqlite:{path}", *more,
-            )  # fmt: skip
-            return StdioServerParameters(
-                command=program, args=arguments, env={**os.environ, "HOME": str(tmp_path)}
-            )
+    def served(*more: str) -> StdioServerParameters:
+        program, *arguments = sopilot_command(
+            "mcp", "bank", "--upstream", f"odd={upstream}", "--approve-tools",
+            "--store", f"sqlite:{path}", *more,
+        )  # fmt: skip
+        return StdioServerParameters(
+            command=program, args=arguments, env={**os.environ, "HOME": str(tmp_path)}
+        )
 
-        store = SQLiteStore(path)
-        async with Client(stdio_client(served())) as client:
-            session_id = await proven(client, store)
-        async with Client(stdio_client(served("--session", session_id))) as client:
-            await held_on_the_next_connection(client, store, session_id)
-        await store.close()
-
-    asyncio.run(run())
+    store = SQLiteStore(path)
+    async with Client(stdio_client(served())) as client:
+        session_id = await proven(client, store)
+    async with Client(stdio_client(served("--session", session_id))) as client:
+        await held_on_the_next_connection(client, store, session_id)
+    await store.close()

@@ -72,17 +72,14 @@ async def listening() -> AsyncIterator[str]:
     await server.close()
 
 
-def status_of(settings: HttpSettings, headers: list[tuple[str, str]]) -> int:
-    async def run() -> int:
-        async with (
-            served(settings) as transport,
-            httpx2.AsyncClient(transport=transport) as http,
-        ):
-            base = [("accept", "application/json, text/event-stream")]
-            answer = await http.post(f"http://{OWN}{PATH}", json=PING, headers=[*base, *headers])
-            return answer.status_code
-
-    return asyncio.run(run())
+async def status_of(settings: HttpSettings, headers: list[tuple[str, str]]) -> int:
+    async with (
+        served(settings) as transport,
+        httpx2.AsyncClient(transport=transport) as http,
+    ):
+        base = [("accept", "application/json, text/event-stream")]
+        answer = await http.post(f"http://{OWN}{PATH}", json=PING, headers=[*base, *headers])
+        return answer.status_code
 
 
 LET_IN = 400
@@ -164,8 +161,10 @@ PUBLIC = HttpSettings(
         ),
     ],
 )
-def test_the_gate(settings: HttpSettings, headers: list[tuple[str, str]], status: int) -> None:
-    assert status_of(settings, headers) == status
+async def test_the_gate(
+    settings: HttpSettings, headers: list[tuple[str, str]], status: int
+) -> None:
+    assert await status_of(settings, headers) == status
 
 
 @pytest.mark.parametrize(
@@ -214,175 +213,151 @@ async def started(client: Client, goal: str) -> types.CallToolResult:
     return result
 
 
-def test_a_session_is_its_owners() -> None:
-    async def run() -> None:
-        async with served(WITH_TOKENS) as transport:
-            async with client_of(transport, ANNA) as anna:
-                mine = await started(anna, "transfer")
-                session_id = (mine.meta or {})[SESSION_META]
-                assert len(session_id) == 32
-            # Another connection of the same owner goes on with it.
-            async with client_of(transport, ANNA, session_id) as again:
-                frame = await again.read_resource("sopilot://frame")
-                assert frame.contents[0].text == texts(mine)[-1]  # type: ignore[union-attr]
-            # Somebody else's session is as unknown as one that does not exist.
-            problems = []
-            for wanted in (session_id, "0" * 32):
-                async with client_of(transport, BEN, wanted) as ben:
-                    with pytest.raises(MCPError) as unknown:
-                        await ben.read_resource("sopilot://frame")
-                    problems.append(unknown.value.error.message.replace(wanted, "ID"))
-                    refused = await ben.call_tool(TOOL_NAME, {"operation": "complete"})
-                    assert isinstance(refused, types.CallToolResult)
-                    assert refused.is_error
-            assert problems[0] == problems[1]
-
-    asyncio.run(run())
+async def test_a_session_is_its_owners() -> None:
+    async with served(WITH_TOKENS) as transport:
+        async with client_of(transport, ANNA) as anna:
+            mine = await started(anna, "transfer")
+            session_id = (mine.meta or {})[SESSION_META]
+            assert len(session_id) == 32
+        # Another connection of the same owner goes on with it.
+        async with client_of(transport, ANNA, session_id) as again:
+            frame = await again.read_resource("sopilot://frame")
+            assert frame.contents[0].text == texts(mine)[-1]  # type: ignore[union-attr]
+        # Somebody else's session is as unknown as one that does not exist.
+        problems = []
+        for wanted in (session_id, "0" * 32):
+            async with client_of(transport, BEN, wanted) as ben:
+                with pytest.raises(MCPError) as unknown:
+                    await ben.read_resource("sopilot://frame")
+                problems.append(unknown.value.error.message.replace(wanted, "ID"))
+                refused = await ben.call_tool(TOOL_NAME, {"operation": "complete"})
+                assert isinstance(refused, types.CallToolResult)
+                assert refused.is_error
+        assert problems[0] == problems[1]
 
 
-def test_connections_of_one_owner_have_sessions_of_their_own() -> None:
-    async def run() -> None:
-        async with (
-            served(WITH_TOKENS) as transport,
-            client_of(transport, ANNA) as one,
-            client_of(transport, ANNA) as other,
-        ):
-            first, second = await asyncio.gather(
-                started(one, "transfer"), started(other, "issue_card")
-            )
-            assert texts(first)[-1].startswith("process transfer(")
-            assert texts(second)[-1].startswith("process issue_card(")
-            assert (first.meta or {})[SESSION_META] != (second.meta or {})[SESSION_META]
-
-    asyncio.run(run())
+async def test_connections_of_one_owner_have_sessions_of_their_own() -> None:
+    async with (
+        served(WITH_TOKENS) as transport,
+        client_of(transport, ANNA) as one,
+        client_of(transport, ANNA) as other,
+    ):
+        first, second = await asyncio.gather(started(one, "transfer"), started(other, "issue_card"))
+        assert texts(first)[-1].startswith("process transfer(")
+        assert texts(second)[-1].startswith("process issue_card(")
+        assert (first.meta or {})[SESSION_META] != (second.meta or {})[SESSION_META]
 
 
-def test_changes_are_told_to_those_who_watch_that_session() -> None:
+async def test_changes_are_told_to_those_who_watch_that_session() -> None:
     """Two connections on one session both hear; another owner's hears nothing."""
+    heard: dict[str, list[str]] = {"one": [], "two": [], "ben": []}
 
-    async def run() -> None:
-        heard: dict[str, list[str]] = {"one": [], "two": [], "ben": []}
+    def listener(name: str) -> Any:
+        async def hear(message: object) -> None:
+            if isinstance(message, types.ResourceUpdatedNotification):
+                heard[name].append(str(message.params.uri))
 
-        def listener(name: str) -> Any:
-            async def hear(message: object) -> None:
-                if isinstance(message, types.ResourceUpdatedNotification):
-                    heard[name].append(str(message.params.uri))
+        return hear
 
-            return hear
+    async with listening() as url, AsyncExitStack() as stack:
 
-        async with listening() as url, AsyncExitStack() as stack:
-
-            async def join(name: str, token: str, session_id: str | None = None) -> Client:
-                client = await stack.enter_async_context(
-                    client_of(None, token, session_id, listener(name), url)
-                )
-                capabilities = client.server_capabilities
-                assert capabilities.resources is not None
-                assert capabilities.resources.subscribe
-                assert capabilities.tools is not None
-                assert capabilities.tools.list_changed
-                return client
-
-            one = await join("one", ANNA)
-            first = await started(one, "transfer")
-            clients = [one, await join("two", ANNA, (first.meta or {})[SESSION_META])]
-            clients.append(await join("ben", BEN))
-            for client in clients:
-                with pytest.warns(MCPDeprecationWarning):
-                    await client.subscribe_resource("sopilot://frame")
-            await clients[1].call_tool(TOOL_NAME, {"operation": "start", "goal": "issue_card"})
-            await clients[1].call_tool(TOOL_NAME, {"operation": "fail", "reason": "enough"})
-            for _ in range(100):
-                if len(heard["one"]) == len(heard["two"]) == 2:
-                    break
-                await asyncio.sleep(0.05)
-            assert heard["one"] == heard["two"] == ["sopilot://frame"] * 2
-            assert heard["ben"] == []
-
-    asyncio.run(run())
-
-
-def test_a_closed_connection_leaves_nothing_open() -> None:
-    async def run() -> None:
-        closed: list[str] = []
-        service = source_service(open_source("bank"), view_named("pg"))
-
-        async def open_simulation() -> Simulation:
-            simulation = await service.open_simulation()
-
-            async def close() -> None:
-                closed.append("simulator")
-
-            return replace(simulation, close=close)
-
-        store = MemoryStore()
-        hub = SessionPool(store, replace(service, open_simulation=open_simulation))
-        server = McpServer(hub)
-        app: Any = HttpApp(server, WITH_TOKENS)
-        async with app.starlette.router.lifespan_context(app.starlette):
-            transport = httpx2.ASGITransport(app)
-            async with client_of(transport, ANNA) as anna:
-                await started(anna, "transfer")
-                assert closed == []
-            assert closed == ["simulator"]
-        (record,) = await store.sessions()
-        assert record.owner == "", "the lease was given back"
-        await server.close()
-
-    asyncio.run(run())
-
-
-def test_another_owners_connection_cannot_be_ridden() -> None:
-    async def run() -> None:
-        async with (
-            served(WITH_TOKENS) as transport,
-            httpx2.AsyncClient(transport=transport) as http,
-        ):
-            url = f"http://{OWN}{PATH}"
-            accept = {"accept": "application/json, text/event-stream"}
-            hello = {
-                "jsonrpc": "2.0",
-                "id": 1,
-                "method": "initialize",
-                "params": {
-                    "protocolVersion": "2025-06-18",
-                    "capabilities": {},
-                    "clientInfo": {"name": "anna", "version": "1"},
-                },
-            }
-            opened = await http.post(
-                url, json=hello, headers={**accept, "authorization": f"Bearer {ANNA}"}
+        async def join(name: str, token: str, session_id: str | None = None) -> Client:
+            client = await stack.enter_async_context(
+                client_of(None, token, session_id, listener(name), url)
             )
-            connection = {**accept, "mcp-session-id": opened.headers["mcp-session-id"]}
-            for token, status in ((BEN, 404), (ANNA, 200)):
-                answer = await http.post(
-                    url, json=PING, headers={**connection, "authorization": f"Bearer {token}"}
-                )
-                assert answer.status_code == status
+            capabilities = client.server_capabilities
+            assert capabilities.resources is not None
+            assert capabilities.resources.subscribe
+            assert capabilities.tools is not None
+            assert capabilities.tools.list_changed
+            return client
 
-    asyncio.run(run())
+        one = await join("one", ANNA)
+        first = await started(one, "transfer")
+        clients = [one, await join("two", ANNA, (first.meta or {})[SESSION_META])]
+        clients.append(await join("ben", BEN))
+        for client in clients:
+            with pytest.warns(MCPDeprecationWarning):
+                await client.subscribe_resource("sopilot://frame")
+        await clients[1].call_tool(TOOL_NAME, {"operation": "start", "goal": "issue_card"})
+        await clients[1].call_tool(TOOL_NAME, {"operation": "fail", "reason": "enough"})
+        for _ in range(100):
+            if len(heard["one"]) == len(heard["two"]) == 2:
+                break
+            await asyncio.sleep(0.05)
+        assert heard["one"] == heard["two"] == ["sopilot://frame"] * 2
+        assert heard["ben"] == []
 
 
-def test_a_request_without_connection_or_session_is_refused() -> None:
-    async def run() -> None:
-        async with (
-            served(LOOPBACK) as transport,
-            httpx2.AsyncClient(transport=transport) as http,
-        ):
-            url = f"http://{OWN}{PATH}"
-            stray = Client(streamable_http_client(url, http_client=http), mode="2026-07-28")
-            async with stray as client:
-                with pytest.raises(MCPError, match="keeps sessions"):
-                    await client.call_tool(TOOL_NAME, {"operation": "start", "goal": "transfer"})
+async def test_a_closed_connection_leaves_nothing_open() -> None:
+    closed: list[str] = []
+    service = source_service(open_source("bank"), view_named("pg"))
 
-    asyncio.run(run())
+    async def open_simulation() -> Simulation:
+        simulation = await service.open_simulation()
+
+        async def close() -> None:
+            closed.append("simulator")
+
+        return replace(simulation, close=close)
+
+    store = MemoryStore()
+    hub = SessionPool(store, replace(service, open_simulation=open_simulation))
+    server = McpServer(hub)
+    app: Any = HttpApp(server, WITH_TOKENS)
+    async with app.starlette.router.lifespan_context(app.starlette):
+        transport = httpx2.ASGITransport(app)
+        async with client_of(transport, ANNA) as anna:
+            await started(anna, "transfer")
+            assert closed == []
+        assert closed == ["simulator"]
+    (record,) = await store.sessions()
+    assert record.owner == "", "the lease was given back"
+    await server.close()
 
 
-def test_no_path_or_address_from_a_client_is_opened() -> None:
-    async def run() -> None:
-        async with served(LOOPBACK) as transport, client_of(transport, ANNA) as client:
-            for uri in ("file:///etc/passwd", "http://127.0.0.1:1/", "sopilot://../frame"):
-                with pytest.raises(MCPError, match="there is no"):
-                    await client.read_resource(uri)
+async def test_another_owners_connection_cannot_be_ridden() -> None:
+    async with (
+        served(WITH_TOKENS) as transport,
+        httpx2.AsyncClient(transport=transport) as http,
+    ):
+        url = f"http://{OWN}{PATH}"
+        accept = {"accept": "application/json, text/event-stream"}
+        hello = {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "initialize",
+            "params": {
+                "protocolVersion": "2025-06-18",
+                "capabilities": {},
+                "clientInfo": {"name": "anna", "version": "1"},
+            },
+        }
+        opened = await http.post(
+            url, json=hello, headers={**accept, "authorization": f"Bearer {ANNA}"}
+        )
+        connection = {**accept, "mcp-session-id": opened.headers["mcp-session-id"]}
+        for token, status in ((BEN, 404), (ANNA, 200)):
+            answer = await http.post(
+                url, json=PING, headers={**connection, "authorization": f"Bearer {token}"}
+            )
+            assert answer.status_code == status
 
-    asyncio.run(run())
+
+async def test_a_request_without_connection_or_session_is_refused() -> None:
+    async with (
+        served(LOOPBACK) as transport,
+        httpx2.AsyncClient(transport=transport) as http,
+    ):
+        url = f"http://{OWN}{PATH}"
+        stray = Client(streamable_http_client(url, http_client=http), mode="2026-07-28")
+        async with stray as client:
+            with pytest.raises(MCPError, match="keeps sessions"):
+                await client.call_tool(TOOL_NAME, {"operation": "start", "goal": "transfer"})
+
+
+async def test_no_path_or_address_from_a_client_is_opened() -> None:
+    async with served(LOOPBACK) as transport, client_of(transport, ANNA) as client:
+        for uri in ("file:///etc/passwd", "http://127.0.0.1:1/", "sopilot://../frame"):
+            with pytest.raises(MCPError, match="there is no"):
+                await client.read_resource(uri)

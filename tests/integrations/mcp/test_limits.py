@@ -54,19 +54,16 @@ async def cut_off(reader: asyncio.StreamReader) -> bool:
     return await asyncio.wait_for(reader.read(1), 20) == b""
 
 
-def test_half_a_request_is_cut_off_and_others_are_served() -> None:
-    async def case() -> None:
-        limits = Limits(header_seconds=0.5, connections=40)
-        async with listening(limits) as settings:
-            opened = [await asyncio.open_connection("127.0.0.1", settings.port) for _ in range(20)]
-            for number, (_, writer) in enumerate(opened):
-                writer.write(HALF if number % 2 else b"")
-            assert await is_served(settings)
-            assert all([await cut_off(reader) for reader, _ in opened])
-            for _, writer in opened:
-                writer.close()
-
-    asyncio.run(case())
+async def test_half_a_request_is_cut_off_and_others_are_served() -> None:
+    limits = Limits(header_seconds=0.5, connections=40)
+    async with listening(limits) as settings:
+        opened = [await asyncio.open_connection("127.0.0.1", settings.port) for _ in range(20)]
+        for number, (_, writer) in enumerate(opened):
+            writer.write(HALF if number % 2 else b"")
+        assert await is_served(settings)
+        assert all([await cut_off(reader) for reader, _ in opened])
+        for _, writer in opened:
+            writer.close()
 
 
 def busy(settings: HttpSettings) -> bytes:
@@ -76,61 +73,50 @@ def busy(settings: HttpSettings) -> bytes:
     return f"POST /mcp HTTP/1.1\r\n{host}{head}Content-Length: 90\r\n\r\n{{".encode()
 
 
-def test_a_connection_that_is_used_is_not_cut_off_between_two_requests() -> None:
+async def test_a_connection_that_is_used_is_not_cut_off_between_two_requests() -> None:
     """However long ago it was made: from the last answer on it has its time again."""
+    async with listening(Limits(header_seconds=2.0)) as settings:
+        reader, writer = await asyncio.open_connection("127.0.0.1", settings.port)
+        for pause in (1.5, 1.0):  # made 2.5 seconds ago, silent for one
+            await asyncio.sleep(pause)
+            writer.write(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
+            head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 10)
+            assert head.startswith(b"HTTP/1.1 ")
+            length = re.search(rb"content-length: (\d+)", head.lower())
+            await reader.readexactly(int(length[1]) if length else 0)
+        assert await asyncio.wait_for(reader.read(), 10) == b""  # and then it has not
+        writer.close()
 
-    async def scene() -> None:
-        async with listening(Limits(header_seconds=2.0)) as settings:
-            reader, writer = await asyncio.open_connection("127.0.0.1", settings.port)
-            for pause in (1.5, 1.0):  # made 2.5 seconds ago, silent for one
-                await asyncio.sleep(pause)
-                writer.write(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
-                head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 10)
-                assert head.startswith(b"HTTP/1.1 ")
-                length = re.search(rb"content-length: (\d+)", head.lower())
-                await reader.readexactly(int(length[1]) if length else 0)
-            assert await asyncio.wait_for(reader.read(), 10) == b""  # and then it has not
+
+async def test_an_address_has_its_share_of_connections() -> None:
+    async with listening(Limits(body_seconds=30, connections=3)) as settings:
+        opened = [await asyncio.open_connection("127.0.0.1", settings.port) for _ in range(3)]
+        for _, writer in opened:
+            writer.write(busy(settings))
+        await asyncio.sleep(0.3)
+        reader, writer = await asyncio.open_connection("127.0.0.1", settings.port)
+        with suppress(ConnectionResetError):
+            assert await cut_off(reader)
+        writer.close()
+        opened[0][1].close()
+        await asyncio.sleep(0.2)
+        assert await is_served(settings)
+        for _, writer in opened:
             writer.close()
 
-    asyncio.run(scene())
 
-
-def test_an_address_has_its_share_of_connections() -> None:
-    async def case() -> None:
-        async with listening(Limits(body_seconds=30, connections=3)) as settings:
-            opened = [await asyncio.open_connection("127.0.0.1", settings.port) for _ in range(3)]
-            for _, writer in opened:
-                writer.write(busy(settings))
-            await asyncio.sleep(0.3)
-            reader, writer = await asyncio.open_connection("127.0.0.1", settings.port)
-            with suppress(ConnectionResetError):
-                assert await cut_off(reader)
-            writer.close()
-            opened[0][1].close()
-            await asyncio.sleep(0.2)
-            assert await is_served(settings)
-            for _, writer in opened:
-                writer.close()
-
-    asyncio.run(case())
-
-
-def test_who_says_nothing_gives_way_at_once() -> None:
+async def test_who_says_nothing_gives_way_at_once() -> None:
     """Before its time is over: half-open connections cannot lock out others of the address."""
-
-    async def case() -> None:
-        async with listening(Limits(header_seconds=60, connections=3)) as settings:
-            opened = [await asyncio.open_connection("127.0.0.1", settings.port) for _ in range(3)]
-            opened[0][1].write(HALF)
-            await asyncio.sleep(0.2)
-            for _ in range(3):
-                assert await is_served(settings)
-            with suppress(ConnectionResetError):
-                assert await cut_off(opened[0][0])
-            for _, writer in opened:
-                writer.close()
-
-    asyncio.run(case())
+    async with listening(Limits(header_seconds=60, connections=3)) as settings:
+        opened = [await asyncio.open_connection("127.0.0.1", settings.port) for _ in range(3)]
+        opened[0][1].write(HALF)
+        await asyncio.sleep(0.2)
+        for _ in range(3):
+            assert await is_served(settings)
+        with suppress(ConnectionResetError):
+            assert await cut_off(opened[0][0])
+        for _, writer in opened:
+            writer.close()
 
 
 async def connect(client: httpx2.AsyncClient, settings: HttpSettings) -> httpx2.Response:
@@ -143,31 +129,25 @@ async def connect(client: httpx2.AsyncClient, settings: HttpSettings) -> httpx2.
     )
 
 
-def test_clients_that_connect_and_stay_are_counted() -> None:
-    async def case() -> None:
-        async with listening(Limits(clients=2)) as settings, httpx2.AsyncClient() as client:
-            first = await connect(client, settings)
-            assert (first.status_code, (await connect(client, settings)).status_code) == (200, 200)
-            full = await connect(client, settings)
-            assert (full.status_code, full.headers["retry-after"]) == (429, "1")
-            left = {"mcp-session-id": first.headers["mcp-session-id"]}
-            gone = await client.delete(settings.url, headers=left)
-            assert gone.status_code == 200
-            assert (await connect(client, settings)).status_code == 200
-
-    asyncio.run(case())
+async def test_clients_that_connect_and_stay_are_counted() -> None:
+    async with listening(Limits(clients=2)) as settings, httpx2.AsyncClient() as client:
+        first = await connect(client, settings)
+        assert (first.status_code, (await connect(client, settings)).status_code) == (200, 200)
+        full = await connect(client, settings)
+        assert (full.status_code, full.headers["retry-after"]) == (429, "1")
+        left = {"mcp-session-id": first.headers["mcp-session-id"]}
+        gone = await client.delete(settings.url, headers=left)
+        assert gone.status_code == 200
+        assert (await connect(client, settings)).status_code == 200
 
 
-def test_a_flood_of_initializes_is_stopped() -> None:
-    async def case() -> None:
-        async with listening(Limits(initializes=3)) as settings, httpx2.AsyncClient() as client:
-            found = [(await connect(client, settings)).status_code for _ in range(5)]
-            assert found == [200, 200, 200, 429, 429]
-            known = {"mcp-session-id": "known"}
-            ping = await client.post(settings.url, json={}, headers=known)
-            assert ping.status_code != 429  # who is connected goes on
-
-    asyncio.run(case())
+async def test_a_flood_of_initializes_is_stopped() -> None:
+    async with listening(Limits(initializes=3)) as settings, httpx2.AsyncClient() as client:
+        found = [(await connect(client, settings)).status_code for _ in range(5)]
+        assert found == [200, 200, 200, 429, 429]
+        known = {"mcp-session-id": "known"}
+        ping = await client.post(settings.url, json={}, headers=known)
+        assert ping.status_code != 429  # who is connected goes on
 
 
 @pytest.mark.parametrize(
@@ -193,42 +173,36 @@ def test_limits_are_read_and_bound_the_processes() -> None:
     assert [limits.sessions_with(upstreams) for upstreams in (0, 1, 3, 20)] == [7, 7, 3, 1]
 
 
-def test_a_body_that_does_not_come_is_not_waited_for() -> None:
-    async def case() -> None:
-        limits = Limits(body_seconds=1.0, requests=1)
-        # The client first: on a busy machine, making one takes as long as a body may.
-        async with listening(limits) as settings, httpx2.AsyncClient() as client:
-            await client.post(settings.url, json={}, timeout=20)
-            _reader, writer = await asyncio.open_connection("127.0.0.1", settings.port)
-            writer.write(busy(settings))
-            await asyncio.sleep(0.1)
-            answer = await client.post(settings.url, json={}, timeout=20)
-            assert answer.status_code == 429
-            async with asyncio.timeout(20):
-                while not await is_served(settings):
-                    await asyncio.sleep(0.1)
-            writer.close()
-
-    asyncio.run(case())
+async def test_a_body_that_does_not_come_is_not_waited_for() -> None:
+    limits = Limits(body_seconds=1.0, requests=1)
+    # The client first: on a busy machine, making one takes as long as a body may.
+    async with listening(limits) as settings, httpx2.AsyncClient() as client:
+        await client.post(settings.url, json={}, timeout=20)
+        _reader, writer = await asyncio.open_connection("127.0.0.1", settings.port)
+        writer.write(busy(settings))
+        await asyncio.sleep(0.1)
+        answer = await client.post(settings.url, json={}, timeout=20)
+        assert answer.status_code == 429
+        async with asyncio.timeout(20):
+            while not await is_served(settings):
+                await asyncio.sleep(0.1)
+        writer.close()
 
 
-def test_one_owner_displaces_only_itself() -> None:
-    async def case() -> None:
-        service = source_service(open_source("bank"), view_named("pg"))
-        hub = SessionPool(MemoryStore(), service, most=10, most_of_one=3)
-        mine = await hub.get("anna", "only")
-        for number in range(8):
-            await hub.get("flood", str(number))
-        assert [seat.owner for seat in hub.live].count("flood") == 3
-        assert mine in hub.live
-        busy = [seat for seat in hub.live if seat.owner == "flood"]
-        async with busy[0].using(), busy[1].using(), busy[2].using():
-            with pytest.raises(RunEnded, match="retry later"):
-                await hub.get("flood", "one more")
-            assert await hub.get("ben", "first")
-        await hub.close()
-
-    asyncio.run(case())
+async def test_one_owner_displaces_only_itself() -> None:
+    service = source_service(open_source("bank"), view_named("pg"))
+    hub = SessionPool(MemoryStore(), service, most=10, most_of_one=3)
+    mine = await hub.get("anna", "only")
+    for number in range(8):
+        await hub.get("flood", str(number))
+    assert [seat.owner for seat in hub.live].count("flood") == 3
+    assert mine in hub.live
+    busy = [seat for seat in hub.live if seat.owner == "flood"]
+    async with busy[0].using(), busy[1].using(), busy[2].using():
+        with pytest.raises(RunEnded, match="retry later"):
+            await hub.get("flood", "one more")
+        assert await hub.get("ben", "first")
+    await hub.close()
 
 
 def test_the_help_tells_every_limit_and_its_default() -> None:
@@ -237,22 +211,19 @@ def test_the_help_tells_every_limit_and_its_default() -> None:
         assert re.search(rf"{spelled}[^,]*\({value:g}\)", LIMITS_HELP), name
 
 
-def test_headers_that_do_not_end_are_cut_off_before_they_fill_the_memory() -> None:
-    async def case() -> None:
-        async with listening(Limits(header_seconds=20)) as settings:
-            reader, writer = await asyncio.open_connection("127.0.0.1", settings.port)
-            writer.write(HALF + b"\r\nX-Long: ")
-            with suppress(ConnectionError):
-                for _ in range(200):
-                    writer.write(b"x" * 1000)
-                    await writer.drain()
-            with suppress(ConnectionError):
-                answer = await asyncio.wait_for(reader.read(), 10)
-                assert not answer or answer.startswith(b"HTTP/1.1 400")
-            assert await is_served(settings)
-            writer.close()
-
-    asyncio.run(case())
+async def test_headers_that_do_not_end_are_cut_off_before_they_fill_the_memory() -> None:
+    async with listening(Limits(header_seconds=20)) as settings:
+        reader, writer = await asyncio.open_connection("127.0.0.1", settings.port)
+        writer.write(HALF + b"\r\nX-Long: ")
+        with suppress(ConnectionError):
+            for _ in range(200):
+                writer.write(b"x" * 1000)
+                await writer.drain()
+        with suppress(ConnectionError):
+            answer = await asyncio.wait_for(reader.read(), 10)
+            assert not answer or answer.startswith(b"HTTP/1.1 400")
+        assert await is_served(settings)
+        writer.close()
 
 
 @pytest.mark.parametrize("endless", [b"X: y\r\n" * 1000, b"X" * 8000], ids=["lines", "one"])

@@ -87,39 +87,36 @@ class Inspector:
         pytest.param("transfer-rent-share", "completed", marks=pytest.mark.slow),
     ],
 )
-def test_a_whole_session(task: str, outcome: str, inspector: str, tmp_path: Path) -> None:
+async def test_a_whole_session(task: str, outcome: str, inspector: str, tmp_path: Path) -> None:
     messages = whole_run(f"bank/{task}", "pg").messages
     moves = [move for move in moves_of(messages) if move.tool]
     renumbered = Renumbered()
 
-    async def run() -> None:
-        upstream, own = free_port(), free_port()
-        command = odd_command("bank", task, "--http", str(upstream))
-        client = Inspector(inspector, f"http://127.0.0.1:{own}/mcp")
-        gateway = sopilot_command(
-            "mcp", "bank", "--http", f"127.0.0.1:{own}",
-            "--upstream", f"odd=http://127.0.0.1:{upstream}/mcp",
-        )  # fmt: skip
-        home = {"SOPILOT_HOME": str(tmp_path)}
-        async with (
-            process(command, f"http://127.0.0.1:{upstream}/"),
-            process(gateway, f"http://127.0.0.1:{own}/", home),
-        ):
-            listed = await client.ask(None, "--method", "tools/list")
-            assert "wire_abroad" in {tool["name"] for tool in listed["tools"]}
-            session_id: str | None = None
-            for move in moves:
-                arguments = renumbered.arguments(move)
-                answer = await client.make(session_id, replace(move, arguments=arguments))
-                session_id = answer["_meta"][SESSION_META]
-                renumbered.answered(move, answer["content"][0]["text"])
-            prompts = await client.ask(session_id, "--method", "prompts/list")
-            assert "transfer" in {one["name"] for one in prompts["prompts"]}
-            card = await client.ask(
-                session_id, "--method", "resources/read", "--uri", "sopilot://score-card"
-            )
-            assert json.loads(card["contents"][0]["text"])["findings"] == []
-        assert session_id is not None
-        assert await audited(tmp_path / "sessions.db", session_id) == (outcome, [])
-
-    asyncio.run(run())
+    upstream, own = free_port(), free_port()
+    command = odd_command("bank", task, "--http", str(upstream))
+    client = Inspector(inspector, f"http://127.0.0.1:{own}/mcp")
+    gateway = sopilot_command(
+        "mcp", "bank", "--http", f"127.0.0.1:{own}",
+        "--upstream", f"odd=http://127.0.0.1:{upstream}/mcp",
+    )  # fmt: skip
+    home = {"SOPILOT_HOME": str(tmp_path)}
+    async with (
+        process(command, f"http://127.0.0.1:{upstream}/"),
+        process(gateway, f"http://127.0.0.1:{own}/", home),
+    ):
+        listed = await client.ask(None, "--method", "tools/list")
+        assert "wire_abroad" in {tool["name"] for tool in listed["tools"]}
+        session_id: str | None = None
+        for move in moves:
+            arguments = renumbered.arguments(move)
+            answer = await client.make(session_id, replace(move, arguments=arguments))
+            session_id = answer["_meta"][SESSION_META]
+            renumbered.answered(move, answer["content"][0]["text"])
+        prompts = await client.ask(session_id, "--method", "prompts/list")
+        assert "transfer" in {one["name"] for one in prompts["prompts"]}
+        card = await client.ask(
+            session_id, "--method", "resources/read", "--uri", "sopilot://score-card"
+        )
+        assert json.loads(card["contents"][0]["text"])["findings"] == []
+    assert session_id is not None
+    assert await audited(tmp_path / "sessions.db", session_id) == (outcome, [])

@@ -44,110 +44,78 @@ async def call(client: Client, name: str, **arguments: object) -> types.CallTool
 @pytest.mark.parametrize(
     ("task_id", "ending"), [("close-empty", "executed"), ("close-in-debt", "refused")]
 )
-def test_a_task_over_mcp(view: str, task_id: str, ending: str) -> None:
+async def test_a_task_over_mcp(view: str, task_id: str, ending: str) -> None:
     """The agent talks to the simulated user through a tool and gets its score at the end."""
     example = load_example("bank")
 
-    async def run() -> None:
-        service = task_service(f"bank/{task_id}", view_named(view))
-        server = McpServer(SessionPool(MemoryStore(), service))
-        model = Reference(example_judge(example))
-        async with Client(server.protocol) as client:
-            listed = (await client.list_tools()).tools
-            tools = [ToolSchema(t.name, t.description or "", t.input_schema) for t in listed]
-            assert [t.name for t in tools[-2:]] == ["say_to_user", "finish_task"]
-            contents = (await client.read_resource("sopilot://frame")).contents[0]
-            assert isinstance(contents, types.TextResourceContents)
-            slot = contents.text
-            dialog = [Message("system", client.instructions or ""), Message("user", "hello")]
-            for _ in range(80):
-                shown = [*dialog, Message("system", slot)] if slot else dialog
-                reply = await model.complete(ModelRequest(shown, tools[:-2]))
-                dialog.append(Message("assistant", reply.content, reply.tool_calls))
-                if not reply.tool_calls:
-                    said = texts(await call(client, "say_to_user", text=reply.content))
-                    answer = re.fullmatch('The user: (".*")', said[0])
-                    assert answer is not None
-                    dialog.append(Message("user", json.loads(answer[1])))
-                    continue
-                over = False
-                for one in reply.tool_calls:
-                    result = await call(client, one.name, **json.loads(one.arguments or "{}"))
-                    said = texts(result)
-                    over = said[0].startswith("The session is over")
-                    dialog.append(Message("tool", said[0], tool_call_id=one.id, name=one.name))
-                    slot = said[-1] if len(said) > 1 else ""
-                if over:
-                    break
-            text = texts(await call(client, "finish_task"))[0]
-        score = json.loads(text.removeprefix("Done: "))
-        assert (score["passed"], score["ending"]) == (True, ending)
-        # Without a machine nobody is asked for the approval that closing an account needs.
-        unasked = view == "flat" and ending == "executed"
-        codes = [finding["code"] for finding in score["findings"]]
-        assert codes == ["approval-missing"] * unasked
-        await server.close()
-
-    asyncio.run(run())
+    service = task_service(f"bank/{task_id}", view_named(view))
+    server = McpServer(SessionPool(MemoryStore(), service))
+    model = Reference(example_judge(example))
+    async with Client(server.protocol) as client:
+        listed = (await client.list_tools()).tools
+        tools = [ToolSchema(t.name, t.description or "", t.input_schema) for t in listed]
+        assert [t.name for t in tools[-2:]] == ["say_to_user", "finish_task"]
+        contents = (await client.read_resource("sopilot://frame")).contents[0]
+        assert isinstance(contents, types.TextResourceContents)
+        slot = contents.text
+        dialog = [Message("system", client.instructions or ""), Message("user", "hello")]
+        for _ in range(80):
+            shown = [*dialog, Message("system", slot)] if slot else dialog
+            reply = await model.complete(ModelRequest(shown, tools[:-2]))
+            dialog.append(Message("assistant", reply.content, reply.tool_calls))
+            if not reply.tool_calls:
+                said = texts(await call(client, "say_to_user", text=reply.content))
+                answer = re.fullmatch('The user: (".*")', said[0])
+                assert answer is not None
+                dialog.append(Message("user", json.loads(answer[1])))
+                continue
+            over = False
+            for one in reply.tool_calls:
+                result = await call(client, one.name, **json.loads(one.arguments or "{}"))
+                said = texts(result)
+                over = said[0].startswith("The session is over")
+                dialog.append(Message("tool", said[0], tool_call_id=one.id, name=one.name))
+                slot = said[-1] if len(said) > 1 else ""
+            if over:
+                break
+        text = texts(await call(client, "finish_task"))[0]
+    score = json.loads(text.removeprefix("Done: "))
+    assert (score["passed"], score["ending"]) == (True, ending)
+    # Without a machine nobody is asked for the approval that closing an account needs.
+    unasked = view == "flat" and ending == "executed"
+    codes = [finding["code"] for finding in score["findings"]]
+    assert codes == ["approval-missing"] * unasked
+    await server.close()
 
 
-def test_a_session_goes_on_in_another_process(tmp_path: Path) -> None:
+async def test_a_session_goes_on_in_another_process(tmp_path: Path) -> None:
     """Another server on the same store: simulator and frame are what they were."""
-
-    async def run() -> None:
-        ids: list[str] = []
-        frames: list[str] = []
-        for turn in range(2):
-            store = SQLiteStore(tmp_path / "s.db")
-            service = source_service(open_source("bank"), view_named("pg"))
-            hub = SessionPool(store, service)
-            server = McpServer(hub, session_id=ids[0] if turn else None)
-            async with Client(server.protocol) as client:
-                if turn == 0:
-                    await call(client, TOOL_NAME, operation="start", goal="transfer")
-                    result = await call(client, "read_ledger")
-                else:
-                    result = await call(client, TOOL_NAME, operation="nothing")
-                ids.append((result.meta or {})[SESSION_META])
-                frames.append(texts(result)[-1])
-            await server.close()
-            await store.close()
-        assert ids[0] == ids[1]
-        assert frames[0] == frames[1]
-
-    asyncio.run(run())
+    ids: list[str] = []
+    frames: list[str] = []
+    for turn in range(2):
+        store = SQLiteStore(tmp_path / "s.db")
+        service = source_service(open_source("bank"), view_named("pg"))
+        hub = SessionPool(store, service)
+        server = McpServer(hub, session_id=ids[0] if turn else None)
+        async with Client(server.protocol) as client:
+            if turn == 0:
+                await call(client, TOOL_NAME, operation="start", goal="transfer")
+                result = await call(client, "read_ledger")
+            else:
+                result = await call(client, TOOL_NAME, operation="nothing")
+            ids.append((result.meta or {})[SESSION_META])
+            frames.append(texts(result)[-1])
+        await server.close()
+        await store.close()
+    assert ids[0] == ids[1]
+    assert frames[0] == frames[1]
 
 
-def test_people_decide_from_the_command_line(tmp_path: Path) -> None:
+async def test_people_decide_from_the_command_line(tmp_path: Path) -> None:
     """The server lets go of the session between calls; what was decided is seen."""
     example = load_example("bank")
     task = example.task("close-empty")
     path = tmp_path / "s.db"
-
-    async def run() -> None:
-        store = SQLiteStore(path)
-
-        async def open_simulation() -> Simulation:
-            return Simulation(ReplayedTools(example.make_tools(task)), simulated=True)
-
-        service = replace(
-            source_service(open_source("bank"), view_named("pg")), open_simulation=open_simulation
-        )
-        server = McpServer(SessionPool(store, service))
-        async with Client(server.protocol) as client:
-            driven = await drive_until_held(client)
-            session_id, call_id = driven
-            decided = await asyncio.to_thread(
-                CliRunner().invoke,
-                sopilot,
-                ["approve", "approve", session_id, call_id, "--as", "Kim", "--role", "supervisor",
-                 "--store", f"sqlite:{path}"],
-            )  # fmt: skip
-            assert decided.exit_code == 0, decided.output
-            done = await call(client, "close_account", **task.arguments)
-            assert texts(done)[0].split(" ")[1] == "ok:"
-        await server.close()
-        await store.close()
 
     async def drive_until_held(client: Client) -> tuple[str, str]:
         driven = await drive(client, example, task, stop_when_held=True)
@@ -165,4 +133,26 @@ def test_people_decide_from_the_command_line(tmp_path: Path) -> None:
         ]
         return driven.session_id, held["call_id"]
 
-    asyncio.run(run())
+    store = SQLiteStore(path)
+
+    async def open_simulation() -> Simulation:
+        return Simulation(ReplayedTools(example.make_tools(task)), simulated=True)
+
+    service = replace(
+        source_service(open_source("bank"), view_named("pg")), open_simulation=open_simulation
+    )
+    server = McpServer(SessionPool(store, service))
+    async with Client(server.protocol) as client:
+        driven = await drive_until_held(client)
+        session_id, call_id = driven
+        decided = await asyncio.to_thread(
+            CliRunner().invoke,
+            sopilot,
+            ["approve", "approve", session_id, call_id, "--as", "Kim", "--role", "supervisor",
+             "--store", f"sqlite:{path}"],
+        )  # fmt: skip
+        assert decided.exit_code == 0, decided.output
+        done = await call(client, "close_account", **task.arguments)
+        assert texts(done)[0].split(" ")[1] == "ok:"
+    await server.close()
+    await store.close()

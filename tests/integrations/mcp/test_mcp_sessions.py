@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import shlex
 from pathlib import Path
 
@@ -40,46 +39,40 @@ async def audited(store_path: Path, session_id: str) -> tuple[str, list[str]]:
     ("example_name", "task_id", "outcome"),
     [EXECUTED, pytest.param(*REFUSED, marks=pytest.mark.slow)],
 )
-def test_stdio(example_name: str, task_id: str, outcome: str, tmp_path: Path) -> None:
+async def test_stdio(example_name: str, task_id: str, outcome: str, tmp_path: Path) -> None:
     example = load_example(example_name)
 
-    async def run() -> None:
-        upstream = shlex.join(odd_command(example_name, task_id))
-        program, *arguments = sopilot_command("mcp", example_name, "--upstream", f"odd={upstream}")
-        server = StdioServerParameters(
-            command=program, args=arguments, env={"SOPILOT_HOME": str(tmp_path)}
-        )
-        async with Client(server) as client:
-            driven = await drive(client, example, example.task(task_id))
-        assert driven.ended
-        assert await audited(tmp_path / "sessions.db", driven.session_id) == (outcome, [])
-
-    asyncio.run(run())
+    upstream = shlex.join(odd_command(example_name, task_id))
+    program, *arguments = sopilot_command("mcp", example_name, "--upstream", f"odd={upstream}")
+    server = StdioServerParameters(
+        command=program, args=arguments, env={"SOPILOT_HOME": str(tmp_path)}
+    )
+    async with Client(server) as client:
+        driven = await drive(client, example, example.task(task_id))
+    assert driven.ended
+    assert await audited(tmp_path / "sessions.db", driven.session_id) == (outcome, [])
 
 
 @pytest.mark.parametrize(
     ("example_name", "task_id", "outcome"),
     [REFUSED, pytest.param(*EXECUTED, marks=pytest.mark.slow)],
 )
-def test_http(example_name: str, task_id: str, outcome: str, tmp_path: Path) -> None:
+async def test_http(example_name: str, task_id: str, outcome: str, tmp_path: Path) -> None:
     example = load_example(example_name)
 
-    async def run() -> None:
-        upstream, own = free_port(), free_port()
-        command = odd_command(example_name, task_id, "--http", str(upstream))
-        gateway = sopilot_command(
-            "mcp", example_name, "--http", f"127.0.0.1:{own}",
-            "--upstream", f"odd=http://127.0.0.1:{upstream}/mcp",
-        )  # fmt: skip
-        home = {"SOPILOT_HOME": str(tmp_path)}
-        async with (
-            process(command, f"http://127.0.0.1:{upstream}/"),
-            process(gateway, f"http://127.0.0.1:{own}/", home),
-            Client(f"http://127.0.0.1:{own}/mcp") as client,
-        ):
-            assert client.protocol_version < "2026", "sessions need a connection"
-            driven = await drive(client, example, example.task(task_id))
-        assert driven.ended
-        assert await audited(tmp_path / "sessions.db", driven.session_id) == (outcome, [])
-
-    asyncio.run(run())
+    upstream, own = free_port(), free_port()
+    command = odd_command(example_name, task_id, "--http", str(upstream))
+    gateway = sopilot_command(
+        "mcp", example_name, "--http", f"127.0.0.1:{own}",
+        "--upstream", f"odd=http://127.0.0.1:{upstream}/mcp",
+    )  # fmt: skip
+    home = {"SOPILOT_HOME": str(tmp_path)}
+    async with (
+        process(command, f"http://127.0.0.1:{upstream}/"),
+        process(gateway, f"http://127.0.0.1:{own}/", home),
+        Client(f"http://127.0.0.1:{own}/mcp") as client,
+    ):
+        assert client.protocol_version < "2026", "sessions need a connection"
+        driven = await drive(client, example, example.task(task_id))
+    assert driven.ended
+    assert await audited(tmp_path / "sessions.db", driven.session_id) == (outcome, [])

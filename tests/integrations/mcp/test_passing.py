@@ -180,42 +180,35 @@ SCENES = (
 
 
 @pytest.mark.parametrize("words", [LEGACY, MODERN])
-def test_an_upstream_is_passed_on_whole(words: tuple[str, ...]) -> None:
+async def test_an_upstream_is_passed_on_whole(words: tuple[str, ...]) -> None:
     """One gateway for all: starting it takes longest."""
-
-    async def play() -> None:
-        async with gateway(*words) as server:
-            for scene in SCENES:
-                person = Person()
-                async with person.client(server) as client:
-                    await scene(client, person)
-            # Who cannot be asked is not: the call fails, and the next one does not.
-            async with Client(server.protocol, mode="legacy") as mute:
-                given = await mute.call_tool("test_sampling", {"prompt": "what?"})
-                assert given.is_error
-                fine = await mute.call_tool("test_simple_text", {})
-                assert "simple text response" in words_of(fine)
-
-    asyncio.run(play())
+    async with gateway(*words) as server:
+        for scene in SCENES:
+            person = Person()
+            async with person.client(server) as client:
+                await scene(client, person)
+        # Who cannot be asked is not: the call fails, and the next one does not.
+        async with Client(server.protocol, mode="legacy") as mute:
+            given = await mute.call_tool("test_sampling", {"prompt": "what?"})
+            assert given.is_error
+            fine = await mute.call_tool("test_simple_text", {})
+            assert "simple text response" in words_of(fine)
 
 
-def test_changes_that_an_upstream_tells_are_told_on() -> None:
+async def test_changes_that_an_upstream_tells_are_told_on() -> None:
     uri = "test://watched-resource"
     watch = types.SubscribeRequest(params=types.SubscribeRequestParams(uri=uri))
     leave = types.UnsubscribeRequest(params=types.UnsubscribeRequestParams(uri=uri))
 
-    async def play() -> None:
-        person = Person()
-        async with gateway() as server, person.client(server) as client:
-            await client.session.send_request(watch, types.EmptyResult)
-            assert uri in words_of(await client.call_tool("watched", {}))
-            await asyncio.sleep(0.2)
-            assert {
-                types.ResourceUpdatedNotification,
-                types.ResourceListChangedNotification,
-                types.PromptListChangedNotification,
-            } <= {type(one) for one in person.told}
-            await client.session.send_request(leave, types.EmptyResult)
-            assert uri not in words_of(await client.call_tool("watched", {}))
-
-    asyncio.run(play())
+    person = Person()
+    async with gateway() as server, person.client(server) as client:
+        await client.session.send_request(watch, types.EmptyResult)
+        assert uri in words_of(await client.call_tool("watched", {}))
+        await asyncio.sleep(0.2)
+        assert {
+            types.ResourceUpdatedNotification,
+            types.ResourceListChangedNotification,
+            types.PromptListChangedNotification,
+        } <= {type(one) for one in person.told}
+        await client.session.send_request(leave, types.EmptyResult)
+        assert uri not in words_of(await client.call_tool("watched", {}))

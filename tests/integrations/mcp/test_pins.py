@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import subprocess
 import sys
@@ -191,50 +190,44 @@ def test_a_file_that_names_no_server(entries: Any, tmp_path: Path) -> None:
         read_upstreams(path)
 
 
-def test_hosts_that_share_a_store_share_what_was_approved(tmp_path: Path) -> None:
+async def test_hosts_that_share_a_store_share_what_was_approved(tmp_path: Path) -> None:
     changed = {**APPROVED, "old": tool("old", "Does something else.")}
 
-    async def case() -> None:
-        store = MemoryStore()
-        here, there = [await StorePins(store, Pins()).opened() for _ in range(2)]
-        assert not here.knows("odd")
-        here.approve_first("odd", APPROVED)
-        there.approve_first("odd", changed)  # at the same moment, on another host
-        await here.written()
-        await there.written()
-        for one in (here, there, await StorePins(store, Pins()).opened()):
-            assert [drift.tool for drift in one.drifts("odd", changed)] == ["old"]
-        here.approve_one("odd", "old", changed["old"])
-        here.approve_one("odd", "login", None)
-        await here.written()
-        await there.written()
-        assert there.drifts("odd", {"old": changed["old"]}) == ()
-        there.approve("odd", APPROVED)
-        await there.written()
-        await here.written()
-        assert here.drifts("odd", APPROVED) == ()
-        kept = [(one.name, one.details["upstream"]) for one in await entries(store, "pins")]
-        assert kept == [
-            ("tools_approved_first", "odd"),
-            ("tools_approved_first", "odd"),
-            ("tool_approved", "odd"),
-            ("tool_approved", "odd"),
-            ("tools_approved", "odd"),
-        ]
-
-    asyncio.run(case())
+    store = MemoryStore()
+    here, there = [await StorePins(store, Pins()).opened() for _ in range(2)]
+    assert not here.knows("odd")
+    here.approve_first("odd", APPROVED)
+    there.approve_first("odd", changed)  # at the same moment, on another host
+    await here.written()
+    await there.written()
+    for one in (here, there, await StorePins(store, Pins()).opened()):
+        assert [drift.tool for drift in one.drifts("odd", changed)] == ["old"]
+    here.approve_one("odd", "old", changed["old"])
+    here.approve_one("odd", "login", None)
+    await here.written()
+    await there.written()
+    assert there.drifts("odd", {"old": changed["old"]}) == ()
+    there.approve("odd", APPROVED)
+    await there.written()
+    await here.written()
+    assert here.drifts("odd", APPROVED) == ()
+    kept = [(one.name, one.details["upstream"]) for one in await entries(store, "pins")]
+    assert kept == [
+        ("tools_approved_first", "odd"),
+        ("tools_approved_first", "odd"),
+        ("tool_approved", "odd"),
+        ("tool_approved", "odd"),
+        ("tools_approved", "odd"),
+    ]
 
 
-def test_what_a_file_has_approved_holds_in_the_store(tmp_path: Path) -> None:
+async def test_what_a_file_has_approved_holds_in_the_store(tmp_path: Path) -> None:
     Pins(tmp_path / "pins.json").approve("odd", APPROVED)
 
-    async def case() -> None:
-        store = MemoryStore()
-        pins = await StorePins(store, Pins(tmp_path / "pins.json")).opened()
-        assert pins.knows("odd")
-        await pins.written()
-        elsewhere = await StorePins(store, Pins()).opened()
-        changed = {**APPROVED, "old": tool("old", "Does something else.")}
-        assert [drift.tool for drift in elsewhere.drifts("odd", changed)] == ["old"]
-
-    asyncio.run(case())
+    store = MemoryStore()
+    pins = await StorePins(store, Pins(tmp_path / "pins.json")).opened()
+    assert pins.knows("odd")
+    await pins.written()
+    elsewhere = await StorePins(store, Pins()).opened()
+    changed = {**APPROVED, "old": tool("old", "Does something else.")}
+    assert [drift.tool for drift in elsewhere.drifts("odd", changed)] == ["old"]

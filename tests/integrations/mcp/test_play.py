@@ -197,19 +197,16 @@ def test_a_sopbench_task_over_mcp(view: str, should_succeed: bool) -> None:
     assert comparable(over_mcp(trial.record.task, moves, view=view)) == score_of(trial)
 
 
-def test_a_play_that_is_over_takes_no_more_moves(tmp_path: Path) -> None:
-    async def run() -> None:
-        store = MemoryStore()
-        play = await start_play(store, "bank/transfer-rent-share")
-        await play.finish()
-        with pytest.raises(UserMistake, match="is over"):
-            await play.player.call("read_ledger", {})
-        await play.close()
-        again = await resume_play(store, play.id)
-        assert (await again.finish()).ending == "abandoned"
-        await again.close()
-
-    asyncio.run(run())
+async def test_a_play_that_is_over_takes_no_more_moves(tmp_path: Path) -> None:
+    store = MemoryStore()
+    play = await start_play(store, "bank/transfer-rent-share")
+    await play.finish()
+    with pytest.raises(UserMistake, match="is over"):
+        await play.player.call("read_ledger", {})
+    await play.close()
+    again = await resume_play(store, play.id)
+    assert (await again.finish()).ending == "abandoned"
+    await again.close()
 
 
 @pytest.mark.parametrize("reference", ["bank", "bank/nothing", "x/y", ""])
@@ -238,19 +235,16 @@ def test_start_shows_what_a_model_would_be_sent(tmp_path: Path) -> None:
     assert shown["slot"] == ""
 
 
-def test_findings_of_an_view_without_a_machine_name_events_of_the_trace() -> None:
-    async def run() -> None:
-        store = MemoryStore()
-        play = await start_play(store, "bank/transfer-wrong-password", view="flat")
-        moved = {"username": "anna", "to": "ben", "amount": 10}
-        await play.player.call("transfer", moved)
-        score = await play.finish()
-        events = {one.event.seq: one.event.kind for one in await store.events(play.id)}
-        calls = [seq for seq, kind in events.items() if kind == "domain_call"]
-        assert score.findings
-        assert {finding.seq for finding in score.findings} <= set(events)
-        assert calls[0] in {finding.seq for finding in score.findings}
-        assert calls[0] > 1
-        await play.close()
-
-    asyncio.run(run())
+async def test_findings_of_an_view_without_a_machine_name_events_of_the_trace() -> None:
+    store = MemoryStore()
+    play = await start_play(store, "bank/transfer-wrong-password", view="flat")
+    moved = {"username": "anna", "to": "ben", "amount": 10}
+    await play.player.call("transfer", moved)
+    score = await play.finish()
+    events = {one.event.seq: one.event.kind for one in await store.events(play.id)}
+    calls = [seq for seq, kind in events.items() if kind == "domain_call"]
+    assert score.findings
+    assert {finding.seq for finding in score.findings} <= set(events)
+    assert calls[0] in {finding.seq for finding in score.findings}
+    assert calls[0] > 1
+    await play.close()

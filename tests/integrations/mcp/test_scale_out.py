@@ -122,78 +122,69 @@ STEP = "pg_program_step"
 START = {"operation": "start", "goal": "close_account", "arguments": {"username": "carla"}}
 
 
-def test_what_one_server_has_done_is_what_the_other_lists() -> None:
-    async def case() -> None:
-        settings = HttpSettings(port=0, stateless=True)
-        by_frame = replace(PG, offer=Offer.FRAME)
-        async with two_servers(MemoryStore(), settings, by_frame) as (http, urls):
-            talker = Talker(http, urls)
-            await talker.initialize()
-            lists = []
-            for move in (None, START, None):
-                if move is not None:
-                    await talker.call(STEP, move)
-                answer = await talker.post("tools/list", {})
-                lists.append(answer.text.partition('"tools":')[2])
-                assert lists[-1]
-            assert lists[0] != lists[1]  # each at the server that had not seen what came before
-            assert lists[1] == lists[2]
-
-    asyncio.run(case())
+async def test_what_one_server_has_done_is_what_the_other_lists() -> None:
+    settings = HttpSettings(port=0, stateless=True)
+    by_frame = replace(PG, offer=Offer.FRAME)
+    async with two_servers(MemoryStore(), settings, by_frame) as (http, urls):
+        talker = Talker(http, urls)
+        await talker.initialize()
+        lists = []
+        for move in (None, START, None):
+            if move is not None:
+                await talker.call(STEP, move)
+            answer = await talker.post("tools/list", {})
+            lists.append(answer.text.partition('"tools":')[2])
+            assert lists[-1]
+        assert lists[0] != lists[1]  # each at the server that had not seen what came before
+        assert lists[1] == lists[2]
 
 
-def test_a_session_goes_on_at_whichever_server_is_reached() -> None:
-    async def case() -> None:
-        store = MemoryStore()
-        async with two_servers(store, HttpSettings(port=0, stateless=True)) as (http, urls):
-            talker = Talker(http, urls)
-            await talker.initialize()
-            session_id = talker.headers["mcp-session-id"]
-            started = await talker.call(STEP, START)
-            assert started["isError"] is False
-            begun = time.monotonic()
-            for _ in range(6):
-                found = await talker.call("find_account", {"username": "carla"})
-                assert found["_meta"]["sopilot/session"] == session_id
-            assert time.monotonic() - begun < 5
-            events = await store.events(session_id)
-            calls = [one for one in events if one.event.kind == "domain_call"]
-            assert len(calls) == 6
-            assert [one.event.seq for one in events] == list(range(len(events)))
-            assert await store.records.count_sessions() == 1
-            # Coming back, as a client that was started again does.
-            again = Talker(http, urls)
-            again.headers["sopilot-session"] = session_id
-            await again.initialize()
-            assert again.headers["mcp-session-id"] == session_id
-            assert await store.records.count_sessions() == 1
-            # What is nobody's is not opened by surprise.
-            stranger = Talker(http, urls)
-            stranger.headers["mcp-session-id"] = "f" * 32
-            assert (await stranger.post("tools/list", {})).status_code == 404
-            stranger.headers = {**ACCEPT, "sopilot-session": "f" * 32}
-            assert (await stranger.initialize()).status_code == 404
-            assert await store.records.count_sessions() == 1
-
-    asyncio.run(case())
+async def test_a_session_goes_on_at_whichever_server_is_reached() -> None:
+    store = MemoryStore()
+    async with two_servers(store, HttpSettings(port=0, stateless=True)) as (http, urls):
+        talker = Talker(http, urls)
+        await talker.initialize()
+        session_id = talker.headers["mcp-session-id"]
+        started = await talker.call(STEP, START)
+        assert started["isError"] is False
+        begun = time.monotonic()
+        for _ in range(6):
+            found = await talker.call("find_account", {"username": "carla"})
+            assert found["_meta"]["sopilot/session"] == session_id
+        assert time.monotonic() - begun < 5
+        events = await store.events(session_id)
+        calls = [one for one in events if one.event.kind == "domain_call"]
+        assert len(calls) == 6
+        assert [one.event.seq for one in events] == list(range(len(events)))
+        assert await store.records.count_sessions() == 1
+        # Coming back, as a client that was started again does.
+        again = Talker(http, urls)
+        again.headers["sopilot-session"] = session_id
+        await again.initialize()
+        assert again.headers["mcp-session-id"] == session_id
+        assert await store.records.count_sessions() == 1
+        # What is nobody's is not opened by surprise.
+        stranger = Talker(http, urls)
+        stranger.headers["mcp-session-id"] = "f" * 32
+        assert (await stranger.post("tools/list", {})).status_code == 404
+        stranger.headers = {**ACCEPT, "sopilot-session": "f" * 32}
+        assert (await stranger.initialize()).status_code == 404
+        assert await store.records.count_sessions() == 1
 
 
-def test_somebody_elses_session_is_no_session() -> None:
-    async def case() -> None:
-        store, tokens = MemoryStore(), {**TOKENS, **OTHER}
-        settings = HttpSettings(port=0, stateless=True, tokens=tokens)
-        async with two_servers(store, settings) as (http, urls):
-            anna, bert = Talker(http, urls), Talker(http, urls)
-            for talker, token in ((anna, "a" * 20), (bert, "b" * 20)):
-                talker.headers["authorization"] = f"Bearer {token}"
-            await anna.initialize()
-            bert.headers["mcp-session-id"] = anna.headers["mcp-session-id"]
-            assert (await bert.post("tools/list", {})).status_code == 404
-
-    asyncio.run(case())
+async def test_somebody_elses_session_is_no_session() -> None:
+    store, tokens = MemoryStore(), {**TOKENS, **OTHER}
+    settings = HttpSettings(port=0, stateless=True, tokens=tokens)
+    async with two_servers(store, settings) as (http, urls):
+        anna, bert = Talker(http, urls), Talker(http, urls)
+        for talker, token in ((anna, "a" * 20), (bert, "b" * 20)):
+            talker.headers["authorization"] = f"Bearer {token}"
+        await anna.initialize()
+        bert.headers["mcp-session-id"] = anna.headers["mcp-session-id"]
+        assert (await bert.post("tools/list", {})).status_code == 404
 
 
-def test_health_readiness_and_a_name_for_every_request() -> None:
+async def test_health_readiness_and_a_name_for_every_request() -> None:
     class Failing(MemoryStore):
         down = False
 
@@ -205,108 +196,93 @@ def test_health_readiness_and_a_name_for_every_request() -> None:
         async def sessions(self, *, limit: int = 100) -> Any:
             raise StoreCorrupt("the row of the newest session is damaged")  # others are not
 
-    async def case() -> None:
-        store = Failing()
-        health = Health(store)
-        settings = HttpSettings(port=0, admin=("127.0.0.1", 0))
-        async with server(store, settings, health=health) as url, httpx2.AsyncClient() as http:
-            assert (await http.get(f"{url}/healthz")).text == "ok\n"
-            assert (await http.get(f"{url}/readyz")).status_code == 200
-            store.down, health._checked_at = True, -1e9
-            answer = await http.get(f"{url}/readyz")
-            assert (answer.status_code, answer.text) == (503, "not ready\n")
-            assert (await http.get(f"{url}/healthz")).status_code == 200
-            named = await http.post(f"{url}/mcp", headers={"x-request-id": "mine"})
-            assert named.headers["x-request-id"] == "mine"
-            assert len((await http.post(f"{url}/mcp")).headers["x-request-id"]) == 16
-            health.stopping.set()
-            assert (await http.get(f"{url}/readyz")).status_code == 503
-
-    asyncio.run(case())
+    store = Failing()
+    health = Health(store)
+    settings = HttpSettings(port=0, admin=("127.0.0.1", 0))
+    async with server(store, settings, health=health) as url, httpx2.AsyncClient() as http:
+        assert (await http.get(f"{url}/healthz")).text == "ok\n"
+        assert (await http.get(f"{url}/readyz")).status_code == 200
+        store.down, health._checked_at = True, -1e9
+        answer = await http.get(f"{url}/readyz")
+        assert (answer.status_code, answer.text) == (503, "not ready\n")
+        assert (await http.get(f"{url}/healthz")).status_code == 200
+        named = await http.post(f"{url}/mcp", headers={"x-request-id": "mine"})
+        assert named.headers["x-request-id"] == "mine"
+        assert len((await http.post(f"{url}/mcp")).headers["x-request-id"]) == 16
+        health.stopping.set()
+        assert (await http.get(f"{url}/readyz")).status_code == 503
 
 
-def test_nothing_is_kept_of_sessions_that_there_are_not() -> None:
-    async def case() -> None:
-        hub = SessionPool(MemoryStore(), source_service(open_source("bank"), PG))
-        for number in range(50):
-            with pytest.raises(UnknownSession):
-                await hub.get("anna", "key", f"{number}")
-        assert len(hub._opening) == 0
-        # Of those who come at once, one opens, and the others have the same.
-        seats = await asyncio.gather(*(hub.get("anna", "key") for _ in range(5)))
-        assert len({seat.session.id for seat in seats}) == 1
-        assert len(hub._opening) == 0
-        await hub.close()
-
-    asyncio.run(case())
+async def test_nothing_is_kept_of_sessions_that_there_are_not() -> None:
+    hub = SessionPool(MemoryStore(), source_service(open_source("bank"), PG))
+    for number in range(50):
+        with pytest.raises(UnknownSession):
+            await hub.get("anna", "key", f"{number}")
+    assert len(hub._opening) == 0
+    # Of those who come at once, one opens, and the others have the same.
+    seats = await asyncio.gather(*(hub.get("anna", "key") for _ in range(5)))
+    assert len({seat.session.id for seat in seats}) == 1
+    assert len(hub._opening) == 0
+    await hub.close()
 
 
-def test_calls_left_open_are_looked_for_again_whatever_went_wrong() -> None:
+async def test_calls_left_open_are_looked_for_again_whatever_went_wrong() -> None:
     class Odd(MemoryStore):
         looked = 0
 
-        async def unsettled(self, *, now: float) -> Any:
+        async def unresolved(self, *, now: float) -> Any:
             self.looked += 1
             raise KeyError("a row that no release of ours wrote")
 
-    async def case() -> None:
-        store, meter = Odd(), Told()
+    store, meter = Odd(), Told()
 
-        async def nothing() -> None:
-            pass
+    async def nothing() -> None:
+        pass
 
-        health = Health(store, meter, sweep_seconds=0.01)
-        looking = asyncio.create_task(health.watch(nothing, lambda: 0))
-        await asyncio.sleep(0.2)
-        assert not looking.done()
-        looking.cancel()
-        assert store.looked > 1
-        assert meter.counted["sweep_failures"] == store.looked
-
-    asyncio.run(case())
+    health = Health(store, meter, sweep_seconds=0.01)
+    looking = asyncio.create_task(health.watch(nothing, lambda: 0))
+    await asyncio.sleep(0.2)
+    assert not looking.done()
+    looking.cancel()
+    assert store.looked > 1
+    assert meter.counted["sweep_failures"] == store.looked
 
 
-def test_without_the_store_a_client_is_told_to_come_again() -> None:
+async def test_without_the_store_a_client_is_told_to_come_again() -> None:
     class Away(MemoryStore):
         async def record(self, session_id: str) -> Any:
             raise StoreUnavailable("PostgreSQL at 10.0.0.7 is not available")
 
-    async def case() -> None:
-        meter = Told()
-        health = Health(Away(), meter)
-        settings = HttpSettings(port=0, stateless=True)
-        async with (
-            server(health.store, settings, health=health) as url,
-            httpx2.AsyncClient() as http,
-        ):
-            named = {**ACCEPT, "mcp-session-id": "f" * 32}
-            answer = await http.post(f"{url}/mcp", headers=named, content="{}")
-            assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
-            assert "PostgreSQL" not in answer.text
-        assert meter.counted["requests 503"] == 1
-
-    asyncio.run(case())
+    meter = Told()
+    health = Health(Away(), meter)
+    settings = HttpSettings(port=0, stateless=True)
+    async with (
+        server(health.store, settings, health=health) as url,
+        httpx2.AsyncClient() as http,
+    ):
+        named = {**ACCEPT, "mcp-session-id": "f" * 32}
+        answer = await http.post(f"{url}/mcp", headers=named, content="{}")
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+        assert "PostgreSQL" not in answer.text
+    assert meter.counted["requests 503"] == 1
 
 
-def test_streams_end_with_the_server() -> None:
-    async def case() -> None:
-        store = MemoryStore()
-        health = Health(store)
-        async with (
-            server(store, HttpSettings(port=0), health=health) as url,
-            httpx2.AsyncClient(timeout=20) as http,
-        ):
-            talker = Talker(http, [url])
-            await talker.initialize()
-            async with http.stream("GET", f"{url}/mcp", headers=talker.headers) as stream:
-                assert stream.status_code == 200
-                asyncio.get_running_loop().call_later(0.2, health.stopping.set)
-                assert [line async for line in stream.aiter_lines()] == []
-
-    asyncio.run(case())
+async def test_streams_end_with_the_server() -> None:
+    store = MemoryStore()
+    health = Health(store)
+    async with (
+        server(store, HttpSettings(port=0), health=health) as url,
+        httpx2.AsyncClient(timeout=20) as http,
+    ):
+        talker = Talker(http, [url])
+        await talker.initialize()
+        async with http.stream("GET", f"{url}/mcp", headers=talker.headers) as stream:
+            assert stream.status_code == 200
+            asyncio.get_running_loop().call_later(0.2, health.stopping.set)
+            assert [line async for line in stream.aiter_lines()] == []
 
 
-def test_tokens_are_read_again_on_hangup(tmp_path: Path) -> None:
+async def test_tokens_are_read_again_on_hangup(tmp_path: Path) -> None:
     tokens = tmp_path / "tokens"
     tokens.write_text(f"anna {TOKENS['anna']}\n")
     tokens.chmod(0o600)
@@ -318,60 +294,51 @@ def test_tokens_are_read_again_on_hangup(tmp_path: Path) -> None:
         assert found is not None
         return found
 
-    async def case() -> None:
-        async with server(MemoryStore(), read(), reread=read) as url, httpx2.AsyncClient() as http:
+    async with server(MemoryStore(), read(), reread=read) as url, httpx2.AsyncClient() as http:
 
-            async def status(token: str) -> int:
-                headers = {**ACCEPT, "authorization": f"Bearer {token}"}
-                return (await http.post(f"{url}/mcp", headers=headers, content="{}")).status_code
+        async def status(token: str) -> int:
+            headers = {**ACCEPT, "authorization": f"Bearer {token}"}
+            return (await http.post(f"{url}/mcp", headers=headers, content="{}")).status_code
 
-            assert (await status("a" * 20), await status("b" * 20)) == (400, 401)
-            tokens.write_text(f"bert {OTHER['bert']}\n")
-            os.kill(os.getpid(), signal.SIGHUP)
-            await asyncio.sleep(0.1)
-            assert (await status("a" * 20), await status("b" * 20)) == (401, 400)
-            tokens.write_text("broken line of tokens\n")
-            os.kill(os.getpid(), signal.SIGHUP)
-            await asyncio.sleep(0.1)
-            assert await status("b" * 20) == 400
-
-    asyncio.run(case())
+        assert (await status("a" * 20), await status("b" * 20)) == (400, 401)
+        tokens.write_text(f"bert {OTHER['bert']}\n")
+        os.kill(os.getpid(), signal.SIGHUP)
+        await asyncio.sleep(0.1)
+        assert (await status("a" * 20), await status("b" * 20)) == (401, 400)
+        tokens.write_text("broken line of tokens\n")
+        os.kill(os.getpid(), signal.SIGHUP)
+        await asyncio.sleep(0.1)
+        assert await status("b" * 20) == 400
 
 
-def test_models_read_nothing_of_owners(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_models_read_nothing_of_owners(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sopilot.integrations.mcp.sessions.PATIENCE_SECONDS", 0.3)
 
-    async def case() -> None:
-        store = MemoryStore()
-        settings = HttpSettings(port=0, stateless=True)
-        async with two_servers(store, settings) as (http, urls):
-            talker = Talker(http, urls)
-            await talker.initialize()
-            session_id = talker.headers["mcp-session-id"]
-            held = await resume_session(store, session_id, owner="host-9:4711", take_over=True)
-            async with held.keep_alive():
-                answer = await talker.call(STEP, START)
-            text = json.dumps(answer)
-            assert answer["isError"]
-            assert "under way" in text
-            assert not any(word in text for word in ("owner", "host-9", "lease", "take it over"))
-            await held.release()
-            assert (await talker.call(STEP, START))["isError"] is False
-
-    asyncio.run(case())
+    store = MemoryStore()
+    settings = HttpSettings(port=0, stateless=True)
+    async with two_servers(store, settings) as (http, urls):
+        talker = Talker(http, urls)
+        await talker.initialize()
+        session_id = talker.headers["mcp-session-id"]
+        held = await resume_session(store, session_id, owner="host-9:4711", take_over=True)
+        async with held.keep_alive():
+            answer = await talker.call(STEP, START)
+        text = json.dumps(answer)
+        assert answer["isError"]
+        assert "under way" in text
+        assert not any(word in text for word in ("owner", "host-9", "lease", "take it over"))
+        await held.release()
+        assert (await talker.call(STEP, START))["isError"] is False
 
 
-def test_what_nobody_uses_gives_its_connections_back() -> None:
-    async def case() -> None:
-        service = source_service(open_source("bank"), view_named("pg"))
-        hub = SessionPool(MemoryStore(), service, idle_seconds=0.05)
-        await hub.get("anna", "k")
-        assert len(hub.live) == 1
-        await asyncio.sleep(0.1)
-        await hub.tidy()
-        assert hub.live == ()
-
-    asyncio.run(case())
+async def test_what_nobody_uses_gives_its_connections_back() -> None:
+    service = source_service(open_source("bank"), view_named("pg"))
+    hub = SessionPool(MemoryStore(), service, idle_seconds=0.05)
+    await hub.get("anna", "k")
+    assert len(hub.live) == 1
+    await asyncio.sleep(0.1)
+    await hub.tidy()
+    assert hub.live == ()
 
 
 def test_settings_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -383,7 +350,7 @@ def test_settings_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         filled({"a": ["${NOT_SET}"]}, "x", {})
 
 
-def test_a_store_is_timed_and_its_failures_are_counted() -> None:
+async def test_a_store_is_timed_and_its_failures_are_counted() -> None:
     class Failing(MemoryStore):
         async def record(self, session_id: str) -> Any:
             raise StoreUnavailable("gone")
@@ -391,24 +358,21 @@ def test_a_store_is_timed_and_its_failures_are_counted() -> None:
         async def release(self, lease: Any) -> None:
             raise LeaseLost("x")
 
-    async def case() -> None:
-        meter = Told()
-        store = metered(Failing(), meter)
-        assert await store.sessions() == []
-        assert await store.records.count_sessions() == 0
-        with pytest.raises(StoreUnavailable):
-            await store.record("x")
-        with pytest.raises(LeaseLost):
-            await store.release(Lease("x", "me", 1, 0.0))
-        # What has not failed yet is there as 0: a first failure is an increase. That a session
-        # is another's is an answer of the store, and no failure.
-        counted = {"sessions": 0, "record": 1, "release": 0}
-        assert meter.counted == {f"store_failures {name}": n for name, n in counted.items()}
-
-    asyncio.run(case())
+    meter = Told()
+    store = metered(Failing(), meter)
+    assert await store.sessions() == []
+    assert await store.records.count_sessions() == 0
+    with pytest.raises(StoreUnavailable):
+        await store.record("x")
+    with pytest.raises(LeaseLost):
+        await store.release(Lease("x", "me", 1, 0.0))
+    # What has not failed yet is there as 0: a first failure is an increase. That a session
+    # is another's is an answer of the store, and no failure.
+    counted = {"sessions": 0, "record": 1, "release": 0}
+    assert meter.counted == {f"store_failures {name}": n for name, n in counted.items()}
 
 
-def test_a_state_that_no_session_is_in_any_more_is_counted_as_none() -> None:
+async def test_a_state_that_no_session_is_in_any_more_is_counted_as_none() -> None:
     class Sets(NoMetrics):
         states: dict[str, float]
 
@@ -422,41 +386,35 @@ def test_a_state_that_no_session_is_in_any_more_is_counted_as_none() -> None:
         async def states(self) -> dict[str, int]:
             return self.found
 
-    async def case() -> None:
-        store, meter = Changing(), Sets()
-        meter.states = {}
-        health = Health(store, meter)
-        store.found = {"waiting": 2, "running": 1, "journal": 4}
-        await health._count()
-        store.found = {"completed": 3}
-        await health._count()
-        assert meter.states == {"waiting": 0, "running": 0, "completed": 3}
-
-    asyncio.run(case())
+    store, meter = Changing(), Sets()
+    meter.states = {}
+    health = Health(store, meter)
+    store.found = {"waiting": 2, "running": 1, "journal": 4}
+    await health._count()
+    store.found = {"completed": 3}
+    await health._count()
+    assert meter.states == {"waiting": 0, "running": 0, "completed": 3}
 
 
-def test_pins_can_be_required() -> None:
+async def test_pins_can_be_required() -> None:
     from served import odd_command
 
     from sopilot.integrations.mcp.options import UpstreamSpec
     from sopilot.integrations.mcp.pins import Pins
     from sopilot.tasks.examples.example import load_example
 
-    async def case() -> None:
-        spec = UpstreamSpec("odd", command=odd_command("bank"))
-        handbook = load_example("bank").handbook
-        told: list[str] = []
-        with pytest.raises(UserMistake, match="haven't been approved"):
-            await Catalogue(
-                [spec],
-                Pins(),
-                told.append,
-                handbook=handbook,
-                options=CatalogueOptions(require_pins=True),
-            ).open()
-        trusting = Catalogue([spec], Pins(), told.append, handbook=handbook)
-        await trusting.open()
-        await trusting.close()
-        assert "approved as they are, for the first time" in told[0]
-
-    asyncio.run(case())
+    spec = UpstreamSpec("odd", command=odd_command("bank"))
+    handbook = load_example("bank").handbook
+    told: list[str] = []
+    with pytest.raises(UserMistake, match="haven't been approved"):
+        await Catalogue(
+            [spec],
+            Pins(),
+            told.append,
+            handbook=handbook,
+            options=CatalogueOptions(require_pins=True),
+        ).open()
+    trusting = Catalogue([spec], Pins(), told.append, handbook=handbook)
+    await trusting.open()
+    await trusting.close()
+    assert "approved as they are, for the first time" in told[0]

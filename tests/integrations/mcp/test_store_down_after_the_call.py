@@ -67,13 +67,13 @@ class CrashingStore(PostgresStore):
         return await super().append(lease, batch, **given)
 
 
-def test_through_the_gateway(caplog: pytest.LogCaptureFixture) -> None:
+async def test_through_the_gateway(caplog: pytest.LogCaptureFixture) -> None:
     store = DownStore()
 
     def up_again() -> None:
         store.down = ""
 
-    asyncio.run(_through_the_gateway(store, up_again, caplog))
+    await _through_the_gateway(store, up_again, caplog)
 
 
 def test_through_the_gateway_when_the_database_crashes(caplog: pytest.LogCaptureFixture) -> None:

@@ -62,6 +62,14 @@ def rows(found: Document, name: str) -> list[dict[str, str]]:
     return [dict(zip(table.header, row, strict=True)) for row in table.rows]
 
 
+def contrasts(found: Document, scope: str, name: str) -> list[dict[str, str]]:
+    return [
+        row
+        for row in rows(found, "contrasts")
+        if (row["scope"], row["contrast"], row["kind"]) == (scope, name, "all")
+    ]
+
+
 @pytest.mark.parametrize(
     ("field", "value", "told"),
     [
@@ -94,9 +102,9 @@ def test_what_varies_on_purpose_is_never_paired(tmp_path: Path) -> None:
         for arm in ("pg-paper", "flat") for turns in (3, 10)
     ]  # fmt: skip
     found = document(*folders, vary=("budgets",))
-    conditions = rows(found, "sensitivity")
-    assert [row["condition"] for row in conditions] == ["bank.user_turns 3", "bank.user_turns 10"]
-    assert {row["pg-paper:flat (p)"].split()[0] for row in conditions} == {"24:0"}
+    conditions = contrasts(found, "screen `paper`", "pg-paper:flat")
+    assert ["user_turns 3" in conditions[0]["series"], "user_turns 10" in conditions[1]["series"]]
+    assert [row["wins:losses"] for row in conditions] == ["24:0", "24:0"]
 
 
 def test_folders_of_one_configuration_are_put_together(tmp_path: Path) -> None:
@@ -142,12 +150,11 @@ def test_missing_tasks_are_named_counted_and_bounded(tmp_path: Path) -> None:
     assert (row["asked"], row["judged"], row["missing"]) == ("22", "18", "4")
     assert row["why"] == "4 rate"
     assert (row["pass % of judged"], row["pass % of asked"]) == ("100.0", "81.8")
-    (bound,) = [row for row in rows(found, "bounds") if row["contrast"] == "pg-paper:flat"]
-    assert (bound["difference of pairs"], bound["missing as failed"]) == ("+0.0", "-18.2")
-    assert (bound["worst case"], bound["best case"]) == ("-18.2", "+0.0")
+    (contrast,) = contrasts(found, "screen `paper`", "pg-paper:flat")
+    assert (contrast["pairs"], contrast["difference"]) == ("18", "+0.0")
+    assert contrast["worst to best"] == "-18.2 to +0.0"
+    assert contrast["left out"] == "6 only in flat"
     assert [line for line in found.alarms if "pg-paper: 4 tasks (18.2 %)" in line]
-    (left,) = [row for row in rows(found, "pairing") if row["contrast"] == "pg-paper:flat"]
-    assert (left["pairs"], left["left out"]) == ("18", "6")
     assert not document(tmp_path, most_missing=0.3).alarms
 
 
@@ -172,13 +179,14 @@ def test_repetitions_pair_by_number_and_pool(tmp_path: Path) -> None:
     # A quarter of the tasks fails in each run, another quarter each time.
     assert (pg["pass@k %"], pg["pass^k %"], pg["agreement %"]) == ("100.0", "25.0", "25.0")
     assert (flat["pass^k %"], flat["agreement %"]) == ("0.0", "100.0")
-    by_run = rows(found, "runs")
-    assert [row["run"] for row in by_run] == ["1", "2", "3", "pooled"]
-    assert by_run[-1]["wins:losses (task p)"].startswith("54:0")
-    assert by_run[-1]["task-joint p"] == f"{2 / 2**24:.1e}"
-    # The other tables stay with the first run.
-    (row,) = rows(found, "arms-all")
-    assert row["n"] == "24"
+    for number in (1, 2, 3):
+        (row,) = contrasts(found, f"run {number}", "pg-paper:flat")
+        assert row["wins:losses"] == "18:0"
+    (row,) = contrasts(found, "all runs", "pg-paper:flat")
+    assert (row["wins:losses"], row["task-joint p"]) == ("54:0", f"{2 / 2**24:.1e}")
+    # The other rows stay with the first run.
+    (row,) = contrasts(found, "screen `paper`", "pg-paper:flat")
+    assert row["pairs"] == "24"
 
 
 def test_two_models_pooled_flip_a_task_together(tmp_path: Path) -> None:
@@ -186,9 +194,8 @@ def test_two_models_pooled_flip_a_task_together(tmp_path: Path) -> None:
         won = {task: task in wins for task in TASKS}
         fill(tmp_path / f"{model}-pg", won, model=model)
         fill(tmp_path / f"{model}-flat", all_of(False), model=model, arm="flat")
-    pooled = [row for row in rows(document(tmp_path), "pooled-models") if row["pool"] == "pooled"]
-    (row,) = pooled
-    assert row["pg-paper:flat"] == "15:0"
+    (row,) = contrasts(document(tmp_path), "two models", "pg-paper:flat")
+    assert row["wins:losses"] == "15:0"
     assert row["task-joint p"] == f"{2 / 2**9:.4f}".lstrip("0")
 
 
@@ -197,8 +204,8 @@ def test_no_pairs_is_no_tie(tmp_path: Path) -> None:
         fill(tmp_path / "pg", {TASKS[0]: True}),
         fill(tmp_path / "flat", {TASKS[1]: True}, arm="flat"),
     )
-    (row,) = rows(found, "arms-all")
-    assert row["pg-paper:flat (p; BH)"].startswith("– [")
+    (row,) = contrasts(found, "screen `paper`", "pg-paper:flat")
+    assert row["wins:losses"].startswith("– [")
 
 
 def test_an_empty_folder_is_no_tie(tmp_path: Path) -> None:
@@ -220,7 +227,7 @@ def test_the_mechanism_is_read_from_checks_and_lenses(tmp_path: Path) -> None:
     panels = {row["panel"]: row["value"] for row in rows(found, "mechanism")}
     assert panels == {"probe": "0.91", "ΔR2": "+0.00", "parity": "0.15"}
     assert next(row["95 %"] for row in rows(found, "mechanism")) == "0.80 to 0.97"
-    picture = found.plots[0].as_file()
+    picture = found.plots[-1].as_file()
     assert all(f"({panel})" in picture for panel in "abc")
     (tmp_path / "other.json").write_text('{"model": "x"}')
     with pytest.raises(UserMistake, match="neither a probe nor attention"):

@@ -432,7 +432,8 @@ class Catalogue:
         else:
             servers = [f"`{upstream}`" for upstream, _ in offers] + ["the runtime"] * reserved
             message = f"`{one_line(name)}` is offered by {' and by '.join(servers)}"
-            cure = f"name the server in the handbook's action: `tool: {offers[0][0]}:{name}`"
+            upstream, tool = offers[0]
+            cure = f"name the server in the handbook's action: `tool: {upstream}:{tool.name}`"
             raise mistake("tool-clash", message, help=cure)
 
     def compare(self, upstream: str, tools: Sequence[types.Tool]) -> None:

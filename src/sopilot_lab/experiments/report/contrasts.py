@@ -1,14 +1,26 @@
-"""The study's tables of paired contrasts: arms against arms on the tasks that both judged."""
+"""Paired contrasts, one row each: two arms on the tasks that both judged.
+
+Tasks of a goal share a program and a policy, so they fall together: the test to quote flips whole
+goals. The task-level test of the study stands beside it; it takes tasks for independent and
+rejects too often. The family is fixed here, before any run is seen; every other contrast is
+exploratory.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
 from typing import Final
 
 from sopilot_lab.experiments.report.runs import Keep, RunSet, Series
-from sopilot_lab.experiments.report.table import Table, p_text, percent
-from sopilot_lab.statistics.outcomes import RunOutcome
-from sopilot_lab.statistics.paired import Pairs, benjamini_hochberg, mcnemar, pair
+from sopilot_lab.experiments.report.table import Table, figure, p_text, percent, points
+from sopilot_lab.statistics.bootstrap import BootstrapInterval
+from sopilot_lab.statistics.comparison import Comparison, compare
+from sopilot_lab.statistics.outcomes import RunOutcome, TaskKind
+from sopilot_lab.statistics.paired import Pairs, benjamini_hochberg, pair
+from sopilot_lab.statistics.post_goal import PostGoal, post_goal
+from sopilot_lab.statistics.undefined import Undefined
 
 Contrast = tuple[str, str]
 
@@ -23,255 +35,322 @@ COMPILATION: Final[Contrast] = ("flat", "official")
 RUNTIME: Final[Contrast] = (PG, "flat")
 
 
+FAMILY: Final[Sequence[Contrast]] = (COMPILATION, RUNTIME)
+"""Compilation and runtime, the study's two questions."""
+
+
 OURS: Final = ("pg", "fused")
-"""Our improved runtimes: rows and contrasts of their own beside the paper's."""
+"""Our improved runtimes: contrasts of their own beside the paper's."""
 
 
-MCNEMAR = "p: exact two-sided McNemar on discordant pairs (wins of the first arm : of the second)"
-
-
-OWN_CONTRASTS: Final[Sequence[Contrast]] = tuple(
-    (ours, other) for ours in OURS for other in ("flat", PG)
-)
-
-
-_PAGING = (
-    "flat", "flat-protocol", "flat-state", "full-cursor", PG, *OURS, "state-only", "chunk",
-    "retrieval", "checklist",
+CONTRASTS: Final[Sequence[Contrast]] = (
+    *FAMILY, ("flat-protocol", "flat"), (PG, "flat-protocol"), ("full-cursor", "flat"),
+    (PG, "full-cursor"), ("official-code", "official"), ("prose", "official"), ("flat", "prose"),
+    ("official-recipes", "official"), ("flat", "official-recipes"), ("prose", "official-recipes"),
+    *((ours, other) for ours in OURS for other in ("flat", PG)),
 )  # fmt: skip
 
 
-def arms_by_models(runs: RunSet, keep: Keep, scope: str, name: str) -> Table:
-    """The study's Table 1, with Benjamini–Hochberg over its contrasts."""
-    arms = ("official", "flat", PG)
-    contrasts = (COMPILATION, RUNTIME)
+BY_DOMAIN: Final = (RUNTIME, (PG, "full-cursor"), *((ours, "flat") for ours in OURS))
+
+
+DRAWS = 2_000
+
+
+_COMMON = ("flat", "full-cursor", PG)
+
+
+_COLUMNS = (
+    "series", "contrast", "scope", "kind", "pairs", "goals", "first %", "second %", "difference",
+    "95 % by goals", "goal p", "BH", "wins:losses", "task p", "task-joint p",
+    "p without one goal", "that goal", "worst to best", "left out", "ΔR2",
+)  # fmt: skip
+
+
+_METHOD = (
+    "first arm against second, on the tasks that both judged; wins: only the first passed; task "
+    "p: exact McNemar, as in the study; goal p: exact sign flips of whole goals; interval: goals "
+    f"resampled {DRAWS:,} times; task-joint p: a task flips for all its models and runs at once; "
+    "worst to best: the difference whatever the missing runs would have come to; left out: tasks "
+    "that only one arm judged; p without one goal: largest task p after dropping a goal; ΔR2: "
+    "mean calls after the goal, first minus second"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """``asked`` are the tasks that each side was asked, judged or not."""
+
+    label: str
+    scope: str
+    kind: str
+    name: str
+    sides: tuple[Sequence[RunOutcome], Sequence[RunOutcome]]
+    asked: tuple[set[str], set[str]] = (set(), set())
+    in_family: bool = False
+
+
+def headline(runs: RunSet, keep: Keep, scope: str, family: Sequence[Contrast] = FAMILY) -> Table:
+    """The contrasts that were fixed beforehand, execute and refusal apart."""
+    named = ", ".join(map(":".join, family))
     table = Table(
-        name,
-        f"Three arms by model ({scope})",
-        ["series", "n", *(f"{arm} %" for arm in arms)] + [f"{a}:{b} (p; BH)" for a, b in contrasts],
-        method=f"{MCNEMAR}; BH: Benjamini–Hochberg over the contrasts of this table",
+        "headline",
+        f"Headline contrasts ({scope})",
+        _COLUMNS,
+        method=f"{_METHOD}; BH: Benjamini–Hochberg over the goal p of the rows `all`, which are "
+        f"the family fixed beforehand ({named})",
     )
-    pairings = [
-        paired_arms(series, *contrast, keep) for series in runs.series for contrast in contrasts
-    ]
-    p_values = [each.discordance for each in pairings if each]
-    adjusted = iter(benjamini_hochberg([mcnemar(d.wins, d.losses) for d in p_values]))
-    todo = iter(pairings)
+    rows: list[Row] = []
     for series in runs.series:
-        counts = {len(series.kept(arm, keep)) for arm in arms if arm in series.arms}
-        cells = [series.label, "/".join(map(str, sorted(counts))) or "0"]
-        cells += [pass_cell(table, series, arm, keep) for arm in arms]
-        for first, second in contrasts:
-            paired = next(todo)
-            if not paired:
-                cells.append(table.lacks(why_no_pair(series, first, second)))
+        for contrast in family:
+            if {*contrast} <= series.arms.keys():
+                rows += _kinds(_row(series, scope, keep, contrast, in_family=True))
             else:
-                cells.append(f"{contrast_text(paired)[:-1]}; {p_text(next(adjusted).adjusted)})")
-        table.rows.append(cells)
-    return table
+                _absent(table, series, scope, contrast)
+    return _filled(table, rows)
 
 
-def content_by_format(runs: RunSet, keep: Keep) -> Table:
-    """The study's 2×2 of content and format, the official text as reference, and the ablation
-    that adds recipes to the unmodified text."""
-    arms = ("official", "official-code", "prose", "flat", "official-recipes")
-    contrasts = (
-        ("official-code", "official"), ("prose", "official"), ("flat", "prose"),
-        ("official-recipes", "official"), ("flat", "official-recipes"),
-        ("prose", "official-recipes"),
-    )  # fmt: skip
-    title = "Content × format, and recipes alone (Bank, screened)"
-    return _contrast_table(runs, keep, "content-format", title, arms, contrasts)
-
-
-def paging(runs: RunSet, keep: Keep) -> Table:
-    contrasts = (
-        ("flat-protocol", "flat"), (PG, "flat-protocol"), ("full-cursor", "flat"),
-        (PG, "full-cursor"), *OWN_CONTRASTS,
-    )  # fmt: skip
-    title = "Bookkeeping and paging apart"
-    return _contrast_table(runs, keep, "paging", title, _PAGING, contrasts)
-
-
-def _contrast_table(
-    runs: RunSet,
-    keep: Keep,
-    name: str,
-    title: str,
-    arms: Sequence[str],
-    contrasts: Sequence[Contrast],
+def all_contrasts(
+    runs: RunSet, scopes: Mapping[str, Keep], domains: Mapping[str, Keep], runs_keep: Keep
 ) -> Table:
-    header = ["series", *(f"{arm} %" for arm in arms), *(f"{a}:{b} (p)" for a, b in contrasts)]
-    table = Table(name, title, header, method=MCNEMAR)
+    """Every other contrast of the study. ``scopes`` are for all contrasts, ``domains`` for the
+    runtime; repetitions, languages and pooled models are paired on ``runs_keep``."""
+    table = Table(
+        "contrasts",
+        "All contrasts",
+        _COLUMNS,
+        method=f"{_METHOD}; BH: Benjamini–Hochberg over the task p of "
+        f"{' and '.join(map(':'.join, FAMILY))} in the scope",
+    )
+    rows: list[Row] = []
     for series in runs.series:
-        cells = [series.label, *(pass_cell(table, series, arm, keep) for arm in arms)]
-        for first, second in contrasts:
-            paired = paired_arms(series, first, second, keep)
-            why = why_no_pair(series, first, second)
-            cells.append(table.lacks(why) if paired is None else contrast_text(paired))
-        table.rows.append(cells)
-    return table
-
-
-def languages(runs: RunSet, keep: Keep) -> Table:
-    """The same model and arm under two scaffold languages."""
-    table = Table(
-        "languages",
-        "Scaffold language: English against Chinese (Bank, screened)",
-        ["model", "arm", "n", "en %", "zh %", "en:zh (p)"],
-        method=MCNEMAR,
-    )
-    of = {(each.model, each.tools, each.varied, each.language): each for each in runs.series}
-    for (model, tools, varied, language), english in of.items():
-        chinese = of.get((model, tools, varied, "zh"))
-        if language != "en" or chinese is None:
-            continue
-        for arm in (arm for arm in english.arms if arm in chinese.arms):
-            sides = [english.outcomes(arm, keep), chinese.outcomes(arm, keep)]
-            rates = [percent(sum(one.passed is True for one in side), len(side)) for side in sides]
-            paired = pair(*sides)
-            table.rows.append(
-                [f"{model} ({tools} tools)", arm, str(len(paired)), *rates, contrast_text(paired)]
-            )
-    if not table.rows:
-        why = "no model was run with both scaffold languages (`lab run --language zh`)"
-        table.rows.append([table.lacks(why), *["–"] * 5])
-    return table
-
-
-def runtime_contrasts(series: Series) -> list[Contrast]:
-    """The paper's contrast of runtime and text, then ours as far as the series has them."""
-    return [RUNTIME, *((ours, "flat") for ours in OURS if ours in series.arms)]
-
-
-def contrast_label(series: Series, contrast: Contrast) -> str:
-    """The series alone for the paper's contrast."""
-    return series.label if contrast == RUNTIME else f"{series.label}, {':'.join(contrast)}"
-
-
-def domain_matrix(runs: RunSet, pools: Mapping[str, Keep]) -> Table:
-    """The runtime contrast by domain and pooled, a column per series and runtime."""
-    columns = [(series, each) for series in runs.series for each in runtime_contrasts(series)]
-    table = Table(
-        "domain-matrix",
-        f"Runtime contrast by domain: {':'.join(RUNTIME)} discordant pairs",
-        ["domain", *(contrast_label(series, each) for series, each in columns)],
-        method=f"{MCNEMAR}; pooled over disjoint tasks",
-    )
-    for domain, keep in pools.items():
-        cells = [domain]
-        for series, contrast in columns:
-            paired = paired_arms(series, *contrast, keep)
-            if paired is None:
-                cells.append(table.lacks(why_no_pair(series, *contrast)))
-            elif not len(paired):
-                cells.append(table.lacks(f"{series.label}: no task of {domain} was run"))
-            else:
-                cells.append(contrast_text(paired))
-        table.rows.append(cells)
-    return table
-
-
-def by_domain(
-    runs: RunSet, pools: Mapping[str, Keep], first: str, second: str, common: Sequence[str] = ()
-) -> Table:
-    """One contrast in every domain, with rates; on the tasks that ``common`` arms judged."""
-    arms = [*common, first, second]
-    table = Table(
-        f"{first}-{second}-domains",
-        f"{first} against {second} by domain",
-        ["series", "domain", "n", f"{second} %", f"{first} %", "wins:losses", "p"],
-        method=MCNEMAR + ("; on the tasks that all three arms judged" if common else ""),
-    )
-    for series in runs.series:
-        absent = [arm for arm in arms if arm not in series.arms]
-        if absent:
-            why = f"{series.label}: no runs of {', '.join(dict.fromkeys(absent))}"
-            table.rows.append([series.label, "pooled", *[table.lacks(why)] * 5])
-            continue
-        for domain, keep in pools.items():
-            sides = {arm: series.outcomes(arm, keep) for arm in dict.fromkeys(arms)}
-            shared = _on_common_tasks(sides)
-            paired = pair(shared[first], shared[second])
-            if not len(paired):
+        for contrast in CONTRASTS:
+            if not {*contrast} <= series.arms.keys():
+                if not {*contrast} & {*OURS}:
+                    _absent(table, series, "all", contrast)
                 continue
-            d = paired.discordance
-            rates = [_rate(shared[arm]) for arm in (second, first)]
-            table.rows.append(
-                [
-                    series.label,
-                    domain,
-                    str(len(paired)),
-                    *rates,
-                    f"{d.wins}:{d.losses}",
-                    p_text(mcnemar(d.wins, d.losses)),
-                ]
-            )
+            everywhere = {**scopes, **(domains if contrast in BY_DOMAIN else {})}
+            rows += [_row(series, name, keep, contrast) for name, keep in everywhere.items()]
+        if {*_COMMON} <= series.arms.keys():
+            rows += _common_set(series, runs_keep)
+        rows += _repetitions(series, runs_keep)
+    rows += _languages(runs, runs_keep)
+    rows += _pooled(runs, runs_keep)
+    return _filled(table, rows)
+
+
+def _row(
+    series: Series, scope: str, keep: Keep, contrast: Contrast, *, in_family: bool = False
+) -> Row:
+    first, second = (series.outcomes(arm, keep) for arm in contrast)
+    asked = tuple(
+        {each.task for each in side} | series.missing(arm, keep).keys()
+        for arm, side in zip(contrast, (first, second), strict=True)
+    )
+    family = in_family or contrast in FAMILY
+    return Row(
+        series.label,
+        scope,
+        "all",
+        ":".join(contrast),
+        (first, second),
+        (asked[0], asked[1]),
+        family,
+    )
+
+
+def _kinds(row: Row) -> Iterator[Row]:
+    yield row
+    for kind in TaskKind:
+        first, second = ([each for each in side if each.kind is kind] for side in row.sides)
+        yield Row(row.label, row.scope, str(kind), row.name, (first, second))
+
+
+def _common_set(series: Series, keep: Keep) -> Iterator[Row]:
+    """The cursor ablation on the tasks that all three arms judged, by class."""
+    sides = {arm: series.outcomes(arm, keep) for arm in _COMMON}
+    tasks = set.intersection(*({each.task for each in side} for side in sides.values()))
+    shared = {arm: [each for each in side if each.task in tasks] for arm, side in sides.items()}
+    for first, second in (("full-cursor", "flat"), (PG, "full-cursor")):
+        name = f"{first}:{second}"
+        yield from _kinds(
+            Row(series.label, "common set", "all", name, (shared[first], shared[second]))
+        )
+
+
+def _repetitions(series: Series, keep: Keep) -> Iterator[Row]:
+    """The runtime contrast run by run, and pooled over all runs."""
+    if not {*RUNTIME} <= series.arms.keys():
+        return
+    first, second = RUNTIME
+    numbers = sorted(series.arms[first].runs.keys() & series.arms[second].runs.keys())
+    if len(numbers) < 2:
+        return
+    for number in numbers:
+        sides = (series.outcomes(first, keep, number), series.outcomes(second, keep, number))
+        yield Row(series.label, f"run {number}", "all", ":".join(RUNTIME), sides)
+    sides = (series.every_run(first, keep), series.every_run(second, keep))
+    yield Row(series.label, "all runs", "all", ":".join(RUNTIME), sides)
+
+
+def _languages(runs: RunSet, keep: Keep) -> Iterator[Row]:
+    """The same model and arm under both scaffold languages."""
+    by_key = {(each.model, each.tools, each.varied, each.language): each for each in runs.series}
+    for (model, tools, varied, language), english in by_key.items():
+        chinese = by_key.get((model, tools, varied, "zh"))
+        if language == "en" and chinese is not None:
+            for arm in (arm for arm in english.arms if arm in chinese.arms):
+                sides = (english.outcomes(arm, keep), chinese.outcomes(arm, keep))
+                yield Row(english.label, "languages", "all", f"{arm}, en:zh", sides)
+
+
+def _pooled(runs: RunSet, keep: Keep) -> Iterator[Row]:
+    """The study's pooled pair, for every two models in one setting."""
+    able = [each for each in runs.series if {*RUNTIME} <= each.arms.keys()]
+    for left, right in combinations(able, 2):
+        settings = [(each.tools, each.language, each.varied) for each in (left, right)]
+        if left.model == right.model or settings[0] != settings[1]:
+            continue
+        first, second = (
+            [each for series in (left, right) for each in series.outcomes(arm, keep)]
+            for arm in RUNTIME
+        )
+        label = f"{left.label} + {right.label}"
+        yield Row(label, "two models", "all", ":".join(RUNTIME), (first, second))
+
+
+def _absent(table: Table, series: Series, scope: str, contrast: Contrast) -> None:
+    absent = ", ".join(arm for arm in contrast if arm not in series.arms)
+    why = table.lacks(f"{series.label}: no runs of {absent}")
+    named = [series.label, ":".join(contrast), scope, "all"]
+    table.rows.append([*named, *[why] * (len(_COLUMNS) - len(named))])
+
+
+def _filled(table: Table, rows: Iterable[Row]) -> Table:
+    """The rows with their figures; rows without a pair have none, and those of a class are left
+    out."""
+    figures: list[tuple[Row, Pairs, Comparison, PostGoal]] = []
+    for row in rows:
+        pairs = pair(*row.sides)
+        if len(pairs):
+            after = post_goal(*row.sides, draws=1)
+            figures.append((row, pairs, compare(pairs, draws=DRAWS), after))
+        elif row.kind == "all" and not row.scope.startswith("domain "):
+            why = f"{row.label}, {row.scope}: no task was judged under both of {row.name}"
+            cells = [row.label, row.name, row.scope, row.kind]
+            table.rows.append([*cells, *[table.lacks(why)] * (len(_COLUMNS) - len(cells))])
+    adjusted = _adjusted(figures, by_goal=table.name == "headline")
+    for place, (row, pairs, whole, after) in enumerate(figures):
+        table.rows.append(_cells(row, pairs, whole, after, adjusted.get(place, "")))
     return table
 
 
-def full_cursor(runs: RunSet, keep: Keep, scope: str, arms: Sequence[str], name: str) -> Table:
-    """Arms side by side on the tasks that all of them judged, by class."""
-    last = (("full-cursor", "flat"), (PG, "full-cursor"))
+def _adjusted(
+    figures: Sequence[tuple[Row, Pairs, Comparison, PostGoal]], *, by_goal: bool
+) -> dict[int, str]:
+    """Benjamini–Hochberg over the family's rows of each scope."""
+    scopes: dict[str, list[int]] = {}
+    for place, (row, *_) in enumerate(figures):
+        if row.in_family and row.kind == "all":
+            scopes.setdefault(row.scope, []).append(place)
+    shown: dict[int, str] = {}
+    for places in scopes.values():
+        wholes = [figures[place][2] for place in places]
+        p_values = [each.clustered.p if by_goal else each.p for each in wholes]
+        adjusted = benjamini_hochberg(p_values)
+        shown |= {
+            place: p_text(each.adjusted) for place, each in zip(places, adjusted, strict=True)
+        }
+    return shown
+
+
+def _cells(row: Row, pairs: Pairs, whole: Comparison, after: PostGoal, adjusted: str) -> list[str]:
+    first, _, second = row.name.partition(":")
+    left_out = [
+        f"{each.count} {each.reason.replace('the first', first).replace('the second', second)}"
+        for each in pairs.dropped
+    ]
+    worst = whole.leave_one_out
+    one_goal = ["–", "–"] if isinstance(worst, Undefined) else [p_text(worst.p), worst.goal]
+    difference = whole.difference
+    return [
+        row.label,
+        row.name,
+        row.scope,
+        row.kind,
+        str(whole.pairs),
+        str(whole.goals),
+        percent(whole.first_passed, whole.pairs),
+        percent(whole.second_passed, whole.pairs),
+        "–" if isinstance(difference, Undefined) else points(difference),
+        interval_text(whole.clustered_interval),
+        p_text(whole.clustered.p),
+        adjusted,
+        f"{whole.discordance.wins}:{whole.discordance.losses}",
+        p_text(whole.p),
+        "" if whole.joint is None else p_text(whole.joint.p),
+        *one_goal,
+        _bounds(row),
+        ", ".join(left_out) or "0",
+        "–" if isinstance(after.delta, Undefined) else figure(after.delta),
+    ]
+
+
+def interval_text(interval: BootstrapInterval | Undefined) -> str:
+    if isinstance(interval, Undefined):
+        return f"– ({interval.reason})"
+    return f"{points(interval.interval.low)} to {points(interval.interval.high)}"
+
+
+def _bounds(row: Row) -> str:
+    """The difference over the tasks that both sides were asked, if every missing run of the first
+    failed and of the second passed, and the reverse."""
+    both = row.asked[0] & row.asked[1]
+    if not both:
+        return "–"
+    first, second = ({each.task: bool(each.passed) for each in side} for side in row.sides)
+
+    def difference(in_first: bool, in_second: bool) -> str:
+        wins = sum(first.get(task, in_first) - second.get(task, in_second) for task in both)
+        return points(wins / len(both))
+
+    return f"{difference(False, True)} to {difference(True, False)}"
+
+
+def paired_arms(series: Series, contrast: Contrast, keep: Keep) -> Pairs | None:
+    if not {*contrast} <= series.arms.keys():
+        return None
+    return pair(*(series.outcomes(arm, keep) for arm in contrast))
+
+
+def runtime_contrasts(series: Series) -> list[tuple[str, Contrast]]:
+    """The paper's contrast of runtime and text under the series' label, then ours with their
+    names."""
+    ours = [
+        (f"{series.label}, {each}:flat", (each, "flat")) for each in OURS if each in series.arms
+    ]
+    return [(series.label, RUNTIME), *ours]
+
+
+def goal_nets(runs: RunSet, keep: Keep) -> Table:
     table = Table(
-        name,
-        f"Full-program cursor ablation on the common set ({scope})",
-        ["series", "split", "n", *(f"{arm} %" for arm in arms), *(f"{a}:{b}" for a, b in last)],
-        method=MCNEMAR,
+        "goal-nets",
+        f"Net of {PG}:flat by goal, largest first",
+        ["series", "goal", "first alone", "flat alone", "net"],
+        method="goals without a discordant pair are left out; `sopilot lab stats compare --json` "
+        "lists all",
     )
     for series in runs.series:
-        absent = [arm for arm in arms if arm not in series.arms]
-        if absent:
-            why = f"{series.label}: no runs of {', '.join(absent)}"
-            blank = [table.lacks(why)] * (len(arms) + 1 + len(last))
-            table.rows.append([series.label, "all", *blank])
-            continue
-        shared = _on_common_tasks({arm: series.outcomes(arm, keep) for arm in arms})
-        for split in ("all", "execute", "refuse"):
-            kept = {
-                arm: [each for each in some if split in ("all", each.kind)]
-                for arm, some in shared.items()
-            }
-            contrasts = [contrast_text(pair(kept[a], kept[b])) for a, b in last]
-            rates = [_rate(kept[arm]) for arm in arms]
-            table.rows.append([series.label, split, str(len(kept[PG])), *rates, *contrasts])
+        for label, contrast in runtime_contrasts(series):
+            pairs = paired_arms(series, contrast, keep)
+            nets = [] if pairs is None else list(pairs.by_cluster().items())
+            nets = [(goal, part) for goal, part in nets if part.total]
+            nets.sort(key=lambda item: (-abs(item[1].net), -item[1].net, item[0]))
+            table.rows += [
+                [label, goal, str(part.wins), str(part.losses), f"{part.net:+d}"]
+                for goal, part in nets
+            ]
+            if not nets:
+                why = f"{label}: no pair in which only one of {' and '.join(contrast)} passed"
+                table.rows.append([label, *[table.lacks(why)] * 4])
     return table
-
-
-def _on_common_tasks(sides: Mapping[str, Sequence[RunOutcome]]) -> dict[str, list[RunOutcome]]:
-    common = set.intersection(*({each.task for each in side} for side in sides.values()))
-    return {arm: [each for each in side if each.task in common] for arm, side in sides.items()}
-
-
-def _rate(side: Sequence[RunOutcome]) -> str:
-    return percent(sum(each.passed is True for each in side), len(side))
-
-
-def paired_arms(series: Series, first: str, second: str, keep: Keep) -> Pairs | None:
-    if first not in series.arms or second not in series.arms:
-        return None
-    return pair(series.outcomes(first, keep), series.outcomes(second, keep))
-
-
-def contrast_text(paired: Pairs) -> str:
-    """An empty pairing has no wins and losses to show."""
-    if not len(paired):
-        return "– (no pairs)"
-    d = paired.discordance
-    return f"{d.wins}:{d.losses} ({p_text(mcnemar(d.wins, d.losses))})"
-
-
-def pass_cell(table: Table, series: Series, arm: str, keep: Keep) -> str:
-    if arm not in series.arms:
-        return table.lacks(f"{series.label}: no runs of {arm}")
-    kept = series.kept(arm, keep)
-    if not kept:
-        return table.lacks(f"{series.label}, {arm}: no task of this scope was run")
-    return percent(sum(each.passed for each in kept), len(kept))
-
-
-def why_no_pair(series: Series, *arms: str) -> str:
-    absent = [arm for arm in arms if arm not in series.arms]
-    if not absent:
-        return f"{series.label}: no task of this scope was judged under both {' and '.join(arms)}"
-    return f"{series.label}: no runs of {', '.join(absent)}"

@@ -17,45 +17,27 @@ from sopilot_lab.experiments.report.class_split import (
 )
 from sopilot_lab.experiments.report.compiler_effort import compiler_effort
 from sopilot_lab.experiments.report.contrasts import (
-    OWN_CONTRASTS,
+    DRAWS,
+    FAMILY,
     PG,
     RUNTIME,
     Contrast,
-    arms_by_models,
-    by_domain,
-    content_by_format,
-    domain_matrix,
-    full_cursor,
-    languages,
-    paging,
+    all_contrasts,
+    goal_nets,
+    headline,
     paired_arms,
 )
 from sopilot_lab.experiments.report.harness import harness_fingerprint
-from sopilot_lab.experiments.report.headline import (
-    DRAWS,
-    FAMILY,
-    goal_clusters,
-    goal_nets,
-    headline,
-    pooled_models,
-)
 from sopilot_lab.experiments.report.mechanism import Mechanism, mechanism_figure, mechanism_table
 from sopilot_lab.experiments.report.missing import (
     MOST_MISSING,
     alarming,
-    bounds,
     full_denominators,
     missing_runs,
-    unequal,
 )
-from sopilot_lab.experiments.report.repeats import (
-    contrast_by_run,
-    delta_r2,
-    repeated_arms,
-    sensitivity,
-)
+from sopilot_lab.experiments.report.repeats import delta_r2, repeated_arms
 from sopilot_lab.experiments.report.runs import Keep, RunSet, screened
-from sopilot_lab.experiments.report.table import Table
+from sopilot_lab.experiments.report.table import Table, percent
 from sopilot_lab.experiments.summary import ASSUMPTION
 from sopilot_lab.sopbench.baselines import Baseline, leaderboard, recompute, subset_size
 from sopilot_lab.sopbench.defects import replay_goals
@@ -69,18 +51,14 @@ from sopilot_lab.statistics.intervals import clopper_pearson
 from sopilot_lab.statistics.outcomes import RunOutcome
 from sopilot_lab.statistics.undefined import Undefined
 
-_CONTRASTS: Sequence[Contrast] = (
-    *FAMILY, ("flat-protocol", "flat"), (PG, "flat-protocol"), ("full-cursor", "flat"),
-    (PG, "full-cursor"), ("official-code", "official"), ("prose", "official"),
-    ("official-recipes", "official"), *OWN_CONTRASTS,
-)  # fmt: skip
-
 
 @dataclass(slots=True)
 class Document:
-    """``alarms`` are reasons not to trust it: arms that miss too much."""
+    """``results`` are its sentences to read first; ``alarms`` are reasons not to trust it: arms
+    that miss too much."""
 
     title: str
+    results: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
     plots: list[Drawing] = field(default_factory=list)
@@ -102,68 +80,77 @@ def build_document(
     """Without a checkout the tables that need one say so. ``family`` are the contrasts that
     were fixed beforehand; ``screen`` names the tasks that are left out."""
     known, measured = reach or {}, mechanism or Mechanism()
-    chosen = SCREENS[screen]
+    chosen, scope = SCREENS[screen], f"screen `{screen}`"
     bank, bank_all = screened(chosen, "bank"), screened(everything_stays, "bank")
     every, kept = screened(everything_stays), screened(chosen)
     by_name = {domain: screened(chosen, domain) for domain in runs.domains}
     pools: dict[str, Keep] = {**by_name, "pooled": kept}
-    clusters = {**by_name, "bank + hotel": screened(chosen, "bank", "hotel"), "pooled": kept}
+    scopes = {scope: kept, f"bank, {scope}": bank, "bank, all tasks": bank_all}
+    places = {f"domain {name}": keep for name, keep in by_name.items()}
+    if {"bank", "hotel"} <= by_name.keys():
+        places["bank + hotel"] = screened(chosen, "bank", "hotel")
     deltas = delta_r2(runs, kept)
     known_domains = [each for each in runs.domains if each in DOMAINS]
     scoring = {} if upstream is None else {each: upstream.scoring(each) for each in known_domains}
-    scope = f"screen `{screen}`"
     document = Document("SOPBench runs", notes=_notes(runs, screen, family))
     document.alarms = alarming(runs, kept, most_missing)
     document.notes += [f"**Missing:** {each}." for each in document.alarms]
-    contrasts = tuple(dict.fromkeys([*family, *_CONTRASTS]))
     document.tables = [
         headline(runs, kept, scope, family),
+        all_contrasts(runs, scopes, places, kept),
         missing_runs(runs, kept),
-        bounds(runs, kept, contrasts),
-        unequal(runs, kept, contrasts),
-        arms_by_models(runs, bank, f"Bank, {scope}", "arms-bank"),
-        arms_by_models(runs, bank_all, "Bank, all tasks", "arms-bank-all"),
-        arms_by_models(runs, every, "every task that was run", "arms-all"),
         full_denominators(runs, scoring, chosen),
         official(
             _baselines(upstream),
             {} if upstream is None else leaderboard(upstream.checkout),
             "no SOPBench checkout",
         ),
-        content_by_format(runs, bank),
-        languages(runs, bank),
-        domain_matrix(runs, pools),
-        by_domain(runs, pools, PG, "flat"),
-        full_cursor(runs, kept, scope, ("flat", "full-cursor", PG), "full-cursor"),
-        by_domain(runs, pools, PG, "full-cursor", common=("flat",)),
-        full_cursor(
-            runs, bank, f"Bank, {scope}", ("flat", "flat-protocol", "full-cursor", PG),
-            "full-cursor-bank",
-        ),
-        paging(runs, kept),
         class_split(runs, bank, f"Bank, {scope}", known, "classes-bank"),
         class_split(runs, every, "every task that was run", known, "classes-all"),
         classes_by_domain(runs, pools),
         cost(runs, every, "every task that was run"),
         wall_clock(runs, pools),
         spending(runs, every, "every task that was run"),
-        goal_clusters(runs, clusters),
         goal_nets(runs, kept),
-        pooled_models(runs, {"bank": bank, "pooled": kept}),
         repeated_arms(runs, kept),
-        contrast_by_run(runs, kept),
-        sensitivity(runs, kept, scope),
         mechanism_table(measured, deltas),
         compiler_effort(upstream),
         _defects(upstream),
         _unreachable(known),
     ]  # fmt: skip
-    document.plots = [mechanism_figure(measured, deltas), *_plots(runs, every, by_name)]
+    document.results = _results(runs, kept, document.tables[0])
+    document.plots = _plots(runs, every, by_name)
+    if measured.probes or deltas or measured.parities:
+        document.plots.append(mechanism_figure(measured, deltas))
     return document
 
 
 def to_html(document: Document) -> str:
     return render("bench.html", title=document.title, heading=document.title, document=document)
+
+
+def _results(runs: RunSet, keep: Keep, contrasts: Table) -> list[str]:
+    """Pass rates by view, then the contrasts that were fixed beforehand."""
+    sentences = []
+    for series in runs.series:
+        judged = {arm: series.kept(arm, keep) for arm in series.arms}
+        rates = [
+            f"{percent(sum(each.passed for each in records), len(records))} % of {len(records)} "
+            f"under {arm}"
+            for arm, records in judged.items()
+            if records
+        ]
+        if rates:
+            sentences.append(f"{series.label} passed {', '.join(rates)}.")
+    for row in contrasts.rows:
+        cells = dict(zip(contrasts.header, row, strict=True))
+        if cells["kind"] == "all" and not cells["pairs"].startswith("–"):
+            sentences.append(
+                f"{cells['series']}, {cells['contrast']}: {cells['difference']} points on "
+                f"{cells['pairs']} tasks, 95 % interval {cells['95 % by goals']}, goal-clustered "
+                f"p {cells['goal p']}."
+            )
+    return sentences
 
 
 def _notes(runs: RunSet, screen: str, family: Sequence[Contrast]) -> list[str]:
@@ -231,7 +218,7 @@ def _unreachable(reach: Mapping[str, Mapping[str, Reach]]) -> Table:
         "unreachable",
         "Tasks that no executor can pass",
         ["task", "tool list", "proof"],
-        method="search over the call orders that the oracle's graph allows, each replayed",
+        method="search over the call orders that the evaluator's graph allows, each replayed",
     )
     for tools, tasks in reach.items():
         table.rows += [
@@ -272,7 +259,7 @@ def _plots(runs: RunSet, keep: Keep, by_domain: Mapping[str, Keep]) -> list[Draw
     for series in runs.series:
         rows = []
         for domain, of_domain in by_domain.items():
-            paired = paired_arms(series, *RUNTIME, of_domain)
+            paired = paired_arms(series, RUNTIME, of_domain)
             if paired is not None and len(paired):
                 label = f"{domain.replace('_', ' ')} ({len(paired)})"
                 rows.append((label, paired.discordance.wins, paired.discordance.losses))

@@ -12,7 +12,7 @@ from sopilot_lab.experiments.report.table import Table
 
 def to_markdown(document: Document) -> str:
     lines = [f"# {document.title}", ""]
-    lines += [f"- {note}" for note in document.notes]
+    lines += [f"- {result}" for result in document.results]
     for table in document.tables:
         lines += ["", f"## {table.title}", ""]
         lines.append(_row(table.header))
@@ -23,6 +23,7 @@ def to_markdown(document: Document) -> str:
         if table.missing:
             lines.append("")
             lines += [f"- [{number}] {why}" for number, why in enumerate(table.missing, 1)]
+    lines += ["", "## About these runs", "", *(f"- {note}" for note in document.notes)]
     return "\n".join(lines) + "\n"
 
 

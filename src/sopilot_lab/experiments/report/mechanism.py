@@ -97,6 +97,7 @@ def mechanism_table(found: Mechanism, deltas: DeltaR2) -> Table:
 
 
 def mechanism_figure(found: Mechanism, deltas: DeltaR2) -> Drawing:
+    """The panels that were measured; the table says why others weren't."""
     probes = [
         Mark(model, score, bounds, figure(score, 2))
         for model, (score, bounds) in found.probes.items()
@@ -109,18 +110,19 @@ def mechanism_figure(found: Mechanism, deltas: DeltaR2) -> Drawing:
              figure(each.value, 2))
         for each in found.parities
     ]  # fmt: skip
-    not_measured = [Mark("not measured", None, None, "–")]
+    panels = [
+        ("(a) Probe", probes, (0.0, 1.0, 1.0), "score when asked, 95 % by cases"),
+        ("(b) Calls after the goal", after, (-0.5, 0.5, 0.0), "ΔR2, runtime − flat, 95 % by goals"),
+        ("(c) Attention", looked, (0.0, 1.5, 1.0), "attention over length share; 1 is parity"),
+    ]
     return stacked(
         "Mechanism",
         [
-            dot_plot("(a) Probe", probes or not_measured, least=0.0, most=1.0, zero=1.0,
-                     axis="score when asked, 95 % by cases"),
-            dot_plot("(b) Calls after the goal", after or not_measured, least=-0.5, most=0.5,
-                     zero=0.0, axis="ΔR2, runtime − flat, 95 % by goals"),
-            dot_plot("(c) Attention", looked or not_measured, least=0.0, most=1.5, zero=1.0,
-                     axis="attention over length share; 1 is parity"),
+            dot_plot(title, marks, least=least, most=most, zero=zero, axis=axis)
+            for title, marks, (least, most, zero), axis in panels
+            if marks
         ],
-    )  # fmt: skip
+    )
 
 
 def _read(path: Path) -> dict[str, Any]:

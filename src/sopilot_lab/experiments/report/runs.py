@@ -68,6 +68,16 @@ class Series:
             for each in self.kept(arm, keep, run)
         ]
 
+    def missing(self, arm: str, keep: Keep) -> dict[str, str]:
+        """Task → why it has no verdict, for the tasks that the arm was asked."""
+        of_arm = self.arms[arm]
+        records, absent = of_arm.runs[of_arm.first], of_arm.missing.get(of_arm.first, {})
+        return {
+            task: each.fault
+            for task, each in absent.items()
+            if task not in records and keep(task, each.should_succeed)
+        }
+
     def tasks(self) -> dict[str, bool]:
         """Every task that some arm was asked, and whether its goal should be executed."""
         found: dict[str, bool] = {}

@@ -50,7 +50,10 @@ def study_document(
         if EXPLORATORY not in table.method:  # as it was packed
             table.method = f"{table.method}. {EXPLORATORY}" if table.method else EXPLORATORY
         _without_times(table)
-    document.tables.insert(0, confirmatory(study, runs))
+    tests = confirmatory(study, runs)
+    document.tables.insert(0, tests)
+    rates = [sentence for sentence in document.results if " passed " in sentence]
+    document.results = [*_sentences(tests), *rates]
     return document
 
 
@@ -82,6 +85,17 @@ def confirmatory(study: Study, runs: RunSet) -> Table:
     if not study.fixed.hypotheses:
         table.rows.append([table.lacks("the study fixed none"), *["–"] * 13])
     return table
+
+
+def _sentences(tests: Table) -> list[str]:
+    rows = [dict(zip(tests.header, row, strict=True)) for row in tests.rows]
+    return [
+        f"Hypothesis `{row['hypothesis']}` ({row['contrast']}, {row['model']}): "
+        f"{'shown' if row['holds'] == 'yes' else 'not shown'}; {row['first %']} % against "
+        f"{row['second %']} %, {row['wins:losses']}, Holm-adjusted p {row['Holm']}."
+        for row in rows
+        if row["holds"] in ("yes", "no")
+    ]
 
 
 def _pairs(one: Hypothesis, series: Series, screen: str) -> Pairs:
