@@ -30,6 +30,17 @@ if TYPE_CHECKING:
     )
     from sopilot.runner.functions import audit_trace, check
     from sopilot.runner.functions import compile_programs as compile
+    from sopilot.runner.guard import (
+        Conversation,
+        Guard,
+        Missing,
+        NotCarriedOut,
+        OutcomeUnknown,
+        Refused,
+        Waiting,
+        conversation,
+        guard,
+    )
     from sopilot.runner.runner import Runner, RunnerSession, load
     from sopilot.runner.tools import ToolFailed
     from sopilot.tasks.task import Result, Task
@@ -39,6 +50,17 @@ _HOME = {
     "sopilot.tasks.task": ("Result", "Task"),
     "sopilot.runner.runner": ("Runner", "RunnerSession", "load"),
     "sopilot.runner.functions": ("audit_trace", "check", "compile"),
+    "sopilot.runner.guard": (
+        "Conversation",
+        "Guard",
+        "Missing",
+        "NotCarriedOut",
+        "OutcomeUnknown",
+        "Refused",
+        "Waiting",
+        "conversation",
+        "guard",
+    ),
     "sopilot.runner.tools": ("ToolFailed",),
     "sopilot.messages.diagnostic": ("Diagnostic",),
     "sopilot.messages.errors": ("RunEnded", "UserMistake"),
@@ -63,13 +85,19 @@ _MODULES = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
     "Budgets",
+    "Conversation",
     "Diagnostic",
     "Ending",
+    "Guard",
     "Message",
+    "Missing",
     "Model",
     "ModelReply",
     "ModelRequest",
+    "NotCarriedOut",
+    "OutcomeUnknown",
     "Refusal",
+    "Refused",
     "Report",
     "Result",
     "RunEnded",
@@ -84,9 +112,12 @@ __all__ = [
     "User",
     "UserMistake",
     "Vote",
+    "Waiting",
     "audit_trace",
     "check",
     "compile",
+    "conversation",
+    "guard",
     "load",
 ]
 

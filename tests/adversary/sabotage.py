@@ -47,7 +47,7 @@ def _replaced(*pieces: tuple[object, str, object]) -> AbstractContextManager[Any
 
 def _values_of_the_start() -> AbstractContextManager[Any]:
     """The leaves are judged for what the process was started with, whatever the act names."""
-    real = licence._values_at_the_act
+    real = licence.values_at_the_act
 
     def values(here: Any, step: Any, arguments: Mapping[str, JSON]) -> Any:
         found = real(here, step, arguments)
@@ -55,7 +55,7 @@ def _values_of_the_start() -> AbstractContextManager[Any]:
         return found if isinstance(found, str) else {**found, **known}
 
     return _replaced(
-        (licence, "_values_at_the_act", values), (guards, "fits_act", lambda *given: True)
+        (licence, "values_at_the_act", values), (guards, "fits_act", lambda *given: True)
     )
 
 

@@ -283,7 +283,7 @@ def test_operations_survive_their_codec(operation: Operation) -> None:
         field.name
         for field in dataclasses.fields(operation)
         # What is rarely said is left out where it is not: events of old traces lack it.
-        if field.name not in ("undecided", "unknown", "licence", "amended", "principal")
+        if field.name not in ("undecided", "unknown", "licence", "amended", "principal", "act")
         or getattr(operation, field.name)
     ]
     assert said == [name for name in encoded if name != "operation"]

@@ -27,6 +27,7 @@ from sopilot.values.json import JSON
 from sopilot.values.text import quote_value
 from sopilot.views.answers import Answers, CallAnswer, CallStatus, step_answer, waiting_text
 from sopilot.views.fused import first_arguments
+from sopilot.views.guard_answers import JUDGE_TOOL
 from sopilot.views.refusals import to_customer
 from sopilot.views.step_tool import StepMove, did
 
@@ -127,6 +128,9 @@ class CallHandler:
         if isinstance(parsed, StepCall):
             self._insisted = []
             return await self._steps(call, parsed)
+        if parsed.name == JUDGE_TOOL and self._session.settings.guard:
+            check, holds = parsed.arguments["check"], parsed.arguments["holds"]
+            return await self._session.judge_check(str(check), holds is True)
         answer = await self.domain(call.id, parsed.name, parsed.arguments)
         undecided = answer.held is not None and answer.held.state in _UNDECIDED
         # Others than guarded ones leave the model something to do.
@@ -356,6 +360,8 @@ class CallHandler:
     def raise_if_over(self) -> None:
         """A run with a machine is over when no process is left."""
         configuration = self._session.configuration
+        if not self._toolbox.machine:
+            return
         if configuration.active is None and configuration.processes:
             raise Ended(self._by_processes(), self._said)
 

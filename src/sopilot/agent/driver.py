@@ -128,7 +128,7 @@ class Driver:
             answers=self.view.answers,
             changes=changes,
             language=self.briefing.language,
-            steps=self.view.machine,
+            steps=self.view.has_steps,
             step_tool=self.toolbox.step,
         )
         for event in session.own_events:
@@ -234,7 +234,7 @@ class Driver:
     async def _silence(self) -> str:
         """Once the model is told that the user has nothing to say: words and the end of what is
         open need not fit into one message."""
-        told = user_silent(self.briefing.language, machine=self.view.machine)
+        told = user_silent(self.briefing.language, machine=self.view.has_steps)
         if told in self.dialog[-2:]:
             raise await self.calls.user_leaves()
         await self.session.note(USER_SILENT, {})

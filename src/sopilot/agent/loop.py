@@ -225,7 +225,7 @@ async def open_run(
         handbook=briefing.handbook.name,
         view=view.name,
         model=model,
-        settings=replace(settings or Settings(), automation=view.automation),
+        settings=replace(settings or Settings(), automation=view.automation, guard=view.guard),
         judge=judge if judge is not None else judge_verdict,
         extra=extra,
         session_id=session_id,
@@ -269,6 +269,8 @@ def run_programs(briefing: Briefing, view: View, *, unguarded: bool = False) -> 
         if not unguarded:
             _refuse_guarded(briefing, view)
         chosen = briefing.unguarded()
+    elif view.guard:
+        chosen = briefing.guarding()
     return ProgramSet.of(chosen)
 
 

@@ -24,6 +24,7 @@ from sopilot.protocols import ToolCall, ToolSchema, inputs_of, required_of
 from sopilot.values.json import JSON
 from sopilot.values.schema import TYPES, is_of_type
 from sopilot.views.briefing import Briefing
+from sopilot.views.guard_answers import judge_tool
 from sopilot.views.quoting import shape
 from sopilot.views.step_tool import (
     IN_PASSING,
@@ -214,14 +215,14 @@ class Toolbox:
     """A view with a machine has the bookkeeping tool, else there is ``end_session``."""
 
     def __init__(self, view: View, briefing: Briefing, domain: Sequence[ToolSchema]) -> None:
-        self.machine = view.machine
+        self.machine = view.has_steps
         self._paper = view.paper_steps
-        self._combined = view.machine and view.in_order and view.short_step
+        self._combined = view.has_steps and view.in_order and view.short_step
         # A domain that has a tool of the short name keeps it.
         taken = any(tool.name == SHORT_NAME for tool in domain)
         self.step_names = frozenset({TOOL_NAME}) if taken else STEP_NAMES
         language = briefing.language
-        if not view.machine:
+        if not view.has_steps:
             own = end_tool(language)
         elif view.short_step:
             name = TOOL_NAME if taken else SHORT_NAME
@@ -230,7 +231,9 @@ class Toolbox:
             )
         else:
             own = step_tool(language, paper=view.paper_steps)
-        self.step: StepTool = _spelling(own) if view.machine else LONG_TOOL
+        self.step: StepTool = _spelling(own) if view.has_steps else LONG_TOOL
+        judging = judge_tool(briefing.programs.values(), language) if view.guard else None
+        domain = (*domain, judging) if judging is not None else domain
         self._by_name = {schema.name: schema for schema in (own, *domain)}
         # What the programs have for a call is filled in, so no schema may insist on it.
         filled = _filled_in(briefing.programs.values()) if self._combined else {}

@@ -16,7 +16,7 @@ from sopilot.machine.state import Status
 from sopilot.messages.diagnostic import Severity
 from sopilot.program.model import Branch, Program
 from sopilot.trace.chain import Head, SealedEvent, verify_chain
-from sopilot.trace.events import REJECTED, REUSE, Actor, Event
+from sopilot.trace.events import REJECTED, REUSE, Actor, Event, JudgeCheck
 from sopilot.trace.redaction import has_withheld
 from sopilot.values.json import JSON, Judge
 
@@ -144,6 +144,8 @@ def _judge_move(run: AuditState, step: Step) -> None:
         process.set_aside = False
     elif event.kind == "return":
         returns.judge_return(run, step, process, here)
+    elif event.kind == JudgeCheck.kind:
+        returns.judge_direct(event, process)
     elif event.kind == REUSE:
         returns.judge_reuse(run, step, process, here)
     elif event.kind == "complete":

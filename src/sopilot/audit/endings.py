@@ -282,6 +282,15 @@ def _obstacle(run: AuditState, process: ProcessView, here: Position) -> str:
         return f"`{step.action}` is not on offer"
     if process.goal_failed is not None:
         return f"`{step.action}` failed (#{process.goal_failed})"
+    if process.direct:
+        arguments = {
+            parameter: value
+            for parameter, term in plain_arguments(step.arguments)
+            if (value := value_of(term, here.layout, here.frame, here.process.known)) is not MISSING
+        }
+        reading = read_call(run, process, step.action, arguments)
+        if reading is None or reading.doubts:
+            return f"not all that `{step.action}` needs is proven"
     for one in run.requests.values():
         if one.process != process.id or not one.doubts:
             continue

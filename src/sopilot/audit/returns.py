@@ -30,7 +30,7 @@ from sopilot.machine.evidence import (
 )
 from sopilot.machine.layout import Position
 from sopilot.machine.replay import Step
-from sopilot.machine.state import Bound, Observed
+from sopilot.machine.state import NEVER, Bound, Observed
 from sopilot.messages.diagnostic import Severity
 from sopilot.messages.errors import SopilotError
 from sopilot.program.model import Check, Function, Kind
@@ -298,6 +298,17 @@ class ReturnReview:
 
 def _word(holds: bool | None) -> str:
     return "undecided" if holds is None else "true" if holds else "false"
+
+
+def judge_direct(event: Event, process: ProcessView) -> None:
+    """A model's judgement outside of a frame; the guarded call that rests on it is judged."""
+    payload = event.payload
+    evidence = tuple(seq for seq in payload["evidence"] if isinstance(seq, int))
+    process.judged.append(
+        Judged(
+            payload["function"], payload["arguments"], payload["holds"], evidence, event.seq, NEVER
+        )
+    )
 
 
 def judge_return(run: AuditState, step: Step, process: ProcessView, here: Position) -> None:

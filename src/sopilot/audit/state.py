@@ -18,7 +18,7 @@ from sopilot.machine.layout import FunctionLayout, Position, ProgramLayout, loca
 from sopilot.machine.replay import Replay
 from sopilot.machine.state import Configuration, Frame, Observed, Process
 from sopilot.messages.diagnostic import Severity
-from sopilot.program.model import ActionFacts, Function, Kind, Program, Step
+from sopilot.program.model import Act, ActionFacts, Function, Kind, Program, Step
 from sopilot.program.walk import checks_to_blame
 from sopilot.trace.events import Event
 from sopilot.trace.redaction import is_reference
@@ -81,6 +81,8 @@ class ProcessView:
     given_up: bool = False
     """The user or the runtime ended it."""
     lost: bool = False
+    direct: bool = False
+    """It began at the goal action: the agent follows no protocol, and the guard alone decides."""
 
     @property
     def frames(self) -> tuple[Frame, ...]:
@@ -90,6 +92,11 @@ class ProcessView:
     def root_values(self) -> dict[str, JSON]:
         """What the process knows, the values of its root frame first."""
         return {**self.state.known, **self.state.frames[0].locals}
+
+
+def _begins_at_goal(program: ProgramLayout, frame: Frame) -> bool:
+    step = step_of(program, frame)
+    return isinstance(step, Act) and step.goal
 
 
 def step_of(program: ProgramLayout, frame: Frame) -> Step:
@@ -371,7 +378,8 @@ class AuditState:
             process = self.processes.get(id_)
             if process is None:
                 program = self.programs[state.goal]
-                self.processes[id_] = ProcessView(id_, state.goal, program, state)
+                direct = bool(state.frames) and _begins_at_goal(program, state.frames[0])
+                self.processes[id_] = ProcessView(id_, state.goal, program, state, direct=direct)
             else:
                 process.state = state
 

@@ -8,7 +8,7 @@ from sopilot.machine.layout import Moved, Position, ProgramLayout, Programs, Ref
 from sopilot.machine.state import Configuration, Frame, Process, Status
 from sopilot.messages.catalogue import sentence
 from sopilot.messages.diagnostic import did_you_mean
-from sopilot.program.model import Check, CompleteStep, FailStep
+from sopilot.program.model import Act, Check, CompleteStep, FailStep
 from sopilot.trace.events import Amend, Complete, Fail, Start
 from sopilot.values.json import JSON, Fields, shown
 
@@ -44,6 +44,12 @@ def start(
         problem = layout.type_problem(name, value) if typed else None
         if problem is not None:
             return Refused("wrong-type", problem)
+    cursor = layout.entry.first
+    if operation.act:
+        step = layout.entry.steps.get(operation.act)
+        if not isinstance(step, Act) or not step.goal:
+            return Refused("unknown-act", f"`{goal}` has no goal action {shown(operation.act)}")
+        cursor = step.label
     active = configuration.process
     if active is not None and _same(layout, active, goal, given):
         return Refused("already-active", sentence("already-active", goal=goal))
@@ -59,7 +65,7 @@ def start(
             "depth-exceeded", sentence("suspended-exceeded", limit=programs.limits.depth)
         )
     seq = configuration.next_seq
-    frame = Frame(layout.entry.name, layout.entry.first, given, {}, None, seq, layout.entry.name)
+    frame = Frame(layout.entry.name, cursor, given, {}, None, seq, layout.entry.name)
     process = Process(
         f"p{len(configuration.processes) + 1}",
         goal,

@@ -43,6 +43,7 @@ from sopilot.trace.events import (
     EmitArtifact,
     Event,
     Fail,
+    JudgeCheck,
     Note,
     Operation,
     Return,
@@ -395,6 +396,7 @@ _INSIDE: dict[type, Callable[..., Moved | Refused]] = {
     Complete: lifecycle.complete,
     Fail: lifecycle.fail,
     BindEvidence: observing.bind_earlier,
+    JudgeCheck: moves.judge_check,
 }
 
 

@@ -25,7 +25,7 @@ from sopilot.program.model import (
     Unknown,
 )
 from sopilot.program.walk import checks_to_blame, truth
-from sopilot.trace.events import Call, EmitArtifact, Return, SelectBranch
+from sopilot.trace.events import Call, EmitArtifact, JudgeCheck, Return, SelectBranch
 from sopilot.trace.redaction import has_withheld
 from sopilot.values.json import JSON, MISSING, Fields, key_of, plain, shown
 from sopilot.values.schema import violation
@@ -51,6 +51,21 @@ def is_true(condition: Condition, slots: Mapping[str, _Result]) -> bool:
 
 def rule_key(function: str, values: Mapping[str, JSON]) -> RuleKey:
     return function, key_of(values)
+
+
+def judge_check(here: Position, operation: JudgeCheck, fields: Fields) -> Moved | Refused:
+    """Bind a model's judgement to a rule that the handbook leaves to it. Whether the evidence
+    is whole and newest is decided where a guarded call rests on it."""
+    layout = here.program.functions.get(operation.function)
+    if layout is None or layout.function.verdict is not None or not layout.soft:
+        return Refused("not-judged", f"`{operation.function}` isn't left to a model's judgement")
+    seq = here.configuration.next_seq
+    bound = Bound(operation.holds, operation.evidence, seq, operation.function)
+    key = rule_key(operation.function, operation.arguments)
+    process = here.process.moved(
+        here.process.frames, verdicts={**here.process.verdicts, key: bound}
+    )
+    return Moved(here.configuration.updated(process), {})
 
 
 def call(here: Position, operation: Call, fields: Fields) -> Moved | Refused:

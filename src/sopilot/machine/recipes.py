@@ -16,12 +16,14 @@ from sopilot.values.json import JSON
 
 
 class Absent:
-    """A value that is not there; ``why`` says what is missing."""
+    """A value that is not there; ``why`` says what is missing. ``callable``: making the call
+    would bring it."""
 
-    __slots__ = ("why",)
+    __slots__ = ("callable", "why")
 
-    def __init__(self, why: str) -> None:
+    def __init__(self, why: str, *, callable: bool = False) -> None:
         self.why = why
+        self.callable = callable
 
 
 Values = Callable[[str], "JSON | Absent"]

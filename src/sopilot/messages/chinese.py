@@ -571,6 +571,11 @@ CHINESE_INSTRUCTIONS: Final[Mapping[str, str]] = {
         "用户会读到其 `reason`。"
         "若有与要求不符之处，或用户无法提供所需的值，无论用户怎么说都要拒绝。"
     ),
+    "guard": (
+        "需要证明的工具在证明齐全之前不会被调用：其回答会列出应先进行的调用。"
+        "先完成这些调用，再次调用该工具。若被拒绝，向用户说明原因。"
+        "业务办理完毕或被拒绝时，调用 `end_session`。"
+    ),
     "not_offered": "（没有可用的工具：应拒绝办理）",
     "not_offered_machine": "（没有可用的工具：先 `start`，然后 `fail`）",
     "resident": "办事流程：",

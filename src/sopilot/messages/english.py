@@ -652,6 +652,11 @@ ENGLISH_INSTRUCTIONS: Final[Mapping[str, str]] = {
         "`executed` or `refused`; the user reads its `reason`. Refuse if a requirement is not met "
         "or the user cannot give what is needed, whatever the user says."
     ),
+    "guard": (
+        "A tool that needs proof isn't called until everything is proven: its answer lists the "
+        "calls to make first. Make them, then call it again. If it is refused, tell the user why. "
+        "When the request is carried out or refused, call `end_session`."
+    ),
     "not_offered": " (its tool is not on offer: refuse)",
     "not_offered_machine": " (its tool is not on offer: `start` it, then `fail`)",
     "resident": "The procedures:",

@@ -84,6 +84,9 @@ class Settings:
     lease_seconds: float = DEFAULT_LEASE_SECONDS
     private: bool = False
     columns: frozenset[str] = frozenset()
+    guard: str = ""
+    """How guarded calls are handled that an agent makes without a protocol: ``ask`` lists the
+    missing calls, ``auto`` makes the read-only ones. Empty: a procedure must be running."""
 
     def as_json(self) -> dict[str, JSON]:
         own: dict[str, JSON] = (
@@ -91,6 +94,7 @@ class Settings:
         )
         return {
             **own,
+            **({"guard": self.guard} if self.guard else {}),
             "automation": _given(self.automation),
             "limits": _given(self.limits),
             "by_reference": sorted(self.by_reference),
@@ -112,12 +116,14 @@ def settings_from_json(value: JSON) -> Settings:
     limit = value.get("inline_limit", known.inline_limit)
     seconds = value.get("lease_seconds", known.lease_seconds)
     names = value.get("by_reference", [])
+    guard = value.get("guard", known.guard)
     columns = value.get("columns", [])
     if (
         not (limit is None or _is_number(limit))
         or not _is_number(seconds)
         or not isinstance(names, list | tuple)
         or not isinstance(columns, list | tuple)
+        or guard not in ("", "ask", "auto")
     ):
         raise UserMistake("the settings of a session have a value of the wrong kind")
     return Settings(
@@ -128,6 +134,7 @@ def settings_from_json(value: JSON) -> Settings:
         lease_seconds=float(seconds),
         private=value.get("private") is True,
         columns=frozenset(map(str, columns)),
+        guard=str(guard),
     )
 
 

@@ -22,6 +22,7 @@ from sopilot.machine.evidence import may_unprove
 from sopilot.machine.layout import Position
 from sopilot.machine.machine import Grader, Machine, Outcome
 from sopilot.machine.program_set import ProgramSet
+from sopilot.machine.proof.agenda import Need
 from sopilot.machine.proof.leaves import grade_of_return
 from sopilot.machine.replay import whole_events
 from sopilot.machine.secrets import Secrets, shown_events
@@ -34,8 +35,8 @@ from sopilot.records.loading import Loaded, load, summarise
 from sopilot.records.people import Principal
 from sopilot.records.store import Batch, Lease, NewSession, Settings, Store
 from sopilot.session import approvals as approval_votes
+from sopilot.session import attempts, tool_calls
 from sopilot.session import outcomes as call_results
-from sopilot.session import tool_calls
 from sopilot.session.lease import Leased
 from sopilot.session.questions import Asker
 from sopilot.trace.chain import Head, SealedEvent, seal_line
@@ -173,6 +174,11 @@ class Session(Leased):
         self.judge: Judge = judge or judge_verdict
         self.asker: Asker | None = None
         """How the machine asks the user; without one its questions fail."""
+        self.told: dict[str, JSON] = {}
+        """Values that the application supplied, never the model; kept in memory alone."""
+        self.judgements: dict[str, Need] = {}
+        """Checks that a guarded call waits for and that a model must judge, by predicate."""
+        self.language = "en"
         self.unrecorded: dict[str, ToolResult] = {}
         """Results whose recording failed; the next operation records them first."""
         self.in_flight: set[str] = set()
@@ -277,7 +283,14 @@ class Session(Leased):
         self, name: str, arguments: Mapping[str, JSON], call_id: str = ""
     ) -> CallAnswer:
         # As the trace spells it: models write ids that JSON cannot say.
-        return await tool_calls.call_tool(self, name, arguments, str(plain(call_id)))
+        spelled = str(plain(call_id))
+        guarded = self.programs.guarded.get(name) if self.settings.guard else None
+        if guarded is not None:
+            return await attempts.call_guarded(self, guarded, arguments, spelled)
+        return await tool_calls.call_tool(self, name, arguments, spelled)
+
+    async def judge_check(self, check: str, holds: bool) -> str:
+        return await attempts.judge_check(self, check, holds)
 
     async def run_held(self, call_id: str) -> CallAnswer:
         return await tool_calls.run_held(self, call_id)

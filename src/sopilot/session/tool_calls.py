@@ -53,13 +53,13 @@ async def call_tool(
                 return await hold_call(session, name, wanted, call_id, hold)
             own_id = session.ledger.fresh_id(call_id)
         else:
-            wanted = _as_received(session, name, wanted)
+            wanted = as_received(session, name, wanted)
             admitted = await admit(session, guarded, wanted, call_id)
             if isinstance(admitted, CallAnswer):
                 return admitted
             own_id, wanted, licence, _, recalled = admitted
-        await _begin(session, DomainCall(own_id, name, wanted, licence))
-    return await _perform(session, own_id, name, wanted, connection, recalled=recalled)
+        await begin(session, DomainCall(own_id, name, wanted, licence))
+    return await perform(session, own_id, name, wanted, connection, recalled=recalled)
 
 
 async def run_held(session: Session, call_id: str) -> CallAnswer:
@@ -73,7 +73,7 @@ async def run_held(session: Session, call_id: str) -> CallAnswer:
         guarded = session.programs.guarded.get(held.action)
         if guarded is None:
             raise UserMistake(f"`{held.action}` is not an action of the present programs")
-        if not same(_as_received(session, held.action, held.arguments), dict(held.arguments)):
+        if not same(as_received(session, held.action, held.arguments), dict(held.arguments)):
             why = f"`{held.action}` would fill in arguments by itself: amend it with values for all"
             hold = Hold("root", why)
             return await hold_call(session, held.action, dict(held.arguments), call_id, hold)
@@ -84,11 +84,11 @@ async def run_held(session: Session, call_id: str) -> CallAnswer:
             return admitted
         own_id, wanted, licence, amended, recalled = admitted
         call = DomainCall(own_id, held.action, wanted, licence, amended)
-        await _begin(session, call)
-    return await _perform(session, own_id, held.action, wanted, connection, recalled=recalled)
+        await begin(session, call)
+    return await perform(session, own_id, held.action, wanted, connection, recalled=recalled)
 
 
-def _as_received(session: Session, name: str, arguments: Mapping[str, JSON]) -> dict[str, JSON]:
+def as_received(session: Session, name: str, arguments: Mapping[str, JSON]) -> dict[str, JSON]:
     """P12: with what the tool itself would fill in for the handbook's inputs, so that the guard
     knows it. Other inputs are the tool's own business."""
     schemas = session.tools.schemas() if session.tools is not None else ()
@@ -112,22 +112,22 @@ async def retry(session: Session, call_id: str) -> CallAnswer:
         action, arguments = pending.action, pending.arguments
         connection = await note_connections(session, action, present)
         session.in_flight.add(call_id)
-    return await _perform(session, call_id, action, arguments, connection, again=True)
+    return await perform(session, call_id, action, arguments, connection, again=True)
 
 
-async def _begin(session: Session, call: DomainCall) -> None:
+async def begin(session: Session, call: DomainCall, *, actor: str | None = None) -> None:
     if session.tools is None:
         raise RunEnded("this session was opened without tools")
     # If the store fails now, the call may stand in the trace although it was never made.
     session.unrecorded[call.call_id] = NOT_MADE
-    outcome = await session.step(call)
+    outcome = await session.step(call, actor=actor)
     del session.unrecorded[call.call_id]
     if not outcome.accepted:
         raise RunEnded(f"the call `{call.call_id}` could not be recorded, and was not made")
     session.in_flight.add(call.call_id)
 
 
-async def _perform(
+async def perform(
     session: Session,
     call_id: str,
     name: str,

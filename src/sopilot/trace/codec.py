@@ -19,6 +19,7 @@ from sopilot.trace.events import (
     DomainResult,
     EmitArtifact,
     Fail,
+    JudgeCheck,
     Note,
     Operation,
     Return,
@@ -84,6 +85,12 @@ def _read_number(name: str, value: JSON) -> int:
     return value
 
 
+def _read_numbers(name: str, value: JSON) -> tuple[int, ...]:
+    if not isinstance(value, list):
+        raise TraceError(f"`{name}` must be a list of sequence numbers")
+    return tuple(_read_number(name, number) for number in value)
+
+
 def _or_none(kind: _Kind) -> _Kind:
     def read(name: str, value: JSON) -> Any:
         return None if value is None else kind.read(name, value)
@@ -101,6 +108,7 @@ _OBJECT = _Kind((dict, Mapping), plain_mapping, _read_object)
 _FLAG = _Kind((bool,), _unchanged, _read_flag)
 _CITATIONS = _Kind((tuple,), lambda cited: [plain(one) for one in cited], _read_citations)
 _NUMBER = _Kind((int,), _unchanged, _read_number)
+_NUMBERS = _Kind((tuple,), list, _read_numbers)
 
 
 class _Field(NamedTuple):
@@ -114,7 +122,7 @@ class _Field(NamedTuple):
 
 
 _KINDS: Mapping[type[Operation], Mapping[str, _Kind]] = {
-    Start: {"goal": _TEXT, "arguments": _OBJECT},
+    Start: {"goal": _TEXT, "arguments": _OBJECT, "act": _TEXT},
     Amend: {"arguments": _OBJECT},
     Call: {"function": _or_none(_TEXT), "arguments": _OBJECT},
     Return: {
@@ -149,10 +157,11 @@ _KINDS: Mapping[type[Operation], Mapping[str, _Kind]] = {
     },
     Note: {"name": _TEXT, "details": _OBJECT},
     BindEvidence: {"result": _NUMBER},
+    JudgeCheck: {"function": _TEXT, "arguments": _OBJECT, "holds": _FLAG, "evidence": _NUMBERS},
 }
 
 
-_RARE = frozenset({"undecided", "licence", "amended", "unknown", "principal"})
+_RARE = frozenset({"act", "undecided", "licence", "amended", "unknown", "principal"})
 """Fields that most events don't have."""
 
 
@@ -194,10 +203,9 @@ def operation_fields(operation: Operation) -> dict[str, Any]:
     written: dict[str, Any] = {}
     for name, write, rare, default in _WRITTEN[type(operation)]:
         value = getattr(operation, name)
-        if type(value) is str and value.isascii():
-            written[name] = value
-        elif not rare or value != default:
-            written[name] = write(value)
+        if rare and value == default:
+            continue
+        written[name] = value if type(value) is str and value.isascii() else write(value)
     return written
 
 

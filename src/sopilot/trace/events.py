@@ -83,9 +83,13 @@ def _none() -> dict[str, JSON]:
 
 @dataclass(frozen=True, slots=True)
 class Start:
+    """``act`` is the label of the goal action that an agent has called by itself: the process
+    stands there from its beginning, and the guard alone decides."""
+
     kind: ClassVar[str] = "start"
     goal: str
     arguments: Mapping[str, JSON] = field(default_factory=_none)
+    act: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,13 +230,25 @@ class BindEvidence:
     result: int
 
 
+@dataclass(frozen=True, slots=True)
+class JudgeCheck:
+    """A model's judgement on a rule, outside of its frame: for agents that follow no protocol.
+    ``evidence`` are the events of the answers that it judged."""
+
+    kind: ClassVar[str] = "judge_check"
+    function: str
+    arguments: Mapping[str, JSON]
+    holds: bool
+    evidence: tuple[int, ...] = ()
+
+
 ToolOperation = Start | Amend | Call | Return | SelectBranch | EmitArtifact | Complete | Fail
 
 
 Observation = DomainCall | DomainResult | UserSaid | AssistantSaid | Decision | Note
 
 
-Operation = ToolOperation | Observation | BindEvidence
+Operation = ToolOperation | Observation | BindEvidence | JudgeCheck
 
 
 TOOL_OPERATIONS: tuple[type[ToolOperation], ...] = (
@@ -272,6 +288,10 @@ DECISION_REFUSED = "decision_refused"
 
 
 AWAITS_ROOT = "root"
+
+
+AWAITS_PROOF = "proof"
+"""A guarded call of an agent without a protocol: what it needs isn't proven, or rules it out."""
 
 
 AWAITS_APPROVAL = "approval"

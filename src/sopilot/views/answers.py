@@ -11,11 +11,13 @@ from typing import Final
 
 from sopilot.machine.approvals import HeldCall, HeldState
 from sopilot.machine.machine import Outcome
+from sopilot.machine.proof.agenda import Plan
 from sopilot.messages.catalogue import sentence, worded
 from sopilot.messages.scaffold import LONG_TOOL, StepTool, words
 from sopilot.protocols import ToolResult
 from sopilot.values.json import canonical, plain
 from sopilot.values.text import visible
+from sopilot.views.refusals import Refusal
 from sopilot.views.step_tool import answer_text
 
 TELL_THE_PLACE: Final = frozenset(
@@ -82,6 +84,9 @@ class CallAnswer:
     seq: int | None = None
     problem: str = ""
     held: HeldCall | None = None
+    plan: Plan | None = None
+    """Of a guarded call that an agent made by itself: what it needs, or what rules it out."""
+    reasons: tuple[Refusal, ...] = ()
 
     @property
     def text(self) -> str:
@@ -93,6 +98,8 @@ class CallAnswer:
         if self.result is not None:
             spelled = visible(canonical(plain(self.result.value)).decode("utf-8", "replace"))
             return f"#{self.seq} ({'ok' if self.result.ok else 'failed'}): {spelled}"
+        if self.plan is not None:
+            return self.problem
         key = "outcome_unknown" if self.status is CallStatus.UNKNOWN else "not_called"
         return words(language)[key].format(problem=visible(worded(self.problem, language)))
 

@@ -9,12 +9,13 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
+from sopilot.compiler.action_facts import action_facts
 from sopilot.handbook.grammar import in_language
 from sopilot.handbook.model import Handbook
 from sopilot.messages.chinese import CHINESE_INSTRUCTIONS
 from sopilot.messages.english import ENGLISH_INSTRUCTIONS
 from sopilot.messages.errors import InternalBug
-from sopilot.program.model import Program
+from sopilot.program.model import Act, ActionFacts, Guarded, Kind, Program
 from sopilot.protocols import ToolSchema
 from sopilot.views.frame import frame_bound
 from sopilot.views.program_text import render
@@ -84,6 +85,14 @@ class Briefing:
         """The tools of the programs that ask the user."""
         return self.once("user tools", lambda: user_tools(self.programs.values()))
 
+    def guarding(self) -> Mapping[str, Program]:
+        """The programs for the view `guard`: every procedure's action is guarded. Where the
+        handbook doesn't guard it, a model's judgement is good enough."""
+        facts = action_facts(self.handbook)
+        return {
+            goal: _with_guarded_goals(program, facts) for goal, program in self.programs.items()
+        }
+
     def unguarded(self) -> Mapping[str, Program]:
         """The programs for a simulator that a model may be measured in: a procedure's action runs
         whatever was checked. An action that no procedure carries out stays guarded."""
@@ -95,6 +104,26 @@ class Briefing:
             )
             for goal, program in self.programs.items()
         }
+
+
+def _with_guarded_goals(program: Program, facts: Mapping[str, ActionFacts]) -> Program:
+    steps = (step for function in program.functions.values() for step in function.steps)
+    goals = {step.action for step in steps if isinstance(step, Act) and step.goal}
+    unguarded = sorted(goals - {guarded.action for guarded in program.guarded})
+    if not unguarded:
+        return program
+    functions = {
+        name: replace(function, judged_by_model=True)
+        if function.kind is Kind.RULE and function.verdict is None
+        else function
+        for name, function in program.functions.items()
+    }
+    return replace(
+        program,
+        guarded=(*program.guarded, *map(Guarded, unguarded)),
+        actions={**facts, **program.actions},
+        functions=functions,
+    )
 
 
 INSTRUCTIONS: Final = {"en": ENGLISH_INSTRUCTIONS, "zh": CHINESE_INSTRUCTIONS}
@@ -115,12 +144,18 @@ def instructions(briefing: Briefing, *, guidance: str, resident: str, amend: boo
         procedure = briefing.handbook.procedures.get(goal)
         action = briefing.handbook.actions.get(procedure.action) if procedure else None
         if action is not None and not action.offered:
-            line += table["not_offered" if guidance == "no_machine" else "not_offered_machine"]
+            by_steps = guidance not in ("no_machine", "guard")
+            line += table["not_offered_machine" if by_steps else "not_offered"]
         says = in_language(entry.says, briefing.language)
         lines.append(line + (table["says"].format(says=says) if says else ""))
     if resident:
         lines += ["", table["resident"], "", resident.rstrip()]
     return "\n".join(lines)
+
+
+def is_guarded(first: str) -> bool:
+    """Whether the first message is the one of the view `guard`."""
+    return any(table["guard"] in first for table in INSTRUCTIONS.values())
 
 
 def source_instructions(briefing: Briefing, *, guidance: str, resident: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from sopilot.machine.automation import Automation
 from sopilot.messages.diagnostic import did_you_mean
 from sopilot.messages.errors import mistake
 from sopilot.views.answers import Answers
@@ -11,6 +12,8 @@ from sopilot.views.baselines import checklist_slot, chunk_slot, retrieval_slot
 from sopilot.views.fused import PAGED, fused_view
 from sopilot.views.state_text import frame_slot, state_slot
 from sopilot.views.view import View, full_cursor_slot, rendered, rendered_once
+
+_ENDS: Final = Automation(complete=True)
 
 VIEWS: Final[dict[str, View]] = {
     view.name: view
@@ -37,6 +40,10 @@ VIEWS: Final[dict[str, View]] = {
         View("checklist", False, slot=checklist_slot),
         View("retrieval", False, slot=retrieval_slot),
         View("chunk", True, slot=chunk_slot),
+        *(
+            View(name, True, automation=_ENDS, guard=guard, guidance="guard")
+            for name, guard in (("guard", "ask"), ("guard-auto", "auto"))
+        ),
         View("state-only", True, slot=state_slot, frames_only=True),
     )
 }

@@ -6,14 +6,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a request was refused: what fails, what shows it, what could be done. Where it
-    ``customer_message`` something, the customer hears that and nothing else of it."""
+    """Why a request was refused: what fails, what shows it, what could be done.
+    ``customer_message`` is all that the customer hears of it, where the handbook has one;
+    ``state`` says how the check came out."""
 
     rule: str
     sentence: str
     evidence: tuple[str, ...] = ()
     remedy: str = ""
     customer_message: str = ""
+    state: str = ""
 
 
 def to_customer(refusals: Sequence[Refusal]) -> str:

@@ -126,12 +126,20 @@ class View:
     sourced: str = ""
     frames_only: bool = False
     paper_steps: bool = False
+    guard: str = ""
+    """``ask`` or ``auto``: the agent has its own tools alone, and the runtime finds the procedure
+    by the guarded call. Empty: the agent follows the program with the bookkeeping tool."""
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether the model moves the program itself."""
+        return self.machine and not self.guard
 
     def first_message(self, briefing: Briefing) -> str:
         return briefing.once(self, lambda: self._first_message(briefing))
 
     def _first_message(self, briefing: Briefing) -> str:
-        guidance = self.guidance or ("machine" if self.machine else "no_machine")
+        guidance = self.guidance or ("machine" if self.has_steps else "no_machine")
         resident = self.resident(briefing)
         if self.sourced and briefing.own_text(self.sourced) is not None:
             return source_instructions(briefing, guidance=guidance, resident=resident)

@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
 
+from sopilot.agent.reference.guarded import GuardedExecutor
 from sopilot.agent.reference.judging import (
     CannotJudge,
     Computes,
@@ -89,6 +90,7 @@ from sopilot.protocols import (
 )
 from sopilot.trace.events import DomainCall, DomainResult, Operation, UserSaid
 from sopilot.values.json import JSON, agree
+from sopilot.views.briefing import is_guarded
 from sopilot.views.moment import known_values
 from sopilot.views.state_text import gathered
 from sopilot.views.step_tool import STEP_NAMES, TOOL_NAME, parse_step
@@ -824,6 +826,8 @@ class Reference:
         )
         if move is not None:
             return MachineExecutor(facts, move, self._judge, temptation, domain, step).reply()
+        if not shown and is_guarded(facts.first):
+            return GuardedExecutor(facts, request.messages, self._judge, domain).reply()
         if shown and END_SESSION in tools:
             return FlatExecutor(facts, shown, self._judge, temptation, domain).reply()
         raise UserMistake(

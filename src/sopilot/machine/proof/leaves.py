@@ -227,7 +227,7 @@ class Prover:
         answers: dict[str, JSON] = {}
         evidence: list[int] = []
         calls: list[WantedCall] = []
-        value = self._value(layout, values)
+        value = self.value_in(layout, values)
         for act in recipe:
             wanted = wanted_calls(act, value, answers, optional=layout.function.optional)
             if isinstance(wanted, Absent):
@@ -244,7 +244,7 @@ class Prover:
         once = tuple(sorted(set(evidence)))
         return _Whole(answers, answers[recipe[-1].answer], once, tuple(calls))
 
-    def _value(self, layout: FunctionLayout, values: Mapping[str, JSON]) -> Values:
+    def value_in(self, layout: FunctionLayout, values: Mapping[str, JSON]) -> Values:
         def value(name: str) -> JSON | Absent:
             have = values if name in layout.parameters else self.known
             found = have.get(name)
@@ -267,17 +267,19 @@ class Prover:
             if later and pending.action == action and key_of(pending.arguments) == key:
                 return Absent(sentence("not-answered", call=_spelled(call)))
         if newest is None:
-            return Absent(sentence("not-called", call=_spelled(call)))
+            return Absent(sentence("not-called", call=_spelled(call)), callable=True)
         if not self._answers(newest):
             return Absent(sentence("failed-last-at", call=_spelled(call), seq=newest.seq))
         again = asked_otherwise(self.programs, self.configuration, action, call.arguments, newest)
         if again:
-            return Absent(sentence("called-with-more", call=_spelled(call), seq=again))
+            why = sentence("called-with-more", call=_spelled(call), seq=again)
+            return Absent(why, callable=True)
         if may_disturb(self.programs, action, action):
             return Absent(sentence("changes-what-it-reads", action=action))
         changed = stale_since(self.programs, self.configuration, action, newest)
         if changed:
-            return Absent(sentence("call-again", call=_spelled(call), why=changed))
+            why = sentence("call-again", call=_spelled(call), why=changed)
+            return Absent(why, callable=True)
         return newest
 
     def _answers(self, newest: Answered) -> bool:
@@ -332,6 +334,16 @@ class Prover:
             if isinstance(whole, _Whole) and cited.issuperset(whole.evidence):
                 return True
         return not layout.recipes
+
+    def evidence_of(
+        self, layout: FunctionLayout, values: Mapping[str, JSON]
+    ) -> tuple[int, ...] | None:
+        """The events of the newest answers to some recipe, ``None`` where none is whole."""
+        for recipe in layout.recipes:
+            whole = self._whole(layout, recipe, values)
+            if isinstance(whole, _Whole):
+                return whole.evidence
+        return None if layout.recipes else ()
 
     def _attested(
         self, layout: FunctionLayout, values: Mapping[str, JSON], ready: list[_Whole]
@@ -417,7 +429,7 @@ class Prover:
             ]
             return sorted(touching, key=lambda one: one.call_seq)
         found: list[Answered] = []
-        value = self._value(layout, values)
+        value = self.value_in(layout, values)
         for recipe in layout.recipes:
             answers: dict[str, JSON] = {}
             for act in recipe:
@@ -507,7 +519,7 @@ class Prover:
             (gate, call)
             for gate, opens in ways
             if gate.parameters == layout.parameters
-            and (call := _gate_call(gate, opens, values)) is not None
+            and (call := gate_call(gate, opens, values)) is not None
         ]
 
         def is_same(action: str, arguments: Mapping[str, JSON], answer: Answered | None) -> bool:
@@ -568,7 +580,7 @@ class Prover:
         """With the gate's own values; what only the user can give may be any. A call that leaves
         one of them out, or has another input besides, may have touched the gate and proves
         nothing; what was done may have had any that the action declares."""
-        call = _gate_call(layout, act, values)
+        call = gate_call(layout, act, values)
         if call is None:
             return GateCalls((), (), pending=True)
         exacts: list[Answered] = []
@@ -612,7 +624,7 @@ class Prover:
         return LeafVerdict(function.name, function.judges, None, Grade.CLAIMED, (), why)
 
 
-def _gate_call(layout: FunctionLayout, act: Act, values: Mapping[str, JSON]) -> WantedCall | None:
+def gate_call(layout: FunctionLayout, act: Act, values: Mapping[str, JSON]) -> WantedCall | None:
     """The call of ``act`` with the gate's own values; ``None`` where it looks into an answer."""
     own = {name: values[name] for name in layout.function.parameters}
 

@@ -79,10 +79,10 @@ def license_call(
     """For the goal action at the cursor of ``here``, whose stack is the root frame alone."""
     step = here.step
     assert isinstance(step, Act)
-    problem = _argument_problem(programs, step, arguments)
+    problem = argument_problem(programs, step, arguments)
     if problem:
         return Licence(problem, facts=({"problem": "arguments"},))
-    values = _values_at_the_act(here, step, arguments)
+    values = values_at_the_act(here, step, arguments)
     if isinstance(values, str):
         return Licence(values, facts=({"problem": "arguments"},))
     prover = Prover(programs, here.configuration, here.process, values, judge)
@@ -93,7 +93,7 @@ def license_call(
     return replace(licence, leaves=tuple(proof.leaves.values()))
 
 
-def _values_at_the_act(
+def values_at_the_act(
     here: Position, step: Act, arguments: Mapping[str, JSON]
 ) -> dict[str, JSON] | str:
     """P1: a name has the value that the act gives it, and one value; an input that the act leaves
@@ -115,7 +115,7 @@ def _values_at_the_act(
     return {**{name: value for name, value in known.items() if name not in names}, **given}
 
 
-def _argument_problem(programs: Programs, step: Act, arguments: Mapping[str, JSON]) -> str:
+def argument_problem(programs: Programs, step: Act, arguments: Mapping[str, JSON]) -> str:
     """P1 for the act's own inputs."""
     facts = programs.actions.get(step.action)
     if facts is None:

@@ -1,0 +1,347 @@
+"""The calls that a guarded call still needs, or the checks that rule it out. Pure.
+
+An agent that follows no protocol calls a guarded action when it likes. The planner walks the
+program to that action with the recorded answers. It only advises; ``license_call`` decides.
+
+A check that nothing has decided yet is a need. The walk goes on as if the check came out as
+wanted, so the agenda is whole: every call that is known to be missing, in program order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import NamedTuple
+
+from sopilot.handbook.model import BUILT_IN
+from sopilot.machine.layout import FunctionLayout, Position, Programs
+from sopilot.machine.proof.leaves import Prover, gate_call, names_the_same
+from sopilot.machine.proof.licence import argument_problem, values_at_the_act
+from sopilot.machine.recipes import Absent, WantedCall, wanted_calls
+from sopilot.machine.state import NEVER
+from sopilot.program.model import (
+    Act,
+    Branch,
+    Check,
+    Choose,
+    Emit,
+    FailStep,
+    Kind,
+    Program,
+    ReturnStep,
+    Step,
+)
+from sopilot.program.model import Do as DoStep
+from sopilot.program.walk import passed_values, truth
+from sopilot.values.json import JSON, ArgumentsKey, Judge, key_of
+
+_MOST_PATHS = 16
+_MOST_OTHERS = 2
+_MOST_STEPS = 4_000
+_DEEPEST = 64
+
+
+class Need(NamedTuple):
+    """A check that isn't decided yet, with the calls that would decide it. ``judgement``: the
+    answers (``evidence``) are there, and a model must judge them. ``value`` names an input
+    without a value."""
+
+    function: str
+    values: Mapping[str, JSON]
+    calls: tuple[WantedCall, ...] = ()
+    judgement: bool = False
+    value: str = ""
+    evidence: tuple[int, ...] = ()
+
+
+class Unmet(NamedTuple):
+    """A check that came out against the call, or that can't be decided. ``holds`` is ``None``
+    in the second case, and ``why`` says why."""
+
+    function: str
+    values: Mapping[str, JSON]
+    holds: bool | None
+    evidence: tuple[int, ...] = ()
+    why: str = ""
+
+
+class Plan(NamedTuple):
+    """``needs`` in program order, ``instead`` the other ways. Without needs, ``unmet`` rules
+    the call out. ``problem``: the arguments themselves don't fit."""
+
+    needs: tuple[Need, ...] = ()
+    unmet: tuple[Unmet, ...] = ()
+    instead: tuple[tuple[Need, ...], ...] = ()
+    problem: str = ""
+
+
+def plan_call(
+    programs: Programs,
+    here: Position,
+    arguments: Mapping[str, JSON],
+    judge: Judge,
+    *,
+    since: int = NEVER,
+) -> Plan:
+    """The plan for the goal action at the cursor. A no of the user from before the event
+    ``since`` is asked about again."""
+    step = here.step
+    assert isinstance(step, Act)
+    problem = argument_problem(programs, step, arguments)
+    if problem:
+        return Plan(problem=problem)
+    values = values_at_the_act(here, step, arguments)
+    if isinstance(values, str):
+        return Plan(problem=values)
+    prover = Prover(programs, here.configuration, here.process, values, judge)
+    planner = _Planner(prover, step.label, since)
+    root = _Activation(here.layout, values)
+    paths = list(islice(planner.paths(root, here.layout.first, {}, True), _MOST_PATHS))
+    return _choose([path for path in paths if path.reached], paths)
+
+
+def unguardable(program: Program) -> str:
+    """The step that keeps a program from being guarded without a protocol: nobody would do it.
+    Empty where there is none."""
+    for function in program.functions.values():
+        if function.kind in (Kind.RULE, Kind.GATE):
+            continue
+        for step in function.steps:
+            if isinstance(step, DoStep | Emit) or (isinstance(step, Act) and not step.goal):
+                return f"{function.name}@{step.label}"
+    return ""
+
+
+class _Path(NamedTuple):
+    needs: tuple[Need, ...] = ()
+    unmet: tuple[Unmet, ...] = ()
+    reached: bool = True
+
+
+class _Result(NamedTuple):
+    """One way for a check to come out: its needs, and what would be to blame."""
+
+    holds: bool | None
+    needs: tuple[Need, ...] = ()
+    unmet: tuple[Unmet, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Activation:
+    layout: FunctionLayout
+    values: Mapping[str, JSON]
+    depth: int = 0
+
+
+def _choose(reached: list[_Path], paths: list[_Path]) -> Plan:
+    if not reached:
+        first = paths[0] if paths else _Path()
+        # Nothing is refused in front of a check that isn't decided yet: whoever isn't
+        # identified learns no detail.
+        return Plan(first.needs) if first.needs else Plan(unmet=first.unmet)
+    options: dict[frozenset[tuple[str, ArgumentsKey]], tuple[Need, ...]] = {}
+    for path in sorted(reached, key=_blocked):
+        key = frozenset(item for need in path.needs for item in _work(need))
+        if key not in options and not any(best <= key for best in islice(options, 1)):
+            options[key] = path.needs
+    best, *others = options.values()
+    return Plan(best, instead=tuple(others[:_MOST_OTHERS]))
+
+
+def _work(need: Need) -> Iterator[tuple[str, ArgumentsKey]]:
+    """What has to be done about a need: two needs may want the same call."""
+    if not need.calls:
+        yield need.function, key_of(need.values)
+    for call in need.calls:
+        yield call.act.action, key_of(call.arguments)
+
+
+def _blocked(path: _Path) -> int:
+    """Ways that can be gone at once come first; sorting keeps the order of the program."""
+    return sum(map(_is_blocked, path.needs))
+
+
+def _is_blocked(need: Need) -> bool:
+    """Whether somebody must supply a value first."""
+    return bool(need.value) or any(call.open for call in need.calls)
+
+
+@dataclass(slots=True)
+class _Planner:
+    prover: Prover
+    goal: str
+    since: int
+    steps: int = 0
+    leaves: dict[tuple[str, ArgumentsKey], Need | Unmet | bool] = field(default_factory=dict)
+
+    def paths(
+        self, within: _Activation, label: str, slots: Mapping[str, bool | None], wanted: bool
+    ) -> Iterator[_Path]:
+        """The ways on from ``label``: to the goal, or to the end of a group that comes out as
+        ``wanted``. At the root, refusals are ways too."""
+        self.steps += 1
+        if self.steps > _MOST_STEPS:
+            return
+        layout = within.layout
+        step = layout.steps[label]
+        if isinstance(step, Check):
+            for result in self._results(step, within):
+                met = result.holds is step.wanted
+                following = layout.after[label] if met else layout.unmet[label]
+                bound = {**slots, step.slot: result.holds}
+                for path in self.paths(within, following, bound, wanted):
+                    yield _Path(
+                        (*result.needs, *path.needs), (*result.unmet, *path.unmet), path.reached
+                    )
+        elif isinstance(step, Branch):
+            value = truth(step.when, slots)
+            sides = (step.then, step.otherwise)
+            for side in sides if value is None else sides[:1] if value else sides[1:]:
+                yield from self.paths(within, side, slots, wanted)
+        elif isinstance(step, Choose):
+            for option in step.options:
+                yield from self.paths(within, option.target, slots, wanted)
+        elif isinstance(step, ReturnStep):
+            if step.holds is not None and truth(step.holds, slots) is wanted:
+                yield _Path()
+        elif isinstance(step, FailStep):
+            yield _Path(reached=False)
+        elif within.depth == 0 and label == self.goal:
+            yield _Path()
+        elif not self._is_goal(step) and label in layout.after:
+            yield from self.paths(within, layout.after[label], slots, wanted)
+
+    def _is_goal(self, step: Step) -> bool:
+        return isinstance(step, Act) and step.goal
+
+    def _results(self, step: Check, within: _Activation) -> Iterator[_Result]:
+        callee = self.prover.program.functions[step.function]
+        values = passed_values(step.arguments, within.values, self.prover.known)
+        if callee.soft and not callee.function.branches:
+            yield from self._leaf_results(step, within, callee, values)
+        elif within.depth < _DEEPEST:
+            inside = _Activation(callee, values, within.depth + 1)
+            for holds in (step.wanted, not step.wanted):
+                for path in self.paths(inside, callee.first, {}, holds):
+                    # A group that came out as wanted makes up for the options that did not.
+                    unmet = () if holds is step.wanted else path.unmet
+                    yield _Result(holds, path.needs, unmet)
+
+    def _leaf_results(
+        self,
+        step: Check,
+        within: _Activation,
+        callee: FunctionLayout,
+        values: Mapping[str, JSON],
+    ) -> Iterator[_Result]:
+        leaf = self._leaf(callee, values)
+        if isinstance(leaf, Need):
+            yield _Result(step.wanted, (leaf,))
+            # Where the program asks for every option's evidence, none that can be had is left out.
+            complete = within.layout.after[step.label] == within.layout.unmet[step.label]
+            if not complete or _is_blocked(leaf):
+                yield _Result(None)  # another option may do without it
+            yield _Result(not step.wanted, (leaf,))
+        elif isinstance(leaf, Unmet):
+            yield _Result(None if leaf.holds is None else leaf.holds, (), (leaf,))
+        elif leaf is step.wanted:
+            yield _Result(leaf)
+        else:
+            evidence = self.prover.leaf(callee.name, values).evidence
+            yield _Result(leaf, (), (Unmet(callee.name, values, leaf, evidence),))
+
+    def _leaf(self, callee: FunctionLayout, values: Mapping[str, JSON]) -> Need | Unmet | bool:
+        key = (callee.name, key_of(values))
+        if key not in self.leaves:
+            self.leaves[key] = self._decided(callee, values)
+        return self.leaves[key]
+
+    def _decided(self, callee: FunctionLayout, values: Mapping[str, JSON]) -> Need | Unmet | bool:
+        function = callee.function
+        for name in function.parameters:
+            if values.get(name) is None and name not in function.optional:
+                return Need(callee.name, values, value=name)
+        verdict = self.prover.leaf(callee.name, values)
+        if verdict.holds is True:
+            return True
+        if function.kind is Kind.GATE:
+            return self._gate(callee, values, verdict.holds)
+        if verdict.holds is False and not self._asks_again(callee, verdict.evidence):
+            return False
+        for recipe in callee.recipes:
+            calls = self._missing(callee, recipe, values)
+            if calls:
+                return Need(callee.name, values, calls)
+        if function.question:
+            calls = self._questions(callee, values)
+            if calls:
+                return Need(callee.name, values, calls)
+        if function.verdict is None and function.judged_by_model:
+            evidence = self.prover.evidence_of(callee, values)
+            if evidence is not None:
+                return Need(callee.name, values, judgement=True, evidence=evidence)
+        return Unmet(callee.name, values, None, verdict.evidence, verdict.why)
+
+    def _asks_again(self, callee: FunctionLayout, evidence: tuple[int, ...]) -> bool:
+        """A no from an earlier attempt doesn't rule a new one out."""
+        return bool(callee.function.question) and max(evidence, default=NEVER) < self.since
+
+    def _questions(
+        self, callee: FunctionLayout, values: Mapping[str, JSON]
+    ) -> tuple[WantedCall, ...]:
+        value = self.prover.value_in(callee, values)
+        for recipe in callee.recipes:
+            wanted = wanted_calls(recipe[-1], value, {}, optional=callee.function.optional)
+            if recipe[-1].action in BUILT_IN and not isinstance(wanted, Absent):
+                return tuple(wanted)
+        return ()
+
+    def _missing(
+        self, callee: FunctionLayout, recipe: tuple[Act, ...], values: Mapping[str, JSON]
+    ) -> tuple[WantedCall, ...]:
+        """The calls of a recipe that aren't answered, as far as they are known. None where one
+        of them can't be made, or failed."""
+        answers: dict[str, JSON] = {}
+        missing: list[WantedCall] = []
+        value = self.prover.value_in(callee, values)
+        for act in recipe:
+            wanted = wanted_calls(act, value, answers, optional=callee.function.optional)
+            if isinstance(wanted, Absent):
+                break
+            found: list[JSON] = []
+            for call in wanted:
+                newest = self.prover._newest(call)
+                if not isinstance(newest, Absent):
+                    found.append(newest.value)
+                elif newest.callable:
+                    missing.append(call)
+                else:
+                    return ()
+            if len(found) == len(wanted):
+                answers[act.answer] = found if act.each is not None else found[0]
+        return tuple(missing)
+
+    def _gate(
+        self, callee: FunctionLayout, values: Mapping[str, JSON], holds: bool | None
+    ) -> Need | Unmet | bool:
+        """A gate that was never tried is missing; one whose last try failed is refused."""
+        if callee.function.is_fact:
+            return False if holds is False else Unmet(callee.name, values, holds)
+        calls = []
+        for act in callee.recipes[0]:
+            call = gate_call(callee, act, values)
+            if call is None:
+                return Unmet(callee.name, values, None, why=f"`{act.action}` needs an answer first")
+            tried = [
+                answer
+                for answer in self.prover.configuration.answers.get(act.action, {}).values()
+                if answer.arguments.keys() >= call.arguments.keys()
+                and names_the_same(call, answer.arguments)
+            ]
+            latest = max(tried, key=lambda answer: answer.seq, default=None)
+            if latest is not None and not latest.ok:
+                why = f"`{act.action}` failed"
+                return Unmet(callee.name, values, False, (latest.seq,), why)
+            calls.append(call)
+        return Need(callee.name, values, tuple(calls))

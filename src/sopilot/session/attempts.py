@@ -1,0 +1,296 @@
+"""Guarded calls of agents that follow no protocol.
+
+The agent calls a guarded action when it likes. The runtime finds the procedure by the action,
+starts it at that action with the values of the call, and lets the guard decide. It decides again
+under the lock after every call that it makes itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from sopilot.handbook.model import BUILT_IN
+from sopilot.machine.evidence import changes
+from sopilot.machine.layout import Position
+from sopilot.machine.proof.agenda import Need, Plan, plan_call
+from sopilot.machine.proof.guard import Hold, license_here
+from sopilot.machine.recipes import WantedCall
+from sopilot.machine.terms import plain_arguments, whole_values
+from sopilot.program.model import Act, Guarded, Kind, Literal
+from sopilot.session import tool_calls
+from sopilot.session.admission import Admitted, admit, hold_call, under_way
+from sopilot.session.outcomes import connections, note_connections
+from sopilot.trace.events import (
+    AWAITS_PROOF,
+    Actor,
+    DomainCall,
+    Fail,
+    JudgeCheck,
+    Start,
+    UserSaid,
+)
+from sopilot.values.json import (
+    JSON,
+    ArgumentsKey,
+    key_of,
+    plain_mapping,
+    same,
+    without_references,
+)
+from sopilot.views.answers import CallAnswer, CallStatus
+from sopilot.views.guard_answers import judged_text, plan_text, refusals_of, repeated_text
+
+if TYPE_CHECKING:
+    from sopilot.session.session import Session
+
+MOST_OWN_CALLS = 64
+"""Calls that the runtime makes by itself for one guarded call."""
+
+SUPERSEDED = "the agent asked for something else"
+
+
+class _Candidate(NamedTuple):
+    """A procedure that carries the action out, at the step that does."""
+
+    start: Start
+    here: Position
+    plan: Plan
+    proven: bool = False
+
+
+async def call_guarded(
+    session: Session, guarded: Guarded, arguments: Mapping[str, JSON], call_id: str
+) -> CallAnswer:
+    """Carry the call out if it is proven; else say what it needs, or why it is refused."""
+    action = guarded.action
+    sent = whole_values(session.configuration, without_references(plain_mapping(arguments)))
+    since = session.configuration.next_seq
+    made: set[tuple[str, ArgumentsKey]] = set()
+    while True:
+        present = await connections(session, action)
+        async with session.writing():
+            connection = await note_connections(session, action, present)
+            wanted = tool_calls.as_received(session, action, sent)
+            decided = await _decide(session, guarded, wanted, call_id, since, made)
+            if isinstance(decided, CallAnswer):
+                return decided
+            if not isinstance(decided, WantedCall):
+                own_id, wanted, licence, _, recalled = decided
+                await tool_calls.begin(session, DomainCall(own_id, action, wanted, licence))
+        if not isinstance(decided, WantedCall):
+            return await tool_calls.perform(
+                session, own_id, action, wanted, connection, recalled=recalled
+            )
+        made.add((decided.act.action, key_of(decided.arguments)))
+        await _make(session, decided)
+
+
+async def _decide(
+    session: Session,
+    guarded: Guarded,
+    arguments: dict[str, JSON],
+    call_id: str,
+    since: int,
+    made: set[tuple[str, ArgumentsKey]],
+) -> CallAnswer | Admitted | WantedCall:
+    """Inside ``writing``: what to do next about the call. A ``WantedCall`` is one that the
+    runtime makes itself."""
+    action = guarded.action
+    await session.look_at_clock()
+    repeated = _carried_out(session, action, arguments)
+    if repeated is not None:
+        text = repeated_text(action, repeated, session.language)
+        held = await hold_call(session, action, arguments, call_id, Hold(AWAITS_PROOF, text))
+        return replace(held, plan=Plan(problem=text))
+    waiting = under_way(session, action)
+    if waiting is not None:
+        return await hold_call(session, action, arguments, call_id, waiting)
+    chosen = _choose(session, action, arguments, since)
+    if chosen is None:
+        return await admit(session, guarded, arguments, call_id)  # holds it, and says why
+    await _begin(session, chosen.start)
+    plan = chosen.plan
+    # Programs may ask for the evidence of every option: what can be read is read before the act.
+    own = _own_call(session, chosen, made)
+    if own is not None:
+        return own
+    if chosen.proven or not (plan.needs or plan.unmet or plan.problem):
+        return await admit(session, guarded, arguments, call_id)
+    return await _answer(session, chosen, action, arguments, call_id)
+
+
+def _carried_out(session: Session, action: str, arguments: Mapping[str, JSON]) -> int | None:
+    """The event at which the same call succeeded, unless the user has spoken since. One request
+    of the user is carried out once, however often the agent calls."""
+    answer = session.configuration.answers.get(action, {}).get(key_of(arguments))
+    if answer is None or answer.succeeded < 0:
+        return None
+    spoken = max(
+        (sealed.event.seq for sealed in session.events if sealed.event.kind == UserSaid.kind),
+        default=-1,
+    )
+    return answer.succeeded if spoken < answer.succeeded else None
+
+
+def _choose(
+    session: Session, action: str, arguments: Mapping[str, JSON], since: int
+) -> _Candidate | None:
+    """The procedure that licenses the call; else the one that can still get there with the
+    fewest calls; else the first that refuses it."""
+    best: _Candidate | None = None
+    for start in _starts(session, action, arguments):
+        here = _position(session, start)
+        if here is None:
+            continue
+        licence = license_here(session.machine, here, arguments, session.judge)
+        if not licence.missing and session.settings.guard == "ask":
+            return _Candidate(start, here, Plan(), proven=True)
+        plan = plan_call(session.machine.programs, here, arguments, session.judge, since=since)
+        if not licence.missing:
+            return _Candidate(start, here, plan, proven=True)
+        if best is None or _rank(plan) < _rank(best.plan):
+            best = _Candidate(start, here, plan)
+    return best
+
+
+def _rank(plan: Plan) -> tuple[bool, int]:
+    return not plan.needs, len(plan.needs)
+
+
+def _starts(session: Session, action: str, arguments: Mapping[str, JSON]) -> list[Start]:
+    starts = []
+    for goal, layout in session.machine.programs.layouts.items():
+        for step in layout.entry.steps.values():
+            if not isinstance(step, Act) or not step.goal or step.action != action:
+                continue
+            values = {
+                name: value
+                for name, value in session.told.items()
+                if name in layout.entry.parameters
+            }
+            for parameter, term in plain_arguments(step.arguments):
+                if not isinstance(term, Literal) and term.name in layout.entry.parameters:
+                    values.pop(term.name, None)
+                    if arguments.get(parameter) is not None:
+                        values[term.name] = arguments[parameter]
+            starts.append(Start(goal, values, step.label))
+    return starts
+
+
+def _position(session: Session, start: Start) -> Position | None:
+    """Where the start leads: the running process if it is the same attempt."""
+    if _runs(session, start):
+        return session.machine.position(session.configuration)
+    at = session.clock.now()
+    supposed = session.machine.suppose(session.configuration, start, at=at)
+    return None if supposed is None else session.machine.position(supposed)
+
+
+def _runs(session: Session, start: Start) -> bool:
+    here = session.machine.position(session.configuration)
+    return (
+        here is not None
+        and here.process.goal == start.goal
+        and len(here.process.frames) == 1
+        and here.frame.cursor == start.act
+        and same(dict(here.process.arguments), dict(start.arguments))
+    )
+
+
+async def _begin(session: Session, start: Start) -> None:
+    if _runs(session, start):
+        return
+    while session.configuration.active is not None:
+        await session.step(Fail(SUPERSEDED), actor=Actor.RUNTIME)
+    await session.step(start, actor=Actor.RUNTIME)
+
+
+def _own_call(
+    session: Session, chosen: _Candidate, made: set[tuple[str, ArgumentsKey]]
+) -> WantedCall | None:
+    """The next call if the runtime may make it: a question to the user; with ``auto``, a
+    read-only call, or one that opens a gate with values that the application supplied. Nothing
+    behind an undecided check is called: no detail is read for somebody who isn't identified."""
+    if not chosen.plan.needs or len(made) >= MOST_OWN_CALLS or session.tools is None:
+        return None
+    for need in chosen.plan.needs if chosen.proven else chosen.plan.needs[:1]:
+        for call in need.calls:
+            filled = _filled(session, chosen, need, call)
+            if filled is not None and (call.act.action, key_of(filled.arguments)) not in made:
+                return filled
+    return None
+
+
+def _filled(
+    session: Session, chosen: _Candidate, need: Need, call: WantedCall
+) -> WantedCall | None:
+    action = call.act.action
+    if action in BUILT_IN:
+        return call if session.asker is not None else None
+    if session.settings.guard != "auto":
+        return None
+    function = chosen.here.program.functions[need.function].function
+    if function.kind is Kind.GATE:
+        if function.principal or function.is_fact:
+            return None
+        own = {
+            parameter: session.told[term.name]
+            for parameter, term in plain_arguments(call.act.arguments)
+            if parameter in call.open
+            and not isinstance(term, Literal)
+            and term.name in session.told
+        }
+        return (
+            call._replace(arguments={**call.arguments, **own}, open=())
+            if (own.keys() == set(call.open))
+            else None
+        )
+    reads = changes(session.machine.programs, action) == ()
+    return call if reads and not call.open else None
+
+
+async def judge_check(session: Session, check: str, holds: bool) -> str:
+    """Put a model's judgement on record, for a check that a guarded call waits for."""
+    need = session.judgements.get(check)
+    if need is None:
+        return judged_text(check, False, session.language)
+    async with session.writing():
+        judged = JudgeCheck(need.function, need.values, holds, need.evidence)
+        outcome = await session.step(judged)
+    return judged_text(check, outcome.accepted, session.language)
+
+
+async def _make(session: Session, call: WantedCall) -> None:
+    """One call of the runtime's own, on record like every other."""
+    action, arguments = call.act.action, dict(call.arguments)
+    present = await connections(session, action)
+    async with session.writing():
+        connection = await note_connections(session, action, present)
+        own_id = session.ledger.fresh_id("")
+        made = DomainCall(own_id, action, arguments)
+        await tool_calls.begin(session, made, actor=Actor.MACHINE)
+    await tool_calls.perform(session, own_id, action, arguments, connection)
+
+
+async def _answer(
+    session: Session,
+    chosen: _Candidate,
+    action: str,
+    arguments: dict[str, JSON],
+    call_id: str,
+) -> CallAnswer:
+    """The call isn't made: put on record why, and end the process if it is refused."""
+    plan, program = chosen.plan, chosen.here.program.program
+    masked = session.secrets.masked
+    reasons = refusals_of(plan, program, session.configuration, masked, session.language)
+    show = session.configuration if session.settings.guard == "auto" else None
+    text = masked(plan_text(plan, program, action, reasons, session.language, show=show))
+    held = await hold_call(session, action, arguments, call_id, Hold(AWAITS_PROOF, text))
+    session.judgements = {
+        program.functions[need.function].judges: need for need in plan.needs if need.judgement
+    }
+    if plan.unmet:
+        await session.step(Fail(text), actor=Actor.MACHINE)
+    return replace(held, status=CallStatus.HELD, plan=plan, reasons=reasons)

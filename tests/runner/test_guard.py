@@ -1,0 +1,350 @@
+"""Plain functions under a guard. The judge is the shop's own state: what was paid out."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sopilot
+from sopilot.stores.memory import MemoryStore
+
+BOOK = """
+handbook: refunds
+parameters: {largest: 200}
+actions:
+  login: {input: {customer: string, password: {type: string, secret: true}}}
+  find_order: {input: {customer: string, order: string}, read_only: true,
+               requires: logged_in(customer)}
+  refund: {input: {customer: string, order: string, amount: number}, irreversible: true,
+           confirm: false}
+predicates:
+  logged_in(customer):
+    says: The customer {customer} has logged in.
+    established_by: login(customer, password)
+  delivered(customer, order):
+    says: The order {order} was delivered.
+    verify: find_order(customer, order)
+    verdict: result.state == 'delivered'
+    remedy: Wait for the delivery.
+  small(amount):
+    says: The amount {amount} is at most {largest}.
+    verify: arguments
+    verdict: amount <= largest
+procedures:
+  refund: {requires: [small(amount), delivered(customer, order)]}
+"""
+Function = Callable[..., Any]
+
+
+class Shop:
+    def __init__(self) -> None:
+        self.states = {"o-1": "delivered", "o-2": "on its way"}
+        self.paid: list[tuple[str, str, float]] = []
+        self.reads = 0
+
+    def login(self, customer: str, password: str) -> dict[str, str]:
+        if password != "sesame":
+            raise sopilot.ToolFailed("wrong password")
+        return {"customer": customer}
+
+    def find_order(self, customer: str, order: str) -> dict[str, str]:
+        """Look an order up."""
+        self.reads += 1
+        return {"state": self.states[order]}
+
+    def refund(self, customer: str, order: str, amount: float) -> str:
+        self.paid.append((customer, order, amount))
+        return f"paid {amount}"
+
+    def tools(self, book: Path, **options: Any) -> tuple[Function, ...]:
+        def login(customer: str, password: str) -> dict[str, str]:
+            return self.login(customer, password)
+
+        def find_order(customer: str, order: str) -> dict[str, str]:
+            """Look an order up."""
+            return self.find_order(customer, order)
+
+        def refund(customer: str, order: str, amount: float) -> str:
+            return self.refund(customer, order, amount)
+
+        return sopilot.guard(book, login, find_order, refund, **options)
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Path:
+    path = tmp_path / "refunds.yaml"
+    path.write_text(BOOK, "utf-8")
+    return path
+
+
+@pytest.fixture
+def shop() -> Shop:
+    return Shop()
+
+
+def test_a_call_is_blocked_then_proven_then_carried_out(book: Path, shop: Shop) -> None:
+    login, find_order, refund = shop.tools(book)
+    with sopilot.conversation("c-1"):
+        with pytest.raises(sopilot.Missing) as missing:
+            refund("anna", "o-1", 50)
+        assert missing.value.agenda == (
+            'login(customer="anna", password=…)',
+            'find_order(customer="anna", order="o-1")',
+        )
+        login("anna", "sesame")
+        assert find_order("anna", "o-1") == {"state": "delivered"}
+        assert shop.paid == []
+        assert refund("anna", "o-1", 50) == "paid 50"
+    assert shop.paid == [("anna", "o-1", 50)]
+
+
+def test_a_refusal_says_what_is_not_so_and_its_remedy(book: Path, shop: Shop) -> None:
+    login, find_order, refund = shop.tools(book)
+    with sopilot.conversation("c-1"):
+        login("anna", "sesame")
+        find_order("anna", "o-2")
+        with pytest.raises(sopilot.Refused, match="The order o-2 was delivered") as refused:
+            refund("anna", "o-2", 50)
+    assert refused.value.remedy == "Wait for the delivery."
+    assert [reason.rule for reason in refused.value.reasons] == ["delivered"]
+    assert shop.paid == []
+
+
+def test_nothing_is_refused_to_somebody_who_is_not_identified(book: Path, shop: Shop) -> None:
+    _, _, refund = shop.tools(book)
+    with sopilot.conversation("c-1"), pytest.raises(sopilot.Missing) as missing:
+        refund("anna", "o-1", 900)  # too large, but first they must log in
+    assert missing.value.agenda == ('login(customer="anna", password=…)',)
+
+
+def test_a_failed_login_is_refused_until_it_succeeds(book: Path, shop: Shop) -> None:
+    login, find_order, refund = shop.tools(book)
+    with sopilot.conversation("c-1"):
+        with pytest.raises(sopilot.ToolFailed):
+            login("anna", "guess")
+        with pytest.raises(sopilot.Refused, match="wrong password"):
+            refund("anna", "o-1", 50)
+        login("anna", "sesame")
+        find_order("anna", "o-1")
+        refund("anna", "o-1", 50)
+    assert shop.paid == [("anna", "o-1", 50)]
+
+
+def test_one_request_is_carried_out_once(book: Path, shop: Shop) -> None:
+    login, find_order, refund = shop.tools(book)
+    with sopilot.conversation("c-1") as talk:
+        login("anna", "sesame")
+        find_order("anna", "o-1")
+        refund("anna", "o-1", 50)
+        find_order("anna", "o-1")
+        with pytest.raises(sopilot.Refused, match="carried out"):
+            refund("anna", "o-1", 50)
+        talk.user_said("And the same again, please.")
+        refund("anna", "o-1", 50)
+    assert len(shop.paid) == 2
+
+
+def test_auto_makes_the_missing_reads_itself(book: Path, shop: Shop) -> None:
+    _, _, refund = shop.tools(book, verify="auto")
+    with sopilot.conversation("c-1") as talk:
+        talk.tell(password="sesame")
+        assert refund("anna", "o-1", 50) == "paid 50"
+        for _ in range(3):  # evidence is fresh again each time, and still nothing is paid twice
+            with pytest.raises(sopilot.Refused, match="carried out"):
+                refund("anna", "o-1", 50)
+        with pytest.raises(sopilot.Refused, match="on its way"):
+            refund("anna", "o-2", 50)
+    assert shop.paid == [("anna", "o-1", 50)]
+    assert shop.reads == 2
+
+
+def test_auto_reads_nothing_for_somebody_who_is_not_identified(book: Path, shop: Shop) -> None:
+    _, _, refund = shop.tools(book, verify="auto")
+    with sopilot.conversation("c-1"), pytest.raises(sopilot.Missing):
+        refund("anna", "o-1", 50)
+    assert shop.reads == 0
+    assert shop.paid == []
+
+
+def test_refusals_can_be_texts_for_a_model(book: Path, shop: Shop) -> None:
+    _, _, refund = shop.tools(book, refusals="text")
+    with sopilot.conversation("c-1"):
+        assert refund("anna", "o-1", 50).startswith("Not called yet: `refund` isn't proven.")
+
+
+def test_a_guarded_call_outside_of_a_conversation_is_an_error(book: Path, shop: Shop) -> None:
+    _, find_order, refund = shop.tools(book)
+    for call in (lambda: refund("anna", "o-1", 50), lambda: find_order("anna", "o-1")):
+        with pytest.raises(sopilot.UserMistake, match="outside of a conversation"):
+            call()
+
+
+def test_conversations_share_no_evidence(book: Path, shop: Shop) -> None:
+    login, find_order, refund = shop.tools(book)
+    with sopilot.conversation("anna"):
+        login("anna", "sesame")
+        find_order("anna", "o-1")
+    with sopilot.conversation("bob"), pytest.raises(sopilot.Missing):
+        refund("anna", "o-1", 50)
+    with sopilot.conversation("anna"):  # taken up again
+        refund("anna", "o-1", 50)
+    assert shop.paid == [("anna", "o-1", 50)]
+
+
+async def test_asynchronous_functions(book: Path, shop: Shop) -> None:
+    guard = sopilot.guard(book)
+
+    @guard
+    async def login(customer: str, password: str) -> dict[str, str]:
+        await asyncio.sleep(0)
+        return shop.login(customer, password)
+
+    @guard
+    async def find_order(customer: str, order: str) -> dict[str, str]:
+        return shop.find_order(customer, order)
+
+    @guard
+    async def refund(customer: str, order: str, amount: float) -> str:
+        return shop.refund(customer, order, amount)
+
+    async def serve(number: int) -> str:
+        async with sopilot.conversation(f"c-{number}"):
+            with pytest.raises(sopilot.Missing):
+                await refund(f"customer-{number}", "o-1", number)
+            await login(f"customer-{number}", "sesame")
+            await find_order(f"customer-{number}", "o-1")
+            return await refund(f"customer-{number}", "o-1", number)
+
+    answers = await asyncio.gather(*(serve(number) for number in range(1, 51)))
+    assert answers == [f"paid {number}" for number in range(1, 51)]
+    assert sorted(shop.paid) == sorted((f"customer-{n}", "o-1", n) for n in range(1, 51))
+
+
+def test_threads_share_the_functions_and_nothing_else(book: Path, shop: Shop) -> None:
+    login, find_order, refund = shop.tools(book)
+
+    def serve(number: int) -> str:
+        with sopilot.conversation(f"c-{number}"):
+            login(f"customer-{number}", "sesame")
+            find_order(f"customer-{number}", "o-1")
+            answer: str = refund(f"customer-{number}", "o-1", number)
+            return answer
+
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(serve, range(1, 25)))
+    assert answers == [f"paid {number}" for number in range(1, 25)]
+    assert len(shop.paid) == 24
+
+
+async def test_of_three_calls_at_once_one_is_carried_out(book: Path, shop: Shop) -> None:
+    guard = sopilot.guard(book, refusals="text")
+    paying = asyncio.Event()
+
+    @guard
+    async def login(customer: str, password: str) -> dict[str, str]:
+        return shop.login(customer, password)
+
+    @guard
+    async def find_order(customer: str, order: str) -> dict[str, str]:
+        return shop.find_order(customer, order)
+
+    @guard
+    async def refund(customer: str, order: str, amount: float) -> str:
+        await paying.wait()
+        return shop.refund(customer, order, amount)
+
+    async with sopilot.conversation("c-1"):
+        await login("anna", "sesame")
+        await find_order("anna", "o-1")
+        calls = [asyncio.create_task(refund("anna", "o-1", 50)) for _ in range(3)]
+        await asyncio.sleep(0.1)
+        paying.set()
+        answers = await asyncio.gather(*calls)
+    assert len(shop.paid) == 1
+    assert sorted(answer == "paid 50" for answer in answers) == [False, False, True]
+
+
+async def test_arguments_that_change_before_the_dispatch_are_not_carried_out(book: Path) -> None:
+    guard = sopilot.guard(book.with_name("lists.yaml"), refusals="text")
+    paid: list[list[str]] = []
+    orders = ["o-1"]
+
+    @guard
+    async def check(orders: list[str]) -> dict[str, bool]:
+        return {"ok": True}
+
+    @guard
+    async def pay(orders: list[str]) -> str:
+        paid.append(list(orders))
+        return "paid"
+
+    async with sopilot.conversation("c-1"):
+        await check(orders)
+        call = asyncio.create_task(pay(orders))
+        for _ in range(50):
+            await asyncio.sleep(0)
+            orders[:] = ["o-1", "o-9"]
+        await call
+    assert paid in ([], [["o-1"]])
+
+
+@pytest.fixture(autouse=True)
+def lists(tmp_path: Path) -> None:
+    (tmp_path / "lists.yaml").write_text(
+        """
+handbook: lists
+actions:
+  check: {input: {orders: {schema: {type: array, items: {type: string}}}}, read_only: true}
+  pay: {input: {orders: {schema: {type: array, items: {type: string}}}}, irreversible: true,
+        confirm: false}
+predicates:
+  fine(orders):
+    says: The orders {orders} are in order.
+    verify: check(orders)
+    verdict: result.ok
+procedures:
+  pay: {requires: fine(orders)}
+""",
+        "utf-8",
+    )
+
+
+def test_wrapped_functions_keep_their_signature(book: Path, shop: Shop) -> None:
+    _, find_order, refund = shop.tools(book)
+    assert find_order.__doc__ == "Look an order up."
+    assert find_order.__name__ == "find_order"
+    assert list(inspect.signature(refund).parameters) == ["customer", "order", "amount"]
+
+
+def test_a_function_that_the_handbook_does_not_know_is_an_error(book: Path) -> None:
+    def refnud(customer: str) -> None: ...
+
+    with pytest.raises(sopilot.UserMistake, match="refund"):
+        sopilot.guard(book, refnud)
+
+
+def test_an_approval_is_waited_for_and_bound_to_its_call(book: Path, shop: Shop) -> None:
+    book.write_text(
+        BOOK.replace("confirm: false}", "confirm: false, approval: {roles: [boss]}}"), "utf-8"
+    )
+    store = MemoryStore()
+    login, find_order, refund = shop.tools(book, store=store)
+    with sopilot.conversation("c-1"):
+        login("anna", "sesame")
+        find_order("anna", "o-1")
+        with pytest.raises(sopilot.Waiting) as waiting:
+            refund("anna", "o-1", 50)
+    runner = sopilot.load(book, store=store)
+    runner.decide_sync(waiting.value.session, by="Mia", role="boss")
+    with sopilot.conversation("c-1"):
+        with pytest.raises(sopilot.NotCarriedOut):
+            refund("anna", "o-1", 51)  # another call than the one that was approved
+        assert shop.paid == []
+        refund("anna", "o-1", 50)
+    assert shop.paid == [("anna", "o-1", 50)]
