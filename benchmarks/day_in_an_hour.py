@@ -183,21 +183,22 @@ class Day:
         key = self._folder / "key"
         if not key.exists():
             await self.command("trace", "keygen", str(key))
-        await self.command("seal", "--key", str(key), "--to", str(self._folder / "head.json"),
+        await self.command("records", "seal", "--key", str(key), "--to",
+            str(self._folder / "head.json"),
                            "--store", self.spec)  # fmt: skip
 
     async def verify(self) -> None:
-        await self.command("verify", "--head", str(self._folder / "head.json"), "--key",
+        await self.command("records", "verify", "--head", str(self._folder / "head.json"), "--key",
                            str(self._folder / "key.pub"), "--store", self.spec)  # fmt: skip
 
     async def back_up(self) -> None:
         self.mark("back-up")
         copy = self._folder / "copy.db"
         await self.command("store", "backup", str(copy), "--store", self.spec)
-        await self.command("sessions", "--store", f"sqlite:{copy}", "--json")
+        await self.command("sessions", "list", "--store", f"sqlite:{copy}", "--json")
 
     async def sweep(self) -> None:
-        await self.command("store", "sweep", "--store", self.spec, may_end_with=(0, 1))
+        await self.command("sessions", "sweep", "--store", self.spec, may_end_with=(0, 1))
 
     # --- the plan -------------------------------------------------------------------
 

@@ -3,7 +3,7 @@ conformance suite asks for.
 
     python benchmarks/everything_upstream.py [--http PORT] [--modern]
 
-``--modern``: in version 2026-07-28, too, where it asks in rounds. ``sopilot mcp`` needs a
+``--modern``: in version 2026-07-28, too, where it asks in rounds. ``sopilot serve`` needs a
 handbook to stand in front of it: ``EVERYTHING`` names its tools.
 """
 

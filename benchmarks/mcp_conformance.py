@@ -1,11 +1,11 @@
 """MCP's official conformance suite against a full upstream: directly, and through the gateway;
-and against `sopilot mcp` itself.
+and against `sopilot serve` itself.
 
     python benchmarks/mcp_conformance.py [--json evidence/mcp-conformance.json]
 
 The suite is npm's `@modelcontextprotocol/conformance`, with its own Node, installed once into
 the user's cache. Exits 1 if something passes directly and not through the gateway, or if
-`sopilot mcp` fails what applies to it.
+`sopilot serve` fails what applies to it.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def main() -> None:
     asked = parser.parse_args()
     program = suite()
     names = asked.scenario or scenarios(program)
-    sopilot = [sys.executable, "-m", "sopilot.cli.main", "mcp"]
+    sopilot = [sys.executable, "-m", "sopilot.cli.main"]
     with tempfile.TemporaryDirectory(prefix="sopilot-conformance-") as made:
         folder = Path(made)
         book = folder / "everything.yaml"
@@ -132,10 +132,19 @@ def main() -> None:
         with serving(upstream, ports[0], folder) as url:
             direct = run(program, url, names, folder / "direct")
             http = ["--http", f"127.0.0.1:{ports[1]}"]
-            gateway = [*sopilot, str(book), "--upstream", f"everything={url}", *passed, *http]
+            gateway = [
+                *sopilot,
+                "gateway",
+                "--handbook",
+                str(book),
+                "--upstream",
+                f"everything={url}",
+                *passed,
+                *http,
+            ]
             with serving(gateway, ports[1], folder) as through_url:
                 through = run(program, through_url, names, folder / "through")
-        alone = [*sopilot, "bank", "--http", f"127.0.0.1:{ports[2]}"]
+        alone = [*sopilot, "serve", "bank", "--http", f"127.0.0.1:{ports[2]}"]
         with serving(alone, ports[2], folder) as own_url:
             own = run(program, own_url, [n for n in names if n in OWN], folder / "own")
     report(names, direct, through, own)
@@ -149,7 +158,7 @@ def main() -> None:
         "sopilot_mcp": {"applies": len(own), "passed": len(own) - len(missing)},
         "lost": lost,
         "by_scenario": {
-            name: {"direct": direct[name], "through": through[name], "sopilot mcp": own.get(name)}
+            name: {"direct": direct[name], "through": through[name], "sopilot serve": own.get(name)}
             for name in names
         },
     }
@@ -159,7 +168,7 @@ def main() -> None:
 
 
 def report(names: Sequence[str], *columns: dict[str, Any]) -> None:
-    print(f"{'scenario':34} direct through `sopilot mcp`")
+    print(f"{'scenario':34} direct through `sopilot serve`")
     for name in names:
         cells = [
             "-" if name not in one else "pass" if one[name]["passed"] else "FAIL" for one in columns

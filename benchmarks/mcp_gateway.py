@@ -78,7 +78,8 @@ async def over_stdio(home: Path, calls: int, *options: str) -> dict[str, float]:
         command=SOPILOT[0],
         args=[
             *SOPILOT[1:],
-            "mcp",
+            "gateway",
+            "--handbook",
             "bank",
             "--upstream",
             f"echo={spelled}",
@@ -95,7 +96,8 @@ async def over_stdio(home: Path, calls: int, *options: str) -> dict[str, float]:
 async def over_http(home: Path, calls: int, *options: str) -> dict[str, float]:
     there, own = free_port(), free_port()
     address = f"http://127.0.0.1:{there}/mcp"
-    command = [*SOPILOT, "mcp", "bank", "--http", f"127.0.0.1:{own}", "--upstream",
+    command = [*SOPILOT, "gateway", "--handbook", "bank", "--http", f"127.0.0.1:{own}",
+        "--upstream",
                f"echo={address}", "--pass-through", "echo", *options]  # fmt: skip
     async with AsyncExitStack() as stack:
         echo = [*ECHO, "--http", str(there)]

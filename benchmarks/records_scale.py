@@ -126,16 +126,24 @@ def measure(store: Store, spec: str, count: int, folder: Path) -> dict[str, obje
     filled, sealed = filled_once(store, count, folder)
     head = ("--head", str(folder / "heads.jsonl"))
     register, answer = timed(
-        spec, "register", "--from", "2026-07-01", "--to", "2026-09-30", "--action", "transfer",
+        spec, "records", "actions", "--from", "2026-07-01", "--to", "2026-09-30", "--action",
+            "transfer",
         "--where", "amount>1000", "--columns", "amount", "--json", "--limit", "10",
     )  # fmt: skip
     found = json.loads(answer)
     one = found["actions"][0]["session"]
     verify, answer = timed(
-        spec, "verify", *head, "--key", str(folder / "seal.key.pub"), "--without-events", "--json"
+        spec,
+        "records",
+        "verify",
+        *head,
+        "--key",
+        str(folder / "seal.key.pub"),
+        "--without-events",
+        "--json",
     )
     assert json.loads(answer)["sessions"] == count
-    prove, _ = timed(spec, "prove", one, *head)
+    prove, _ = timed(spec, "records", "prove", one, *head)
     return {
         "sessions": count,
         "selected": found["selected"],

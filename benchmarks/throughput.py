@@ -4,7 +4,7 @@
 
 *Group commit*: events a second of one session, and of 200 at once, each durable when it is
 acknowledged (SQLite FULL; PostgreSQL with synchronous commits). *Requests*: 200 clients of
-`sopilot mcp --http --stateless` over PostgreSQL, as many as it answers, no request lost; the
+`sopilot serve --http --stateless` over PostgreSQL, as many as it answers, no request lost; the
 clients run on the same machine. The figures name the cost of a request for the server, for
 PostgreSQL and for the clients, and the cost of the MCP library alone under the same clients.
 *Audit*: sessions from a store, verified and judged, in one process. Exit 1 where something is lost
@@ -78,7 +78,7 @@ async def requests(dsn: str, seconds: float) -> dict[str, Any]:
               "clients=100000", "initializes=100000"]  # fmt: skip
     options = [part for one in limits for part in ("--limit", one)]
     command = [
-        sys.executable, "-c", ENTRY, "mcp", "bank", "--http", f"127.0.0.1:{port}",
+        sys.executable, "-c", ENTRY, "serve", "bank", "--http", f"127.0.0.1:{port}",
         "--store", f"postgres:{dsn}", "--stateless", *options,
     ]  # fmt: skip
     with psycopg.connect(dsn) as db:

@@ -111,7 +111,7 @@ def test_page_audit_and_explain_show_both(book: Path, tmp_path: Path) -> None:
     for shown in (text, (tmp_path / "page.html").read_text()):
         assert "Ivan is on the sanctions list." in shown
         assert WORDS in shown
-    explained = run("explain", str(book)).stdout
+    explained = run("show", str(book), "--as", "explanation").stdout
     assert f"refused for sanctioned: the customer is told only: {WORDS}" in explained
 
 

@@ -1,4 +1,4 @@
-"""`sopilot mcp` as it is started: gateway and upstream are programs of their own, and what was
+"""`sopilot serve` as it is started: gateway and upstream are programs of their own, and what was
 carried out is what the upstream wrote down."""
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def by_command(case: Case, moves: Sequence[Move], folder: Path) -> tuple[Script,
         command=program,
         args=[
             *words,
-            *("-m", "sopilot.cli.main", "mcp", str(handbook)),
+            *("-m", "sopilot.cli.main", "gateway", "--handbook", str(handbook)),
             *("--upstream", f"other={upstream}", "--view", "pg"),
         ],
         env={"SOPILOT_HOME": str(folder)},

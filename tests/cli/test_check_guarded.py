@@ -103,7 +103,7 @@ def test_state_that_outlives_a_connection_is_named_where_a_guarded_action_rests_
 def test_explain_names_it_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     book = tmp_path / "bank.yaml"
     book.write_text(SHARED, "utf-8")
-    assert run(["explain", str(book)]) == 0
+    assert run(["show", str(book), "--as", "explanation"]) == 0
     said = capsys.readouterr().out
     for name in ("login", "look"):
         assert f"pay may rest on {name} from an earlier connection (state: shared)" in said

@@ -1,4 +1,4 @@
-"""``compile``, ``check``, ``show`` and ``explain`` as a person calls them."""
+"""``compile``, ``check``, ``show`` and ``show --as explanation`` as a person calls them."""
 
 from __future__ import annotations
 
@@ -146,7 +146,9 @@ def test_show_check_proves_the_correspondence() -> None:
 
 
 def test_explain_names_guard_recipe_and_frames() -> None:
-    why = json.loads(run("explain", "bank", "--goal", "transfer", "--json").stdout)
+    why = json.loads(
+        run("show", "bank", "--as", "explanation", "--goal", "transfer", "--json").stdout
+    )
     transfer = why["bank/transfer"]
     assert any("requires it" in guard["because"] for guard in transfer["guards"])
     assert any(recipe["fallbacks"] for recipe in transfer["recipes"])
@@ -154,18 +156,18 @@ def test_explain_names_guard_recipe_and_frames() -> None:
 
 
 def test_explain_says_who_approves() -> None:
-    told = run("explain", "bank").stdout
+    told = run("show", "bank", "--as", "explanation").stdout
     assert "wire_abroad is approved by 2 of: supervisor, auditor, duty_officer" in told
     assert "close_account is approved by supervisor\n" in told
 
 
 def test_help_is_complete_and_cheap() -> None:
     result = run("--help")
-    for name in ("compile", "check", "show", "explain", "lab"):
+    for name in ("compile", "check", "show", "lab"):
         assert name in result.stdout
 
 
-@pytest.mark.parametrize("name", ["compile", "check", "show", "explain", "format", "new"])
+@pytest.mark.parametrize("name", ["compile", "check", "show", "format", "new"])
 def test_a_name_that_no_file_can_have_is_a_mistake_not_a_crash(name: str) -> None:
     result = run(name, "a" * 5_000)
     assert isinstance(result.exception, UserMistake)
@@ -211,7 +213,7 @@ def test_check_tells_of_a_gate_that_comes_too_late(handbook: Path) -> None:
         "  help: write `irreversible: true` or `approval:` for what must not happen unproven",
         "1 file checked: 0 errors, 1 warning",
     ]
-    notes = run("explain", str(handbook)).stdout
+    notes = run("show", str(handbook), "--as", "explanation").stdout
     assert "known(user) needs logged_in(user), which is opened only later" in notes
 
 
@@ -231,7 +233,12 @@ def test_programs_are_shown_and_told_apart_from_handbooks(handbook: Path, tmp_pa
         of_program = run("show", program, "--as", form)
         assert of_program.exit_code == 0
         assert of_program.stdout == run("show", str(handbook), "--as", form).stdout
-    for arguments in (("explain",), ("run",), ("test",), ("show", "--as", "official")):
+    for arguments in (
+        ("show", "--as", "explanation"),
+        ("run",),
+        ("test",),
+        ("show", "--as", "official"),
+    ):
         done = run(arguments[0], program, *arguments[1:])
         assert isinstance(done.exception, UserMistake)
         assert "error[program-not-handbook]" in str(done.exception)

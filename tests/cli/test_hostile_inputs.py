@@ -35,8 +35,8 @@ MISTAKES = {
     "deep trace": ("audit", "trace.jsonl"),
     "deep head": ("trace", "verify", "empty", "--head", "deep.json"),
     "deep recording": ("run", "bank", "--model", "replay:replies.json"),
-    "deep servers": ("mcp", "bank", "--upstream-file", "deep.json"),
-    "deep amendment": ("approve", "amend", "a", "b", "--as", "x", "--role", "y",
+    "deep servers": ("gateway", "--handbook", "bank", "deep.json"),
+    "deep amendment": ("approvals", "amend", "a", "b", "--as", "x", "--role", "y",
                        "--arguments", DEEP),
     "long name to audit": ("audit", LONG),
     "long name to run": ("run", LONG),
@@ -45,9 +45,10 @@ MISTAKES = {
     "NUL in a handbook": ("check", "nul.yaml"),
     "NUL in a name": ("run", "a\0b"),
     "half a character": ("run", "a\udcff"),
-    "a deadline that is no number": ("mcp", "bank", "--upstream", "x",
+    "a deadline that is no number": ("gateway", "--handbook", "bank", "--upstream", "x",
                                      "--upstream-timeout", "nan"),
-    "an endless deadline": ("mcp", "bank", "--upstream", "x", "--recheck-tools", "inf"),
+    "an endless deadline": ("gateway", "--handbook", "bank", "--upstream", "x",
+        "--recheck-tools", "inf"),
     "a negative budget": ("run", "bank", "--budget", "wall_seconds=-1"),
     "a budget that is no number": ("run", "bank", "--budget", "wall_seconds=NaN"),
     "minutes that are no number": ("qualify", "--model", "reference", "--minutes", "nan"),
@@ -55,11 +56,11 @@ MISTAKES = {
     "a share that is no number": ("lab", "stats", "bh", "nan"),
     "a port that is no number": ("run", "bank", "--model", "http://a:port/v1#m"),
     "a space in a URL": ("run", "bank", "--model", "http://exa mple/v1#m"),
-    "half an address": ("mcp", "bank", "--upstream", "http://[bad"),
-    "no host": ("mcp", "bank", "--upstream", "x=http://"),
+    "half an address": ("gateway", "--handbook", "bank", "--upstream", "http://[bad"),
+    "no host": ("gateway", "--handbook", "bank", "--upstream", "x=http://"),
     "half a turn": ("run", "bank", "--budget", "agent_turns=1.5"),
-    "half a bracket": ("mcp", "bank", "--http", "[::1:80"),
-    "no store": ("sessions", "--store", "nonsense"),
+    "half a bracket": ("serve", "bank", "--http", "[::1:80"),
+    "no store": ("sessions", "list", "--store", "nonsense"),
 }  # fmt: skip
 
 
@@ -92,7 +93,7 @@ def test_a_mistake_is_told(name: str, here: Path, capfd: pytest.CaptureFixture[s
 
 
 def test_a_file_that_is_no_store_is_not_called_damaged(capfd: pytest.CaptureFixture[str]) -> None:
-    assert run(["sessions", "--store", "sqlite:/etc/passwd"]) == 1
+    assert run(["sessions", "list", "--store", "sqlite:/etc/passwd"]) == 1
     told = capfd.readouterr().err
     assert "is not a store of sessions" in told
     assert "damaged" not in told
@@ -106,7 +107,8 @@ def test_nobody_means_the_word_that_was_written(capfd: pytest.CaptureFixture[str
 
 
 @pytest.mark.parametrize(
-    "arguments", [("trace", "verify"), ("run", "nope"), ("sessions", "--nope"), ("audit", "nope")]
+    "arguments",
+    [("trace", "verify"), ("run", "nope"), ("sessions", "list", "--nope"), ("audit", "nope")],
 )
 def test_who_asks_for_json_gets_json(
     arguments: tuple[str, ...], capfd: pytest.CaptureFixture[str]
@@ -124,10 +126,10 @@ def shell(line: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("line", "code", "says"),
     [
-        ("schema > /dev/full", 1, "No space left on device"),
-        ("schema >&-", 1, "Bad file descriptor"),
+        ("check --schema > /dev/full", 1, "No space left on device"),
+        ("check --schema >&-", 1, "Bad file descriptor"),
         ("chat bank <&-", 2, "the input ended"),
-        ("schema 2>&- | head -c 1", 0, ""),
+        ("check --schema 2>&- | head -c 1", 0, ""),
     ],
 )
 def test_streams_that_are_closed_or_full(line: str, code: int, says: str) -> None:
@@ -142,7 +144,7 @@ def test_a_closed_stream_is_not_taken_by_a_store(tmp_path: Path) -> None:
     store = tmp_path / "s.db"
     shell(f"run bank --store sqlite:{store} <&- >&- 2>&-")
     assert store.read_bytes()[:15] == b"SQLite format 3"
-    listed = json.loads(shell(f"sessions --json --store sqlite:{store}").stdout)["sessions"]
+    listed = json.loads(shell(f"sessions list --json --store sqlite:{store}").stdout)["sessions"]
     assert len(listed) == 1
 
 
@@ -152,7 +154,7 @@ def test_a_closed_stream_is_not_taken_by_a_store(tmp_path: Path) -> None:
 def listed_after(*arguments: str, capfd: pytest.CaptureFixture[str]) -> str:
     run(["run", "bank", *arguments])
     capfd.readouterr()
-    assert run(["sessions", "--json"]) == 0
+    assert run(["sessions", "list", "--json"]) == 0
     return str(json.loads(capfd.readouterr().out)["sessions"][0]["status"])
 
 
@@ -215,6 +217,6 @@ def test_no_number_on_the_command_line_is_none_or_endless() -> None:
     found = set(numbers(sopilot))
     assert {
         ("qualify", "minutes"),
-        ("mcp", "recheck_tools"),
+        ("gateway", "recheck_tools"),
         ("lab", "stats", "mde", "alpha"),
     } <= found

@@ -48,7 +48,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ["run", f"{here}/tea.yaml", "--results", f"{here}/results.yaml", "--input", "cup=c"],
         ["privacy", "hold", "c", "--why", "court"],
         ["trace", "keygen", f"{here}/k"],
-        ["seal", "--key", f"{here}/k", "--to", f"{here}/heads.jsonl"],
+        ["records", "seal", "--key", f"{here}/k", "--to", f"{here}/heads.jsonl"],
     ]
     for one in commands:
         made = CliRunner().invoke(sopilot, [*one, *(() if one[0] == "trace" else store)])
@@ -117,11 +117,15 @@ def test_a_store_that_others_wrote_to(
     copy.close()
     heads = ("--head", f"{base}/heads.jsonl")
     commands = [
-        ["sessions"], ["register"], ["register", "--json"], ["people", "list"], ["privacy", "log"],
-        ["approve", "due", "--within", "999999"], ["approve", "list", session], ["audit", session],
-        ["audit", "--all", "--workers", "1"], ["store", "size"], ["deviations", "list"],
-        ["verify", *heads, "--key", f"{base}/k.pub"], ["prove", session, *heads],
-        ["export", "--from", "2020-01-01", "--to", "2040-01-01", "-o", f"{tmp_path}/out"],
+        ["sessions", "list"], ["records", "actions"], ["records", "actions", "--json"],
+            ["people", "list"], ["privacy", "log"],
+        ["approvals", "list", "--within", "999999"], ["approvals", "list", session], ["audit",
+            session],
+        ["audit", "--all", "--workers", "1"], ["store", "size"], ["records", "deviations", "list"],
+        ["records", "verify", *heads, "--key", f"{base}/k.pub"], ["records", "prove", session,
+            *heads],
+        ["records", "export", "--from", "2020-01-01", "--to", "2040-01-01", "-o",
+            f"{tmp_path}/out"],
         ["trace", "export", session, "-o", f"{tmp_path}/t.jsonl"],
     ]  # fmt: skip
     for one in commands:

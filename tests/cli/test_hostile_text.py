@@ -92,7 +92,7 @@ def session(tmp_path: Path) -> str:
     )  # fmt: skip
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     assert is_quiet(done.output), ascii(done.output)
-    listed = json.loads(call("sessions", "--json").stdout)["sessions"]
+    listed = json.loads(call("sessions", "list", "--json").stdout)["sessions"]
     return str(listed[0]["id"])
 
 
@@ -101,9 +101,9 @@ def test_every_command_that_shows_a_session(session: str, tmp_path: Path) -> Non
     shown = [
         call("audit", session, "--html", str(page)),
         call("audit", session, "--json"),
-        call("sessions"),
-        call("sessions", "--json"),
-        call("approve", "list", session),
+        call("sessions", "list"),
+        call("sessions", "list", "--json"),
+        call("approvals", "list", session),
         call("audit", f"none{SENT}"),
     ]
     for one in shown:

@@ -49,10 +49,10 @@ procedures:
   open_box: {requires: [known(user), healthy(user)]}
   close_box: {requires: known(user)}
 """
-GATEWAYS = {"chat", "demo", "mcp"}
+GATEWAYS = {"chat", "demo", "serve", "gateway"}
 """`chat` is a conversation: whoever types a secret there sees it on their own terminal. `demo` and
 `mcp` have tests of their own below."""
-AUTHORS = {"new", "compile", "check", "test", "format", "schema", "show", "explain", "handbooks"}
+AUTHORS = {"new", "compile", "check", "test", "format", "show", "handbooks"}
 STUDIES = {"lab", "qualify"}
 
 
@@ -131,8 +131,8 @@ def _commands(folder: Path, ids: Sequence[str]) -> list[list[str]]:
             ["audit", f"{trace}.{number}", "--json"],
             ["audit", f"{trace}.{number}", "--html", str(folder / f"file{number}.html")],
             ["audit", one, "--verify"],
-            ["approve", "list", one],
-            ["approve", "list", one, "--json"],
+            ["approvals", "list", one],
+            ["approvals", "list", one, "--json"],
         ]
     return [
         *commands,
@@ -143,26 +143,27 @@ def _commands(folder: Path, ids: Sequence[str]) -> list[list[str]]:
             for goal in ("open_box", "close_box")
             for form in ([], ["--json"], ["--html", str(folder / f"talk-{goal}.html")])
         ),
-        ["sessions"],
-        ["sessions", "--json"],
-        ["sessions", "--orphaned", "--json"],
-        ["register"],
-        ["register", "--json", "--columns", "user,pin"],
-        ["register", "--csv", "--columns", "user,pin"],
-        ["register", "--rebuild", "--json"],
-        ["deviations", "list"],
-        ["deviations", "list", "--json"],
-        ["seal", "--key", key, "--to", str(folder / "heads.jsonl")],
-        ["verify", "--head", str(folder / "heads.jsonl"), "--key", f"{key}.pub", "--json"],
-        ["prove", failed, "--head", str(folder / "heads.jsonl")],
-        ["export", *day, "-o", str(folder / "bundle")],
-        ["export", *day, "--payloads", "-o", str(folder / "whole")],
+        ["sessions", "list"],
+        ["sessions", "list", "--json"],
+        ["sessions", "list", "--orphaned", "--json"],
+        ["records", "actions"],
+        ["records", "actions", "--json", "--columns", "user,pin"],
+        ["records", "actions", "--csv", "--columns", "user,pin"],
+        ["records", "actions", "--rebuild", "--json"],
+        ["records", "deviations", "list"],
+        ["records", "deviations", "list", "--json"],
+        ["records", "seal", "--key", key, "--to", str(folder / "heads.jsonl")],
+        ["records", "verify", "--head", str(folder / "heads.jsonl"), "--key", f"{key}.pub",
+            "--json"],
+        ["records", "prove", failed, "--head", str(folder / "heads.jsonl")],
+        ["records", "export", *day, "-o", str(folder / "bundle")],
+        ["records", "export", *day, "--payloads", "-o", str(folder / "whole")],
         ["people", "list"],
         ["privacy", "log"],
         ["privacy", "log", "--json"],
         ["store", "size"],
-        ["store", "sweep", "--json"],
-        ["approve", "approve", held, "c", "--role", "manager", "--as", "Mia",
+        ["sessions", "sweep", "--json"],
+        ["approvals", "approve", held, "c", "--role", "manager", "--as", "Mia",
          "--reason", f"the pin is {PIN}"],
         ["resume", held],
         ["resume", unread, "--json"],
@@ -237,7 +238,7 @@ def test_a_server_logs_and_answers_no_secret(tmp_path: Path) -> None:
         {"id": number, "method": "tools/call", "params": {"name": "login", "arguments": given}}
         for number, given in enumerate(attempts, 1)
     ]
-    command = [sys.executable, "-m", "sopilot.cli.main", "mcp", "bank", "--log", "json"]
+    command = [sys.executable, "-m", "sopilot.cli.main", "serve", "bank", "--log", "json"]
     server = subprocess.Popen(
         [*command, "--store", f"sqlite:{tmp_path / 's.db'}"],
         stdin=subprocess.PIPE,

@@ -61,10 +61,10 @@ def waiting(tmp_path: Path, *options: str) -> str:
     )  # fmt: skip
     assert document["ending"] == "waiting"
     session = str(document["session"])
-    held = json.loads(call("approve", "list", session, "--json").stdout)["held"][0]
+    held = json.loads(call("approvals", "list", session, "--json").stdout)["held"][0]
     done(
         call(
-            "approve", "approve", session, held["call_id"], "--role", "manager",
+            "approvals", "approve", session, held["call_id"], "--role", "manager",
             "--as", "desk-manager", "--json",
         )
     )  # fmt: skip

@@ -91,7 +91,7 @@ def test_sessions_are_listed_and_resumable() -> None:
     again = as_json("resume", document["session"])
     assert again["ending"] == "executed"
     assert again["domain_calls"] == document["domain_calls"]
-    assert document["session"] in call("sessions").output
+    assert document["session"] in call("sessions", "list").output
 
 
 def test_waiting_for_approval_and_going_on() -> None:
@@ -103,7 +103,7 @@ def test_waiting_for_approval_and_going_on() -> None:
     )  # fmt: skip
     assert "waiting: " in done.output, done.output
     session = done.output.split("sopilot resume ")[1].split()[0]
-    listed = call("approve", "list", session)
+    listed = call("approvals", "list", session)
     assert "refund_dispute" in listed.output
     waiting = as_json("resume", session)
     assert waiting["ending"] == "waiting"

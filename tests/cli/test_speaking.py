@@ -56,11 +56,11 @@ def test_commands_load_on_use() -> None:
     group = LazyGroup(
         "group",
         package="sopilot.cli",
-        commands_on_use={"schema": "The schema.", "wrong": ("no_such_module.command", "Broken.")},
+        commands_on_use={"check": "Validate.", "wrong": ("no_such_module.command", "Broken.")},
     )
     helped = CliRunner().invoke(group, ["--help"])
     assert helped.exit_code == 0
     assert "Broken." in helped.output
-    assert CliRunner().invoke(group, ["schema"]).exit_code == 0
-    assert "did you mean `schema`?" in CliRunner().invoke(group, ["shema"]).output
+    assert CliRunner().invoke(group, ["check", "--schema"]).exit_code == 0
+    assert "did you mean `check`?" in CliRunner().invoke(group, ["chek"]).output
     assert isinstance(CliRunner().invoke(group, ["wrong"]).exception, ModuleNotFoundError)

@@ -1,4 +1,4 @@
-"""What earlier checks have settled is dropped, and `explain` says so."""
+"""What earlier checks have settled is dropped, and `show --as explanation` says so."""
 
 from __future__ import annotations
 

@@ -83,11 +83,11 @@ class DocumentShell:
     def _filled_in(self, words: list[str]) -> list[str]:
         if "ID" not in words:
             return words
-        _, listed = self.sopilot(["sessions", "--json", "--limit", "1"])
+        _, listed = self.sopilot(["sessions", "list", "--json", "--limit", "1"])
         session = json.loads(listed)["sessions"][0]["id"]
         words = [session if word == "ID" else word for word in words]
         if "CALL" in words:
-            _, waiting = self.sopilot(["approve", "list", session, "--json"])
+            _, waiting = self.sopilot(["approvals", "list", session, "--json"])
             call = json.loads(waiting)["held"][0]["call_id"]
             words = [call if word == "CALL" else word for word in words]
         return words

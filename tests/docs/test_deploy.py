@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from sopilot.cli import mcp, store
+from sopilot.cli import serve, sessions
 from sopilot.files.settings import read_settings
 from sopilot.integrations.metrics import COUNTERS, GAUGES, TIMES
 
@@ -59,20 +59,20 @@ def test_every_alert_has_its_page_in_the_runbook() -> None:
 def test_settings_are_options_of_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOPILOT_STORE", "postgresql://runner@db/sopilot")
     settings = read_settings(DEPLOY / "sopilot.yaml")
-    assert set(settings) <= {one.opts[0].lstrip("-") for one in mcp.command.params}
+    assert set(settings) <= {one.opts[0].lstrip("-") for one in serve.gateway.params}
     assert settings["store"] == "postgresql://runner@db/sopilot"
 
 
 def test_units_start_commands_that_there_are() -> None:
-    options = {one for param in mcp.command.params for one in param.opts}
+    options = {one for param in serve.gateway.params for one in param.opts}
     for unit in (DEPLOY / "systemd").glob("*.service"):
         (line,) = re.findall(r"^ExecStart=(.*)$", unit.read_text(), re.M)
         words = line.split()[1:]
-        if words[0] == "mcp":
+        if words[0] == "gateway":
             assert {word for word in words if word.startswith("--")} <= options
         else:
-            assert words[:2] == ["store", "sweep"]
-            assert "sweep" in store.command.commands
+            assert words[:2] == ["sessions", "sweep"]
+            assert "sweep" in sessions.command.commands
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd here")

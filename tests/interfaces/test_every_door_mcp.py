@@ -107,7 +107,7 @@ async def test_stdio(view: str, tmp_path: Path) -> None:
     program, *arguments = warm_python()
     server = StdioServerParameters(
         command=program,
-        args=[*arguments, "-m", "sopilot.cli.main", "mcp", REFUSED, "--view", view],
+        args=[*arguments, "-m", "sopilot.cli.main", "serve", REFUSED, "--view", view],
         env={"SOPILOT_HOME": str(tmp_path)},
     )
     async with Client(server) as client:

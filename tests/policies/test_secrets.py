@@ -315,12 +315,12 @@ def test_who_decides_on_a_call_is_shown_none_of_its_secrets(tmp_path: Path) -> N
     vote = ["--role", "manager", "--as", "eve", "--reason", f"the pin {SECRET}", "--store", spec]
     amended = json.dumps(arguments | {"amount": 4})
     for command in (
-        ["approve", "list", held, "--store", spec],
-        ["approve", "list", held, "--store", spec, "--json"],
-        ["approve", "amend", held, "c1", "--arguments", amended, *vote],
-        ["approve", "reject", held, "c1", *vote, "--json"],
-        ["register", "--store", spec, "--json"],
-        ["sessions", "--store", spec, "--json"],
+        ["approvals", "list", held, "--store", spec],
+        ["approvals", "list", held, "--store", spec, "--json"],
+        ["approvals", "amend", held, "c1", "--arguments", amended, *vote],
+        ["approvals", "reject", held, "c1", *vote, "--json"],
+        ["records", "actions", "--store", spec, "--json"],
+        ["sessions", "list", "--store", spec, "--json"],
         ["audit", held, "--store", spec, "--json"],
     ):
         shown = CliRunner().invoke(sopilot, command)

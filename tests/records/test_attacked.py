@@ -168,8 +168,8 @@ def test_a_person_is_found_however_their_name_is_spelled(name: str) -> None:
 def guarded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mapping[str, str]:
     """A store with readers and an administrator; who → token."""
     monkeypatch.setenv("SOPILOT_STORE", f"sqlite:{tmp_path}/store.db")
-    run("people", "demand", "privacy")
-    run("privacy", "readers", "reader")
+    run("people", "require", "privacy")
+    run("privacy", "set", "readers", "reader")
     tokens = {}
     for name, role in (("Rita", "reader"), ("Mo", "clerk"), ("Root", "administrator")):
         token = tokens.get("Root", "")
@@ -198,7 +198,7 @@ def test_going_on_with_a_session_shows_its_contents_to_readers_alone(
 def test_where_a_text_stands_is_not_told_to_who_may_not_erase_it(
     guarded: Mapping[str, str],
 ) -> None:
-    wanted = ("privacy", "shred", "--subject", "anna", "--why", "asked for")
+    wanted = ("privacy", "erase", "--subject", "anna", "--why", "asked for")
     assert code_of(run(*wanted, token=guarded["Mo"])) == "not-entitled"
     assert run(*wanted, token=guarded["Root"]).exit_code == 0
 
@@ -208,11 +208,11 @@ def test_no_byte_of_a_person_stays_in_what_is_written_about_a_store(
 ) -> None:
     """Holds and questions name people; what is erased is erased there as well, or named."""
     monkeypatch.setenv("SOPILOT_STORE", f"sqlite:{tmp_path}/store.db")
-    run("people", "demand", "privacy")
+    run("people", "require", "privacy")
     run("run", "bank", "--task", "transfer-rent-share")
-    run("register", "--where", "username=anna")
+    run("records", "actions", "--where", "username=anna")
     run("privacy", "hold", "anna", "--why", "anna ./. ben")
-    wanted = ("privacy", "shred", "--subject", "Anna", "--json", "--why")
+    wanted = ("privacy", "erase", "--subject", "Anna", "--json", "--why")
     assert list(json.loads(run(*wanted, "request 7").stdout)["held"].values()) == ["anna ./. ben"]
     assert code_of(run("privacy", "lift", "ann")) == "no-hold"
     assert run("privacy", "lift", "anna").exit_code == 0

@@ -32,10 +32,14 @@ def bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         assert run("run", "bank", "--task", task).exit_code == 0
     run("handbooks", "release", "bank", "--as", "Ada")
     run("trace", "keygen", str(tmp_path / "k"))
-    refused = run("export", "--from", "2020-01-01", "--to", "2099-01-01", "-o", str(tmp_path / "b"))
+    refused = run(
+        "records", "export", "--from", "2020-01-01", "--to", "2099-01-01", "-o", str(tmp_path / "b")
+    )
     assert "nothing was sealed" in str(refused.exception)
-    run("seal", "--key", str(tmp_path / "k"), "--to", str(tmp_path / "h"))
-    made = run("export", "--from", "2020-01-01", "--to", "2099-01-01", "-o", str(tmp_path / "b"))
+    run("records", "seal", "--key", str(tmp_path / "k"), "--to", str(tmp_path / "h"))
+    made = run(
+        "records", "export", "--from", "2020-01-01", "--to", "2099-01-01", "-o", str(tmp_path / "b")
+    )
     assert made.exit_code == 0, made.output
     return tmp_path / "b"
 
@@ -88,7 +92,7 @@ def test_a_bundle_is_whole_and_says_what_was_touched(bundle: Path) -> None:
 
 
 def test_an_archive_and_no_overwriting(bundle: Path) -> None:
-    wanted = ("export", "--from", "2020-01-01", "--to", "2020-01-02", "-o")
+    wanted = ("records", "export", "--from", "2020-01-01", "--to", "2020-01-02", "-o")
     assert run(*wanted, str(bundle)).exception is not None
     assert run(*wanted, str(bundle.parent / "none.zip")).exit_code == 0
 
@@ -96,17 +100,17 @@ def test_an_archive_and_no_overwriting(bundle: Path) -> None:
 def test_an_archive_is_verified_as_it_is(bundle: Path) -> None:
     packed, key = bundle.parent / "all.zip", str(bundle.parent / "k.pub")
     span = ("--from", "2020-01-01", "--to", "2099-01-01")
-    assert run("export", *span, "-o", str(packed)).exit_code == 0
-    whole = run("verify", "--bundle", str(packed), "--key", key)
+    assert run("records", "export", *span, "-o", str(packed)).exit_code == 0
+    whole = run("records", "verify", "--bundle", str(packed), "--key", key)
     assert (whole.exit_code, whole.output[:18]) == (0, "whole and complete"), whole.output
     with zipfile.ZipFile(packed, "w") as archive:
         for path in (one for one in bundle.rglob("*") if one.is_file()):
             text = path.read_text() + ("\n" if path.name == "register.csv" else "")
             archive.writestr(f"all/{path.relative_to(bundle)}", text)
-    assert run("verify", "--bundle", str(packed), "--key", key).exit_code == 1
+    assert run("records", "verify", "--bundle", str(packed), "--key", key).exit_code == 1
     packed.write_text("not one")
-    refused = run("verify", "--bundle", str(packed), "--key", key)
-    assert "the .zip that `sopilot export` wrote" in str(refused.exception)
+    refused = run("records", "verify", "--bundle", str(packed), "--key", key)
+    assert "the .zip that `sopilot records export` wrote" in str(refused.exception)
 
 
 @settings(max_examples=20, deadline=None)

@@ -53,7 +53,7 @@ def bare_transfer() -> str:
 
 def listed(*more: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = json.loads(
-        run("deviations", "list", "--json", *more).stdout
+        run("records", "deviations", "list", "--json", *more).stdout
     )["deviations"]  # fmt: skip
     return found
 
@@ -71,16 +71,16 @@ def test_a_deviation_lives_from_the_audit_to_a_second_person(spec: str, tmp_path
     assert len(listed()) == 11  # each once
     first = str(listed()[0]["deviation"])
     late = ("assign", first, "--owner", "Olga", "--due", "2026-01-31", "--as", "Max")
-    assert run("deviations", *late).stdout == f"deviation {first}: open\n"
+    assert run("records", "deviations", *late).stdout == f"deviation {first}: open\n"
     assert [one["owner"] for one in listed("--overdue")] == ["Olga"]
-    assert refused("deviations", "close", first, "--as", "Cleo") == "not-judged"
-    assert refused("deviations", "comment", first, "seen") == "nobody"
-    run("deviations", "comment", first, "the agent skipped the login", "--as", "Olga")
+    assert refused("records", "deviations", "close", first, "--as", "Cleo") == "not-judged"
+    assert refused("records", "deviations", "comment", first, "seen") == "nobody"
+    run("records", "deviations", "comment", first, "the agent skipped the login", "--as", "Olga")
     judged = ("judge", first, "true", "--cause", "no guard", "--remedy", "irreversible: true")
-    run("deviations", *judged, "--as", "Juno")
-    assert refused("deviations", "close", first, "--as", "ＪＵＮＯ") == "same-person"
-    assert refused("deviations", "close", first, "--as", "olga") == "same-person"
-    run("deviations", "close", first, "--as", "Cleo")
+    run("records", "deviations", *judged, "--as", "Juno")
+    assert refused("records", "deviations", "close", first, "--as", "ＪＵＮＯ") == "same-person"
+    assert refused("records", "deviations", "close", first, "--as", "olga") == "same-person"
+    run("records", "deviations", "close", first, "--as", "Cleo")
     (closed,) = listed("--state", "closed")
     assert (closed["disposition"], closed["cause"]) == ("true", "no guard")
     assert (closed["judged_by"], closed["closed_by"]) == ("Juno", "Cleo")
@@ -88,10 +88,13 @@ def test_a_deviation_lives_from_the_audit_to_a_second_person(spec: str, tmp_path
         "deviation_assigned", "deviation_commented", "deviation_judged", "deviation_closed",
     ]  # fmt: skip
     assert {one["identity"] for one in closed["history"]} == {"unauthenticated"}
-    assert refused("deviations", "judge", first, "true", "--cause", "x", "--as", "A") == "closed"
-    run("deviations", "reopen", first, "--why", "it came back", "--as", "Cleo")
+    assert (
+        refused("records", "deviations", "judge", first, "true", "--cause", "x", "--as", "A")
+        == "closed"
+    )
+    run("records", "deviations", "reopen", first, "--why", "it came back", "--as", "Cleo")
     assert len(listed("--state", "open")) == 11
-    assert "11 of 11 deviations" in run("deviations", "list").stdout
+    assert "11 of 11 deviations" in run("records", "deviations", "list").stdout
 
 
 def test_a_release_that_judges_otherwise_says_so(spec: str) -> None:
@@ -121,8 +124,8 @@ def test_the_journals_are_sealed_and_verified_with_the_sessions(spec: str, tmp_p
     run("audit", session, "--keep")
     run("trace", "keygen", str(tmp_path / "seal.key"))
     heads = str(tmp_path / "heads.jsonl")
-    run("seal", "--key", str(tmp_path / "seal.key"), "--to", heads)
-    check = ("verify", "--head", heads, "--key", str(tmp_path / "seal.key.pub"))
+    run("records", "seal", "--key", str(tmp_path / "seal.key"), "--to", heads)
+    check = ("records", "verify", "--head", heads, "--key", str(tmp_path / "seal.key.pub"))
     whole = run(*check)
     assert (whole.exit_code, whole.exception) == (0, None), whole.stdout
     with sqlite3.connect(tmp_path / "store.db") as db:

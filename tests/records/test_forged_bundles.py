@@ -32,14 +32,24 @@ def bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     run("run", "bank", "--task", "wire-rent-lyon")
     run("handbooks", "release", "bank", "--as", "Ada")
     run("trace", "keygen", str(tmp_path / "k"))
-    run("seal", "--key", str(tmp_path / "k"), "--to", str(tmp_path / "h"))
-    made = run("export", "--from", "2020-01-01", "--to", "2099-01-01", "-o", str(tmp_path / "b"))
+    run("records", "seal", "--key", str(tmp_path / "k"), "--to", str(tmp_path / "h"))
+    made = run(
+        "records", "export", "--from", "2020-01-01", "--to", "2099-01-01", "-o", str(tmp_path / "b")
+    )
     assert made.exit_code == 0, made.output
     return tmp_path / "b"
 
 
 def judged(bundle: Path) -> tuple[bool, str]:
-    done = run("verify", "--bundle", str(bundle), "--key", str(bundle.parent / "k.pub"), "--json")
+    done = run(
+        "records",
+        "verify",
+        "--bundle",
+        str(bundle),
+        "--key",
+        str(bundle.parent / "k.pub"),
+        "--json",
+    )
     told = json.loads(done.stdout)
     assert done.exit_code == (0 if told["whole"] else 1)
     return told["whole"], "\n".join(told["says"])
@@ -111,7 +121,7 @@ def examined(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     folder = tmp_path_factory.mktemp("bundle")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SOPILOT_STORE", f"sqlite:{folder}/store.db")
-        run("people", "demand", "privacy")
+        run("people", "require", "privacy")
         done = run("run", "bank", "--task", "wire-rent-lyon", "--json")
         session = json.loads(done.stdout)["session"]
         run("handbooks", "release", "bank", "--as", "Ada")
@@ -124,14 +134,25 @@ def examined(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
             await store.close()
 
         asyncio.run(opened())
-        run("deviations", "assign", "0", "--owner", "Bo", "--due", "2026-12-01", "--as", "Ada")
-        run("deviations", "judge", "0", "true", "--cause", "haste", "--as", "Ada")
-        run("deviations", "close", "0", "--as", "Cy")
+        run(
+            "records",
+            "deviations",
+            "assign",
+            "0",
+            "--owner",
+            "Bo",
+            "--due",
+            "2026-12-01",
+            "--as",
+            "Ada",
+        )
+        run("records", "deviations", "judge", "0", "true", "--cause", "haste", "--as", "Ada")
+        run("records", "deviations", "close", "0", "--as", "Cy")
         run("trace", "keygen", str(folder / "k"))
         run("trace", "sign", session, "--key", str(folder / "k"), "-o", str(folder / "head"))
-        run("seal", "--key", str(folder / "k"))
+        run("records", "seal", "--key", str(folder / "k"))
         wanted = ("--from", "2020-01-01", "--to", "2099-01-01", "--payloads")
-        made = run("export", *wanted, "-o", str(folder / "b"))
+        made = run("records", "export", *wanted, "-o", str(folder / "b"))
         assert made.exit_code == 0, made.output
     return folder / "b", session
 

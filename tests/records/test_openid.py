@@ -52,7 +52,7 @@ def test_a_providers_token_is_believed_by_its_keys_alone(
         return str(file)
 
     def approve(file: str) -> Result:
-        return run("approve", "approve", session, call, "--role", "supervisor",
+        return run("approvals", "approve", session, call, "--role", "supervisor",
                    "--token-file", file, "--json")  # fmt: skip
 
     async def waiting() -> str:
@@ -86,5 +86,5 @@ def test_a_providers_token_is_believed_by_its_keys_alone(
     assert secret not in (tmp_path / "store.db").read_bytes().decode("latin-1")
     listed = json.loads(run("people", "list", "--json").stdout)
     assert [one["name"] for one in listed["people"][0]["tokens"]] == ["sue-laptop"]
-    sessions = json.loads(run("sessions", "--json").stdout)
+    sessions = json.loads(run("sessions", "list", "--json").stdout)
     assert (len(sessions["sessions"]), sessions["of"]) == (1, 1)

@@ -53,7 +53,14 @@ def code_of(result: Result) -> str:
 
 
 def whole(tmp_path: Path) -> bool:
-    check = ("verify", "--head", str(tmp_path / "heads.jsonl"), "--key", str(tmp_path / "k.pub"))
+    check = (
+        "records",
+        "verify",
+        "--head",
+        str(tmp_path / "heads.jsonl"),
+        "--key",
+        str(tmp_path / "k.pub"),
+    )
     told = run(*check)
     return told.exit_code == 0 and "complete" in told.stdout
 
@@ -61,20 +68,20 @@ def whole(tmp_path: Path) -> bool:
 def test_shredding_leaves_everything_verifiable_and_no_byte_of_a_person(
     paid: Callable[..., str], tmp_path: Path
 ) -> None:
-    run("people", "demand", "privacy")
-    run("privacy", "columns", "amount")
+    run("people", "require", "privacy")
+    run("privacy", "set", "columns", "amount")
     hers, his = paid("Zelda-Quast", 1200), paid("Otto", 30)
     assert run("audit", hers, "--keep").exit_code == 0
     run("trace", "keygen", str(tmp_path / "k"))
-    run("seal", "--key", str(tmp_path / "k"), "--to", str(tmp_path / "heads.jsonl"))
+    run("records", "seal", "--key", str(tmp_path / "k"), "--to", str(tmp_path / "heads.jsonl"))
     assert whole(tmp_path)
     page = tmp_path / "before.html"
     run("audit", hers, "--html", str(page))
     assert "Zelda-Quast" in page.read_text()
     page.unlink()
-    rows = run("register", "--where", "amount>1000", "--columns", "amount").stdout
+    rows = run("records", "actions", "--where", "amount>1000", "--columns", "amount").stdout
     assert "1 of 2 actions" in rows
-    done = run("privacy", "shred", "--subject", "zelda-quast", "--why", "asked for", "--json")
+    done = run("privacy", "erase", "--subject", "zelda-quast", "--why", "asked for", "--json")
     assert json.loads(done.stdout)["erased"] == [hers]
     (tmp_path / "results.yaml").unlink()
     run("trace", "export", hers, "-o", str(tmp_path / "trace.jsonl"), "--payloads")
@@ -84,13 +91,13 @@ def test_shredding_leaves_everything_verifiable_and_no_byte_of_a_person(
         if file.is_file():
             assert b"zelda" not in file.read_bytes().lower(), file
     assert whole(tmp_path)
-    assert run("register", "--where", "amount>1000", "--columns", "amount").stdout == rows
+    assert run("records", "actions", "--where", "amount>1000", "--columns", "amount").stdout == rows
     assert run(
-        "register", "--rebuild", "--where", "amount>1000", "--columns", "amount"
+        "records", "actions", "--rebuild", "--where", "amount>1000", "--columns", "amount"
     ).stdout.endswith(rows[-40:])
     assert whole(tmp_path)
     assert run("trace", "verify", str(tmp_path / "trace.jsonl")).exit_code == 0
-    run("seal", "--key", str(tmp_path / "k"), "--to", str(tmp_path / "heads.jsonl"))
+    run("records", "seal", "--key", str(tmp_path / "k"), "--to", str(tmp_path / "heads.jsonl"))
     assert whole(tmp_path)
     assert isinstance(run("resume", hers).exception, RunEnded | UserMistake)
     assert "Otto" in run("trace", "export", his, "--payloads").stdout
@@ -100,33 +107,33 @@ def test_holds_periods_and_sessions_without_privacy_are_respected(
     paid: Callable[..., str], tmp_path: Path
 ) -> None:
     bare = paid("Zelda", 1)
-    run("people", "demand", "privacy")
+    run("people", "require", "privacy")
     held, free = paid("Zelda", 2), paid("Zelda", 3)
     run("privacy", "hold", held, "--why", "case 7")
-    done = run("privacy", "shred", "--subject", "Zelda", "--why", "asked for", "--json")
+    done = run("privacy", "erase", "--subject", "Zelda", "--why", "asked for", "--json")
     assert done.exit_code == 1
     told = json.loads(done.stdout)
     assert (told["erased"], told["held"]) == ([free], {held: "case 7"})
     assert told["inside_the_chain"] == [bare]
     run("privacy", "lift", held)
-    run("privacy", "retain", "till", "3650")
+    run("privacy", "set", "retain", "till", "3650")
     assert (
-        json.loads(run("privacy", "shred", "--due", "--why", "x", "--json").stdout)["erased"] == []
+        json.loads(run("privacy", "erase", "--due", "--why", "x", "--json").stdout)["erased"] == []
     )
-    run("privacy", "retain", "till", "0")
-    due = json.loads(run("privacy", "shred", "--due", "--why", "period", "--json").stdout)
+    run("privacy", "set", "retain", "till", "0")
+    due = json.loads(run("privacy", "erase", "--due", "--why", "period", "--json").stdout)
     assert due["erased"] == [held]
 
 
 def test_contents_are_shown_by_role_and_reading_is_on_record(
     paid: Callable[..., str], tmp_path: Path
 ) -> None:
-    run("people", "demand", "privacy")
+    run("people", "require", "privacy")
     session = paid("Zelda", 2)
     for name, role in (("Ada", "auditor"), ("Bo", "clerk")):
         run("people", "add", name, "--role", role)
         (tmp_path / name).write_text(run("people", "token", name, "--name", name).stdout)
-    run("privacy", "readers", "auditor")
+    run("privacy", "set", "readers", "auditor")
     auditor, clerk = ("--token-file", str(tmp_path / "Ada")), ("--token-file", str(tmp_path / "Bo"))
     assert "Zelda" in run("audit", session, *auditor).stdout
     masked = run("audit", session, *clerk, "--html", str(tmp_path / "page.html"))
@@ -155,25 +162,25 @@ def test_looking_at_what_waits_the_register_and_a_copy_is_on_record(
     paid: Callable[..., str], tmp_path: Path
 ) -> None:
     session = paid("Zelda", 2)
-    run("register")
+    run("records", "actions")
     assert json.loads(run("privacy", "log", "--json").stdout)["readings"] == [], "not demanded"
-    run("people", "demand", "privacy")
+    run("people", "require", "privacy")
     run("people", "add", "Ada", "--role", "auditor")
     (tmp_path / "Ada").write_text(run("people", "token", "Ada", "--name", "Ada").stdout)
-    run("privacy", "readers", "privacy")
+    run("privacy", "set", "readers", "privacy")
     token = ("--token-file", str(tmp_path / "Ada"))
     for looked in (
-        ("approve", "list", session, *token),
-        ("approve", "due"),
-        ("register", "--action", "pay", "--where", "amount>1", "--json", *token),
+        ("approvals", "list", session, *token),
+        ("approvals", "list"),
+        ("records", "actions", "--action", "pay", "--where", "amount>1", "--json", *token),
         ("store", "backup", str(tmp_path / "copy.db"), *token),
     ):
         assert run(*looked).exit_code == 0, looked
     log = json.loads(run("privacy", "log", "--json").stdout)["readings"]
     assert [(one["what"], one["sessions"], one["by"], one["contents"]) for one in log] == [
-        ("approve list", [session], "Ada", True),
-        ("approve due", [], "", True),
-        ("register", ["pay", "amount>1", "ever to now"], "Ada", True),
+        ("approvals list", [session], "Ada", True),
+        ("approvals list", [], "", True),
+        ("records actions", ["pay", "amount>1", "ever to now"], "Ada", True),
         ("backup", [str(tmp_path / "copy.db")], "Ada", True),
     ]
 
@@ -183,19 +190,19 @@ def test_under_keys_no_copy_holds_a_byte_and_a_simulated_world_goes_too(
 ) -> None:
     keys = tmp_path / "elsewhere"
     monkeypatch.setenv("SOPILOT_KEYS", str(keys))
-    run("people", "demand", "keys")
+    run("people", "require", "keys")
     session = paid("Zelda-Quast", 1200)
     (tmp_path / "results.yaml").unlink()
     assert not [
         one for one in tmp_path.rglob("*") if one.is_file() and b"zelda" in one.read_bytes().lower()
     ]
     assert "Zelda-Quast" in run("audit", session).stdout
-    assert run("privacy", "shred", "--subject", "zelda", "--why", "asked for").exit_code == 0
+    assert run("privacy", "erase", "--subject", "zelda", "--why", "asked for").exit_code == 0
     assert [one for one in keys.rglob("*") if one.is_file()] == []
     ran = json.loads(run("run", "bank", "--task", "transfer-rent-share", "--json").stdout)
     world = tmp_path / "simulators" / f"{ran['session']}.json"
     assert world.exists()
-    run("privacy", "shred", "--session", ran["session"], "--why", "asked for")
+    run("privacy", "erase", "--session", ran["session"], "--why", "asked for")
     assert not world.exists()
     monkeypatch.delenv("SOPILOT_KEYS")
     (tmp_path / "results.yaml").write_text("look: {}\npay: {}\n")
@@ -208,18 +215,22 @@ def test_a_session_that_waits_is_not_erased_without_a_word(
     paid: Callable[..., str], tmp_path: Path
 ) -> None:
     (tmp_path / "till.yaml").write_text(BOOK.replace("confirm: false", "approval: boss"))
-    run("people", "demand", "privacy")
+    run("people", "require", "privacy")
     results = tmp_path / "results.yaml"
     results.write_text("look: {known: true}\npay: {}\n")
     ran = run("run", str(tmp_path / "till.yaml"), "--goal", "pay", "--results", str(results),
               "--request", "pay", "--input", "who=Zelda", "--input", "amount=1", "--input",
               "note=x", "--json")  # fmt: skip
     session = json.loads(ran.stdout)["session"]
-    told = run("privacy", "shred", "--session", session, "--why", "asked for")
+    told = run("privacy", "erase", "--session", session, "--why", "asked for")
     assert told.exit_code == 1
     assert "waits for people" in told.stdout
-    assert "pay" in run("approve", "list", session).stdout, "it can still be decided"
-    done = run("privacy", "shred", "--session", session, "--unfinished", "--why", "asked for")
+    assert "pay" in run("approvals", "list", session).stdout, "it can still be decided"
+    done = run("privacy", "erase", "--session", session, "--unfinished", "--why", "asked for")
     assert done.exit_code == 0, done.stdout
-    for told in (run("register", "--json"), run("register", "--csv"), run("approve", "list")):
+    for told in (
+        run("records", "actions", "--json"),
+        run("records", "actions", "--csv"),
+        run("approvals", "list"),
+    ):
         assert "'$ref'" not in told.stdout, "a digest is data, and no words"

@@ -180,10 +180,10 @@ def test_a_folder_is_checked_for_what_is_a_handbook_in_it(tmp_path: Path) -> Non
 def test_a_bundle_goes_into_an_empty_folder_and_over_nothing(tmp_path: Path) -> None:
     run("run", "bank", "--task", "transfer-rent-share")
     run("trace", "keygen", str(tmp_path / "k"))
-    run("seal", "--key", str(tmp_path / "k"))
+    run("records", "seal", "--key", str(tmp_path / "k"))
     out = tmp_path / "bundle"
     out.mkdir()
-    wanted = ("export", "--from", "2020-01-01", "--to", "2099-01-01", "-o", str(out))
+    wanted = ("records", "export", "--from", "2020-01-01", "--to", "2099-01-01", "-o", str(out))
     assert run(*wanted).exit_code == 0
     assert (out / "verify.py").exists()
     assert refused(run(*wanted)) == "exists"
@@ -202,9 +202,9 @@ def test_the_narrowest_class_says_how_long_contents_are_kept() -> None:
     assert (kept("till", "look", "refused"), kept("till", "look", "completed")) == (1, 5)
     assert (kept("desk", "pay", "refused"), kept("desk", "pay", "ended")) == (2, 9)
     assert not fold_policy([]).due("till", 0.0, 1e12)
-    assert run("privacy", "retain", "till/pay@completed", "10").exit_code == 0
+    assert run("privacy", "set", "retain", "till/pay@completed", "10").exit_code == 0
     for wrong in ("till@refusde", "@refused", ""):
-        assert refused(run("privacy", "retain", wrong, "1")) == "no-class"
+        assert refused(run("privacy", "set", "retain", wrong, "1")) == "no-class"
 
 
 def test_help_and_greeting_say_what_there_is() -> None:
@@ -212,17 +212,23 @@ def test_help_and_greeting_say_what_there_is() -> None:
     assert "asks for the `goal`" not in run("chat", "bank", "--goal", "transfer").stdout
     assert "asks for the `goal`" in run("chat", "bank").stdout
     run("run", "bank", "--task", "transfer-rent-share")
-    assert "not guarded" in run("register").stdout or "proven" in run("register").stdout
+    assert (
+        "not guarded" in run("records", "actions").stdout
+        or "proven" in run("records", "actions").stdout
+    )
 
 
 def test_what_is_refused_names_its_cure(monkeypatch: pytest.MonkeyPatch) -> None:
     run("people", "add", "Sue", "--role", "supervisor", "--alias", "s.huber")
     assert "s.huber" in run("people", "list").stdout
-    run("people", "demand", "identity")
+    run("people", "require", "identity")
     for wanted, cure in [
         (("handbooks", "release", "bank", "--as", "Ada"), "give --token-file"),
         (("handbooks", "diff", "bank", "1", "2"), "`sopilot handbooks list` has them"),
-        (("deviations", "comment", "7", "--as", "Ada", "hm"), "`sopilot deviations list`"),
+        (
+            ("records", "deviations", "comment", "7", "--as", "Ada", "hm"),
+            "`sopilot records deviations list`",
+        ),
     ]:
         told = run(*wanted).exception
         assert isinstance(told, UserMistake), wanted
@@ -240,8 +246,8 @@ def test_journals_are_not_counted_as_sessions(tmp_path: Path) -> None:
     run("people", "add", "Sue")
     key, heads = str(tmp_path / "k"), str(tmp_path / "heads.jsonl")
     run("trace", "keygen", key)
-    run("seal", "--key", key, "--to", heads)
-    good = ("verify", "--head", heads, "--key", f"{key}.pub")
+    run("records", "seal", "--key", key, "--to", heads)
+    good = ("records", "verify", "--head", heads, "--key", f"{key}.pub")
     assert run(*good).stdout.startswith("complete: all 1 session and 1 journal that were sealed")
     found = json.loads(run(*good, "--json").stdout)
     assert (found["sessions"], found["journals"]) == (1, 1)

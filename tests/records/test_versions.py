@@ -50,7 +50,7 @@ def paid(book: Path) -> Result:
 
 def test_nothing_runs_unsigned_where_the_store_demands_it(book: Path) -> None:
     assert "session" in json.loads(paid(book).stdout)
-    assert run("people", "demand", "sign-off").exit_code == 0
+    assert run("people", "require", "sign-off").exit_code == 0
     assert refused(paid(book)) == "not-released"
     released = json.loads(run("handbooks", "release", str(book), "--as", "Ada", "--json").stdout)
     assert (released["version"], released["author"], released["difference"]) == (1, "Ada", {})
@@ -61,8 +61,8 @@ def test_nothing_runs_unsigned_where_the_store_demands_it(book: Path) -> None:
     assert run("handbooks", "sign-off", "till", "1", "--as", "Bo").exit_code == 0
     waiting = json.loads(paid(book).stdout)["session"]
     # Who wrote it does not decide in it.
-    call = json.loads(run("approve", "list", waiting, "--json").stdout)["held"][0]["call_id"]
-    vote = ("approve", "approve", waiting, call, "--role", "supervisor", "--as")
+    call = json.loads(run("approvals", "list", waiting, "--json").stdout)["held"][0]["call_id"]
+    vote = ("approvals", "approve", waiting, call, "--role", "supervisor", "--as")
     assert refused(run(*vote, "Ada")) == "party"
     # Another text is another version; the session in flight keeps its own.
     book.write_text(BOOK.replace("is known.", "is known to us.").replace("known(who)}", "[]}"))
@@ -120,8 +120,8 @@ def test_who_starts_a_run_asks_for_it_and_does_not_decide(
     }
     monkeypatch.setenv("SOPILOT_TOKEN", tokens["Rita"])
     session = json.loads(paid(book).stdout)["session"]
-    call = json.loads(run("approve", "list", session, "--json").stdout)["held"][0]["call_id"]
-    vote = ("approve", "approve", session, call, "--role", "supervisor", "--json")
+    call = json.loads(run("approvals", "list", session, "--json").stdout)["held"][0]["call_id"]
+    vote = ("approvals", "approve", session, call, "--role", "supervisor", "--json")
     assert refused(run(*vote)) == "party"
     monkeypatch.setenv("SOPILOT_TOKEN", tokens["Sue"])
     assert json.loads(run(*vote).stdout)["state"] == "approved"

@@ -89,5 +89,5 @@ def test_a_condition_that_nobody_can_mean_is_refused(written: str) -> None:
 
 def test_what_waits_is_told_without_a_date(tmp_path: Path) -> None:
     store = f"sqlite:{tmp_path / 's.db'}"
-    found = CliRunner().invoke(sopilot, ["approve", "due", "--store", store])
+    found = CliRunner().invoke(sopilot, ["approvals", "list", "--store", store])
     assert "inf" not in found.output + str(found.exception)

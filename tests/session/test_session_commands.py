@@ -50,52 +50,52 @@ def waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_sessions_lists_what_is_kept(waiting: str, tmp_path: Path) -> None:
-    text = run("sessions").output
+    text = run("sessions", "list").output
     assert text.startswith("ID")
     assert waiting in text
     assert "waiting" in text
-    (found,) = json.loads(run("sessions", "--json").output)["sessions"]
+    (found,) = json.loads(run("sessions", "list", "--json").output)["sessions"]
     assert (found["id"], found["status"], found["goal"]) == (waiting, "waiting", "wire")
     assert (found["handbook"], found["owner"], found["waiting"]) == ("counter", None, ["w"])
-    elsewhere = run("sessions", "--store", f"sqlite:{tmp_path}/other.db")
+    elsewhere = run("sessions", "list", "--store", f"sqlite:{tmp_path}/other.db")
     assert elsewhere.output == "no sessions\n"
 
 
 def test_people_approve_amend_and_reject(waiting: str) -> None:
-    listed = json.loads(run("approve", "list", waiting, "--json").output)
+    listed = json.loads(run("approvals", "list", waiting, "--json").output)
     assert [one["call_id"] for one in listed["held"]] == ["w"]
-    first = run("approve", "approve", waiting, "w", "--role", "auditor", "--as", "ann")
+    first = run("approvals", "approve", waiting, "w", "--role", "auditor", "--as", "ann")
     assert "1 of 2" in first.output
-    wrong = run("approve", "approve", waiting, "w", "--role", "auditer", "--as", "bo")
+    wrong = run("approvals", "approve", waiting, "w", "--role", "auditer", "--as", "bo")
     assert wrong.exit_code == 2
     assert "did you mean `auditor`" in wrong.output
     amended = run(
-        "approve", "amend", waiting, "w", "--role", "officer", "--as", "cy",
+        "approvals", "amend", waiting, "w", "--role", "officer", "--as", "cy",
         "--arguments", '{"username": "una", "amount": 5}', "--json",
     )  # fmt: skip
     assert json.loads(amended.output)["arguments"]["amount"] == 5
     assert json.loads(amended.output)["approvals"] == 1
-    rejected = run("approve", "reject", waiting, "w", "--role", "officer", "--as", "di")
+    rejected = run("approvals", "reject", waiting, "w", "--role", "officer", "--as", "di")
     assert "rejected" in rejected.output
-    late = run("approve", "approve", waiting, "w", "--role", "auditor", "--as", "ann")
+    late = run("approvals", "approve", waiting, "w", "--role", "auditor", "--as", "ann")
     assert late.exit_code == 2
     assert "is rejected already" in late.output
-    assert run("approve", "list", waiting).output == "nothing waits\n"
+    assert run("approvals", "list", waiting).output == "nothing waits\n"
 
 
 @pytest.mark.parametrize("text", ["[]", "{", "3"])
 def test_amending_with_nonsense_is_misuse(waiting: str, text: str) -> None:
     done = run(
-        "approve", "amend", waiting, "w", "--role", "officer", "--as", "cy", "--arguments", text
+        "approvals", "amend", waiting, "w", "--role", "officer", "--as", "cy", "--arguments", text
     )
     assert done.exit_code == 2
 
 
 def test_unknown_sessions_and_stores_are_misuse(waiting: str) -> None:
-    gone = run("approve", "list", "nope")
+    gone = run("approvals", "list", "nope")
     assert gone.exit_code == 2
     assert "there is no session `nope`" in gone.output
-    assert run("sessions", "--store", "mysql:here").exit_code == 2
+    assert run("sessions", "list", "--store", "mysql:here").exit_code == 2
     with pytest.raises(UserMistake, match="names no store"):
         open_store("sqlite:")
 
@@ -115,9 +115,9 @@ def test_settling_an_unknown_outcome(tmp_path: Path) -> None:
         return session.id
 
     session_id = asyncio.run(prepare())
-    assert "outcome unknown" in run("approve", "list", session_id, "--store", where).output
+    assert "outcome unknown" in run("approvals", "list", session_id, "--store", where).output
     options = ("--as", "ann", "--happened", "--store", where, "--json")
-    settled = run("approve", "settle", session_id, "t", *options)
+    settled = run("approvals", "resolve", session_id, "t", *options)
     assert json.loads(settled.output)["unknown"] == []
 
 
@@ -173,9 +173,9 @@ def test_a_list_that_is_cut_says_of_how_many(waiting: str) -> None:
         await store.close()
 
     asyncio.run(more())
-    assert "2 of 3 sessions" in run("sessions", "--limit", "2").output
-    assert " of 3" not in run("sessions").output
-    assert json.loads(run("sessions", "--limit", "1", "--json").output)["of"] == 3
+    assert "2 of 3 sessions" in run("sessions", "list", "--limit", "2").output
+    assert " of 3" not in run("sessions", "list").output
+    assert json.loads(run("sessions", "list", "--limit", "1", "--json").output)["of"] == 3
 
 
 def test_a_session_without_a_machine_says_what_was_done(waiting: str) -> None:
@@ -188,13 +188,13 @@ def test_a_session_without_a_machine_says_what_was_done(waiting: str) -> None:
         return session.id
 
     made = asyncio.run(more())
-    listed = json.loads(run("sessions", "--json").output)["sessions"]
+    listed = json.loads(run("sessions", "list", "--json").output)["sessions"]
     [found] = [one for one in listed if one["id"] == made]
     assert (found["status"], found["goal"]) == ("running", "rename")
 
 
 def test_a_second_approval_by_one_person_says_that_it_adds_nothing(waiting: str) -> None:
-    vote = ("approve", "approve", waiting, "w", "--as")
+    vote = ("approvals", "approve", waiting, "w", "--as")
     assert run(*vote, "Ann", "--role", "supervisor").exit_code == 0
     again = run(*vote, "ann ", "--role", "auditor")
     assert again.exit_code == 1

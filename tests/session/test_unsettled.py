@@ -237,15 +237,15 @@ def test_the_commands_find_and_settle_it(tmp_path: Path, monkeypatch: pytest.Mon
         return session.id
 
     session_id = asyncio.run(prepare())
-    listed = run("sessions", "--orphaned", "--json")
+    listed = run("sessions", "list", "--orphaned", "--json")
     assert (listed.exit_code, json.loads(listed.output)["sessions"][0]["id"]) == (1, session_id)
-    assert "outcome unknown" in run("approve", "list", session_id).output
+    assert "outcome unknown" in run("approvals", "list", session_id).output
     resumed = run("resume", session_id)
     assert (resumed.exit_code, "outcome unknown" in resumed.output) == (1, True)
-    settled = run("approve", "settle", session_id, "t", "--as", "olga", "--happened")
+    settled = run("approvals", "resolve", session_id, "t", "--as", "olga", "--happened")
     assert settled.exit_code == 0
-    assert run("sessions", "--orphaned").output == "no sessions\n"
-    assert run("store", "sweep").exit_code == 0
+    assert run("sessions", "list", "--orphaned").output == "no sessions\n"
+    assert run("sessions", "sweep").exit_code == 0
     assert run("store", "migrate").output == "schema 1\n"
     refused = run("store", "migrate", "--runtime", "runner")
     assert (refused.exit_code, "only PostgreSQL has roles" in refused.output) == (2, True)

@@ -123,7 +123,7 @@ HELD = HeldCall(
         (
             Waiting((), (LeftOpen("s", "d", "wire"),), False, ({"by": "ann"},)),
             [
-                "d  outcome unknown: settle it with `sopilot approve settle`",
+                "d  outcome unknown: settle it with `sopilot approvals resolve`",
                 'left for the running session, not on record yet: {"by": "ann"}',
             ],
         ),

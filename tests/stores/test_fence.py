@@ -368,13 +368,13 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     asyncio.run(prepare())
     told("store", "restore", str(tmp_path / "copy.db"))
-    [row] = told("sessions", "--orphaned", code=1)["sessions"]
+    [row] = told("sessions", "list", "--orphaned", code=1)["sessions"]
     assert (row["id"], row["fenced"]) == ("transfer", True)
     text = CliRunner().invoke(sopilot, ["sessions"]).stdout
     assert "running, fenced" in text
     reason = ("--why", "checked in the ledger", "--as", "ann")
     assert told("store", "release", "transfer", *reason) == {"released": ["transfer"]}
-    assert told("sessions", "--orphaned")["sessions"] == []
+    assert told("sessions", "list", "--orphaned")["sessions"] == []
     assert told("store", "fence", "--why", "again") == {"fenced": ["transfer"]}
     assert told("store", "release", "--all", *reason) == {"released": ["transfer"]}
     done = CliRunner().invoke(sopilot, ["store", "release", "transfer", *reason])

@@ -58,7 +58,7 @@ def test_a_file_that_is_something_else_stays_as_it_is(
 
 def test_looking_makes_no_folder_no_file_and_no_lock(tmp_path: Path) -> None:
     place = tmp_path / "not" / "there" / "s.db"
-    assert call("sessions", "--store", f"sqlite:{place}").output == "no sessions\n"
+    assert call("sessions", "list", "--store", f"sqlite:{place}").output == "no sessions\n"
     assert "there is no session" in str(call("audit", "x", "--store", f"sqlite:{place}").exception)
     assert list(tmp_path.iterdir()) == []
 
@@ -77,7 +77,7 @@ def test_reading_a_store_leaves_it_to_the_byte(tmp_path: Path) -> None:
     (tmp_path / "s.db.lock").unlink()
     before = tree(tmp_path)
     where = f"sqlite:{tmp_path}/s.db"
-    listed = json.loads(call("sessions", "--json", "--store", where).stdout)["sessions"]
+    listed = json.loads(call("sessions", "list", "--json", "--store", where).stdout)["sessions"]
     assert [one["id"] for one in listed] == [session]
     assert call("trace", "export", session, "--store", where).exit_code == 0
     assert tree(tmp_path) == before
@@ -97,7 +97,7 @@ async def test_what_one_object_reads_before_another_writes(tmp_path: Path) -> No
 
 def test_exports_and_pages_are_their_owners_alone(tmp_path: Path) -> None:
     assert call("run", "bank").exit_code == 0
-    session = json.loads(call("sessions", "--json").stdout)["sessions"][0]["id"]
+    session = json.loads(call("sessions", "list", "--json").stdout)["sessions"][0]["id"]
     page, trace = tmp_path / "page.html", tmp_path / "t.jsonl"
     page.touch(0o644)
     assert call("audit", session, "--html", str(page)).exit_code == 0
@@ -107,9 +107,12 @@ def test_exports_and_pages_are_their_owners_alone(tmp_path: Path) -> None:
 
 READERS = (
     ("sessions",),
-    ("register",),
+    (
+        "records",
+        "actions",
+    ),
     ("audit", "some-session"),
-    ("approve", "list", "some-session"),
+    ("approvals", "list", "some-session"),
     ("trace", "export", "some-session"),
     ("resume", "some-session"),
 )

@@ -179,11 +179,11 @@ def test_commands_run_audit_and_refuse_by_role(
     assert ran(runner, "sessions")[0] == 2  # there are no tables, and it may not make any
     assert ran(postgres.dsn, "store", "migrate", *roles) == (0, "schema 1\n")
     assert ran(runner, "run", "bank")[0] == 0
-    listed = json.loads(ran(auditor, "sessions", "--json")[1])["sessions"]
+    listed = json.loads(ran(auditor, "sessions", "list", "--json")[1])["sessions"]
     session_id = listed[0]["id"]
     assert ran(auditor, "audit", session_id)[0] == 0
-    assert "1 of 1 action" in ran(auditor, "register")[1]
-    assert ran(auditor, "approve", "list", session_id) == (0, "nothing waits\n")
+    assert "1 of 1 action" in ran(auditor, "records", "actions")[1]
+    assert ran(auditor, "approvals", "list", session_id) == (0, "nothing waits\n")
     code, said = ran(auditor, "run", "bank")
     assert (code, "permission denied" in said) == (1, True)
     assert "--runtime to run sessions" in said

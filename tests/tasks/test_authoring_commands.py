@@ -166,6 +166,6 @@ def test_format_changes_no_file_when_one_is_broken(starter: Path, tmp_path: Path
 
 
 def test_schema_is_the_published_one() -> None:
-    schema = json.loads(run("schema").stdout)
+    schema = json.loads(run("check", "--schema").stdout)
     assert schema["title"] == "sopilot handbook"
     assert set(schema["properties"]) >= {"handbook", "actions", "predicates", "procedures"}

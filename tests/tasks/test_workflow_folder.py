@@ -169,7 +169,7 @@ def test_a_tool_that_gives_no_result_broke_off(given: str, folder: Path, tmp_pat
     assert result.exit_code == 1, result.output
     assert "task 1: wave failed" in result.output
     store = f"sqlite:{tmp_path}/s.db"
-    trace = CliRunner().invoke(sopilot, ["sessions", "--store", store, "--json"])
+    trace = CliRunner().invoke(sopilot, ["sessions", "list", "--store", store, "--json"])
     (session,) = json.loads(trace.output)["sessions"]
     shown = CliRunner().invoke(sopilot, ["trace", "export", session["id"], "--store", store])
     assert "`call` gave no ToolResult for `wave`: return ToolResult(ok, value)" in shown.output

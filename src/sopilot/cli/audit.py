@@ -14,7 +14,7 @@ from sopilot.audit.text import render_batch_text, render_text
 from sopilot.cli.audit_page import page_of
 from sopilot.cli.options import FILE, NEW_FILE
 from sopilot.cli.output import give, json_option, print_json, progress, say, tell
-from sopilot.cli.stores import STORE, TOKEN_FILE
+from sopilot.cli.stores import STORE, TOKEN_FILE, session_named
 from sopilot.files.processes import On
 from sopilot.files.text import write_whole
 from sopilot.messages.errors import UserMistake
@@ -92,6 +92,8 @@ def command(
         )  # fmt: skip
         give(as_json, judged.as_json(), judged.lines())
         sys.exit(exit_code([judged.clean]))
+    if not Path(what).exists():
+        what = session_named(store_spec, what)
     told = Told(now, pairs("--input", inputs))
     given = read_input(
         what, handbook=handbook, goal=goal, store_spec=store_spec, told=told, token_file=token_file

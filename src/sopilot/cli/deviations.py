@@ -1,4 +1,4 @@
-"""`sopilot deviations`: what was found wrong, and what was done about it."""
+"""`sopilot records deviations`: what was found wrong, and what was done about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`sopilot export`: records of a time, with a verifier, for an auditor."""
+"""`sopilot records export`: records of a time, with a verifier, for an auditor."""
 
 from __future__ import annotations
 

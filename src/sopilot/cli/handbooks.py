@@ -27,7 +27,7 @@ NUMBER = click.argument("number", type=int, metavar="VERSION")
 
 @click.group()
 def command() -> None:
-    """Versions of handbooks. Where the store demands it (`sopilot people demand sign-off`), only
+    """Versions of handbooks. Where the store demands it (`sopilot people require sign-off`), only
     a version runs that somebody else than its author signed off, and that is in force. Sessions
     go on with the version they began with."""
 

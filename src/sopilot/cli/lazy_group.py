@@ -11,25 +11,34 @@ import click
 from sopilot.cli.options import finite
 from sopilot.messages.diagnostic import did_you_mean
 
+Entry = str | tuple[str, str]
+
 
 class LazyGroup(click.Group):
     """``commands_on_use`` maps a name to a line of help, or to the place of the command and that
-    line. The default place is ``command`` in the module of that name in ``package``; another
-    place is ``module.attribute`` there, or ``package.module:attribute`` anywhere."""
+    line; or a heading to such a mapping. The default place is ``command`` in the module of that
+    name in ``package``; another place is ``module.attribute`` there, or
+    ``package.module:attribute`` anywhere."""
 
     def __init__(
         self,
         *given: Any,
         package: str,
-        commands_on_use: Mapping[str, str | tuple[str, str]],
+        commands_on_use: Mapping[str, Entry | Mapping[str, Entry]],
         **named: Any,
     ) -> None:
         super().__init__(*given, context_settings={"help_option_names": ["-h", "--help"]}, **named)
         self._package = package
-        self._on_use = {
-            name: (f"{name}.command", about) if isinstance(about, str) else about
-            for name, about in commands_on_use.items()
-        }
+        self._headings: dict[str, list[str]] = {}
+        self._on_use: dict[str, tuple[str, str]] = {}
+        for name, about in commands_on_use.items():
+            heading, entries = (
+                (name, about) if isinstance(about, Mapping) else ("Commands", {name: about})
+            )
+            self._headings.setdefault(heading, []).extend(entries)
+            for command, line in entries.items():
+                place = (f"{command}.command", line) if isinstance(line, str) else line
+                self._on_use[command] = place
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self._on_use)
@@ -53,5 +62,6 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in self._on_use.items()])
+        for heading, names in self._headings.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name, self._on_use[name][1]) for name in names])

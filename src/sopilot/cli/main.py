@@ -14,51 +14,55 @@ from sopilot.messages.diagnostic import Diagnostic, Place, render_diagnostics
 from sopilot.messages.errors import SopilotError, UserMistake, mistake
 from sopilot.values.text import visible
 
-COMMANDS = {
-    "demo": "One request carried out, one refused, with everything to see.",
-    "run": "Run one session of a handbook.",
-    "resume": "Go on with an interrupted session.",
-    "chat": "Play the user yourself.",
-    "new": "A handbook to start from, with scenarios.",
-    "compile": "Handbooks to verified programs.",
-    "check": "Verify handbooks and programs, a line a finding.",
-    "test": "Scenario tests of a handbook, and what none of them reached.",
-    "format": "Lay handbooks out; comments and order stay.",
-    "schema": "The JSON Schema of handbooks, for editors.",
-    "show": "What a model would see of an SOP.",
-    "explain": "Why a guard is there, which recipe won, what was factored.",
-    "sessions": "Sessions that are kept, and where each one stands.",
-    "register": "Every action of all sessions: when, what, who approved, how far proven.",
-    "store": "Make and renew the tables of a store; find calls that were left open.",
-    "seal": "Seal the log of all sessions, and send the head elsewhere.",
-    "verify": "Hold a store against a sealed head: what is missing, what was altered.",
-    "export": "Records of a time as a bundle, with a verifier that runs offline.",
-    "prove": "Proofs that a session stands in the log, or that the log only grew.",
-    "approve": "Approve, reject or amend a call that waits for people.",
-    "people": "Who may decide: tokens, roles, limits, deputies.",
-    "trace": "Export, sign and verify traces.",
-    "audit": "Judge a session, a trace or a transcript by its SOP.",
-    "deviations": "What was found wrong, and what was done about it.",
-    "handbooks": "Versions: who wrote and signed them, when they hold.",
-    "privacy": "Contents: who reads them, how long they stay, erasing them.",
-    "qualify": (
-        "sopilot_lab.cli.qualify:command",
-        "Check whether a model qualifies for paging.",
-    ),
-    "lab": (
-        "sopilot_lab.cli.lab:command",
-        "Research: SOPBench runs, studies, reports, archives, statistics.",
-    ),
-    "mcp": "Serve a handbook over MCP; stand in front of MCP servers.",
+GROUPS: dict[str, dict[str, str | tuple[str, str]]] = {
+    "Author": {
+        "new": "Write a handbook to start from, with scenarios.",
+        "check": "Validate handbooks and programs.",
+        "format": "Format handbooks; comments and order stay.",
+        "test": "Run a handbook's scenarios and report what none of them reached.",
+        "compile": "Compile handbooks to verified programs.",
+        "show": "Show what a model would see, or why each check is there.",
+    },
+    "Run": {
+        "demo": "See a call blocked, proven and carried out, in a few seconds.",
+        "run": "Run one session of a handbook.",
+        "chat": "Talk to an agent that follows a handbook.",
+        "resume": "Resume an interrupted session.",
+        "serve": "Serve a handbook over MCP.",
+        "gateway": ("serve.gateway", "Guard the tools of other MCP servers."),
+    },
+    "Decide": {
+        "approvals": "List, approve, reject, amend or resolve waiting calls.",
+        "people": "Manage who may decide: roles, tokens, limits, deputies.",
+        "handbooks": "Release, sign off, withdraw and compare handbook versions.",
+    },
+    "Audit": {
+        "audit": "Judge a session, a trace or a transcript.",
+        "sessions": "List sessions, show one, record orphaned calls.",
+        "trace": "Export, sign and verify traces.",
+        "records": "Query, seal, verify and export the records of all sessions.",
+        "privacy": "Erase and disclose contents; set who reads them and how long they stay.",
+        "store": "Migrate, back up, restore, measure and prune a store.",
+    },
+    "Research": {
+        "qualify": (
+            "sopilot_lab.cli.qualify:command",
+            "Check whether a model qualifies for paging.",
+        ),
+        "lab": (
+            "sopilot_lab.cli.lab:command",
+            "Run SOPBench, studies, reports, archives, statistics.",
+        ),
+    },
 }
 
 
-@click.group(cls=LazyGroup, package=__package__, commands_on_use=COMMANDS)
+@click.group(cls=LazyGroup, package=__package__, commands_on_use=GROUPS)
 @click.version_option(__version__, prog_name="sopilot")
 def sopilot() -> None:
-    """Compile standard operating procedures into programs, run them, prove what was checked.
+    """Compile handbooks into programs, run them, prove what was checked.
 
-    Exit codes: 0 good, 1 findings or failed checks, 2 misuse.
+    Exit codes: 0 done, 1 findings or failed checks, 2 usage or invalid input, 130 interrupted.
     """
 
 

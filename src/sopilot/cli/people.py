@@ -100,7 +100,7 @@ entries.add(
 
 
 entries.add(
-    "demand", "demanded", "identity: only people who prove who they are decide, and start or "
+    "require", "demanded", "identity: only people who prove who they are decide, and start or "
     "resume sessions. sign-off: only handbooks that were signed off run. privacy: contents of new "
     "sessions stand beside their traces and can be erased; who reads them is on record. keys: and "
     "they are encrypted, with keys in the folder that SOPILOT_KEYS names.", WHAT,

@@ -38,27 +38,35 @@ WHAT = click.argument("what", metavar="ID|TEXT")
 
 @click.group()
 def command() -> None:
-    """Contents of sessions. Where the store demands it (`sopilot people demand privacy`), what
+    """Contents of sessions. Where the store demands it (`sopilot people require privacy`), what
     people, models and tools say stands beside the trace: it can be erased, and chain, heads and
     register still verify."""
+
+
+@command.group("set")
+def settings() -> None:
+    """Set which columns stay, who may read contents, how long contents stay."""
 
 
 policy = EntryCommands(command, change_policy)
 
 
-policy.add(
+rules = EntryCommands(settings, change_policy)
+
+
+rules.add(
     "columns", "columns_named", "Arguments that stay in register and trace of new sessions: "
     "nothing of a person.", click.argument("columns", nargs=-1),
 )  # fmt: skip
 
 
-policy.add(
+rules.add(
     "readers", "readers_named", "Roles that are shown contents; everybody else sees that there "
     "were some.", click.argument("roles", nargs=-1),
 )  # fmt: skip
 
 
-policy.add(
+rules.add(
     "retain", "period_set", "Contents of sessions of a CLASS are due after so many days: HANDBOOK, "
     "HANDBOOK/GOAL, `*` for all others; behind it @refused, @completed, … for those that ended so. "
     "The narrowest class holds.", click.argument("kind", metavar="CLASS"),
@@ -84,8 +92,8 @@ policy.add("lift", "hold_lifted", "Lift a legal hold.", WHAT)
 @TOKEN_FILE
 @json_option
 @STORE
-def shred(token_file: Path | None, as_json: bool, store_spec: str | None, **wanted: Any) -> None:
-    """Erase the contents of sessions. Exit 1 when some were not erased."""
+def erase(token_file: Path | None, as_json: bool, store_spec: str | None, **wanted: Any) -> None:
+    """Erase the contents of sessions. Exit 1 if some couldn't be erased."""
     done = with_person(
         store_spec,
         token_file,

@@ -1,4 +1,4 @@
-"""`sopilot prove`: that a session stands in the sealed log, or that the log only grew."""
+"""`sopilot records prove`: that a session stands in the sealed log, or that the log only grew."""
 
 from __future__ import annotations
 
@@ -22,9 +22,8 @@ from sopilot.stores.seals import read_sealed
 @click.option("--since", metavar="FILE|STORE", help="An earlier head: the log only grew.")
 @STORE
 def command(session_id: str | None, head: str, since: str | None, store_spec: str | None) -> None:
-    """Print a proof as JSON: that session ID stands in the log under the head, or that the log
-    of an earlier head is the beginning of this one. `sopilot verify --proof` checks it without
-    a store.
+    """Print a proof as JSON: session ID is in the log under the head, or the log of an earlier
+    head is the beginning of this one. `sopilot records verify --proof` checks it without a store.
     """
     if (session_id is None) == (since is None):
         raise UserMistake("give the ID of a session, or --since")

@@ -1,4 +1,4 @@
-"""`sopilot register`: every action of all sessions, asked by time, name, outcome and arguments."""
+"""`sopilot records actions`: every action of all sessions."""
 
 from __future__ import annotations
 
@@ -34,13 +34,17 @@ _GRADES = ("proven", "attested", "claimed", "none")
 @click.option("--from", "begin", metavar="DATE", help="From this date or moment on (UTC).")
 @click.option("--to", "end", metavar="DATE", help="Up to and with this date (UTC).")
 @click.option("--action", help="Only this action.")
-@click.option("--outcome", type=click.Choice([str(one) for one in ActionOutcome]))
-@click.option("--grade", type=click.Choice(_GRADES), help="How far it was proven.")
+@click.option(
+    "--outcome", type=click.Choice([str(each) for each in ActionOutcome]), help="Only this outcome."
+)
+@click.option("--grade", type=click.Choice(_GRADES), help="Only actions with this proof level.")
 @click.option("--where", multiple=True, metavar="CONDITION", help='On an argument: "amount>1000".')
-@click.option("--columns", metavar="NAMES", help="Arguments as columns of their own: amount,to.")
-@click.option("--limit", type=click.IntRange(min=1), help=f"Default: {_SHOWN}; as a file: all.")
-@click.option("--rebuild", is_flag=True, help="Make the register anew from the traces first.")
-@click.option("--csv", "as_csv", is_flag=True, help="As CSV, a line an action.")
+@click.option("--columns", metavar="NAMES", help="Arguments to show as columns: amount,to.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), help=f"How many. Default: {_SHOWN}; with --csv all."
+)
+@click.option("--rebuild", is_flag=True, help="Rebuild the rows from the traces first.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV, one line per action.")
 @json_option
 @signed
 def command(
@@ -58,11 +62,11 @@ def command(
     store_spec: str | None,
     token_file: Path | None,
 ) -> None:
-    """The register: one row for every action that was carried out, attempted, held, rejected,
-    expired, failed or whose outcome is unknown, newest first.
+    """List every action that was carried out, attempted, blocked, rejected, expired or failed, or
+    whose outcome is unknown, newest first.
 
-    Calls that only read are no rows. The rows are made from the traces in the same
-    transactions; that none was altered or left out is shown by `sopilot verify`.
+    Read-only calls aren't listed. `sopilot records verify` shows that no row was altered or
+    left out.
     """
     now = SystemClock().now()
     wanted = Wanted(
@@ -84,7 +88,7 @@ def command(
     found = with_store(store_spec, use, reading=True)
     what = [one.without_names for one in conditions]
     asked = [action, outcome, grade, *what, f"{begin or 'ever'} to {end or 'now'}"]
-    may_see(store_spec, token_file, "register", [one for one in asked if one], to_all=True)
+    may_see(store_spec, token_file, "records actions", [one for one in asked if one], to_all=True)
     if as_csv:
         hand_out(register_csv(found.entries(limit), names, now))
     elif as_json:

@@ -10,7 +10,7 @@ import click
 
 from sopilot.cli.output import give, json_option
 from sopilot.cli.run_and_audit import TRUST, allow_code, perform, show
-from sopilot.cli.stores import STORE, TOKEN_FILE, require_readable
+from sopilot.cli.stores import STORE, TOKEN_FILE, require_readable, session_named
 from sopilot.messages.errors import UserMistake
 from sopilot.records.store import Store
 from sopilot.runner.opened_stores import with_store
@@ -39,8 +39,8 @@ def _tidy(session_id: str, store_spec: str | None, *, take_over: bool, as_json: 
 
 
 @click.command(
-    help="Go on with session ID where its trace ends. Calls that cannot be taken back are "
-    "never repeated."
+    help="Resume session ID where its trace ends. Irreversible calls are never repeated.\n\n"
+    "ID is a session id, a unique prefix of one, or `last`."
 )
 @click.argument("session_id", metavar="ID")
 @click.option(
@@ -80,7 +80,7 @@ def command(
     if how["as_started"] and how["accept_changed"]:
         raise UserMistake("--as-started or --accept-changed, not both")
     budgets = chosen_budgets(budget, deep=deep)
-
+    session_id = session_named(store_spec, session_id)
     options = with_store(store_spec, lambda store: kept_options(store, session_id), reading=True)
     if options is None:
         _tidy(session_id, store_spec, take_over=how["take_over"], as_json=as_json)

@@ -1,4 +1,4 @@
-"""`sopilot seal`: the log of all sessions, sealed, and sent elsewhere."""
+"""`sopilot records seal`: the log of all sessions, sealed, and sent elsewhere."""
 
 from __future__ import annotations
 

@@ -12,11 +12,6 @@ from sopilot.records.store import Settings
 
 serving_options = all_of(
     click.option(
-        "--require-pins",
-        is_flag=True,
-        help="Refuse an unapproved upstream instead of approving it at first sight.",
-    ),
-    click.option(
         "--stateless",
         is_flag=True,
         help="Several servers share the store, and any of them answers any request.",

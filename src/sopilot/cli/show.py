@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import click
 
-from sopilot.cli.output import give, heading, json_option, print_json, say
+from sopilot.cli.output import give, heading, json_option, print_json, say, tell
 from sopilot.runner.explain import (
     FORMS,
     OF_PROGRAMS,
     correspondence_json,
     correspondence_lines,
     correspondences,
+    explain,
+    explanation_lines,
     shown,
 )
-from sopilot.runner.sources import SOURCE_HELP, TOOL_LISTS
+from sopilot.runner.sources import SOURCE_HELP, TOOL_LISTS, compile_source
+
+EXPLANATION = "explanation"
+"""Why each check is there, which recipe won, what was factored."""
 
 
 @click.command(
@@ -27,7 +32,7 @@ from sopilot.runner.sources import SOURCE_HELP, TOOL_LISTS
     default="flat",
     show_default=True,
     metavar="FORM",
-    help=f"One of: {', '.join(FORMS)}.",
+    help=f"One of: {', '.join((*FORMS, EXPLANATION))}.",
 )
 @click.option("--goal", help="Only this procedure.")
 @click.option("--function", "function_name", help="With --as frame: only this function.")
@@ -59,6 +64,18 @@ def command(
         found = correspondences(source, goal=goal, tools=tools)
         give(as_json, correspondence_json(found), correspondence_lines(found))
         raise SystemExit(1 if any(one.mismatches for one in found.values()) else 0)
+    if form == EXPLANATION:
+        explained = {
+            unit.label: explain(unit) for unit in compile_source(source, tools=tools, goal=goal)
+        }
+        if as_json:
+            print_json(explained)
+            return
+        for label, why in explained.items():
+            heading(label)
+            tell(explanation_lines(why))
+            say()
+        return
     texts = shown(source, form, goal=goal, function=function_name, language=language, tools=tools)
     if as_json:
         print_json(texts)

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from sopilot.cli.options import FILE, NEW_FILE
-from sopilot.cli.output import give, json_option, print_json, say, warn
+from sopilot.cli.output import give, json_option, say
 from sopilot.cli.stores import BY, STORE, signed
 from sopilot.messages.errors import UserMistake, mistake
 from sopilot.protocols import SystemClock
@@ -17,7 +17,6 @@ from sopilot.records.pruning import ENDED, Pruning, prune
 from sopilot.records.store import SessionRecord, Store
 from sopilot.runner.opened_stores import may_see, with_person, with_store
 from sopilot.session.fence import fence_store, fenced_sessions, release_sessions
-from sopilot.session.orphans import LeftOpen, keep_sweeping
 from sopilot.stores.backup import back_up, restore, size_lines, sizes
 from sopilot.values.text import counted
 
@@ -55,27 +54,6 @@ def migrate(
     say(f"schema {with_store(store_spec, use)}")
 
 
-@command.command("sweep")
-@click.option("--watch", type=click.FloatRange(min=0.5), help="Go on, every so many seconds.")
-@STORE
-@json_option
-def sweep_command(watch: float | None, store_spec: str | None, as_json: bool) -> None:
-    """Put on record which irreversible calls were left open by owners who are gone.
-
-    `sopilot mcp --http` does so by itself. Exit code 1 if something was found.
-    """
-
-    def tell(found: list[LeftOpen]) -> None:
-        for one in found:
-            if as_json:
-                print_json(one.as_json(), indent=None)
-            else:
-                say(f"{one.session_id}  {one.call_id}  {one.action}  outcome unknown")
-
-    found = with_store(store_spec, lambda store: keep_sweeping(store, watch, tell, warn))
-    raise SystemExit(1 if found else 0)
-
-
 @command.command("backup")
 @click.argument("file", type=NEW_FILE)
 @signed
@@ -101,7 +79,7 @@ def restore_command(file: Path, store_spec: str | None, as_json: bool) -> None:
     """
     rows = with_store(store_spec, lambda store: restore(store, file))
     copied = f"{rows['sessions']} sessions and journals, {rows['events']} events from {file}"
-    give(as_json, rows, [copied, "fenced: see `sopilot sessions --orphaned`, `store release`"])
+    give(as_json, rows, [copied, "fenced: see `sopilot sessions list --orphaned`, `store release`"])
 
 
 @command.command("fence")
@@ -112,7 +90,7 @@ def fence_command(why: str, token_file: Path | None, store_spec: str | None, as_
     """Hold the irreversible calls of every session that the store has now.
 
     Run it after a database was restored by other means than `store restore`, before anything
-    goes on. `sopilot sessions --orphaned` lists the sessions; `store release` lets them go on.
+    goes on. `sopilot sessions list --orphaned` lists the sessions; `store release` lets them go on.
     """
 
     async def use(store: Store, who: Principal | None) -> list[SessionRecord]:

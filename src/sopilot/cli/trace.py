@@ -10,7 +10,7 @@ import click
 
 from sopilot.cli.options import FILE, NEW_FILE
 from sopilot.cli.output import give, hand_out, json_option, say
-from sopilot.cli.stores import STORE, TOKEN_FILE, require_readable
+from sopilot.cli.stores import STORE, TOKEN_FILE, require_readable, session_named
 from sopilot.files.text import write_whole
 from sopilot.messages.errors import TraceError
 from sopilot.records.loading import export_trace
@@ -42,6 +42,7 @@ def export(
 ) -> None:
     """Write the trace of session ID as JSON Lines."""
 
+    session_id = session_named(store_spec, session_id)
     require_readable(store_spec, token_file, "export", [session_id], contents=payloads)
     trace = with_store(
         store_spec,

@@ -1,4 +1,4 @@
-"""`sopilot verify`: what a store still holds of what was sealed, and proofs without a store."""
+"""`sopilot records verify`: compare a store, bundle or proof with a sealed head."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ _LONG_LOG = 1_000_000
 
 
 @click.command()
-@click.option("--head", metavar="FILE|STORE", help="What `sopilot seal --to` wrote, or where to.")
+@click.option(
+    "--head", metavar="FILE|STORE", help="What `sopilot records seal --to` wrote, or where to."
+)
 @click.option(
     "--key",
     "given_keys",
@@ -32,8 +34,10 @@ _LONG_LOG = 1_000_000
     metavar="HEX|FILE",
     help="A public key to trust, or the file with it (`sopilot trace keygen` makes FILE.pub).",
 )
-@click.option("--proof", "proof_file", type=FILE, help="From `sopilot prove`; needs no store.")
-@click.option("--bundle", type=EITHER, help="What `sopilot export` wrote; needs no store.")
+@click.option(
+    "--proof", "proof_file", type=FILE, help="From `sopilot records prove`; needs no store."
+)
+@click.option("--bundle", type=EITHER, help="What `sopilot records export` wrote; needs no store.")
 @click.option(
     "--without-events",
     is_flag=True,

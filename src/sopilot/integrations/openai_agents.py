@@ -89,7 +89,7 @@ def _refuse_unseen(hook: ProcedureHook, agent: Agent[Any]) -> None:
 
 def _unseen(what: str) -> UserMistake:
     message = f"{what} past the hook, neither on record nor guarded"
-    cure = "give the agent `hooked_tools(hook, tools)` alone; MCP servers behind `sopilot mcp`"
+    cure = "give the agent `hooked_tools(hook, tools)` alone; MCP servers behind `sopilot serve`"
     return mistake("unseen-tools", message, help=cure)
 
 

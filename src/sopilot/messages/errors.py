@@ -130,7 +130,7 @@ class UnknownSession(UserMistake):
                 Diagnostic(
                     "unknown-session",
                     f"there is no session `{session_id}` in this store",
-                    help="`sopilot sessions` lists them",
+                    help="`sopilot sessions list` lists them",
                 )
             ]
         )

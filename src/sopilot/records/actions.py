@@ -225,7 +225,7 @@ def entry_of(session_id: str, row: ActionRow) -> ActionEntry:
     except (ValueError, TypeError) as problem:
         raise RunEnded(
             f"a row of the register of session {session_id} is damaged; "
-            "`sopilot register --rebuild` makes it anew from the trace"
+            "`sopilot records actions --rebuild` makes it anew from the trace"
         ) from problem
 
 

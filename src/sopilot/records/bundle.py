@@ -34,7 +34,7 @@ async def bundle_files(
     now = SystemClock().now()
     log, seals = await store.records.log(), await store.records.seals()
     if not seals:
-        raise mistake("not-sealed", "nothing was sealed yet", help="`sopilot seal` first")
+        raise mistake("not-sealed", "nothing was sealed yet", help="`sopilot records seal` first")
     found = await register(store, Wanted(begin, end, now=now))
     entries = found.entries(None)
     entries_of_log = [one.as_json() for one in log]

@@ -348,7 +348,7 @@ async def continue_deviation(
     people, known = await load_people(store), await load_deviations(store)
     one = known.get(number)
     if one is None:
-        cure = "`sopilot deviations list` has their numbers"
+        cure = "`sopilot records deviations list` has their numbers"
         raise mistake("unknown-deviation", f"there is no deviation {number}", help=cure)
     writer = written_by(who, by)
     if "identity" in people.demands and who is None:

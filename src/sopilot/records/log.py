@@ -298,7 +298,7 @@ def prove(
 ) -> dict[str, JSON]:
     """That the session stands in the log under the head, or that it only grew since another."""
     if len(log) < seal.head.size:
-        raise RunEnded("the log is shorter than the head says: see `sopilot verify`")
+        raise RunEnded("the log is shorter than the head says: see `sopilot records verify`")
     if since is not None:
         if since.head.size > seal.head.size:
             raise RunEnded("the earlier head covers more entries than the later one")

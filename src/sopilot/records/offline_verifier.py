@@ -6,7 +6,7 @@ bundle's time is left out of it, that the register's rows are those that were se
 register, deviations and handbooks those of the traces, and that the heads are signed by the key
 you name. It does not show that what was recorded is true, that everything was recorded, or
 anything about what came after the last seal. Who could touch the bundle could touch this file,
-too: `sopilot verify --bundle` needs none.
+too: `sopilot records verify --bundle` needs none.
 """
 
 from __future__ import annotations

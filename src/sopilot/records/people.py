@@ -459,7 +459,7 @@ _TOKEN = "give --token-file"
 
 
 _NO_MACHINE = (
-    "approve with `sopilot approve approve` and a token; neither `--approve` nor a scenario's "
+    "approve with `sopilot approvals approve` and a token; neither `--approve` nor a scenario's "
     "`approvals` can"
 )
 

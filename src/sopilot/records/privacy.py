@@ -32,7 +32,7 @@ ANY = "*"
 
 
 _ENDINGS = ("completed", "refused", "abandoned", "ended", "running", "waiting", "unknown", "new")
-"""How a session stands, as `sopilot sessions` says it."""
+"""How a session stands, as `sopilot sessions list` says it."""
 
 
 class Hold(NamedTuple):

@@ -101,7 +101,7 @@ class HookOptions(TypedDict, total=False):
 class ProcedureHook:
     """One session: one conversation of whoever has several. ``is_ok`` tells from a tool's value
     whether it did what its name says; a tool that raises did not. ``operator`` decides about held
-    calls at once; without one they wait for ``sopilot approve``. Views without a machine have
+    calls at once; without one they wait for ``sopilot approvals``. Views without a machine have
     nothing to hook into. ``reader`` makes the calls that the machine makes by itself, before an
     action with ``recheck``: a hook has only the call that it wraps."""
 

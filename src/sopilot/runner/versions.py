@@ -80,7 +80,10 @@ def unpacked(path: Path) -> Iterator[Path]:
     if path.is_dir():
         yield path
         return
-    place, ours = Place(str(path)), "name the folder or the .zip that `sopilot export` wrote"
+    place, ours = (
+        Place(str(path)),
+        "name the folder or the .zip that `sopilot records export` wrote",
+    )
     if not path.is_file():
         raise mistake("no-archive", "this is no file", place, ours)
     with tempfile.TemporaryDirectory() as room:

@@ -57,7 +57,7 @@ UNASKED = "nobody can ask the user here, so nothing was asked: a person must dec
 
 WAITING = (
     "waiting: this client can't show the user a question, so the user wasn't asked; a person "
-    "decides with `sopilot approve list {session}`"
+    "decides with `sopilot approvals list {session}`"
 )
 
 

@@ -140,7 +140,7 @@ async def seal_and_send(
         if list(lines) != lines_of(log[: len(lines)]):
             raise RunEnded(
                 f"nothing was sealed: {target} has other entries than the log; "
-                "`sopilot verify` names them"
+                "`sopilot records verify` names them"
             )
     earlier = await store.records.seals()
     known = [head for _, _, heads in sent.values() for head in heads[-1:]]

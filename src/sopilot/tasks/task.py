@@ -368,7 +368,7 @@ def result_lines(done: Result, *, customer: bool = False) -> Iterator[str]:
         if refusal.remedy:
             yield f"    what you could do: {refusal.remedy}"
     if done.waiting:
-        yield f"  look at it: sopilot approve list {result.session_id}"
+        yield f"  look at it: sopilot approvals list {result.session_id}"
         yield f"  then go on: sopilot resume {result.session_id}"
     elif result.ending is Ending.INFRASTRUCTURE_FAILURE:
         yield f"  the provider failed, not the model; go on: sopilot resume {result.session_id}"

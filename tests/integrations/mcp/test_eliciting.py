@@ -143,7 +143,7 @@ procedures:
 async def test_a_client_of_a_process_is_asked(mode: Any, tmp_path: Path) -> None:
     book = tmp_path / "bank.yaml"
     book.write_text(ASKING)
-    program, *arguments = sopilot_command("mcp", str(book), "--store", f"sqlite:{tmp_path}/s.db")
+    program, *arguments = sopilot_command("serve", str(book), "--store", f"sqlite:{tmp_path}/s.db")
     process = stdio_client(StdioServerParameters(command=program, args=arguments))
     user = User(types.ElicitResult(action="accept", content={"answer": "no"}))
     async with Client(process, elicitation_callback=user, mode=mode) as client:
@@ -190,7 +190,7 @@ async def test_a_client_that_cannot_be_asked_waits_for_a_person(stateless: bool)
     assert tools.made("cancel") == []
     assert user.questions == []
     assert "waiting: " in answers[-2]
-    assert "`sopilot approve" in answers[-2]
+    assert "`sopilot approvals" in answers[-2]
 
 
 async def test_a_round_is_answered_once_by_its_own_call() -> None:

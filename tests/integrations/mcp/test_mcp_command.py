@@ -1,4 +1,4 @@
-"""``sopilot mcp`` as a person gets it wrong."""
+"""``sopilot serve`` as a person gets it wrong."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ def send(stream: IO[bytes], *messages: object) -> None:
 
 
 def refused(*arguments: str) -> str:
-    done = CliRunner(env={"SOPILOT_MCP_TOKEN": ""}).invoke(sopilot, ["mcp", *arguments])
+    command = ["serve"] if arguments[0] != "--handbook" else ["gateway"]
+    done = CliRunner(env={"SOPILOT_MCP_TOKEN": ""}).invoke(sopilot, [*command, *arguments])
     assert isinstance(done.exception, SopilotError), done.output
     return str(done.exception)
 
@@ -57,13 +58,15 @@ def refused(*arguments: str) -> str:
         (("bank", "--view", "pgg"), "there is no view `pgg`"),
         (("bank-dsk",), "neither a file nor a bundled handbook"),
         (("bank/nothing",), "has no task `nothing`"),
-        (("bank", "--upstream", "a=x", "--upstream", "a=y"), "the same name"),
-        (("bank", "--upstream", "a=/no/such/program"), "cannot be reached"),
-        (("bank", "--upstream-file", "/no/such/file"), "cannot be read"),
+        (("--handbook", "bank", "--upstream", "a=x", "--upstream", "a=y"), "the same name"),
+        (("--handbook", "bank", "--upstream", "a=/no/such/program"), "cannot be reached"),
+        (("--handbook", "bank", "/no/such/file"), "cannot be read"),
     ],
 )
 def test_misuse_is_named(arguments: tuple[str, ...], said: str, tmp_path: Path) -> None:
-    store = ("--store", f"sqlite:{tmp_path / 's.db'}", "--pins", str(tmp_path / "pins.json"))
+    store = ("--store", f"sqlite:{tmp_path / 's.db'}")
+    if arguments[0] == "--handbook":
+        store += ("--pins", str(tmp_path / "pins.json"))
     assert said in refused(*arguments, *store)
 
 
@@ -92,7 +95,7 @@ def test_an_view_that_guards_nothing_is_refused_in_front_of_real_tools(tmp_path:
     odd = Path(__file__).with_name("odd_upstream.py")
     upstream = shlex.join((*warm_python(), str(odd), "bank"))
     said = refused(
-        "bank", "--view", "flat", "--upstream", f"odd={upstream}",
+        "--handbook", "bank", "--view", "flat", "--upstream", f"odd={upstream}",
         "--store", f"sqlite:{tmp_path / 's.db'}", "--pins", str(tmp_path / "pins.json"),
     )  # fmt: skip
     assert "has no machine that could guard" in said
@@ -100,7 +103,7 @@ def test_an_view_that_guards_nothing_is_refused_in_front_of_real_tools(tmp_path:
 
 def test_an_interrupt_ends_it_and_gives_the_session_back(tmp_path: Path) -> None:
     """Although a thread waits for the client's next line."""
-    command = [sys.executable, "-m", "sopilot.cli.main", "mcp", "bank"]
+    command = [sys.executable, "-m", "sopilot.cli.main", "serve", "bank"]
     environment = {**os.environ, "SOPILOT_HOME": str(tmp_path)}
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
@@ -123,7 +126,7 @@ def test_an_interrupt_ends_it_and_gives_the_session_back(tmp_path: Path) -> None
 
 
 def test_a_client_that_goes_away_ends_it_quietly(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "sopilot.cli.main", "mcp", "bank"]
+    command = [sys.executable, "-m", "sopilot.cli.main", "serve", "bank"]
     with subprocess.Popen(
         command,
         stdin=subprocess.PIPE,
@@ -147,7 +150,7 @@ def test_a_port_in_use_is_misuse_and_nothing_is_announced(tmp_path: Path) -> Non
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         done = subprocess.run(
-            [sys.executable, "-m", "sopilot.cli.main", "mcp", "bank", "--http", address],
+            [sys.executable, "-m", "sopilot.cli.main", "serve", "bank", "--http", address],
             env={**os.environ, "SOPILOT_HOME": str(tmp_path)},
             capture_output=True,
             text=True,

@@ -148,7 +148,7 @@ async def test_people_decide_from_the_command_line(tmp_path: Path) -> None:
         decided = await asyncio.to_thread(
             CliRunner().invoke,
             sopilot,
-            ["approve", "approve", session_id, call_id, "--as", "Kim", "--role", "supervisor",
+            ["approvals", "approve", session_id, call_id, "--as", "Kim", "--role", "supervisor",
              "--store", f"sqlite:{path}"],
         )  # fmt: skip
         assert decided.exit_code == 0, decided.output

@@ -55,8 +55,8 @@ def test_a_scenario_that_waits_is_taken_up_again(tmp_path: Path) -> None:
     again = run("resume", session)
     assert again.exit_code == 0, again.output
     assert "1 of 2 from handler, controller" in again.output
-    (held,) = json.loads(run("approve", "list", session, "--json").stdout)["held"]
-    run("approve", "approve", session, held["call_id"], "--as", "Carl", "--role", "controller")
+    (held,) = json.loads(run("approvals", "list", session, "--json").stdout)["held"]
+    run("approvals", "approve", session, held["call_id"], "--as", "Carl", "--role", "controller")
     done = run("resume", session)
     assert done.exit_code == 0, done.output
     assert 'call pay_claim(amount=5750, claim="c-2", iban="DE01")' in done.output
@@ -73,7 +73,7 @@ def test_where_people_must_show_who_they_are_a_simulated_approver_decides_nothin
 
     run("people", "add", "Kim")
     token = run("people", "token", "Kim", "--name", "desk").stdout.split()[-1]
-    run("people", "demand", "identity")
+    run("people", "require", "identity")
     monkeypatch.setenv("SOPILOT_TOKEN", token)
     task = ("--task", "a large one/both approve")
     done = run("run", str(HERE / "claims.yaml"), *task)
@@ -88,7 +88,7 @@ def test_the_register_shows_people_nothing_of_a_secret(tmp_path: Path) -> None:
         return CliRunner().invoke(sopilot, [*words, *store], catch_exceptions=False)
 
     assert run("run", str(HERE / "claims.yaml"), "--task", "pay/the holder").exit_code == 0
-    rows = run("register").output
+    rows = run("records", "actions").output
     assert '{"birth_date": "•••", "code_word": "•••", "person": "Ann"}' in rows
     assert "bytes" not in rows
-    assert "$ref" in run("register", "--csv").output
+    assert "$ref" in run("records", "actions", "--csv").output

@@ -87,7 +87,7 @@ class Health:
                     self.meter.count("orphans")
                     LOG.warning(
                         "session %s: call %s of %s was orphaned; "
-                        "its outcome is unknown: sopilot approve settle",
+                        "its outcome is unknown: sopilot approvals resolve",
                         orphan.session_id,
                         orphan.call_id,
                         orphan.action,

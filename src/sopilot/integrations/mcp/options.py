@@ -302,7 +302,7 @@ def _others_can_read(status: os.stat_result) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerOptions:
-    """Everything that `sopilot mcp` takes."""
+    """Everything that `sopilot serve` takes."""
 
     source: str
     upstreams: tuple[str, ...] = ()

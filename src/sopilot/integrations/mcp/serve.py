@@ -1,4 +1,4 @@
-"""Run the server that `sopilot mcp` asks for: on standard streams, or over HTTP."""
+"""Run the server that `sopilot serve` asks for: on standard streams, or over HTTP."""
 
 from __future__ import annotations
 

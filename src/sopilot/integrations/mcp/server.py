@@ -235,7 +235,7 @@ class McpServer:
                 async with live.using() as player:
                     result = await self._perform(live, params, call)
                     if player.session.held_calls:
-                        self._tell(f"session {session_id} waits for a decision: sopilot approve")
+                        self._tell(f"session {session_id} waits for a decision: sopilot approvals")
         except SopilotError as problem:
             with about(session=session_id):
                 self._tell(f"a call of `{params.name}` was not handled: {problem}")

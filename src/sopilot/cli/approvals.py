@@ -1,4 +1,4 @@
-"""`sopilot approve`: decisions of people on held calls."""
+"""`sopilot approvals`: list blocked calls and decide on them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from sopilot.cli.output import give, json_option, say
-from sopilot.cli.stores import BY, signed
+from sopilot.cli.stores import BY, session_named, signed
 from sopilot.records.reminders import due_calls, due_lines
 from sopilot.runner.opened_stores import may_see, with_person, with_store
 from sopilot.runner.options import json_object
@@ -25,58 +25,67 @@ CALL = click.argument("call_id", metavar="CALL")
 
 def decided(command: Callable[..., None]) -> Callable[..., None]:
     """What every decision names: session, call, role, person, reason."""
-    role = click.option("--role", required=True, help="In which role.")
-    reason = click.option("--reason", default="", help="Recorded with the decision.")
+    role = click.option("--role", required=True, help="The role in which you decide.")
+    reason = click.option("--reason", default="", help="Reason to record with the decision.")
     return SESSION(CALL(role(BY(reason(signed(json_option(command)))))))
 
 
 @click.group()
 def command() -> None:
-    """Approve, reject or amend a call that waits for people.
+    """List calls that wait for a person; approve, reject, amend or resolve them.
 
-    Every decision is an event of the session's trace. Where another process runs the
-    session at this moment, the decision is left for it, and on record within seconds.
+    Every decision is an event of the session's trace. If another process runs the session,
+    that process records the decision within seconds.
     """
 
 
 @command.command("list")
-@SESSION
-@signed
-@json_option
-def list_calls(session_id: str, as_json: bool, **given: Any) -> None:
-    """Calls of session ID that wait, and outcomes that nobody knows."""
-    spec, token_file = given["store_spec"], given["token_file"]
-    found = with_store(spec, lambda store: waiting_in(store, session_id), reading=True)
-    may_see(spec, token_file, "approve list", [session_id], to_all=True)
-    give(as_json, {"session": session_id, **found.as_json()}, waiting_lines(found), indent=None)
-
-
-@command.command()
+@click.argument("session_id", metavar="[ID]", default="")
 @click.option(
-    "--within", "minutes", type=float, metavar="MINUTES", help="Those that expire by then."
+    "--within",
+    "minutes",
+    type=float,
+    metavar="MINUTES",
+    help="List only calls that expire within this time.",
 )
-@click.option("--once", is_flag=True, help="Those that nobody was told of: for reminders.")
+@click.option("--once", is_flag=True, help="Leave out calls listed before; use it for reminders.")
 @signed
 @json_option
-def due(minutes: float | None, once: bool, as_json: bool, **given: Any) -> None:
-    """Calls of all sessions that wait, soonest first, and who may decide."""
+def list_calls(
+    session_id: str, minutes: float | None, once: bool, as_json: bool, **given: Any
+) -> None:
+    """List calls that wait for a person, soonest expiry first, and who may decide.
+
+    With a session ID, list that session's waiting calls and unknown outcomes.
+    """
     spec, token_file = given["store_spec"], given["token_file"]
-    found = with_store(spec, lambda store: due_calls(store, minutes, once), reading=not once)
-    waiting = list(dict.fromkeys(one.session_id for one in found))
-    may_see(spec, token_file, "approve due", waiting, to_all=True)
-    give(as_json, {"due": [one.as_json() for one in found]}, due_lines(found))
+    if session_id:
+        if minutes is not None or once:
+            raise click.UsageError("--within and --once list all sessions; leave out ID")
+        session_id = session_named(spec, session_id)
+        found = with_store(spec, lambda store: waiting_in(store, session_id), reading=True)
+        may_see(spec, token_file, "approvals list", [session_id], to_all=True)
+        give(as_json, {"session": session_id, **found.as_json()}, waiting_lines(found), indent=None)
+        return
+    calls = with_store(spec, lambda store: due_calls(store, minutes, once), reading=not once)
+    sessions = list(dict.fromkeys(call.session_id for call in calls))
+    may_see(spec, token_file, "approvals list", sessions, to_all=True)
+    give(as_json, {"due": [call.as_json() for call in calls]}, due_lines(calls))
 
 
 @command.command()
 @SESSION
 @CALL
 @BY
-@click.option("--happened/--did-not-happen", "ok", required=True, help="How it really ended.")
+@click.option(
+    "--happened/--did-not-happen", "ok", required=True, help="Whether the call took effect."
+)
 @signed
 @json_option
-def settle(session_id: str, call_id: str, as_json: bool, **given: Any) -> None:
-    """Say how CALL ended, of which the outcome is unknown."""
+def resolve(session_id: str, call_id: str, as_json: bool, **given: Any) -> None:
+    """Record how CALL ended when its outcome is unknown."""
     spec, token_file, happened = given.pop("store_spec"), given.pop("token_file"), given["ok"]
+    session_id = session_named(spec, session_id)
     left = with_person(
         spec,
         token_file,
@@ -95,6 +104,7 @@ def _decide(
     token_file: Path | None,
     **vote: Any,
 ) -> None:
+    session_id = session_named(store_spec, session_id)
     before, held, left = with_person(
         store_spec,
         token_file,
@@ -103,7 +113,7 @@ def _decide(
     report = {"session": session_id, **held.as_json(), "left": left}
     give(as_json, report, held_lines(held), indent=None)
     if left:
-        say("somebody runs this session: the decision is left for it", err=True)
+        say("another process runs this session and will record the decision", err=True)
     elif decision == "approve" and held.approvals == before.approvals:
         still = f"recorded, and still {held.approvals} of {held.needed}"
         by = held.rulings[-1].by
@@ -113,14 +123,14 @@ def _decide(
 
 for name, help in (
     ("approve", "Approve CALL of session ID."),
-    ("reject", "Reject CALL of session ID. One rejection ends it."),
+    ("reject", "Reject CALL of session ID. One rejection ends the call."),
 ):
     command.command(name, help=help)(decided(partial(_decide, name)))
 
 
 @command.command()
 @decided
-@click.option("--arguments", required=True, metavar="JSON", help="All arguments, as an object.")
+@click.option("--arguments", required=True, metavar="JSON", help="All arguments as a JSON object.")
 def amend(arguments: str, **given: Any) -> None:
-    """Approve CALL with other arguments. Earlier approvals fall; the checks are made again."""
+    """Approve CALL with other arguments. Earlier approvals lapse; the checks run again."""
     _decide("amend", arguments=json_object("--arguments", arguments), **given)
