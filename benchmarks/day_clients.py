@@ -28,7 +28,7 @@ LARGEST = 500
 ALONE = 100
 STEP = "pg_program_step"
 _HEADERS = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
-_ANSWER = re.compile(r"#(\d+) ok: ")
+_ANSWER = re.compile(r"#(\d+) \(ok\): ")
 _MOST_MOVES = 400
 LONGEST_PAUSE = 4.0
 """Seconds between tries of a client that is not answered: who asks at once makes it worse."""

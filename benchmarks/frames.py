@@ -59,8 +59,8 @@ HARD = (
 # Written down here a second time: what is read must not come from what wrote it.
 TRUE_IF = {"en": "True if: ", "zh": "为 true 的条件："}
 EVERY_ONE = {"en": "; check every one, then decide", "zh": "；全部查明之后再作判断"}
-TRUE_MEANS = {"en": "True if this is so: ", "zh": "若属实则为 true："}
-FALSE_MEANS = {"en": "False if this is so: ", "zh": "若属实则为 false："}
+TRUE_MEANS = {"en": "True if this is met: ", "zh": "符合以下内容则为 true："}
+FALSE_MEANS = {"en": "False if this is met: ", "zh": "符合以下内容则为 false："}
 DENIED = {"en": "This must NOT be the case: ", "zh": "以下情况不得成立："}
 WORDS = {
     "en": {"and": "and", "or": "or", "not": "not"},

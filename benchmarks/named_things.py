@@ -35,7 +35,7 @@ BOOKKEEPING = frozenset(
 )
 """Words that mean something to a bookkeeping tool; in backticks they must be on offer."""
 _TICKED = re.compile(r"`([A-Za-z_]\w*)`")
-_RESULT = re.compile(r"^#\d+ (ok|failed): ")
+_RESULT = re.compile(r"^#\d+ \((ok|failed)\): ")
 _CALLED = re.compile(r"(?:\b[Cc]all|调用工具|请先调用) `(\w+)(?:\(([^`]*)\))?`")
 _SHOWN = re.compile(r"(?:^|[:：] )(?:goal tool|tool|调用目标工具|调用工具) (\w+)\(", re.MULTILINE)
 _LONG = re.compile(r"`(\w+)`(?: with|，) ?operation (?:为 )?`(\w+)`")

@@ -12,7 +12,7 @@ from desk_runs import ScriptedModel, briefing_of, calls, play
 from sopilot.agent.reference.reading import Ahead, read_move
 from sopilot.handbook.expressions import judge
 from sopilot.machine.machine import Machine
-from sopilot.messages.english import words
+from sopilot.messages.scaffold import words
 from sopilot.program.model import (
     Act,
     Check,

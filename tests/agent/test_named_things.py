@@ -23,7 +23,7 @@ from sopilot.compiler.pipeline import compile_procedure
 from sopilot.handbook.model import Handbook
 from sopilot.machine.affordances import completed
 from sopilot.machine.proof.guard import license_here
-from sopilot.messages.english import LANGUAGES
+from sopilot.messages.scaffold import LANGUAGES
 from sopilot.program.model import Act, Branch, Check, ReturnStep
 from sopilot.protocols import Model, ModelReply, ModelRequest, SystemClock, ToolSchema
 from sopilot.stores.memory import MemoryStore

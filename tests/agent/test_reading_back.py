@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sopilot.agent.reference.reading import active_frame, read_condition, read_functions, scan_call
-from sopilot.messages.english import words
+from sopilot.messages.scaffold import words
 from sopilot.program.model import (
     Always,
     Arguments,

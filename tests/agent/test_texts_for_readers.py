@@ -17,7 +17,7 @@ from sopilot.compiler.pipeline import compile_procedure
 from sopilot.handbook.reader import load_handbook
 from sopilot.machine.affordances import completed
 from sopilot.machine.machine import Machine
-from sopilot.messages.english import LANGUAGES
+from sopilot.messages.scaffold import LANGUAGES
 from sopilot.program.model import Act, Check
 from sopilot.protocols import ModelReply, ToolSchema
 from sopilot.tasks.examples.example import load_example
@@ -99,7 +99,7 @@ START = Start("extend", {"guest": "ann", "nights": 3})
 
 def test_a_rule_says_when_it_is_true_and_a_check_what_is_wanted() -> None:
     rule = shown("overlaps")
-    assert "True if this is so: The <guest> must have another stay in these nights." in rule
+    assert "True if this is met: The <guest> must have another stay in these nights." in rule
     assert "must not have" not in rule
     process = shown("extend").splitlines()
     at = next(i for i, line in enumerate(process) if "overlaps(guest) must be false" in line)
@@ -321,7 +321,7 @@ def test_a_session_in_chinese_is_chinese(view: str) -> None:
     said += [str(tool.description) + str(tool.parameters) for tool in own]
     assert len(ENGLISH_WORDS) > 60
     for text in said:
-        if re.match(r"#\d+ (ok|failed): ", text):
+        if re.match(r"#\d+ \((ok|failed)\): ", text):
             continue
         found = [words for words in ENGLISH_WORDS if words in text]
         assert found == [], text

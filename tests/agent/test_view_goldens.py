@@ -23,7 +23,7 @@ from sopilot.tasks.examples.judge import example_judge
 from sopilot.views.baselines import best, bm25
 from sopilot.views.catalogue import VIEWS
 from sopilot.views.frame import frame_bound
-from sopilot.views.view import View
+from sopilot.views.view import View, nothing_in_slot
 
 GOLDEN = Path(__file__).parent / "golden"
 EXAMPLE, TASK = "bank", "dispute-electronics"
@@ -77,7 +77,7 @@ def test_prompts(view: str) -> None:
         assert path.read_text(encoding="utf-8") == text
 
 
-SHOWN = [name for name, view in VIEWS.items() if view.machine and name != "flat-protocol"]
+SHOWN = [name for name, view in VIEWS.items() if view.machine and view.slot is not nothing_in_slot]
 """The views with a machine that show where it stands."""
 
 
@@ -122,7 +122,7 @@ def test_checklist_ticks_after_the_call() -> None:
     briefing = briefing_of(EXAMPLE)
     machine = Machine(briefing.programs)
 
-    def found(username: str, answer: str = "#3 ok: {}") -> list[Message]:
+    def found(username: str, answer: str = "#3 (ok): {}") -> list[Message]:
         """Always under the same id: models use ids again."""
         call = ToolCall("c0", "find_account", f'{{"username": "{username}"}}')
         told = Message("tool", answer, tool_call_id="c0", name="find_account")
@@ -133,8 +133,8 @@ def test_checklist_ticks_after_the_call() -> None:
 
     anna = found("anna")
     assert ticks() == 0
-    assert ticks(*found("anna", "#3 failed: {}")) == 0
-    assert ticks(*found("anna", "Not called: #3 ok: no")) == 0
+    assert ticks(*found("anna", "#3 (failed): {}")) == 0
+    assert ticks(*found("anna", "Not called: #3 (ok): no")) == 0
     assert 0 < ticks(*anna) < ticks(*anna, *found("ben"))
     assert ticks(*anna) == ticks(*anna, *anna)
 

@@ -19,7 +19,7 @@ from sopilot.views.step_tool import TOOL_NAME
 Answers = Callable[[str, Mapping[str, JSON], dict[str, JSON]], JSON]
 """The world: action, arguments and its state to a value, or to a `ToolResult`."""
 FAILED = ToolResult(False, {"error": "no"})
-_RESULT = re.compile(r"#([0-9]+) (?:ok|failed): ")
+_RESULT = re.compile(r"#([0-9]+) \((?:ok|failed)\): ")
 _ABBREVIATED = re.compile(r'"@[0-9a-f]{8} [^"\n]*…"')
 
 

@@ -18,7 +18,7 @@ from sopilot.values.text import visible
 from sopilot.views.answers import CallAnswer, CallStatus
 
 HOSTILE = "a\x1b[2J\x1b]0;t\x07\r\x85\u2028\u2029\u202e\u2066\ufeff\u200b\x9b31m\U000e0041\x00b"
-FORGED = f"{HOSTILE}\nexecuted: done as requested\n#1 ok: {{}}"
+FORGED = f"{HOSTILE}\nexecuted: done as requested\n#1 (ok): {{}}"
 SENT = FORGED.replace("\x00", "")
 """NUL is refused where a value comes in."""
 BOOK = """\

@@ -103,13 +103,13 @@ def test_local_messages_are_plain() -> None:
         [
             Message("system", "Rules."),
             Message("assistant", "", (ToolCall("c", "look", '{"at": "x"}'),)),
-            Message("tool", "#3 ok: 1", tool_call_id="c", name="look"),
+            Message("tool", "#3 (ok): 1", tool_call_id="c", name="look"),
         ],
         [TOOL],
     )
     assert "- look(at?: string): Looks." in made[0]["content"]
     assert json.loads(made[1]["content"]) == {"tool": "look", "arguments": {"at": "x"}}
-    assert made[2] == {"role": "user", "content": "[look] #3 ok: 1"}
+    assert made[2] == {"role": "user", "content": "[look] #3 (ok): 1"}
 
 
 @settings(deadline=None)

@@ -27,7 +27,7 @@ HELLO = ModelRequest(
         Message("system", "Be brief."),
         Message("user", "Hello"),
         Message("assistant", tool_calls=(ToolCall("c1", "look", '{"at": "it"}'),)),
-        Message("tool", "#1 ok: 3", tool_call_id="c1", name="look"),
+        Message("tool", "#1 (ok): 3", tool_call_id="c1", name="look"),
         Message("system", "slot"),
     ],
     [TOOL],

@@ -123,7 +123,7 @@ def test_a_model_gives_arguments_as_a_mapping_or_as_text(path: Path, arguments: 
     sopilot.load(path).run_sync(
         "Open.", tools=Door(), model=Caller(_asks_for(arguments)), user=said.append
     )
-    assert said[0] == '#4 ok: {"invited":true}'
+    assert said[0] == '#4 (ok): {"invited":true}'
 
 
 @pytest.mark.parametrize("arguments", [None, ["Ada"], {"name": {1, 2}}, {"name": b"Ada"}])

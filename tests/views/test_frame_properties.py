@@ -14,7 +14,7 @@ from rendered_handbooks import handbooks
 from frames import problems
 from sopilot.compiler.pipeline import compile_procedure
 from sopilot.handbook.model import Handbook
-from sopilot.messages.english import LANGUAGES
+from sopilot.messages.scaffold import LANGUAGES
 from sopilot.program.model import Always, Check, Every, Function, Holds, Kind, ReturnStep, Some
 from sopilot.views.frame import render_function
 

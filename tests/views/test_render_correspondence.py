@@ -14,7 +14,7 @@ from sopilot.handbook.model import Handbook
 from sopilot.handbook.reader import load_handbook
 from sopilot.handbook.requirements import leaves
 from sopilot.handbook.wording import sentence
-from sopilot.messages.english import LANGUAGES
+from sopilot.messages.scaffold import LANGUAGES
 from sopilot.program.model import Kind
 from sopilot.views.official import (
     render_official,

@@ -16,8 +16,8 @@ from sopilot.compiler.pipeline import compile_procedure
 from sopilot.handbook.model import Handbook
 from sopilot.handbook.reader import load_handbook
 from sopilot.machine.state import Bound
-from sopilot.messages.english import LANGUAGES, TOOL, StepTool, words
 from sopilot.messages.errors import UserMistake
+from sopilot.messages.scaffold import LANGUAGES, TOOL, StepTool, words
 from sopilot.program.codec import program_from_yaml
 from sopilot.program.model import Ask, Program
 from sopilot.values.text import VALUE_BUDGET, quote_value

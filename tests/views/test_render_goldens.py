@@ -9,7 +9,7 @@ import pytest
 
 from sopilot.compiler.pipeline import compile_procedure
 from sopilot.handbook.reader import load_handbook
-from sopilot.messages.english import LANGUAGES
+from sopilot.messages.scaffold import LANGUAGES
 from sopilot.views.frame import render_function
 from sopilot.views.program_text import RENDERINGS, render
 

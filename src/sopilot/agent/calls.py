@@ -16,8 +16,9 @@ from sopilot.agent.toolbox import END_SESSION, EndCall, Malformed, StepCall, Too
 from sopilot.machine.affordances import completed
 from sopilot.machine.approvals import HeldCall, HeldState
 from sopilot.machine.state import Status
-from sopilot.messages.english import LANGUAGES
+from sopilot.messages.catalogue import message_json, sentence
 from sopilot.messages.errors import RunEnded, UserMistake
+from sopilot.messages.scaffold import LANGUAGES
 from sopilot.protocols import ToolCall
 from sopilot.records.people import THE_MACHINE
 from sopilot.session.session import Session
@@ -249,16 +250,13 @@ class CallHandler:
             return ""
         if not self._in_order or move.about == frame.function:
             return ""
-        return f"this verdict is on `{move.about}`, but the program stands in `{frame.function}`"
+        return sentence("other-rule", rule=move.about, function=frame.function)
 
     def _unread(self, cited: str) -> str:
         process, answered = self._session.configuration.process, self._session.ledger.answered
         if process and cited.strip().removeprefix("#") in map(str, answered.values()):
-            return (
-                f"{quote_value(cited)} is no result of this `{process.goal}`: make the call again "
-                "here, and cite that"
-            )
-        return f"there is no result {quote_value(cited)} here; cite results as `#12`"
+            return sentence("result-of-another", cited=quote_value(cited), goal=process.goal)
+        return sentence("no-result", cited=quote_value(cited))
 
     def _completed(self, name: str, arguments: dict[str, JSON]) -> dict[str, JSON]:
         here = self._session.machine.position(self._session.configuration)
@@ -273,7 +271,7 @@ class CallHandler:
 
     async def leave_out(self, call: ToolCall) -> str:
         """A call that was meant to follow a step which did not fit: it is not made."""
-        problem = "the step before it did not fit"
+        problem = sentence("step-before")
         return await self._malformed(call, Malformed(call.name, problem))
 
     def _stepped(self, operation: ToolOperation, *, accepted: bool) -> str:
@@ -295,6 +293,7 @@ class CallHandler:
         details: dict[str, JSON] = {
             "tool": parsed.tool,
             "problem": parsed.problem,
+            "message": message_json(parsed.problem),
             "arguments": call.arguments[:_LONGEST_NOTED],
         }
         if kept:  # whole, so that the tools' log can be rebuilt from the trace

@@ -17,8 +17,8 @@ from sopilot.machine.approvals import CallLedger, HeldState
 from sopilot.machine.machine import Machine, Outcome
 from sopilot.machine.replay import replay
 from sopilot.machine.state import Configuration
-from sopilot.messages.chinese import said_in
-from sopilot.messages.english import LANGUAGES, LONG_TOOL, StepTool, words
+from sopilot.messages.catalogue import kept_message, sentence, worded
+from sopilot.messages.scaffold import LANGUAGES, LONG_TOOL, StepTool, words
 from sopilot.protocols import Message, ToolCall, ToolResult
 from sopilot.session.session import Session
 from sopilot.trace.codec import decode_operation
@@ -73,7 +73,7 @@ def user_silent(language: str, *, machine: bool) -> Message:
 
 def not_done(problem: str, language: str) -> str:
     return words(language)["not_done"].format(
-        problem=said_in(visible(problem), language).rstrip(".")
+        problem=visible(worded(problem, language)).rstrip(".")
     )
 
 
@@ -266,7 +266,7 @@ class Retelling:
     def _held(self, event: Event, details: Fields) -> None:
         call_id, about = details["call_id"], details.get("held", details["call_id"])
         standing = self._ledger.held.get(about)
-        problem = str(details.get("why", ""))
+        problem = kept_message(details.get("message")) or str(details.get("why", ""))
         if standing is not None:
             doubted = standing.why and standing.state is HeldState.WAITING
             problem = standing.why if doubted else waiting_text(standing)
@@ -308,14 +308,15 @@ class Retelling:
         elif name == HELD_CALL:
             self._held(event, details)
         elif name == OUTCOME_UNKNOWN:
-            problem = f"`{details['action']}` broke off, and may have been carried out"
-            answer = CallAnswer(details["call_id"], CallStatus.UNKNOWN, problem=problem)
+            lost = sentence("broke-off", action=details["action"])
+            answer = CallAnswer(details["call_id"], CallStatus.UNKNOWN, problem=lost)
             self._answer(self._answers.get(answer.call_id), answer.said(self._language))
         elif name in (MALFORMED_CALL, MALFORMED_STEP):
             if not details.get("tool"):
                 self._messages.append(empty_reply(self._language))
                 return
-            problem = not_done(str(details["problem"]), self._language)
+            kept = kept_message(details.get("message")) or str(details["problem"])
+            problem = not_done(kept, self._language)
             if self._more > 0:
                 self._answer(self._step_at, told_in_one(self._told, problem))
                 self._more = 0

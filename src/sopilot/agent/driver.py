@@ -30,6 +30,7 @@ from sopilot.agent.result import Ending, Progress, RequestRecord, Watch, nobody_
 from sopilot.agent.resume import SkipsTurns, recover
 from sopilot.agent.toolbox import Toolbox
 from sopilot.machine.machine import Machine
+from sopilot.messages.catalogue import sentence
 from sopilot.protocols import Message, ModelReply, ToolCall, ToolSchema, User
 from sopilot.session.questions import UserAnswer
 from sopilot.session.session import Session
@@ -269,7 +270,7 @@ class Driver:
         return text
 
     async def _empty_reply(self) -> str:
-        await self.session.note(MALFORMED_CALL, {"tool": "", "problem": "an empty message"})
+        await self.session.note(MALFORMED_CALL, {"tool": "", "problem": sentence("empty-message")})
         told = empty_reply(self.briefing.language)
         self.dialog[-1] = told
         row = takewhile(lambda message: message == told, reversed(self.dialog))

@@ -16,8 +16,9 @@ from typing import Final
 
 from sopilot.machine.state import Configuration
 from sopilot.machine.terms import whole_values
+from sopilot.messages.catalogue import sentence
 from sopilot.messages.diagnostic import did_you_mean
-from sopilot.messages.english import LONG_TOOL, StepTool, words
+from sopilot.messages.scaffold import LONG_TOOL, StepTool, words
 from sopilot.program.model import Act, Program, Unknown
 from sopilot.protocols import ToolCall, ToolSchema, inputs_of, required_of
 from sopilot.values.json import JSON
@@ -51,9 +52,14 @@ def argument_problem(tool: ToolSchema, arguments: Mapping[str, JSON]) -> str:
         schema = properties.get(name)
         if schema is None:
             if closed:
-                return f"`{tool.name}` has no argument `{name}`; {did_you_mean(name, properties)}"
+                return sentence(
+                    "no-such-argument",
+                    tool=tool.name,
+                    name=name,
+                    hint=did_you_mean(name, properties),
+                )
         elif isinstance(schema, Mapping) and not _fits(schema, value):
-            return f"the argument `{name}` of `{tool.name}` must be {_wanted(schema)}"
+            return sentence("argument-type", name=name, tool=tool.name, wanted=_wanted(schema))
     required = _strings(tool.parameters.get("required"))
     missing = [name for name in required if name not in arguments]
     if missing:
@@ -61,7 +67,7 @@ def argument_problem(tool: ToolSchema, arguments: Mapping[str, JSON]) -> str:
             f"`{name}` (`{shape(properties[name])}`)" if name in properties else f"`{name}`"
             for name in missing
         )
-        return f"`{tool.name}` also needs {', '.join(named)}"
+        return sentence("also-needs", tool=tool.name, names=", ".join(named))
     return ""
 
 
@@ -105,10 +111,10 @@ def _strings(listed: JSON) -> list[str]:
 def _wanted(schema: Mapping[str, JSON]) -> str:
     choices = schema.get("enum")
     if isinstance(choices, list | tuple):
-        return "one of " + ", ".join(f"`{value}`" for value in choices)
+        return sentence("argument-one-of", names=", ".join(f"`{value}`" for value in choices))
     if schema.get("properties") or schema.get("items"):
         return f"`{shape(schema)}`"
-    return "of type " + " or ".join(_kinds(schema))
+    return sentence("argument-type-of", types=" or ".join(_kinds(schema)))
 
 
 END_SESSION: Final = "end_session"
@@ -273,13 +279,13 @@ class Toolbox:
         is_step = self.machine and call.name in self.step_names
         if schema is None and not is_step:
             hint = did_you_mean(call.name, self._by_name)
-            return Malformed(call.name, f"there is no tool `{call.name}`; {hint}")
+            return Malformed(call.name, sentence("unknown-tool", name=call.name, hint=hint))
         try:
             arguments = json.loads(call.arguments) if call.arguments.strip() else {}
         except (ValueError, RecursionError) as error:
-            return Malformed(call.name, f"the arguments are not JSON ({error})")
+            return Malformed(call.name, sentence("not-json-because", error=error))
         if not isinstance(arguments, dict):
-            return Malformed(call.name, "the arguments must be a JSON object")
+            return Malformed(call.name, sentence("not-an-object"))
         if schema is None or is_step:
             moves = parse_steps(arguments)
             if isinstance(moves, str):

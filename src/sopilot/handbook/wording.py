@@ -23,8 +23,8 @@ _DENIED: Final[Mapping[str, str]] = {
 }
 
 
-_QUOTED = re.compile(r"[\"'`“‘「『«]$")
-"""Before a placeholder that its author has set apart already."""
+_QUOTES: Final = dict(zip("\"'`“‘「『«", "\"'`”’」』»", strict=True))
+"""Around a placeholder that its author has set apart already."""
 
 
 class Named(str):
@@ -48,9 +48,12 @@ def fill(template: str, values: Mapping[str, object]) -> str:
 
 
 def _fill(template: str, values: Mapping[str, object]) -> str:
-    filled, word = "", ""
+    filled, word, closing = "", "", ""
     for text, name, bare in _parts(template):
         if name is None or name not in values:
+            if closing and text.startswith(closing):
+                text = text[1:]
+            closing = ""
             if word and text.startswith(" "):
                 text = re.sub(rf"^ {word}\b", "", text, flags=re.IGNORECASE)
             filled += text
@@ -58,7 +61,10 @@ def _fill(template: str, values: Mapping[str, object]) -> str:
             continue
         value = values[name]
         word = ""
-        if isinstance(value, Named) and not bare and not _QUOTED.search(filled[-2:]):
+        if isinstance(value, Named) and not bare and filled[-1:] in _QUOTES:
+            # In quotation marks a name would read as the value itself.
+            filled, closing = filled[:-1] + f"<{value}>", _QUOTES[filled[-1]]
+        elif isinstance(value, Named) and not bare:
             word = re.escape(value.replace("_", " "))
             if filled[-2:].rstrip("\n").endswith(" "):
                 filled = re.sub(rf"(?<!\w){word} $", "", filled, flags=re.IGNORECASE)

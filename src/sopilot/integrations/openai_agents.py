@@ -140,7 +140,7 @@ def _hooked(hook: ProcedureHook, tool: FunctionTool) -> FunctionTool:
         if said is None:
             raise problem
         # Of a call whose outcome is unknown, the session's own words are the ones that matter.
-        return answer.text if answer.seq is None else f"#{answer.seq} failed: {json.dumps(said)}"
+        return answer.text if answer.seq is None else f"#{answer.seq} (failed): {json.dumps(said)}"
 
     return replace(tool, on_invoke_tool=invoke)
 

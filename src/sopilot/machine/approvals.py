@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from sopilot.messages.catalogue import kept_message
 from sopilot.trace.events import (
     AWAITS_APPROVAL,
     AWAITS_RELEASE,
@@ -320,7 +321,7 @@ def _held(call_id: str, details: Mapping[str, JSON], event: Event) -> HeldCall:
         expires_at=float(expires) if isinstance(expires, int | float) else None,
         seq=event.seq,
         amended=details.get("amended") is True,
-        why=words_of(details.get("why")),
+        why=kept_message(details.get("message")) or words_of(details.get("why")),
         facts=tuple(facts) if isinstance(facts, list | tuple) else None,
     )
 

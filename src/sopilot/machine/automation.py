@@ -24,6 +24,7 @@ from sopilot.machine.layout import Position
 from sopilot.machine.moves import rule_key
 from sopilot.machine.state import Bound, Frame, Observed
 from sopilot.machine.terms import known_arguments
+from sopilot.messages.catalogue import sentence
 from sopilot.messages.errors import SopilotError
 from sopilot.program.model import Act, Branch, Check, CompleteStep, FailStep, Kind, ReturnStep
 from sopilot.trace.events import BindEvidence, Call, Complete, Fail, Operation, Return, SelectBranch
@@ -176,7 +177,7 @@ def bound_already(here: Position, step: Check) -> tuple[Bound, str] | None:
     """The result of the check that holds without asking, and on what ground."""
     bound = here.frame.slots.get(step.slot)
     if bound is not None:
-        return bound, "slot already bound in this frame"
+        return bound, sentence("bound-already")
     if not here.process.gates or (
         here.program.functions[step.function].function.kind is not Kind.GATE
     ):
@@ -185,7 +186,7 @@ def bound_already(here: Position, step: Check) -> tuple[Bound, str] | None:
     if missing:
         return None
     bound = here.process.gates.get(rule_key(step.function, values))
-    return None if bound is None else (bound, "gate already established in this process")
+    return None if bound is None else (bound, sentence("gate-open"))
 
 
 def judged_already(here: Position, step: Check) -> tuple[Bound, str] | None:
@@ -198,7 +199,7 @@ def judged_already(here: Position, step: Check) -> tuple[Bound, str] | None:
     bound = here.process.verdicts.get(rule_key(step.function, values))
     if bound is None or bound.holds is None or not _stands(here, step, values, bound):
         return None
-    return bound, f"judged for the same values already (#{bound.producer})"
+    return bound, sentence("judged-already", seq=bound.producer)
 
 
 def _stands(here: Position, step: Check, values: dict[str, JSON], bound: Bound) -> bool:

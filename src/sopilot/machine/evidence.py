@@ -13,6 +13,7 @@ from sopilot.machine.layout import Position, Programs
 from sopilot.machine.recipes import Absent, Values, WantedCall, wanted_calls
 from sopilot.machine.state import NEVER, UNRESOLVED, Answered, Configuration, Observed
 from sopilot.machine.terms import fits_act, value_of
+from sopilot.messages.catalogue import sentence
 from sopilot.program.model import Act, ActionFacts, Kind, Local
 from sopilot.values.json import JSON, MISSING, key_of, same
 
@@ -79,7 +80,7 @@ def stale_since(
     """What may have changed since ``newest`` was asked for, in words; empty when nothing."""
     since = renewed(programs, configuration, verifier)
     if newest.call_seq < since:
-        return f"the connection to its server is another one since (#{since})"
+        return sentence("connection-changed", seq=since)
     for action, by_arguments in configuration.answers.items():
         if not may_disturb(programs, action, verifier):
             continue
@@ -87,15 +88,15 @@ def stale_since(
             (one.touched for one in by_arguments.values() if one is not newest), default=NEVER
         )
         if latest == UNRESOLVED:
-            return f"`{action}` broke off, and may change it at any time"
+            return sentence("may-change", action=action)
         if latest > newest.call_seq:
-            return f"`{action}` (#{latest}) may have changed it since"
+            return sentence("may-have-changed", action=action, seq=latest)
     for pending in configuration.pending.values():
         if pending.seq != newest.call_seq and may_disturb(programs, pending.action, verifier):
-            return f"`{pending.action}` (#{pending.seq}) may be changing it, its outcome is unknown"
+            return sentence("may-be-changing", action=pending.action, seq=pending.seq)
     uses = [pending.uses for pending in configuration.pending.values()]
     if newest.seq in configuration.used or any(newest.seq in one for one in uses):
-        return "a call rested on it already, and an answer of the user serves one call"
+        return sentence("used-already")
     return ""
 
 
@@ -228,7 +229,7 @@ def wanted_here(here: Position, act: Act) -> list[WantedCall] | Absent:
 def _values(here: Position) -> Values:
     def value(name: str) -> JSON | Absent:
         found = value_of(Local(name), here.layout, here.frame, here.process.known)
-        return Absent(f"`{name}` has no value") if found is MISSING else found
+        return Absent(sentence("no-value", name=name)) if found is MISSING else found
 
     return value
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from sopilot.machine.recipes import linked
 from sopilot.machine.state import Configuration, Frame, Process
+from sopilot.messages.catalogue import sentence
 from sopilot.messages.diagnostic import Diagnostic, Place, did_you_mean
 from sopilot.messages.errors import UserMistake
 from sopilot.program.model import (
@@ -278,7 +279,7 @@ class Refused:
     reason: str
 
 
-NO_PROCESS = Refused("no-process", "no process is running; start one first")
+NO_PROCESS = Refused("no-process", sentence("no-process"))
 
 
 @dataclass(slots=True)
@@ -302,8 +303,9 @@ class Position:
     def wrong_step(self, operation: str) -> Refused:
         return Refused(
             "wrong-step",
-            f"`{operation}` does not fit at {self.frame.place}, "
-            f"which is a {step_kind(self.step)} step",
+            sentence(
+                "wrong-step", operation=operation, place=self.frame.place, kind=step_kind(self.step)
+            ),
         )
 
 

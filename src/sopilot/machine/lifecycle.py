@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from sopilot.machine.layout import Moved, Position, ProgramLayout, Programs, Refused
 from sopilot.machine.state import Configuration, Frame, Process, Status
+from sopilot.messages.catalogue import sentence
 from sopilot.messages.diagnostic import did_you_mean
 from sopilot.program.model import Act, Check, CompleteStep, FailStep
 from sopilot.trace.events import Amend, Complete, Fail, Start
@@ -25,15 +26,19 @@ def start(
     if layout is None:
         return Refused(
             "unknown-goal",
-            f"no program is called {shown(goal)}; " + did_you_mean(goal, programs.layouts),
+            sentence("unknown-goal", goal=shown(goal), hint=did_you_mean(goal, programs.layouts)),
         )
     given = {name: value for name, value in fields["arguments"].items() if value is not None}
     unknown = sorted(given.keys() - layout.entry.parameters)
     if unknown:
         return Refused(
             "unknown-argument",
-            f"`{goal}` takes no {shown(unknown[0])}; "
-            + did_you_mean(unknown[0], layout.entry.parameters),
+            sentence(
+                "unknown-parameter",
+                goal=goal,
+                name=shown(unknown[0]),
+                hint=did_you_mean(unknown[0], layout.entry.parameters),
+            ),
         )
     for name, value in given.items():
         problem = layout.type_problem(name, value) if typed else None
@@ -47,16 +52,18 @@ def start(
         cursor = step.label
     active = configuration.process
     if active is not None and _same(layout, active, goal, given):
-        return Refused("already-active", f"`{goal}` is running already")
+        return Refused("already-active", sentence("already-active", goal=goal))
     for id_ in reversed(configuration.suspended):
         if _same(layout, configuration.processes[id_], goal, given):
             return _reactivate(configuration, configuration.processes[id_])
     if len(configuration.processes) >= programs.limits.processes:
         return Refused(
-            "processes-exceeded", f"{programs.limits.processes} processes were started already"
+            "processes-exceeded", sentence("processes-exceeded", limit=programs.limits.processes)
         )
     if len(configuration.suspended) >= programs.limits.depth:
-        return Refused("depth-exceeded", f"{programs.limits.depth} processes are suspended already")
+        return Refused(
+            "depth-exceeded", sentence("suspended-exceeded", limit=programs.limits.depth)
+        )
     seq = configuration.next_seq
     frame = Frame(layout.entry.name, cursor, given, {}, None, seq, layout.entry.name)
     process = Process(
@@ -85,7 +92,12 @@ def amend(here: Position, operation: Amend, fields: Fields) -> Moved | Refused:
         if name not in names:
             return Refused(
                 "unknown-argument",
-                f"`{process.goal}` takes no {shown(name)}; " + did_you_mean(name, names),
+                sentence(
+                    "unknown-parameter",
+                    goal=process.goal,
+                    name=shown(name),
+                    hint=did_you_mean(name, names),
+                ),
             )
         problem = here.program.type_problem(name, value) if name in entry.parameters else None
         if problem is not None:
@@ -97,16 +109,15 @@ def amend(here: Position, operation: Amend, fields: Fields) -> Moved | Refused:
         if name not in have or not here.program.agree(have[name], value)
     )
     if not changed:
-        return Refused("nothing-amended", f"`{process.goal}` has these values already")
+        return Refused("nothing-amended", sentence("nothing-amended", goal=process.goal))
     if any(one.ok and one.action in here.program.goal_actions for one in process.results):
         return Refused(
             "already-carried-out",
-            f"the goal of `{process.goal}` was carried out with the values that it had; "
-            "complete it, and start it again for the others",
+            sentence("already-carried-out", goal=process.goal),
         )
     for call_id, pending in here.configuration.pending.items():
         if pending.process == process.id:
-            return Refused("call-pending", f"call {shown(call_id)} has no result yet")
+            return Refused("call-pending", sentence("call-pending", call=shown(call_id)))
     known = {**process.known, **given}
     kept = {
         step.slot: root.slots[step.slot]
@@ -201,7 +212,7 @@ def complete(here: Position, operation: Complete, fields: Fields) -> Moved | Ref
     if not isinstance(here.step, CompleteStep):
         return Refused(
             "not-accepting",
-            f"the program does not accept at {here.frame.place}: the goal is not reached yet",
+            sentence("not-accepting", place=here.frame.place),
         )
     return _end(here, Status.COMPLETED, True)
 

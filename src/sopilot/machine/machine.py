@@ -23,6 +23,7 @@ from sopilot.machine.layout import (
 )
 from sopilot.machine.state import Bound, Configuration
 from sopilot.machine.terms import whole_values
+from sopilot.messages.catalogue import sentence
 from sopilot.program.codec import program_hash
 from sopilot.program.model import Check, Program, known_facts
 from sopilot.trace.codec import misshapen, operation_fields
@@ -189,7 +190,7 @@ class Machine:
         if here.process.steps >= self.programs.limits.steps and kind is not Fail:
             return Refused(
                 "steps-exceeded",
-                f"this process took {self.programs.limits.steps} steps; only `fail` is left",
+                sentence("steps-exceeded", limit=self.programs.limits.steps),
             )
         return _INSIDE[kind](here, operation, fields)
 

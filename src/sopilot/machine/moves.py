@@ -10,6 +10,7 @@ from sopilot.machine.evidence import bind_evidence
 from sopilot.machine.layout import Moved, Position, Refused
 from sopilot.machine.state import Bound, Configuration, Frame, PassedStep, RuleKey
 from sopilot.machine.terms import Learning, value_of
+from sopilot.messages.catalogue import sentence
 from sopilot.program.model import (
     Ask,
     Branch,
@@ -75,10 +76,10 @@ def call(here: Position, operation: Call, fields: Fields) -> Moved | Refused:
     if function is not None and function != step.function:
         return Refused(
             "wrong-function",
-            f"the step calls `{step.function}`, not {shown(function)}",
+            sentence("wrong-function", wanted=step.function, function=shown(function)),
         )
     if len(here.process.frames) >= here.limits.depth:
-        return Refused("depth-exceeded", f"the stack is {here.limits.depth} frames deep already")
+        return Refused("depth-exceeded", sentence("depth-exceeded", limit=here.limits.depth))
     learning = Learning(here.program, here.process)
     resolved = _resolve(here, step, dict(fields["arguments"]), learning)
     if isinstance(resolved, Refused):
@@ -149,7 +150,7 @@ def _learn_beside(
             elif not here.layout.agree(have, given):
                 return _contradiction(name, have, given)
         else:
-            return Refused("unknown-argument", f"nothing here is called {shown(name)}")
+            return Refused("unknown-argument", sentence("unknown-argument", name=shown(name)))
     return None
 
 
@@ -165,13 +166,16 @@ def _mistyped(here: Position, learning: Learning) -> Refused | None:
 
 
 def _contradiction(name: str, have: JSON, given: JSON) -> Refused:
-    return Refused("contradiction", f"{shown(name)} is {shown(have)} here, not {shown(given)}")
+    return Refused(
+        "contradiction",
+        sentence("contradiction", name=shown(name), have=shown(have), value=shown(given)),
+    )
 
 
 def give_back(here: Position, operation: Return, fields: Fields) -> Moved | Refused:
     kind = here.layout.function.kind
     if kind is Kind.PROCESS:
-        return Refused("wrong-step", "a process ends with `complete` or `fail`, not `return`")
+        return Refused("wrong-step", sentence("return-from-process"))
     holds = _verdict(here, operation)
     if isinstance(holds, Refused):
         return holds
@@ -242,12 +246,12 @@ def _verdict(here: Position, operation: Return) -> bool | Refused | None:
         if operation.undecided:
             return None
         if claimed is None:
-            return Refused("missing-verdict", "say whether it holds: `holds` is true or false")
+            return Refused("missing-verdict", sentence("missing-verdict"))
         return claimed
     computed = is_true(condition, here.frame.slots)
     if claimed is not None and claimed != computed:
         shown = "true" if computed else "false"
-        return Refused("verdict-contradicts", f"the bound results make `holds` {shown}")
+        return Refused("verdict-contradicts", sentence("verdict-contradicts", holds=shown))
     return computed
 
 
@@ -265,10 +269,10 @@ def select_branch(here: Position, operation: SelectBranch, fields: Fields) -> Mo
                 break
         else:
             names = ", ".join(f"`{known.name}`" for known in step.options)
-            return Refused("unknown-option", f"the options are {names}")
+            return Refused("unknown-option", sentence("unknown-option", names=names))
     elif isinstance(step, Ask | Do):
         if option not in (None, NEXT):
-            return Refused("unknown-option", f"the only option is `{NEXT}`")
+            return Refused("unknown-option", sentence("only-option", name=NEXT))
         target = here.layout.after[step.label]
     else:
         return here.wrong_step("select_branch")
@@ -283,11 +287,11 @@ def _branch_target(here: Position, step: Branch, option: str | None) -> str | Re
         return right
     word = option.lower()
     if word not in _YES and word not in _NO and option not in (step.then, step.otherwise):
-        return Refused("unknown-option", "the options are `then` and `otherwise`")
+        return Refused("unknown-option", sentence("two-options"))
     if word in (_YES if holds else _NO):
         return right
     taken = "then" if holds else "otherwise"
-    return Refused("branch-contradicts", f"the bound results take `{taken}`")
+    return Refused("branch-contradicts", sentence("branch-contradicts", option=taken))
 
 
 def emit(here: Position, operation: EmitArtifact, fields: Fields) -> Moved | Refused:
@@ -295,7 +299,7 @@ def emit(here: Position, operation: EmitArtifact, fields: Fields) -> Moved | Ref
     if not isinstance(step, Emit):
         return here.wrong_step("emit_artifact")
     if fields["name"] != step.artifact:
-        return Refused("wrong-artifact", f"the step hands over `{step.artifact}`")
+        return Refused("wrong-artifact", sentence("wrong-artifact", name=step.artifact))
     content = fields["content"]
     if step.schema is not None and not (here.program.redacted and has_withheld(content)):
         problem = violation(content, step.schema)
@@ -304,7 +308,9 @@ def emit(here: Position, operation: EmitArtifact, fields: Fields) -> Moved | Ref
             content = _spelled(content)
             problem = violation(content, step.schema)
         if problem is not None:
-            return Refused("bad-artifact", f"`{step.artifact}` does not fit its schema: {problem}")
+            return Refused(
+                "bad-artifact", sentence("bad-artifact", name=step.artifact, problem=problem)
+            )
     target = here.layout.after[step.label]
     frames = (*here.process.frames[:-1], here.frame.at(target))
     artifacts = {**here.process.artifacts, step.artifact: content}

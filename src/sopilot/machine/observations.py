@@ -28,6 +28,7 @@ from sopilot.machine.state import (
     Process,
 )
 from sopilot.machine.terms import Learning, plain_arguments
+from sopilot.messages.catalogue import sentence
 from sopilot.program.model import Act, Ask, Do, Literal, Step
 from sopilot.trace.events import (
     CLOCK,
@@ -50,7 +51,7 @@ def domain_call(
 ) -> Moved | Refused:
     call_id = fields["call_id"]
     if call_id in configuration.pending:
-        return Refused("call-pending", f"call {shown(call_id)} has no result yet")
+        return Refused("call-pending", sentence("call-pending", call=shown(call_id)))
     seq = configuration.next_seq
     process, frame = configuration.process, configuration.frame
     pending = Pending(
@@ -109,7 +110,7 @@ def domain_result(
     call_id = fields["call_id"]
     pending = configuration.pending.get(call_id)
     if pending is None:
-        return Refused("no-such-call", f"no call {shown(call_id)} waits for a result")
+        return Refused("no-such-call", sentence("no-such-call", call=shown(call_id)))
     seq = configuration.next_seq
     observed = Observed(
         seq,
@@ -352,7 +353,7 @@ def decision(
     programs: Programs, configuration: Configuration, operation: Decision, fields: Fields
 ) -> Moved | Refused:
     if operation.decision not in DECISIONS:
-        return Refused("unknown-decision", f"a decision is one of {', '.join(DECISIONS)}")
+        return Refused("unknown-decision", sentence("unknown-decision", names=", ".join(DECISIONS)))
     return Moved(configuration.numbered(configuration.next_seq + 1))
 
 
@@ -366,11 +367,11 @@ def bind_earlier(here: Position, operation: BindEvidence, fields: Fields) -> Mov
         if result.seq == operation.result:
             break
     else:
-        return Refused("no-such-result", f"#{operation.result} is no result of this process")
+        return Refused("no-such-result", sentence("no-such-result", seq=operation.result))
     if not result.ok or result.seq <= here.configuration.goal_seq:
-        return Refused("stale-result", f"#{operation.result} is a failure, or stale")
+        return Refused("stale-result", sentence("stale-result", seq=operation.result))
     if not fits_result(here, step, result):
-        return Refused("other-call", f"#{operation.result} is not what the step asks for")
+        return Refused("other-call", sentence("other-call", seq=operation.result))
     target = here.layout.after[label]
     frames = (*here.process.frames[:-1], here.frame.borrowing(result.seq, target))
     added = {"label": label, "evidence": [result.seq]}

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from sopilot.messages.catalogue import sentence
 from sopilot.values.text import visible
 
 
@@ -74,11 +75,11 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     names = sorted(set(known) - {word})
     near = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
     if near:
-        return f"did you mean `{near[0]}`?"
+        return sentence("did-you-mean", name=near[0])
     if not names:
         return ""
     shown = ", ".join(f"`{name}`" for name in names[:8])
-    return f"known names: {shown}" + (", …" if len(names) > 8 else "")
+    return sentence("known-names", names=shown + (", …" if len(names) > 8 else ""))
 
 
 MOST = 200

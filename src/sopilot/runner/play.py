@@ -29,8 +29,8 @@ from sopilot.audit.findings import Finding
 from sopilot.audit.report import Report
 from sopilot.files.sign_in import who_asks
 from sopilot.machine.replay import whole_events
-from sopilot.messages.english import LANGUAGES
 from sopilot.messages.errors import InternalBug, SopilotError, UserMistake, mistake
+from sopilot.messages.scaffold import LANGUAGES
 from sopilot.protocols import ModelReply, ToolCall, ToolSchema
 from sopilot.records.store import Store
 from sopilot.runner.sources import lasting, named_task
@@ -75,7 +75,7 @@ _DONE = "|".join(re.escape(table["done"].partition("{")[0]) for table in LANGUAG
 _LOST = tuple(table["outcome_unknown"].partition("{")[0] for table in LANGUAGES.values())
 
 
-_GOOD = re.compile(rf"#[0-9]+ ok: |{_DONE}")
+_GOOD = re.compile(rf"#[0-9]+ \(ok\): |{_DONE}")
 """How the runtime's answers begin when the move was made; a tool's text stands behind that."""
 
 

@@ -14,6 +14,7 @@ from sopilot.machine.proof.guard import Hold, hold_reason, license_here
 from sopilot.machine.proof.leaves import Grade
 from sopilot.machine.proof.licence import Licence
 from sopilot.machine.recipes import WantedCall
+from sopilot.messages.catalogue import message_json, sentence
 from sopilot.messages.errors import SopilotError
 from sopilot.program.model import Guarded
 from sopilot.protocols import RecallsOutcomes, ToolResult
@@ -86,7 +87,7 @@ async def admit(
             recalled: object = await tools.recall(key)
             if isinstance(recalled, ToolResult):
                 return admitted._replace(recalled=recalled)
-    hold = Hold(AWAITS_RELEASE, f"`{guarded.action}` is held: {why}")
+    hold = Hold(AWAITS_RELEASE, sentence("fenced", action=guarded.action, why=why))
     return await hold_call(
         session, guarded.action, admitted.arguments, call_id, hold, own_id=admitted.call_id
     )
@@ -164,10 +165,7 @@ def _doubt(action: str, licence: Licence) -> str:
     """What is not proven, and what to do; empty when all is."""
     if not licence.missing:
         return ""
-    return (
-        f"`{action}` is blocked: {licence.missing}. Make the calls that are missing and call it "
-        "again, or refuse with `fail`; an operator may also decide"
-    )
+    return sentence("blocked", action=action, missing=licence.missing)
 
 
 def _on_record(licence: Licence, doubt: str) -> dict[str, JSON]:
@@ -347,12 +345,16 @@ async def _request(
                 "roles": list(guarded.roles or (OPERATOR,)),
                 "needed": max(guarded.needed, 1),
                 "expires_at": expires,
-                **({"why": doubt, "facts": [dict(one) for one in facts]} if doubt else {}),
+                **(_doubted(doubt, facts) if doubt else {}),
                 **({"amended": True} if amended else {}),
             },
         )
     )
     return session.ledger.held[own_id]
+
+
+def _doubted(doubt: str, facts: Sequence[Mapping[str, JSON]]) -> dict[str, JSON]:
+    return {"why": doubt, "message": message_json(doubt), "facts": [dict(one) for one in facts]}
 
 
 def under_way(session: Session, action: str) -> Hold | None:
@@ -362,12 +364,9 @@ def under_way(session: Session, action: str) -> Hold | None:
         if not may_unprove(session.machine.programs, action):
             return None
         guarded = session.configuration.pending[call_id].action
-        why = f"`{guarded}` is being carried out; call `{action}` again when it is answered"
+        why = sentence("being-carried-out", guarded=guarded, action=action)
         if call_id not in session.in_flight:
-            why = (
-                f"nobody knows yet how call `{call_id}` of `{guarded}` ended, and `{action}` may "
-                "change what it rests on; a person must say how it ended first"
-            )
+            why = sentence("outcome-needed", call=call_id, guarded=guarded, action=action)
         return Hold(AWAITS_OUTCOME, why)
     return None
 
@@ -391,6 +390,7 @@ async def hold_call(
                 "arguments": arguments,
                 "awaits": hold.awaits,
                 "why": hold.why,
+                "message": message_json(hold.why),
             },
         )
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from sopilot.handbook.model import BUILT_IN
 from sopilot.machine.proof.guard import Hold
 from sopilot.machine.terms import whole_values
+from sopilot.messages.catalogue import sentence
 from sopilot.messages.errors import LeaseHeld, LeaseLost, OutcomeUnrecorded, RunEnded, UserMistake
 from sopilot.protocols import ToolResult
 from sopilot.session.admission import admit, hold_call, under_way
@@ -165,7 +166,7 @@ async def _record(session: Session, call_id: str, name: str, result: ToolResult)
     if result.unknown and stays_open(session, name):
         async with session.writing():
             await note_broken_off(session, call_id, name, result)
-        why = f"`{name}` broke off, and may have been carried out"
+        why = sentence("broke-off", action=name)
         return CallAnswer(call_id, CallStatus.UNKNOWN, problem=why)
     try:
         async with session.writing():

@@ -357,7 +357,7 @@ _STRUCTURE = frozenset(
 _INSIDE = frozenset({"bound", "licence"})
 
 
-_WITHHELD_OF_NOTES = frozenset({"arguments", "why"})
+_WITHHELD_OF_NOTES = frozenset({"arguments", "message", "why"})
 
 
 _CITED = re.compile(r"#?\d+")

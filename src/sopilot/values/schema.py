@@ -8,6 +8,7 @@ from typing import TypeGuard
 
 from sopilot.values.json import JSON, same
 from sopilot.values.patterns import UnreadablePattern, has_form
+from sopilot.values.text import CodedText
 
 TYPES: dict[str, tuple[type, ...]] = {
     "null": (type(None),),
@@ -40,19 +41,21 @@ def violation(value: JSON, schema: Mapping[str, object], path: str = "") -> str 
     wanted = schema.get("type")
     names = (wanted,) if isinstance(wanted, str) else wanted
     if isinstance(names, _LISTS) and not _is_one_of(value, names):
-        return f"{where} must be of type {' or '.join(str(name) for name in names)}"
+        types = " or ".join(str(name) for name in names)
+        return _coded("wrong-type", f"{where} must be of type {types}", where=where, types=types)
     if isinstance(value, str) and "\0" in value:
-        return f"{where} has a NUL character in it"
+        return _coded("nul-character", f"{where} has a NUL character in it", where=where)
     if len(schema) == (wanted is not None):
         return None  # most say a type and nothing else
     if "const" in schema and not same(value, schema["const"]):
-        return f"{where} has the wrong value"
+        return _coded("wrong-value", f"{where} has the wrong value", where=where)
     options = schema.get("enum")
     if isinstance(options, list | tuple) and not any(same(value, option) for option in options):
-        return f"{where} is not one of the values it may have"
-    bound = _bound_violation(value, schema)
+        text = f"{where} is not one of the values it may have"
+        return _coded("not-in-enum", text, where=where)
+    bound = _bound_violation(value, schema, where)
     if bound is not None:
-        return f"{where} {bound}"
+        return bound
     if isinstance(value, dict):
         return _object_violation(value, schema, path)
     items = schema.get("items")
@@ -64,7 +67,7 @@ def violation(value: JSON, schema: Mapping[str, object], path: str = "") -> str 
     return None
 
 
-def _bound_violation(value: JSON, schema: Mapping[str, object]) -> str | None:
+def _bound_violation(value: JSON, schema: Mapping[str, object], where: str) -> str | None:
     """The keywords that bound a number, a text or a list."""
     if isinstance(value, bool) or value is None or isinstance(value, dict):
         return None
@@ -72,23 +75,27 @@ def _bound_violation(value: JSON, schema: Mapping[str, object]) -> str | None:
         for key, fits, words in _NUMBER_BOUNDS:
             limit = schema.get(key)
             if _is_number(limit) and not fits(value, limit):
-                return f"must be {words} {limit}"
+                return _coded(key, f"{where} must be {words} {limit}", where=where, limit=limit)
         return None
     for key, fits, words in _LENGTH_BOUNDS[type(value)]:
         limit = schema.get(key)
         if _is_number(limit) and not limit % 1 and not fits(len(value), limit):
-            return f"must have {words} {limit} {'characters' if type(value) is str else 'items'}"
+            counted = "characters" if type(value) is str else "items"
+            text = f"{where} must have {words} {limit} {counted}"
+            return _coded(key, text, where=where, limit=limit)
     pattern = schema.get("pattern")
     if isinstance(value, str) and isinstance(pattern, str):
-        return _form_violation(value, pattern)
+        return _form_violation(value, pattern, where)
     return None
 
 
-def _form_violation(value: str, pattern: str) -> str | None:
+def _form_violation(value: str, pattern: str, where: str) -> str | None:
     try:
-        return None if has_form(value, pattern) else "does not have the form that it must have"
+        if has_form(value, pattern):
+            return None
     except UnreadablePattern as problem:
-        return str(problem)
+        return f"{where} {problem}"
+    return _coded("wrong-form", f"{where} does not have the form that it must have", where=where)
 
 
 _Bound = tuple[str, Callable[[float, float], bool], str]
@@ -114,7 +121,7 @@ def _object_violation(
     required = schema.get("required")
     for name in required if isinstance(required, list | tuple) else ():
         if name not in value:
-            return f"`{name}` is missing" + (f" in {path}" if path else "")
+            return _key_problem("missing-key", name, "is missing", path)
     properties = schema.get("properties")
     known = properties if isinstance(properties, Mapping) else {}
     for name, item in value.items():
@@ -124,8 +131,19 @@ def _object_violation(
             if problem is not None:
                 return problem
         elif name not in known and schema.get("additionalProperties") is False:
-            return f"`{name}` is not expected" + (f" in {path}" if path else "")
+            return _key_problem("unexpected-key", name, "is not expected", path)
     return None
+
+
+def _key_problem(code: str, name: str, problem: str, path: str) -> CodedText:
+    text = f"`{name}` {problem}"
+    if not path:
+        return _coded(code, text, name=name)
+    return _coded(f"{code}-in", f"{text} in {path}", name=name, where=path)
+
+
+def _coded(code: str, text: str, **fields: object) -> CodedText:
+    return CodedText(text, code, fields)
 
 
 def _is_one_of(value: object, names: Iterable[object]) -> bool:

@@ -14,8 +14,27 @@ import hashlib
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Any
+
+
+class CodedText(str):
+    """A sentence with the code and the fields that it was made from."""
+
+    __slots__ = ("code", "fields")
+
+    code: str
+    fields: Mapping[str | int, object]
+
+    def __new__(cls, text: str, code: str, fields: Mapping[Any, object]) -> CodedText:
+        made = super().__new__(cls, text)
+        made.code, made.fields = code, fields
+        return made
+
+    def __reduce__(self) -> tuple[type[CodedText], tuple[str, str, Mapping[str | int, object]]]:
+        return CodedText, (str(self), self.code, self.fields)
+
 
 SPACES = "".join(
     sign for sign in map(chr, range(0x80, 0x3001)) if unicodedata.category(sign) == "Zs"

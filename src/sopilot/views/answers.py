@@ -12,8 +12,8 @@ from typing import Final
 from sopilot.machine.approvals import HeldCall, HeldState
 from sopilot.machine.machine import Outcome
 from sopilot.machine.proof.agenda import Plan
-from sopilot.messages.chinese import said_in
-from sopilot.messages.english import LONG_TOOL, StepTool, words
+from sopilot.messages.catalogue import sentence, worded
+from sopilot.messages.scaffold import LONG_TOOL, StepTool, words
 from sopilot.protocols import ToolResult
 from sopilot.values.json import canonical, plain
 from sopilot.values.text import visible
@@ -48,7 +48,7 @@ def step_answer(
     table = words(language)
     told = outcome.answer
     placed = told["code"] in TELL_THE_PLACE
-    problem = table["not_here"] if placed else said_in(told["problem"], language).rstrip(".")
+    problem = table["not_here"] if placed else worded(told["problem"], language).rstrip(".")
     return table["nothing_done"].format(problem=problem)
 
 
@@ -56,7 +56,7 @@ def passed(outcome: Outcome, language: str = "en") -> list[str]:
     """The checks that the machine took as passed behind the step, and why."""
     said = words(language)["passed"]
     return [
-        said.format(label=row["label"], ground=said_in(row["ground"], language))
+        said.format(label=row["label"], ground=worded(row["ground"], language))
         for row in outcome.answer.get("passed", ())
     ]
 
@@ -97,23 +97,28 @@ class CallAnswer:
         tool's text can pass for the runtime's."""
         if self.result is not None:
             spelled = visible(canonical(plain(self.result.value)).decode("utf-8", "replace"))
-            return f"#{self.seq} {'ok' if self.result.ok else 'failed'}: {spelled}"
+            return f"#{self.seq} ({'ok' if self.result.ok else 'failed'}): {spelled}"
         if self.plan is not None:
             return self.problem
         key = "outcome_unknown" if self.status is CallStatus.UNKNOWN else "not_called"
-        return words(language)[key].format(problem=said_in(visible(self.problem), language))
+        return words(language)[key].format(problem=visible(worded(self.problem, language)))
 
 
 def waiting_text(held: HeldCall) -> str:
     if held.state is HeldState.REJECTED:
         ruling = held.rejection
-        who = f" by {ruling.role}" if ruling is not None else ""
-        return f"`{held.action}` was rejected{who}; refuse the request or change it"
+        if ruling is None:
+            return sentence("rejected", action=held.action)
+        return sentence("rejected-by", action=held.action, role=ruling.role)
     roles = ", ".join(held.roles)
-    amended = " with other arguments, for which its goal must be started" if held.amended else ""
+    amended = "-amended" if held.amended else ""
     if held.state is HeldState.APPROVED:
-        return f"`{held.action}` is approved{amended}"
-    return (
-        f"`{held.action}` waits for approval{amended}: {held.approvals} of {held.needed} "
-        f"from {roles} (call `{held.call_id}`)"
+        return sentence(f"approved{amended}", action=held.action)
+    return sentence(
+        f"waits{amended}",
+        action=held.action,
+        approvals=held.approvals,
+        needed=held.needed,
+        roles=roles,
+        call=held.call_id,
     )

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from sopilot.messages.english import LANGUAGES, words
+from sopilot.messages.scaffold import LANGUAGES, words
 from sopilot.protocols import Message
 from sopilot.values.text import quote_value
 from sopilot.views.step_tool import STEP_NAMES

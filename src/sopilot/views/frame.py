@@ -18,7 +18,7 @@ from typing import Final, NamedTuple, Protocol
 from sopilot.handbook.grammar import in_language
 from sopilot.handbook.requirements import Path
 from sopilot.machine.moves import is_true
-from sopilot.messages.english import LONG_TOOL, StepTool, spelled, words
+from sopilot.messages.scaffold import LONG_TOOL, StepTool, spelled, words
 from sopilot.program.model import (
     MISSING_RECIPE,
     Act,
@@ -628,7 +628,9 @@ def _now(
     said["verdict"] = verdict.format(tool=tool.name)
     way = "way_gate" if function.kind is Kind.GATE else "way_fail"
     said["way"] = spelled(table, way, tool).format(tool=tool.name)
-    said["undecided"] = spelled(table, "or_undecided", tool) if tool.undecided else ""
+    said["undecided"] = spelled(
+        table, "or_undecided" if tool.undecided else "or_fail", tool
+    ).format(tool=tool.name)
     said["amend"] = spelled(table, "or_amend", tool) if tool.amend else ""
     text = spelled(table, key, tool).format(**{**said, **fields})
     if key == "now_fail" and todo.remedies:

@@ -22,7 +22,7 @@ from sopilot.machine.layout import Position
 from sopilot.machine.machine import Machine
 from sopilot.machine.state import Configuration
 from sopilot.machine.terms import known_arguments, plain_arguments
-from sopilot.messages.english import words
+from sopilot.messages.scaffold import words
 from sopilot.program.model import Act, Ask, Kind, ReturnStep, Unknown
 from sopilot.trace.events import Operation, Start
 from sopilot.trace.events import Return as ReturnOperation

@@ -11,13 +11,13 @@ from sopilot.machine.automation import Automation
 from sopilot.machine.layout import Position
 from sopilot.machine.machine import Machine
 from sopilot.machine.state import Configuration
-from sopilot.messages.english import LONG_TOOL, StepTool
+from sopilot.messages.scaffold import LONG_TOOL, StepTool
 from sopilot.protocols import Message
 from sopilot.values.json import JSON, Judge
 from sopilot.views.briefing import Briefing
 from sopilot.views.dialog_folding import exchanges
 
-_RESULT = re.compile("#[0-9]+ (ok|failed): ")
+_RESULT = re.compile(r"#[0-9]+ \((ok|failed)\): ")
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ from sopilot.handbook.requirements import (
     without_otherwise,
 )
 from sopilot.handbook.wording import fill, named, sentence
-from sopilot.messages.english import words
+from sopilot.messages.scaffold import words
 from sopilot.values.text import quote_literal
 from sopilot.views.quoting import Rendered, Writer
 

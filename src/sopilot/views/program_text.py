@@ -22,8 +22,8 @@ from sopilot.handbook.model import Handbook, Procedure
 from sopilot.handbook.requirements import Path, leaves
 from sopilot.handbook.wording import sentence
 from sopilot.messages.diagnostic import did_you_mean
-from sopilot.messages.english import LANGUAGES, words
 from sopilot.messages.errors import mistake
+from sopilot.messages.scaffold import LANGUAGES, words
 from sopilot.program.model import (
     Act,
     Always,

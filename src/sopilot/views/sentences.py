@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from sopilot.handbook.grammar import in_language
 from sopilot.handbook.wording import Named, fill, named, negative, placeholders
-from sopilot.messages.english import words
+from sopilot.messages.scaffold import words
 from sopilot.program.model import (
     Always,
     Branch,

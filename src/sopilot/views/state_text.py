@@ -13,8 +13,8 @@ from sopilot.machine.machine import Machine
 from sopilot.machine.moves import is_true
 from sopilot.machine.proof.guard import license_here
 from sopilot.machine.terms import plain_arguments
-from sopilot.messages.chinese import said_in
-from sopilot.messages.english import LONG_TOOL, StepTool, spelled, words
+from sopilot.messages.catalogue import worded
+from sopilot.messages.scaffold import LONG_TOOL, StepTool, spelled, words
 from sopilot.program.model import (
     Act,
     Arguments,
@@ -86,7 +86,7 @@ def _blocked(moment: Moment, here: Position) -> str:
     facts = here.source.actions.get(step.action)
     if facts is not None and any(name not in arguments for name in facts.required):
         return ""
-    return said_in(
+    return worded(
         license_here(moment.machine, here, arguments, moment.judge).missing,
         moment.briefing.language,
     )

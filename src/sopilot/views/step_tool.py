@@ -15,8 +15,8 @@ from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 from sopilot.machine.machine import Outcome
-from sopilot.messages.chinese import said_in
-from sopilot.messages.english import LONG_TOOL, StepTool, words
+from sopilot.messages.catalogue import sentence, worded
+from sopilot.messages.scaffold import LONG_TOOL, StepTool, words
 from sopilot.program.model import Act, Ask, Choose, Do, Emit, Program
 from sopilot.protocols import ToolSchema
 from sopilot.trace.events import (
@@ -180,9 +180,9 @@ class _Problem(Exception):
 def beyond_paper(operation: ToolOperation) -> str:
     """What the paper's runtime lacks of an operation, for the model; empty if it has it."""
     if isinstance(operation, Amend):
-        return "`amend` isn't an operation of this tool"
+        return sentence("not-in-this-tool", name="amend")
     if isinstance(operation, Return) and operation.undecided:
-        return "`undecided` isn't a verdict here: `holds` is true or false"
+        return sentence("no-undecided")
     return ""
 
 
@@ -223,7 +223,7 @@ def parse_steps(arguments: object) -> tuple[StepMove, ...] | str:
                 return operation
             about = about.partition("(")[0].strip() if isinstance(operation, Return) else ""
             moves.append(StepMove(operation, about))
-    return tuple(moves) or "say what to do: `start`, `true`, `false`, `complete` or `fail`"
+    return tuple(moves) or sentence("says-nothing")
 
 
 def _several(fields: dict[str, JSON]) -> list[tuple[dict[str, JSON], str]] | str:
@@ -235,7 +235,7 @@ def _several(fields: dict[str, JSON]) -> list[tuple[dict[str, JSON], str]] | str
             continue  # `undecided` of the present rule alone
         listed = about if isinstance(about, list) else [about]
         if not all(type(one) in (int, str) for one in listed):
-            return f"`{word}` must be the numbers of `judge`, such as `1 2`"
+            return sentence("not-numbers", name=word)
         names = " ".join(map(str, listed)).replace(",", " ").split()
         found += [({"operation": "return", "holds": word}, name) for name in names]
     return sorted(found, key=lambda each: (len(each[1]), each[1]))
@@ -257,9 +257,9 @@ def _fields(arguments: object) -> dict[str, JSON] | str:
         try:
             arguments = json.loads(arguments)
         except (ValueError, RecursionError):
-            return "the arguments are not JSON"
+            return sentence("not-json")
     if not isinstance(arguments, Mapping):
-        return "the arguments must be an object with `operation`"
+        return sentence("no-operation")
     given = without_references(plain_mapping(arguments))
     return {key: value for key, value in given.items() if value is not None}
 
@@ -275,11 +275,11 @@ def parse_step(arguments: object) -> ToolOperation | str:
         return fields
     name = fields.get("operation")
     if not isinstance(name, str) or name not in _ALLOWED:
-        return f"`operation` must be one of {', '.join(_ALLOWED)}"
+        return sentence("unknown-operation", names=", ".join(_ALLOWED))
     try:
         return _parse(name, {key: fields[key] for key in _ALLOWED[name] if key in fields})
     except _Problem as problem:
-        return f"{name}: {problem}"
+        return sentence("in-operation", operation=name, problem=problem.args[0])
 
 
 def _parse(name: str, fields: dict[str, JSON]) -> ToolOperation:
@@ -312,14 +312,14 @@ def _parse(name: str, fields: dict[str, JSON]) -> ToolOperation:
 def _required(fields: Mapping[str, JSON], key: str) -> str:
     text = _text(fields, key)
     if not text:
-        raise _Problem(f"`{key}` is missing")
+        raise _Problem(sentence("missing-key", name=key))
     return text
 
 
 def _text(fields: Mapping[str, JSON], key: str) -> str:
     value = fields.get(key, "")
     if not isinstance(value, str):
-        raise _Problem(f"`{key}` must be a string")
+        raise _Problem(sentence("not-a-string", name=key))
     return value
 
 
@@ -330,9 +330,9 @@ def _object(fields: Mapping[str, JSON]) -> Mapping[str, JSON]:
         try:
             value = json.loads(value or "{}")
         except (ValueError, RecursionError):
-            raise _Problem("`arguments` must be an object") from None
+            raise _Problem(sentence("arguments-not-an-object")) from None
     if not isinstance(value, dict):
-        raise _Problem("`arguments` must be an object")
+        raise _Problem(sentence("arguments-not-an-object"))
     return plain_mapping(value)
 
 
@@ -343,7 +343,7 @@ def _verdict(fields: Mapping[str, JSON]) -> tuple[bool | None, bool]:
     if isinstance(holds, str) and holds.lower() == "undecided":
         return None, True
     if undecided and holds is not None:
-        raise _Problem("give `holds` or `undecided`, not both")
+        raise _Problem(sentence("holds-and-undecided"))
     return _truth(holds), undecided
 
 
@@ -352,7 +352,7 @@ def _truth(value: JSON) -> bool | None:
         return value
     if isinstance(value, str) and value.lower() in _TRUTHS:
         return _TRUTHS[value.lower()]
-    raise _Problem("`holds` must be true or false")
+    raise _Problem(sentence("holds-not-a-truth"))
 
 
 def _option(value: JSON) -> str | None:
@@ -368,7 +368,7 @@ def _citations(value: JSON) -> tuple[str, ...]:
     cited = []
     for item in items:
         if isinstance(item, bool) or not isinstance(item, str | int):
-            raise _Problem("`evidence` must be a list of strings such as `#12`")
+            raise _Problem(sentence("evidence-not-a-list"))
         cited += [f"#{item}"] if isinstance(item, int) else _cited_in(item)
     return tuple(dict.fromkeys(cited))
 
@@ -381,7 +381,7 @@ def _cited_in(text: str) -> list[str]:
         return numbers
     names = [name.strip("`'\"()") for name in re.split(r"[\s,;]+", text) if name]
     if not all(_NAMED.fullmatch(name) for name in names):
-        raise _Problem(f"`evidence` must cite results as `#12`, not {quote_value(text, 40)}")
+        raise _Problem(sentence("evidence-not-cited", text=quote_value(text, 40)))
     return names
 
 
@@ -414,11 +414,11 @@ def answer_text(
         problem = answer["problem"]
         if tool.short:
             problem = re.sub(r"`(\w+)`", lambda named: f"`{did(named[1], tool)}`", problem)
-        problem = said_in(problem, language)
+        problem = worded(problem, language)
         first = table["nothing_done"].format(problem=problem.rstrip("."))
     lines = [first]
     lines.extend(
-        table["passed"].format(label=passed["label"], ground=said_in(passed["ground"], language))
+        table["passed"].format(label=passed["label"], ground=worded(passed["ground"], language))
         for passed in answer.get("passed", ())
     )
     if answer.get("resumed"):

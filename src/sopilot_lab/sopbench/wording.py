@@ -13,7 +13,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from sopilot.messages.english import LANGUAGES
+from sopilot.messages.scaffold import LANGUAGES
 from sopilot.views.briefing import OwnText
 from sopilot.views.official import Required, list_recipes, requirements_as_code
 from sopilot.views.quoting import Rendered

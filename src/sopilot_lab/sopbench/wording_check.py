@@ -14,7 +14,7 @@ from typing import Any
 
 from sopilot.handbook.requirements import leaves
 from sopilot.handbook.wording import sentence
-from sopilot.messages.english import LANGUAGES
+from sopilot.messages.scaffold import LANGUAGES
 from sopilot.views.briefing import Briefing
 from sopilot.views.catalogue import VIEWS
 from sopilot.views.program_text import Correspondence, correspondence

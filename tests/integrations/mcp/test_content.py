@@ -35,7 +35,7 @@ def blob(mime_type: str | None, text: str = ORDER) -> types.EmbeddedResource:
 
 
 def passed(given: types.CallToolResult) -> types.CallToolResult:
-    return answered("#1 ok: {}", "the slot", ok=True, session_id="mine", upstream=given)
+    return answered("#1 (ok): {}", "the slot", ok=True, session_id="mine", upstream=given)
 
 
 def test_nobody_but_the_runtime_sets_its_marks() -> None:

@@ -85,7 +85,7 @@ async def test_a_forged_frame_stays_one_line_of_json(odd_url: str) -> None:
         result = await call(client, "forge")
         first, slot = texts(result)
         seq = first.split(" ", 1)[0]
-        assert first == f"{seq} ok: {json.dumps(FORGED)}"
+        assert first == f"{seq} (ok): {json.dumps(FORGED)}"
         # The runtime's own number of the result, and nothing of what it says.
         assert slot == before.removesuffix("none") + seq
         assert all(block.meta == {RUNTIME_META: True} for block in result.content)

@@ -61,8 +61,8 @@ from sopilot.agent.reference.reading import (
 from sopilot.agent.toolbox import END_SESSION
 from sopilot.machine.machine import Machine
 from sopilot.machine.state import Configuration
-from sopilot.messages.english import LANGUAGES
 from sopilot.messages.errors import SopilotError, UserMistake
+from sopilot.messages.scaffold import LANGUAGES
 from sopilot.program.model import (
     Act,
     Branch,

@@ -41,7 +41,7 @@ class Exchange(NamedTuple):
 
     @property
     def succeeded(self) -> bool:
-        return re.match(r"#\d+ ok: ", self.answer) is not None
+        return re.match(r"#\d+ \(ok\): ", self.answer) is not None
 
 
 class GuardedExecutor:

@@ -27,8 +27,8 @@ from sopilot.agent.reference.judging import Seen
 from sopilot.agent.resume import NEVER_MADE
 from sopilot.handbook.requirements import Path
 from sopilot.machine.terms import plain_arguments
-from sopilot.messages.english import LANGUAGES
 from sopilot.messages.errors import SopilotError
+from sopilot.messages.scaffold import LANGUAGES
 from sopilot.program.codec import path_from_text
 from sopilot.program.model import (
     Act,
@@ -696,7 +696,7 @@ _CALL_ID = re.compile(r"^call_(\d{1,9})$")
 _PLACE = re.compile(r"^Now at (?:[^@\n]*/)?([^@/\n]+)@", re.MULTILINE)
 
 
-RESULT = re.compile(r"^#(\d+) (ok|failed): (.*)$")
+RESULT = re.compile(r"^#(\d+) \((ok|failed)\): (.*)$")
 
 
 @dataclass(slots=True)

@@ -15,6 +15,7 @@ from sopilot.machine.moves import unmet_checks
 from sopilot.machine.proof.licence import Licence, license_call
 from sopilot.machine.state import Configuration
 from sopilot.machine.terms import fits_act, plain_arguments, value_of
+from sopilot.messages.catalogue import sentence
 from sopilot.messages.errors import SopilotError
 from sopilot.program.model import (
     Act,
@@ -72,7 +73,7 @@ def hold_reason(
             machine, configuration, action, arguments, amended
         )
     except (SopilotError, LookupError, TypeError, ValueError, AttributeError) as problem:
-        return Hold("root", f"the guard of `{action}` could not be evaluated: {problem!r}")
+        return Hold("root", sentence("not-evaluated", action=action, problem=repr(problem)))
 
 
 def license_here(
@@ -86,7 +87,7 @@ def license_here(
         # Nobody knows what it depends on: with the next answer it is another problem.
         answers = (one.seq for some in here.configuration.answers.values() for one in some.values())
         fact: dict[str, JSON] = {"problem": kind, "after": max(answers, default=-1)}
-        return Licence(f"its proof could not be evaluated ({kind})", facts=(fact,))
+        return Licence(sentence("proof-not-evaluated", kind=kind), facts=(fact,))
 
 
 def _pending(configuration: Configuration, action: str) -> Hold | None:
@@ -94,8 +95,7 @@ def _pending(configuration: Configuration, action: str) -> Hold | None:
         if pending.action == action:
             return Hold(
                 "outcome",
-                f"nobody knows yet how call `{call_id}` of `{action}` ended; "
-                "it must not be made twice",
+                sentence("outcome-open", call=call_id, action=action),
             )
     return None
 
@@ -110,30 +110,35 @@ def _root(
     if action not in machine.programs.goal_actions:
         return Hold(
             "root",
-            f"no procedure of the handbook that runs here carries out `{action}`, so it is never "
-            "called: tell the user that it cannot be done here",
+            sentence("no-procedure", action=action),
         )
     here = machine.position(configuration)
     if here is None:
         programs = machine.programs.layouts.items()
         goals = [f"`{goal}`" for goal, one in programs if action in one.goal_actions]
-        first = f"`start` {' or '.join(goals)} first" if goals else "no request leads to it"
-        return Hold("root", f"`{action}` is part of a request: {first}")
+        if not goals:
+            return Hold("root", sentence("no-request", action=action))
+        return Hold("root", sentence("start-first", action=action, goals=" or ".join(goals)))
     if len(here.process.frames) != 1:
-        opened = f"`{here.frame.function}` is still open: {_first(here)} first"
-        return Hold("root", f"`{action}` comes after its checks, and {opened}")
-    step = here.step
-    if isinstance(step, FailStep):
-        unmet = ", ".join(f"`{name}`" for name in unmet_checks(here)) or "what it requires"
         return Hold(
             "root",
-            f"`{action}` must not be called, because {unmet} is not met: refuse with `fail`, "
-            "unless the user corrects a value",
+            sentence(
+                "checks-first", action=action, function=here.frame.function, first=_first(here)
+            ),
+        )
+    step = here.step
+    if isinstance(step, FailStep):
+        unmet = ", ".join(f"`{name}`" for name in unmet_checks(here)) or sentence(
+            "what-it-requires"
+        )
+        return Hold(
+            "root",
+            sentence("unmet", action=action, names=unmet),
         )
     if not isinstance(step, Act) or not step.goal or step.action != action:
         return Hold(
             "root",
-            f"`{here.process.goal}` does not ask for `{action}` now: {_first(here)} first",
+            sentence("not-asked-for", goal=here.process.goal, action=action, first=_first(here)),
         )
     return _arguments(here, step, arguments, amended)
 
@@ -150,14 +155,16 @@ def _first(here: Position) -> str:
             f"{name}={quote_value(known[name]) if name in known else '…'}"
             for name, _ in step.arguments
         )
-        return f"call `{step.action}({values})`"
+        return sentence("first-call", call=f"{step.action}({values})")
     if isinstance(step, Ask):
-        return f"ask the user for {', '.join(f'`{name}`' for name in step.wants)}"
+        return sentence("first-ask", names=", ".join(f"`{name}`" for name in step.wants))
     if isinstance(step, Check):
-        return f"check `{step.function}`"
+        return sentence("first-check", function=step.function)
     if isinstance(step, ReturnStep):
-        return f"give your verdict on `{here.frame.function}`"
-    return "`complete`" if isinstance(step, CompleteStep) else f"take the step `{step.label}`"
+        return sentence("first-verdict", function=here.frame.function)
+    if isinstance(step, CompleteStep):
+        return sentence("first-complete")
+    return sentence("first-step", label=step.label)
 
 
 def _arguments(
@@ -167,17 +174,15 @@ def _arguments(
     for name in arguments:
         # Nothing was checked about it, and a tool may do anything with it.
         if name not in inputs:
-            named = ", ".join(f"`{one}`" for one in inputs) or "nothing"
+            named = ", ".join(f"`{one}`" for one in inputs) or sentence("nothing")
             return Hold(
                 "root",
-                f"`{name}` is no input of `{step.action}` in the handbook, so nobody checked it: "
-                f"call it without; it takes {named}",
+                sentence("no-input", name=name, action=step.action, names=named),
             )
         if holds_stand_in(arguments[name]):
             return Hold(
                 "root",
-                f"`{name}` holds something that no tool may be given as it was sent: a value that "
-                "JSON cannot say, or that has the form of a withheld one; call it with a plain one",
+                sentence("stand-in", name=name),
             )
     if amended:
         return _other_act(step, arguments)
@@ -190,10 +195,9 @@ def _arguments(
         if parameter not in arguments or not same(value, arguments[parameter]):
             return Hold(
                 "root",
-                f"`{step.action}` was checked for another `{parameter}`: call it with the value "
-                "that was checked, or correct it in the running request first",
+                sentence("checked-for-another", action=step.action, name=parameter),
             )
-    return Hold("root", f"`{step.action}` was checked for other arguments")
+    return Hold("root", sentence("checked-for-others", action=step.action))
 
 
 def _other_act(step: Act, arguments: Mapping[str, JSON]) -> Hold | None:
@@ -207,7 +211,6 @@ def _other_act(step: Act, arguments: Mapping[str, JSON]) -> Hold | None:
         if not same(given, chosen.setdefault(term.name, given)):
             return Hold(
                 "root",
-                f"`{parameter}` of `{step.action}` must be the same as another input of it: "
-                "amend it so, or reject it",
+                sentence("must-be-the-same", name=parameter, action=step.action),
             )
     return None

@@ -24,6 +24,7 @@ from sopilot.machine.layout import FunctionLayout, Position, ProgramLayout, Prog
 from sopilot.machine.moves import parameter_values, rule_key
 from sopilot.machine.recipes import Absent, Values, WantedCall, wanted_calls
 from sopilot.machine.state import NEVER, Answered, Configuration, Process
+from sopilot.messages.catalogue import sentence
 from sopilot.messages.errors import SopilotError
 from sopilot.program.model import Act, Kind, Literal
 from sopilot.trace.events import Return
@@ -189,7 +190,7 @@ class Prover:
         layout = self.program.functions[function]
         for name in layout.function.parameters:  # P1
             if values.get(name) is None and name not in layout.function.optional:
-                return self._undecided(layout, f"`{name}` has no value")
+                return self._undecided(layout, sentence("no-value", name=name))
         if layout.function.kind is Kind.GATE:
             return self._gate(layout, values)
         return self._rule(layout, values)
@@ -247,7 +248,7 @@ class Prover:
         def value(name: str) -> JSON | Absent:
             have = values if name in layout.parameters else self.known
             found = have.get(name)
-            return Absent(f"`{name}` has no value") if found is None else found
+            return Absent(sentence("no-value", name=name)) if found is None else found
 
         return value
 
@@ -256,7 +257,7 @@ class Prover:
         action = call.act.action
         problem = self._mistyped(action, call.arguments)
         if problem is not None:
-            return Absent(f"`{action}` cannot be asked: {problem}")
+            return Absent(sentence("cannot-be-asked", action=action, problem=problem))
         key = key_of(call.arguments)
         newest = self.configuration.answers.get(action, _NONE).get(key)
         for pending in self.configuration.pending.values():
@@ -264,20 +265,21 @@ class Prover:
             # who was asked twice may answer the first question last.
             later = newest is None or pending.seq > newest.call_seq or action in BUILT_IN
             if later and pending.action == action and key_of(pending.arguments) == key:
-                return Absent(f"{_told(call)} is not answered yet")
+                return Absent(sentence("not-answered", call=_spelled(call)))
         if newest is None:
-            return Absent(f"{_told(call)} has not been called", callable=True)
+            return Absent(sentence("not-called", call=_spelled(call)), callable=True)
         if not self._answers(newest):
-            return Absent(f"{_told(call)} failed when it was called last (#{newest.seq})")
+            return Absent(sentence("failed-last-at", call=_spelled(call), seq=newest.seq))
         again = asked_otherwise(self.programs, self.configuration, action, call.arguments, newest)
         if again:
-            why = f"{_told(call)} was called again with more than it takes (#{again})"
+            why = sentence("called-with-more", call=_spelled(call), seq=again)
             return Absent(why, callable=True)
         if may_disturb(self.programs, action, action):
-            return Absent(f"`{action}` changes what it reads, so it proves nothing")
+            return Absent(sentence("changes-what-it-reads", action=action))
         changed = stale_since(self.programs, self.configuration, action, newest)
         if changed:
-            return Absent(f"{_told(call)} must be called again: {changed}", callable=True)
+            why = sentence("call-again", call=_spelled(call), why=changed)
+            return Absent(why, callable=True)
         return newest
 
     def _answers(self, newest: Answered) -> bool:
@@ -290,7 +292,7 @@ class Prover:
             return None
         for name in facts.required:
             if name not in arguments:
-                return f"it needs `{name}`"
+                return sentence("needs", name=name)
         for name, value in arguments.items():
             problem = violation(value, facts.inputs.get(name, {}), f"`{name}`")
             if problem is not None:
@@ -314,8 +316,8 @@ class Prover:
         try:
             holds = self.judge(verdict, variables)
         except SopilotError as problem:
-            return f"its verdict cannot be told from the answers: {problem}"
-        return "its verdict cannot be told from the answers" if holds is None else holds
+            return sentence("answers-cannot-tell-because", problem=problem)
+        return sentence("answers-cannot-tell") if holds is None else holds
 
     def _asked(self, layout: FunctionLayout) -> dict[str, JSON]:
         return {name: self.known[name] for name in layout.learnable if name in self.known}
@@ -350,7 +352,7 @@ class Prover:
         name = layout.function.name
         given = self.process.verdicts.get(rule_key(name, values))
         if given is None:
-            return self._undecided(layout, "nobody has judged it for these values")
+            return self._undecided(layout, sentence("not-judged"))
         for one in ready:
             if all(self._was_judged(call, given.evidence) for call in one.calls):
                 return self._verdict(layout, given.holds, Grade.ATTESTED, one)
@@ -468,9 +470,9 @@ class Prover:
         for act in layout.recipes[0]:
             latest, overlapping = opened[act.answer]
             if not latest.ok:
-                return self._undecided(layout, f"`{act.action}` failed when it was called last")
+                return self._undecided(layout, sentence("failed-last", call=act.action))
             if overlapping:
-                return self._undecided(layout, f"calls of `{act.action}` overlap")
+                return self._undecided(layout, sentence("calls-overlap", action=act.action))
         holds = self._judged(layout, layout.function.verdict, values, whole)
         if isinstance(holds, str):
             return self._undecided(layout, holds)
@@ -501,7 +503,7 @@ class Prover:
                 return self._undecided(layout, _elsewhere(act.action))
             evidence = (shut.succeeded,) if shut is not None and not never else ()
             return self._verdict(layout, False, Grade.PROVEN, _Whole({}, None, evidence, ()))
-        return self._undecided(layout, f"nobody knows whether `{act.action}` or its end came last")
+        return self._undecided(layout, sentence("order-unknown", action=act.action))
 
     def _other_customers(
         self, layout: FunctionLayout, act: Act, values: Mapping[str, JSON]
@@ -605,7 +607,7 @@ class Prover:
         self, layout: FunctionLayout, holds: bool | None, grade: Grade, whole: _Whole
     ) -> LeafVerdict:
         function = layout.function
-        why = "" if holds is not None else "it was judged undecided"
+        why = "" if holds is not None else sentence("judged-undecided")
         return LeafVerdict(
             function.name,
             function.judges,
@@ -634,12 +636,12 @@ def gate_call(layout: FunctionLayout, act: Act, values: Mapping[str, JSON]) -> W
 
 
 def _elsewhere(action: str) -> str:
-    return f"`{action}` was called on an earlier connection to its server: call it again"
+    return sentence("earlier-connection", action=action)
 
 
-def _told(call: WantedCall) -> str:
+def _spelled(call: WantedCall) -> str:
     values = ", ".join(f"{name}={quote_value(value)}" for name, value in call.arguments.items())
-    return f"`{call.act.action}({values})`"
+    return f"{call.act.action}({values})"
 
 
 def grade_of_return(

@@ -16,6 +16,7 @@ from sopilot.machine.layout import FunctionLayout, Position, Programs
 from sopilot.machine.proof.leaves import Grade, LeafVerdict, Prover
 from sopilot.machine.recipes import WantedCall
 from sopilot.machine.terms import plain_arguments
+from sopilot.messages.catalogue import listed, sentence
 from sopilot.program.model import (
     Act,
     Ask,
@@ -102,13 +103,13 @@ def values_at_the_act(
     for parameter, term in plain_arguments(step.arguments):
         if isinstance(term, Literal):
             if parameter not in arguments or not same(term.value, arguments[parameter]):
-                return f"`{parameter}` is fixed to {shown(term.value)} here"
+                return sentence("fixed-input", name=parameter, value=shown(term.value))
             continue
         names.add(term.name)
         if parameter in arguments:
             value = arguments[parameter]
             if term.name in given and not same(given[term.name], value):
-                return f"two inputs are `{term.name}`, and they differ"
+                return sentence("two-values", name=term.name)
             given[term.name] = value
     known = {**here.process.known, **here.frame.locals}
     return {**{name: value for name, value in known.items() if name not in names}, **given}
@@ -121,7 +122,7 @@ def argument_problem(programs: Programs, step: Act, arguments: Mapping[str, JSON
         return ""
     for name in facts.required:
         if arguments.get(name) is None:
-            return f"`{step.action}` needs `{name}`"
+            return sentence("action-needs", action=step.action, name=name)
     for name, value in arguments.items():
         problem = violation(value, facts.inputs.get(name, {}), f"`{name}`")
         if problem is not None:
@@ -157,10 +158,10 @@ class _Proof:
         decides about these and no others."""
         self._collect(Activation(layout, values), layout.first, {}, frozenset())
         if self.unmet:
-            told = "; ".join(one.told for one in self.unmet.values())
+            told = listed([one.told for one in self.unmet.values()])
             return Licence(told, facts=tuple(one.fact for one in self.unmet.values()))
         facts = [self.prover.fact(name, dict(passed), True) for name, passed in self.checked]
-        why = f"the program does not lead to `{action}` by what was checked"
+        why = sentence("no-path", action=action)
         return Licence(why, facts=({"problem": "path"}, *facts))
 
     # --- what is proven ----------------------------------------------------------------
@@ -180,7 +181,7 @@ class _Proof:
         machine = verdict.grade in (Grade.PROVEN, Grade.STATED)
         trusted = machine or (verdict.grade is Grade.ATTESTED and callee.function.judged_by_model)
         if not trusted and verdict.holds is not None:
-            why = "only a model has judged it, and the handbook does not let it"
+            why = sentence("model-only")
             verdict = verdict._replace(holds=None, why=why, grade=Grade.CLAIMED)
         self.leaves[callee.name, key_of(passed)] = verdict
         self.checked.append((callee.name, passed))
@@ -216,7 +217,7 @@ class _Proof:
             elif isinstance(step, Act | Ask | Do | Emit):
                 if not isinstance(step, Ask) and not self.walk.was_done(within, step):
                     place = f"{flow.function.name}@{label}"
-                    unmet = _Unmet(f"`{place}` was not done", {"not_done": place})
+                    unmet = _Unmet(sentence("not-done-at", place=place), {"not_done": place})
                     self.unmet.setdefault((place, frozenset()), unmet)
                 label = flow.after[label]
             else:
@@ -260,12 +261,14 @@ class _Proof:
 
 def _told(verdict: LeafVerdict, wanted: bool, computes: str = "") -> str:
     if computes and verdict.holds is False:
-        return f"`{computes}` would be computed otherwise now: start the goal again, which does"
+        return sentence("computed-otherwise", name=computes)
     side = "true" if wanted else "false"
     if verdict.holds is None:
-        return f"`{verdict.predicate}` must be {side} and is undecided: {verdict.why}"
+        return sentence("undecided", predicate=verdict.predicate, wanted=side, why=verdict.why)
     evidence = " ".join(f"#{seq}" for seq in verdict.evidence)
-    found = "true" if verdict.holds else "false"
-    return f"`{verdict.predicate}` must be {side} and is {found}" + (
-        f" by {evidence}" if evidence else ""
+    holds = "true" if verdict.holds else "false"
+    if not evidence:
+        return sentence("not-so", predicate=verdict.predicate, wanted=side, holds=holds)
+    return sentence(
+        "not-so-by", predicate=verdict.predicate, wanted=side, holds=holds, evidence=evidence
     )
