@@ -132,16 +132,20 @@ def campaign(
     remembers: bool = False,
     audited: bool = False,
     newer: bool = False,
+    among: Callable[[Book], bool] = lambda book: True,
 ) -> tuple[Tally, int]:
     """Play about so many moves ``through`` the core, a session, a session whose records others
     change too (``outside``), or a view of ``GUARDS``; return the tally and the number of handbooks. ``audited``: audit
-    every session when it ends. ``newer``: handbooks of the newer constructs alone."""
+    every session when it ends. ``newer``: handbooks of the newer constructs alone.
+    ``among`` chooses handbooks."""
     tally = Tally()
     books = 0
     while tally.moves < moves and not stop(tally):
         rng = random.Random(f"{seed}/{through}/{books}")
         book = random_book(rng, recheck=through == "outside", newer=newer)
         books += 1
+        if not among(book):
+            continue
         for _ in range(SESSIONS_PER_BOOK):
             left = min(MOVES_PER_SESSION, moves - tally.moves)
             if left <= 0 or stop(tally):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
+from itertools import product
 
 from adversary.core_play import Tally
 from adversary.errands import act_arguments, errand, tool_arguments, value_for
@@ -16,6 +17,7 @@ from adversary.handbooks import Book
 from adversary.requirements import spoken
 from adversary.session_play import OpenCall, SessionPlay
 from adversary.simulator import Simulator
+from adversary.small_handbooks import SmallCase
 from adversary.tools import ASK, CONFIRM, COUNTERS, GATE_TOOLS, PHONES, TOOLS, subject
 from adversary.values import JSON, JUNK, USERS, retyped
 from sopilot.machine.automation import Automation
@@ -72,7 +74,15 @@ class GuardPlay(SessionPlay):
         if key in self.done:
             self.tally.deny(self.book, self.configuration, (action, arguments), self.log)
         super().judge(action, arguments, sent)
-        self.done.add(key)
+
+    def performed(self, action: str, arguments: Mapping[str, JSON], ok: bool) -> None:
+        if ok and action in self.book.guarded:
+            self.done.add(subject(action, arguments))
+
+    def question(self) -> tuple[str, Mapping[str, JSON]]:
+        """The runtime's own, about the call that it decides on."""
+        pending = [p for p in self.configuration.pending.values() if p.action in (ASK, CONFIRM)]
+        return (pending[-1].action, pending[-1].arguments) if pending else ("", {})
 
     def own_call(self, action: str, arguments: Mapping[str, JSON]) -> None:
         """Judge a call that the runtime makes by itself."""
@@ -205,9 +215,10 @@ def repeat(attack: GuardAttack) -> None:
         given = dict(reversed(given.items()))
     elif roll < 0.5:
         given = {n: float(v) if type(v) is int else v for n, v in given.items()}
-    elif roll < 0.6:
-        given = {**given, "fee": None}
-    elif roll < 0.7:
+    elif roll < 0.8:
+        optional = (name for act, name in attack.play.book.plan.optional if act == action)
+        given = {**dict.fromkeys(optional), **given}
+    elif roll < 0.9:
         name = attack.rng.choice(list(given))
         given = {**given, name: retyped(given[name], attack.rng)}
     attack.play.call(action, given)
@@ -327,6 +338,25 @@ def restore(attack: GuardAttack) -> None:
     if attack.rng.random() < 0.5:
         attack.play.restore()
         attack.attempt()
+
+
+def sweep_guarded(case: SmallCase, depth: int, tally: Tally, guard: str) -> None:
+    """Every sequence of the case's calls up to a depth, each in a session of its own. With
+    ``auto``, the application supplies what the right customer knows."""
+    calls = [move for move in case.alphabet if isinstance(move, tuple)]
+    acts = [call for call in calls if call[0] in case.book.guarded]
+    for length in range(1, depth + 1):
+        for path in product(*[calls] * (length - 1), acts):
+            play = GuardPlay(case.book, case.sim.copy(), random.Random(0), tally, guard)
+            play.busy = play.breaks = play.overrides = 0.0
+            if guard == "auto":
+                play.customer = str(acts[0][1].get("user", "")) or USERS[0]
+                play.customer = play.customer if play.customer in USERS else USERS[0]
+                play.supply()
+            for move in path:
+                play.call(*move)
+            play.close()
+            play.audit()
 
 
 _TABLE: dict[Callable[[GuardAttack], None], int] = {

@@ -138,14 +138,18 @@ class SimulatorTools:
             return bool(call.ok)
         if call.action in play.book.guarded:
             play.judge(call.action, call.arguments, call)
-        return perform(play.sim, call.action, call.arguments, call.connection)[0]
+        ok, _ = perform(play.sim, call.action, call.arguments, call.connection)
+        play.performed(call.action, call.arguments, ok)
+        return ok
 
     def _perform(
         self, name: str, arguments: Mapping[str, JSON], connection: int = 0
     ) -> tuple[bool, JSON]:
         if self.play.busy and self.play.rng.random() < self.play.busy:
             return BUSY
-        return perform(self.play.sim, name, arguments, connection)
+        ok, value = perform(self.play.sim, name, arguments, connection)
+        self.play.performed(name, arguments, ok)
+        return ok, value
 
     def time(self) -> str:
         return iso(self.play.sim.time)
@@ -219,18 +223,24 @@ class SessionPlay:
     def supply(self) -> None:
         """Give the session the values that the application supplies."""
 
+    def performed(self, action: str, arguments: Mapping[str, JSON], ok: bool) -> None:
+        """Take down what the simulator did."""
+
     def own_call(self, action: str, arguments: Mapping[str, JSON]) -> None:
         """Judge a call that the runtime makes by itself."""
 
     async def _ask(self, question: str, about: str, closed: bool) -> UserAnswer | None:
         """The user of the simulator, about exactly what was asked."""
-        action, arguments = self.asking
+        action, arguments = self.question()
         if action not in (ASK, CONFIRM):
             return None
         said = user_says(self.sim, action, arguments)
         await self.session.assistant_said(question)
         outcome = await self.session.user_said(said)
         return UserAnswer(said, outcome.events[0].seq)
+
+    def question(self) -> tuple[str, Mapping[str, JSON]]:
+        return self.asking
 
     @property
     def configuration(self) -> Configuration:
