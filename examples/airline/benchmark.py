@@ -1,4 +1,4 @@
-"""τ-bench's airline through the protocol of ``docs/benchmarks.md``: tasks, simulation, oracle."""
+"""τ-bench's airline through the protocol of ``docs/research/benchmarks.md``: tasks, simulation, oracle."""
 
 from __future__ import annotations
 
