@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+VIEWS = "docs/concepts/views.md"
 
 
 def kept(name: str) -> Any:
@@ -44,10 +45,10 @@ def sentences() -> list[tuple[str, str]]:
          f"| functions, median / max | {ours['Functions per artifact, median / maximum']} |"),
         ("design/compiler.md",
          f"| characters, median | {ours['serialized length, median (range)'].split()[0]} |"),
-        ("docs/concepts/views.md", f"took {paper['pg_to_flat']['tokens']:.1f} times the prompt tokens and "
+        (VIEWS, f"took {paper['pg_to_flat']['tokens']:.1f} times the prompt tokens and "
                           f"{paper['pg_to_flat']['calls']:.1f} times the calls on Bank"),
-        ("docs/concepts/views.md", f"takes {pg['tokens']:.1f} times the tokens"),
-        ("docs/concepts/views.md", f"and {pg['calls']:.1f} times the calls there under `pg`, and "
+        (VIEWS, f"takes {pg['tokens']:.1f} times the tokens"),
+        (VIEWS, f"and {pg['calls']:.1f} times the calls there under `pg`, and "
                           f"{fused['tokens']:.2f} times the tokens"),
         ("design/sessions.md", f"in memory {micro['memory']:.0f} µs a step "
                                f"({times['memory to memory']:.1f} times cheaper"),

@@ -1,4 +1,4 @@
-"""``docs/reference/messages.md`` lists every code that an author or an auditor can meet, and no other."""
+"""``docs/reference/messages.md`` lists every code that authors and auditors meet, and no other."""
 
 from __future__ import annotations
 
