@@ -1,4 +1,4 @@
-"""τ-bench's airline through the protocol of ``docs/research/benchmarks.md``: tasks, simulation, oracle."""
+"""τ-bench's airline as a benchmark (``docs/research/benchmarks.md``): tasks, simulator, evaluator."""
 
 from __future__ import annotations
 
