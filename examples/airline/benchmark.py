@@ -1,4 +1,4 @@
-"""τ-bench's airline as a benchmark (``docs/research/benchmarks.md``): tasks, simulator, evaluator."""
+"""τ-bench's airline: tasks, simulator, evaluator. See ``docs/research/benchmarks.md``."""
 
 from __future__ import annotations
 
