@@ -63,18 +63,18 @@ def _steps(handbook: Path, store: Store) -> list[Step]:
     steps: list[Step] = []
 
     def step(title: str, shown: str, call: Callable[[], Any], *, carried_out: bool) -> None:
-        told = ""
+        message = ""
         try:
             answer, done = quote_value(call()), True
         except Missing as missing:
-            told, done = str(missing), False
+            message, done = str(missing), False
             answer = f"blocked; first: {', '.join(missing.agenda)}"
         except Refused as refused:
-            told, done = str(refused), False
+            message, done = str(refused), False
             sentences = " ".join(reason.sentence for reason in refused.reasons)
             answer = f"refused; not true: {sentences} {refused.remedy}"
         expected = done is carried_out
-        steps.append(_step(title, done, answer, expected=expected, call=shown, told=told))
+        steps.append(_step(title, done, answer, expected=expected, call=shown, told=message))
 
     small = 'refund(customer="anna", order="A-7", amount=120)'
     with conversation("demo") as talk:

@@ -70,7 +70,7 @@ _SENTENCES = {
 
 _LISTED = re.compile(r"`(\w+\([^`]*\))`")
 
-_ANSWER = re.compile(r"^`(\w+\([^`]*\))` → #(\d+) (ok|failed): (.*)$", re.MULTILINE)
+_ANSWER = re.compile(r"^`(\w+\([^`]*\))` → #(\d+) \((ok|failed)\): (.*)$", re.MULTILINE)
 
 JUDGE_TOOL = "judge_check"
 """The tool with which a model judges predicates that the handbook leaves to it."""
@@ -97,8 +97,8 @@ def plan_text(
         for needs in plan.instead:
             text += words["instead"].format(first=_steps(needs, program, words))
         return "\n".join([text, *_shown(plan, show)]) if show is not None else text
-    told = [reason.customer_message or _reason(reason, words) for reason in reasons]
-    return words["refused"].format(action=action, reasons=" ".join(told)).strip()
+    messages = [reason.customer_message or _reason(reason, words) for reason in reasons]
+    return words["refused"].format(action=action, reasons=" ".join(messages)).strip()
 
 
 def blocked_call(text: str) -> list[str]:
@@ -145,7 +145,7 @@ def _shown(plan: Plan, configuration: Configuration) -> list[str]:
     cited = {seq for need in plan.needs if need.judgement for seq in need.evidence}
     return [
         f"`{_spelled(action, answer.arguments)}` → "
-        f"#{answer.seq} {'ok' if answer.ok else 'failed'}: "
+        f"#{answer.seq} ({'ok' if answer.ok else 'failed'}): "
         + visible(canonical(plain(answer.value)).decode("utf-8", "replace"))
         for action, answers in configuration.answers.items()
         for answer in answers.values()
