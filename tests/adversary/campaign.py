@@ -135,9 +135,9 @@ def campaign(
     among: Callable[[Book], bool] = lambda book: True,
 ) -> tuple[Tally, int]:
     """Play about so many moves ``through`` the core, a session, a session whose records others
-    change too (``outside``), or a view of ``GUARDS``; return the tally and the number of handbooks. ``audited``: audit
-    every session when it ends. ``newer``: handbooks of the newer constructs alone.
-    ``among`` chooses handbooks."""
+    change too (``outside``), or a view of ``GUARDS``; return the tally and the number of
+    handbooks. ``audited``: audit every session when it ends. ``newer``: handbooks of the newer
+    constructs alone. ``among`` chooses handbooks."""
     tally = Tally()
     books = 0
     while tally.moves < moves and not stop(tally):
