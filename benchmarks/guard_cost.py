@@ -25,6 +25,7 @@ from metered import MeteredModel
 from sopilot.agent.reference.executor import Reference
 from sopilot.compiler.pipeline import compile_handbook
 from sopilot.handbook.reader import load_handbook
+from sopilot.machine.automation import Automation
 from sopilot.machine.program_set import ProgramSet
 from sopilot.protocols import ToolResult, ToolSchema
 from sopilot.records.store import Settings
@@ -162,7 +163,7 @@ class Shop:
 async def _opened(guard: str) -> Session:
     handbook = load_handbook(BOOK, "refunds.yaml")
     programs = {goal: unit.program for goal, unit in compile_handbook(handbook).items()}
-    settings = Settings(guard=guard)
+    settings = Settings(automation=Automation(complete=True), guard=guard)
     return await open_session(MemoryStore(), ProgramSet(programs), tools=Shop(), settings=settings)
 
 
