@@ -22,8 +22,14 @@ install-lens: install ## torch and Transformers (about 1 GB), for `sopilot lab l
 install-ray: install ## Ray (about 200 MB), for `sopilot lab run --on ray`
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ray]'
 
-demo: install ## compile a bundled handbook, run it, audit it
-	$(BIN)/sopilot demo
+# The base installation alone, in a folder of its own: some seconds.
+.venv-demo/.installed: pyproject.toml
+	$(PYTHON) -m venv .venv-demo
+	.venv-demo/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	touch $@
+
+demo: .venv-demo/.installed ## watch a call being blocked, proven and carried out
+	.venv-demo/bin/sopilot demo
 
 test: install lint types imports unit ## what CI runs
 
@@ -56,4 +62,4 @@ benchmarks-small: install ## that the benchmarks work
 	$(BIN)/python benchmarks --small
 
 clean:
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build
+	rm -rf .venv .venv-demo .mypy_cache .pytest_cache .ruff_cache .hypothesis build

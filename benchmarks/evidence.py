@@ -197,7 +197,8 @@ def stale(name: str, sources: Sources) -> bool:
 
 
 def documents() -> list[Path]:
-    return [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md")), *sorted(ROOT.glob("design/*.md"))]
+    pages = (*ROOT.glob("docs/**/*.md"), *ROOT.glob("design/*.md"))
+    return [ROOT / "README.md", *sorted(pages)]
 
 
 def marked(text: str, stale_names: Collection[str]) -> str:

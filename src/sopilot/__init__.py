@@ -127,9 +127,9 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module `sopilot` has no attribute `{name}`")
     module = importlib.import_module(_MODULES[name])
     # `compile` is a word of Python's own: only here does it mean ours.
-    found: object = getattr(module, "compile_programs" if name == "compile" else name)
-    globals()[name] = found
-    return found
+    value: object = getattr(module, "compile_programs" if name == "compile" else name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

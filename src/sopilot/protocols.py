@@ -44,13 +44,13 @@ class ToolResult:
 
 def inputs_of(tool: ToolSchema) -> Mapping[str, JSON]:
     """The schema of each input, by name."""
-    found = tool.parameters.get("properties")
-    return found if isinstance(found, Mapping) else {}
+    result = tool.parameters.get("properties")
+    return result if isinstance(result, Mapping) else {}
 
 
 def required_of(tool: ToolSchema) -> Sequence[str]:
-    found = tool.parameters.get("required")
-    return [str(name) for name in found] if isinstance(found, list | tuple) else ()
+    result = tool.parameters.get("required")
+    return [str(name) for name in result] if isinstance(result, list | tuple) else ()
 
 
 @runtime_checkable
@@ -100,16 +100,16 @@ class ConnectedTools(Tools, Protocol):
         ...
 
 
-def moment_of(told: object) -> str:
+def moment_of(value: object) -> str:
     """What ``time()`` of the tools told."""
     try:
-        if isinstance(told, str) and datetime.fromisoformat(told).tzinfo is not None:
-            return told
+        if isinstance(value, str) and datetime.fromisoformat(value).tzinfo is not None:
+            return value
     except ValueError:
         pass
     raise mistake(
         "bad-time",
-        f"`{told}` is no time",
+        f"`{value}` is no time",
         Place("the tools", path="time()"),
         "return ISO 8601 text with an offset: `2026-01-31T09:00:00+00:00`",
     )

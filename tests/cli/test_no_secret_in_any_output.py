@@ -211,7 +211,7 @@ OF_THE_BANK = ("heron-42", "118204")
 """Password and code of a customer of the bundled bank."""
 
 
-@pytest.mark.parametrize("form", [[], ["--no-frames"], ["--json"]])
+@pytest.mark.parametrize("form", [[], ["--verbose"], ["--json"]])
 def test_the_demo_shows_no_secret(tmp_path: Path, form: list[str]) -> None:
     command = ["demo", "--store", f"sqlite:{tmp_path / 's.db'}", *form]
     result = CliRunner().invoke(sopilot, command)

@@ -47,26 +47,25 @@ def as_json(*arguments: str) -> dict[str, Any]:
     return document
 
 
-def test_demo_shows_everything() -> None:
+def test_the_demo_blocks_proves_refuses_and_detects() -> None:
     done = call("demo")
     assert done.exit_code == 0, done.output
+    assert len(done.output.splitlines()) <= 30
     for part in (
-        "7 programs",
-        "│ process dispute_payment(username, payment_id)",
-        "executed: done as requested",
-        "refused: a requirement is not met: within_limit",
-        "not met: The amount 2500 is zero, negative or above the limit of 2000.",
-        "what you could do: Choose an amount within the limit.",
-        "no findings, chain verified",
-        "trace: sopilot trace export",
+        'blocked; first: login(customer="anna", password=…)',
+        '{"refunded": 120}',
+        "A manager decides about larger amounts.",
+        "0 findings",
+        "broken-chain",
+        "1 refund, 120 euros",
     ):
         assert part in done.output
+    assert "call `refund` again" in call("demo", "--verbose").output
 
 
 def test_demo_as_json() -> None:
     document = as_json("demo")
-    assert [run["ending"] for run in document["runs"]] == ["executed", "refused"]
-    assert all(run["audit"]["findings"] == [] for run in document["runs"])
+    assert [step["done"] for step in document["steps"][:5]] == [False, True, True, True, False]
 
 
 def test_a_refusal_names_rule_evidence_and_remedy() -> None:

@@ -10,6 +10,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -17,10 +18,12 @@ import pytest
 from sopilot.cli.main import main
 
 MAKEFILE = Path(__file__).parents[2] / "Makefile"
+PROJECT = MAKEFILE.with_name("pyproject.toml")
 
 
 class DocumentShell:
-    """Knows ``sopilot``, ``cd``, ``mkdir``, ``cat`` and ``make`` (whose target must exist).
+    """Knows ``sopilot``, ``python FILE``, ``cd``, ``mkdir``, ``cat``, ``make`` (whose target must
+    exist) and ``pip install`` (whose extras must exist; it installs nothing).
 
     In arguments ``ID`` is the latest session and ``CALL`` its first held call, as a
     reader would fill them in from what was printed before.
@@ -53,6 +56,10 @@ class DocumentShell:
         if words[0] == "make":
             targets = re.findall(r"^([a-z-]+):", MAKEFILE.read_text(encoding="utf-8"), re.M)
             return (0 if words[1] in targets else 2), ""
+        if words[0] == "pip":
+            return self._pip(words)
+        if words[0] == "python":
+            return self._process([sys.executable, "-W", "error", *words[1:]])
         assert words[0] in ("sopilot", ".venv/bin/sopilot"), f"cannot run `{command}`"
         code, out = self.sopilot(self._filled_in(words[1:]))
         if target is not None:
@@ -61,14 +68,21 @@ class DocumentShell:
         return code, out
 
     def python(self, text: str) -> tuple[int, str]:
-        done = subprocess.run(
-            [sys.executable, "-W", "error", "-c", text],
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        return self._process([sys.executable, "-W", "error", "-c", text])
+
+    def _process(self, words: list[str]) -> tuple[int, str]:
+        done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
         return done.returncode, done.stdout + done.stderr
+
+    def _pip(self, words: list[str]) -> tuple[int, str]:
+        """``pip install 'sopilot[mcp,sign]'``: whether the extras are ours."""
+        named = re.fullmatch(r"sopilot(?:\[([\w,-]+)\])?", words[-1])
+        extras = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]
+        known = extras["optional-dependencies"]
+        wrong = named is None or any(
+            extra not in known for extra in (named.group(1) or "").split(",") if extra
+        )
+        return int(wrong), ""
 
     def sopilot(self, arguments: list[str]) -> tuple[int, str]:
         out = io.StringIO()

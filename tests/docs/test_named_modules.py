@@ -10,7 +10,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PLACES = (ROOT, ROOT / "src", ROOT / "src" / "sopilot", ROOT / "benchmarks", ROOT / "tests")
-DOCUMENTS = sorted((*ROOT.glob("design/*.md"), *ROOT.glob("docs/*.md"), ROOT / "CONTRIBUTING.md"))
+DOCUMENTS = sorted(
+    (*ROOT.glob("design/*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "CONTRIBUTING.md")
+)
 FILE = re.compile(r"`((?:[\w-]+/)+[\w-]+\.py)`")
 DOTTED = re.compile(r"`(sopilot(?:_lab)?(?:\.\w+)+)`")
 

@@ -70,14 +70,14 @@ class RoleApprovers:
     roles: tuple[str, ...]
 
     async def decide(self, held: HeldCall) -> Sequence[Vote]:
-        given = {(one.by, one.role) for one in held.rulings}
+        values = {(ruling.by, ruling.role) for ruling in held.rulings}
         votes = [
             Vote("approve", f"the {role}", role, who=THE_MACHINE)
             for role in self.roles
             if role in held.roles
         ]
         # Nobody decides twice: a run that was taken up again may have their approval already.
-        return [one for one in votes[: held.needed] if (one.by, one.role) not in given]
+        return [vote for vote in votes[: held.needed] if (vote.by, vote.role) not in values]
 
 
 FAILED = "failed"
@@ -273,8 +273,12 @@ class ScriptedUser:
     async def reply(self, message: str) -> str | None:
         turn = self._turns
         nothing_new = turn > (1 if self._late else 0)
-        asked = _is_question(message)
-        if turn >= len(self._follow_ups) and not asked and (nothing_new or _is_farewell(message)):
+        is_question = _is_question(message)
+        if (
+            turn >= len(self._follow_ups)
+            and not is_question
+            and (nothing_new or _is_farewell(message))
+        ):
             return None
         self._turns += 1
         lines = [self._follow_ups[turn]] if turn < len(self._follow_ups) else []

@@ -91,19 +91,19 @@ class Spending:
     @classmethod
     def of(cls, session: Session, budgets: Budgets) -> Spending:
         spending = cls(session, budgets, session.clock.now())
-        said = 0
+        reply = 0
         for event in session.own_events:
             if event.kind == "domain_call" and event.actor == Actor.MODEL:
                 spending.domain_calls += 1
             elif event.kind == "user_said":
-                said += 1
+                reply += 1
             elif event.kind == "note" and event.payload["name"] == MODEL_REQUEST:
                 details = event.payload["details"]
                 blank = {item.name: 0 for item in fields(RequestRecord) if item.default is MISSING}
                 known = {name: details[name] for name in _RECORDED if name in details}
                 spending.requests.append(RequestRecord(**blank | known))
         spending.agent_turns = len(spending.requests)
-        spending.user_turns = max(0, said - 1)
+        spending.user_turns = max(0, reply - 1)
         return spending
 
     def spent(self, budget: str) -> BudgetSpent:

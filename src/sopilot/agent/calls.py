@@ -114,8 +114,8 @@ class CallHandler:
         parsed = self._toolbox.parse(call, self._session.configuration, self.completed)
         self.fitted = not (isinstance(parsed, Malformed) and self._is_step(parsed.tool))
         if isinstance(parsed, Malformed):
-            kept = await self._kept_by_tools(call, parsed)
-            text = await self._malformed(call, parsed, kept=kept)
+            kept_by_tools = await self._kept_by_tools(call, parsed)
+            text = await self._malformed(call, parsed, kept=kept_by_tools)
             return after_steps(taken, text, self._language)
         if isinstance(parsed, EndCall):
             details = {"outcome": parsed.outcome, "reason": parsed.reason}
@@ -151,11 +151,11 @@ class CallHandler:
     def _insists(self, answer: CallAnswer) -> bool:
         """Whether nothing but the same unproven call was made for a while: it will not be
         proven so, and a person can decide."""
-        waiting = {one.call_id for one in self._session.held_calls}
+        waiting = {held_call.call_id for held_call in self._session.held_calls}
         if answer.status is not CallStatus.HELD or answer.call_id not in waiting:
             self._insisted = []
             return False
-        self._insisted = [one for one in self._insisted if one == answer.call_id]
+        self._insisted = [item for item in self._insisted if item == answer.call_id]
         self._insisted.append(answer.call_id)
         return len(self._insisted) >= MOST_INSISTENCE
 
@@ -175,15 +175,15 @@ class CallHandler:
             stray = self._stray(move)
             if stray:
                 self.fitted = False
-                said = await self._malformed(call, Malformed(call.name, stray))
+                malformed = await self._malformed(call, Malformed(call.name, stray))
             else:
-                said = await self._operate(self._of_call(move.operation, call))
+                malformed = await self._operate(self._of_call(move.operation, call))
             if taken is None:
-                text = told_in_one(text, said)
+                text = told_in_one(text, malformed)
             elif self.fitted:
                 taken.append(did(move.operation.kind, self._toolbox.step))
             else:
-                text = after_steps(taken, said, self._language)
+                text = after_steps(taken, malformed, self._language)
         return text
 
     def _of_call(self, operation: ToolOperation, call: ToolCall) -> ToolOperation:
@@ -222,8 +222,8 @@ class CallHandler:
         self.fitted = outcome.accepted
         if outcome.accepted and isinstance(operation, Complete | Fail):
             failed = isinstance(operation, Fail)
-            told = to_customer(refusals(self._session, self._language)) if failed else ""
-            self._closing_words(told or self._said)
+            message = to_customer(refusals(self._session, self._language)) if failed else ""
+            self._closing_words(message or self._said)
         self._watch(Progress("step", self._stepped(operation, accepted=outcome.accepted)))
         return step_answer(outcome, self._answers, self._language, self._toolbox.step)
 

@@ -143,8 +143,8 @@ class Retelling:
     @property
     def unanswered(self) -> str:
         """What was said to the user last, if that was all of the reply."""
-        said = self._messages[self._at] if self._in_reply and self._at is not None else None
-        return said.content if said and not (said.tool_calls or self._unmet) else ""
+        reply = self._messages[self._at] if self._in_reply and self._at is not None else None
+        return reply.content if reply and not (reply.tool_calls or self._unmet) else ""
 
     def take(self, event: Event) -> None:
         if event.actor != Actor.MACHINE:
@@ -177,7 +177,7 @@ class Retelling:
             self._stepped(before, event)
 
     def _machine_asks(self, configuration: Configuration) -> bool:
-        return any(one.action in BUILT_IN for one in configuration.pending.values())
+        return any(item.action in BUILT_IN for item in configuration.pending.values())
 
     # --- calls and their answers ----------------------------------------------------
 
@@ -276,22 +276,22 @@ class Retelling:
             self._passed = []
         # The votes on the call that is held have come to their end, or may still come.
         answered = call_id if about != self._holding else about
-        told = CallAnswer(call_id, CallStatus.HELD, problem=problem).said(self._language)
-        self._answer(self._answers.get(answered), told)
+        message = CallAnswer(call_id, CallStatus.HELD, problem=problem).said(self._language)
+        self._answer(self._answers.get(answered), message)
         self._holding = call_id if standing is not None and about == call_id else ""
 
     def _decided(self, call_id: str) -> None:
         held = self._ledger.held.get(call_id)
         if call_id == self._holding and held is not None and held.state is HeldState.WAITING:
-            told = CallAnswer(call_id, CallStatus.HELD, problem=waiting_text(held))
-            self._answer(self._answers.get(call_id), told.said(self._language))
+            call_answer = CallAnswer(call_id, CallStatus.HELD, problem=waiting_text(held))
+            self._answer(self._answers.get(call_id), call_answer.said(self._language))
 
     def _resumed(self) -> None:
         """A run that waited had not answered the call it waited for: it is asked for again."""
         answer = self._answers.pop(self._holding, None)
         if answer is not None:
             waited = self._messages[answer]
-            self._messages = without_answers(self._messages, lambda one: one is waited)
+            self._messages = without_answers(self._messages, lambda item: item is waited)
             self._at = None
         self._holding = ""
         self._written.clear()
@@ -303,7 +303,7 @@ class Retelling:
         if name == MODEL_REQUEST:
             self._in_reply, self._at, self._holding, self._more = True, None, "", 0
             self._passed = []
-            self._written = [ToolCall(*map(str, one)) for one in details.get("calls") or ()]
+            self._written = [ToolCall(*map(str, item)) for item in details.get("calls") or ()]
             self._unmet = int(details.get("tool_calls", 0))
         elif name == HELD_CALL:
             self._held(event, details)
@@ -315,8 +315,8 @@ class Retelling:
             if not details.get("tool"):
                 self._messages.append(empty_reply(self._language))
                 return
-            kept = kept_message(details.get("message")) or str(details["problem"])
-            problem = not_done(kept, self._language)
+            stored = kept_message(details.get("message")) or str(details["problem"])
+            problem = not_done(stored, self._language)
             if self._more > 0:
                 self._answer(self._step_at, told_in_one(self._told, problem))
                 self._more = 0
@@ -357,12 +357,12 @@ def refreshed(dialog: Sequence[Message], answers: Answers) -> list[Message]:
     requests were begun and ended. The machine's state stands for the rest of the bookkeeping
     where it is shown; where it never is, every step that was taken is kept."""
     taken = _TAKEN if answers is Answers.BLIND else _LIFECYCLE
-    kept = [
-        replace(one, content=_brief(one, taken)) if one.role == "tool" else one
-        for one in dialog
-        if one.role != "system" or one not in _REMINDERS
+    stored = [
+        replace(item, content=_brief(item, taken)) if item.role == "tool" else item
+        for item in dialog
+        if item.role != "system" or item not in _REMINDERS
     ]
-    return without_answers(kept, lambda answer: not answer.content)
+    return without_answers(stored, lambda answer: not answer.content)
 
 
 def told_in_one(before: str, text: str) -> str:

@@ -102,9 +102,9 @@ class Driver:
         note = {"name": NOT_OFFERED, "details": {"actions": absent}}
         if absent and all(event.payload != note for event in session.own_events):
             await session.note(NOT_OFFERED, {"actions": absent})
-        said = any(sealed.event.kind == "user_said" for sealed in session.events)
+        reply = any(sealed.event.kind == "user_said" for sealed in session.events)
         if self.user is not None:
-            if not said:
+            if not reply:
                 opening = self.user.opening()
                 await session.user_said(opening)
                 self._watch(Progress("user", opening))
@@ -123,7 +123,7 @@ class Driver:
         if changes:
             changes[max(changes)] = session.machine
         first = session.first_programs.machine(limits)
-        told = Retelling(
+        retelling = Retelling(
             first,
             answers=self.view.answers,
             changes=changes,
@@ -132,10 +132,10 @@ class Driver:
             step_tool=self.toolbox.step,
         )
         for event in session.own_events:
-            told.take(event)
-        self._show(told.messages)
-        self._since_refresh = told.since_refresh
-        self.unanswered = told.unanswered
+            retelling.take(event)
+        self._show(retelling.messages)
+        self._since_refresh = retelling.since_refresh
+        self.unanswered = retelling.unanswered
 
     def _show(self, messages: list[Message]) -> None:
         self.dialog = messages
@@ -178,13 +178,13 @@ class Driver:
         calls = self._numbered(reply.tool_calls)
         slot = (self._asked or self.request()).slot
         self.calls.slot, self.calls.words = lambda: slot, content
-        kept = await self._note_request(reply, calls, attempts or Attempts(1), seconds)
+        note_request = await self._note_request(reply, calls, attempts or Attempts(1), seconds)
         await self._said(content, calls)
         if calls:
             answers = await self._called(calls)
         else:
             answers = [await (self.user_turn(content) if content else self._empty_reply())]
-        if not kept:
+        if not note_request:
             await self.catch_up()
         if self._since_refresh >= self.spending.budgets.refresh_actions:
             self._since_refresh = 0
@@ -192,21 +192,21 @@ class Driver:
             self._show(refreshed(self.dialog, self.view.answers))
         return answers
 
-    async def call(self, call: ToolCall, said: str = "") -> str:
+    async def call(self, call: ToolCall, text: str = "") -> str:
         """One call of somebody whose messages are not known, with what was said beside it."""
         calls = self._numbered((call,))
-        self.calls.slot, self.calls.words = lambda: self.shown().slot, said
-        await self._said(said if said.strip() else "", calls)
+        self.calls.slot, self.calls.words = lambda: self.shown().slot, text
+        await self._said(text if text.strip() else "", calls)
         return await self._answered(calls[0])
 
     async def say(self, text: str) -> str:
         await self._said(text, ())
         return await self.user_turn(text)
 
-    async def user_turn(self, said: str) -> str:
+    async def user_turn(self, text: str) -> str:
         if self.user is None:
             return "Said."
-        answer = await self.user.reply(said)
+        answer = await self.user.reply(text)
         if answer is None:
             return await self._silence()
         self.spending.spend_user_turn()
@@ -234,12 +234,12 @@ class Driver:
     async def _silence(self) -> str:
         """Once the model is told that the user has nothing to say: words and the end of what is
         open need not fit into one message."""
-        told = user_silent(self.briefing.language, machine=self.view.has_steps)
-        if told in self.dialog[-2:]:
+        message = user_silent(self.briefing.language, machine=self.view.has_steps)
+        if message in self.dialog[-2:]:
             raise await self.calls.user_leaves()
         await self.session.note(USER_SILENT, {})
-        self.dialog.append(told)
-        return told.content
+        self.dialog.append(message)
+        return message.content
 
     async def _said(self, content: str, calls: tuple[ToolCall, ...]) -> None:
         self.dialog.append(Message("assistant", content, calls))
@@ -271,18 +271,18 @@ class Driver:
 
     async def _empty_reply(self) -> str:
         await self.session.note(MALFORMED_CALL, {"tool": "", "problem": sentence("empty-message")})
-        told = empty_reply(self.briefing.language)
-        self.dialog[-1] = told
-        row = takewhile(lambda message: message == told, reversed(self.dialog))
+        text = empty_reply(self.briefing.language)
+        self.dialog[-1] = text
+        row = takewhile(lambda message: message == text, reversed(self.dialog))
         if len(list(row)) >= MOST_EMPTY_REPLIES:
             raise Ended(Ending.ABANDONED, "the model has nothing to say")
-        return told.content
+        return text.content
 
     def _numbered(self, calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
         """Who sends moves by hand gives no ids, and answers must find their calls."""
         if all(call.id for call in calls):
             return tuple(calls)
-        made = max(self._shown, sum(one.tool_calls for one in self.spending.requests))
+        made = max(self._shown, sum(item.tool_calls for item in self.spending.requests))
         return tuple(
             call if call.id else replace(call, id=f"call_{made + number}")
             for number, call in enumerate(calls, 1)
@@ -311,10 +311,10 @@ class Driver:
             response_id=served.response_id,
         )
         self.spending.requests.append(record)
-        kept = kept_calls(self.session, calls)
-        written = {"calls": kept} if kept else {}
+        stored = kept_calls(self.session, calls)
+        written = {"calls": stored} if stored else {}
         await self.session.note(MODEL_REQUEST, {**record.as_json(), **written})
-        return kept is not None
+        return stored is not None
 
 
 def without_secrets(session: Session, watch: Watch) -> Watch:
@@ -323,7 +323,7 @@ def without_secrets(session: Session, watch: Watch) -> Watch:
         return watch
 
     def masked(progress: Progress) -> None:
-        told = session.secrets.masked
-        watch(replace(progress, text=told(progress.text), slot=told(progress.slot)))
+        message = session.secrets.masked
+        watch(replace(progress, text=message(progress.text), slot=message(progress.slot)))
 
     return masked

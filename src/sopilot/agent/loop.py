@@ -119,19 +119,19 @@ class Run:
     async def _turn(self) -> None:
         """One request, within what is left of the wall clock, and what comes of it."""
         driver = self._driver
-        asked = driver.turn()
+        turn = driver.turn()
         budgets = driver.spending.budgets
         left = driver.spending.seconds_left()
-        driver.spending.check_context(sum(len(one.content) for one in asked.messages))
+        driver.spending.check_context(sum(len(message.content) for message in turn.messages))
         request = ModelRequest(
-            asked.messages,
-            asked.tools,
+            turn.messages,
+            turn.tools,
             temperature=budgets.temperature,
             timeout_seconds=budgets.request_seconds,
             seed=budgets.seed,
             reply_tokens=budgets.reply_tokens,
         )
-        self._watch(Progress("request", self._model.name, asked.slot))
+        self._watch(Progress("request", self._model.name, turn.slot))
         attempts = Attempts()
         begun = monotonic()
         try:
@@ -162,9 +162,9 @@ class Run:
         problem = attempts.problem
         if problem is None and silent <= self._answering_seconds:
             return spent
-        said = problem or f"no answer within {silent:.3g} s"
+        reply = problem or f"no answer within {silent:.3g} s"
         return InfrastructureFailure(
-            f"{self._model.name}: {said}; {spent}",
+            f"{self._model.name}: {reply}; {spent}",
             attempts.made,
             kind="timeout" if problem is None else problem.kind,
         )
@@ -276,7 +276,7 @@ def run_programs(briefing: Briefing, view: View, *, unguarded: bool = False) -> 
 
 def _refuse_without_procedures(briefing: Briefing) -> None:
     """Guards come with programs: without one, nothing would hold an irreversible action."""
-    guarded = sorted(name for name, one in briefing.handbook.actions.items() if one.is_guarded)
+    guarded = sorted(name for name, item in briefing.handbook.actions.items() if item.is_guarded)
     if guarded:
         message = f"the handbook has no procedure, so nothing licenses `{guarded[0]}`"
         raise mistake("no-procedures", message, help="write a procedure under `procedures`")
@@ -286,10 +286,10 @@ def _refuse_guarded(briefing: Briefing, view: View) -> None:
     goals = briefing.goal_actions()
     guarded = sorted(
         {
-            one.action
+            item.action
             for program in briefing.programs.values()
-            for one in program.guarded
-            if one.action in goals
+            for item in program.guarded
+            if item.action in goals
         }
     )
     if guarded:

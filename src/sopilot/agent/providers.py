@@ -129,15 +129,15 @@ async def complete_with_retries(
     raise InfrastructureFailure(f"{model.name}: no attempt was allowed", 0)
 
 
-def _reply(model: Model, given: object) -> ModelReply:
+def _reply(model: Model, value: object) -> ModelReply:
     """A model is anybody's code: what is no reply is told here, not where it is used."""
     if (
-        isinstance(given, ModelReply)
-        and isinstance(given.content, str)
-        and isinstance(given.tool_calls, tuple | list)
-        and all(isinstance(call, ToolCall) for call in given.tool_calls)
+        isinstance(value, ModelReply)
+        and isinstance(value.content, str)
+        and isinstance(value.tool_calls, tuple | list)
+        and all(isinstance(call, ToolCall) for call in value.tool_calls)
     ):
-        return given
+        return value
     raise mistake(
         "bad-model-reply",
         "what `complete` gave is no ModelReply with text and a tuple of ToolCalls",

@@ -34,9 +34,9 @@ def refusals(session: Session, language: str = "en") -> tuple[Refusal, ...]:
         result.seq: f"#{result.seq} {result.action}: {quote_value(result.value, _EVIDENCE_SHOWN)}"
         for result in process.results
     }
-    events = [one for one in session.own_events if one.process == process.id]
+    events = [own_event for own_event in session.own_events if own_event.process == process.id]
     blamed = _to_blame(program, events)
-    found: dict[str, Refusal] = {}
+    match: dict[str, Refusal] = {}
     for event, values in _returns(events):
         if blamed is not None and event.seq not in blamed:
             continue
@@ -49,14 +49,14 @@ def refusals(session: Session, language: str = "en") -> tuple[Refusal, ...]:
         masked = session.secrets.masked
         sentence = masked(_sentence(function, program, values, holds=bound["holds"]))
         evidence = tuple(masked(shown[seq]) for seq in bound["evidence"] if seq in shown)
-        found[sentence] = Refusal(
+        match[sentence] = Refusal(
             function.judges,
             sentence,
             evidence,
             function.remedy,
             " ".join(telling([function.name], program, language)),
         )
-    return tuple(reversed(found.values()))
+    return tuple(reversed(match.values()))
 
 
 @dataclass(slots=True)

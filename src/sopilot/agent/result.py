@@ -95,11 +95,11 @@ class RequestRecord:
 
     def as_json(self) -> dict[str, JSON]:
         """Without what the provider did not tell."""
-        told = asdict(self)
-        return {name: told[name] for name in told if name in _ALWAYS_TOLD or told[name]}
+        message = asdict(self)
+        return {name: message[name] for name in message if name in _ALWAYS_TOLD or message[name]}
 
 
-_ALWAYS_TOLD = tuple(one.name for one in fields(RequestRecord) if one.default is MISSING)
+_ALWAYS_TOLD = tuple(item.name for item in fields(RequestRecord) if item.default is MISSING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +130,10 @@ class SessionResult:
     @property
     def usage(self) -> Usage:
         return Usage(
-            sum(one.prompt_tokens for one in self.requests),
-            sum(one.cached_tokens for one in self.requests),
-            sum(one.completion_tokens for one in self.requests),
-            sum(one.reasoning_tokens for one in self.requests),
+            sum(request.prompt_tokens for request in self.requests),
+            sum(request.cached_tokens for request in self.requests),
+            sum(request.completion_tokens for request in self.requests),
+            sum(request.reasoning_tokens for request in self.requests),
         )
 
     def as_json(self) -> dict[str, JSON]:
@@ -147,8 +147,8 @@ class SessionResult:
             "agent_turns": self.agent_turns,
             "user_turns": self.user_turns,
             "usage": asdict(self.usage),
-            "requests": [one.as_json() for one in self.requests],
-            "refusals": [asdict(one) for one in self.refusals],
+            "requests": [request.as_json() for request in self.requests],
+            "refusals": [asdict(refusal) for refusal in self.refusals],
             **({"fault": self.fault} if self.fault else {}),
         }
 

@@ -51,8 +51,8 @@ async def _recalled(tools: RecallsOutcomes, key: str) -> ToolResult | None:
         return ToolResult(False, {"error": NEVER_MADE})
     if isinstance(result, ToolResult):
         return result
-    told = "`recall` gave neither a ToolResult nor None for the call `%s`"
-    logging.getLogger("sopilot").error(told, call)
+    message = "`recall` gave neither a ToolResult nor None for the call `%s`"
+    logging.getLogger("sopilot").error(message, call)
     return None
 
 

@@ -87,25 +87,25 @@ def _fits_inside(schema: Mapping[str, JSON], value: JSON) -> bool:
     if isinstance(value, dict) and isinstance(properties, Mapping):
         if any(name not in value for name in _strings(schema.get("required"))):
             return False
-        inside = [(properties.get(name), one) for name, one in value.items()]
+        inside = [(properties.get(name), item) for name, item in value.items()]
     elif isinstance(value, list):
-        inside = [(items, one) for one in value]
+        inside = [(items, item) for item in value]
     else:
         return True
-    return all(not isinstance(one, Mapping) or _fits(one, held) for one, held in inside)
+    return all(not isinstance(item, Mapping) or _fits(item, held) for item, held in inside)
 
 
 def _kinds(schema: Mapping[str, JSON]) -> list[str]:
     """None where one is unknown: who knows what else would fit."""
     kind = schema.get("type")
     kinds = kind if isinstance(kind, list | tuple) else [kind]
-    known = [one for one in kinds if isinstance(one, str) and one in TYPES]
+    known = [item for item in kinds if isinstance(item, str) and item in TYPES]
     return known if len(known) == len(kinds) else []
 
 
 def _strings(listed: JSON) -> list[str]:
-    given = listed if isinstance(listed, list | tuple) else ()
-    return [one for one in given if isinstance(one, str)]
+    value = listed if isinstance(listed, list | tuple) else ()
+    return [item for item in value if isinstance(item, str)]
 
 
 def _wanted(schema: Mapping[str, JSON]) -> str:
@@ -182,14 +182,14 @@ def _spelling(own: ToolSchema) -> StepTool:
 
 def _filled_in(programs: Iterable[Program]) -> dict[str, set[str]]:
     """Action → the inputs that every call of it in the programs has a value for."""
-    found: dict[str, set[str]] = {}
+    result: dict[str, set[str]] = {}
     for program in programs:
         for function in program.functions.values():
-            for act in (*function.steps, *(one for acts in function.fallbacks for one in acts)):
+            for act in (*function.steps, *(item for acts in function.fallbacks for item in acts)):
                 if isinstance(act, Act):
-                    known = {name for name, one in act.arguments if not isinstance(one, Unknown)}
-                    found[act.action] = found.get(act.action, known) & known
-    return found
+                    known = {name for name, item in act.arguments if not isinstance(item, Unknown)}
+                    result[act.action] = result.get(act.action, known) & known
+    return result
 
 
 def _without_required(tool: ToolSchema, names: Collection[str]) -> ToolSchema:
@@ -255,15 +255,15 @@ class Toolbox:
         except (ValueError, RecursionError):
             return (), call
         own = inputs_of(schema)
-        said = (
+        reply = (
             [key for key in IN_PASSING if key in arguments and key not in own]
             if isinstance(arguments, dict)
             else []
         )
-        if "start" in said and "arguments" in arguments and "arguments" not in own:
-            said.append("arguments")
-        moves = parse_steps({key: arguments.pop(key) for key in said}) if said else ()
-        if not said or isinstance(moves, str):
+        if "start" in reply and "arguments" in arguments and "arguments" not in own:
+            reply.append("arguments")
+        moves = parse_steps({key: arguments.pop(key) for key in reply}) if reply else ()
+        if not reply or isinstance(moves, str):
             return (), call
         return moves, replace(call, arguments=json.dumps(arguments, ensure_ascii=False))
 

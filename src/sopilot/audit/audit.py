@@ -77,7 +77,11 @@ def read_events(
         if changes and index in changes:
             run.go_on_with(changes[index])
             # Nobody has put the questions of these programs yet, whatever others asked.
-            run.session_calls = [one for one in run.session_calls if one.action not in BUILT_IN]
+            run.session_calls = [
+                session_call
+                for session_call in run.session_calls
+                if session_call.action not in BUILT_IN
+            ]
         if event.seq != index:
             run.find("inconsistent-trace", event, f"event {index} has the number {event.seq}")
         _read(run, event)
@@ -182,9 +186,9 @@ def _contradicted(run: AuditState, step: Step, process: ProcessView | None) -> N
             run.leave_unjudged(event, step.difference)
         else:
             run.find("inconsistent-trace", event, step.difference, process=process)
-    for one in (process, active):
-        if one is not None and event.kind not in RECORDED:
-            one.lost = True
+    for item in (process, active):
+        if item is not None and event.kind not in RECORDED:
+            item.lost = True
 
 
 def _took_wrong_target(step: Step, here: Position) -> bool:

@@ -68,7 +68,7 @@ class CallReading:
         if self.doubts:
             return AuditGrade.CLAIMED
         ranks = list(AuditGrade)
-        return min((one.grade for one in self.leaves), key=ranks.index, default=AuditGrade.PROVEN)
+        return min((leaf.grade for leaf in self.leaves), key=ranks.index, default=AuditGrade.PROVEN)
 
     @property
     def keys(self) -> frozenset[DoubtKey]:
@@ -76,8 +76,10 @@ class CallReading:
 
 
 def moment_of(run: AuditState, process: ProcessView, known: Mapping[str, JSON]) -> Moment:
-    layouts = (one for program in run.programs.values() for one in program.functions.values())
-    principals = tuple(one for one in layouts if one.function.principal)
+    layouts = (
+        function for program in run.programs.values() for function in program.functions.values()
+    )
+    principals = tuple(layout for layout in layouts if layout.function.principal)
     return Moment(
         run.session_calls,
         run.facts,
@@ -130,7 +132,7 @@ def _read(
     cursor = process.frames[0].cursor
     walk = Walk(process.program.functions, path, values, cursor, exhaustive=True)
     reached = walk.enter(Activation(process.program.entry, values)) is True
-    leaves = tuple(one for one in path.leaves.values() if one.holds is not None)
+    leaves = tuple(leaf for leaf in path.leaves.values() if leaf.holds is not None)
     return CallReading(() if reached else path.doubts(step.action), leaves)
 
 
@@ -204,7 +206,7 @@ class _Path:
         wanted = key_of(passed_values(terms, within.values, self.values))
         place = (within.flow.function.name, step.label)
         return any(
-            one[:2] == place and wanted <= one[2] for one in self.moment.process.state.passed
+            item[:2] == place and wanted <= item[2] for item in self.moment.process.state.passed
         )
 
     def _trusted(self, callee: FunctionLayout, reading: LeafReading) -> LeafReading:
@@ -227,8 +229,8 @@ class _Path:
             answers = last_answers(self.moment, layout, reading.values)
             doubt = replace(doubt, answers=spell([*answers, last_change(self.moment, layout)]))
             every.append(doubt)
-            given = judged_for(process, layout, reading.values)
-            if given is None or given.holds is wanted:
+            value = judged_for(process, layout, reading.values)
+            if value is None or value.holds is wanted:
                 relied.append(doubt)
         nowhere = Doubt(NOTHING, f"the program does not lead to `{action}` by what was checked")
         return tuple(relied or every) or (nowhere,)
@@ -259,15 +261,15 @@ def _clause(process: ProcessView, layout: FunctionLayout, reading: LeafReading) 
     """The code of the clause that fails."""
     if layout.function.kind is Kind.GATE:
         return reading.lack.code if reading.lack is not None else GATE
-    given = judged_for(process, layout, reading.values)
-    elsewhere = given is None and any(
-        one.function == layout.function.name for one in process.judged
+    value = judged_for(process, layout, reading.values)
+    elsewhere = value is None and any(
+        item.function == layout.function.name for item in process.judged
     )
     if reading.lack is not None:
         unmade = reading.lack.code in (NOTHING, OTHER, PART)
         return VALUE if elsewhere and unmade else reading.lack.code
     if elsewhere:
         return VALUE
-    if given is not None and not set(reading.evidence) <= set(given.evidence):
+    if value is not None and not set(reading.evidence) <= set(value.evidence):
         return NEWER
     return AGAINST

@@ -21,13 +21,13 @@ _SHORTEST = 4
 
 
 def judge_told(run: AuditState, events: Sequence[Event]) -> None:
-    kept = [
-        (process, one)
+    stored = [
+        (process, item)
         for process in run.processes.values()
-        for one in process.unmet
-        if one.customer_message
+        for item in process.unmet
+        if item.customer_message
     ]
-    for process, check in kept:
+    for process, check in stored:
         _judge(run, events, process, check)
 
 
@@ -39,13 +39,17 @@ def _judge(
         _plain(event.payload.get("text")) for event in events if event.kind == "user_said"
     )
     sentences = [_plain(text).rstrip(".。") for text in (check.sentence, check.found) if text]
-    answers = [one for one in run.session_calls if one.answered in check.evidence]
-    given = [_plain(text) for one in answers for text in _texts(one.arguments)]
+    answers = [
+        session_call
+        for session_call in run.session_calls
+        if session_call.answered in check.evidence
+    ]
+    supplied = [_plain(text) for answer in answers for text in _texts(answer.arguments)]
     values = [
         plain
-        for one in answers
-        for text in _texts(one.value)
-        if len(plain := _plain(text)) >= _SHORTEST and plain not in heard and plain not in given
+        for answer in answers
+        for text in _texts(answer.value)
+        if len(plain := _plain(text)) >= _SHORTEST and plain not in heard and plain not in supplied
     ]
     own = _plain(check.customer_message)
     for event in events:
@@ -55,10 +59,10 @@ def _judge(
             run.leave_unjudged(
                 event, "the message may give the check away", predicate=check.predicate
             )
-        said = _plain(event.payload.get("text"))
-        sentence = any(one in said and one not in own for one in sentences)
-        beside = said.replace(own, " ")
-        if sentence or any(_is_word(one, beside) for one in values):
+        reply = _plain(event.payload.get("text"))
+        sentence = any(item in reply and item not in own for item in sentences)
+        beside = reply.replace(own, " ")
+        if sentence or any(_is_word(value, beside) for value in values):
             what = "the sentence" if sentence else "what the verifier answered"
             run.find(
                 "tipped-off",
@@ -73,8 +77,8 @@ def _judge(
             )
 
 
-def _is_word(text: str, said: str) -> bool:
-    return re.search(rf"(?<!\w){re.escape(text)}(?!\w)", said) is not None
+def _is_word(text: str, reply: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(text)}(?!\w)", reply) is not None
 
 
 def _plain(text: JSON) -> str:
@@ -84,11 +88,11 @@ def _plain(text: JSON) -> str:
 def _texts(value: JSON) -> Iterator[str]:
     """Every text and number in an answer; truths are told by the sentence alone."""
     if isinstance(value, Mapping):
-        for one in value.values():
-            yield from _texts(one)
+        for item in value.values():
+            yield from _texts(item)
     elif isinstance(value, list | tuple):
-        for one in value:
-            yield from _texts(one)
+        for item in value:
+            yield from _texts(item)
     elif isinstance(value, str):
         yield value
     elif value is not None and not isinstance(value, bool):

@@ -58,13 +58,15 @@ def is_reread(
     if process is None or not _verifies(process.program, call.action):
         return False
     earlier = calls_of(run.session_calls, call.action, call.arguments)
-    if any(one.process == process.id and one.asked_for for one in earlier):
+    if any(item.process == process.id and item.asked_for for item in earlier):
         return True
     step = step_of(process.program, process.frames[0]) if len(process.frames) == 1 else None
     if not isinstance(step, Act) or not step.goal:
         return False
-    given = [one.arguments for one in run.requests.values() if one.process == process.id]
-    for arguments in ({}, *given):
+    argumentses = [
+        request.arguments for request in run.requests.values() if request.process == process.id
+    ]
+    for arguments in ({}, *argumentses):
         values = process.root_values
         values.update(values_at_the_act(process, step, arguments))
         if _is_asked_for(moment_of(run, process, values), call, values):
@@ -123,17 +125,17 @@ def _rests_on(
     named: dict[str, JSON] = {}
     for act in recipe:
         try:
-            asked = asked_calls(moment, layout, act, values, named)
+            request = asked_calls(moment, layout, act, values, named)
         except Unreadable:
             return False
-        if isinstance(asked, Lack):
+        if isinstance(request, Lack):
             continue
-        if act.action == call.action and any(same(one, dict(call.arguments)) for one in asked):
+        if act.action == call.action and any(same(item, dict(call.arguments)) for item in request):
             return True
-        found = [newest_answer(moment.calls, act.action, one) for one in asked]
-        told = [one.value for one in found if one is not None and one.ok]
-        if len(told) == len(asked):
-            named[act.answer] = told if act.each is not None else told[0]
+        results = [newest_answer(moment.calls, act.action, item) for item in request]
+        messages = [item.value for item in results if item is not None and item.ok]
+        if len(messages) == len(request):
+            named[act.answer] = messages if act.each is not None else messages[0]
     return False
 
 
@@ -187,21 +189,21 @@ def _is_amended(run: AuditState, here: Position, call: SessionCall) -> bool:
     step = here.step
     if not isinstance(step, Act) or not step.goal or step.action != call.action:
         return False
-    given = [(term, call.arguments.get(parameter)) for parameter, term in step.arguments]
+    values = [(term, call.arguments.get(parameter)) for parameter, term in step.arguments]
     agreed = all(
         same(value, other)
-        for term, value in given
-        for another, other in given
+        for term, value in values
+        for another, other in values
         if isinstance(term, Local) and term == another
     )
     if not agreed:
         return False  # two inputs that are to be one
     # A request that follows an amendment has an id of its own.
     return any(
-        one.payload.get("decision") == "amend"
-        and same(one.payload.get("arguments"), dict(call.arguments))
+        item.payload.get("decision") == "amend"
+        and same(item.payload.get("arguments"), dict(call.arguments))
         for decisions in run.decisions.values()
-        for one in decisions
+        for item in decisions
     )
 
 
@@ -276,7 +278,7 @@ def _premature(
     run: AuditState, event: Event, call: SessionCall, process: ProcessView | None
 ) -> None:
     goal, program = next(
-        (goal, one) for goal, one in run.programs.items() if call.action in one.goal_actions
+        (goal, item) for goal, item in run.programs.items() if call.action in item.goal_actions
     )
     sentence = program.entry.function.says
     if process is None or call.action not in process.program.goal_actions:
@@ -287,11 +289,11 @@ def _premature(
             sentence=sentence,
             action=call.action,
         )
-        if any(one.goal == goal for one in run.processes.values()):
+        if any(item.goal == goal for item in run.processes.values()):
             return  # what that one checked stands in its own findings
-        entry, given = program.entry, dict(call.arguments)
-        frame = Frame(entry.name, entry.first, given, {}, None, event.seq, entry.name)
-        begun = Process("", goal, "", given, (frame,), known=given)
+        entry, value = program.entry, dict(call.arguments)
+        frame = Frame(entry.name, entry.first, value, {}, None, event.seq, entry.name)
+        begun = Process("", goal, "", value, (frame,), known=value)
         _skipped(run, event, call, ProcessView("", goal, program, begun))
         return
     refused = can_accept(process) is False
@@ -303,7 +305,7 @@ def _premature(
         process=process,
         sentence=process.program.entry.function.says,
         action=call.action,
-        unmet=[one.predicate for one in process.unmet] if refused else [],
+        unmet=[item.predicate for item in process.unmet] if refused else [],
     )
     _skipped(run, event, call, process)
 
@@ -354,7 +356,7 @@ def _repeated(run: AuditState, event: Event, call: SessionCall) -> None:
         if (
             earlier is not None
             and earlier.action == call.action
-            and any(call.action in one.guarded for one in run.programs.values())
+            and any(call.action in program.guarded for program in run.programs.values())
         ):
             run.find(
                 "unknown-outcome",
@@ -366,7 +368,7 @@ def _repeated(run: AuditState, event: Event, call: SessionCall) -> None:
 
 def _beside_open(run: AuditState, event: Event, call: SessionCall) -> None:
     """P10: while a guarded call is open, nothing that may change what it rests on is made."""
-    guarded = {name for one in run.programs.values() for name in one.guarded}
+    guarded = {name for program in run.programs.values() for name in program.guarded}
     for other in run.awaiting.values():
         if other.action in guarded and other.action != call.action and _may_matter(run, call):
             run.find(
@@ -384,12 +386,12 @@ def _may_matter(run: AuditState, call: SessionCall) -> bool:
     for program in run.programs.values():
         for layout in program.functions.values():
             closing = layout.function.closed_by
-            acts = {one.action for one in layout.recipe_acts}
+            acts = {recipe_act.action for recipe_act in layout.recipe_acts}
             if layout.function.kind is Kind.GATE:
                 if call.action in acts or (closing is not None and closing.action == call.action):
                     return True
             elif layout.function.kind is Kind.RULE and any(
-                touches(run.facts, run.goal_actions, call.action, one) for one in acts
+                touches(run.facts, run.goal_actions, call.action, act) for act in acts
             ):
                 return True
     return False
@@ -434,31 +436,31 @@ def observed(call: SessionCall) -> Observed:
     )
 
 
-def _was_said(run: AuditState, action: str, asked: int, event: Event) -> bool:
+def _was_said(run: AuditState, action: str, request: int, event: Event) -> bool:
     """Whether the answer is the user's latest message between question and answer, and means what
     the answer says of it. A message answers one question: of several that were put at once each
     has its own."""
     value = event.payload.get("value")
     if event.payload.get("ok") is not True or not isinstance(value, Mapping):
         return True
-    number, said = value.get("message"), value.get("said")
-    free = (one for one in run.user_messages if one not in run.answering)
-    between = [one for one in free if asked < one < event.seq]
+    number, reply = value.get("message"), value.get("said")
+    free = (user_message for user_message in run.user_messages if user_message not in run.answering)
+    between = [item for item in free if request < item < event.seq]
     if isinstance(number, int):
         run.answering.add(number)
     if has_withheld(dict(value)):
         return number in between
     return (
         between[-1:] == [number]
-        and isinstance(said, str)
-        and run.user_messages[between[-1]] in (said, None)
-        and value.get("answer") == reply_to(action, said)
+        and isinstance(reply, str)
+        and run.user_messages[between[-1]] in (reply, None)
+        and value.get("answer") == reply_to(action, reply)
     )
 
 
 def assistant_said(run: AuditState, event: Event) -> None:
-    told = event.payload.get("text")
-    run.said = told.lower() if isinstance(told, str) else None
+    message = event.payload.get("text")
+    run.said = message.lower() if isinstance(message, str) else None
 
 
 def user_said(run: AuditState, event: Event) -> None:
@@ -492,8 +494,8 @@ def note(run: AuditState, event: Event) -> None:
     if name == HELD_CALL and details.get("awaits") == AWAITS_ROOT:
         _held_back(run, event, str(details.get("action", "")))
     if name == ANSWERED_LATE:
-        said = "took effect" if details.get("ok") is True else "failed"
-        message = f"`{call_id}` was settled, and its tool then said that it {said}"
+        reply = "took effect" if details.get("ok") is True else "failed"
+        message = f"`{call_id}` was settled, and its tool then said that it {reply}"
         run.find("unknown-outcome", event, message, severity=Severity.WARNING)
     if name != OUTCOME_UNKNOWN:
         return

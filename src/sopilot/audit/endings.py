@@ -113,14 +113,14 @@ def _check_at(process: ProcessView, frame: Frame) -> Check:
 
 def remaining_checks(process: ProcessView) -> list[OpenCheck]:
     """The checks that the program still makes if all of them go well."""
-    found: dict[tuple[str, str], OpenCheck] = {}
+    open_checks: dict[tuple[str, str], OpenCheck] = {}
     walk = Walk(process.program.functions, _OpenedGates(process), {})
     for frame in reversed(process.frames):
         layout = process.program.functions[frame.function]
         if not layout.soft:
             within = Activation(layout, frame.locals)
-            _collect(process.program, walk, within, frame.cursor, _results(frame), found)
-    return list(found.values())
+            _collect(process.program, walk, within, frame.cursor, _results(frame), open_checks)
+    return list(open_checks.values())
 
 
 def _collect(
@@ -129,7 +129,7 @@ def _collect(
     within: Activation,
     label: str,
     slots: dict[str, bool | None],
-    found: dict[tuple[str, str], OpenCheck],
+    open_checks: dict[tuple[str, str], OpenCheck],
 ) -> None:
     """Follows the steps, every open check taken as met, and collects the open ones."""
     flow = within.flow
@@ -144,10 +144,10 @@ def _collect(
             if holds is None and callee.soft:
                 holds = walk.oracle.judge(step, callee, values)
                 if holds is None:
-                    _add(found, step, callee.function, values, program.program.constants)
+                    _add(open_checks, step, callee.function, values, program.program.constants)
             elif holds is None and within.depth < DEEPEST_CALL:
                 inside = Activation(callee, values, step, within.depth + 1)
-                _collect(program, walk, inside, callee.first, {}, found)
+                _collect(program, walk, inside, callee.first, {}, open_checks)
             slots = {**slots, step.slot: step.wanted if holds is None else holds}
             met = slots[step.slot] is step.wanted
             label = (flow.after if met else flow.unmet)[label]
@@ -164,15 +164,15 @@ def _collect(
 
 
 def _add(
-    found: dict[tuple[str, str], OpenCheck],
+    open_checks: dict[tuple[str, str], OpenCheck],
     step: Check,
     function: Function,
     values: Mapping[str, JSON],
     constants: Mapping[str, JSON],
 ) -> None:
     sentence = filled_sentence(function, constants, values, wanted=step.wanted) or step.says
-    one = OpenCheck(step.function, function.judges, sentence, values)
-    found.setdefault(one.key, one)
+    open_check = OpenCheck(step.function, function.judges, sentence, values)
+    open_checks.setdefault(open_check.key, open_check)
 
 
 def judge_start(run: AuditState) -> None:
@@ -233,17 +233,17 @@ def judge_fail(run: AuditState, event: Event, process: ProcessView, here: Positi
             reason if isinstance(reason, str) else "",
             tuple(
                 {
-                    "predicate": one.predicate,
-                    "sentence": one.sentence,
-                    "found": one.found,
-                    "holds": one.holds,
-                    "evidence": list(one.evidence),
-                    "return": one.producer,
-                    "remedy": one.remedy,
-                    "customer_message": one.customer_message,
+                    "predicate": item.predicate,
+                    "sentence": item.sentence,
+                    "found": item.found,
+                    "holds": item.holds,
+                    "evidence": list(item.evidence),
+                    "return": item.producer,
+                    "remedy": item.remedy,
+                    "customer_message": item.customer_message,
                 }
-                for one in process.unmet
-                if blamed is None or one.producer in blamed
+                for item in process.unmet
+                if blamed is None or item.producer in blamed
             ),
             obstacle,
             str(step.says) if isinstance(step, FailStep) else "",
@@ -254,7 +254,7 @@ def judge_fail(run: AuditState, event: Event, process: ProcessView, here: Positi
     if by_executor and not caused and process.goal_reached is None:
         some = "the false ones do not rule it out" if process.unmet else "no check came out false"
         # The ground may be that the user was asked for something and did not give it.
-        withheld = any(asked is None for asked, _ in process.unanswered)
+        withheld = any(request is None for request, _ in process.unanswered)
         if withheld:
             run.leave_unjudged(event, "what the user was asked may be the ground of the refusal")
         else:
@@ -264,7 +264,7 @@ def judge_fail(run: AuditState, event: Event, process: ProcessView, here: Positi
                 f"`{process.goal}` was refused while it could still be accepted: {some}",
                 process=process,
                 sentence=process.program.entry.function.says,
-                unmet=[one.predicate for one in process.unmet],
+                unmet=[item.predicate for item in process.unmet],
             )
 
 
@@ -273,7 +273,7 @@ def _obstacle(run: AuditState, process: ProcessView, here: Position) -> str:
     step = here.step
     missing = _not_given(process, here)
     if missing:
-        return f"the user was heard and did not give {', '.join(f'`{one}`' for one in missing)}"
+        return f"the user was heard and did not give {', '.join(f'`{item}`' for item in missing)}"
     if here.layout.function.kind is Kind.RULE:
         return _failed_verifier(here) or _undecided(run, process, here)
     if not isinstance(step, Act) or not step.goal:
@@ -291,10 +291,10 @@ def _obstacle(run: AuditState, process: ProcessView, here: Position) -> str:
         reading = read_call(run, process, step.action, arguments)
         if reading is None or reading.doubts:
             return f"not all that `{step.action}` needs is proven"
-    for one in run.requests.values():
-        if one.process != process.id or not one.doubts:
+    for request in run.requests.values():
+        if request.process != process.id or not request.doubts:
             continue
-        now = read_call(run, process, one.action, one.arguments)
+        now = read_call(run, process, request.action, request.arguments)
         # The simulator may be another than when its checks were judged: refusing is then right. Who
         # has looked again, and found all as it should be, has no cause any more.
         if now is None or now.doubts:
@@ -306,8 +306,8 @@ def _failed_verifier(here: Position) -> str:
     """A check that nobody can make: what verifies it failed, and no recipe is answered."""
     verifiers = {act.action for act in here.layout.recipe_acts}
     tried = frame_results(here)
-    failed = [one for one in tried if one.action in verifiers and not one.ok]
-    if not failed or covered(here, [one for one in tried if one.ok]):
+    failed = [item for item in tried if item.action in verifiers and not item.ok]
+    if not failed or covered(here, [item for item in tried if item.ok]):
         return ""
     last = failed[-1]
     return f"`{last.action}` failed (#{last.seq}), so `{here.layout.name}` is undecided"
@@ -347,7 +347,7 @@ def _not_given(process: ProcessView, here: Position) -> list[str]:
     return [
         name
         for name in missing
-        if any(asked and _speaks_of(asked, name) for asked, _ in process.unanswered)
+        if any(request and _speaks_of(request, name) for request, _ in process.unanswered)
         and not any(_speaks_of(heard, name) for _, heard in process.unanswered)
     ]
 
@@ -361,18 +361,18 @@ def _turned_down(run: AuditState, process: ProcessView) -> bool:
     whatever the checks say, it must not run."""
     roles = {role for guarded in process.program.guarded.values() for role in guarded.roles}
     made = [
-        one
+        decision
         for decisions in run.decisions.values()
-        for one in decisions
-        if one.process == process.id
+        for decision in decisions
+        if decision.process == process.id
     ]
-    last = max(made, key=lambda one: one.seq, default=None)
+    last = max(made, key=lambda item: item.seq, default=None)
     expired = last is not None and last.payload.get("decision") == "expire"
     if last is not None and expired and last.actor == Actor.RUNTIME:
         return True
     return any(
-        one.payload.get("decision") == "reject"
-        and one.payload.get("by")
-        and one.payload.get("role") in roles
-        for one in made
+        item.payload.get("decision") == "reject"
+        and item.payload.get("by")
+        and item.payload.get("role") in roles
+        for item in made
     )

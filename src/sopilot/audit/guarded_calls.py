@@ -38,7 +38,8 @@ def judge_guard(
     """Findings about a call of a guarded action; ``violated``: the cursor does not license it."""
     programs = [process.program] if process is not None else list(run.programs.values())
     guarded = next(
-        (one.guarded[call.action] for one in programs if call.action in one.guarded), None
+        (program.guarded[call.action] for program in programs if call.action in program.guarded),
+        None,
     )
     if guarded is None:
         return
@@ -49,12 +50,12 @@ def judge_guard(
         run.find("guard-violated", event, why, action=call.action)
     if guarded.needed == 0:
         return
-    asked = _asked_of_people(run, call, process, guarded)
-    if asked is None and not decided_by_people(run, event, guarded):
+    asked_of_people = _asked_of_people(run, call, process, guarded)
+    if asked_of_people is None and not decided_by_people(run, event, guarded):
         run.leave_unjudged(
             event, f"whether `{call.action}` needed an approval depends on it", action=call.action
         )
-    elif asked:
+    elif asked_of_people:
         _judge_approval(run, event, call, guarded)
 
 
@@ -69,7 +70,7 @@ def _asked_of_people(
     if guarded.when is None or process is None or run.judge is None:
         return True
     variables: dict[str, JSON] = {"now": run.clock} if run.clock else {}
-    known = {name: one for name, one in call.arguments.items() if not has_withheld(one)}
+    known = {name: item for name, item in call.arguments.items() if not has_withheld(item)}
     variables |= {**known, **process.program.program.constants}
     try:
         return run.judge(guarded.when, variables) is not False
@@ -85,16 +86,16 @@ def decided_by_people(run: AuditState, event: Event, guarded: Guarded) -> bool:
     """Whether enough people approved this very call, and nobody closed it."""
     call_id = str(event.payload.get("call_id"))
     decisions = run.decisions.get(call_id, [])
-    if any(one.payload.get("decision") in CLOSING for one in decisions):
+    if any(decision.payload.get("decision") in CLOSING for decision in decisions):
         return False
-    asked = replace(guarded, roles=guarded.roles or (OPERATOR,), needed=max(guarded.needed, 1))
-    return _approvals(_standing(run, event, call_id, asked, decisions), asked) >= asked.needed
+    request = replace(guarded, roles=guarded.roles or (OPERATOR,), needed=max(guarded.needed, 1))
+    return _approvals(_standing(run, event, call_id, request, decisions), request) >= request.needed
 
 
 def _judge_approval(run: AuditState, event: Event, call: SessionCall, guarded: Guarded) -> None:
     call_id = str(event.payload.get("call_id"))
     decisions = run.decisions.get(call_id, [])
-    closed = [one for one in decisions if one.payload.get("decision") in CLOSING]
+    closed = [decision for decision in decisions if decision.payload.get("decision") in CLOSING]
     standing = _standing(run, event, call_id, guarded, decisions)
     if closed:
         word = "rejected" if closed[-1].payload.get("decision") == "reject" else "expired"
@@ -112,7 +113,7 @@ def _judge_approval(run: AuditState, event: Event, call: SessionCall, guarded: G
             + ", ".join(guarded.roles),
             action=call.action,
         )
-    amended = [one for one in decisions if one.payload.get("decision") == "amend"]
+    amended = [decision for decision in decisions if decision.payload.get("decision") == "amend"]
     if amended and not _the_same(amended[-1].payload.get("arguments"), dict(call.arguments)):
         run.find(
             "approval-exceeded",
@@ -127,26 +128,26 @@ def _standing(
 ) -> list[Event]:
     """The approvals that count for this call. An amendment voids the ones before it: they
     were for other arguments."""
-    found: list[Event] = []
-    asked = run.held.get(call_id)
-    for one in decisions:
-        word = one.payload.get("decision")
-        if word not in ("approve", "amend") or not one.payload.get("by"):
+    events: list[Event] = []
+    request = run.held.get(call_id)
+    for decision in decisions:
+        word = decision.payload.get("decision")
+        if word not in ("approve", "amend") or not decision.payload.get("by"):
             continue
-        if one.payload.get("role") not in guarded.roles:
+        if decision.payload.get("role") not in guarded.roles:
             continue
-        since = one.at if asked is None else asked
+        since = decision.at if request is None else request
         if guarded.expires_seconds is not None and event.at - since > guarded.expires_seconds:
             continue
-        found = [one] if word == "amend" else [*found, one]
-    return found
+        events = [decision] if word == "amend" else [*events, decision]
+    return events
 
 
 def _approvals(standing: Sequence[Event], guarded: Guarded) -> int:
     """Distinct people; in distinct roles as long as there are roles enough."""
     people: dict[str, set[str]] = {}
-    for one in standing:
-        people.setdefault(same_name(str(one.payload["by"])), set()).add(str(one.payload["role"]))
+    for item in standing:
+        people.setdefault(same_name(str(item.payload["by"])), set()).add(str(item.payload["role"]))
     if guarded.needed > len(guarded.roles):
         return len(people)
     seats: dict[str, str] = {}
@@ -231,15 +232,17 @@ def judge_proof(run: AuditState, event: Event, call: SessionCall, process: Proce
 
 def _override(run: AuditState, event: Event, call: SessionCall, unproven: Sequence[str]) -> None:
     decisions = run.decisions.get(str(event.payload.get("call_id")), [])
-    by = dict.fromkeys(str(one.payload.get("by")) for one in decisions if one.payload.get("by"))
+    by = dict.fromkeys(
+        str(decision.payload.get("by")) for decision in decisions if decision.payload.get("by")
+    )
     run.overrides.append(Override(event.seq, call.action, tuple(by), tuple(unproven)))
 
 
 def _used_answers(process: ProcessView, reading: CallReading) -> frozenset[int]:
     """P9: the answers of the user that the call rests on, each of which serves one call."""
-    codes = [(process.program.functions[one.function].function, one) for one in reading.leaves]
-    once = [one for function, one in codes if function.question and not function.reusable]
-    return frozenset(seq for one in once for seq in one.evidence)
+    codes = [(process.program.functions[leaf.function].function, leaf) for leaf in reading.leaves]
+    once = [item for function, item in codes if function.question and not function.reusable]
+    return frozenset(seq for item in once for seq in item.evidence)
 
 
 def _judge_rereading(
@@ -247,11 +250,11 @@ def _judge_rereading(
 ) -> None:
     """With `recheck` the machine itself has read, just before, all that the call rests on."""
     rules = [
-        one
-        for one in reading.leaves
-        if process.program.functions[one.function].function.kind is Kind.RULE
+        leaf
+        for leaf in reading.leaves
+        if process.program.functions[leaf.function].function.kind is Kind.RULE
     ]
-    answers = {seq: one.predicate for one in rules for seq in one.evidence}
+    answers = {seq: rule.predicate for rule in rules for seq in rule.evidence}
     for made in run.session_calls:
         predicate = answers.get(made.answered if made.answered is not None else -1)
         facts = run.facts.get(made.action)
@@ -281,15 +284,15 @@ def _compare_licence(
         return
     if reading.doubts:
         return
-    told = recorded.get("leaves")
+    message = recorded.get("leaves")
     named = {
-        _spelled(one)
-        for one in (told if isinstance(told, list | tuple) else ())
-        if isinstance(one, Mapping) and one.get("holds") is not None
+        _spelled(item)
+        for item in (message if isinstance(message, list | tuple) else ())
+        if isinstance(item, Mapping) and item.get("holds") is not None
     }
     shown = {
-        spell([one.predicate, one.holds, str(one.grade), list(one.evidence)])
-        for one in reading.leaves
+        spell([leaf.predicate, leaf.holds, str(leaf.grade), list(leaf.evidence)])
+        for leaf in reading.leaves
     }
     if named != shown:
         run.find(

@@ -52,7 +52,7 @@ class GuardedCalls:
         """What the calls so far don't prove of ``goal`` for the arguments of ``call``."""
         program = self.run.programs[goal]
         entry = program.entry
-        steps = [one for one in entry.function.steps if isinstance(one, Act) and one.goal]
+        steps = [step for step in entry.function.steps if isinstance(step, Act) and step.goal]
         if not steps:
             return ()
         frame = Frame(entry.name, steps[0].label, values, {}, None, NEVER, entry.name)

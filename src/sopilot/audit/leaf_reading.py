@@ -135,9 +135,9 @@ def machine_verdict(
     """P6: on exactly these answers. An error is no verdict."""
     if moment.judge is None:
         raise Unreadable(Unjudgeable.NO_JUDGE)
-    asked = {name: moment.known[name] for name in layout.learnable if name in moment.known}
+    requests = {name: moment.known[name] for name in layout.learnable if name in moment.known}
     variables: dict[str, JSON] = {"now": moment.clock} if moment.clock else {}
-    variables |= {**moment.process.program.program.constants, **asked}
+    variables |= {**moment.process.program.program.constants, **requests}
     variables |= {**dict.fromkeys(layout.function.optional), **values}
     variables["results"], variables["result"] = dict(answers.named), answers.last
     if has_withheld(variables):
@@ -187,7 +187,7 @@ def _shown(value: Mapping[str, JSON], *, stand_in: bool) -> dict[str, JSON]:
             return spell(item)
         if isinstance(item, Mapping):
             return _shown(item, stand_in=stand_in)
-        return [show(one) for one in item] if isinstance(item, list | tuple) else item
+        return [show(entry) for entry in item] if isinstance(item, list | tuple) else item
 
     return {key: show(item) for key, item in value.items() if stand_in or not is_reference(item)}
 
@@ -195,10 +195,10 @@ def _shown(value: Mapping[str, JSON], *, stand_in: bool) -> dict[str, JSON]:
 def read_gate(moment: Moment, layout: FunctionLayout, blank: LeafReading) -> LeafReading:
     """Shut by one of its calls that is shut, open where all are open and its verdict says so."""
     openings = {act: _opening(moment, layout, act, blank) for act in layout.recipes[0]}
-    readings = [one for one in openings.values() if isinstance(one, LeafReading)]
-    for reading in sorted(readings, key=lambda one: one.holds is None):
+    readings = [opening for opening in openings.values() if isinstance(opening, LeafReading)]
+    for reading in sorted(readings, key=lambda item: item.holds is None):
         return reading
-    calls = {act: one for act, one in openings.items() if isinstance(one, SessionCall)}
+    calls = {act: item for act, item in openings.items() if isinstance(item, SessionCall)}
     return _opened(moment, layout, blank, calls)
 
 
@@ -217,19 +217,21 @@ def _opening(
     # What was done may have had inputs besides; nobody made the call for the check.
     facts = moment.facts.get(act.action) if layout.function.is_fact else None
     besides = frozenset(facts.inputs) if facts is not None else frozenset[str]()
-    for one in _successes(act, blank.values, opening, besides):
-        if all(other.done_by() < one.seq for other in closings):
-            if moment.is_elsewhere(act.action, one.seq):
+    for success in _successes(act, blank.values, opening, besides):
+        if all(other.done_by() < success.seq for other in closings):
+            if moment.is_elsewhere(act.action, success.seq):
                 return _elsewhere(blank, act)
-            return one
+            return success
     ended = _successes(closing, blank.values, closings) if closing is not None else []
     ended += others
-    ended.sort(key=lambda one: -one.seq)
-    shut = [one for one in ended if all(other.done_by() < one.seq for other in opening)]
+    ended.sort(key=lambda item: -item.seq)
+    shut = [item for item in ended if all(other.done_by() < item.seq for other in opening)]
     if opening and shut and moment.is_elsewhere(act.action, shut[0].seq):
         return _elsewhere(blank, act)
     if not opening or shut:
-        evidence = tuple(one.answered for one in shut[:1] if opening and one.answered is not None)
+        evidence = tuple(
+            item.answered for item in shut[:1] if opening and item.answered is not None
+        )
         return replace(blank, holds=False, grade=AuditGrade.PROVEN, evidence=evidence)
     why = f"nobody knows whether `{act.action}` or what ends it came last"
     return replace(blank, lack=Lack(GATE, why))
@@ -295,10 +297,10 @@ def _named_others(
 ) -> list[SessionCall]:
     """The successes that name another customer, by the same parameters."""
     return [
-        one
+        item
         for gate, opening in _ways(moment, layout, act)
         if set(gate.function.parameters) == set(layout.function.parameters)
-        for one in _last_answered(
+        for item in _last_answered(
             call
             for call in moment.calls
             if call.action == opening.action
@@ -316,24 +318,24 @@ def _successes(
     besides: frozenset[str] = frozenset(),
 ) -> list[SessionCall]:
     """With exactly the gate's inputs, and any ``besides``, latest first."""
-    good = (one for one in calls if one.ok and _is_about(act, values, one, besides))
-    return sorted(_last_answered(good), key=lambda one: -one.seq)
+    good = (call for call in calls if call.ok and _is_about(act, values, call, besides))
+    return sorted(_last_answered(good), key=lambda item: -item.seq)
 
 
 def _last_answered(successes: Iterable[SessionCall]) -> list[SessionCall]:
     """Of the successes of one call the one that was answered last counts, from when it was asked
     for."""
-    found: list[SessionCall] = []
-    for one in sorted(successes, key=SessionCall.done_by, reverse=True):
-        if not any(same(dict(one.arguments), dict(other.arguments)) for other in found):
-            found.append(one)
-    return found
+    session_calls: list[SessionCall] = []
+    for success in sorted(successes, key=SessionCall.done_by, reverse=True):
+        if not any(same(dict(success.arguments), dict(other.arguments)) for other in session_calls):
+            session_calls.append(success)
+    return session_calls
 
 
 def _opened(
     moment: Moment, layout: FunctionLayout, blank: LeafReading, calls: Mapping[Act, SessionCall]
 ) -> LeafReading:
-    seqs = {one.answered for one in calls.values() if one.answered is not None}
+    seqs = {item.answered for item in calls.values() if item.answered is not None}
     evidence = tuple(sorted(seqs))
     opened = replace(blank, holds=True, grade=AuditGrade.PROVEN, evidence=evidence)
     if layout.function.verdict is None:
@@ -341,11 +343,11 @@ def _opened(
     named: dict[str, JSON] = {}
     for act, call in calls.items():
         others = [
-            one
-            for one in _gate_calls(moment, act, blank.values)
-            if one.awaited or not same(dict(one.arguments), dict(call.arguments))
+            gate_call
+            for gate_call in _gate_calls(moment, act, blank.values)
+            if gate_call.awaited or not same(dict(gate_call.arguments), dict(call.arguments))
         ]
-        if any(one.done_by() > call.seq for one in others):
+        if any(other.done_by() > call.seq for other in others):
             return replace(blank, lack=Lack(GATE, f"calls of `{call.action}` overlap"))
         newest = newest_answer(moment.calls, call.action, call.arguments)
         if newest is None or not newest.ok:
@@ -365,15 +367,15 @@ def _gate_calls(moment: Moment, act: Act, values: Mapping[str, JSON]) -> list[Se
     that name another value of the same type, which does not look the same."""
     fixed = _gate_inputs(act, values)
     return [
-        one
-        for one in moment.calls
-        if one.action == act.action
-        and one.may_have_run
+        call
+        for call in moment.calls
+        if call.action == act.action
+        and call.may_have_run
         and not any(
-            name in one.arguments
-            and _kind(one.arguments[name]) is _kind(value)
-            and not same(one.arguments[name], value)
-            and not look_the_same(one.arguments[name], value)
+            name in call.arguments
+            and _kind(call.arguments[name]) is _kind(value)
+            and not same(call.arguments[name], value)
+            and not look_the_same(call.arguments[name], value)
             for name, value in fixed.items()
         )
     ]
@@ -429,23 +431,23 @@ def recipe_answers(
     named: dict[str, JSON] = {}
     evidence: set[int] = set()
     for act in recipe:
-        asked = asked_calls(moment, layout, act, values, named)
-        if isinstance(asked, Lack):
-            return asked
-        found: list[SessionCall] = []
-        for arguments in asked:
-            one = answer_to(moment, act, arguments)
-            if one is None:
-                begun = bool(evidence or found) or _begun(
+        request = asked_calls(moment, layout, act, values, named)
+        if isinstance(request, Lack):
+            return request
+        session_calls: list[SessionCall] = []
+        for arguments in request:
+            item = answer_to(moment, act, arguments)
+            if item is None:
+                begun = bool(evidence or session_calls) or _begun(
                     moment, layout, recipe, act, values, named
                 )
                 ours = _asked_by(moment, layout, recipe, act.action, values, named)
                 return _unmade(moment, layout, act, ours, arguments, begun=begun)
-            if isinstance(one, Lack):
-                return one
-            found.append(one)
-        evidence |= {one.answered for one in found if one.answered is not None}
-        values_found = [one.value for one in found]
+            if isinstance(item, Lack):
+                return item
+            session_calls.append(item)
+        evidence |= {entry.answered for entry in session_calls if entry.answered is not None}
+        values_found = [entry.value for entry in session_calls]
         named[act.answer] = values_found if act.each is not None else values_found[0]
     return RecipeAnswers(named, named[recipe[-1].answer], tuple(sorted(evidence)))
 
@@ -454,21 +456,21 @@ def last_answers(moment: Moment, layout: FunctionLayout, values: Mapping[str, JS
     """P14: what the calls of a rule were answered last, as far as its recipes can be followed.
     An approval without the proof is for these answers. Gates have none: what opens and closes
     one stands in its clause."""
-    found: list[JSON] = []
+    result: list[JSON] = []
     for recipe in layout.recipes if layout.function.kind is Kind.RULE else ():
         named: dict[str, JSON] = {}
         for act in recipe:
-            asked = asked_calls(moment, layout, act, values, named)
-            if isinstance(asked, Lack):
+            request = asked_calls(moment, layout, act, values, named)
+            if isinstance(request, Lack):
                 break
-            last = [_last_answer(moment, act, arguments) for arguments in asked]
-            there = [one for one in last if one is not None]
-            found += [[act.action, dict(one.arguments), one.ok, one.value] for one in there]
-            if len(there) < len(last) or not all(one.ok for one in there):
+            last = [_last_answer(moment, act, arguments) for arguments in request]
+            there = [item for item in last if item is not None]
+            result += [[act.action, dict(item.arguments), item.ok, item.value] for item in there]
+            if len(there) < len(last) or not all(item.ok for item in there):
                 break
-            told_here = [one.value for one in there]
+            told_here = [item.value for item in there]
             named[act.answer] = told_here if act.each is not None else told_here[0]
-    return found
+    return result
 
 
 def last_change(moment: Moment, layout: FunctionLayout) -> int:
@@ -479,21 +481,21 @@ def last_change(moment: Moment, layout: FunctionLayout) -> int:
     identifying = {act.action for gate in owners for recipe in gate.recipes for act in recipe}
     is_rule = layout.function.kind is Kind.RULE
     changes = [
-        one.seq if one.answered is None else one.answered
-        for one in moment.calls
-        if one.may_have_run
+        call.seq if call.answered is None else call.answered
+        for call in moment.calls
+        if call.may_have_run
         and (
-            any(_touches(moment, one.action, verifier) for verifier in actions)
+            any(_touches(moment, call.action, verifier) for verifier in actions)
             if is_rule
-            else one.action in identifying
+            else call.action in identifying
         )
     ]
-    connected = [moment.connected[one] for one in actions if moment.is_elsewhere(one, -1)]
+    connected = [moment.connected[action] for action in actions if moment.is_elsewhere(action, -1)]
     return max([*changes, *connected], default=-1)
 
 
 def _last_answer(moment: Moment, act: Act, arguments: Mapping[str, JSON]) -> SessionCall | None:
-    answered = (one for one in calls_of(moment.calls, act.action, arguments) if not one.awaited)
+    answered = (item for item in calls_of(moment.calls, act.action, arguments) if not item.awaited)
     return max(answered, key=SessionCall.done_by, default=None)
 
 
@@ -505,8 +507,8 @@ def asked_calls(
     named: Mapping[str, JSON],
 ) -> list[dict[str, JSON]] | Lack:
     """The arguments of each call that ``act`` stands for, its terms evaluated (P1, P2)."""
-    given = {name: values[name] for name in layout.function.parameters if name in values}
-    named = {**given, **named}
+    supplied = {name: values[name] for name in layout.function.parameters if name in values}
+    named = {**supplied, **named}
     scopes: list[Mapping[str, JSON]] = [named]
     if act.each is not None:
         listed = at_place(act.each, named)
@@ -514,7 +516,7 @@ def asked_calls(
             return Lack(PART, f"`{act.each}` is no list in what was answered")
         if len(listed) > MOST_ELEMENTS:
             return Lack(PART, f"`{act.each}` has more than {MOST_ELEMENTS} elements")
-        scopes = [{**named, act.element: one} for one in listed]
+        scopes = [{**named, act.element: item} for item in listed]
     calls: list[dict[str, JSON]] = []
     for scope in scopes:
         arguments: dict[str, JSON] = {}
@@ -559,7 +561,7 @@ def answer_to(moment: Moment, act: Act, arguments: Mapping[str, JSON]) -> Sessio
     known = moment.facts[act.action].inputs if act.action in moment.facts else {}
     for later in moment.calls:
         more = later.arguments.keys() - arguments.keys()
-        shared = {name: one for name, one in later.arguments.items() if name in arguments}
+        shared = {name: item for name, item in later.arguments.items() if name in arguments}
         if (
             later.action == act.action
             and later.answered_at() > newest.answered_at()
@@ -601,11 +603,11 @@ def disturbed_by(moment: Moment, answer: SessionCall) -> SessionCall | None:
     that it answers, where a verifier changes what it reads. P9: a call that has used it up."""
     if _touches(moment, answer.action, answer.action):
         return answer
-    for one in moment.calls:
-        if not one.may_have_run or one.done_by() < answer.seq:
+    for call in moment.calls:
+        if not call.may_have_run or call.done_by() < answer.seq:
             continue
-        if _touches(moment, one.action, answer.action) or answer.answered in one.uses:
-            return one
+        if _touches(moment, call.action, answer.action) or answer.answered in call.uses:
+            return call
     return None
 
 
@@ -646,10 +648,10 @@ def _begun(
     others = [act for act in recipe if act is not missing]
     ways = [(act, asked_calls(moment, layout, act, values, named)) for act in others]
     return any(
-        newest_answer(moment.calls, act.action, one) is not None
-        for act, asked in ways
-        if not isinstance(asked, Lack)
-        for one in asked
+        newest_answer(moment.calls, act.action, item) is not None
+        for act, request in ways
+        if not isinstance(request, Lack)
+        for item in request
     )
 
 
@@ -663,7 +665,7 @@ def _asked_by(
 ) -> list[dict[str, JSON]]:
     """Every call of one action that the recipe asks for, as far as that can be told."""
     ways = [
-        asked_calls(moment, layout, one, values, named) for one in recipe if one.action == action
+        asked_calls(moment, layout, item, values, named) for item in recipe if item.action == action
     ]
     return [each for way in ways if not isinstance(way, Lack) for each in way]
 
@@ -672,20 +674,22 @@ def _unmade(
     moment: Moment,
     layout: FunctionLayout,
     act: Act,
-    asked: Sequence[Mapping[str, JSON]],
+    request: Sequence[Mapping[str, JSON]],
     missing: Mapping[str, JSON],
     *,
     begun: bool,
 ) -> Lack:
     why = f"{told(act.action, missing)} was not called"
-    frames = {one.opened for one in moment.process.judged if one.function == layout.function.name}
+    frames = {
+        item.opened for item in moment.process.judged if item.function == layout.function.name
+    }
     others = [
-        one
-        for one in moment.calls
-        if one.action == act.action
-        and not any(same(dict(one.arguments), dict(each)) for each in asked)
+        call
+        for call in moment.calls
+        if call.action == act.action
+        and not any(same(dict(call.arguments), dict(each)) for each in request)
     ]
-    if any(one.opened in frames for one in others) or (others and not begun):
+    if any(item.opened in frames for item in others) or (others and not begun):
         other = others[-1]
         return Lack(OTHER, f"{why}; {told(other.action, other.arguments)} (#{other.seq}) was")
     return Lack(PART if begun else NOTHING, why)
@@ -702,12 +706,12 @@ def read_leaf(moment: Moment, layout: FunctionLayout, values: Mapping[str, JSON]
     if function.kind is Kind.GATE:
         return read_gate(moment, layout, blank)
     ways = [recipe_answers(moment, layout, recipe, values) for recipe in layout.recipes]
-    whole = [one for one in ways if isinstance(one, RecipeAnswers)]
+    whole = [way for way in ways if isinstance(way, RecipeAnswers)]
     if not layout.recipes:
         whole = [RecipeAnswers({}, None, ())]
     if not whole:
-        lacks = [one for one in ways if isinstance(one, Lack)]
-        return replace(blank, lack=max(lacks, key=lambda one: FURTHEST.index(one.code)))
+        lacks = [way for way in ways if isinstance(way, Lack)]
+        return replace(blank, lack=max(lacks, key=lambda item: FURTHEST.index(item.code)))
     if function.verdict is None:
         return _by_model(moment, layout, blank, whole)
     return _by_machine(moment, layout, blank, function.verdict, whole)
@@ -720,13 +724,15 @@ def _by_machine(
     verdict: str,
     whole: Sequence[RecipeAnswers],
 ) -> LeafReading:
-    said = [(machine_verdict(moment, layout, verdict, blank.values, one), one) for one in whole]
-    sides = {holds for holds, _ in said if holds is not None}
+    replies = [
+        (machine_verdict(moment, layout, verdict, blank.values, item), item) for item in whole
+    ]
+    sides = {holds for holds, _ in replies if holds is not None}
     if len(sides) != 1:
         why = "the ways to verify it contradict each other" if sides else "its verdict cannot be"
         tail = "" if sides else " told from what was answered"
         return replace(blank, lack=Lack(VERDICT, why + tail))
-    holds, on = next(one for one in said if one[0] is not None)
+    holds, on = next(item for item in replies if item[0] is not None)
     grade = AuditGrade.STATED if layout.function.question else AuditGrade.PROVEN
     return replace(blank, holds=holds, grade=grade, evidence=on.evidence)
 
@@ -735,43 +741,43 @@ def _by_model(
     moment: Moment, layout: FunctionLayout, blank: LeafReading, whole: Sequence[RecipeAnswers]
 ) -> LeafReading:
     """The executor's latest verdict in this process, for these values, on these answers."""
-    given = judged_for(moment.process, layout, blank.values)
-    if given is None:
+    value = judged_for(moment.process, layout, blank.values)
+    if value is None:
         return replace(blank, lack=Lack(NOTHING, "nobody has judged it for these values"))
-    for one in whole:
-        if all(_was_judged(moment, seq, given) for seq in one.evidence):
-            lack = None if given.holds is not None else Lack(VERDICT, "it was judged undecided")
+    for item in whole:
+        if all(_was_judged(moment, seq, value) for seq in item.evidence):
+            lack = None if value.holds is not None else Lack(VERDICT, "it was judged undecided")
             return replace(
                 blank,
-                holds=given.holds,
+                holds=value.holds,
                 grade=AuditGrade.ATTESTED,
-                evidence=one.evidence,
+                evidence=item.evidence,
                 lack=lack,
             )
-    why = f"it was judged (#{given.seq}) on other answers than the newest"
+    why = f"it was judged (#{value.seq}) on other answers than the newest"
     return replace(blank, lack=Lack(NEWER, why))
 
 
-def _was_judged(moment: Moment, seq: int, given: Judged) -> bool:
+def _was_judged(moment: Moment, seq: int, judged: Judged) -> bool:
     """Whether the verdict was given on this answer, or on one to the same call that said the
     same: reading once more and finding nothing new takes no verdict away."""
-    if seq in given.evidence:
+    if seq in judged.evidence:
         return True
-    (newest,) = (one for one in moment.calls if one.answered == seq)
+    (newest,) = (call for call in moment.calls if call.answered == seq)
     if has_withheld(newest.value):
         raise Unreadable
     return not holds_stand_in(newest.value) and any(
-        one.answered in given.evidence and one.ok and same(one.value, newest.value)
-        for one in calls_of(moment.calls, newest.action, newest.arguments)
+        item.answered in judged.evidence and item.ok and same(item.value, newest.value)
+        for item in calls_of(moment.calls, newest.action, newest.arguments)
     )
 
 
 def judged_for(
     process: ProcessView, layout: FunctionLayout, values: Mapping[str, JSON]
 ) -> Judged | None:
-    for one in reversed(process.judged):
-        if one.function == layout.function.name and same(dict(one.values), dict(values)):
-            return one
+    for item in reversed(process.judged):
+        if item.function == layout.function.name and same(dict(item.values), dict(values)):
+            return item
     return None
 
 
@@ -780,12 +786,12 @@ def grade_of(
     here: Position,
     holds: bool,
     cited: frozenset[int],
-    found: Mapping[str, JSON],
+    result: Mapping[str, JSON],
 ) -> AuditGrade:
     """How good a verdict is that is given in ``frame`` on the cited results; ``found`` are the
     values that come with it."""
     function = here.layout.function
-    have = {**found, **here.frame.locals}
+    have = {**result, **here.frame.locals}
     values = {name: have[name] for name in function.parameters if name in have}
     if function.kind is Kind.RULE and function.verdict is None:
         return (
@@ -805,5 +811,5 @@ def _covers(
         return False
     ways = (recipe_answers(moment, layout, recipe, values) for recipe in layout.recipes)
     return not layout.recipes or any(
-        isinstance(one, RecipeAnswers) and cited.issuperset(one.evidence) for one in ways
+        isinstance(way, RecipeAnswers) and cited.issuperset(way.evidence) for way in ways
     )

@@ -44,8 +44,8 @@ class Grounds:
                     twice.add(name)
                 values[name] = value
         used = {name: value for name, value in values.items() if name not in twice}
-        told = {name: one for name, one in self.transcript.told.items() if one is not None}
-        return {**used, **told}
+        messages = {name: item for name, item in self.transcript.told.items() if item is not None}
+        return {**used, **messages}
 
     def causes(self) -> list[Mapping[str, JSON]]:
         """The leaves that are known to be otherwise than the SOP wants them."""
@@ -114,11 +114,11 @@ class Grounds:
         # offered, cannot be made.
         return all(
             any(
-                self._at_worst(required_by(handbook, one.action), values, depth + 1) is False
-                for one in way
+                self._at_worst(required_by(handbook, item.action), values, depth + 1) is False
+                for item in way
             )
             for way in recipes
-            if self.offered is None or all(one.action in self.offered for one in way)
+            if self.offered is None or all(item.action in self.offered for item in way)
         )
 
     def _stayed_shut(self, opening: ActionCall, values: Mapping[str, JSON]) -> bool:

@@ -136,15 +136,15 @@ class Report:
 
     def with_findings(self, more: Sequence[Finding]) -> Report:
         """The report with what was found outside of the events, counted in."""
-        found = (*more, *self.findings)
-        counts = dict(sorted(Counter(finding.code for finding in found).items()))
+        result = (*more, *self.findings)
+        counts = dict(sorted(Counter(finding.code for finding in result).items()))
         card = replace(
             self.score_card,
             counts=counts,
-            errors=sum(finding.severity is Severity.ERROR for finding in found),
-            warnings=sum(finding.severity is Severity.WARNING for finding in found),
+            errors=sum(finding.severity is Severity.ERROR for finding in result),
+            warnings=sum(finding.severity is Severity.WARNING for finding in result),
         )
-        return replace(self, findings=found, score_card=card)
+        return replace(self, findings=result, score_card=card)
 
     def with_texts(self, shown: Callable[[JSON], JSON]) -> Report:
         """The report with every text and every detail as ``shown`` makes it."""
@@ -153,12 +153,12 @@ class Report:
             if isinstance(value, Enum) or value is None:
                 return value
             if is_dataclass(value) and not isinstance(value, type):
-                parts = {one.name: change(getattr(value, one.name)) for one in fields(value)}
+                parts = {item.name: change(getattr(value, item.name)) for item in fields(value)}
                 return replace(value, **parts)
             return tuple(map(change, value)) if isinstance(value, tuple) else shown(value)
 
-        told = ("findings", "refusals", "checks", "decisions", "not_judged", "overrides")
-        return replace(self, **{name: change(getattr(self, name)) for name in told})
+        message = ("findings", "refusals", "checks", "decisions", "not_judged", "overrides")
+        return replace(self, **{name: change(getattr(self, name)) for name in message})
 
     def as_json(self) -> dict[str, JSON]:
         return {
@@ -252,7 +252,7 @@ def score(
 
 
 def decided(run: AuditState) -> tuple[Decided, ...]:
-    events = sorted((one for some in run.decisions.values() for one in some), key=lambda e: e.seq)
+    events = sorted((item for some in run.decisions.values() for item in some), key=lambda e: e.seq)
     return tuple(
         Decided(
             seq=event.seq,
@@ -283,13 +283,13 @@ def card(
     chain: bool | None = None,
     grades: Mapping[str, int] | None = None,
 ) -> ScoreCard:
-    found = list(findings)
+    result = list(findings)
     return ScoreCard(
         session_id,
         outcome,
-        dict(sorted(Counter(finding.code for finding in found).items())),
-        sum(finding.severity is Severity.ERROR for finding in found),
-        sum(finding.severity is Severity.WARNING for finding in found),
+        dict(sorted(Counter(finding.code for finding in result).items())),
+        sum(finding.severity is Severity.ERROR for finding in result),
+        sum(finding.severity is Severity.WARNING for finding in result),
         calls,
         calls_after_goal,
         checks,
@@ -340,22 +340,22 @@ def batch(reports: Iterable[Report]) -> BatchCard:
 
 def together(cards: Iterable[BatchCard]) -> BatchCard:
     """The sums of several batches."""
-    found = list(cards)
-    grades = _summed(one.grades for one in found)
+    result = list(cards)
+    grades = _summed(item.grades for item in result)
     return BatchCard(
-        sum(one.sessions for one in found),
-        sum(one.clean for one in found),
-        _summed(one.outcomes for one in found),
-        _summed(one.counts for one in found),
-        _summed(one.sessions_with for one in found),
-        sum(one.calls for one in found),
-        sum(one.calls_after_goal for one in found),
-        sum(one.checks_needing_evidence for one in found),
-        sum(one.checks_with_evidence for one in found),
-        sum(one.chains_broken for one in found),
+        sum(item.sessions for item in result),
+        sum(item.clean for item in result),
+        _summed(item.outcomes for item in result),
+        _summed(item.counts for item in result),
+        _summed(item.sessions_with for item in result),
+        sum(item.calls for item in result),
+        sum(item.calls_after_goal for item in result),
+        sum(item.checks_needing_evidence for item in result),
+        sum(item.checks_with_evidence for item in result),
+        sum(item.chains_broken for item in result),
         {grade: grades[grade] for grade in GRADES if grades.get(grade)},
-        _summed(one.not_judged for one in found),
-        sum(one.overrides for one in found),
+        _summed(item.not_judged for item in result),
+        sum(item.overrides for item in result),
     )
 
 
@@ -374,6 +374,6 @@ def _alone(report: Report) -> BatchCard:
 
 def _summed(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
     total: Counter[str] = Counter()
-    for one in counts:
-        total.update(one)
+    for count in counts:
+        total.update(count)
     return dict(sorted(total.items()))

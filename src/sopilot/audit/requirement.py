@@ -27,26 +27,26 @@ LeafTruth = Callable[[Leaf], Truth]
 
 def leaf_values(leaf: Leaf, values: Mapping[str, JSON]) -> dict[str, JSON]:
     """The predicate's parameters under the values of the call that needs the leaf."""
-    found: dict[str, JSON] = {}
+    result: dict[str, JSON] = {}
     for parameter, term in leaf.arguments:
         if isinstance(term, Constant):
-            found[parameter] = term.value
+            result[parameter] = term.value
         elif term.name in values:
-            found[parameter] = values[term.name]
-    return found
+            result[parameter] = values[term.name]
+    return result
 
 
 def leaves_behind(handbook: Handbook, tree: Tree) -> tuple[Leaf, ...]:
     """The leaves of a requirement and, after them, those of the actions that check them."""
-    found: dict[Leaf, None] = {}
+    result: dict[Leaf, None] = {}
     trees = [tree]
     while trees:
         for leaf in leaves(trees.pop(0)):
-            if leaf not in found:
-                found[leaf] = None
+            if leaf not in result:
+                result[leaf] = None
                 recipes = recipes_of(handbook.predicates[leaf.predicate])
-                trees += [required_by(handbook, one.action) for way in recipes for one in way]
-    return tuple(found)
+                trees += [required_by(handbook, item.action) for way in recipes for item in way]
+    return tuple(result)
 
 
 def decided(tree: Tree, truth: LeafTruth) -> Truth:
@@ -91,21 +91,21 @@ def support(
     if not recipes or _asked_in_other_words(recipes, made):
         return []
     subject = leaf_values(leaf, values)
-    found = (_supported(recipe, subject, predicate, made) for recipe in recipes)
-    return next((one for one in found if one is not None), None)
+    result = (_supported(recipe, subject, predicate, made) for recipe in recipes)
+    return next((item for item in result if item is not None), None)
 
 
 def _asked_in_other_words(recipes: tuple[Recipe, ...], made: Sequence[TranscriptCall]) -> bool:
     """Whether the user is to be asked, and the agent was none that asks by the machine's call."""
     asks = all(call.action == ASK_USER for recipe in recipes for call in recipe)
-    return asks and not any(one.action == ASK_USER for one in made)
+    return asks and not any(item.action == ASK_USER for item in made)
 
 
 def supporting_calls(
     handbook: Handbook, leaf: Leaf, values: Mapping[str, JSON], made: Sequence[TranscriptCall]
 ) -> list[TranscriptCall] | None:
-    found = support(handbook, leaf, values, made)
-    return None if found is None else [one for _, calls in found for one in calls]
+    result = support(handbook, leaf, values, made)
+    return None if result is None else [call for _, calls in result for call in calls]
 
 
 def _supported(
@@ -117,15 +117,15 @@ def _supported(
     rows: Support = []
     answers: dict[str, JSON] = dict(subject)
     for call in recipe:
-        found: list[TranscriptCall] = []
+        transcript_calls: list[TranscriptCall] = []
         for scope in _scopes(call, answers):
-            one = _latest(call, subject, predicate, made, scope)
-            if one is None:
+            latest = _latest(call, subject, predicate, made, scope)
+            if latest is None:
                 return None
-            found.append(one)
-        rows.append((call, found))
-        told = [one.value for one in found]
-        answers[call.answer] = told if call.each is not None else told[0]
+            transcript_calls.append(latest)
+        rows.append((call, transcript_calls))
+        values = [item.value for item in transcript_calls]
+        answers[call.answer] = values if call.each is not None else values[0]
     return rows
 
 
@@ -137,7 +137,7 @@ def _scopes(call: ActionCall, answers: Mapping[str, JSON]) -> list[Mapping[str, 
     listed = at_place(call.each, answers)
     if not isinstance(listed, list):
         return [answers]
-    return [{**answers, call.element: one} for one in listed]
+    return [{**answers, call.element: item} for item in listed]
 
 
 def _latest(
@@ -147,11 +147,11 @@ def _latest(
     made: Sequence[TranscriptCall],
     scope: Mapping[str, JSON],
 ) -> TranscriptCall | None:
-    for one in reversed(made):
-        if one.action == call.action and _agrees(
-            call, subject, predicate, one.arguments or {}, scope
+    for item in reversed(made):
+        if item.action == call.action and _agrees(
+            call, subject, predicate, item.arguments or {}, scope
         ):
-            return one
+            return item
     return None
 
 
@@ -187,19 +187,21 @@ def unchecked_leaves(
     """
 
     def checked(leaf: Leaf) -> Truth:
-        found = supporting_calls(handbook, leaf, values, made)
-        return leaf.wanted if found is not None else None
+        result = supporting_calls(handbook, leaf, values, made)
+        return leaf.wanted if result is not None else None
 
     if decided(tree, checked) is True:
         return []
-    return needed_of(tree, [one for one in dict.fromkeys(leaves(tree)) if checked(one) is None])
+    return needed_of(
+        tree, [fromkey for fromkey in dict.fromkeys(leaves(tree)) if checked(fromkey) is None]
+    )
 
 
 def needed_of(tree: Tree, opened: list[Leaf]) -> list[Leaf]:
     """Those of the open leaves without which the tree is false; all, where any would do."""
 
-    def against(one: Leaf) -> LeafTruth:
-        return lambda leaf: leaf.wanted != (leaf == one)
+    def against(item: Leaf) -> LeafTruth:
+        return lambda leaf: leaf.wanted != (leaf == item)
 
     needed = [leaf for leaf in opened if decided(tree, against(leaf)) is False]
     return needed or opened
@@ -296,10 +298,12 @@ class Proof:
         return self._verdict(predicate, leaf, values, telling)
 
     def _telling(self, leaf: Leaf, values: Mapping[str, JSON]) -> Support | None:
-        told = [
-            one for one in self.made if one.answered and (one.ok or isinstance(one.value, bool))
+        messages = [
+            item
+            for item in self.made
+            if item.answered and (item.ok or isinstance(item.value, bool))
         ]
-        return support(self.handbook, leaf, values, told)
+        return support(self.handbook, leaf, values, messages)
 
     def _judged_by_machine(
         self, predicate: Predicate, leaf: Leaf, values: Mapping[str, JSON]
@@ -320,8 +324,10 @@ class Proof:
         assert predicate.verdict is not None
         variables: dict[str, JSON] = {**self.handbook.parameters, **leaf_values(leaf, values)}
         answers = {
-            call.answer: [one.value for one in found] if call.each is not None else found[0].value
-            for call, found in telling
+            call.answer: [item.value for item in result]
+            if call.each is not None
+            else result[0].value
+            for call, result in telling
         }
         variables["results"] = answers
         variables["result"] = answers[telling[-1][0].answer] if telling else None

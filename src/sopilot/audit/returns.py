@@ -91,16 +91,16 @@ class ReturnReview:
         admitted = [r for r in every if r.seq in at_hand and admissible(self.here, r)]
         # A gate may stay shut on the user's word alone; asking is one of its steps.
         spoke = frame.opened in self.process.spoken_in
-        told = self.function.kind is Kind.GATE and not self.holds and spoke
-        told = told or self._shut_as_wanted()
+        message = self.function.kind is Kind.GATE and not self.holds and spoke
+        message = message or self._shut_as_wanted()
         needs = bool(self.here.layout.recipes)
         complete = covered(self.here, admitted)
         failed = any(not r.ok for r in admitted)
         telling = [r for r in admitted if r.ok or isinstance(r.value, bool)]
-        self._judge_citations(shown=complete or failed or told or not needs)
+        self._judge_citations(shown=complete or failed or message or not needs)
         if self.holds is None:
             needs = False  # undecided claims nothing, so nothing has to show it
-        if needs and not admitted and not self.found and not told:
+        if needs and not admitted and not self.found and not message:
             self.find(
                 "return-without-evidence",
                 f"`{self.predicate}` was judged {_word(self.holds)} although no call that "
@@ -122,7 +122,7 @@ class ReturnReview:
                 Severity.WARNING,
                 evidence=[r.seq for r in admitted],
             )
-        said, undecided = self._machine_verdict(admitted, telling)
+        reply, undecided = self._machine_verdict(admitted, telling)
         if undecided and self.holds:
             self.find(
                 "unproven-verdict",
@@ -131,11 +131,11 @@ class ReturnReview:
                 evidence=[r.seq for r in telling],
                 verdict=self.function.verdict or "",
             )
-        if said is not None and self.holds is not None and said != self.holds:
+        if reply is not None and self.holds is not None and reply != self.holds:
             self.find(
                 "evidence-contradicts-verdict",
                 f"`{self.predicate}` was judged {_word(self.holds)}, its evidence says "
-                f"{_word(said)}",
+                f"{_word(reply)}",
                 evidence=[r.seq for r in admitted],
                 verdict=self.function.verdict or "",
             )
@@ -175,14 +175,14 @@ class ReturnReview:
         """By the trace alone; none where a value that it needs is withheld."""
         if self.holds is None:
             return ""
-        recorded, found = self.event.payload.get("grade"), self.event.payload.get("arguments")
+        recorded, result = self.event.payload.get("grade"), self.event.payload.get("arguments")
         try:
             shown = grade_of(
                 moment_of(self.run, self.process, self.here.process.known),
                 self.here,
                 self.holds,
                 frozenset(self.cited.evidence),
-                found if isinstance(found, Mapping) else {},
+                result if isinstance(result, Mapping) else {},
             )
         except Unreadable as why:
             explanation = f"the verdict on `{self.predicate}` rests on it"
@@ -201,12 +201,12 @@ class ReturnReview:
         """``shown``: what verifies the rule is at hand, so that a further citation, of something
         that was only read, takes nothing away."""
         exact: set[int] = set() if self.citations else set(self.cited.evidence)
-        for one in self.citations:
-            hits = bind_evidence(self.here, [one]).evidence
-            number = one.strip().removeprefix("#")
+        for citation in self.citations:
+            hits = bind_evidence(self.here, [citation]).evidence
+            number = citation.strip().removeprefix("#")
             by_number = number.isascii() and number.isdigit() and len(number) <= _LONGEST_NUMBER
             if not hits:
-                self._judge_unresolved(one, int(number) if by_number else None)
+                self._judge_unresolved(citation, int(number) if by_number else None)
             elif by_number:
                 exact.update(hits)
             else:
@@ -217,12 +217,12 @@ class ReturnReview:
             self._report(result, shown=shown)
 
     def _results(self, seqs: Collection[int]) -> list[Observed]:
-        return [one for one in self.here.process.results if one.seq in seqs]
+        return [result for result in self.here.process.results if result.seq in seqs]
 
     def _judge_unresolved(self, cited: str, number: int | None) -> None:
         calls = self.run.session_calls
         if number is not None and any(
-            not one.awaited and number in (one.seq, one.answered) for one in calls
+            not call.awaited and number in (call.seq, call.answered) for call in calls
         ):
             why = f"`{cited}` is a result of another process"
             self.find("evidence-outside-interval", why, cited=cited)
@@ -289,11 +289,11 @@ class ReturnReview:
                 return None, False  # part of a recipe's results is a finding of its own
             variables["results"], variables["result"] = answers
         try:
-            said = self.run.judge(verdict, variables)
+            reply = self.run.judge(verdict, variables)
         except SopilotError:
-            said = None
+            reply = None
         complete = not recipes or covered(self.here, telling)
-        return said, said is None and complete
+        return reply, reply is None and complete
 
 
 def _word(holds: bool | None) -> str:
@@ -340,8 +340,8 @@ def judge_reuse(run: AuditState, step: Step, process: ProcessView, here: Positio
         return
     bound = step.after.processes[process.id].frames[-1].slots[check.slot]
     layout = here.program.functions[check.function]
-    told = any(one.producer == bound.producer for one in process.unmet)
-    if layout.soft and bound.holds != check.wanted and not told:
+    message = any(item.producer == bound.producer for item in process.unmet)
+    if layout.soft and bound.holds != check.wanted and not message:
         known = {**here.process.known, **here.frame.locals}
         values = passed_values(check.arguments, known, known)
         process.unmet.append(_unmet(here, layout.function, check, values, bound))

@@ -202,9 +202,9 @@ def calls_of(
 ) -> Iterator[SessionCall]:
     """Exactly this call, latest first."""
     wanted = dict(arguments)
-    for one in reversed(calls):
-        if one.action == action and same(dict(one.arguments), wanted):
-            yield one
+    for call in reversed(calls):
+        if call.action == action and same(dict(call.arguments), wanted):
+            yield call
 
 
 def newest_answer(
@@ -215,17 +215,19 @@ def newest_answer(
     of_it = list(calls_of(calls, action, arguments))
     spoken = action in BUILT_IN
     newest: SessionCall | None = None
-    for one in sorted((one for one in of_it if not one.awaited), key=SessionCall.answered_at):
-        if newest is None or not spoken or not _said_before(one, newest):
-            newest = one
-    for one in of_it:
-        if one.awaited and (newest is None or spoken or one.seq > newest.seq):
-            return one
+    for item in sorted(
+        (entry for entry in of_it if not entry.awaited), key=SessionCall.answered_at
+    ):
+        if newest is None or not spoken or not _said_before(item, newest):
+            newest = item
+    for item in of_it:
+        if item.awaited and (newest is None or spoken or item.seq > newest.seq):
+            return item
     return newest
 
 
-def _said_before(one: SessionCall, other: SessionCall) -> bool:
-    return 0 <= spoken_at(one.value) < spoken_at(other.value)
+def _said_before(session_call: SessionCall, other: SessionCall) -> bool:
+    return 0 <= spoken_at(session_call.value) < spoken_at(other.value)
 
 
 CLOSING = ("reject", "expire")
@@ -400,7 +402,7 @@ class AuditState:
         fact = self.facts.get(action)
         if fact is not None:
             return fact.changes == ()
-        return any(action in one.program.read_only for one in self.programs.values())
+        return any(action in program.program.read_only for program in self.programs.values())
 
     def looks_up(self, action: str) -> bool:
         """Whether an action only reads, or verifies or opens something that a procedure asks
@@ -412,7 +414,7 @@ class AuditState:
     def unguarded(self) -> tuple[str, ...]:
         """The goals' actions that were called and that no program would have held."""
         guarded = {name for program in self.programs.values() for name in program.guarded}
-        called = {one.action for one in self.session_calls}
+        called = {session_call.action for session_call in self.session_calls}
         return tuple(sorted((called & self.goal_actions) - guarded))
 
     @property
@@ -432,25 +434,27 @@ class AuditState:
     def waits_for_people(self) -> bool:
         """A call asks for an approval, or its outcome is unknown until somebody settles it."""
         return bool(self.unknown) or any(
-            not any(one.payload.get("decision") in CLOSING for one in self.decisions.get(held, ()))
+            not any(
+                item.payload.get("decision") in CLOSING for item in self.decisions.get(held, ())
+            )
             for held in self.held
         )
 
     def to_blame(self, layout: FunctionLayout, frame: Frame) -> frozenset[int]:
         """The returns without which a frame would have ended otherwise."""
         results = {name: bound.holds for name, bound in frame.slots.items()}
-        bound = [frame.slots[one.slot] for one in checks_to_blame(layout.function, results)]
+        bound = [frame.slots[item.slot] for item in checks_to_blame(layout.function, results)]
         return frozenset(
-            seq for one in bound for seq in self.blamed.get(one.producer) or (one.producer,)
+            seq for item in bound for seq in self.blamed.get(item.producer) or (item.producer,)
         )
 
     def settled(self, call_id: str) -> None:
         """It is known now how the call ended: what was a warning is history."""
         place = self.unsettled.pop(call_id, None)
         if place is not None:
-            found = self.findings[place]
-            told = f"{found.explanation} until it was settled"
-            self.findings[place] = replace(found, explanation=told, severity=Severity.NOTE)
+            result = self.findings[place]
+            message = f"{result.explanation} until it was settled"
+            self.findings[place] = replace(result, explanation=message, severity=Severity.NOTE)
 
     def find(
         self,

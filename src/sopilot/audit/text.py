@@ -42,8 +42,8 @@ def place_in_words(frame: str) -> str:
 
 def function_in_words(name: str) -> str:
     """The handbook's own name, or what a group of checks is: only the compiler named that one."""
-    found = _GROUP.fullmatch(name)
-    return name if found is None else _TOGETHER[found[1]].format(found[2] or "the")
+    match = _GROUP.fullmatch(name)
+    return name if match is None else _TOGETHER[match[1]].format(match[2] or "the")
 
 
 def moment(at: float) -> str:
@@ -119,19 +119,19 @@ def _lines(report: Report) -> Iterator[str]:
 def verdict_words(report: Report) -> str:
     """The verdict in a few words, for the first line of every form of the report."""
     count = len(report.findings)
-    told = [] if report.unjudged is not None else [report.score_card.outcome]
+    message = [] if report.unjudged is not None else [report.score_card.outcome]
     if count:
-        told.append(f"{count} finding{'s' if count > 1 else ''}")
+        message.append(f"{count} finding{'s' if count > 1 else ''}")
     if report.unjudged is not None:
-        told.append(f"cannot be judged ({report.unjudged})")
+        message.append(f"cannot be judged ({report.unjudged})")
     elif report.not_judged:
-        told.append(f"{len(report.not_judged)} not judged")
+        message.append(f"{len(report.not_judged)} not judged")
     elif not count:
         waits = report.score_card.outcome == "waiting"
-        told.append("no findings so far" if waits else "no findings")
+        message.append("no findings so far" if waits else "no findings")
     if overrides := len(report.overrides):
-        told.append(f"{overrides} override{'s' if overrides > 1 else ''}")
-    return ", ".join(told)
+        message.append(f"{overrides} override{'s' if overrides > 1 else ''}")
+    return ", ".join(message)
 
 
 def _not_judged(missing: NotJudged) -> Iterator[str]:
@@ -154,8 +154,8 @@ def _finding(finding: Finding) -> Iterator[str]:
 def _refusal(refusal: RefusedGoal) -> Iterator[str]:
     yield f"refused: {refusal.goal} at #{refusal.seq}"
     if refusal.reason:
-        kept = any(cause.get("customer_message") for cause in refusal.causes)
-        yield f"    {'reason' if kept else 'said'}: {refusal.reason}"
+        stored = any(cause.get("customer_message") for cause in refusal.causes)
+        yield f"    {'reason' if stored else 'said'}: {refusal.reason}"
     if refusal.obstacle:
         yield f"    could not be carried out: {refusal.obstacle}"
     for cause in refusal.causes:
@@ -176,14 +176,14 @@ def _checks(report: Report) -> Iterator[str]:
     for check in report.checks:
         word = "open" if check.holds is None else "yes" if check.holds else "no"
         evidence = ", ".join(f"#{seq}" for seq in check.evidence)
-        told = [check.grade] if check.grade else []
-        told += [f"evidence: {evidence}"] if evidence else []
-        shown = f" ({'; '.join(told)})" if told else ""
+        message = [check.grade] if check.grade else []
+        message += [f"evidence: {evidence}"] if evidence else []
+        shown = f" ({'; '.join(message)})" if message else ""
         yield f"    {word:<4} {check.sentence or check.predicate}{shown}"
-    for one in report.decisions:
-        why = f": {one.reason}" if one.reason else ""
-        role = f" as {one.role}" if one.role else ""
-        yield f"    {one.decision} by {one.by}{role} ({one.identity}){why}"
+    for decision in report.decisions:
+        why = f": {decision.reason}" if decision.reason else ""
+        role = f" as {decision.role}" if decision.role else ""
+        yield f"    {decision.decision} by {decision.by}{role} ({decision.identity}){why}"
 
 
 def _card(card: ScoreCard) -> Iterator[str]:
@@ -353,4 +353,4 @@ def _evidence_timeline(payload: Mapping[str, JSON]) -> tuple[int, ...]:
     cited = bound.get("evidence", ()) if isinstance(bound, Mapping) else ()
     if not isinstance(cited, list | tuple):
         return ()
-    return tuple(one for one in cited if isinstance(one, int) and not isinstance(one, bool))
+    return tuple(item for item in cited if isinstance(item, int) and not isinstance(item, bool))

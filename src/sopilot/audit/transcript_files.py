@@ -88,8 +88,8 @@ def text_of(content: object) -> object:
         part.get("text") if isinstance(part, Mapping) and part.get("type") in _TEXT_TYPES else None
         for part in content
     ]
-    said = [text for text in texts if isinstance(text, str)]
-    return "".join(said) if len(said) == len(texts) else content
+    replies = [text for text in texts if isinstance(text, str)]
+    return "".join(replies) if len(replies) == len(texts) else content
 
 
 def spoken_text(content: object) -> str | None:
@@ -144,7 +144,9 @@ def _is_result(message: Mapping[str, Any]) -> bool:
         # A message of this role may also be the envelope of result blocks.
         return not (
             isinstance(parts, list | tuple)
-            and any(isinstance(one, Mapping) and one.get("type") in _RESULT_TYPES for one in parts)
+            and any(
+                isinstance(part, Mapping) and part.get("type") in _RESULT_TYPES for part in parts
+            )
         )
     return message.get("tool_call_id") is not None
 
@@ -253,43 +255,43 @@ def read_messages(
     waiting: list[tuple[str, int | None]] = []
     """Ids of open calls, and their places; ``None`` for one that is ignored."""
     seen = False
-    said: list[UserWords] = []
-    asked: list[str] = []
+    user_wordses: list[UserWords] = []
+    texts: list[str] = []
     for number, message in enumerate(messages):
-        for one in calls_and_results(message, number):
-            if isinstance(one, AskedCall):
+        for result in calls_and_results(message, number):
+            if isinstance(result, AskedCall):
                 seen = True
-                if one.name.lower() in ignored:
-                    waiting.append((one.call_id, None))
+                if result.name.lower() in ignored:
+                    waiting.append((result.call_id, None))
                     continue
-                waiting.append((one.call_id, len(calls)))
-                arguments = _arguments(one.arguments)
-                calls.append(TranscriptCall(len(calls), number, one.name, arguments))
+                waiting.append((result.call_id, len(calls)))
+                arguments = _arguments(result.arguments)
+                calls.append(TranscriptCall(len(calls), number, result.name, arguments))
                 continue
             if not seen:
                 raise unreadable(
                     number, "a tool's result answers no call", "keep the calls as well"
                 )
-            position = _answered(one.call_id, waiting, number)
+            position = _answered(result.call_id, waiting, number)
             if position is not None:
-                answer = judge_outcome(read_value(one.content))
+                answer = judge_outcome(read_value(result.content))
                 made = calls[position]
                 void = answer.value is None and made.action in effects
                 calls[position] = replace(
                     made,
-                    ok=answer.ok and not one.failed and not void,
+                    ok=answer.ok and not result.failed and not void,
                     value=escape_references(plain(answer.value)),
                     answered=True,
-                    let_through=answer.let_through and not one.failed,
+                    let_through=answer.let_through and not result.failed,
                 )
         role = message.get("role")
         spoken = spoken_text(message.get("content")) if role in ("user", "assistant") else None
         if isinstance(spoken, str) and role == "assistant":
-            asked.append(spoken)
+            texts.append(spoken)
         elif isinstance(spoken, str):
-            said.append(UserWords(number, spoken, "\n".join(asked)))
-            asked.clear()
-    return Transcript(tuple(calls), len(messages), said=tuple(said))
+            user_wordses.append(UserWords(number, spoken, "\n".join(texts)))
+            texts.clear()
+    return Transcript(tuple(calls), len(messages), said=tuple(user_wordses))
 
 
 def _answered(wanted: str | None, waiting: list[tuple[str, int | None]], number: int) -> int | None:
@@ -339,12 +341,12 @@ def is_error(native: object) -> bool:
 def is_failure(native: object) -> bool:
     """An error, or an answer that says of itself that it is none of a success."""
     if isinstance(native, Mapping):
-        said = native.get("status")
+        reply = native.get("status")
         return (
             is_error(native)
             or native.get("success") is False
             or native.get("ok") is False
-            or (isinstance(said, str) and said.lower() in _FAILED_STATUS)
+            or (isinstance(reply, str) and reply.lower() in _FAILED_STATUS)
         )
     return is_error(native) or (isinstance(native, str) and _FAILED.match(native) is not None)
 

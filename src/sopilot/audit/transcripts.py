@@ -142,20 +142,20 @@ class Review:
 
     def done_at(self) -> int | None:
         """The call with which the last of the goals had succeeded, once all have."""
-        found: list[int] = []
+        numbers: list[int] = []
         for goal in self.goals:
             action = self.handbook.procedures[goal].action
-            done = [one for one in self._run() if one.action == action and one.ok]
+            done = [item for item in self._run() if item.action == action and item.ok]
             if not done:
                 return None
             # The same again, about something else, is a goal of its own.
             others = [
-                one.index
-                for at, one in enumerate(done)
-                if not any(earlier.arguments == one.arguments for earlier in done[:at])
+                item.index
+                for at, item in enumerate(done)
+                if not any(earlier.arguments == item.arguments for earlier in done[:at])
             ]
-            found.append(others[-1])
-        return max(found, default=None)
+            numbers.append(others[-1])
+        return max(numbers, default=None)
 
     def report(self, session_id: str | None, chain: bool | None = None) -> Report:
         findings = tuple(sorted(self.findings, key=lambda finding: finding.seq))
@@ -183,8 +183,8 @@ class Review:
             refused = self.refusals[-1].causes or self.ended_as == REFUSED
             return REFUSED if refused else ABANDONED
         if not self.goals:
-            effects = {one.action for one in self.handbook.procedures.values()}
-            done = any(one.ok and one.action in effects for one in self._run())
+            effects = {procedure.action for procedure in self.handbook.procedures.values()}
+            done = any(item.ok and item.action in effects for item in self._run())
             return COMPLETED if done else ABANDONED
         return COMPLETED if self.done_at() is not None else ABANDONED
 
@@ -245,18 +245,22 @@ class Review:
         """An agent of others asks in its own words: what the user said last before the call is
         the answer, whatever the question was."""
         action = self.handbook.actions[call.action]
-        goals = [one for one in self.handbook.procedures.values() if one.action == call.action]
-        heard = [one for one in self.transcript.said if one.message < call.message]
+        goals = [
+            procedure
+            for procedure in self.handbook.procedures.values()
+            if procedure.action == call.action
+        ]
+        heard = [item for item in self.transcript.said if item.message < call.message]
         # The first message is the request, and no answer to anything.
         if len(heard) < 2:
             return
-        number, said, _ = heard[-1]
-        given = {asked_about(CONFIRM, name): one for name, one in (call.arguments or {}).items()}
-        value = {"said": said, "answer": assent(said), "message": number}
+        number, reply, _ = heard[-1]
+        values = {asked_about(CONFIRM, name): item for name, item in (call.arguments or {}).items()}
+        value = {"said": reply, "answer": assent(reply), "message": number}
         for goal in goals:
             if confirmation(goal, action) is None:
                 continue
-            arguments = {**confirmed_subject(goal, action), **given}
+            arguments = {**confirmed_subject(goal, action), **values}
             self.proof.made.append(
                 TranscriptCall(
                     call.index, number, CONFIRM, arguments, True, value,
@@ -279,34 +283,36 @@ class Review:
         odd = sorted(call.arguments.keys() - set(action.input_names()))
         if odd:
             return f"`{call.action}` takes no `{odd[0]}`"
-        absent = [one.name for one in action.inputs if one.required]
+        absent = [item.name for item in action.inputs if item.required]
         absent = [name for name in absent if name not in call.arguments]
         return f"`{call.action}` was called without `{absent[0]}`" if absent else ""
 
     def _enforced_calls(self, call: TranscriptCall) -> list[TranscriptCall]:
         """The verifiers that the tool ran by itself, as far as they are actions."""
-        found: list[TranscriptCall] = []
+        transcript_calls: list[TranscriptCall] = []
         for leaf in leaves(self.enforced.get(call.action, NOTHING)):
             if leaf.predicate in self.handbook.actions:
                 values = leaf_values(leaf, call.arguments or {})
                 inner = TranscriptCall(
                     call.index, call.message, leaf.predicate, values, by_tool=True
                 )
-                found.extend((*self._enforced_calls(inner), inner))
-        return found
+                transcript_calls.extend((*self._enforced_calls(inner), inner))
+        return transcript_calls
 
     def _procedure(self, call: TranscriptCall) -> Procedure | None:
         """The procedure whose goal the call is. Of several, the one gone for, else one that
         nothing rules out, and of these the one that has most of its checks made."""
         named = [self.handbook.procedures[goal] for goal in self.goals]
-        named = [one for one in named if one.action == call.action] or [
-            one for one in self.handbook.procedures.values() if one.action == call.action
+        named = [item for item in named if item.action == call.action] or [
+            procedure
+            for procedure in self.handbook.procedures.values()
+            if procedure.action == call.action
         ]
 
-        def fit(one: Procedure) -> tuple[bool, int]:
-            known = self.proof.known(call.index, self._values(call, one))
-            return decided(self._requirement(call, one), known) is False, len(
-                self._unchecked(call, one)
+        def fit(procedure: Procedure) -> tuple[bool, int]:
+            known = self.proof.known(call.index, self._values(call, procedure))
+            return decided(self._requirement(call, procedure), known) is False, len(
+                self._unchecked(call, procedure)
             )
 
         return min(named, key=fit, default=None)
@@ -318,15 +324,15 @@ class Review:
 
     def _values(self, call: TranscriptCall, procedure: Procedure | None) -> dict[str, JSON]:
         """Those of the call and, for inputs that the tool does not take, what the user told."""
-        own = [one.name for one in procedure.inputs] if procedure is not None else []
-        told = {name: self.transcript.told.get(name) for name in own}
-        given = {name: value for name, value in told.items() if value is not None}
+        own = [item.name for item in procedure.inputs] if procedure is not None else []
+        messages = {name: self.transcript.told.get(name) for name in own}
+        values = {name: value for name, value in messages.items() if value is not None}
         opened = self._opened_for(procedure) if procedure is not None else {}
-        return {**opened, **given, **(call.arguments or {})}
+        return {**opened, **values, **(call.arguments or {})}
 
     def _opened_for(self, procedure: Procedure) -> dict[str, JSON]:
         """Inputs that a gate was opened with so far, where it was opened for one value alone."""
-        found: dict[str, JSON] = {}
+        values: dict[str, JSON] = {}
         for leaf in leaves(with_made(self.handbook, procedure, procedure.requires)):
             opening = self.handbook.predicates[leaf.predicate].established_by
             terms = dict(leaf.arguments)
@@ -335,13 +341,13 @@ class Review:
                 if opening is None or not isinstance(outer, Name):
                     continue
                 used = {
-                    json.dumps((one.arguments or {}).get(name), sort_keys=True)
-                    for one in self.proof.made
-                    if one.action == opening.action and one.ok
+                    json.dumps((item.arguments or {}).get(name), sort_keys=True)
+                    for item in self.proof.made
+                    if item.action == opening.action and item.ok
                 }
                 if len(used) == 1:
-                    found[outer.name] = json.loads(used.pop())
-        return {name: value for name, value in found.items() if value is not None}
+                    values[outer.name] = json.loads(used.pop())
+        return {name: value for name, value in values.items() if value is not None}
 
     def _requirement(self, call: TranscriptCall, procedure: Procedure | None) -> Tree:
         if procedure is not None:
@@ -440,7 +446,7 @@ class Review:
         if self.guarded is None:
             return
         tree, values = self._requirement(call, procedure), self._values(call, procedure)
-        blamed = {one.predicate for one in self.findings if one.seq == call.index}
+        blamed = {finding.predicate for finding in self.findings if finding.seq == call.index}
         doubts = {
             leaf: doubt
             for doubt in self.guarded.doubts(call, procedure.name, values)
@@ -461,12 +467,16 @@ class Review:
         outcome = decided(tree, truth)
         if outcome is False:
             false = [leaf for leaf in dict.fromkeys(leaves(tree)) if truth(leaf) is not None]
-            for leaf in needed_of(tree, [one for one in false if truth(one) is not one.wanted]):
-                asked = self._asks_in_own_words(leaf)
-                why = "the user's last words before it are a no" if asked else doubts[leaf].why
+            for leaf in needed_of(tree, [item for item in false if truth(item) is not item.wanted]):
+                asks_in_own_words = self._asks_in_own_words(leaf)
+                why = (
+                    "the user's last words before it are a no"
+                    if asks_in_own_words
+                    else doubts[leaf].why
+                )
                 self.missing.add(leaf.predicate)
                 self._find(
-                    "executed-against-condition" if asked else doubts[leaf].code,
+                    "executed-against-condition" if asks_in_own_words else doubts[leaf].code,
                     call.index,
                     f"`{call.action}` ran unproven: {why}",
                     sentence=self.proof.sentence(leaf, values),
@@ -485,22 +495,22 @@ class Review:
 
     def _is_confirmation(self, leaf: Leaf) -> bool:
         recipes = recipes_of(self.handbook.predicates[leaf.predicate])
-        return bool(recipes) and all(one.action == CONFIRM for way in recipes for one in way)
+        return bool(recipes) and all(item.action == CONFIRM for way in recipes for item in way)
 
     def _was_told_no(self, call: TranscriptCall) -> bool:
         """Whether the user's last words before a call are nothing but a no, to one question. A no
         to whether there is anything else is none to the call."""
-        heard = [one for one in self.transcript.said if one.message < call.message]
+        heard = [item for item in self.transcript.said if item.message < call.message]
         if len(heard) < 2:
             return False
-        said, asked = heard[-1].text, heard[-1].asked
-        plain = len(said.split()) <= _PLAIN_NO and asked.count("?") + asked.count("？") == 1
-        return plain and not _ANYTHING_ELSE.search(asked) and assent(said) == "no"
+        reply, request = heard[-1].text, heard[-1].asked
+        plain = len(reply.split()) <= _PLAIN_NO and request.count("?") + request.count("？") == 1
+        return plain and not _ANYTHING_ELSE.search(request) and assent(reply) == "no"
 
     def _leave(self, call: TranscriptCall, why: str, predicate: str | None = None) -> None:
         missing = NotJudged(Unjudgeable.NOT_IN_TRANSCRIPT, why, call.index, call.action, predicate)
         place = (missing.seq, missing.predicate)
-        if place not in {(one.seq, one.predicate) for one in self.not_judged}:
+        if place not in {(item.seq, item.predicate) for item in self.not_judged}:
             self.not_judged.append(missing)
 
     def _judge_approval(self, call: TranscriptCall) -> None:
@@ -626,7 +636,7 @@ def audit_untracked(
 
 
 def _guarded(handbook: Handbook, judge: Judge | None) -> GuardedCalls | None:
-    guarded = judge is not None and any(one.is_guarded for one in handbook.actions.values())
+    guarded = judge is not None and any(action.is_guarded for action in handbook.actions.values())
     return GuardedCalls(handbook, judge) if guarded else None
 
 
@@ -663,9 +673,9 @@ def transcript_of(events: Sequence[Event]) -> Transcript:
             calls[name] = TranscriptCall(event.seq, event.seq, str(payload["action"]), arguments)
             made.append(name)
         elif name in calls:
-            asked, ok = calls[name], bool(payload["ok"])
+            request, ok = calls[name], bool(payload["ok"])
             calls[name] = TranscriptCall(
-                asked.index, asked.message, asked.action, asked.arguments,
+                request.index, request.message, request.action, request.arguments,
                 ok, payload.get("value"), True, ok,
             )  # fmt: skip
     turns = _turns(events, "user_said")
@@ -682,17 +692,17 @@ def transcript_of(events: Sequence[Event]) -> Transcript:
 
 def _gone_for(handbook: Handbook, transcript: Transcript, goal: str | None) -> list[str]:
     """The goals whose actions were called, or else the one that the user came for."""
-    goals = {one.action: name for name, one in handbook.procedures.items()}
+    goals = {item.action: name for name, item in handbook.procedures.items()}
     if goal is not None:
         goals[handbook.procedures[goal].action] = goal
-    called = dict.fromkeys(goals[one.action] for one in transcript.calls if one.action in goals)
+    called = dict.fromkeys(goals[call.action] for call in transcript.calls if call.action in goals)
     return list(called) or ([goal] if goal is not None else [])
 
 
 def _turns(events: Sequence[Event], kind: str) -> list[str | None]:
     """What was said, ``None`` where it is withheld."""
-    said = [event.payload.get("text") for event in events if event.kind == kind]
-    return [None if is_reference(text) else str(text) for text in said]
+    replies = [event.payload.get("text") for event in events if event.kind == kind]
+    return [None if is_reference(text) else str(text) for text in replies]
 
 
 _LINE = re.compile(r"^([A-Za-z_][A-Za-z0-9_]*): (.+)$", re.MULTILINE)
@@ -705,10 +715,10 @@ def _told(text: str) -> dict[str, JSON]:
 
 def _changed_to(events: Sequence[Event], goals: Sequence[str]) -> bool:
     """Whether the user asked for one of the goals after the first request, or may have."""
-    said = _turns(events, "user_said")[1:]
-    if None in said:
+    reply = _turns(events, "user_said")[1:]
+    if None in reply:
         return True
-    later = " ".join(filter(None, said)).lower().replace("_", " ")
+    later = " ".join(filter(None, reply)).lower().replace("_", " ")
     return any(re.search(rf"\b{re.escape(goal.replace('_', ' '))}\b", later) for goal in goals)
 
 
@@ -717,10 +727,10 @@ def _note(event: Event, name: str) -> bool:
 
 
 def _not_offered(events: Sequence[Event]) -> set[str]:
-    found: set[str] = set()
+    texts: set[str] = set()
     for event in events:
         details = event.payload.get("details")
         if _note(event, "not_offered") and isinstance(details, Mapping):
             named = details.get("actions")
-            found.update(map(str, named) if isinstance(named, list | tuple) else ())
-    return found
+            texts.update(map(str, named) if isinstance(named, list | tuple) else ())
+    return texts

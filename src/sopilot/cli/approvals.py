@@ -52,20 +52,22 @@ def command() -> None:
 @signed
 @json_option
 def list_calls(
-    session_id: str, minutes: float | None, once: bool, as_json: bool, **given: Any
+    session_id: str, minutes: float | None, once: bool, as_json: bool, **value: Any
 ) -> None:
     """List calls that wait for a person, soonest expiry first, and who may decide.
 
     With a session ID, list that session's waiting calls and unknown outcomes.
     """
-    spec, token_file = given["store_spec"], given["token_file"]
+    spec, token_file = value["store_spec"], value["token_file"]
     if session_id:
         if minutes is not None or once:
             raise click.UsageError("--within and --once list all sessions; leave out ID")
         session_id = session_named(spec, session_id)
-        found = with_store(spec, lambda store: waiting_in(store, session_id), reading=True)
+        result = with_store(spec, lambda store: waiting_in(store, session_id), reading=True)
         may_see(spec, token_file, "approvals list", [session_id], to_all=True)
-        give(as_json, {"session": session_id, **found.as_json()}, waiting_lines(found), indent=None)
+        give(
+            as_json, {"session": session_id, **result.as_json()}, waiting_lines(result), indent=None
+        )
         return
     calls = with_store(spec, lambda store: due_calls(store, minutes, once), reading=not once)
     sessions = list(dict.fromkeys(call.session_id for call in calls))
@@ -82,14 +84,14 @@ def list_calls(
 )
 @signed
 @json_option
-def resolve(session_id: str, call_id: str, as_json: bool, **given: Any) -> None:
+def resolve(session_id: str, call_id: str, as_json: bool, **value: Any) -> None:
     """Record how CALL ended when its outcome is unknown."""
-    spec, token_file, happened = given.pop("store_spec"), given.pop("token_file"), given["ok"]
+    spec, token_file, happened = value.pop("store_spec"), value.pop("token_file"), value["ok"]
     session_id = session_named(spec, session_id)
     left = with_person(
         spec,
         token_file,
-        lambda store, who: settle_when_free(store, session_id, call_id, who=who, **given),
+        lambda store, who: settle_when_free(store, session_id, call_id, who=who, **value),
     )
     report = {"session": session_id, "call_id": call_id, "happened": happened}
     give(as_json, {**report, "unknown": list(left)}, [f"{call_id}: recorded"], indent=None)
@@ -131,6 +133,6 @@ for name, help in (
 @command.command()
 @decided
 @click.option("--arguments", required=True, metavar="JSON", help="All arguments as a JSON object.")
-def amend(arguments: str, **given: Any) -> None:
+def amend(arguments: str, **value: Any) -> None:
     """Approve CALL with other arguments. Earlier approvals lapse; the checks run again."""
-    _decide("amend", arguments=json_object("--arguments", arguments), **given)
+    _decide("amend", arguments=json_object("--arguments", arguments), **value)

@@ -94,22 +94,27 @@ def command(
         sys.exit(exit_code([judged.clean]))
     if not Path(what).exists():
         what = session_named(store_spec, what)
-    told = Told(now, pairs("--input", inputs))
-    given = read_input(
-        what, handbook=handbook, goal=goal, store_spec=store_spec, told=told, token_file=token_file
+    message = Told(now, pairs("--input", inputs))
+    value = read_input(
+        what,
+        handbook=handbook,
+        goal=goal,
+        store_spec=store_spec,
+        told=message,
+        token_file=token_file,
     )
     if verify:
-        report, lines = chain_check(given)
+        report, lines = chain_check(value)
         give(as_json, report, lines)
         sys.exit(0 if report["verified"] else 1)
-    audited = given.audit()
+    audited = value.audit()
     if page is not None:
         if len(audited) > 1:
             say("the page shows the first report with findings")
         write_whole(page, page_of(audited), private=True)
-    reports = [one.report for one in audited]
+    reports = [item.report for item in audited]
     records: dict[str, Any] = {}
-    if isinstance(given, TraceInput) and not Path(what).exists():
+    if isinstance(value, TraceInput) and not Path(what).exists():
         key = load_key(key_file) if key_file is not None else None
         records = with_person(
             store_spec,

@@ -8,6 +8,6 @@ from sopilot.web.pages import render_audit
 
 def page_of(audited: Sequence[Audited]) -> str:
     """Of the first that has findings, else of the first that wasn't judged."""
-    together = clean_together(one.report.clean for one in audited)
-    worst = next(one for one in audited if one.report.clean is together)
+    together = clean_together(item.report.clean for item in audited)
+    worst = next(item for item in audited if item.report.clean is together)
     return render_audit(worst.report, worst.rows, title=worst.title)

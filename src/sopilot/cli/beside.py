@@ -14,7 +14,7 @@ Answer = TypeVar("Answer")
 
 @contextmanager
 def beside(
-    work: Callable[[str | None], Answer], given: str | None, *, worth: bool
+    work: Callable[[str | None], Answer], text: str | None, *, worth: bool
 ) -> Iterator[Callable[[], Answer | None]]:
     """``work`` begun at once in a process of its own, and what came of it: nothing where it is
     not ``worth`` one, or none is to be had. A process with threads is not forked."""
@@ -26,7 +26,7 @@ def beside(
     from multiprocessing import get_context
 
     with ProcessPoolExecutor(1, mp_context=get_context("fork")) as pool:
-        begun = pool.submit(work, given)
+        begun = pool.submit(work, text)
 
         def answer() -> Answer | None:
             try:

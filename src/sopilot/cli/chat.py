@@ -40,23 +40,23 @@ def command(
     frames: bool,
     trust: bool,
     store_spec: str | None,
-    **given: Any,
+    **value: Any,
 ) -> None:
     opened = open_source(source, out=run_folder(source, task, None))
-    if given["model"] == "reference":
+    if value["model"] == "reference":
         say('The reference executor understands values as `name: "value"`, one a line or message.')
-        if given["goal"] is None and len(opened.handbook.procedures) > 1:
+        if value["goal"] is None and len(opened.handbook.procedures) > 1:
             say(f"It asks for the `goal`, one of: {', '.join(opened.handbook.procedures)}.")
     allow_code(opened, trust=trust)
     options = RunOptions(
         source=source,
         task=task,
-        view=view or default_view(given["model"], opened),
+        view=view or default_view(value["model"], opened),
         person=True,
         results=read_results(results) if results else None,
         budgets=_PATIENCE,
         out=str(opened.out) if isinstance(opened, FolderSource) else None,
-        **given,
+        **value,
     )
     warn(who_answers(options, opened))
     done = perform(options, store_spec, source=opened, frames=frames)

@@ -36,11 +36,11 @@ def command(paths: tuple[str, ...], schema: bool, as_json: bool) -> None:
     errors = [finding for finding in findings if finding.severity is Severity.ERROR]
     warnings = sum(finding.severity is Severity.WARNING for finding in findings)
     counts = (counted(checked, "file"), counted(len(errors), "error"), counted(warnings, "warning"))
-    found = [finding.as_json() for finding in findings]
+    results = [finding.as_json() for finding in findings]
     give(
         as_json,
-        {"checked": checked, "errors": len(errors), "findings": found},
-        [*(Lines(str(one)) for one in findings), "{} checked: {}, {}".format(*counts)],
+        {"checked": checked, "errors": len(errors), "findings": results},
+        [*(Lines(str(finding)) for finding in findings), "{} checked: {}, {}".format(*counts)],
     )
     if errors:
         raise SystemExit(1)

@@ -1,51 +1,160 @@
-"""``sopilot demo``: one request carried out and one refused, with everything there is to see."""
+"""``sopilot demo``: a call that is blocked, proven and carried out; a refusal; a forged trace."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Any
+
 import click
 
-from sopilot.cli.output import heading, json_option, print_json, say
-from sopilot.cli.run_and_audit import perform, show
-from sopilot.cli.stores import STORE
-from sopilot.runner.options import RunOptions
-from sopilot.runner.sources import open_source
+from sopilot.cli.output import json_option, print_json, say
+from sopilot.messages.errors import TraceError
+from sopilot.records.loading import export_trace
+from sopilot.records.store import Store
+from sopilot.runner.guard import Guard, Missing, Refused, conversation
+from sopilot.runner.runner import load
+from sopilot.stores.memory import MemoryStore
+from sopilot.stores.open import open_store
+from sopilot.trace.files import read_trace, verify_trace, write_trace
+from sopilot.values.text import quote_value
 
-DESK = "bank"
-
-
-TASKS = ("dispute-electronics", "transfer-above-the-limit")
+PASSWORD = "heron-42"
+Step = dict[str, Any]
 
 
 @click.command(
-    help="Compile a bundled handbook, carry one request out and refuse another: frames, "
-    "evidence, audit and where the trace is. Needs nothing."
+    help="Watch the guard at work on a small refund handbook: a call is blocked, proven and "
+    "carried out, another is refused, and a changed trace is detected. Needs no model and no key."
 )
-@click.option("--no-frames", is_flag=True, help="Leave out what the model is shown.")
-@STORE
+@click.option("--verbose", is_flag=True, help="Show the guard's whole answers to the agent.")
+@click.option("--store", "store_spec", help="Keep the session: sqlite:PATH or postgres:DSN.")
 @json_option
-def command(no_frames: bool, store_spec: str | None, as_json: bool) -> None:
-    source = open_source(DESK)
-    units = source.units()
-    if not as_json:
-        heading(f"{DESK}: {len(units)} programs")
-        for unit in units:
-            functions = len(unit.program.functions)
-            say(f"  {unit.procedure.name}: {functions} functions. {unit.procedure.says}")
-    runs = []
-    for task in TASKS:
-        if not as_json:
-            say()
-            heading(f"=== {task}")
-        done = perform(
-            RunOptions(DESK, task=task),
-            store_spec,
-            source=source,
-            quiet=as_json,
-            frames=not no_frames,
-        )
-        runs.append(done)
-        if not as_json:
-            show(done, as_json=False)
+def command(verbose: bool, store_spec: str | None, as_json: bool) -> None:
+    with as_file(files("sopilot.cli") / "demo.yaml") as handbook:
+        store = open_store(store_spec) if store_spec else MemoryStore()
+        steps = _steps(handbook, store)
     if as_json:
-        print_json({"desk": DESK, "programs": len(units), "runs": [one.as_json() for one in runs]})
-    raise SystemExit(0 if all(one.good for one in runs) else 1)
+        print_json({"handbook": "refunds", "steps": steps})
+    else:
+        _print(steps, verbose=verbose)
+    raise SystemExit(0 if all(step["expected"] for step in steps) else 1)
+
+
+def _steps(handbook: Path, store: Store) -> list[Step]:
+    refunded: list[float] = []
+    guard = Guard(handbook, store=store)
+
+    @guard
+    def login(customer: str, password: str) -> dict[str, bool]:
+        return {"logged_in": password == PASSWORD}
+
+    @guard
+    def find_order(customer: str, order: str) -> dict[str, str]:
+        return {"state": "delivered"}
+
+    @guard
+    def refund(customer: str, order: str, amount: float) -> dict[str, float]:
+        refunded.append(amount)
+        return {"refunded": amount}
+
+    steps: list[Step] = []
+
+    def step(title: str, shown: str, call: Callable[[], Any], *, carried_out: bool) -> None:
+        message = ""
+        try:
+            answer, done = quote_value(call()), True
+        except Missing as missing:
+            message, done = str(missing), False
+            answer = f"blocked; first: {', '.join(missing.agenda)}"
+        except Refused as refused:
+            message, done = str(refused), False
+            sentences = " ".join(reason.sentence for reason in refused.reasons)
+            answer = f"refused; not true: {sentences} {refused.remedy}"
+        expected = done is carried_out
+        steps.append(_step(title, done, answer, expected=expected, call=shown, told=message))
+
+    small = 'refund(customer="anna", order="A-7", amount=120)'
+    with conversation("demo") as talk:
+        step(
+            "The agent wants to refund at once",
+            small,
+            lambda: refund("anna", "A-7", 120),
+            carried_out=False,
+        )
+        step(
+            "It makes the missing calls",
+            'login(customer="anna", password=•••)',
+            lambda: login("anna", PASSWORD),
+            carried_out=True,
+        )
+        step(
+            "",
+            'find_order(customer="anna", order="A-7")',
+            lambda: find_order("anna", "A-7"),
+            carried_out=True,
+        )
+        step("Now the call is proven", small, lambda: refund("anna", "A-7", 120), carried_out=True)
+        step(
+            "A larger refund is refused",
+            small.replace("120", "900"),
+            lambda: refund("anna", "A-7", 900),
+            carried_out=False,
+        )
+        session = talk.session_ids()["refunds"]
+    steps += asyncio.run(_judged(handbook, store, session))
+    paid = f"{len(refunded)} refund, {sum(refunded)} euros"
+    return [*steps, _step("The shop's own books", True, paid, expected=refunded == [120])]
+
+
+def _step(
+    title: str, done: bool, answer: str, *, expected: bool, call: str = "", told: str = ""
+) -> Step:
+    return {
+        "title": title,
+        "call": call,
+        "done": done,
+        "answer": answer,
+        "expected": expected,
+        "told_agent": told,
+    }
+
+
+async def _judged(handbook: Path, store: Store, session: str) -> list[Step]:
+    report = await load(handbook, store=store).audit(session)
+    findings = len(report.findings)
+    audit = f"{findings} findings in {report.score_card.calls} calls of tools"
+    text = write_trace(await export_trace(store, session))
+    forged = text.replace('"amount":120', '"amount":920', 1)
+    try:
+        problems = [str(problem) for problem in verify_trace(read_trace(forged))]
+    except TraceError as problem:
+        problems = [str(problem)]
+    clean, detected = not findings, bool(problems) and forged != text
+    return [
+        _step("The audit judges the trace", clean, audit, expected=clean),
+        _step(
+            "Somebody changes one digit in it (120 → 920)",
+            not detected,
+            problems[0] if problems else "not detected",
+            expected=detected,
+        ),
+    ]
+
+
+def _print(steps: list[Step], *, verbose: bool) -> None:
+    say("A shop's handbook: refunds of at most 200 euros, for delivered orders, after a login.")
+    say("The agent has three tools (login, find_order, refund) and knows nothing of the handbook.")
+    for step in steps:
+        if step["title"]:
+            say()
+            say(step["title"], bold=True)
+        if step["call"]:
+            say(f"  {step['call']}")
+        color = "green" if step["done"] else "yellow"
+        say(f"  {'✓' if step['done'] else '✗'} {step['answer']}", fg=color)
+        if verbose and step["told_agent"]:
+            say(f"    the agent reads: {step['told_agent']}")
+    say("Next: `sopilot new refunds` writes a handbook of your own.")

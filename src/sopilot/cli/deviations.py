@@ -38,9 +38,9 @@ def list_deviations(
     """Which sessions deviated, and what was done about it."""
     known = list(with_store(store_spec, load_deviations, reading=True).values())
     now = SystemClock().now()
-    found = [one for one in known if one.fits(state, session_id, overdue, now)]
-    report = {"deviations": [one.as_json() for one in found], "of": len(known)}
-    give(as_json, report, deviation_lines(found, len(known), now))
+    results = [item for item in known if item.fits(state, session_id, overdue, now)]
+    report = {"deviations": [item.as_json() for item in results], "of": len(known)}
+    give(as_json, report, deviation_lines(results, len(known), now))
 
 
 steps = EntryCommands(command, deviation_step, NUMBER, BY)
@@ -50,7 +50,7 @@ steps.add(
     "assign", "assigned", "Give it an owner and a date.",
     click.option("--owner", metavar="NAME"),
     click.option("--due", metavar="DATE", help="Up to and with this date (UTC)."),
-    read=lambda given: {**given, "due": due_date(given["due"])},
+    read=lambda value: {**value, "due": due_date(value["due"])},
 )  # fmt: skip
 
 

@@ -22,11 +22,11 @@ from sopilot.runner.versions import write_bundle
 @click.option("--payloads", is_flag=True, help="With the values kept beside the traces.")
 @signed
 def command(
-    begin: str, end: str, output: Path, payloads: bool, token_file: Path | None, **given: str | None
+    begin: str, end: str, output: Path, payloads: bool, token_file: Path | None, **text: str | None
 ) -> None:
     """Register, traces, log, sealed heads, journals, handbooks, a summary, and a verifier that
     runs offline in one file: python3 verify.py PUBLIC_KEY."""
-    since, until, spec = read_moment(begin), read_moment(end, whole_day=True), given["store_spec"]
+    since, until, spec = read_moment(begin), read_moment(end, whole_day=True), text["store_spec"]
     require_readable(spec, token_file, "bundle", [f"{begin} to {end}"], contents=payloads)
     files = with_store(spec, lambda store: bundle_files(store, since, until, payloads=payloads))
     write_bundle(output, files)

@@ -20,16 +20,16 @@ def run_all(options: RunOptions, source: FolderSource, store_spec: str | None) -
     runs = []
     for task in source.folder.tasks:
         out = source.out / f"task-{task.id}"
-        one = replace(options, task=task.id, out=str(out))
+        item = replace(options, task=task.id, out=str(out))
         session_id = secrets.token_hex(16)
         resumed = False
         try:
-            result = perform(one, store_spec, new_id=session_id, quiet=True)
+            result = perform(item, store_spec, new_id=session_id, quiet=True)
         except SystemExit:
             if task.interrupted_after is None:
                 raise
             resumed = True
-            result = perform(one, store_spec, resume_id=session_id, quiet=True)
+            result = perform(item, store_spec, resume_id=session_id, quiet=True)
         runs.append(TaskRun(task, result, resumed))
     return runs
 

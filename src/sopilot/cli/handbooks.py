@@ -39,21 +39,22 @@ def command() -> None:
 @BY
 @signed
 @json_option
-def release(source: str, begin: str | None, end: str | None, as_json: bool, **given: Any) -> None:
+def release(source: str, begin: str | None, end: str | None, as_json: bool, **value: Any) -> None:
     """Release SOURCE as the next version: its text, its programs, what its scenarios reach."""
     ready = releasable(source)
     hours = moments(begin, end)
-    one, before = with_person(
-        given["store_spec"],
-        given["token_file"],
-        lambda store, who: release_next(store, ready, hours, who=who, by=given["by"]),
+    item, before = with_person(
+        value["store_spec"],
+        value["token_file"],
+        lambda store, who: release_next(store, ready, hours, who=who, by=value["by"]),
     )
-    changed = differences_between(before, one) if before is not None else {}
-    told = (
-        f"version {one.number} of {one.handbook}, by {one.author} ({one.identity}), not signed off"
+    changed = differences_between(before, item) if before is not None else {}
+    message = (
+        f"version {item.number} of {item.handbook}, by {item.author} "
+        f"({item.identity}), not signed off"
     )
-    report = {**one.as_json(), "difference": changed}
-    give(as_json, report, [told, *difference_lines(changed)])
+    report = {**item.as_json(), "difference": changed}
+    give(as_json, report, [message, *difference_lines(changed)])
 
 
 EntryCommands(command, sign_off, HANDBOOK, NUMBER, BY).add(
@@ -87,5 +88,5 @@ def diff(handbook: str, old: int, new: int, store_spec: str | None, as_json: boo
 def list_versions(store_spec: str | None, as_json: bool) -> None:
     """Every version of every handbook."""
     versions = with_store(store_spec, load_versions, reading=True)
-    found = [one for known in versions.of.values() for one in known]
-    give(as_json, {"versions": [one.as_json() for one in found]}, version_lines(found))
+    results = [item for known in versions.of.values() for item in known]
+    give(as_json, {"versions": [item.as_json() for item in results]}, version_lines(results))

@@ -31,14 +31,14 @@ class EntryCommands:
     ) -> None:
         """``read`` makes the entry's details of what was given."""
 
-        def run(store_spec: str | None, token_file: Any, **given: Any) -> None:
-            details = read({key: _plain(value) for key, value in given.items()})
-            told = with_person(
+        def run(store_spec: str | None, token_file: Any, **argument: Any) -> None:
+            details = read({key: _plain(value) for key, value in argument.items()})
+            message = with_person(
                 store_spec,
                 token_file,
                 lambda store, who: self._write(store, entry, details, who=who, clock=SystemClock()),
             )
-            say(told or "recorded")
+            say(message or "recorded")
 
         self._group.command(name, help=help)(signed(all_of(*self._shared, *params)(run)))
 

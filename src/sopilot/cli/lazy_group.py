@@ -22,12 +22,12 @@ class LazyGroup(click.Group):
 
     def __init__(
         self,
-        *given: Any,
+        *value: Any,
         package: str,
         commands_on_use: Mapping[str, Entry | Mapping[str, Entry]],
         **named: Any,
     ) -> None:
-        super().__init__(*given, context_settings={"help_option_names": ["-h", "--help"]}, **named)
+        super().__init__(*value, context_settings={"help_option_names": ["-h", "--help"]}, **named)
         self._package = package
         self._headings: dict[str, list[str]] = {}
         self._on_use: dict[str, tuple[str, str]] = {}

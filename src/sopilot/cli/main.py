@@ -68,15 +68,15 @@ def sopilot() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     open_streams()
-    given = list(arguments) if arguments is not None else sys.argv[1:]
-    sys.exit(run(given))
+    value = list(arguments) if arguments is not None else sys.argv[1:]
+    sys.exit(run(value))
 
 
-def run(given: Sequence[str]) -> int:
+def run(texts: Sequence[str]) -> int:
     """The exit code. Whatever is wrong is told; nothing escapes but a fault of ours, by name."""
     try:
-        _check_text(given)
-        code = sopilot.main(args=list(given), prog_name="sopilot", standalone_mode=False)
+        _check_text(texts)
+        code = sopilot.main(args=list(texts), prog_name="sopilot", standalone_mode=False)
         sys.stdout.flush()
     except SystemExit as ended:
         return flushed(ended.code if isinstance(ended.code, int) else int(bool(ended.code)))
@@ -84,21 +84,21 @@ def run(given: Sequence[str]) -> int:
         say("\nstopped", err=True)
         return 130
     except click.ClickException as misuse:
-        return _failed(given, [Diagnostic("usage", misuse.format_message())], 2, _usage(misuse))
+        return _failed(texts, [Diagnostic("usage", misuse.format_message())], 2, _usage(misuse))
     except UserMistake as mistake:
-        return _failed(given, mistake.diagnostics, 2)
+        return _failed(texts, mistake.diagnostics, 2)
     except SopilotError as ended:
-        return _failed(given, [Diagnostic("ended", str(ended))], 1, visible(f"sopilot: {ended}"))
+        return _failed(texts, [Diagnostic("ended", str(ended))], 1, visible(f"sopilot: {ended}"))
     except OSError as problem:
-        return lost(problem) if problem.filename is None else _failed(given, [_of(problem)], 2)
+        return lost(problem) if problem.filename is None else _failed(texts, [_of(problem)], 2)
     except RecursionError:
         deep = Diagnostic("too-deep", "something that was given is nested too deeply to be read")
-        return _failed(given, [deep], 2)
+        return _failed(texts, [deep], 2)
     return code if isinstance(code, int) else 0
 
 
-def _check_text(given: Sequence[str]) -> None:
-    for argument in given:
+def _check_text(texts: Sequence[str]) -> None:
+    for argument in texts:
         try:
             argument.encode()
         except UnicodeEncodeError:
@@ -122,13 +122,13 @@ def _of(problem: OSError) -> Diagnostic:
 
 
 def _failed(
-    given: Sequence[str], found: Sequence[Diagnostic], code: int, text: str | None = None
+    texts: Sequence[str], diagnostics: Sequence[Diagnostic], code: int, text: str | None = None
 ) -> int:
     """A person reads stderr; who asked for JSON gets an object in any case."""
     try:
-        say(text if text is not None else render_diagnostics(found), err=True)
-        if "--json" in given:
-            print_json({"errors": [one.as_json() for one in found]}, indent=None)
+        say(text if text is not None else render_diagnostics(diagnostics), err=True)
+        if "--json" in texts:
+            print_json({"errors": [item.as_json() for item in diagnostics]}, indent=None)
         sys.stdout.flush()
     except OSError as problem:
         return lost(problem)

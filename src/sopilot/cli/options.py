@@ -59,8 +59,8 @@ def finite(command: click.Command) -> click.Command:
             param.type = copy(param.type)
             param.type.__class__ = type(kind.__name__, (_Finite, kind), {})
     if isinstance(command, click.Group):
-        for one in command.commands.values():
-            finite(one)
+        for item in command.commands.values():
+            finite(item)
     return command
 
 
@@ -68,17 +68,17 @@ class _Finite(click.types.FloatParamType):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        found = float(super().convert(value, param, ctx))
-        if not math.isfinite(found):
+        result = float(super().convert(value, param, ctx))
+        if not math.isfinite(result):
             self.fail(f"{value} is no number that can be counted with", param, ctx)
-        return found
+        return result
 
 
 def read_config(ctx: click.Context, param: click.Parameter, path: Path | None) -> None:
     """The file's values are what is taken where the command line says nothing."""
     if path is None:
         return
-    known = {one.opts[0].lstrip("-"): one.name for one in ctx.command.params}
+    known = {item.opts[0].lstrip("-"): item.name for item in ctx.command.params}
     values = read_settings(path)
     for name in values:
         if name not in known:

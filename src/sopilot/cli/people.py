@@ -89,7 +89,7 @@ entries.add(
     "escalate", "escalation_set", "So many minutes before a request to ROLE expires, another "
     "role may decide it.", ROLE, TO,
     click.option("--before", "minutes", type=float, required=True, metavar="MINUTES"),
-    read=lambda given: {**given, "before_seconds": given.pop("minutes") * 60},
+    read=lambda value: {**value, "before_seconds": value.pop("minutes") * 60},
 )  # fmt: skip
 
 
@@ -105,7 +105,7 @@ entries.add(
     "sessions stand beside their traces and can be erased; who reads them is on record. keys: and "
     "they are encrypted, with keys in the folder that SOPILOT_KEYS names.", WHAT,
     click.option("--off", is_flag=True, help="Not any more."),
-    read=lambda given: {"what": given["what"], "on": not given["off"]},
+    read=lambda value: {"what": value["what"], "on": not value["off"]},
 )  # fmt: skip
 
 

@@ -113,7 +113,7 @@ def disclose(
 ) -> None:
     """Write what is kept about a person, session by session, as JSON."""
     records = with_store(store_spec, lambda store: sessions_with(store, subjects), reading=True)
-    require_readable(store_spec, token_file, "disclose", [one.id for one in records])
+    require_readable(store_spec, token_file, "disclose", [record.id for record in records])
     text = with_store(store_spec, lambda store: disclosed(store, subjects, records), reading=True)
     write_whole(output, text, private=True)
     say(f"written: {output}")
@@ -124,6 +124,6 @@ def disclose(
 @STORE
 def log(as_json: bool, store_spec: str | None) -> None:
     """Who read or exported contents, and when."""
-    found = with_store(store_spec, lambda store: entries(store, READING), reading=True)
-    readings = [{"at": one.at, **one.details} for one in found]
-    give(as_json, {"readings": readings}, reading_lines(found))
+    result = with_store(store_spec, lambda store: entries(store, READING), reading=True)
+    readings = [{"at": item.at, **item.details} for item in result]
+    give(as_json, {"readings": readings}, reading_lines(result))

@@ -85,13 +85,15 @@ def command(
             await make_anew(store, told=warn)
         return await register(store, wanted, conditions, columns=names)
 
-    found = with_store(store_spec, use, reading=True)
-    what = [one.without_names for one in conditions]
-    asked = [action, outcome, grade, *what, f"{begin or 'ever'} to {end or 'now'}"]
-    may_see(store_spec, token_file, "records actions", [one for one in asked if one], to_all=True)
+    result = with_store(store_spec, use, reading=True)
+    what = [condition.without_names for condition in conditions]
+    requests = [action, outcome, grade, *what, f"{begin or 'ever'} to {end or 'now'}"]
+    may_see(
+        store_spec, token_file, "records actions", [item for item in requests if item], to_all=True
+    )
     if as_csv:
-        hand_out(register_csv(found.entries(limit), names, now))
+        hand_out(register_csv(result.entries(limit), names, now))
     elif as_json:
-        print_json(register_json(found, limit, now))
+        print_json(register_json(result, limit, now))
     else:
-        tell(register_lines(found, limit or _SHOWN, names, now))
+        tell(register_lines(result, limit or _SHOWN, names, now))

@@ -27,15 +27,15 @@ def _tidy(session_id: str, store_spec: str | None, *, take_over: bool, as_json: 
         await settle_orphan(store, session_id, take_over=take_over)
         return await waiting_in(store, session_id)
 
-    found = with_store(store_spec, use)
-    state = "somebody runs it" if found.running else "it is free"
-    told = (
+    result = with_store(store_spec, use)
+    state = "somebody runs it" if result.running else "it is free"
+    message = (
         f"{session_id} is served, or an agent's own: its client goes on with it (MCP: the "
         f"header `sopilot-session`; a hook: `for_conversation`). Now {state}."
     )
-    report = {"session": session_id, "door": "other", **found.as_json()}
-    give(as_json, report, [told, *unknown_lines(found.unknown)], indent=None)
-    raise SystemExit(1 if found.unknown else 0)
+    report = {"session": session_id, "door": "other", **result.as_json()}
+    give(as_json, report, [message, *unknown_lines(result.unknown)], indent=None)
+    raise SystemExit(1 if result.unknown else 0)
 
 
 @click.command(

@@ -67,7 +67,7 @@ def command(
     trust: bool,
     store_spec: str | None,
     as_json: bool,
-    **given: Any,
+    **value: Any,
 ) -> None:
     written = read_results(results) if results else None
     budgets = chosen_budgets(budget, deep=deep)
@@ -79,12 +79,12 @@ def command(
         source=source,
         goal=goal,
         task=task,
-        view=view or default_view(given["model"], opened),
+        view=view or default_view(value["model"], opened),
         inputs=known,
         results=written,
         budgets=budgets,
         out=str(opened.out) if isinstance(opened, FolderSource) else None,
-        **given,
+        **value,
     )
     if isinstance(opened, FolderSource) and task == ALL_TASKS:
         raise SystemExit(show_all(opened, run_all(options, opened, store_spec), as_json=as_json))

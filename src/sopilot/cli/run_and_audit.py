@@ -83,5 +83,7 @@ def perform(
 
 def show(done: Result, *, as_json: bool, served: Handbook | None = None) -> None:
     """``served``: the person who reads it is the customer, by this handbook."""
-    kept = served is not None and any(one.customer_message for one in served.predicates.values())
-    give(as_json, done.as_json, result_lines(done, customer=kept))
+    stored = served is not None and any(
+        predicate.customer_message for predicate in served.predicates.values()
+    )
+    give(as_json, done.as_json, result_lines(done, customer=stored))

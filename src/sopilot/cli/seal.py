@@ -28,15 +28,15 @@ from sopilot.trace.signing import load_key
 )  # fmt: skip
 @json_option
 @STORE
-def command(key_file: Path, as_json: bool, store_spec: str | None, **given: Sequence[str]) -> None:
+def command(key_file: Path, as_json: bool, store_spec: str | None, **texts: Sequence[str]) -> None:
     """Seal the log of the store's sessions: an entry for each that has moved, a Merkle tree
     over all entries, its head signed.
 
     Run it on a schedule. What happens after a seal is not covered before the next one.
     Exit 1 when the store is not what was sealed before: then nothing is sealed.
     """
-    key, targets = load_key(key_file), given["targets"]
-    earlier = [public_key(one) for one in given["earlier"]]
+    key, targets = load_key(key_file), texts["targets"]
+    earlier = [public_key(item) for item in texts["earlier"]]
     sealing = with_store(store_spec, lambda store: seal_and_send(store, key, targets, earlier))
     sent = [f"sent to {target}" for target in targets]
     give(as_json, {**sealing.as_json(), "sent": list(targets)}, [*sealed_lines(sealing), *sent])

@@ -46,9 +46,9 @@ def list_sessions(store_spec: str | None, limit: int, orphaned: bool, as_json: b
     async def use(store: Store) -> tuple[list[SessionRecord], int, Fence]:
         fence = await load_fence(store)
         if orphaned:
-            found = await store.unresolved(now=SystemClock().now())
-            found += await fenced_sessions(store, but=found)
-            return found[:limit], len(found), fence
+            unresolved = await store.unresolved(now=SystemClock().now())
+            unresolved += await fenced_sessions(store, but=unresolved)
+            return unresolved[:limit], len(unresolved), fence
         return await store.sessions(limit=limit), await store.records.count_sessions(), fence
 
     records, count, fence = with_store(store_spec, use, reading=True)

@@ -61,9 +61,9 @@ def command(
     as_json: bool,
 ) -> None:
     if check:
-        found = correspondences(source, goal=goal, tools=tools)
-        give(as_json, correspondence_json(found), correspondence_lines(found))
-        raise SystemExit(1 if any(one.mismatches for one in found.values()) else 0)
+        result = correspondences(source, goal=goal, tools=tools)
+        give(as_json, correspondence_json(result), correspondence_lines(result))
+        raise SystemExit(1 if any(item.mismatches for item in result.values()) else 0)
     if form == EXPLANATION:
         explained = {
             unit.label: explain(unit) for unit in compile_source(source, tools=tools, goal=goal)

@@ -58,10 +58,10 @@ def migrate(
 @click.argument("file", type=NEW_FILE)
 @signed
 @json_option
-def backup_command(file: Path, as_json: bool, **given: Any) -> None:
+def backup_command(file: Path, as_json: bool, **value: Any) -> None:
     """Copy the store, as it is at this moment, into a new FILE: a SQLite store by itself."""
-    spec = given["store_spec"]
-    may_see(spec, given["token_file"], "backup", [str(file)], to_all=True)
+    spec = value["store_spec"]
+    may_see(spec, value["token_file"], "backup", [str(file)], to_all=True)
     rows = with_store(spec, lambda store: back_up(store, file), reading=True)
     copied = f"{rows['sessions']} sessions and journals, {rows['events']} events in {file}"
     give(as_json, rows, [copied])
@@ -98,7 +98,7 @@ def fence_command(why: str, token_file: Path | None, store_spec: str | None, as_
         return await fenced_sessions(store)
 
     held = with_person(store_spec, token_file, use)
-    ids = [one.id for one in held]
+    ids = [item.id for item in held]
     give(as_json, {"fenced": ids}, [f"{counted(len(ids), 'open session')} fenced", *ids])
 
 
@@ -138,8 +138,8 @@ def release_command(
 @json_option
 def size_command(store_spec: str | None, as_json: bool) -> None:
     """Rows and bytes of every table."""
-    found = with_store(store_spec, sizes, reading=True)
-    give(as_json, {name: list(one) for name, one in found.items()}, size_lines(found))
+    result = with_store(store_spec, sizes, reading=True)
+    give(as_json, {name: list(item) for name, item in result.items()}, size_lines(result))
 
 
 @command.command("prune")
@@ -157,8 +157,8 @@ def prune_command(
     and verify; what waits for people, is unknown or on legal hold stays whole."""
 
     async def use(store: Store, who: Principal | None) -> Pruning:
-        kept = None if archive is None else lambda ids: back_up(store, archive, ids)
-        return await prune(store, archive=kept, who=who, clock=SystemClock(), **how)
+        stored = None if archive is None else lambda ids: back_up(store, archive, ids)
+        return await prune(store, archive=stored, who=who, clock=SystemClock(), **how)
 
     done = with_person(store_spec, token_file, use)
     give(as_json, done.as_json(), done.lines())

@@ -93,7 +93,7 @@ def command(
     )
     coverage = reached(briefing, results)
     failed = [result for _, result in results if not result.passed]
-    gaps = sum(len(one.gaps) for one in coverage) if not wanted else 0
+    gaps = sum(len(item.gaps) for item in coverage) if not wanted else 0
     if as_json:
         print_json(summary(source.handbook.name, results, [] if wanted else coverage))
     else:
@@ -110,7 +110,7 @@ def _tell(results: Sequence[Tested], coverage: Sequence[ProgramCoverage]) -> Non
             marked("FAILED", f" {scenario.name}", fg="red")
         for reason in (result.verdict or {}).get("reasons", ()):
             say(f"        {reason}")
-    for one in coverage:
-        tell(coverage_lines(one))
+    for item in coverage:
+        tell(coverage_lines(item))
     passed = sum(result.passed is True for _, result in results)
     say(f"\n{counted(len(results), 'scenario')}: {passed} passed, {len(results) - passed} failed")

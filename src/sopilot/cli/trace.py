@@ -80,7 +80,7 @@ def verify(trace_file: Path, heads: Sequence[Path], keys: Sequence[str], as_json
         return
     problems = verify_trace(trace, heads=signed, keys=trusted or None)
     checked = len(signed) + len(trace.signatures)
-    _report(as_json, trace_file, [str(one) for one in problems], len(trace.events), checked)
+    _report(as_json, trace_file, [str(item) for item in problems], len(trace.events), checked)
 
 
 def _report(

@@ -63,7 +63,7 @@ def command(
     """
     if [head, proof_file, bundle].count(None) != 2:
         raise UserMistake("give --head and a store, or --proof, or --bundle")
-    keys = [public_key(given) for given in given_keys]
+    keys = [public_key(given_key) for given_key in given_keys]
     if bundle is not None:
         from sopilot.records.offline_verifier import examined
         from sopilot.runner.versions import unpacked
@@ -73,9 +73,9 @@ def command(
         give(as_json, {"whole": good, "says": lines}, lines)
         sys.exit(0 if good else 1)
     if proof_file is not None:
-        told, problem = checked_proof(proof_file, keys)
-        answer = {"proven": not problem, "says": told or None, "problem": problem or None}
-        give(as_json, answer, [told or f"not proven: {problem}"])
+        message, problem = checked_proof(proof_file, keys)
+        answer = {"proven": not problem, "says": message or None, "problem": problem or None}
+        give(as_json, answer, [message or f"not proven: {problem}"])
         sys.exit(1 if problem else 0)
     assert head is not None
     gc.disable()  # very many small values, and no cycles: looking for some takes a third of it
@@ -85,9 +85,9 @@ def command(
             seals, events = await read_sealed(head), not without_events
             return await verify_store(store, seals, keys, events=events, elsewhere=elsewhere)
 
-        found = with_store(store_spec, use, reading=True)
-    give(as_json, verified_json(found, without_events), verified_lines(found, without_events))
-    sys.exit(0 if found.complete else 1)
+        result = with_store(store_spec, use, reading=True)
+    give(as_json, verified_json(result, without_events), verified_lines(result, without_events))
+    sys.exit(0 if result.complete else 1)
 
 
 def _is_long(file: Path) -> bool:

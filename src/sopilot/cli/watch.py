@@ -61,7 +61,7 @@ def _boxed(text: str) -> str:
     return "\n".join(f"    │ {line}" for line in text.split("\n"))
 
 
-def interrupted(judged: int, asked: int, output: Path | None) -> SystemExit:
-    kept = "; the same command goes on from here" if output is not None else ""
-    say(f"\ninterrupted: {judged} of {asked} tasks were judged just now{kept}", err=True)
+def interrupted(judged: int, number: int, output: Path | None) -> SystemExit:
+    stored = "; the same command goes on from here" if output is not None else ""
+    say(f"\ninterrupted: {judged} of {number} tasks were judged just now{stored}", err=True)
     return SystemExit(130)

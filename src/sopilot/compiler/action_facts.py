@@ -89,10 +89,10 @@ def secret_names(handbook: Handbook) -> tuple[str, ...]:
     """The secret inputs and fields of answers, every name whose value becomes one of them,
     through however many predicates, and every name that such a value then goes by. In a trace a
     secret is known by its name, whoever's it is, so names are all that is followed."""
-    declared = [item for one in handbook.actions.values() for item in one.inputs]
-    declared += [item for one in handbook.procedures.values() for item in one.inputs]
+    declared = [item for action in handbook.actions.values() for item in action.inputs]
+    declared += [item for procedure in handbook.procedures.values() for item in procedure.inputs]
     hidden = {item.name for item in declared if item.secret}
-    hidden |= {name for one in handbook.actions.values() for name in one.secrets}
+    hidden |= {name for action in handbook.actions.values() for name in action.secrets}
     if not hidden:
         return ()
     flows = set(_flows(handbook))
@@ -104,19 +104,19 @@ def secret_names(handbook: Handbook) -> tuple[str, ...]:
 
 def _flows(handbook: Handbook) -> Iterator[tuple[str, str]]:
     """Under which names a value goes on. What an answer has is known by its last key."""
-    trees = [one.requires for one in handbook.procedures.values()]
-    trees += [one.requires for one in handbook.actions.values()]
+    trees = [procedure.requires for procedure in handbook.procedures.values()]
+    trees += [action.requires for action in handbook.actions.values()]
     bindings: list[CallBinding] = [leaf.arguments for tree in trees for leaf in leaves(tree)]
-    bindings += [one.arguments for one in handbook.procedures.values()]
+    bindings += [procedure.arguments for procedure in handbook.procedures.values()]
     for predicate in handbook.predicates.values():
         gates = (predicate.established_by, predicate.closed_by, predicate.done)
         calls = [call for recipe in predicate.recipes for call in recipe]
         bindings += [call.arguments for call in (*calls, *filter(None, gates))]
-    for name, term in (one for arguments in bindings for one in arguments):
+    for name, term in (argument for arguments in bindings for argument in arguments):
         if isinstance(term, Name):
             yield term.name, name
         elif isinstance(term, Path):
-            keys = [one for one in term.steps if isinstance(one, str)]
+            keys = [step for step in term.steps if isinstance(step, str)]
             yield keys[-1] if keys else term.root, name
 
 
@@ -175,12 +175,12 @@ def input_schema(item: Input) -> Schema:
     """The part of its JSON Schema that says what a value is."""
     if item.schema is None:
         return {"type": item.type}
-    kept = _kept(item.schema)
-    return kept if "type" in kept or "enum" in kept else {"type": item.type, **kept}
+    stored = _kept(item.schema)
+    return stored if "type" in stored or "enum" in stored else {"type": item.type, **stored}
 
 
 def _kept(schema: Schema) -> dict[str, object]:
-    kept: dict[str, object] = {}
+    values: dict[str, object] = {}
     for key in _KEPT:
         if key not in schema:
             continue
@@ -189,10 +189,11 @@ def _kept(schema: Schema) -> dict[str, object]:
             value = _kept(value)
         elif key == "properties" and isinstance(value, Mapping):
             value = {
-                name: _kept(one) if isinstance(one, Mapping) else one for name, one in value.items()
+                name: _kept(item) if isinstance(item, Mapping) else item
+                for name, item in value.items()
             }
-        kept[key] = list(value) if isinstance(value, tuple) else value
-    return kept
+        values[key] = list(value) if isinstance(value, tuple) else value
+    return values
 
 
 def scope_types(
@@ -208,9 +209,9 @@ def scope_types(
     for leaf in leaves:
         for parameter, term in leaf.arguments:
             if isinstance(term, Name) and term.name not in types:
-                found = _parameter_type(predicates[leaf.predicate], parameter, actions)
-                if found is not None:
-                    types[term.name] = found
+                parameter_type = _parameter_type(predicates[leaf.predicate], parameter, actions)
+                if parameter_type is not None:
+                    types[term.name] = parameter_type
     return {name: types[name] for name in names if name in types}
 
 
@@ -229,7 +230,9 @@ def _parameter_type(
     return None
 
 
-_all_but_requires = attrgetter(*(one.name for one in fields(Action) if one.name != "requires"))
+_all_but_requires = attrgetter(
+    *(field.name for field in fields(Action) if field.name != "requires")
+)
 
 
 @frozen
@@ -254,8 +257,8 @@ class SharedFacts:
             self._facts.clear()
             self._without_goals = None
         procedures = handbook.procedures.values()
-        key = tuple([(one.action, bool(one.confirm)) for one in procedures])
-        hides = any(item.secret for one in procedures for item in one.inputs)
+        key = tuple([(procedure.action, bool(procedure.confirm)) for procedure in procedures])
+        hides = any(item.secret for procedure in procedures for item in procedure.inputs)
         facts = None if hides else self._facts.get(key)
         if facts is None:
             facts = self._made(handbook, hides)
@@ -270,30 +273,30 @@ class SharedFacts:
         if self._without_goals is None:
             self._without_goals = _facts(replace(handbook, procedures={}))
         plain = self._without_goals
-        asks = any(one.confirm for one in handbook.procedures.values())
+        asks = any(procedure.confirm for procedure in handbook.procedures.values())
         if hides or asks or plain.guarded or plain.secrets:
             return _facts(handbook)
         read_only = read_only_goals(plain.read_only, handbook)
         return HandbookFacts((), {}, read_only, (), plain.not_found)
 
 
-def _alike(one: Handbook, other: Handbook) -> bool:
+def _alike(handbook: Handbook, other: Handbook) -> bool:
     """Whether nothing but names, constants, procedures and what actions require may differ."""
-    if one.predicates is not other.predicates or list(one.actions) != list(other.actions):
+    if handbook.predicates is not other.predicates or list(handbook.actions) != list(other.actions):
         return False
-    actions, before = one.actions.values(), other.actions.values()
+    actions, before = handbook.actions.values(), other.actions.values()
     differing = compress(zip(actions, before, strict=True), map(is_not, actions, before))
     return all(_all_but_requires(new) == _all_but_requires(old) for new, old in differing)
 
 
 def _facts(handbook: Handbook) -> HandbookFacts:
-    asked = {one.action for one in handbook.procedures.values() if one.confirm}
+    requests = {procedure.action for procedure in handbook.procedures.values() if procedure.confirm}
     actions = sorted(handbook.actions.items())
-    guarded = tuple(guard_of(one) for name, one in actions if one.is_guarded or name in asked)
+    guarded = tuple(guard_of(item) for name, item in actions if item.is_guarded or name in requests)
     return HandbookFacts(
         guarded=guarded,
         actions=action_facts(handbook) if guarded else {},
         read_only=() if guarded else read_only_actions(handbook),
         secrets=secret_names(handbook),
-        not_found={name: one.not_found for name, one in actions if one.not_found is not None},
+        not_found={name: item.not_found for name, item in actions if item.not_found is not None},
     )

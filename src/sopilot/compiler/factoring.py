@@ -113,10 +113,10 @@ class Factoring:
             if every_otherwise(tree) not in ([], [otherwise_of(tree)]) or len(held) == 1:
                 continue
             group = self._group(tree, plan, complete, f"over {self._budget} checks in one frame")
-            kept: Plan = group
+            factor_node: Plan = group
             if otherwise_of(tree):
-                kept = FactorNode(type(tree), (group,), otherwise_of(tree))
-            parts[position] = (tree, kept, frozenset((group,)))
+                factor_node = FactorNode(type(tree), (group,), otherwise_of(tree))
+            parts[position] = (tree, factor_node, frozenset((group,)))
             keys = _union(parts)
             if len(keys) <= self._budget:
                 break

@@ -58,14 +58,14 @@ def left_out(procedure: Procedure, action: Action, terms: Binding | None = None)
     """Names of a procedure that a call of its action may leave out, each with its input;
     ``terms`` are those of its goal, where they are known already."""
     bound = dict(goal_terms(action, procedure) if terms is None else terms)
-    given = {item.name for item in procedure.inputs if item.required}
-    given |= {one.name for one in procedure.computed}
-    found = {
+    names = {item.name for item in procedure.inputs if item.required}
+    names |= {item.name for item in procedure.computed}
+    results = {
         term.name: item.name
         for item in action.inputs
         if not item.required and isinstance(term := bound[item.name], Name)
     }
-    return {name: item for name, item in found.items() if name not in given}
+    return {name: item for name, item in results.items() if name not in names}
 
 
 def optional_parameters(
@@ -75,20 +75,20 @@ def optional_parameters(
     actions: Mapping[str, Action],
 ) -> dict[str, tuple[str, ...]]:
     """By predicate."""
-    given = [(leaf.predicate, *one) for leaf in required for one in leaf.arguments]
+    values = [(leaf.predicate, *argument) for leaf in required for argument in leaf.arguments]
     empty = [
         (name, parameter)
-        for name, parameter, term in given
+        for name, parameter, term in values
         if (term.name in open_names if isinstance(term, Name) else term.value is None)
     ]
-    found: dict[str, tuple[str, ...]] = {}
+    result: dict[str, tuple[str, ...]] = {}
     for name, parameter in dict.fromkeys(empty):
         always = empty.count((name, parameter)) == sum(
-            one[:2] == (name, parameter) for one in given
+            item[:2] == (name, parameter) for item in values
         )
         if always and _has_meaning_without(predicates[name], parameter, actions):
-            found[name] = (*found.get(name, ()), parameter)
-    return found
+            result[name] = (*result.get(name, ()), parameter)
+    return result
 
 
 def optional_names(
@@ -122,7 +122,9 @@ def _has_meaning_without(
         and not predicate.is_gate
         and predicate.computes != parameter
         and (parameter not in free_names(verdict) or _compared(verdict, parameter))
-        and not any(_needs(call, parameter, actions) for one in predicate.recipes for call in one)
+        and not any(
+            _needs(call, parameter, actions) for recipe in predicate.recipes for call in recipe
+        )
     )
 
 

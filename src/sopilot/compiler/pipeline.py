@@ -146,8 +146,8 @@ class Compiler:
         seen = self._seen.get(identity)
         if seen is None:
             key = _key(procedure, handbook.actions[procedure.action])
-            kept = self._skeletons.get(key)
-            skeleton = kept or self._skeleton(handbook, procedure)
+            stored = self._skeletons.get(key)
+            skeleton = stored or self._skeleton(handbook, procedure)
             facts = self._facts.of(handbook)
         else:
             skeleton, facts, _ = seen
@@ -171,7 +171,7 @@ class Compiler:
             not_found=facts.not_found,
         )
         if seen is None:
-            if kept is None:
+            if stored is None:
                 self._verify(program)
                 self._skeletons[key] = skeleton
             self._seen[identity] = (skeleton, facts, parts)
@@ -180,8 +180,8 @@ class Compiler:
     def _verify(self, program: Program) -> None:
         """Constants do not matter to the verifier, so a skeleton is looked at once."""
         functions = program.functions
-        judging = {name: one for name, one in functions.items() if one.predicate}
-        predicates = frozenset([one.predicate or "" for one in judging.values()])
+        judging = {name: item for name, item in functions.items() if item.predicate}
+        predicates = frozenset([item.predicate or "" for item in judging.values()])
         require_valid(program, predicates, accepted=self._accepted)
         self._accepted.update(judging)
 
@@ -240,25 +240,25 @@ class Compiler:
                 optional=optional_names(group.parameters, required, optional),
             )
         called = without_uncalled(functions, procedure.name)
-        rules = [(names.rule(one), one) for one in callees.predicates]
+        rules = [(names.rule(entry), entry) for entry in callees.predicates]
         used = [predicate for rule, predicate in rules if rule in called]
         for rule, predicate in rules:
             if rule in called:
                 functions[rule] = self._function(rule, predicate, optional.get(predicate, ()))
-        for name, one in self._predicates.items():
+        for name, item in self._predicates.items():
             # Whoever is identified by it is the customer, in every procedure.
-            if one.principal and name not in used:
+            if item.principal and name not in used:
                 functions[names.rule(name)] = self._function(names.rule(name), name, ())
         explanation = Explanation(
             guards=guards,
             recipes=self._recipes.among(used),
-            groups=tuple(one for one in factoring.groups if one.name in functions),
+            groups=tuple(entry for entry in factoring.groups if entry.name in functions),
             tree=tree,
             unchecked=tuple(self._closure.unchecked(required)),
             unopened=() if in_front else unopened_gates(tree, guards, self._closure),
             dropped=tuple(settled.dropped),
             postponed=tuple(settled.postponed),
-            excluded=tuple(one for one in callees.predicates if one not in used),
+            excluded=tuple(entry for entry in callees.predicates if entry not in used),
         )
         types = scope_types(
             parameters,

@@ -63,11 +63,11 @@ def required_gates(requires: Tree, predicates: Mapping[str, Predicate]) -> tuple
         # A gate that must be shut is not opened to find that out.
         return (requires,) if requires.wanted and predicates[requires.predicate].is_gate else ()
     if isinstance(requires, CONJUNCTION):
-        found: dict[Leaf, None] = {}
+        result: dict[Leaf, None] = {}
         for child in requires.children:
             for leaf in required_gates(child, predicates):
-                found.setdefault(leaf)
-        return tuple(found)
+                result.setdefault(leaf)
+        return tuple(result)
     return ()
 
 
@@ -111,19 +111,19 @@ class GuardClosure:
         """Every gate that must be open for this leaf, through other gates too."""
         known = self._needed.get(leaf.key)
         if known is None:
-            found: set[Leaf] = set()
+            leafs: set[Leaf] = set()
             pending = [leaf]
             while pending:
                 for gate, _ in self.direct(pending.pop()):
-                    if gate not in found:
-                        found.add(gate)
+                    if gate not in leafs:
+                        leafs.add(gate)
                         pending.append(gate)
-            known = self._needed[leaf.key] = frozenset(found)
+            known = self._needed[leaf.key] = frozenset(leafs)
         return known
 
     def _find(self, leaf: Leaf) -> Iterable[tuple[Leaf, str]]:
         arguments = dict(leaf.arguments)
-        found: dict[Leaf, str] = {}
+        texts: dict[Leaf, str] = {}
         for call in self._calls(leaf.predicate):
             gates = self._gates_of(call.action)
             if not gates:
@@ -132,8 +132,8 @@ class GuardClosure:
             for gate in gates:
                 bound = substitute(gate, terms)
                 assert isinstance(bound, Leaf)
-                found.setdefault(self.same.setdefault(bound.key, bound), call.action)
-        return found.items()
+                texts.setdefault(self.same.setdefault(bound.key, bound), call.action)
+        return texts.items()
 
     def _gates_of(self, action: str) -> tuple[Leaf, ...]:
         gates = self._by_action.get(action)
@@ -170,14 +170,14 @@ class GuardClosure:
         option of several, and its requirement must not become everybody's. The author
         is told instead.
         """
-        found: dict[tuple[str, Leaf], None] = {}
+        result: dict[tuple[str, Leaf], None] = {}
         for leaf in in_tree:
             left_out = self._left_out.get(leaf.key)
             if left_out is None:
                 left_out = self._left_out[leaf.key] = tuple(self._not_hoisted(leaf))
             if left_out:
-                found.update(dict.fromkeys([one for one in left_out if one[1] not in in_tree]))
-        return found
+                result.update(dict.fromkeys([item for item in left_out if item[1] not in in_tree]))
+        return result
 
     def _not_hoisted(self, leaf: Leaf) -> Iterable[tuple[str, Leaf]]:
         arguments = dict(leaf.arguments)

@@ -70,11 +70,11 @@ class Callees:
     def of(self, leaf: Leaf | Group) -> tuple[str, Arguments]:
         if isinstance(leaf, Group):
             return self._group(leaf)
-        found = self._found.get(leaf.question)
-        if found is None:
-            found = self._found[leaf.question] = self._rule(leaf)
+        rule = self._found.get(leaf.question)
+        if rule is None:
+            rule = self._found[leaf.question] = self._rule(leaf)
             self.predicates[leaf.predicate] = None
-        return found
+        return rule
 
     def _group(self, group: Group) -> tuple[str, Arguments]:
         passed = (name for name in group.parameters if name in self._scope)
@@ -88,8 +88,8 @@ class Callees:
                 names = frozenset(
                     [term.name for _, term in leaf.arguments if isinstance(term, Name)]
                 )
-                given = [(name, argument_of(term, names)) for name, term in leaf.arguments]
-                passed = self._passed[leaf.question] = (names, tuple(given))
+                values = [(name, argument_of(term, names)) for name, term in leaf.arguments]
+                passed = self._passed[leaf.question] = (names, tuple(values))
             if passed[0] <= self._scope:
                 return self._names.rule(leaf.predicate), passed[1]
         arguments = tuple(
@@ -137,15 +137,15 @@ def shared_state(program: Program) -> tuple[str, ...]:
 
 
 def unprovable(program: Program) -> tuple[Unprovable, ...]:
-    found: list[Unprovable] = []
+    unprovables: list[Unprovable] = []
     for function in _rules(program):
         name = function.judges
         disturbing = [_disturbs_itself(recipe, program) for recipe in _recipes(function)]
         if function.verdict is None and not function.judged_by_model:
-            found.append(Unprovable(name))
+            unprovables.append(Unprovable(name))
         elif disturbing and all(disturbing):
-            found.append(Unprovable(name, disturbing[0]))
-    return tuple(found)
+            unprovables.append(Unprovable(name, disturbing[0]))
+    return tuple(unprovables)
 
 
 def _has_guarded_goal(program: Program) -> bool:
@@ -156,7 +156,9 @@ def _has_guarded_goal(program: Program) -> bool:
 
 def _rules(program: Program) -> Iterator[Function]:
     if _has_guarded_goal(program):
-        yield from (one for one in program.functions.values() if one.kind is Kind.RULE)
+        yield from (
+            function for function in program.functions.values() if function.kind is Kind.RULE
+        )
 
 
 def _recipes(function: Function) -> Iterator[tuple[Act, ...]]:
@@ -197,16 +199,16 @@ class RankedRecipes:
 def unmapped_inputs(call: ActionCall, action: Action, parameters: tuple[str, ...]) -> list[str]:
     """The action's inputs for which neither the predicate nor a constant gives a value."""
     mapped = dict(call.arguments)
-    found = []
+    results = []
     for item in action.inputs:
         if item.name not in mapped:
             if item.required:
-                found.append(item.name)
+                results.append(item.name)
             continue
         term = mapped[item.name]
         if isinstance(term, Name) and term.name not in parameters:
-            found.append(term.name)
-    return found
+            results.append(term.name)
+    return results
 
 
 def _carried_out(recipe: Recipe, offered: frozenset[str]) -> Recipe:
@@ -215,7 +217,7 @@ def _carried_out(recipe: Recipe, offered: frozenset[str]) -> Recipe:
     gone: set[str] = set()
     for call in recipe:
         terms = (call.each, *(term for _, term in call.arguments))
-        roots = {one.root for one in terms if isinstance(one, Path)}
+        roots = {term.root for term in terms if isinstance(term, Path)}
         if call.action in offered and not gone & roots:
             usable.append(call)
         else:
@@ -251,7 +253,7 @@ def rank_recipes(
         # A reader that stands for only a part of the recipe proves less than the whole.
         left_out = len(recipe) - len(usable)
         whole = (
-            wide_first and not left_out and all(actions[one.action].full_state for one in usable)
+            wide_first and not left_out and all(actions[item.action].full_state for item in usable)
         )
         wide = not wide_first and any(actions[call.action].full_state for call in usable)
         key = (not whole, left_out, wide, unknown, len(gates), len(usable), position)
@@ -310,8 +312,8 @@ class ChosenRecipes:
 
     def verifying(self, predicate: str) -> Recipe:
         """The chosen one; none where no tool verifies it."""
-        found = self._predicates[predicate]
-        unverified = found.tool_free or found.done is not None
+        result = self._predicates[predicate]
+        unverified = result.tool_free or result.done is not None
         return () if unverified else self.of(predicate).chosen
 
     def among(self, predicates: Iterable[str]) -> dict[str, RankedRecipes]:
@@ -338,11 +340,13 @@ def _because(key: _Rank, rivals: int) -> str:
 
 def require_origins(predicate: Predicate) -> None:
     what = f"the recipe of `{predicate.name}`"
-    found = [
+    recipes = [
         problem
         for recipe in predicate.recipes
         for problem in resolved_recipe(recipe, predicate.parameters, predicate.asks, what)[1]
     ]
-    if found:
+    if recipes:
         place = Place(path=f"predicates.{predicate.name}")
-        raise UserMistake([Diagnostic(one.code, one.message, place, one.help) for one in found])
+        raise UserMistake(
+            [Diagnostic(item.code, item.message, place, item.help) for item in recipes]
+        )

@@ -63,8 +63,8 @@ def start_names(terms: Binding, procedure: Procedure) -> tuple[str, ...]:
     names = dict.fromkeys([term.name for _, term in terms if isinstance(term, Name)])
     names.update(dict.fromkeys([item.name for item in procedure.inputs]))
     names.update(dict.fromkeys(names_in(procedure.requires)))
-    for one in procedure.computed:
-        names.pop(one.name, None)
+    for entry in procedure.computed:
+        names.pop(entry.name, None)
     return tuple(names)
 
 
@@ -81,18 +81,18 @@ def own(procedure: Procedure, goal: Action) -> str:
 def refusal(handbook: Handbook, otherwise: str) -> FailStep:
     """What follows: another procedure, words, or nothing."""
     if otherwise in handbook.procedures:
-        told = {"en": f"then start `{otherwise}`", "zh": f"然后 start `{otherwise}`"}
-        return FailStep("refuse", Translated(told), otherwise)
+        messages = {"en": f"then start `{otherwise}`", "zh": f"然后 start `{otherwise}`"}
+        return FailStep("refuse", Translated(messages), otherwise)
     if not otherwise:
         return FailStep("refuse")
-    told = {"en": f"tell the user: {otherwise}", "zh": f"告诉用户：{otherwise}"}
-    return FailStep("refuse", Translated(told))
+    messages = {"en": f"tell the user: {otherwise}", "zh": f"告诉用户：{otherwise}"}
+    return FailStep("refuse", Translated(messages))
 
 
 def goal_terms(goal: Action, procedure: Procedure) -> Binding:
     """Every input of the goal; one that the procedure does not mention keeps its own name."""
-    given = dict(procedure.arguments)
-    return tuple([(one.name, given.get(one.name) or Name(one.name)) for one in goal.inputs])
+    arguments = dict(procedure.arguments)
+    return tuple([(item.name, arguments.get(item.name) or Name(item.name)) for item in goal.inputs])
 
 
 def inputs_by_name(terms: Binding, goal: Action, procedure: Procedure) -> dict[str, Input]:
@@ -314,9 +314,9 @@ class Schedule:
 
     # --- names and marks -------------------------------------------------------------
 
-    def _slot(self, asked: Leaf | Group, function: str) -> str:
+    def _slot(self, leaf: Leaf | Group, function: str) -> str:
         """One for every question: who asks the same calls the same with the same."""
-        key = asked.question if isinstance(asked, Leaf) else asked.name
+        key = leaf.question if isinstance(leaf, Leaf) else leaf.name
         slot = self._slots.get(key)
         if slot is None:
             slot = self._slots[key] = numbered(function, self._slot_names)

@@ -81,17 +81,17 @@ class Settled:
 
     def tree(self, tree: Tree) -> Tree:
         """The tree that is left; as it is, where nothing could satisfy it."""
-        found = self._left(tree, {})
-        if isinstance(found, Dropped):
+        left = self._left(tree, {})
+        if isinstance(left, Dropped):
             self.dropped.clear()
-            found = tree
-        return self._postpone(found) if self._postpones else found
+            left = tree
+        return self._postpone(left) if self._postpones else left
 
     def _postpone(self, tree: Tree) -> Tree:
         if isinstance(tree, Leaf):
             return tree
         children = tuple(
-            [one if isinstance(one, Leaf) else self._postpone(one) for one in tree.children]
+            [child if isinstance(child, Leaf) else self._postpone(child) for child in tree.children]
         )
         free: list[Tree] = []
         if isinstance(tree, AnyOf) and len(children) > 1:
@@ -107,7 +107,7 @@ class Settled:
     def _owes_nothing(self, tree: Tree) -> bool:
         """Whether no tool verifies any of it."""
         some = [self._predicates[leaf.predicate] for leaf in leaves(tree)]
-        return bool(some) and all(one.tool_free and not one.is_gate for one in some)
+        return bool(some) and all(item.tool_free and not item.is_gate for item in some)
 
     def _left(self, tree: Tree, facts: Facts, *, complete: bool = False) -> Tree | Dropped:
         """What is left to check, ``NOTHING`` where it holds already; why it cannot hold.
@@ -176,9 +176,9 @@ class Settled:
             children.append(left)
             if isinstance(tree, First):
                 if left == NOTHING:
-                    known = [one.known for one in self.dropped[before:]][-1:]
+                    known = [item.known for item in self.dropped[before:]][-1:]
                     behind = tree.children[number:]
-                    self.dropped += [Dropped(one, why, False) for why in known for one in behind]
+                    self.dropped += [Dropped(item, why, False) for why in known for item in behind]
                     break
                 if isinstance(child, Leaf):
                     other = Leaf(child.predicate, child.arguments, not child.wanted)
@@ -218,9 +218,9 @@ class Settled:
             return known
         predicate = self._predicates[name]
         called = {call.action for recipe in predicate.recipes for call in recipe}
-        called |= {one.action for one in (predicate.established_by,) if one is not None}
-        actions = [self._actions[one] for one in called]
-        known = any(bool(one.changes) or one.is_guarded for one in actions)
+        called |= {item.action for item in (predicate.established_by,) if item is not None}
+        actions = [self._actions[item] for item in called]
+        known = any(bool(action.changes) or action.is_guarded for action in actions)
         self._disturbing[name] = known
         return known
 
@@ -241,8 +241,8 @@ def simplify(tree: Tree, same: dict[str, Leaf] | None = None) -> Tree:
         if isinstance(simple, Leaf):
             children.setdefault(simple.key, simple)
         elif type(simple) is kind and not otherwise_of(simple):
-            for one in simple.children:
-                children.setdefault(one.key if isinstance(one, Leaf) else one, one)
+            for item in simple.children:
+                children.setdefault(item.key if isinstance(item, Leaf) else item, item)
         elif kind is AnyOf or kind is First or simple is not NOTHING:
             # An option that demands nothing always holds; it must stay one.
             children.setdefault(simple, simple)

@@ -72,28 +72,28 @@ def _repeated(steps: Sequence[Step]) -> frozenset[str]:
     return frozenset(
         slot
         for slot, places in several
-        if any(_reached(targets, one) & set(places) for one in places)
+        if any(_reached(targets, place) & set(places) for place in places)
     )
 
 
 def _reached(targets: Sequence[tuple[int, ...]], start: int) -> set[int]:
-    found: set[int] = set()
+    numbers: set[int] = set()
     waiting = [start]
     while waiting:
-        new = set(targets[waiting.pop()]) - found
-        found |= new
+        new = set(targets[waiting.pop()]) - numbers
+        numbers |= new
         waiting += new
-    return found
+    return numbers
 
 
 def _without(
     repeated: frozenset[str], steps: tuple[Step, ...], numbered: Callable[[str], str]
 ) -> tuple[Step, ...]:
     targets = _targets(steps)
-    needed = [found & repeated for found in _checked_below(steps, targets)]
+    needed = [result & repeated for result in _checked_below(steps, targets)]
     code = _Specialised(steps, targets, needed)
     first = code.node(0, {})
-    if _acts(steps) and not _acts([steps[one.step] for one in code.nodes]):
+    if _acts(steps) and not _acts([steps[node.step] for node in code.nodes]):
         # Nothing could satisfy it: what contradicts itself stays as it was written.
         code = _Specialised(steps, targets, needed, to_the_letter=False)
         first = code.node(0, {})
@@ -106,7 +106,7 @@ def _acts(steps: Sequence[Step]) -> bool:
 
 def _targets(steps: Sequence[Step]) -> list[tuple[int, ...]]:
     position = {step.label: index for index, step in enumerate(steps)}
-    found: list[tuple[int, ...]] = []
+    result: list[tuple[int, ...]] = []
     for index, step in enumerate(steps):
         if isinstance(step, Check):
             names: tuple[str | None, ...] = (step.met, step.unmet)
@@ -114,8 +114,8 @@ def _targets(steps: Sequence[Step]) -> list[tuple[int, ...]]:
             names = (step.then, step.otherwise)
         else:
             names = (step.next,) if isinstance(step, Act) else ()
-        found.append(tuple(index + 1 if name is None else position[name] for name in names))
-    return found
+        result.append(tuple(index + 1 if name is None else position[name] for name in names))
+    return result
 
 
 def _checked_below(
@@ -180,12 +180,12 @@ class _Specialised:
 
     def _kept(self, index: int, targets: tuple[int, ...]) -> int:
         key = (_bare(self._steps[index]), targets)
-        found = self._same.setdefault(key, len(self.nodes))
-        if found == len(self.nodes):
+        result = self._same.setdefault(key, len(self.nodes))
+        if result == len(self.nodes):
             self.nodes.append(_Node(index, targets))
         else:
-            self.nodes[found] = _Node(min(index, self.nodes[found].step), targets)
-        return found
+            self.nodes[result] = _Node(min(index, self.nodes[result].step), targets)
+        return result
 
 
 def _bare(step: Step) -> object:
@@ -232,7 +232,7 @@ def _order(steps: Sequence[Step], nodes: Sequence[_Node], first: int) -> list[in
     order: list[int] = []
     below: int | None = None
     while ready:
-        here = below if below in ready else min(ready, key=lambda one: (nodes[one].step, one))
+        here = below if below in ready else min(ready, key=lambda item: (nodes[item].step, item))
         ready.remove(here)
         order.append(here)
         below = _falls_to(steps[nodes[here].step], nodes[here])
@@ -245,15 +245,15 @@ def _order(steps: Sequence[Step], nodes: Sequence[_Node], first: int) -> list[in
 
 def _arrivals(nodes: Sequence[_Node], first: int) -> dict[int, int]:
     """For every node that is reached from another, from how many."""
-    found: dict[int, int] = {}
+    numbers: dict[int, int] = {}
     seen = [first]
     for node in seen:
         for to in set(nodes[node].targets):
-            if to not in found:
-                found[to] = 0
+            if to not in numbers:
+                numbers[to] = 0
                 seen.append(to)
-            found[to] += 1
-    return found
+            numbers[to] += 1
+    return numbers
 
 
 def _falls_to(step: Step, node: _Node) -> int | None:

@@ -16,7 +16,7 @@ def require_url(url: str) -> str:
         host, why = None, str(problem)
     else:
         why = "it names no host" if not host else ""
-    if not why and any(one.isspace() or not one.isprintable() for one in url):
+    if not why and any(item.isspace() or not item.isprintable() for item in url):
         why = "there is a space in it"
     if why:
         raise mistake("bad-url", f"`{url}` is no URL: {why}", help="http://127.0.0.1:8000/v1")

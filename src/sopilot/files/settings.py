@@ -21,15 +21,15 @@ _VARIABLE = re.compile(r"\$\{(?:([A-Za-z_][A-Za-z0-9_]*)(?::-([^${}]*))?\})?")
 def read_settings(path: Path) -> dict[str, JSON]:
     """YAML or JSON, an object, with its variables filled in."""
     try:
-        found = load_yaml(read_text(path))
+        result = load_yaml(read_text(path))
     except (yaml.YAMLError, RecursionError, ValueError) as problem:
-        told = str(problem).split("\n")[0]
+        message = str(problem).split("\n")[0]
         raise mistake(
-            "bad-settings", f"the settings cannot be read: {told}", Place(str(path))
+            "bad-settings", f"the settings cannot be read: {message}", Place(str(path))
         ) from None
-    if not isinstance(found, dict):
+    if not isinstance(result, dict):
         raise mistake("bad-settings", "settings are an object of names", Place(str(path)))
-    return {str(name): filled(value, str(path)) for name, value in found.items()}
+    return {str(name): filled(value, str(path)) for name, value in result.items()}
 
 
 def filled(value: JSON, source: str, environment: Mapping[str, str] | None = None) -> JSON:
@@ -37,20 +37,20 @@ def filled(value: JSON, source: str, environment: Mapping[str, str] | None = Non
     empty, and has no other value is a mistake, since an empty token would open a door."""
     names = os.environ if environment is None else environment
     if isinstance(value, str):
-        return _VARIABLE.sub(lambda found: _value(found, names, source), value)
+        return _VARIABLE.sub(lambda result: _value(result, names, source), value)
     if isinstance(value, Mapping):
-        return {str(name): filled(one, source, names) for name, one in value.items()}
+        return {str(name): filled(item, source, names) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [filled(one, source, names) for one in value]
+        return [filled(item, source, names) for item in value]
     return value
 
 
-def _value(found: re.Match[str], names: Mapping[str, str], source: str) -> str:
-    name: str | None = found[1]
-    otherwise: str | None = found[2]
+def _value(result: re.Match[str], names: Mapping[str, str], source: str) -> str:
+    name: str | None = result[1]
+    otherwise: str | None = result[2]
     if name is None:
         cure = "write ${NAME} or ${NAME:-VALUE}, where VALUE has no $ and no braces"
-        message = f"`{found.string[found.start() :][:40]}` is no variable"
+        message = f"`{result.string[result.start() :][:40]}` is no variable"
         raise mistake("bad-variable", message, Place(source), cure)
     value = names.get(name) or otherwise
     if value is None:

@@ -82,10 +82,10 @@ def _key_of(issuer: str, named: object) -> Any:
         raise RunEnded(f"{about} describes another issuer")
     address = str(description.get("jwks_uri"))
     keys = _document(address).get("keys")
-    for one in keys if isinstance(keys, list) else ():
-        if isinstance(one, dict) and one.get("kid") == named and named and _signs(one):
+    for item in keys if isinstance(keys, list) else ():
+        if isinstance(item, dict) and item.get("kid") == named and named and _signs(item):
             try:
-                return jwt.PyJWK(one)
+                return jwt.PyJWK(item)
             except (jwt.PyJWTError, ValueError, TypeError, LookupError) as problem:
                 raise RunEnded(f"the key `{named}` of {address} is none: {problem}") from None
     raise mistake("bad-token", f"the token is not good: {issuer} has no key `{named}` to sign with")
@@ -109,12 +109,12 @@ def _document(address: str) -> dict[str, Any]:
                 body += part
                 if len(body) > _LONGEST_OPENID or time.monotonic() > until:
                     raise RunEnded(f"{address} is too long, or takes too long")
-        found = json.loads(body)
+        loads = json.loads(body)
     except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, RecursionError) as problem:
         raise RunEnded(f"{address} cannot be read: {problem}") from None
-    if not isinstance(found, dict):
+    if not isinstance(loads, dict):
         raise RunEnded(f"{address} cannot be read: it is no JSON object")
-    return found
+    return loads
 
 
 def _require_safe(address: str) -> None:
@@ -141,13 +141,13 @@ async def sign_in(store: Store, token: str, *, clock: Clock | None = None) -> Pr
     """By a named token of this store, or a signed one of a provider that it believes."""
     people = await load_people(store)
     if token.startswith(TOKEN_PREFIX):
-        found = people.of_token(token, (clock or SystemClock()).now())
+        of_token = people.of_token(token, (clock or SystemClock()).now())
     else:
         issuer, subject = await asyncio.to_thread(subject_of, token, people.providers)
-        found = people.of_subject(issuer, subject)
-    if isinstance(found, Diagnostic):
-        raise UserMistake([found])
-    return found
+        of_token = people.of_subject(issuer, subject)
+    if isinstance(of_token, Diagnostic):
+        raise UserMistake([of_token])
+    return of_token
 
 
 async def who_asks(store: Store, token_file: Path | None, token: str = "") -> Principal | None:

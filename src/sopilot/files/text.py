@@ -45,8 +45,8 @@ def whole_bytes(path: Path) -> bytes:
                 return b"".join(parts)
             parts.append(part)
             length += len(part)
-    told = f"it has more than {most >> 20} MB, or no end"
-    raise OSError(errno.EFBIG, told, os.fspath(path))
+    message = f"it has more than {most >> 20} MB, or no end"
+    raise OSError(errno.EFBIG, message, os.fspath(path))
 
 
 def whole_text(path: Path) -> str:
@@ -126,8 +126,8 @@ _MOST_VALUES = 1_000_000
 
 def load_yaml(text: str) -> Any:
     """Its values; a ``yaml.YAMLError`` where written out they would never end."""
-    found = yaml.safe_load(text)
-    counted, waiting = 0, [found]
+    safe_load = yaml.safe_load(text)
+    counted, waiting = 0, [safe_load]
     while waiting:
         value = waiting.pop()
         inner = list(value.values()) if isinstance(value, dict) else value
@@ -136,4 +136,4 @@ def load_yaml(text: str) -> Any:
             if counted > _MOST_VALUES:
                 raise yaml.YAMLError("its aliases stand for too many values, or for themselves")
             waiting += inner
-    return found
+    return safe_load

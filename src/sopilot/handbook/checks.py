@@ -100,7 +100,7 @@ def _check_licence(
     """What nothing licenses is never called, whoever shows it to a model."""
     if report.failed or not handbook.procedures or not action.is_guarded:
         return
-    if all(one.action != action.name for one in handbook.procedures.values()):
+    if all(procedure.action != action.name for procedure in handbook.procedures.values()):
         message = f"`{action.name}` is guarded, and no procedure carries it out: it is never called"
         help = f"write a procedure with `action: {action.name}`, or drop the guard"
         report.warning("no-procedure-for-action", message, place, help)
@@ -115,7 +115,7 @@ def _check_shadows(
             continue
         of_action = f"the action `{procedure.action}`"
         named = dict.fromkeys(handbook.actions[procedure.action].input_names(), of_action)
-        named |= {one.name: f"the procedure `{procedure.name}`" for one in procedure.inputs}
+        named |= {item.name: f"the procedure `{procedure.name}`" for item in procedure.inputs}
         for name in sorted(named.keys() & handbook.parameters.keys()):
             message = (
                 f"`{name}` is a parameter of the handbook and an input of {named[name]}: "
@@ -144,7 +144,7 @@ def _check_principals(
     report: DiagnosticCollector, handbook: Handbook, places: Mapping[str, Positioned]
 ) -> None:
     """Whether two openings identify one customer can be told by equal names alone."""
-    gates = [one for one in handbook.predicates.values() if one.principal]
+    gates = [predicate for predicate in handbook.predicates.values() if predicate.principal]
     for gate in gates[1:]:
         if gate.parameters != gates[0].parameters:
             message = (
@@ -176,7 +176,9 @@ def _check_parameters(
     if report.failed:
         return  # a call that could not be read may be what reads it
     for name, predicate in handbook.predicates.items():
-        by_success = [one for one in (predicate.established_by, predicate.done) if one is not None]
+        by_success = [
+            item for item in (predicate.established_by, predicate.done) if item is not None
+        ]
         if predicate.question or not (by_success or predicate.verdict):
             continue  # what was said, or a model on the sentence
         calls = [*by_success, *(call for recipe in predicate.recipes for call in recipe)]
@@ -250,15 +252,15 @@ def _check_circles(
     report: DiagnosticCollector, handbook: Handbook, places: Mapping[str, Positioned]
 ) -> None:
     known = set(decidable(handbook))
-    told: set[frozenset[str]] = set()
+    text: set[frozenset[str]] = set()
     for name in handbook.predicates:
         if name in known:
             continue
         circle = _circle(handbook, name, known)
         members = frozenset(needed for _, needed in circle)
-        if members in told:
+        if members in text:
             continue
-        told.add(members)
+        text.add(members)
         start = circle[-1][1]
         steps = [f"`{action}`, which requires `{needed}`" for action, needed in circle]
         verb = "established" if handbook.predicates[start].is_gate else "verified"
@@ -296,12 +298,17 @@ def with_made(handbook: Handbook, procedure: Procedure, tree: Tree) -> Tree:
     """The tree with what the procedure computes, before what reads it, and behind it all what it
     confirms: nothing is confirmed that is refused."""
     leaves_made = {
-        name: Leaf(name, tuple((one, Name(one)) for one in handbook.predicates[name].parameters))
+        name: Leaf(
+            name,
+            tuple(
+                (parameter, Name(parameter)) for parameter in handbook.predicates[name].parameters
+            ),
+        )
         for name in _made(handbook.actions[procedure.action], procedure)
     }
-    for one in procedure.computed:
-        if _reads(tree, one.name):
-            tree = _before_use(tree, one.name, leaves_made.pop(computed_name(procedure, one)))
+    for item in procedure.computed:
+        if _reads(tree, item.name):
+            tree = _before_use(tree, item.name, leaves_made.pop(computed_name(procedure, item)))
     return InOrder((tree, *leaves_made.values())) if leaves_made else tree
 
 
@@ -341,7 +348,7 @@ def _required(action: Action, procedure: Procedure) -> Tree:
 
 
 def _made(action: Action, procedure: Procedure) -> list[str]:
-    names = [computed_name(procedure, one) for one in procedure.computed]
+    names = [computed_name(procedure, item) for item in procedure.computed]
     if confirmation(procedure, action) is not None:
         names.append(confirmed_name(procedure))
     return names

@@ -87,26 +87,26 @@ _GO_AHEAD = _reply(_ENGLISH_GO_AHEAD, _CHINESE_GO_AHEAD)
 _PLAIN_NO = _reply(_ENGLISH_PLAIN_NO, _CHINESE_PLAIN_NO)
 
 
-def assent(said: str) -> str | None:
+def assent(reply: str) -> str | None:
     """``yes``, ``no``, or ``None`` where the reply is neither."""
-    if len(said) > _LONGEST:
+    if len(reply) > _LONGEST:
         return None
-    text = _folded(said)
+    text = _folded(reply)
     if _YES.fullmatch(text):
         return "yes"
     return "no" if _NO.fullmatch(text) else None
 
 
-def reply_to(action: str, said: str) -> str | None:
+def reply_to(action: str, reply: str) -> str | None:
     """The same of a reply to a question that the machine puts by ``action``."""
-    meaning = assent(said)
+    meaning = assent(reply)
     if action == CONFIRM or meaning is None:
         return meaning
-    text = _folded(said)
+    text = _folded(reply)
     plain = _PLAIN_NO.fullmatch(text) if meaning == "no" else not _GO_AHEAD.fullmatch(text)
     return meaning if plain else None
 
 
-def _folded(said: str) -> str:
-    folded = unicodedata.normalize("NFKC", said).lower().replace("’", "'")
+def _folded(text: str) -> str:
+    folded = unicodedata.normalize("NFKC", text).lower().replace("’", "'")
     return _IGNORED.sub(" ", folded).strip()

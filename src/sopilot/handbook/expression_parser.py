@@ -114,7 +114,7 @@ def free_names(node: Node) -> frozenset[str]:
     if node.kind in MACROS:
         target, *bodies = node.parts
         bound = frozenset({str(node.value)})
-        return free_names(target).union(*(free_names(one) - bound for one in bodies))
+        return free_names(target).union(*(free_names(body) - bound for body in bodies))
     return frozenset().union(*map(free_names, node.parts))
 
 

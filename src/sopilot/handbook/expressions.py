@@ -161,7 +161,7 @@ class _Checker:
         arity = _arity(name)
         if arity is None:
             plain = name.removeprefix(".")
-            known = {*FUNCTIONS, *MACROS, "has", *(one.removeprefix(".") for one in METHODS)}
+            known = {*FUNCTIONS, *MACROS, "has", *(item.removeprefix(".") for item in METHODS)}
             help = did_you_mean(plain, known)
             self._report(node, f"unknown function `{plain}`", help)
         elif arity != len(node.parts):
@@ -252,7 +252,7 @@ class _Evaluation:
             self._weigh(right)
             return OPERATORS[kind](left, right)
         if kind in ("&&", "||"):
-            return self._decide((partial(self.value, one, names) for one in parts), kind)
+            return self._decide((partial(self.value, part, names) for part in parts), kind)
         if kind in MACROS:
             return self._macro(node, names)
         return self._KINDS[kind](self, node, names)
@@ -279,15 +279,15 @@ class _Evaluation:
         body, kind = node.parts[-1], node.kind
         if kind in ("all", "exists"):
             sign = "&&" if kind == "all" else "||"
-            return self._decide((partial(self.value, body, one) for one in scopes), sign)
+            return self._decide((partial(self.value, body, scope) for scope in scopes), sign)
         if kind == "exists_one":
-            return sum([_truth(self.value(body, one)) for one in scopes]) == 1
+            return sum([_truth(self.value(body, scope)) for scope in scopes]) == 1
         if kind == "filter":
             name = str(node.value)
-            return [one[name] for one in scopes if _truth(self.value(body, one))]
+            return [scope[name] for scope in scopes if _truth(self.value(body, scope))]
         if len(node.parts) == 3:
-            scopes = (one for one in scopes if _truth(self.value(node.parts[1], one)))
-        return [self.value(body, one) for one in scopes]
+            scopes = (scope for scope in scopes if _truth(self.value(node.parts[1], scope)))
+        return [self.value(body, scope) for scope in scopes]
 
     def _conditional(self, node: Node, names: Mapping[str, object]) -> object:
         condition, then, otherwise = node.parts

@@ -188,7 +188,7 @@ def wording_to_json(says: str) -> object:
 
 
 def _write_seconds(seconds: int, handbook: Handbook) -> Value:
-    unit = max((one for one in SECONDS if seconds % SECONDS[one] == 0), key=SECONDS.__getitem__)
+    unit = max((item for item in SECONDS if seconds % SECONDS[item] == 0), key=SECONDS.__getitem__)
     return f"{seconds // SECONDS[unit]}{unit}"
 
 
@@ -231,7 +231,7 @@ WORDING = Kind(
 
 CONFIRM_TEXT = Kind(
     {"anyOf": [{"type": "string", "minLength": 1}, {"const": False}]},
-    lambda told, _: scalar(told) if told else "false",
+    lambda message, _: scalar(message) if message else "false",
     read=_read_confirm,
 )
 
@@ -248,13 +248,13 @@ NAMES = Kind({"anyOf": [_NAME, {"type": "array", "items": _NAME}]}, _write_names
 TYPE = Kind({"enum": list(TYPES)}, _written, read=_read_type)
 
 
-SCHEMA = Kind({"type": "object"}, lambda one, _: flow(dict(one)), dict, _read_schema)
+SCHEMA = Kind({"type": "object"}, lambda item, _: flow(dict(item)), dict, _read_schema)
 
 
 EXAMPLES = Kind(
     {"anyOf": [{"type": "object"}, {"type": "array", "items": {"type": "object"}}]},
-    lambda examples, _: [flow(dict(one)) for one in examples],
-    lambda examples: [dict(one) for one in examples],
+    lambda examples, _: [flow(dict(example)) for example in examples],
+    lambda examples: [dict(example) for example in examples],
     _read_examples,
 )
 
@@ -282,10 +282,10 @@ SECONDS_LONG = Kind(
 )
 
 
-JUDGE = Kind({"enum": list(JUDGES)}, lambda one, _: "model")
+JUDGE = Kind({"enum": list(JUDGES)}, lambda item, _: "model")
 
 
-STATE = Kind({"enum": list(STATES)}, lambda one, _: "shared")
+STATE = Kind({"enum": list(STATES)}, lambda item, _: "shared")
 
 
 def _write_tree(tree: Tree, handbook: Handbook) -> Value:
@@ -343,7 +343,7 @@ def _call_to_json(call: ActionCall) -> Json:
 
 
 def _write_recipe(recipe: Recipe, handbook: Handbook) -> Value:
-    calls = [_write_recipe_call(one, handbook) for one in recipe]
+    calls = [_write_recipe_call(item, handbook) for item in recipe]
     return calls[0] if len(calls) == 1 else {"all": calls}
 
 
@@ -360,7 +360,7 @@ def _write_recipe_call(call: ActionCall, handbook: Handbook) -> Value:
 
 
 def _write_recipes(recipes: tuple[Recipe, ...], handbook: Handbook) -> Value:
-    written = [_write_recipe(one, handbook) for one in recipes]
+    written = [_write_recipe(recipe, handbook) for recipe in recipes]
     return written[0] if len(written) == 1 else {"any": written}
 
 
@@ -385,7 +385,7 @@ GOAL = Kind(_CALL, _written)
 BINDING = Kind(_CALL, _written, binding_to_json)
 
 
-TOOL_FREE = Kind({"const": ARGUMENTS}, lambda one, _: ARGUMENTS)
+TOOL_FREE = Kind({"const": ARGUMENTS}, lambda item, _: ARGUMENTS)
 
 
 NOT_CONSTANT = r"(?!(true|false|null)$)"
@@ -413,12 +413,12 @@ _DEFAULTS: dict[type[Any], dict[str, object]] = {}
 
 def _defaults(part: type[Any]) -> Mapping[str, object]:
     if part not in _DEFAULTS:
-        found = {
-            one.name: one.default
-            for one in fields_of_dataclasses(part)
-            if one.default is not MISSING
+        results = {
+            dataclass.name: dataclass.default
+            for dataclass in fields_of_dataclasses(part)
+            if dataclass.default is not MISSING
         }
-        _DEFAULTS[part] = found
+        _DEFAULTS[part] = results
     return _DEFAULTS[part]
 
 
@@ -443,15 +443,15 @@ def closed_object(shapes: Mapping[str, Schema], required: list[str] | None = Non
 
 
 def written(
-    part: Any, table: Table, handbook: Handbook, given: Mapping[str, Value | None] | None = None
+    part: Any, table: Table, handbook: Handbook, values: Mapping[str, Value | None] | None = None
 ) -> dict[str, Value]:
     """The part's fields that are not at their default; ``given`` says otherwise for some keys."""
-    given = given or {}
+    values = values or {}
     defaults = _defaults(type(part))
     data: dict[str, Value] = {}
     for entry in table:
-        if entry.key in given:
-            value = given[entry.key]
+        if entry.key in values:
+            value = values[entry.key]
             if value is not None:
                 data[entry.key] = value
         elif entry.key and getattr(part, entry.of) != defaults.get(entry.of, MISSING):
@@ -473,17 +473,17 @@ Special = Mapping[str, Callable[[], object]]
 
 
 def read_plain(
-    report: DiagnosticCollector, found: Fields, table: Table, special: Special | None = None
+    report: DiagnosticCollector, result: Fields, table: Table, special: Special | None = None
 ) -> dict[str, Any]:
     """The fields that are there, by attribute; the others keep the model's default."""
     values: dict[str, Any] = {}
     for entry in table:
-        if entry.key not in found:
+        if entry.key not in result:
             continue
         if special is not None and entry.key in special:
             values[entry.of] = special[entry.key]()
         elif entry.kind.read is not None:
-            value = entry.kind.read(report, found[entry.key].value, f"`{entry.key}`")
+            value = entry.kind.read(report, result[entry.key].value, f"`{entry.key}`")
             values[entry.of] = value
     return values
 
@@ -536,10 +536,10 @@ COMPUTATIONS = Kind(
         "additionalProperties": False,
     },
     lambda computed, handbook: {
-        one.name: written(one, COMPUTED, handbook) if one.recipes else scalar(one.value)
-        for one in computed
+        item.name: written(item, COMPUTED, handbook) if item.recipes else scalar(item.value)
+        for item in computed
     },
-    lambda computed: [as_json(one, COMPUTED) for one in computed],
+    lambda computed: [as_json(item, COMPUTED) for item in computed],
 )
 
 
@@ -617,12 +617,12 @@ PROCEDURE: Table = (
 
 
 def predicate_to_yaml(predicate: Predicate, handbook: Handbook) -> Value:
-    given: dict[str, Value | None] = {"says": WORDING.write(predicate.says, handbook)}
+    values: dict[str, Value | None] = {"says": WORDING.write(predicate.says, handbook)}
     if predicate.tool_free:
-        given["verify"] = TOOL_FREE.write(predicate, handbook)
+        values["verify"] = TOOL_FREE.write(predicate, handbook)
     elif predicate.question:
-        given["verify"] = USER
-    return written(predicate, PREDICATE, handbook, given)
+        values["verify"] = USER
+    return written(predicate, PREDICATE, handbook, values)
 
 
 def action_to_yaml(action: Action, handbook: Handbook) -> Value:

@@ -47,14 +47,14 @@ def fields(report: DiagnosticCollector, node: Node, known: Sequence[str], what: 
     if not isinstance(node, MapNode):
         wrong(report, node, what, "a mapping")
         return {}
-    found: dict[str, Field] = {}
+    result: dict[str, Field] = {}
     for key, value in node.pairs:
         if key.text in known:
-            found[key.text] = Field(key, value)
+            result[key.text] = Field(key, value)
         else:
             message = f"{what} has no key `{key.text}`"
             report.error("unknown-key", message, key, did_you_mean(key.text, known))
-    return found
+    return result
 
 
 def entries(report: DiagnosticCollector, node: Node, what: str) -> list[Field]:
@@ -83,25 +83,25 @@ def text(report: DiagnosticCollector, node: Node, what: str) -> str:
     return ""
 
 
-def text_or_none(report: DiagnosticCollector, found: Fields, key: str) -> str | None:
-    return text(report, found[key].value, f"`{key}`") if key in found else None
+def text_or_none(report: DiagnosticCollector, result: Fields, key: str) -> str | None:
+    return text(report, result[key].value, f"`{key}`") if key in result else None
 
 
-def optional_text(report: DiagnosticCollector, found: Fields, key: str) -> str:
-    return text_or_none(report, found, key) or ""
+def optional_text(report: DiagnosticCollector, result: Fields, key: str) -> str:
+    return text_or_none(report, result, key) or ""
 
 
-def wording(report: DiagnosticCollector, found: Fields, key: str) -> str:
+def wording(report: DiagnosticCollector, result: Fields, key: str) -> str:
     """A text, or one a language: ``{en: …, zh: …}``."""
-    return worded(report, found[key].value, f"`{key}`") if key in found else ""
+    return worded(report, result[key].value, f"`{key}`") if key in result else ""
 
 
 def worded(report: DiagnosticCollector, node: Node, what: str) -> str:
-    if not isinstance(node, MapNode) or not any(one.text in LANGUAGES for one, _ in node.pairs):
+    if not isinstance(node, MapNode) or not any(item.text in LANGUAGES for item, _ in node.pairs):
         return text(report, node, what)
     read = fields(report, node, LANGUAGES, what)
     key = what.strip("`")
-    return Translated({one: text(report, read[one].value, f"`{key}.{one}`") for one in read})
+    return Translated({item: text(report, read[item].value, f"`{key}.{item}`") for item in read})
 
 
 def flag(report: DiagnosticCollector, node: Node, what: str) -> bool:

@@ -150,7 +150,7 @@ class Layout:
     # --- gaps inside a line --------------------------------------------------------
 
     def _gaps(self) -> None:
-        visible = [one for one in self._tokens if one.end_mark.index > one.start_mark.index]
+        visible = [item for item in self._tokens if item.end_mark.index > item.start_mark.index]
         for left, right in pairwise(visible):
             if left.end_mark.line != right.start_mark.line:
                 continue
@@ -196,8 +196,8 @@ class Layout:
     def _comment_indent(self, at: int) -> int:
         """With the line below it, or with the block above that it closes."""
         column = len(self._lines[at]) - len(self._lines[at].lstrip(" \t"))
-        below = next((one for one in range(at + 1, len(self._lines)) if self._starts(one)), None)
-        above = next((one for one in range(at - 1, -1, -1) if self._starts(one)), None)
+        below = next((item for item in range(at + 1, len(self._lines)) if self._starts(item)), None)
+        above = next((item for item in range(at - 1, -1, -1) if self._starts(item)), None)
         if below is None:
             return self._indent[above] if above is not None and column > 0 else 0
         if above is None or self._indent[below] >= self._indent[above]:

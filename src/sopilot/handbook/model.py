@@ -229,10 +229,10 @@ class Handbook:
 
     def __post_init__(self) -> None:
         made = {
-            one.name: one
+            made_predicate.name: made_predicate
             for procedure in self.procedures.values()
             if procedure.action in self.actions
-            for one in made_predicates(procedure, self.actions[procedure.action])
+            for made_predicate in made_predicates(procedure, self.actions[procedure.action])
         }
         if made:
             object.__setattr__(self, "predicates", {**self.predicates, **made})
@@ -260,29 +260,29 @@ def confirmation(procedure: Procedure, action: Action) -> str | None:
 
 
 def made_predicates(procedure: Procedure, action: Action) -> list[Predicate]:
-    found = [
+    results = [
         Predicate(
-            computed_name(procedure, one),
-            (one.name, *(name for name in one.uses if name != one.name)),
+            computed_name(procedure, item),
+            (item.name, *(name for name in item.uses if name != item.name)),
             says=Translated(
                 {
-                    "en": f"The {one.name} is exactly: {_braced(one.value)}.",
-                    "zh": f"{one.name} 恰为：{_braced(one.value)}。",
+                    "en": f"The {item.name} is exactly: {_braced(item.value)}.",
+                    "zh": f"{item.name} 恰为：{_braced(item.value)}。",
                 }
             ),
-            recipes=one.recipes,
-            tool_free=not one.recipes,
-            verdict=f"{one.name} == ({one.value})",
+            recipes=item.recipes,
+            tool_free=not item.recipes,
+            verdict=f"{item.name} == ({item.value})",
             made=True,
-            computes=one.name,
-            value=one.value,
+            computes=item.name,
+            value=item.value,
         )
-        for one in procedure.computed
+        for item in procedure.computed
     ]
-    told = confirmation(procedure, action)
-    if told is not None:
-        found.append(_confirmed(procedure, action, told))
-    return found
+    message = confirmation(procedure, action)
+    if message is not None:
+        results.append(_confirmed(procedure, action, message))
+    return results
 
 
 def confirmed_subject(procedure: Procedure, action: Action) -> dict[str, str]:
@@ -292,9 +292,9 @@ def confirmed_subject(procedure: Procedure, action: Action) -> dict[str, str]:
     return about if procedure.name == action.name else {**about, PROCEDURE: procedure.name}
 
 
-def _confirmed(procedure: Procedure, action: Action, told: str) -> Predicate:
-    given = dict(procedure.arguments)
-    terms = [(item.name, given.get(item.name, Name(item.name))) for item in action.inputs]
+def _confirmed(procedure: Procedure, action: Action, text: str) -> Predicate:
+    arguments = dict(procedure.arguments)
+    terms = [(item.name, arguments.get(item.name, Name(item.name))) for item in action.inputs]
     optional = {item.name for item in action.inputs if not item.required}
     names = dict.fromkeys(term.name for _, term in terms if isinstance(term, Name))
     about = [(key, Constant(name)) for key, name in confirmed_subject(procedure, action).items()]
@@ -311,7 +311,7 @@ def _confirmed(procedure: Procedure, action: Action, told: str) -> Predicate:
         ),
         recipes=((call,),),
         verdict="result.answer == 'yes'",
-        question=told,
+        question=text,
         made=True,
         optional=tuple(
             term.name for name, term in terms if name in optional and isinstance(term, Name)

@@ -58,7 +58,7 @@ class Undecided(ValueError):
 
 def equal(left: object, right: object) -> bool:
     if left is WRITTEN_NULL or right is WRITTEN_NULL:
-        return all(one is None or one is WRITTEN_NULL for one in (left, right))
+        return all(item is None or item is WRITTEN_NULL for item in (left, right))
     if left is None or right is None:
         raise Undecided("a value is null")
     if _is_number(left) and _is_number(right):
@@ -107,13 +107,15 @@ def on_one_clock(first: datetime, second: datetime) -> tuple[datetime, datetime]
 
 def _compared(left: str, right: str) -> int | None:
     """-1, 0 or 1 for two times, in the order of the clock; ``None`` of other texts."""
-    if not all(len(one) > 9 and one[4] == "-" and one[0].isdigit() for one in (left, right)):
+    if not all(
+        len(entry) > 9 and entry[4] == "-" and entry[0].isdigit() for entry in (left, right)
+    ):
         return None
-    one, other = time_of(left), time_of(right)
-    if one is None or other is None:
+    item, other = time_of(left), time_of(right)
+    if item is None or other is None:
         return None
-    one, other = on_one_clock(one, other)
-    return (one > other) - (one < other)
+    item, other = on_one_clock(item, other)
+    return (item > other) - (item < other)
 
 
 def _in_order(left: str, right: str) -> None:
@@ -152,9 +154,9 @@ def contains(item: object, among: object) -> bool:
     if not isinstance(among, list):
         raise Undecided("`in` needs a list or a map")
     doubt: Undecided | None = None
-    for one in among:
+    for entry in among:
         try:
-            if equal(item, one):
+            if equal(item, entry):
                 return True
         except Undecided as problem:
             doubt = problem
@@ -316,22 +318,22 @@ def _calculated(
     """In decimals, where both are decimals that somebody wrote, and whole numbers are."""
     if isinstance(left, int) and isinstance(right, int):
         return within_range(nearly(left, right))
-    one, other = _written(left), _written(right)
-    if one is None or other is None:
+    item, other = _written(left), _written(right)
+    if item is None or other is None:
         return within_range(nearly(left, right))
     try:
-        found = exactly(one, other)
+        result = exactly(item, other)
     except ArithmeticError as problem:
         raise Undecided("a number is too large") from problem
-    whole = found.to_integral_value()
-    return within_range(int(whole) if whole == found and abs(whole) < _INT64 else float(found))
+    whole = result.to_integral_value()
+    return within_range(int(whole) if whole == result and abs(whole) < _INT64 else float(result))
 
 
 def _written(value: float) -> Decimal | None:
     if isinstance(value, int) or value.is_integer():
         return Decimal(int(value))
-    found = Decimal(repr(value))
-    return found if len(found.as_tuple().digits) <= _WRITTEN else None
+    decimal = Decimal(repr(value))
+    return decimal if len(decimal.as_tuple().digits) <= _WRITTEN else None
 
 
 def within_range(value: int | float) -> int | float:
@@ -376,28 +378,28 @@ def _items(values: object) -> list[object]:
 
 def _sum(values: object) -> object:
     total: object = 0
-    for one in _items(values):
-        total = add(total, numeric(one))
+    for item in _items(values):
+        total = add(total, numeric(item))
     return total
 
 
 def _least(values: object) -> object:
-    found = _items(values)
-    if not found:
+    items = _items(values)
+    if not items:
         raise Undecided("the list is empty")
-    least = found[0]
-    for one in found:
-        least = least if at_most(least, one) else one
+    least = items[0]
+    for item in items:
+        least = least if at_most(least, item) else item
     return least
 
 
 def _most(values: object) -> object:
-    found = _items(values)
-    if not found:
+    items = _items(values)
+    if not items:
         raise Undecided("the list is empty")
-    most = found[0]
-    for one in found:
-        most = one if at_most(most, one) else most
+    most = items[0]
+    for item in items:
+        most = item if at_most(most, item) else most
     return most
 
 
@@ -416,10 +418,10 @@ def _round(value: object, digits: object) -> object:
 def _time(value: object) -> datetime:
     if not isinstance(value, str):
         raise Undecided("a time was expected, as text")
-    found = time_of(value)
-    if found is None:
+    result = time_of(value)
+    if result is None:
         raise Undecided("a text is no time: write 2026-01-31T09:30:00")
-    return found
+    return result
 
 
 def _between(earlier: object, later: object) -> timedelta:
@@ -471,16 +473,16 @@ def _pairs(first: object, second: object) -> object:
     ones, others = _items(first), _items(second)
     if len(ones) != len(others):
         raise Undecided("the lists have different lengths")
-    return [[one, other] for one, other in zip(ones, others, strict=True)]
+    return [[item, other] for item, other in zip(ones, others, strict=True)]
 
 
 def _lookup(table: object, key: object, otherwise: object) -> object:
     if not isinstance(table, dict) or not isinstance(key, str):
         raise Undecided("`lookup` needs a table and a text")
-    found = at(table, key) if contains(key, table) else otherwise
-    if found is None or found is WRITTEN_NULL:
+    result = at(table, key) if contains(key, table) else otherwise
+    if result is None or result is WRITTEN_NULL:
         raise Undecided("the table has no value there")
-    return found
+    return result
 
 
 def _matches(text: str, pattern: str) -> bool:

@@ -23,15 +23,15 @@ def read_action_fields(
     what = f"the action `{entry.key.text}`"
     if isinstance(entry.value, ScalarNode) and entry.value.value is None:
         return (), {}
-    found = fields.fields(report, entry.value, keys(ACTION), what)
-    return read_inputs(report, found, "input", what), found
+    result = fields.fields(report, entry.value, keys(ACTION), what)
+    return read_inputs(report, result, "input", what), result
 
 
 def read_inputs(
-    report: DiagnosticCollector, found: Fields, key: str, what: str
+    report: DiagnosticCollector, result: Fields, key: str, what: str
 ) -> tuple[Input, ...]:
     inputs: list[Input] = []
-    named = fields.entries(report, found[key].value, f"`{key}` of {what}") if key in found else []
+    named = fields.entries(report, result[key].value, f"`{key}` of {what}") if key in result else []
     for at, value in named:
         name = fields.identifier(report, at, "an input")
         if name is not None:
@@ -43,32 +43,32 @@ def _input(report: DiagnosticCollector, name: str, node: Node) -> Input:
     if isinstance(node, ScalarNode):
         assert TYPE.read is not None
         return Input(name, TYPE.read(report, node, "`type`"))
-    found = fields.fields(report, node, keys(INPUT), f"the input `{name}`")
-    return Input(name, **read_plain(report, found, INPUT))
+    result = fields.fields(report, node, keys(INPUT), f"the input `{name}`")
+    return Input(name, **read_plain(report, result, INPUT))
 
 
 def read_action(
     report: DiagnosticCollector,
     name: str,
     inputs: tuple[Input, ...],
-    found: Fields,
+    result: Fields,
     signatures: Signatures,
     constants: dict[str, Any],
 ) -> Action:
-    scope = Scope(f"the action `{name}`", frozenset(one.name for one in inputs), constants)
+    scope = Scope(f"the action `{name}`", frozenset(item.name for item in inputs), constants)
     special = {
         "input": lambda: inputs,
-        "requires": lambda: read_requirement(report, found["requires"].value, scope, signatures),
-        "approval": lambda: _approval(report, found["approval"].value, scope),
-        "state": lambda: _is_shared(report, found["state"].value),
+        "requires": lambda: read_requirement(report, result["requires"].value, scope, signatures),
+        "approval": lambda: _approval(report, result["approval"].value, scope),
+        "state": lambda: _is_shared(report, result["state"].value),
     }
-    action = Action(name, **read_plain(report, found, ACTION, special))
+    action = Action(name, **read_plain(report, result, ACTION, special))
     if action.not_found is not None:
         known = {"result"} | constants.keys()
-        read_expression(report, found["not_found"].value, known, "condition")
+        read_expression(report, result["not_found"].value, known, "condition")
         if action.is_guarded:
             message = f"`{name}` is guarded: whether it failed is the tool's to say"
-            report.error("guarded-not-found", message, found["not_found"].key)
+            report.error("guarded-not-found", message, result["not_found"].key)
     return action
 
 
@@ -84,19 +84,19 @@ def _approval(report: DiagnosticCollector, node: Node, scope: Scope) -> Approval
     if isinstance(node, ScalarNode):
         assert ROLES.read is not None
         return Approval(ROLES.read(report, node, "`roles`"))
-    found = fields.fields(report, node, keys(APPROVAL), "an approval")
-    if "roles" not in found:
+    result = fields.fields(report, node, keys(APPROVAL), "an approval")
+    if "roles" not in result:
         if isinstance(node, MapNode):
             fields.missing(report, node, "roles", "an approval")
         return None
-    approval = Approval(**read_plain(report, found, APPROVAL))
+    approval = Approval(**read_plain(report, result, APPROVAL))
     if approval.roles and approval.needed > len(approval.roles):
         count = len(approval.roles)
         can = "1 role" if count == 1 else f"{count} roles"
         message = f"{approval.needed} approvals are needed, but only {can} can give one"
         help = "name one role for each approval; a role may be named twice"
-        report.error("too-few-roles", message, found["needed"].value, help)
+        report.error("too-few-roles", message, result["needed"].value, help)
     if approval.when is not None:
         known = scope.names | scope.constants.keys() | {NOW}
-        read_expression(report, found["when"].value, known, "condition")
+        read_expression(report, result["when"].value, known, "condition")
     return approval

@@ -98,7 +98,7 @@ def bind_call(
     """The same in a recipe, where arguments may lead into earlier answers."""
     assert isinstance(node, ScalarNode)  # read_call made the call from it
     filled: dict[str, Origin] = {}
-    named = next((at for at, one in enumerate(call.arguments) if one.keyword is not None), None)
+    named = next((at for at, item in enumerate(call.arguments) if item.keyword is not None), None)
     positional = call.arguments[:named]
     if len(positional) > len(parameters) or (complete and len(call.arguments) < len(parameters)):
         _report_count(report, node, call, parameters, len(call.arguments))
@@ -111,7 +111,7 @@ def bind_call(
             report.error("argument-order", message, node, offset=at)
         else:
             _bind_keyword(report, node, call, argument, parameters, scope, filled)
-    return tuple((one, filled[one]) for one in parameters if one in filled)
+    return tuple((item, filled[item]) for item in parameters if item in filled)
 
 
 def _bind_keyword(
@@ -170,10 +170,10 @@ def _report_count(
     node: ScalarNode,
     call: WrittenCall,
     parameters: Sequence[str],
-    given: int,
+    number: int,
 ) -> None:
     wanted = len(parameters)
     noun = "argument" if wanted == 1 else "arguments"
-    message = f"`{call.name}` takes {wanted} {noun}, not {given}"
+    message = f"`{call.name}` takes {wanted} {noun}, not {number}"
     help = f"`{call.name}({', '.join(parameters)})`"
     report.error("wrong-arity", message, node, help)

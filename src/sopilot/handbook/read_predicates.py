@@ -84,98 +84,98 @@ def read_predicate(
 ) -> Predicate:
     key, value = declaration.entry
     what = f"the predicate `{declaration.name}`"
-    found = fields.fields(report, value, keys(PREDICATE), what)
+    result = fields.fields(report, value, keys(PREDICATE), what)
     scope = Scope(what, frozenset(declaration.parameters), constants, open=True, answers=True)
     known = scope.names | constants.keys()
-    asks = _asks(report, found, declaration, constants)
+    asks = _asks(report, result, declaration, constants)
     is_map = isinstance(value, MapNode)
-    if is_map and "says" not in found:
+    if is_map and "says" not in result:
         fields.missing(report, key, "says", what)
-    if "says" in found and _is_blank(says := found["says"].value):
+    if "says" in result and _is_blank(says := result["says"].value):
         fields.missing(report, says, "says", what)
     if is_map:
-        _one_way(report, key, found, what)
-    verify = found["verify"].value if "verify" in found else None
+        _one_way(report, key, result, what)
+    verify = result["verify"].value if "verify" in result else None
     tool_free = isinstance(verify, ScalarNode) and verify.text == ARGUMENTS
     by_user = isinstance(verify, ScalarNode) and verify.text == USER
     seen = known | {NOW} | (set() if tool_free else VERDICT_NAMES | set(asks))
     wording = ("says", "says_not", "remedy", "question")
-    _told_apart(report, found, what)
+    _told_apart(report, result, what)
     names = declaration.parameters
     special: dict[str, Callable[[], object]] = {
         "verify": lambda: (
             ()
             if tool_free or by_user
             else tuple(
-                with_origins(report, found["verify"], recipe, what, names, asks, constants)
-                for recipe in read_recipes(report, found["verify"].value, scope, signatures)
+                with_origins(report, result["verify"], recipe, what, names, asks, constants)
+                for recipe in read_recipes(report, result["verify"].value, scope, signatures)
             )
         ),
         "ask": lambda: asks,
-        "established_by": lambda: _gate_call(report, found["established_by"], scope, signatures),
-        "closed_by": lambda: _gate_call(report, found["closed_by"], scope, signatures),
-        "done": lambda: _gate_call(report, found["done"], scope, signatures),
-        "verdict": lambda: read_expression(report, found["verdict"].value, seen, "verdict"),
-        "judged_by": lambda: _judged_by_model(report, found),
-        **{one: partial(_wording, report, found, one, known) for one in wording},
-        "customer_message": partial(_wording, report, found, "customer_message", constants.keys()),
+        "established_by": lambda: _gate_call(report, result["established_by"], scope, signatures),
+        "closed_by": lambda: _gate_call(report, result["closed_by"], scope, signatures),
+        "done": lambda: _gate_call(report, result["done"], scope, signatures),
+        "verdict": lambda: read_expression(report, result["verdict"].value, seen, "verdict"),
+        "judged_by": lambda: _judged_by_model(report, result),
+        **{item: partial(_wording, report, result, item, known) for item in wording},
+        "customer_message": partial(_wording, report, result, "customer_message", constants.keys()),
     }
-    read = read_plain(report, found, PREDICATE, special)
-    if "closed_by" in found and "established_by" not in found:
+    read = read_plain(report, result, PREDICATE, special)
+    if "closed_by" in result and "established_by" not in result:
         message = f"{what} is no gate, so nothing closes it"
-        report.error("closed-without-gate", message, found["closed_by"].key)
-    if "principal" in found and "established_by" not in found:
+        report.error("closed-without-gate", message, result["closed_by"].key)
+    if "principal" in result and "established_by" not in result:
         message = f"{what} is no gate, so it sets no principal"
-        report.error("principal-without-gate", message, found["principal"].key)
+        report.error("principal-without-gate", message, result["principal"].key)
     predicate = Predicate(declaration.name, declaration.parameters, tool_free=tool_free, **read)
     if by_user != bool(predicate.question):
         message = f"{what} needs both `verify: user` and a `question`"
         report.error("question-without-user", message, key)
     elif by_user:
         predicate = asking(predicate)
-    if "reusable" in found and not by_user:
+    if "reusable" in result and not by_user:
         message = f"{what} asks the user nothing, so no answer is reusable"
-        report.error("reusable-without-user", message, found["reusable"].key)
-    _examples(report, found, predicate, constants)
+        report.error("reusable-without-user", message, result["reusable"].key)
+    _examples(report, result, predicate, constants)
     answers = {call.answer for recipe in predicate.recipes for call in recipe}
-    if "verdict" in found and predicate.recipes and _one_of_many(predicate.verdict or ""):
+    if "verdict" in result and predicate.recipes and _one_of_many(predicate.verdict or ""):
         message = "the verdict looks at one element of a list, whatever else is in it"
         help = "`result.items.all(one, …)` or `exists` looks at every one"
-        report.warning("one-element", message, found["verdict"].value, help)
-    if "verdict" in found and predicate.verdict and answers:
-        _answers_there(report, found["verdict"].value, predicate.verdict, answers)
+        report.warning("one-element", message, result["verdict"].value, help)
+    if "verdict" in result and predicate.verdict and answers:
+        _answers_there(report, result["verdict"].value, predicate.verdict, answers)
     return predicate
 
 
 def _one_of_many(verdict: str) -> bool:
     """Whether it looks at one element of a list of which it does not say that it has only one."""
     plain = re.sub(r"\s", "", verdict)
-    return any(f"size({one[1]})==1&&" not in plain for one in _POSITION.finditer(plain))
+    return any(f"size({item[1]})==1&&" not in plain for item in _POSITION.finditer(plain))
 
 
 def _examples(
-    report: DiagnosticCollector, found: Fields, predicate: Predicate, constants: Mapping[str, Any]
+    report: DiagnosticCollector, result: Fields, predicate: Predicate, constants: Mapping[str, Any]
 ) -> None:
     """``holds_for`` and ``fails_for``: the verdict must say the same."""
     for key, wanted in (("holds_for", True), ("fails_for", False)):
         for example in getattr(predicate, key):
-            at = found[key].key
+            at = result[key].key
             shown = ", ".join(f"{name}={flow(value)}" for name, value in example.items())
             if predicate.verdict is None:
                 message = f"`{key}` needs a `verdict` that a machine can evaluate"
                 report.error("example-without-verdict", message, at)
                 return
-            given = dict(example)
-            if "result" not in given and isinstance(given.get("results"), dict):
-                given["result"] = next(reversed(given["results"].values()), None)
+            argument = dict(example)
+            if "result" not in argument and isinstance(argument.get("results"), dict):
+                argument["result"] = next(reversed(argument["results"].values()), None)
             try:
-                holds: bool | None = judge(predicate.verdict, {**constants, **given})
+                holds: bool | None = judge(predicate.verdict, {**constants, **argument})
                 why = ""
             except VerdictError as problem:
                 holds, why = None, f": {problem}"
             if holds is not wanted:
-                said = "undecided" if holds is None else str(holds).lower()
-                message = f"`{predicate.name}` is {said} for the example {shown}{why}"
+                reply = "undecided" if holds is None else str(holds).lower()
+                message = f"`{predicate.name}` is {reply} for the example {shown}{why}"
                 help = f"`{key}` says {str(wanted).lower()}: mend the verdict or the example"
                 report.error("example-disagrees", message, at, help)
 
@@ -224,12 +224,12 @@ def with_origins(
         report.error(problem.code, problem.message, at, problem.help, offset=offset)
     for call in resolved if not problems else ():
         for term in (*(term for _, term in call.arguments), call.each):
-            if isinstance(term, Path) and any(isinstance(one, int) for one in term.steps):
+            if isinstance(term, Path) and any(isinstance(step, int) for step in term.steps):
                 message = f"`{term}` looks at one element of a list, whatever else is in it"
-                found = _mention(verify.value, term.root)
+                mention = _mention(verify.value, term.root)
                 listed = str(Path(term.root, _before_position(term)))
                 help = f"`for_each: {listed} as one` makes the call for every element"
-                report.warning("one-element", message, found[0] if found else verify.key, help)
+                report.warning("one-element", message, mention[0] if mention else verify.key, help)
         roots = {term.root for _, term in call.arguments if isinstance(term, Path)}
         if call.each is not None and call.element not in roots:
             message = f"`{call.action}` is called for each `{call.element}`, but not with it"
@@ -240,15 +240,15 @@ def with_origins(
 
 
 def _before_position(path: Path) -> tuple[str | int, ...]:
-    first = next(at for at, one in enumerate(path.steps) if isinstance(one, int))
+    first = next(at for at, item in enumerate(path.steps) if isinstance(item, int))
     return path.steps[:first]
 
 
 def _mention(node: Node, name: str) -> tuple[ScalarNode, int] | None:
     """The last place of a recipe that has the name in it."""
     if isinstance(node, ScalarNode):
-        found = re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", node.text)
-        return (node, call_offset(node, found.start())) if found and name else None
+        match = re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", node.text)
+        return (node, call_offset(node, match.start())) if match and name else None
     parts = node.items if isinstance(node, ListNode) else [value for _, value in node.pairs]
     places = (_mention(part, name) for part in reversed(parts))
     return next((place for place in places if place is not None), None)
@@ -256,14 +256,14 @@ def _mention(node: Node, name: str) -> tuple[ScalarNode, int] | None:
 
 def _asks(
     report: DiagnosticCollector,
-    found: Fields,
+    result: Fields,
     declaration: Declaration,
     constants: dict[str, Any],
 ) -> tuple[str, ...]:
     """What only the user has."""
-    if "ask" not in found:
+    if "ask" not in result:
         return ()
-    node = found["ask"].value
+    node = result["ask"].value
     names: list[str] = []
     for item in node.items if isinstance(node, ListNode) else (node,):
         name = fields.text(report, item, "`ask`")
@@ -283,16 +283,16 @@ def _asks(
     return tuple(dict.fromkeys(names))
 
 
-def _judged_by_model(report: DiagnosticCollector, found: Fields) -> bool:
-    node = found["judged_by"].value
+def _judged_by_model(report: DiagnosticCollector, result: Fields) -> bool:
+    node = result["judged_by"].value
     if fields.text(report, node, "`judged_by`") not in JUDGES:
         fields.wrong(report, node, "`judged_by`", "`model`", "a machine judges by a `verdict`")
-    if "verdict" in found:
+    if "verdict" in result:
         message = "a predicate with a `verdict` is judged by the machine"
-        report.error("two-judges", message, found["judged_by"].key, "drop one of the two")
-    elif "established_by" in found:
+        report.error("two-judges", message, result["judged_by"].key, "drop one of the two")
+    elif "established_by" in result:
         message = "a gate is judged by the success of its action"
-        report.error("two-judges", message, found["judged_by"].key, "drop `judged_by`")
+        report.error("two-judges", message, result["judged_by"].key, "drop `judged_by`")
     return True
 
 
@@ -301,28 +301,28 @@ def _is_blank(node: Node) -> bool:
     return isinstance(node, ScalarNode) and isinstance(node.value, str) and not node.text.strip()
 
 
-def _one_way(report: DiagnosticCollector, key: ScalarNode, found: Fields, what: str) -> None:
-    ways = [one for one in ("verify", "established_by", "done") if one in found]
+def _one_way(report: DiagnosticCollector, key: ScalarNode, result: Fields, what: str) -> None:
+    ways = [item for item in ("verify", "established_by", "done") if item in result]
     if len(ways) > 1:
         message = f"{what} has both `{ways[0]}` and `{ways[1]}`"
         help = "a gate is established by an action; everything else is verified"
-        report.error("two-recipes", message, found[ways[1]].key, help)
+        report.error("two-recipes", message, result[ways[1]].key, help)
     elif not ways:
         message = f"{what} has no recipe: nothing says how to find out whether it holds"
         help = "give `verify` (a call, or `arguments`) or `established_by`"
         report.error("missing-recipe", message, key, help)
 
 
-def _told_apart(report: DiagnosticCollector, found: Fields, what: str) -> None:
+def _told_apart(report: DiagnosticCollector, result: Fields, what: str) -> None:
     """``customer_message`` is all that the customer hears."""
     for key in ("remedy", "question"):
-        if "customer_message" in found and key in found:
+        if "customer_message" in result and key in result:
             message = f"{what} has `customer_message`, and `{key}` would tell the customer more"
-            report.error("told-twice", message, found[key].key, "drop one of the two")
+            report.error("told-twice", message, result[key].key, "drop one of the two")
 
 
-def _wording(report: DiagnosticCollector, found: Fields, key: str, known: Collection[str]) -> str:
-    node = found[key].value
+def _wording(report: DiagnosticCollector, result: Fields, key: str, known: Collection[str]) -> str:
+    node = result[key].value
     read = fields.text if key == "question" else fields.worded
     template = read(report, node, f"`{key}`")
     for name in placeholders(template):

@@ -48,7 +48,7 @@ def read_named_requirement(
         message = f"`{call.name}` is declared already"
         report.error("duplicate-requirement", message, key, "give one of them another name")
         return
-    terms = (one.term for one in call.arguments)
+    terms = (argument.term for argument in call.arguments)
     parameters = tuple(term.name for term in terms if isinstance(term, Name))
     scope = Scope(f"the requirement `{call.name}`", frozenset(parameters), constants)
     tree = read_requirement(report, value, scope, signatures)
@@ -60,12 +60,12 @@ def read_procedure(
 ) -> Procedure | None:
     name = fields.identifier(report, entry.key, "a procedure")
     what = f"the procedure `{entry.key.text}`"
-    found: Fields = {}
+    result: Fields = {}
     if not (isinstance(entry.value, ScalarNode) and entry.value.value is None):
-        found = fields.fields(report, entry.value, keys(PROCEDURE), what)
+        result = fields.fields(report, entry.value, keys(PROCEDURE), what)
     goal: tuple[str, Binding] | None
-    if "action" in found:
-        goal = _goal(report, found["action"].value, signatures, constants, what)
+    if "action" in result:
+        goal = _goal(report, result["action"].value, signatures, constants, what)
     elif entry.key.text in signatures.actions:
         goal = (entry.key.text, ())
     else:
@@ -75,31 +75,31 @@ def read_procedure(
             fields.unknown(report, entry.key, "action", name, signatures.actions, help)
     # Without a goal action no name is known to be wrong, so none is reported.
     names = frozenset(signatures.actions[goal[0]]) if goal else frozenset()
-    given: dict[str, Term] = {}
+    terms: dict[str, Term] = {}
     if goal:
         new = {term.name for _, term in goal[1] if isinstance(term, Name)}
         names |= new
         # An input that is fixed, or called by another name, is that wherever it is named.
-        given = {one: term for one, term in goal[1] if one not in new}
-    inputs = read_inputs(report, found, "inputs", what)
-    _distinct(report, found, inputs, names, what)
-    names |= {one.name for one in inputs}
+        terms = {item: term for item, term in goal[1] if item not in new}
+    inputs = read_inputs(report, result, "inputs", what)
+    _distinct(report, result, inputs, names, what)
+    names |= {item.name for item in inputs}
     scope = Scope(what, names, constants, open=goal is None)
 
     def tree(key: str) -> Tree:
-        return substitute(read_requirement(report, found[key].value, scope, signatures), given)
+        return substitute(read_requirement(report, result[key].value, scope, signatures), terms)
 
     special: dict[str, Callable[[], object]] = {
         "action": lambda: goal[0] if goal else "",
         "inputs": lambda: inputs,
-        "arguments": lambda: _computed(report, found["arguments"], scope, signatures),
+        "arguments": lambda: _computed(report, result["arguments"], scope, signatures),
         "requires": lambda: tree("requires"),
         "worded": lambda: tree("worded"),
     }
-    read = read_plain(report, found, PROCEDURE, special)
-    if "confirm" in found:
+    read = read_plain(report, result, PROCEDURE, special)
+    if "confirm" in result:
         shown = signatures.actions.get(goal[0], ()) if goal else names
-        _known_placeholders(report, found["confirm"].value, {*shown, *constants})
+        _known_placeholders(report, result["confirm"].value, {*shown, *constants})
     if goal is None or name is None:
         return None
     return Procedure(name, **{**read, "action": goal[0], "arguments": goal[1]})
@@ -116,22 +116,22 @@ def _known_placeholders(
 
 def _distinct(
     report: DiagnosticCollector,
-    found: Fields,
+    result: Fields,
     inputs: tuple[Input, ...],
     names: frozenset[str],
     what: str,
 ) -> None:
-    for one in inputs:
-        if one.name in names:
-            message = f"`{one.name}` is an input of the action already"
-            report.error("two-meanings", message, found["inputs"].key, f"drop it from {what}")
+    for item in inputs:
+        if item.name in names:
+            message = f"`{item.name}` is an input of the action already"
+            report.error("two-meanings", message, result["inputs"].key, f"drop it from {what}")
 
 
 def _computed(
     report: DiagnosticCollector, field: Field, scope: Scope, signatures: Signatures
 ) -> tuple[Computed, ...]:
     """``arguments``: what the machine computes, from the procedure's names or by a recipe."""
-    found: list[Computed] = []
+    computeds: list[Computed] = []
     entries = fields.entries(report, field.value, "`arguments`")
     later = {key.text for key, _ in entries}
     for key, value in entries:
@@ -142,10 +142,10 @@ def _computed(
             continue
         known = scope.names - later - {key.text}
         inner = Scope(scope.what, known, scope.constants, answers=True, open=True)
-        one = _one_computed(report, key, value, inner, signatures)
-        if one is not None:
-            found.append(one)
-    return tuple(found)
+        one_computed = _one_computed(report, key, value, inner, signatures)
+        if one_computed is not None:
+            computeds.append(one_computed)
+    return tuple(computeds)
 
 
 def _one_computed(
@@ -158,17 +158,17 @@ def _one_computed(
         value = read_expression(report, node, seen, "value")
         uses = free_names(value) & scope.names if value else frozenset()
         return Computed(key.text, value, (), tuple(sorted(uses))) if value else None
-    found = fields.fields(report, node, keys(COMPUTED), f"the argument `{key.text}`")
-    if "value" not in found or "verify" not in found:
+    result = fields.fields(report, node, keys(COMPUTED), f"the argument `{key.text}`")
+    if "value" not in result or "verify" not in result:
         message = f"the argument `{key.text}` needs `value` and `verify`"
         help = f"where no call is needed, write the expression alone: `{key.text}: …`"
         report.error("missing-key", message, node, help)
         return None
-    value = read_expression(report, found["value"].value, seen | VERDICT_NAMES, "value")
+    value = read_expression(report, result["value"].value, seen | VERDICT_NAMES, "value")
     what = f"the recipe of `{key.text}`"
     recipes = tuple(
-        with_origins(report, found["verify"], recipe, what, scope.names, (), scope.constants)
-        for recipe in read_recipes(report, found["verify"].value, scope, signatures)
+        with_origins(report, result["verify"], recipe, what, scope.names, (), scope.constants)
+        for recipe in read_recipes(report, result["verify"].value, scope, signatures)
     )
     if value is None:
         return None

@@ -65,20 +65,20 @@ def _described_call(
     report: DiagnosticCollector, node: MapNode, scope: Scope, signatures: Signatures
 ) -> ActionCall | None:
     """``{call: …, name: …, for_each: … as …}``."""
-    found = fields(report, node, keys(CALL_IN_RECIPE), "a call of a recipe")
-    if "call" not in found:
+    result = fields(report, node, keys(CALL_IN_RECIPE), "a call of a recipe")
+    if "call" not in result:
         missing(report, node, "call", "a call of a recipe")
         return None
-    call = read_action_call(report, found["call"].value, "`call`", scope, signatures)
+    call = read_action_call(report, result["call"].value, "`call`", scope, signatures)
     if call is None:
         return None
-    name = optional_text(report, found, "name")
+    name = optional_text(report, result, "name")
     if name and not is_identifier(name):
-        bad_identifier(report, found["name"].value, name, "an answer")
+        bad_identifier(report, result["name"].value, name, "an answer")
         name = ""
     each, element = None, ""
-    if "for_each" in found:
-        where = found["for_each"].value
+    if "for_each" in result:
+        where = result["for_each"].value
         written = text(report, where, "`for_each`")
         if not written:
             return None
@@ -217,7 +217,7 @@ def no_origin(name: str, what: str, answers: Collection[str]) -> OriginProblem:
 
 
 def _no_answer(root: str, answers: Collection[str]) -> OriginProblem:
-    known = ", ".join(f"`{one}`" for one in answers)
+    known = ", ".join(f"`{answer}`" for answer in answers)
     return OriginProblem(
         "no-origin",
         f"`{root}` is neither an earlier answer of this recipe nor a parameter",

@@ -82,11 +82,11 @@ def _leaf(
 def _operator(
     report: DiagnosticCollector, node: MapNode, scope: Scope, signatures: Signatures
 ) -> Tree:
-    found = {key.text: value for key, value in node.pairs}
-    if "when" in found and found.keys() <= {"when", "then"}:
-        return _when(report, node, found, scope, signatures)
-    if "requires" in found and found.keys() <= {"requires", "otherwise"}:
-        return _refused(report, node, found, scope, signatures)
+    results = {key.text: value for key, value in node.pairs}
+    if "when" in results and results.keys() <= {"when", "then"}:
+        return _when(report, node, results, scope, signatures)
+    if "requires" in results and results.keys() <= {"requires", "otherwise"}:
+        return _refused(report, node, results, scope, signatures)
     for key, value in node.pairs:
         if key.text not in TREE_OPERATORS:
             if isinstance(value, ListNode):
@@ -134,33 +134,33 @@ def _operator(
 def _when(
     report: DiagnosticCollector,
     node: MapNode,
-    found: Mapping[str, Node],
+    nodes: Mapping[str, Node],
     scope: Scope,
     signatures: Signatures,
 ) -> Tree:
     """``{when: A, then: B}``: not A, or else B; A is looked at first."""
-    if "then" not in found:
+    if "then" not in nodes:
         missing(report, node, "then", "`when`")
         return NOTHING
-    condition = _tree(report, found["when"], scope, signatures)
-    _refuses_nothing(report, found["when"], condition, "`when` only asks")
-    then = read_requirement(report, found["then"], scope, signatures)
+    condition = _tree(report, nodes["when"], scope, signatures)
+    _refuses_nothing(report, nodes["when"], condition, "`when` only asks")
+    then = read_requirement(report, nodes["then"], scope, signatures)
     return First((negate(condition), then))
 
 
 def _refused(
     report: DiagnosticCollector,
     node: MapNode,
-    found: Mapping[str, Node],
+    nodes: Mapping[str, Node],
     scope: Scope,
     signatures: Signatures,
 ) -> Tree:
     """``{requires: A, otherwise: X}``: A; where it is the reason of a refusal, X follows."""
-    tree = read_requirement(report, found["requires"], scope, signatures)
-    if "otherwise" not in found:
+    tree = read_requirement(report, nodes["requires"], scope, signatures)
+    if "otherwise" not in nodes:
         missing(report, node, "otherwise", "`requires` inside a requirement")
         return tree
-    follows = found["otherwise"]
+    follows = nodes["otherwise"]
     if not isinstance(follows, ScalarNode) or not isinstance(follows.value, str):
         wrong(report, follows, "`otherwise`", "the name of a procedure, or words for the user")
         return tree

@@ -55,65 +55,65 @@ def load_handbook(text: str | bytes, source: str = "<input>") -> Handbook:
 
 
 def _handbook(report: DiagnosticCollector, root: Node) -> Handbook | None:
-    found = fields.fields(report, root, HANDBOOK_KEYS, "a handbook")
+    result = fields.fields(report, root, HANDBOOK_KEYS, "a handbook")
     if not isinstance(root, MapNode):
         return None
-    name = _name(report, root, found)
-    says = fields.wording(report, found, "says")
-    constants = _parameters(report, found)
+    name = _name(report, root, result)
+    says = fields.wording(report, result, "says")
+    constants = _parameters(report, result)
     signatures = Signatures()
     inputs: dict[str, tuple[Field, tuple[Input, ...], Fields]] = {}
-    for entry in _section(report, found, "actions"):
+    for entry in _section(report, result, "actions"):
         action_name = fields.identifier(report, entry.key, "an action")
         if action_name is not None:
             read, body = read_action_fields(report, entry)
             inputs[action_name] = (entry, read, body)
-            signatures.actions[action_name] = tuple(one.name for one in read)
+            signatures.actions[action_name] = tuple(item.name for item in read)
     declared: dict[str, Declaration] = {}
-    for entry in _section(report, found, "predicates"):
+    for entry in _section(report, result, "predicates"):
         declaration = declare(report, entry, declared)
         if declaration is not None:
             declared[declaration.name] = declaration
             signatures.predicates[declaration.name] = declaration.parameters
         else:
             signatures.broken.add(re.split(r"[^A-Za-z0-9_]", entry.key.text.strip(), maxsplit=1)[0])
-    for entry in _section(report, found, "requirements"):
+    for entry in _section(report, result, "requirements"):
         read_named_requirement(report, entry, signatures, constants)
     actions: dict[str, Action] = {
         action_name: read_action(report, action_name, read, body, signatures, constants)
         for action_name, (_, read, body) in inputs.items()
     }
     predicates: dict[str, Predicate] = {
-        one.name: read_predicate(report, one, signatures, constants) for one in declared.values()
+        item.name: read_predicate(report, item, signatures, constants) for item in declared.values()
     }
     procedures: dict[str, Procedure] = {}
-    for entry in _section(report, found, "procedures"):
+    for entry in _section(report, result, "procedures"):
         procedure = read_procedure(report, entry, signatures, constants)
         if procedure is not None:
             procedures[procedure.name] = procedure
     handbook = Handbook(name, says, constants, actions, predicates, procedures)
-    places = {one.name: one.entry.key for one in declared.values()}
+    places = {item.name: item.entry.key for item in declared.values()}
     check_handbook(
-        report, handbook, places, {one: entry.key for one, (entry, _, _) in inputs.items()}, root
+        report, handbook, places, {item: entry.key for item, (entry, _, _) in inputs.items()}, root
     )
     return handbook
 
 
-def _section(report: DiagnosticCollector, found: Fields, key: str) -> list[Field]:
+def _section(report: DiagnosticCollector, result: Fields, key: str) -> list[Field]:
     """The pairs of a section; an empty one is a section that is not there."""
-    if key not in found:
+    if key not in result:
         return []
-    value = found[key].value
+    value = result[key].value
     if isinstance(value, ScalarNode) and value.value is None:
         return []
     return fields.entries(report, value, f"`{key}`")
 
 
-def _name(report: DiagnosticCollector, root: MapNode, found: Fields) -> str:
-    if "handbook" not in found:
+def _name(report: DiagnosticCollector, root: MapNode, result: Fields) -> str:
+    if "handbook" not in result:
         fields.missing(report, Spot(root.line, root.column), "handbook", "a handbook")
         return ""
-    node = found["handbook"].value
+    node = result["handbook"].value
     name = fields.text(report, node, "the handbook's name")
     if name and not re.fullmatch(HANDBOOK_NAME, name):
         near = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
@@ -125,9 +125,9 @@ def _name(report: DiagnosticCollector, root: MapNode, found: Fields) -> str:
     return name
 
 
-def _parameters(report: DiagnosticCollector, found: Fields) -> dict[str, Any]:
+def _parameters(report: DiagnosticCollector, result: Fields) -> dict[str, Any]:
     constants: dict[str, Any] = {}
-    for key, value in _section(report, found, "parameters"):
+    for key, value in _section(report, result, "parameters"):
         name = fields.identifier(report, key, "a parameter")
         if name in VERDICT_NAMES:
             message = f"`{name}` is what a verdict calls the evidence, so it names no parameter"

@@ -59,7 +59,7 @@ class Path:
 
     def __str__(self) -> str:
         return self.root + "".join(
-            f".{one}" if isinstance(one, str) else f"[{one}]" for one in self.steps
+            f".{step}" if isinstance(step, str) else f"[{step}]" for step in self.steps
         )
 
 
@@ -118,13 +118,13 @@ class Leaf(_KnowsItsQuestion):
     wanted: bool = True
 
     def __post_init__(self) -> None:
-        asked = [
+        requests = [
             f"{parameter!r}: {term.name!r}"
             if isinstance(term, Name)
             else f"{parameter!r} = {term.value!r}"
             for parameter, term in self.arguments
         ]
-        question = f"{self.predicate!r}({', '.join(asked)})"
+        question = f"{self.predicate!r}({', '.join(requests)})"
         key = question if self.wanted else f"not {question}"
         _set_question(self, question)
         _set_key(self, key)
@@ -218,26 +218,26 @@ def every_otherwise(tree: Tree) -> list[str]:
     if isinstance(tree, Leaf):
         return []
     own = [otherwise_of(tree)] if otherwise_of(tree) else []
-    below = (one for child in tree.children for one in every_otherwise(child))
+    below = (item for child in tree.children for item in every_otherwise(child))
     return list(dict.fromkeys([*own, *below]))
 
 
 def leaves(tree: Tree) -> list[Leaf]:
     """Every leaf in source order, repeats included."""
-    found: list[Leaf] = []
-    _collect_leaves(tree, found)
-    return found
+    leafs: list[Leaf] = []
+    _collect_leaves(tree, leafs)
+    return leafs
 
 
-def _collect_leaves(tree: Tree, found: list[Leaf]) -> None:
+def _collect_leaves(tree: Tree, leafs: list[Leaf]) -> None:
     if isinstance(tree, Leaf):
-        found.append(tree)
+        leafs.append(tree)
         return
     for child in tree.children:
         if isinstance(child, Leaf):
-            found.append(child)
+            leafs.append(child)
         else:
-            _collect_leaves(child, found)
+            _collect_leaves(child, leafs)
 
 
 def names_in(tree: Tree) -> tuple[str, ...]:

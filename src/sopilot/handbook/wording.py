@@ -43,7 +43,7 @@ def fill(template: str, values: Mapping[str, object]) -> str:
     ``{=name}`` stands bare, as texts have it that must stay what they are.
     """
     if isinstance(template, Translated):
-        return Translated({one: _fill(text, values) for one, text in template.texts.items()})
+        return Translated({item: _fill(text, values) for item, text in template.texts.items()})
     return _fill(template, values)
 
 
@@ -106,7 +106,10 @@ def negative(says: str, says_not: str) -> str:
     if says_not or not says:
         return says_not
     return Translated(
-        {one: _DENIED.get(one, _DENIED["en"]) + text for one, text in each_language(says).items()}
+        {
+            item: _DENIED.get(item, _DENIED["en"]) + text
+            for item, text in each_language(says).items()
+        }
     )
 
 

@@ -39,19 +39,19 @@ def write_handbook(handbook: Handbook) -> str:
     if handbook.says:
         sections["says"] = write_wording(handbook.says)
     sections["parameters"] = {
-        name: flow(one) if isinstance(one, list | dict) else scalar(one)
-        for name, one in handbook.parameters.items()
+        name: flow(item) if isinstance(item, list | dict) else scalar(item)
+        for name, item in handbook.parameters.items()
     }
     sections["actions"] = {
-        name: action_to_yaml(one, handbook) for name, one in handbook.actions.items()
+        name: action_to_yaml(item, handbook) for name, item in handbook.actions.items()
     }
     sections["predicates"] = {
-        signature(one.name, one.parameters): predicate_to_yaml(one, handbook)
-        for one in handbook.predicates.values()
-        if not one.made
+        signature(predicate.name, predicate.parameters): predicate_to_yaml(predicate, handbook)
+        for predicate in handbook.predicates.values()
+        if not predicate.made
     }
     sections["procedures"] = {
-        name: procedure_to_yaml(one, handbook) for name, one in handbook.procedures.items()
+        name: procedure_to_yaml(item, handbook) for name, item in handbook.procedures.items()
     }
     lines: list[str] = []
     for key, value in sections.items():
@@ -74,13 +74,15 @@ def handbook_to_json(handbook: Handbook) -> Json:
         "handbook": handbook.name,
         "says": wording_to_json(handbook.says),
         "parameters": dict(handbook.parameters),
-        "actions": {name: as_json(one, ACTION) for name, one in handbook.actions.items()},
+        "actions": {name: as_json(item, ACTION) for name, item in handbook.actions.items()},
         "predicates": {
-            name: as_json(one, PREDICATE)
-            for name, one in handbook.predicates.items()
-            if not one.made
+            name: as_json(item, PREDICATE)
+            for name, item in handbook.predicates.items()
+            if not item.made
         },
-        "procedures": {name: as_json(one, PROCEDURE) for name, one in handbook.procedures.items()},
+        "procedures": {
+            name: as_json(item, PROCEDURE) for name, item in handbook.procedures.items()
+        },
     }
     return {key: item for key, item in data.items() if item}
 

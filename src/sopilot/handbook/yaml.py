@@ -66,9 +66,9 @@ def quoted(value: str) -> str:
 def flow(value: object) -> str:
     """JSON in one line, with every text quoted."""
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{quoted(key)}: {flow(one)}" for key, one in value.items()) + "}"
+        return "{" + ", ".join(f"{quoted(key)}: {flow(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list | tuple):
-        return "[" + ", ".join(flow(one) for one in value) + "]"
+        return "[" + ", ".join(flow(item) for item in value) + "]"
     return quoted(value) if isinstance(value, str) else json.dumps(value)
 
 
@@ -284,16 +284,16 @@ def locate_requirement(text: str, source: str, procedure: str, predicate: str = 
 
     A text that is not YAML has no such place: then only the source and the path are known.
     """
-    found = _value(_value(parse_nodes(text, DiagnosticCollector(source)), "procedures"), procedure)
-    if found is None:
+    value = _value(_value(parse_nodes(text, DiagnosticCollector(source)), "procedures"), procedure)
+    if value is None:
         return Place(source, path=f"procedures.{procedure}")
     named = re.compile(rf"\b{re.escape(predicate)}\b")
-    for scalar in _scalars(_value(found, "requires")):
+    for scalar in _scalars(_value(value, "requires")):
         match = named.search(scalar.text) if predicate else None
         if match:
             column = scalar.column + len(scalar.style) + (match.start() if scalar.one_line else 0)
             return Place(source, scalar.line, column)
-    return Place(source, found.line, found.column)
+    return Place(source, value.line, value.column)
 
 
 def locate_input(text: str, source: str, action: str, name: str) -> Place:

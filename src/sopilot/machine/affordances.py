@@ -54,7 +54,7 @@ def _passed_on(here: Position, action: str) -> dict[str, JSON]:
         passed = ((name, _value(term, values)) for name, term in step.arguments)
         values = {name: value for name, value in passed if value is not None}
         callee = here.program.functions[step.function]
-        step = next((one for one in callee.steps.values() if not isinstance(one, Ask)), None)
+        step = next((item for item in callee.steps.values() if not isinstance(item, Ask)), None)
     if not isinstance(step, Act) or step.action != action:
         return {}
     passed = ((name, _value(term, values)) for name, term in plain_arguments(step.arguments))
@@ -70,7 +70,7 @@ def _asked_for(here: Position, action: str) -> list[Act]:
     step = here.layout.steps[here.layout.past_asking(here.frame.cursor)]
     acts = [step] if isinstance(step, Act) and step.action == action else []
     if here.layout.soft:
-        done = [one for one in frame_results(here) if one.ok]
+        done = [frame_result for frame_result in frame_results(here) if frame_result.ok]
         others = [act for act in here.layout.recipe_acts if act.action == action]
         acts += sorted(others, key=lambda act: is_done(here, act, done))
     return acts
@@ -104,11 +104,11 @@ def fits(programs: Programs, configuration: Configuration) -> list[Shape]:
             }
             for goal, layout in programs.layouts.items()
         ]
-    found: dict[bytes, Shape] = {}
+    shapes: dict[bytes, Shape] = {}
     for shape in (*_at_cursor(here), *_anywhere(here)):
-        told = {key: value for key, value in shape.items() if key != "instead"}
-        found.setdefault(canonical(plain(told)), shape)
-    return list(found.values())
+        messages = {key: value for key, value in shape.items() if key != "instead"}
+        shapes.setdefault(canonical(plain(messages)), shape)
+    return list(shapes.values())
 
 
 def _at_cursor(here: Position) -> Iterator[Shape]:

@@ -95,7 +95,7 @@ class HeldCall:
     @property
     def version(self) -> int:
         """The event that gave it the arguments that it has."""
-        return next((one.seq for one in self.rulings if one.decision == "amend"), self.seq)
+        return next((ruling.seq for ruling in self.rulings if ruling.decision == "amend"), self.seq)
 
     @property
     def approvals(self) -> int:
@@ -103,7 +103,7 @@ class HeldCall:
 
     @property
     def rejection(self) -> Ruling | None:
-        return next((one for one in self.rulings if one.decision == "reject"), None)
+        return next((ruling for ruling in self.rulings if ruling.decision == "reject"), None)
 
     def as_json(self) -> dict[str, JSON]:
         return {
@@ -120,13 +120,13 @@ class HeldCall:
             "expires_at": self.expires_at,
             "rulings": [
                 {
-                    "decision": one.decision,
-                    "by": one.by,
-                    "role": one.role,
-                    "reason": one.reason,
-                    "identity": one.identity,
+                    "decision": ruling.decision,
+                    "by": ruling.by,
+                    "role": ruling.role,
+                    "reason": ruling.reason,
+                    "identity": ruling.identity,
                 }
-                for one in self.rulings
+                for ruling in self.rulings
             ],
         }
 
@@ -172,10 +172,10 @@ def count_approvals(rulings: Sequence[Ruling], roles: Sequence[str], needed: int
     A person may have approved in several roles and a role may have several
     approvers, so the most that fit together is a matching.
     """
-    approving = [one for one in rulings if one.decision in ("approve", "amend")]
+    approving = [ruling for ruling in rulings if ruling.decision in ("approve", "amend")]
     people: dict[str, set[str]] = {}
-    for one in approving:
-        people.setdefault(same_name(one.by), set()).add(one.role)
+    for item in approving:
+        people.setdefault(same_name(item.by), set()).add(item.role)
     if needed > len(roles):
         return len(people)
     taken: dict[str, str] = {}

@@ -208,8 +208,8 @@ def _stands(here: Position, step: Check, values: dict[str, JSON], bound: Bound) 
         # Judged by its values alone; what only the user said may be another now.
         return not layout.learnable
     cited = frozenset(bound.evidence)
-    results = [one for one in here.process.results if one.seq in cited]
-    if not all(is_current(here.programs, here.configuration, one) for one in results):
+    results = [result for result in here.process.results if result.seq in cited]
+    if not all(is_current(here.programs, here.configuration, result) for result in results):
         return False
     frame = Frame(
         step.function,
@@ -234,4 +234,6 @@ def _stands(here: Position, step: Check, values: dict[str, JSON], bound: Bound) 
     if frame_answers(inside) is not None:
         return True
     # What failed would fail again, unless the user gives another value this time.
-    return not layout.learnable and any(not one.ok and admissible(inside, one) for one in results)
+    return not layout.learnable and any(
+        not result.ok and admissible(inside, result) for result in results
+    )

@@ -53,13 +53,13 @@ def _may_disturb(programs: Programs, action: str, verifier: str) -> bool:
 def may_unprove(programs: Programs, action: str) -> bool:
     """Whether it may change what a rule reads, opens or shuts a gate, or is what was done."""
     for layout in programs.layouts.values():
-        for one in layout.functions.values():
-            acts = [act.action for act in one.recipe_acts]
-            if one.function.kind is Kind.RULE:
+        for function in layout.functions.values():
+            acts = [act.action for act in function.recipe_acts]
+            if function.function.kind is Kind.RULE:
                 if any(may_disturb(programs, action, verifier) for verifier in acts):
                     return True
-            elif one.function.kind is Kind.GATE:
-                closing = one.function.closed_by
+            elif function.function.kind is Kind.GATE:
+                closing = function.function.closed_by
                 if action in acts or (closing is not None and closing.action == action):
                     return True
     return False
@@ -70,7 +70,11 @@ def renewed(programs: Programs, configuration: Configuration, action: str) -> in
     none, or where the handbook says that its state is shared."""
     if not configuration.connections or programs.actions.get(action, _UNKNOWN).shared:
         return NEVER
-    of_it = (one.seq for one in configuration.connections.values() if action in one.actions)
+    of_it = (
+        connection.seq
+        for connection in configuration.connections.values()
+        if action in connection.actions
+    )
     return max(of_it, default=NEVER)
 
 
@@ -85,7 +89,8 @@ def stale_since(
         if not may_disturb(programs, action, verifier):
             continue
         latest = max(
-            (one.touched for one in by_arguments.values() if one is not newest), default=NEVER
+            (argument.touched for argument in by_arguments.values() if argument is not newest),
+            default=NEVER,
         )
         if latest == UNRESOLVED:
             return sentence("may-change", action=action)
@@ -95,7 +100,7 @@ def stale_since(
         if pending.seq != newest.call_seq and may_disturb(programs, pending.action, verifier):
             return sentence("may-be-changing", action=pending.action, seq=pending.seq)
     uses = [pending.uses for pending in configuration.pending.values()]
-    if newest.seq in configuration.used or any(newest.seq in one for one in uses):
+    if newest.seq in configuration.used or any(newest.seq in use for use in uses):
         return sentence("used-already")
     return ""
 
@@ -112,9 +117,9 @@ def asked_otherwise(
     facts = programs.actions.get(action)
     declared: Collection[str] = facts.inputs.keys() if facts is not None else ()
 
-    def is_it(given: Mapping[str, JSON]) -> bool:
-        more = given.keys() - arguments.keys()
-        shared = {name: one for name, one in given.items() if name in arguments}
+    def is_it(values: Mapping[str, JSON]) -> bool:
+        more = values.keys() - arguments.keys()
+        shared = {name: item for name, item in values.items() if name in arguments}
         return bool(more) and more.isdisjoint(declared) and same(shared, dict(arguments))
 
     for other in configuration.answers.get(action, {}).values():
@@ -133,8 +138,8 @@ def is_current(programs: Programs, configuration: Configuration, result: Observe
     if newest is None or newest.seq != result.seq:
         return False
     if any(
-        one.action == result.action and key_of(one.arguments) == key
-        for one in configuration.pending.values()
+        item.action == result.action and key_of(item.arguments) == key
+        for item in configuration.pending.values()
     ):
         return False
     return not may_disturb(programs, result.action, result.action) and not stale_since(
@@ -177,15 +182,15 @@ def bind_evidence(here: Position, cited: Sequence[str]) -> Citation:
 def frame_results(here: Position) -> list[Observed]:
     """The results of the calls made in the active frame, oldest first."""
     opened = here.frame.opened
-    found = []
+    results = []
     for result in reversed(here.process.results):
         # Results are in order, and none from before the frame belongs to it.
         if result.seq < opened:
             break
         if result.opened == opened:
-            found.append(result)
-    found.reverse()
-    return found
+            results.append(result)
+    results.reverse()
+    return results
 
 
 def admissible(here: Position, result: Observed) -> bool:
@@ -197,7 +202,7 @@ def fits_result(here: Position, act: Act, result: Observed) -> bool:
     if here.layout.linked and act.action == result.action:
         wanted = wanted_here(here, act)
         return not isinstance(wanted, Absent) and any(
-            _is_answer(here, one, result) for one in wanted
+            _is_answer(here, item, result) for item in wanted
         )
     return fits_act(
         act, result.action, result.arguments, here.layout, here.frame, here.process.known
@@ -205,31 +210,31 @@ def fits_result(here: Position, act: Act, result: Observed) -> bool:
 
 
 def _is_answer(here: Position, wanted: WantedCall, result: Observed) -> bool:
-    agree, given = here.layout.agree, result.arguments
+    agree, argument = here.layout.agree, result.arguments
     return result.action == wanted.act.action and all(
-        agree(value, given[name]) if name in given else value is None
+        agree(value, argument[name]) if name in argument else value is None
         for name, value in wanted.arguments.items()
     )
 
 
 def wanted_here(here: Position, act: Act) -> list[WantedCall] | Absent:
     """The calls that an act of a linked recipe stands for, as far as its answers are there."""
-    recipe = next((one for one in here.layout.recipes if act in one), (act,))
+    recipe = next((item for item in here.layout.recipes if act in item), (act,))
     answers: dict[str, JSON] = {}
     for earlier in recipe:
         if earlier is act:
             break
-        found = _answer_to(here, earlier, answers)
-        if found is None:
+        answer_to = _answer_to(here, earlier, answers)
+        if answer_to is None:
             break
-        answers[earlier.answer] = found[0]
+        answers[earlier.answer] = answer_to[0]
     return wanted_calls(act, _values(here), answers, open_values=True)
 
 
 def _values(here: Position) -> Values:
     def value(name: str) -> JSON | Absent:
-        found = value_of(Local(name), here.layout, here.frame, here.process.known)
-        return Absent(sentence("no-value", name=name)) if found is MISSING else found
+        result = value_of(Local(name), here.layout, here.frame, here.process.known)
+        return Absent(sentence("no-value", name=name)) if result is MISSING else result
 
     return value
 
@@ -245,14 +250,14 @@ def _answer_to(
     wanted = wanted_calls(act, _values(here), answers, open_values=True)
     if isinstance(wanted, Absent):
         return None
-    found: list[JSON] = []
+    values: list[JSON] = []
     among = _gathered(here) if results is None else results
     for call in wanted:
-        newest = next((one for one in reversed(among) if _is_answer(here, call, one)), None)
+        newest = next((item for item in reversed(among) if _is_answer(here, call, item)), None)
         if newest is None or not (newest.ok or results is not None):
             return None
-        found.append(newest.value)
-    return (found,) if act.each is not None else (found[0],)
+        values.append(newest.value)
+    return (values,) if act.each is not None else (values[0],)
 
 
 def frame_answers(
@@ -263,10 +268,10 @@ def frame_answers(
     for recipe in here.layout.recipes:
         answers: dict[str, JSON] = {}
         for act in recipe:
-            found = _answer_to(here, act, answers, results)
-            if found is None:
+            answer_to = _answer_to(here, act, answers, results)
+            if answer_to is None:
                 break
-            answers[act.answer] = found[0]
+            answers[act.answer] = answer_to[0]
         else:
             return answers, answers[recipe[-1].answer]
     return None
@@ -274,17 +279,19 @@ def frame_answers(
 
 def _gathered(here: Position) -> list[Observed]:
     borrowed = here.frame.borrowed
-    taken = [one for one in here.process.results if one.seq in borrowed] if borrowed else []
+    taken = (
+        [result for result in here.process.results if result.seq in borrowed] if borrowed else []
+    )
     return [*taken, *frame_results(here)]
 
 
 def is_done(here: Position, act: Act, done: Sequence[Observed]) -> bool:
     """Whether the frame has made the call, for every element where there are several."""
     if not here.layout.linked:
-        return any(fits_result(here, act, one) for one in done)
+        return any(fits_result(here, act, item) for item in done)
     wanted = wanted_here(here, act)
     return not isinstance(wanted, Absent) and all(
-        any(_is_answer(here, call, one) for one in done) for call in wanted
+        any(_is_answer(here, call, item) for item in done) for call in wanted
     )
 
 
@@ -293,9 +300,9 @@ def next_wanted(here: Position, act: Act) -> WantedCall | None:
     wanted = wanted_here(here, act)
     if isinstance(wanted, Absent) or not wanted:
         return None
-    done = [one for one in _gathered(here) if one.ok]
+    done = [item for item in _gathered(here) if item.ok]
     for call in wanted:
-        if not any(_is_answer(here, call, one) for one in done):
+        if not any(_is_answer(here, call, item) for item in done):
             return call
     return wanted[-1]
 
@@ -323,7 +330,7 @@ def borrowable(here: Position, act: Act) -> Observed | None:
         return None
     if here.layout.linked:
         wanted = wanted_here(here, act)
-        if isinstance(wanted, Absent) or any(one.open for one in wanted):
+        if isinstance(wanted, Absent) or any(item.open for item in wanted):
             return None
     elif any(
         isinstance(term, Path)
@@ -338,15 +345,17 @@ def borrowable(here: Position, act: Act) -> Observed | None:
 
 
 def _resolve(here: Position, cited: Sequence[str]) -> Citation:
-    found: set[int] = set()
+    numbers: set[int] = set()
     unresolved: list[str] = []
-    for one in cited:
-        seqs = _find(here, one.strip())
-        found.update(seqs)
+    for item in cited:
+        seqs = _find(here, item.strip())
+        numbers.update(seqs)
         if not seqs:
-            unresolved.append(one)
+            unresolved.append(item)
     inside = {result.seq for result in frame_results(here)}
-    return Citation(tuple(sorted(found)), "cited", tuple(sorted(found - inside)), tuple(unresolved))
+    return Citation(
+        tuple(sorted(numbers)), "cited", tuple(sorted(numbers - inside)), tuple(unresolved)
+    )
 
 
 def _find(here: Position, cited: str) -> list[int]:
@@ -376,14 +385,14 @@ def was_done(here: Position) -> bool | None:
     (call,) = wanted
     inputs = call.arguments.keys() | set(call.open)
     touched = False
-    for one in here.configuration.answers.get(act.action, {}).values():
-        given = {name: one.arguments.get(name) for name in call.arguments}
-        if one.touched == NEVER or not same(given, dict(call.arguments)):
+    for item in here.configuration.answers.get(act.action, {}).values():
+        values = {name: item.arguments.get(name) for name in call.arguments}
+        if item.touched == NEVER or not same(values, dict(call.arguments)):
             continue
-        if one.succeeded != NEVER and done_with(here.programs, act.action, inputs, one.arguments):
+        if item.succeeded != NEVER and done_with(here.programs, act.action, inputs, item.arguments):
             return True
         touched = True
-    pending = any(one.action == act.action for one in here.configuration.pending.values())
+    pending = any(entry.action == act.action for entry in here.configuration.pending.values())
     return None if touched or pending else False
 
 

@@ -110,7 +110,9 @@ class ProgramLayout:
     @property
     def names(self) -> frozenset[str]:
         """What a process of it may know: what it is started with, and what it learns."""
-        return self.entry.parameters.union(*(one.learnable for one in self.functions.values()))
+        return self.entry.parameters.union(
+            *(function.learnable for function in self.functions.values())
+        )
 
     def depends_on(self, step: Check, names: frozenset[str]) -> bool:
         """Whether a check may come out otherwise once these names have other values: as its
@@ -122,10 +124,10 @@ class ProgramLayout:
             layout = self.functions[waiting.pop()]
             if not layout.learnable.isdisjoint(names):
                 return True
-            for one in layout.steps.values():
-                if isinstance(one, Check) and one.function not in seen:
-                    seen.add(one.function)
-                    waiting.append(one.function)
+            for item in layout.steps.values():
+                if isinstance(item, Check) and item.function not in seen:
+                    seen.add(item.function)
+                    waiting.append(item.function)
         return False
 
     def type_problem(self, name: str, value: JSON) -> str | None:
@@ -157,7 +159,7 @@ def lay_out(program: Program, *, redacted: bool = False) -> ProgramLayout:
         for step in function.steps
         if isinstance(step, Act) and step.goal
     )
-    guarded = {one.action: one for one in program.guarded}
+    guarded = {item.action: item for item in program.guarded}
     return ProgramLayout(program, functions, entry, goals, agreement, guarded, redacted)
 
 

@@ -28,8 +28,8 @@ def start(
             "unknown-goal",
             sentence("unknown-goal", goal=shown(goal), hint=did_you_mean(goal, programs.layouts)),
         )
-    given = {name: value for name, value in fields["arguments"].items() if value is not None}
-    unknown = sorted(given.keys() - layout.entry.parameters)
+    values = {name: value for name, value in fields["arguments"].items() if value is not None}
+    unknown = sorted(values.keys() - layout.entry.parameters)
     if unknown:
         return Refused(
             "unknown-argument",
@@ -40,7 +40,7 @@ def start(
                 hint=did_you_mean(unknown[0], layout.entry.parameters),
             ),
         )
-    for name, value in given.items():
+    for name, value in values.items():
         problem = layout.type_problem(name, value) if typed else None
         if problem is not None:
             return Refused("wrong-type", problem)
@@ -51,10 +51,10 @@ def start(
             return Refused("unknown-act", f"`{goal}` has no goal action {shown(operation.act)}")
         cursor = step.label
     active = configuration.process
-    if active is not None and _same(layout, active, goal, given):
+    if active is not None and _same(layout, active, goal, values):
         return Refused("already-active", sentence("already-active", goal=goal))
     for id_ in reversed(configuration.suspended):
-        if _same(layout, configuration.processes[id_], goal, given):
+        if _same(layout, configuration.processes[id_], goal, values):
             return _reactivate(configuration, configuration.processes[id_])
     if len(configuration.processes) >= programs.limits.processes:
         return Refused(
@@ -65,14 +65,14 @@ def start(
             "depth-exceeded", sentence("suspended-exceeded", limit=programs.limits.depth)
         )
     seq = configuration.next_seq
-    frame = Frame(layout.entry.name, cursor, given, {}, None, seq, layout.entry.name)
+    frame = Frame(layout.entry.name, cursor, values, {}, None, seq, layout.entry.name)
     process = Process(
         f"p{len(configuration.processes) + 1}",
         goal,
         programs.hashes[goal],
-        given,
+        values,
         (frame,),
-        known=given,
+        known=values,
         steps=1,
     )
     return _activate(
@@ -86,9 +86,9 @@ def amend(here: Position, operation: Amend, fields: Fields) -> Moved | Refused:
     """Other values for the running process. It begins again where it stands open: results that
     none of the changed names can touch stay bound, and everything else is unproven."""
     process, root, entry = here.process, here.process.frames[0], here.program.entry
-    given = {name: value for name, value in fields["arguments"].items() if value is not None}
+    values = {name: value for name, value in fields["arguments"].items() if value is not None}
     names = here.program.names
-    for name, value in given.items():
+    for name, value in values.items():
         if name not in names:
             return Refused(
                 "unknown-argument",
@@ -105,12 +105,12 @@ def amend(here: Position, operation: Amend, fields: Fields) -> Moved | Refused:
     have = {**process.known, **root.locals}
     changed = frozenset(
         name
-        for name, value in given.items()
+        for name, value in values.items()
         if name not in have or not here.program.agree(have[name], value)
     )
     if not changed:
         return Refused("nothing-amended", sentence("nothing-amended", goal=process.goal))
-    if any(one.ok and one.action in here.program.goal_actions for one in process.results):
+    if any(result.ok and result.action in here.program.goal_actions for result in process.results):
         return Refused(
             "already-carried-out",
             sentence("already-carried-out", goal=process.goal),
@@ -118,20 +118,20 @@ def amend(here: Position, operation: Amend, fields: Fields) -> Moved | Refused:
     for call_id, pending in here.configuration.pending.items():
         if pending.process == process.id:
             return Refused("call-pending", sentence("call-pending", call=shown(call_id)))
-    known = {**process.known, **given}
-    kept = {
+    known = {**process.known, **values}
+    stored = {
         step.slot: root.slots[step.slot]
         for step in entry.steps.values()
         if isinstance(step, Check)
         and step.slot in root.slots
         and not here.program.depends_on(step, changed)
     }
-    own = {name: value for name, value in given.items() if name in entry.parameters}
+    own = {name: value for name, value in values.items() if name in entry.parameters}
     frame = Frame(
         root.function,
         entry.first,
         {**root.locals, **own},
-        kept,
+        stored,
         None,
         root.opened,
         root.path,
@@ -141,19 +141,19 @@ def amend(here: Position, operation: Amend, fields: Fields) -> Moved | Refused:
     amended = process.begun_again(frame, known)
     added = {
         "changed": sorted(changed),
-        "kept": sorted(kept),
-        "unwound": [one.path for one in reversed(process.frames[1:])],
+        "kept": sorted(stored),
+        "unwound": [item.path for item in reversed(process.frames[1:])],
     }
     return Moved(here.configuration.updated(amended), added)
 
 
-def _same(layout: ProgramLayout, process: Process, goal: str, given: Mapping[str, JSON]) -> bool:
+def _same(layout: ProgramLayout, process: Process, goal: str, values: Mapping[str, JSON]) -> bool:
     """The same errand: the same goal, and no value that contradicts what it knows."""
     if process.goal != goal:
         return False
     inputs = process.frames[0].locals if process.frames else process.arguments
     return all(
-        name not in inputs or layout.agree(inputs[name], value) for name, value in given.items()
+        name not in inputs or layout.agree(inputs[name], value) for name, value in values.items()
     )
 
 

@@ -176,9 +176,9 @@ class Machine:
             and isinstance(operation, Return)
             and name != REJECTED
         ):
-            found = grade(here, operation, fields["bound"]["evidence"])
-            if found is not None:
-                fields["grade"] = found
+            result = grade(here, operation, fields["bound"]["evidence"])
+            if result is not None:
+                fields["grade"] = result
         if place is None:
             frame = configuration.frame
             place = f"{frame.path}@{frame.cursor}" if frame is not None else ""
@@ -224,10 +224,10 @@ class Machine:
                     events.append(event)
                     configuration = self.follow(configuration, at, events)
                     continue
-            found = determined(here, automation, judge)
-            if found is None:
+            result = determined(here, automation, judge)
+            if result is None:
                 break
-            operation, ground = found
+            operation, ground = result
             after, event = self.apply(
                 configuration, operation, at=at, actor=Actor.MACHINE, ground=ground, grade=grade
             )
@@ -273,8 +273,8 @@ class Machine:
         here = locate(self.programs, configuration)
         if here is None:
             return None
-        found = bound_already(here, step)
-        return None if found is None else self._reused(here, step, *found, at)
+        result = bound_already(here, step)
+        return None if result is None else self._reused(here, step, *result, at)
 
     def reusable(
         self, configuration: Configuration, at: float
@@ -286,8 +286,8 @@ class Machine:
             return None
         if here.process.steps >= self.programs.limits.steps:
             return None
-        found = judged_already(here, here.step)
-        return None if found is None else self._reused(here, here.step, *found, at)
+        result = judged_already(here, here.step)
+        return None if result is None else self._reused(here, here.step, *result, at)
 
     def _reused(
         self, here: Position, step: Check, bound: Bound, ground: str, at: float

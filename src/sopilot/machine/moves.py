@@ -114,22 +114,22 @@ def _resolve(
     parameters = {parameter for parameter, _ in step.arguments}
     for parameter, term in step.arguments:
         have = value_of(term, here.layout, learning.frames[-1], learning.known)
-        given = supplied.pop(parameter, None)
-        if given is None and not isinstance(term, Literal) and term.name not in parameters:
-            given = supplied.pop(term.name, None)
-        if given is None:
+        value = supplied.pop(parameter, None)
+        if value is None and not isinstance(term, Literal) and term.name not in parameters:
+            value = supplied.pop(term.name, None)
+        if value is None:
             if have is not MISSING:
                 values[parameter] = have
         elif have is not MISSING and not isinstance(term, Unknown):
-            if not here.layout.agree(have, given):
-                return _contradiction(parameter, have, given)
+            if not here.layout.agree(have, value):
+                return _contradiction(parameter, have, value)
             values[parameter] = have
         else:
-            values[parameter] = given
+            values[parameter] = value
             if not isinstance(term, Literal) and (
-                have is MISSING or not here.layout.agree(have, given)
+                have is MISSING or not here.layout.agree(have, value)
             ):
-                learning.learn(term.name, given)
+                learning.learn(term.name, value)
     problem = _learn_beside(here, supplied, learning)
     return values if problem is None else problem
 
@@ -138,17 +138,17 @@ def _learn_beside(
     here: Position, supplied: Mapping[str, JSON], learning: Learning
 ) -> Refused | None:
     """Values for names that the function knows of, beside the ones a call needs."""
-    for name, given in supplied.items():
-        if given is None:
+    for name, value in supplied.items():
+        if value is None:
             continue
         if name in here.layout.learnable:
-            learning.learn(name, given)
+            learning.learn(name, value)
         elif name in here.layout.parameters:
             have = learning.frames[-1].locals.get(name, MISSING)
             if have is MISSING:
-                learning.learn(name, given)
-            elif not here.layout.agree(have, given):
-                return _contradiction(name, have, given)
+                learning.learn(name, value)
+            elif not here.layout.agree(have, value):
+                return _contradiction(name, have, value)
         else:
             return Refused("unknown-argument", sentence("unknown-argument", name=shown(name)))
     return None
@@ -165,10 +165,10 @@ def _mistyped(here: Position, learning: Learning) -> Refused | None:
     return None
 
 
-def _contradiction(name: str, have: JSON, given: JSON) -> Refused:
+def _contradiction(name: str, have: JSON, value: JSON) -> Refused:
     return Refused(
         "contradiction",
-        sentence("contradiction", name=shown(name), have=shown(have), value=shown(given)),
+        sentence("contradiction", name=shown(name), have=shown(have), value=shown(value)),
     )
 
 
@@ -222,10 +222,10 @@ def unmet_checks(here: Position) -> tuple[str, ...]:
     somebody looked at."""
     slots = here.frame.slots
     results = {name: bound.holds for name, bound in slots.items()}
-    found: dict[str, None] = {}
+    result: dict[str, None] = {}
     for step in checks_to_blame(here.layout.function, results):
-        found.update(dict.fromkeys(slots[step.slot].unmet or (step.function,)))
-    return tuple(found)
+        result.update(dict.fromkeys(slots[step.slot].unmet or (step.function,)))
+    return tuple(result)
 
 
 def parameter_values(here: Position, frame: Frame) -> Mapping[str, JSON]:

@@ -88,7 +88,7 @@ def domain_call(
 def _uses(fields: Fields) -> tuple[int, ...]:
     licence = fields.get("licence")
     uses = licence.get("uses") if isinstance(licence, Mapping) else None
-    return tuple(one for one in uses if type(one) is int) if isinstance(uses, list) else ()
+    return tuple(use for use in uses if type(use) is int) if isinstance(uses, list) else ()
 
 
 def _amended(programs: Programs, configuration: Configuration, fields: Fields) -> dict[str, JSON]:
@@ -182,9 +182,9 @@ def _answered(answers: Answers, observed: Observed, unknown: bool) -> Answers:
         and 0 <= spoken_at(observed.value) < spoken_at(earlier.value)
     ):
         return answers
-    succeeded, asked, touched = earlier[-3:] if earlier is not None else (NEVER,) * 3
+    succeeded, request, touched = earlier[-3:] if earlier is not None else (NEVER,) * 3
     if observed.ok:
-        succeeded, asked, touched = observed.seq, observed.call_seq, max(observed.seq, touched)
+        succeeded, request, touched = observed.seq, observed.call_seq, max(observed.seq, touched)
     elif unknown:
         touched = UNRESOLVED
     newest = Answered(
@@ -194,7 +194,7 @@ def _answered(answers: Answers, observed: Observed, unknown: bool) -> Answers:
         observed.ok,
         observed.value,
         succeeded,
-        asked,
+        request,
         touched,
     )
     return {**answers, observed.action: {**of_action, key: newest}}
@@ -252,12 +252,12 @@ def _past_fallback(
 ) -> str | None:
     """Behind the whole recipe, once an equivalent one is complete in this frame."""
     for recipe in here.layout.function.fallbacks:
-        asked = [act for act in recipe if fits_result(here, act, observed)]
-        if not asked:
+        requests = [act for act in recipe if fits_result(here, act, observed)]
+        if not requests:
             continue
         done = _successes(here)
         if all(is_done(here, act, done) for act in recipe):
-            for act in asked:
+            for act in requests:
                 learning.learn_from_call(act, observed.arguments, here.layout)
             return here.layout.past_acting(label)
     return None
@@ -270,9 +270,9 @@ def _successes(here: Position) -> list[Observed]:
 def _heard(configuration: Configuration) -> Configuration:
     """The latest message is the answer to every question that waits."""
     waiting = {
-        call_id: one._replace(heard=configuration.next_seq)
-        for call_id, one in configuration.pending.items()
-        if one.action in BUILT_IN
+        call_id: item._replace(heard=configuration.next_seq)
+        for call_id, item in configuration.pending.items()
+        if item.action in BUILT_IN
     }
     if not waiting:
         return configuration
@@ -305,8 +305,8 @@ def recorded(
         after = _connected(programs, after, fields["details"], configuration.next_seq)
     elif isinstance(operation, Note) and operation.name == PROGRAM_CHANGED:
         # What the user said to the questions of other programs answers none of these.
-        kept = {name: one for name, one in after.answers.items() if name not in BUILT_IN}
-        after = after._replace(answers=kept)
+        stored = {name: item for name, item in after.answers.items() if name not in BUILT_IN}
+        after = after._replace(answers=stored)
     return Moved(after)
 
 
@@ -319,11 +319,11 @@ def _connected(
     actions = frozenset(map(str, named)) if isinstance(named, list | tuple) else frozenset()
     fresh = Connection(str(details.get("connection")), seq, actions)
     after = after._replace(connections={**after.connections, str(details.get("upstream")): fresh})
-    lost = {one for one in actions if renewed(programs, after, one) == seq}
+    lost = {action for action in actions if renewed(programs, after, action) == seq}
     return after._replace(
         processes={
-            name: _without(programs.layouts.get(one.goal), one, lost)
-            for name, one in after.processes.items()
+            name: _without(programs.layouts.get(item.goal), item, lost)
+            for name, item in after.processes.items()
         }
     )
 
@@ -338,7 +338,9 @@ def _without(layout: ProgramLayout | None, process: Process, lost: set[str]) -> 
         if lost.isdisjoint(act.action for act in functions[key[0]].recipe_acts)
     }
     passed = frozenset(
-        one for one in process.passed if lost.isdisjoint(_calls_of(functions[one[0]].steps[one[1]]))
+        item
+        for item in process.passed
+        if lost.isdisjoint(_calls_of(functions[item[0]].steps[item[1]]))
     )
     return process._replace(gates=gates, passed=passed)
 

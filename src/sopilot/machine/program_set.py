@@ -32,7 +32,7 @@ class ProgramSet:
             self.texts[digest] = text
         self.guarded: dict[str, Guarded] = guarded_actions(self.programs)
         self.reads_clock = any(map(_reads_clock, self.programs.values()))
-        self.secrets = frozenset(name for one in self.programs.values() for name in one.secrets)
+        self.secrets = frozenset(name for item in self.programs.values() for name in item.secrets)
         self._machines: dict[Limits, Machine] = {}
 
     def machine(self, limits: Limits) -> Machine:
@@ -57,7 +57,9 @@ class ProgramSet:
     @classmethod
     def from_texts(cls, hashes: Mapping[str, str], texts: Mapping[str, str]) -> ProgramSet:
         """From stored artifacts. A text that its hash does not name is refused."""
-        return _read(tuple((goal, one, texts.get(one, "")) for goal, one in sorted(hashes.items())))
+        return _read(
+            tuple((goal, item, texts.get(item, "")) for goal, item in sorted(hashes.items()))
+        )
 
 
 @lru_cache(maxsize=32)
@@ -68,11 +70,11 @@ def _read(stored: tuple[tuple[str, str, str], ...]) -> ProgramSet:
         if hashlib.sha256(text.encode()).hexdigest() != digest:
             raise StoreCorrupt(f"the stored program of `{goal}` is not the one its hash names")
         programs[goal] = program_from_yaml(text, f"{goal}.yaml")
-    found = ProgramSet(programs)
+    program_set = ProgramSet(programs)
     # Another release may spell an artifact differently; the stored spelling is the name.
-    found.hashes = {goal: digest for goal, digest, _ in stored}
-    found.texts = {digest: text for _, digest, text in stored}
-    return found
+    program_set.hashes = {goal: digest for goal, digest, _ in stored}
+    program_set.texts = {digest: text for _, digest, text in stored}
+    return program_set
 
 
 def _reads_clock(program: Program) -> bool:
@@ -80,5 +82,5 @@ def _reads_clock(program: Program) -> bool:
     if NOW in program.constants:
         return False
     functions = any(function.reads_clock for function in program.functions.values())
-    conditions = (one.when for one in program.guarded if one.when is not None)
-    return functions or any(NOW in free_names(one) for one in conditions)
+    conditions = (item.when for item in program.guarded if item.when is not None)
+    return functions or any(NOW in free_names(condition) for condition in conditions)

@@ -63,14 +63,14 @@ def elements(act: Act, answers: Mapping[str, JSON]) -> list[Mapping[str, JSON]] 
     """The answers that the arguments of ``act`` may look into: one mapping a call."""
     if act.each is None:
         return [answers]
-    found = at_path(act.each, answers)
-    if isinstance(found, Absent):
-        return found
-    if not isinstance(found, list):
+    result = at_path(act.each, answers)
+    if isinstance(result, Absent):
+        return result
+    if not isinstance(result, list):
         return Absent(f"`{act.each}` is no list")
-    if len(found) > MOST_ELEMENTS:
+    if len(result) > MOST_ELEMENTS:
         return Absent(f"`{act.each}` has more than {MOST_ELEMENTS} elements")
-    return [{**answers, act.element: one} for one in found]
+    return [{**answers, act.element: item} for item in result]
 
 
 def wanted_calls(
@@ -117,13 +117,13 @@ def wanted_calls(
 
 def _rooted(act: Act, values: Values, answers: Mapping[str, JSON]) -> Mapping[str, JSON]:
     """The answers and, for paths that start there, values of the function itself."""
-    found = dict(answers)
+    result = dict(answers)
     for path in (act.each, *(term for _, term in act.arguments)):
-        if isinstance(path, Path) and path.root not in found and path.root != act.element:
+        if isinstance(path, Path) and path.root not in result and path.root != act.element:
             value = values(path.root)
             if not isinstance(value, Absent):
-                found[path.root] = value
-    return found
+                result[path.root] = value
+    return result
 
 
 def linked(recipes: Iterable[Iterable[Act]]) -> bool:

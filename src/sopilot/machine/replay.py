@@ -217,16 +217,16 @@ def _again(
     )
 
 
-def _difference(made: Event, found: Event) -> str:
+def _difference(made: Event, event: Event) -> str:
     """The first field that differs, so that a person knows where to look."""
     for name in ("seq", "kind", "actor", "process", "frame"):
-        ours, theirs = getattr(made, name), getattr(found, name)
+        ours, theirs = getattr(made, name), getattr(event, name)
         if ours != theirs:
             return f"`{name}` would be `{ours}`, not `{theirs}`"
     keys = sorted(
         key
-        for key in {*made.payload, *found.payload}
-        if made.payload.get(key) != found.payload.get(key)
+        for key in {*made.payload, *event.payload}
+        if made.payload.get(key) != event.payload.get(key)
     )
     return f"`payload.{keys[0]}` differs" if keys else "its time differs"
 
@@ -240,7 +240,7 @@ def whole_events(events: Sequence[SealedEvent], payloads: Mapping[str, JSON]) ->
 
 def program_changes(events: Sequence[Event]) -> list[tuple[int, dict[str, str]]]:
     """Where a session went over to other programs: (index of the note, goal → hash)."""
-    found = []
+    results = []
     for index, event in enumerate(events):
         if (
             event.kind == "note"
@@ -251,5 +251,5 @@ def program_changes(events: Sequence[Event]) -> list[tuple[int, dict[str, str]]]
             programs = details.get("programs") if isinstance(details, Mapping) else None
             if not isinstance(programs, Mapping):
                 raise TraceError("a change of programs does not name them", index)
-            found.append((index, {str(goal): str(sha) for goal, sha in programs.items()}))
-    return found
+            results.append((index, {str(goal): str(sha) for goal, sha in programs.items()}))
+    return results

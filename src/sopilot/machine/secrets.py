@@ -80,8 +80,8 @@ class SecretPlaces:
                 self._knows_all = True
             for function in program.functions.values():
                 self._all |= {*function.parameters, *function.optional}
-                acts = [one for one in function.steps if isinstance(one, Act)]
-                acts += [one for recipe in function.fallbacks for one in recipe]
+                acts = [step for step in function.steps if isinstance(step, Act)]
+                acts += [item for recipe in function.fallbacks for item in recipe]
                 for act in (*acts, *filter(None, (function.closed_by,))):
                     inputs.setdefault(act.action, set()).update(name for name, _ in act.arguments)
             self._goals[goal] = frozenset(program.functions[program.entry].parameters)
@@ -92,9 +92,9 @@ class SecretPlaces:
         """The fields of an event that are kept beside the trace, wherever they stand in it."""
         kind, payload = event.kind, event.payload
         if kind == "rejected":
-            asked = payload.get("operation")
-            told = asked.get("operation") if isinstance(asked, Mapping) else ""
-            return self.names | {"reason"} | _WORDS.get(str(told), frozenset())
+            request = payload.get("operation")
+            message = request.get("operation") if isinstance(request, Mapping) else ""
+            return self.names | {"reason"} | _WORDS.get(str(message), frozenset())
         if _is_unread(event):
             return self.names | _UNREAD
         return self.names | _WORDS.get(kind, frozenset())
@@ -103,10 +103,10 @@ class SecretPlaces:
         """The names of its arguments that nobody declared."""
         return self._strange(self._given(event.kind, event.payload))
 
-    def _strange(self, given: _Given | None) -> frozenset[str]:
-        if given is None or given.declared is None or given.arguments.keys() <= given.declared:
+    def _strange(self, value: _Given | None) -> frozenset[str]:
+        if value is None or value.declared is None or value.arguments.keys() <= value.declared:
             return _NONE
-        return frozenset(given.arguments) - given.declared - self.names
+        return frozenset(value.arguments) - value.declared - self.names
 
     def kept_back_in(self, event: Event) -> frozenset[str]:
         """The names of an event under which nobody is shown anything."""
@@ -123,13 +123,13 @@ class SecretPlaces:
     def read(self, event: Event) -> tuple[set[str], frozenset[str]]:
         """The secrets that it shows, and what is strange in it."""
         meant = _as_meant(event)
-        found = secrets_under(self.names, meant.payload)
-        given = self._given(meant.kind, meant.payload)
-        strange = self._strange(given)
-        if strange and given is not None and given.declared is not None:
-            left_out = (given.declared & self.names) - given.arguments.keys()
-            found |= secrets_under(strange if left_out else strange - self._all, given.arguments)
-        return found, strange if meant is event else self.strange_in(event)
+        result = secrets_under(self.names, meant.payload)
+        value = self._given(meant.kind, meant.payload)
+        strange = self._strange(value)
+        if strange and value is not None and value.declared is not None:
+            left_out = (value.declared & self.names) - value.arguments.keys()
+            result |= secrets_under(strange if left_out else strange - self._all, value.arguments)
+        return result, strange if meant is event else self.strange_in(event)
 
     def _given(self, kind: str, payload: Mapping[str, JSON]) -> _Given | None:
         inner = payload.get("operation") if kind == "rejected" else payload.get("details")
@@ -174,19 +174,19 @@ class Secrets:
             names = "|".join(map(re.escape, sorted(self.names)))
             self._stated = re.compile(rf"^(\s*(?:{names})\s*[:=]).+$", re.MULTILINE)
             called = [
-                dict(one.arguments)
+                dict(item.arguments)
                 for some in configuration.answers.values()
-                for one in some.values()
+                for item in some.values()
             ]
-            called += [dict(one.arguments) for one in configuration.pending.values()]
-            called += [dict(one.known) for one in configuration.processes.values()]
-            called += [dict(one.arguments) for one in held]
+            called += [dict(item.arguments) for item in configuration.pending.values()]
+            called += [dict(process.known) for process in configuration.processes.values()]
+            called += [dict(item.arguments) for item in held]
             self.values.learn(secrets_under(self.names, called))
 
     def learn(self, event: Event) -> frozenset[str]:
         """What is strange in it."""
-        found, strange = self.places.read(event)
-        self.values.learn(found)
+        result, strange = self.places.read(event)
+        self.values.learn(result)
         return strange
 
     def masked(self, text: str) -> str:
@@ -219,7 +219,7 @@ class Secrets:
             arguments=self.shown(held.action, held.arguments),
             why=self.masked(held.why),
             rulings=tuple(
-                replace(one, reason=mask(one.reason, self.values)) for one in held.rulings
+                replace(ruling, reason=mask(ruling.reason, self.values)) for ruling in held.rulings
             ),
         )
 
@@ -227,10 +227,10 @@ class Secrets:
         """A decision that nobody has put on record yet, as people may see it."""
         if not self.names or not isinstance(decision, Mapping):
             return decision
-        clear, given = dict(decision), decision.get("arguments")
+        clear, value = dict(decision), decision.get("arguments")
         about = held.get(str(decision.get("call_id")))
-        if isinstance(given, Mapping):
-            clear["arguments"] = self.shown(about.action if about is not None else "", given)
+        if isinstance(value, Mapping):
+            clear["arguments"] = self.shown(about.action if about is not None else "", value)
         return mask(clear, self.values)
 
 
@@ -243,12 +243,12 @@ def shown_events(
     if places is None or not places.names:
         return whole
     values = SecretTexts(set[str]().union(*map(places.values_in, whole)))
-    found: list[Event] = []
+    result: list[Event] = []
     for sealed, event in zip(events, whole, strict=True):
         payload = _kept_back(event.payload, sealed.event.payload, places.kept_back_in(event))
         masked = mask(payload, values)
-        found.append(event._replace(payload=masked if isinstance(masked, Mapping) else {}))
-    return found
+        result.append(event._replace(payload=masked if isinstance(masked, Mapping) else {}))
+    return result
 
 
 def has_all_contents(
@@ -283,12 +283,12 @@ def _as_meant(event: Event) -> Event:
     what was passed in it as a secret is one."""
     details = event.payload.get("details") if _is_unread(event) else None
     try:
-        asked = json.loads(str(details["arguments"])) if isinstance(details, Mapping) else None
+        request = json.loads(str(details["arguments"])) if isinstance(details, Mapping) else None
     except (ValueError, LookupError, RecursionError):
-        asked = None
-    if not isinstance(asked, Mapping) or not isinstance(details, Mapping):
+        request = None
+    if not isinstance(request, Mapping) or not isinstance(details, Mapping):
         return event
-    meant = {"action": str(details.get("tool")), "arguments": plain_mapping(asked)}
+    meant = {"action": str(details.get("tool")), "arguments": plain_mapping(request)}
     return event._replace(kind="domain_call", payload=meant)
 
 
@@ -296,10 +296,10 @@ def _is_unread(event: Event) -> bool:
     return event.kind == "note" and str(event.payload.get("name", "")).startswith("malformed")
 
 
-def _kept_back(whole: JSON, kept: JSON, names: frozenset[str]) -> JSON:
+def _kept_back(whole: JSON, value: JSON, names: frozenset[str]) -> JSON:
     """The restored value with the references under ``names`` back in their places."""
     if isinstance(whole, Mapping):
-        inner: Mapping[str, JSON] = kept if isinstance(kept, Mapping) else {}
+        inner: Mapping[str, JSON] = value if isinstance(value, Mapping) else {}
         return {
             key: inner.get(key, MASK)
             if key in names and item is not None
@@ -307,6 +307,8 @@ def _kept_back(whole: JSON, kept: JSON, names: frozenset[str]) -> JSON:
             for key, item in whole.items()
         }
     if isinstance(whole, list):
-        others = kept if isinstance(kept, list) and len(kept) == len(whole) else [None] * len(whole)
+        others = (
+            value if isinstance(value, list) and len(value) == len(whole) else [None] * len(whole)
+        )
         return [_kept_back(item, other, names) for item, other in zip(whole, others, strict=True)]
     return whole

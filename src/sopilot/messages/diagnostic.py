@@ -126,8 +126,10 @@ class DiagnosticCollector:
 
     def diagnostics(self) -> list[Diagnostic]:
         """Every diagnostic once, in the order of the source."""
-        found = sorted(self._found, key=lambda one: (one.place.line, one.place.column, one.code))
+        result = sorted(
+            self._found, key=lambda item: (item.place.line, item.place.column, item.code)
+        )
         if self._left_out:
             message = f"{self._left_out} more mistakes are not shown"
-            found.append(Diagnostic("too-many-mistakes", message, Place(self.source)))
-        return found
+            result.append(Diagnostic("too-many-mistakes", message, Place(self.source)))
+        return result

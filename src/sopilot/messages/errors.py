@@ -115,10 +115,10 @@ class LeaseLost(RunEnded):
 class Conflict(RunEnded):
     """The stored head is not the one this writer continued from."""
 
-    def __init__(self, session_id: str, expected: int, found: int) -> None:
+    def __init__(self, session_id: str, expected: int, number: int) -> None:
         self.session_id = session_id
         super().__init__(
-            f"session {session_id} stands at event {found}, not at {expected}; nothing was written"
+            f"session {session_id} stands at event {number}, not at {expected}; nothing was written"
         )
 
 

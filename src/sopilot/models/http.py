@@ -79,8 +79,8 @@ class HttpModel:
             answer = json.loads(response.content)
         except (ValueError, RecursionError) as error:
             begins = shown(response.content[:LONGEST_SHOWN])[:40]
-            told = f": it begins with `{begins}`" if begins else ": it is empty"
-            raise ProviderError(f"the answer is not JSON{told}", kind="not-json") from error
+            message = f": it begins with `{begins}`" if begins else ": it is empty"
+            raise ProviderError(f"the answer is not JSON{message}", kind="not-json") from error
         return check_served(read_reply(answer), self._served)
 
     async def close(self) -> None:

@@ -166,8 +166,8 @@ def threads() -> int:
 
 
 def reply_schema(tools: Sequence[ToolSchema]) -> dict[str, Any]:
-    said = {"type": "string", "minLength": 1, "maxLength": _LONGEST_SAID}
-    options = [_closed({"say": said})]
+    replies = {"type": "string", "minLength": 1, "maxLength": _LONGEST_SAID}
+    options = [_closed({"say": replies})]
     options += [
         _closed({"tool": {"const": tool.name}, "arguments": dict(tool.parameters)})
         for tool in tools
@@ -192,7 +192,7 @@ def plain_messages(
         f"- {signature(tool.name, tool.parameters)}: {tool.description}" for tool in tools
     )
     rule = 'Answer with {"say": text} or {"tool": name, "arguments": {…}}. Tools:'
-    found: list[dict[str, str]] = []
+    result: list[dict[str, str]] = []
     for index, message in enumerate(messages):
         content = message.content
         role = message.role
@@ -205,8 +205,8 @@ def plain_messages(
             content = "\n".join([content, *calls]).strip()
         elif role == "tool":
             role, content = "user", f"[{message.name}] {content}"
-        found.append({"role": role, "content": content})
-    return found
+        result.append({"role": role, "content": content})
+    return result
 
 
 def fit(messages: list[dict[str, str]], room: int) -> list[dict[str, str]]:
@@ -216,15 +216,15 @@ def fit(messages: list[dict[str, str]], room: int) -> list[dict[str, str]]:
     last = [dialog.pop()] if dialog else []
     half = room // 2
     first = {**first, "content": _shorten(first["content"], half)}
-    last = [{**one, "content": _shorten(one["content"], half // 2)} for one in last]
-    left = room - len(first["content"]) - sum(len(one["content"]) for one in last)
-    kept: list[dict[str, str]] = []
+    last = [{**item, "content": _shorten(item["content"], half // 2)} for item in last]
+    left = room - len(first["content"]) - sum(len(item["content"]) for item in last)
+    stored: list[dict[str, str]] = []
     for message in reversed(dialog):
         left -= len(message["content"]) + 20
         if left < 0:
             break
-        kept.append(message)
-    return [first, *reversed(kept), *last]
+        stored.append(message)
+    return [first, *reversed(stored), *last]
 
 
 def _shorten(text: str, room: int) -> str:
@@ -243,5 +243,5 @@ def _reply(text: str, number: int, usage: Any) -> ModelReply:
         arguments = well_formed(json.dumps(value.get("arguments", {}), ensure_ascii=False))
         call = ToolCall(f"local_{number}", well_formed(str(value["tool"])), arguments)
         return ModelReply("", (call,), usage)
-    said = value.get("say", "") if isinstance(value, Mapping) else text
-    return ModelReply(well_formed(str(said)), usage=usage)
+    reply = value.get("say", "") if isinstance(value, Mapping) else text
+    return ModelReply(well_formed(str(reply)), usage=usage)

@@ -61,9 +61,9 @@ class MailboxModel:
         return re.sub(r"[^\w.+-]+", "-", self._about[field[1]])
 
     async def complete(self, request: ModelRequest) -> ModelReply:
-        asked = wire(request, self.name)
-        del asked["model"]  # a folder that was moved holds the same requests
-        content = {"about": self._about, "request": asked}
+        query = wire(request, self.name)
+        del query["model"]  # a folder that was moved holds the same requests
+        content = {"about": self._about, "request": query}
         text = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         key = hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:32]
         reply = self._folder / "replies" / f"{key}.json"
@@ -103,20 +103,20 @@ def _reply(answer: Any) -> ModelReply:
         raise ProviderError("the reply is not an object", kind="wrong-schema")
     if "choices" in answer:
         return read_reply(answer)
-    said = provider_says(answer)
-    if said is not None:
-        raise said
+    text = provider_says(answer)
+    if text is not None:
+        raise text
     try:
         reply = reply_from_json(answer)
     except UserMistake as mistake:
         raise ProviderError(str(mistake), kind="wrong-schema") from mistake
-    told = {"choices": [{"finish_reason": answer.get("finish_reason")}], **answer}
-    usage, served = read_usage(answer.get("usage")), read_served(told)
+    messages = {"choices": [{"finish_reason": answer.get("finish_reason")}], **answer}
+    usage, served = read_usage(answer.get("usage")), read_served(messages)
     return usable(ModelReply(reply.content, reply.tool_calls, usage, served))
 
 
 def _set_aside(path: Path) -> None:
     number = 1
-    while (kept := path.with_name(f"{path.name}.refused-{number}")).exists():
+    while (stored := path.with_name(f"{path.name}.refused-{number}")).exists():
         number += 1
-    path.replace(kept)
+    path.replace(stored)

@@ -113,5 +113,5 @@ def _endpoint(
     if not model:
         raise UserMistake(f"name the model behind `#`: {name}#model")
     variables = (key_variable,) if key_variable else (KEY_VARIABLE, "OPENAI_API_KEY")
-    key = next((environment[one] for one in variables if environment.get(one)), None)
+    key = next((environment[variable] for variable in variables if environment.get(variable)), None)
     return HttpModel(require_url(url), model, key=key, served=served)

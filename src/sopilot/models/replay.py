@@ -79,6 +79,6 @@ def reply_from_json(value: Any) -> ModelReply:
 
 
 def _call(call: Mapping[str, Any]) -> ToolCall:
-    given = call.get("arguments", "{}")
-    arguments = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+    value = call.get("arguments", "{}")
+    arguments = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return ToolCall(str(call.get("id", "")), str(call["name"]), arguments)

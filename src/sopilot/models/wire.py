@@ -93,8 +93,8 @@ def wire_request(request: ModelRequest, model: str, *, late_role: str = "system"
 
 def wire_sampling(request: ModelRequest) -> dict[str, Any]:
     """What is ``None`` is left to the provider."""
-    asked = {"temperature": request.temperature, "seed": request.seed}
-    return {name: value for name, value in asked.items() if value is not None}
+    requests = {"temperature": request.temperature, "seed": request.seed}
+    return {name: value for name, value in requests.items() if value is not None}
 
 
 def read_reply(body: object) -> ModelReply:
@@ -132,9 +132,9 @@ def usable(reply: ModelReply) -> ModelReply:
         )
     if not reply.content.strip() and not reply.tool_calls:
         # A budget of reply tokens that is spent on reasoning is spent again.
-        told = f" (finish reason `{reason}`)" if reason else ""
+        message = f" (finish reason `{reason}`)" if reason else ""
         raise ProviderError(
-            f"the answer is empty{told}",
+            f"the answer is empty{message}",
             kind=EMPTY,
             retryable=reason != "length",
             usage=reply.usage,
@@ -146,9 +146,9 @@ def read_served(body: Mapping[str, object]) -> Served:
     choices = body.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
     reason = first.get("finish_reason") if isinstance(first, Mapping) else None
-    told = (reason, body.get("model"), body.get("system_fingerprint"), body.get("id"))
+    message = (reason, body.get("model"), body.get("system_fingerprint"), body.get("id"))
     finish, model, fingerprint, response = (
-        well_formed(one)[:_LONGEST_NAME] if isinstance(one, str) else "" for one in told
+        well_formed(item)[:_LONGEST_NAME] if isinstance(item, str) else "" for item in message
     )
     # A server that was given a file names it by its path, which is nobody's business.
     model = re.split(r"[/\\]", model)[-1] if _IS_PATH.match(model) else model
@@ -195,8 +195,8 @@ def provider_says(body: Mapping[str, object]) -> ProviderError | None:
     error = body.get("error")
     if not error:
         return None
-    said = error.get("message") if isinstance(error, Mapping) else error
-    shown = said if isinstance(said, str) else json_text(error)
+    reply = error.get("message") if isinstance(error, Mapping) else error
+    shown = reply if isinstance(reply, str) else json_text(error)
     kind = kind_of_refusal(body)
     return ProviderError(
         f"the provider says: {well_formed(shown)[:LONGEST_SHOWN]}",
@@ -250,8 +250,8 @@ def _string(value: object, name: str) -> str:
 
 def call_id(call: Mapping[str, object]) -> str:
     """Empty where the provider names none, or none that can be sent back."""
-    found = call.get("id")
-    return found if isinstance(found, str) else ""
+    result = call.get("id")
+    return result if isinstance(result, str) else ""
 
 
 def arguments_text(value: object) -> str:

@@ -133,7 +133,7 @@ _HALF_PAIR = re.compile("[\ud800-\udfff]")
 def text_to_yaml(text: str) -> str:
     """A text that is written in several languages becomes a mapping."""
     if isinstance(text, Translated):
-        written = [f"{one}: {text_to_yaml(said)}" for one, said in text.texts.items()]
+        written = [f"{item}: {text_to_yaml(reply)}" for item, reply in text.texts.items()]
         return "{" + ", ".join(written) + "}"
     if _PLAIN.fullmatch(text) and text.lower() not in _NOT_PLAIN:
         return text
@@ -257,40 +257,40 @@ def load_step(report: DiagnosticCollector, node: Node) -> Step | None:
         report.error("wrong-step", message, node, f"use one of {names}")
         return None
     verb = verbs[0].text
-    found = fields(report, node, ("step", verb, *VERBS[verb]), f"a `{verb}` step")
+    result = fields(report, node, ("step", verb, *VERBS[verb]), f"a `{verb}` step")
     for key in ("step", *_NEEDED.get(verb, ())):
-        if key not in found:
+        if key not in result:
             missing(report, node, key, f"a `{verb}` step")
-    return _LOAD[verb](report, optional_text(report, found, "step"), found)
+    return _LOAD[verb](report, optional_text(report, result, "step"), result)
 
 
-def _call(report: DiagnosticCollector, label: str, found: Fields) -> Step:
-    wanted = flag(report, found["wanted"].value, "`wanted`") if "wanted" in found else True
+def _call(report: DiagnosticCollector, label: str, result: Fields) -> Step:
+    wanted = flag(report, result["wanted"].value, "`wanted`") if "wanted" in result else True
     return Check(
         label=label,
-        function=optional_text(report, found, "call"),
-        arguments=_arguments(report, found),
-        slot=optional_text(report, found, "bind"),
+        function=optional_text(report, result, "call"),
+        arguments=_arguments(report, result),
+        slot=optional_text(report, result, "bind"),
         wanted=wanted,
-        met=text_or_none(report, found, "met"),
-        unmet=text_or_none(report, found, "unmet"),
-        says=wording(report, found, "says"),
+        met=text_or_none(report, result, "met"),
+        unmet=text_or_none(report, result, "unmet"),
+        says=wording(report, result, "says"),
     )
 
 
-def _branch(report: DiagnosticCollector, label: str, found: Fields) -> Step:
+def _branch(report: DiagnosticCollector, label: str, result: Fields) -> Step:
     return Branch(
         label,
-        _condition(report, found["branch"].value),
-        optional_text(report, found, "then"),
-        optional_text(report, found, "otherwise"),
+        _condition(report, result["branch"].value),
+        optional_text(report, result, "then"),
+        optional_text(report, result, "otherwise"),
     )
 
 
-def _choose(report: DiagnosticCollector, label: str, found: Fields) -> Step:
+def _choose(report: DiagnosticCollector, label: str, result: Fields) -> Step:
     options: list[Option] = []
-    if "options" in found:
-        node = found["options"].value
+    if "options" in result:
+        node = result["options"].value
         if not isinstance(node, ListNode):
             wrong(report, node, "`options`", "a list")
         else:
@@ -301,50 +301,50 @@ def _choose(report: DiagnosticCollector, label: str, found: Fields) -> Step:
                         missing(report, item, key, "an option")
                 name, target = (optional_text(report, inner, key) for key in ("name", "to"))
                 options.append(Option(name, target, wording(report, inner, "says")))
-    return Choose(label, wording(report, found, "choose"), tuple(options))
+    return Choose(label, wording(report, result, "choose"), tuple(options))
 
 
-def _act(report: DiagnosticCollector, label: str, found: Fields) -> Step:
-    goal = flag(report, found["goal"].value, "`goal`") if "goal" in found else False
-    each, element = _each(report, found)
+def _act(report: DiagnosticCollector, label: str, result: Fields) -> Step:
+    goal = flag(report, result["goal"].value, "`goal`") if "goal" in result else False
+    each, element = _each(report, result)
     return Act(
         label=label,
-        action=optional_text(report, found, "act"),
-        arguments=_call_arguments(report, found),
+        action=optional_text(report, result, "act"),
+        arguments=_call_arguments(report, result),
         goal=goal,
-        says=wording(report, found, "says"),
-        next=text_or_none(report, found, "next"),
-        name=optional_text(report, found, "name"),
+        says=wording(report, result, "says"),
+        next=text_or_none(report, result, "next"),
+        name=optional_text(report, result, "name"),
         each=each,
         element=element,
     )
 
 
-def _each(report: DiagnosticCollector, found: Fields) -> tuple[Path | None, str]:
+def _each(report: DiagnosticCollector, result: Fields) -> tuple[Path | None, str]:
     """``call.items as item``."""
-    if "for_each" not in found:
+    if "for_each" not in result:
         return None, ""
-    where, _, element = optional_text(report, found, "for_each").partition(" as ")
+    where, _, element = optional_text(report, result, "for_each").partition(" as ")
     path = path_from_text(where)
     if path is None or not element:
-        wrong(report, found["for_each"].value, "`for_each`", "a list like `read.items as item`")
+        wrong(report, result["for_each"].value, "`for_each`", "a list like `read.items as item`")
     return path, element
 
 
-def _ask(report: DiagnosticCollector, label: str, found: Fields) -> Step:
-    says = wording(report, found, "says")
-    return Ask(label, texts(report, found, "ask"), says, text_or_none(report, found, "next"))
+def _ask(report: DiagnosticCollector, label: str, result: Fields) -> Step:
+    says = wording(report, result, "says")
+    return Ask(label, texts(report, result, "ask"), says, text_or_none(report, result, "next"))
 
 
-def _do(report: DiagnosticCollector, label: str, found: Fields) -> Step:
-    says = wording(report, found, "do")
-    return Do(label, says, texts(report, found, "uses"), text_or_none(report, found, "next"))
+def _do(report: DiagnosticCollector, label: str, result: Fields) -> Step:
+    says = wording(report, result, "do")
+    return Do(label, says, texts(report, result, "uses"), text_or_none(report, result, "next"))
 
 
-def _emit(report: DiagnosticCollector, label: str, found: Fields) -> Step:
+def _emit(report: DiagnosticCollector, label: str, result: Fields) -> Step:
     schema: dict[str, object] | None = None
-    if "schema" in found:
-        node = found["schema"].value
+    if "schema" in result:
+        node = result["schema"].value
         value = json_of(node)
         if isinstance(value, dict):
             schema = value
@@ -352,27 +352,27 @@ def _emit(report: DiagnosticCollector, label: str, found: Fields) -> Step:
             wrong(report, node, "`schema`", "a JSON Schema object")
     return Emit(
         label=label,
-        artifact=optional_text(report, found, "emit"),
-        says=wording(report, found, "says"),
+        artifact=optional_text(report, result, "emit"),
+        says=wording(report, result, "says"),
         schema=schema,
-        next=text_or_none(report, found, "next"),
+        next=text_or_none(report, result, "next"),
     )
 
 
-def _return(report: DiagnosticCollector, label: str, found: Fields) -> Step:
-    node = found["return"].value
+def _return(report: DiagnosticCollector, label: str, result: Fields) -> Step:
+    node = result["return"].value
     judged = isinstance(node, ScalarNode) and node.value is None
     holds = None if judged else _condition(report, node)
-    return ReturnStep(label, holds, wording(report, found, "says"))
+    return ReturnStep(label, holds, wording(report, result, "says"))
 
 
-def _complete(report: DiagnosticCollector, label: str, found: Fields) -> Step:
-    return CompleteStep(label, _closing(report, found, "complete"))
+def _complete(report: DiagnosticCollector, label: str, result: Fields) -> Step:
+    return CompleteStep(label, _closing(report, result, "complete"))
 
 
-def _fail(report: DiagnosticCollector, label: str, found: Fields) -> Step:
-    starts = optional_text(report, found, "starts")
-    return FailStep(label, _closing(report, found, "fail"), starts)
+def _fail(report: DiagnosticCollector, label: str, result: Fields) -> Step:
+    starts = optional_text(report, result, "starts")
+    return FailStep(label, _closing(report, result, "fail"), starts)
 
 
 _LOAD: dict[str, Callable[[DiagnosticCollector, str, Fields], Step]] = {
@@ -389,30 +389,30 @@ _LOAD: dict[str, Callable[[DiagnosticCollector, str, Fields], Step]] = {
 }
 
 
-def _closing(report: DiagnosticCollector, found: Fields, key: str) -> str:
-    node = found[key].value
+def _closing(report: DiagnosticCollector, result: Fields, key: str) -> str:
+    node = result[key].value
     if isinstance(node, ScalarNode) and node.value is None:
         return ""
-    return wording(report, found, key)
+    return wording(report, result, key)
 
 
-def _arguments(report: DiagnosticCollector, found: Fields) -> Arguments:
+def _arguments(report: DiagnosticCollector, result: Fields) -> Arguments:
     """Of a function, which knows no answers."""
     arguments: list[tuple[str, Argument]] = []
-    for name, argument in _call_arguments(report, found):
+    for name, argument in _call_arguments(report, result):
         if isinstance(argument, Path):
-            wrong(report, found["with"].value, f"`{name}`", "a value, not a place in an answer")
+            wrong(report, result["with"].value, f"`{name}`", "a value, not a place in an answer")
         else:
             arguments.append((name, argument))
     return tuple(arguments)
 
 
-def _call_arguments(report: DiagnosticCollector, found: Fields) -> CallArguments:
-    if "with" not in found:
+def _call_arguments(report: DiagnosticCollector, result: Fields) -> CallArguments:
+    if "with" not in result:
         return ()
     return tuple(
         (key.text, argument_from_scalar(constant(report, value, f"`{key.text}`")))
-        for key, value in entries(report, found["with"].value, "`with`")
+        for key, value in entries(report, result["with"].value, "`with`")
     )
 
 
@@ -443,11 +443,11 @@ def json_of(node: Node) -> object:
     return node.value
 
 
-def texts(report: DiagnosticCollector, found: Fields, key: str) -> tuple[str, ...]:
+def texts(report: DiagnosticCollector, result: Fields, key: str) -> tuple[str, ...]:
     """A list of text under ``key``; nothing when it is absent."""
-    if key not in found:
+    if key not in result:
         return ()
-    node = found[key].value
+    node = result[key].value
     if not isinstance(node, ListNode):
         wrong(report, node, f"`{key}`", "a list")
         return ()
@@ -506,14 +506,14 @@ def program_from_yaml(written: str, source: str = "<input>") -> Program:
     loader = _Loader(source, report)
     program = loader.program(root)
     mistakes = [*report.diagnostics(), *loader.diagnostics]
-    found = verify_program(program, places=loader.places)
+    results = verify_program(program, places=loader.places)
     if mistakes:
         # What could not be read is missing from the program: only what the verifier says
         # about functions that were read whole, and does not rest on the others, is certain.
-        found = [one for one in found if loader.is_certain(one)]
-    mistakes += found
+        results = [item for item in results if loader.is_certain(item)]
+    mistakes += results
     if mistakes:
-        raise UserMistake(sorted(mistakes, key=lambda one: (one.place.line, one.place.column)))
+        raise UserMistake(sorted(mistakes, key=lambda item: (item.place.line, item.place.column)))
     return program
 
 
@@ -536,52 +536,52 @@ class _Loader:
 
     def program(self, root: Node) -> Program:
         report = self.report
-        found = fields(report, root, _PROGRAM_KEYS, "a program")
+        result = fields(report, root, _PROGRAM_KEYS, "a program")
         self.places["", WHOLE] = Place(self.source, root.line, root.column)
         for needed in ("sopilot_program", "entry", "functions"):
-            if needed not in found and isinstance(root, MapNode):
+            if needed not in result and isinstance(root, MapNode):
                 missing(report, root, needed, "a program")
-        _check_format(report, found)
+        _check_format(report, result)
         functions: dict[str, Function] = {}
-        if "functions" in found:
-            for key, value in entries(report, found["functions"].value, "`functions`"):
+        if "functions" in result:
+            for key, value in entries(report, result["functions"].value, "`functions`"):
                 functions[key.text] = self._function(key, value)
         return Program(
-            entry=optional_text(report, found, "entry"),
+            entry=optional_text(report, result, "entry"),
             functions=functions,
-            source=self._source(found),
-            compiler=optional_text(report, found, "compiler"),
-            constants=self._constants(found),
-            guarded=self._guarded(found),
-            types=_schemas(report, found, "types"),
-            actions=_actions(report, found),
-            read_only=texts(report, found, "read_only"),
-            secrets=texts(report, found, "secrets"),
-            not_found=_expressions(report, found, "not_found"),
+            source=self._source(result),
+            compiler=optional_text(report, result, "compiler"),
+            constants=self._constants(result),
+            guarded=self._guarded(result),
+            types=_schemas(report, result, "types"),
+            actions=_actions(report, result),
+            read_only=texts(report, result, "read_only"),
+            secrets=texts(report, result, "secrets"),
+            not_found=_expressions(report, result, "not_found"),
         )
 
-    def _source(self, found: Fields) -> Source:
-        if "source" not in found:
+    def _source(self, result: Fields) -> Source:
+        if "source" not in result:
             return Source("", "", "")
         keys = ("handbook", "procedure", "sha256", "tools")
-        inner = fields(self.report, found["source"].value, keys, "`source`")
+        inner = fields(self.report, result["source"].value, keys, "`source`")
         values = [optional_text(self.report, inner, key) for key in keys]
         return Source(*values)
 
-    def _constants(self, found: Fields) -> dict[str, Any]:
-        if "constants" not in found:
+    def _constants(self, result: Fields) -> dict[str, Any]:
+        if "constants" not in result:
             return {}
         return {
             key.text: constant(self.report, value, f"`{key.text}`")
             if isinstance(value, ScalarNode)
             else json_of(value)
-            for key, value in entries(self.report, found["constants"].value, "`constants`")
+            for key, value in entries(self.report, result["constants"].value, "`constants`")
         }
 
-    def _guarded(self, found: Fields) -> tuple[Guarded, ...]:
-        if "guarded" not in found:
+    def _guarded(self, result: Fields) -> tuple[Guarded, ...]:
+        if "guarded" not in result:
             return ()
-        node = found["guarded"].value
+        node = result["guarded"].value
         if not isinstance(node, ListNode):
             wrong(self.report, node, "`guarded`", "a list")
             return ()
@@ -609,41 +609,43 @@ class _Loader:
         name = key.text
         self.places[name, WHOLE] = Place(self.source, key.line, key.column)
         what = f"function `{name}`"
-        found = fields(report, node, _FUNCTION_KEYS, what)
+        result = fields(report, node, _FUNCTION_KEYS, what)
         for needed in ("kind", "steps"):
-            if needed not in found and isinstance(node, MapNode):
+            if needed not in result and isinstance(node, MapNode):
                 missing(report, key, needed, what)
         function = Function(
             name=name,
-            kind=_kind(report, found),
-            parameters=texts(report, found, "parameters"),
-            steps=self._steps(report, name, found),
-            says=wording(report, found, "says"),
-            says_not=wording(report, found, "says_not"),
-            predicate=text_or_none(report, found, "predicate"),
-            fallbacks=_fallbacks(report, found),
-            verdict=text_or_none(report, found, "verdict"),
-            remedy=wording(report, found, "remedy"),
-            notes=texts(report, found, "notes"),
-            judged_by_model=_judged_by_model(report, found),
-            closed_by=_closed_by(report, found),
-            principal="principal" in found
-            and flag(report, found["principal"].value, "`principal`"),
-            reusable="reusable" in found and flag(report, found["reusable"].value, "`reusable`"),
-            computes=optional_text(report, found, "computes"),
-            value=text_or_none(report, found, "value"),
-            optional=texts(report, found, "optional"),
-            question=optional_text(report, found, "question"),
-            customer_message=wording(report, found, "customer_message"),
+            kind=_kind(report, result),
+            parameters=texts(report, result, "parameters"),
+            steps=self._steps(report, name, result),
+            says=wording(report, result, "says"),
+            says_not=wording(report, result, "says_not"),
+            predicate=text_or_none(report, result, "predicate"),
+            fallbacks=_fallbacks(report, result),
+            verdict=text_or_none(report, result, "verdict"),
+            remedy=wording(report, result, "remedy"),
+            notes=texts(report, result, "notes"),
+            judged_by_model=_judged_by_model(report, result),
+            closed_by=_closed_by(report, result),
+            principal="principal" in result
+            and flag(report, result["principal"].value, "`principal`"),
+            reusable="reusable" in result and flag(report, result["reusable"].value, "`reusable`"),
+            computes=optional_text(report, result, "computes"),
+            value=text_or_none(report, result, "value"),
+            optional=texts(report, result, "optional"),
+            question=optional_text(report, result, "question"),
+            customer_message=wording(report, result, "customer_message"),
         )
         if report.failed:
             self._broken.add(name)
             self.diagnostics += report.diagnostics()
         return function
 
-    def _steps(self, report: DiagnosticCollector, function: str, found: Fields) -> tuple[Step, ...]:
+    def _steps(
+        self, report: DiagnosticCollector, function: str, result: Fields
+    ) -> tuple[Step, ...]:
         steps: list[Step] = []
-        for item in _items(report, found, "steps"):
+        for item in _items(report, result, "steps"):
             step = load_step(report, item)
             if step is not None:
                 place = Place(self.source, item.line, item.column)
@@ -652,30 +654,30 @@ class _Loader:
         return tuple(steps)
 
 
-def _check_format(report: DiagnosticCollector, found: Fields) -> None:
-    version = _whole(report, found, "sopilot_program")
+def _check_format(report: DiagnosticCollector, result: Fields) -> None:
+    version = _whole(report, result, "sopilot_program")
     if version is not None and version != FORMAT:
         report.error(
             "unknown-format",
             f"program format {version} is not known",
-            found["sopilot_program"].value,
+            result["sopilot_program"].value,
             f"this version reads format {FORMAT}",
         )
 
 
-def _kind(report: DiagnosticCollector, found: Fields) -> Kind:
-    word = optional_text(report, found, "kind")
+def _kind(report: DiagnosticCollector, result: Fields) -> Kind:
+    word = optional_text(report, result, "kind")
     if word in set(Kind):
         return Kind(word)
-    if "kind" in found:
+    if "kind" in result:
         kinds = ", ".join(f"`{kind}`" for kind in Kind)
-        wrong(report, found["kind"].value, "`kind`", f"one of {kinds}")
+        wrong(report, result["kind"].value, "`kind`", f"one of {kinds}")
     return Kind.RULE
 
 
-def _fallbacks(report: DiagnosticCollector, found: Fields) -> tuple[tuple[Act, ...], ...]:
+def _fallbacks(report: DiagnosticCollector, result: Fields) -> tuple[tuple[Act, ...], ...]:
     fallbacks = []
-    for item in _items(report, found, "fallbacks"):
+    for item in _items(report, result, "fallbacks"):
         if not isinstance(item, ListNode):
             wrong(report, item, "a fallback", "a list of `act` steps")
             continue
@@ -690,33 +692,33 @@ def _fallbacks(report: DiagnosticCollector, found: Fields) -> tuple[tuple[Act, .
     return tuple(fallbacks)
 
 
-def _judged_by_model(report: DiagnosticCollector, found: Fields) -> bool:
-    if "judged_by" not in found:
+def _judged_by_model(report: DiagnosticCollector, result: Fields) -> bool:
+    if "judged_by" not in result:
         return False
-    if optional_text(report, found, "judged_by") != "model":
-        wrong(report, found["judged_by"].value, "`judged_by`", "`model`")
+    if optional_text(report, result, "judged_by") != "model":
+        wrong(report, result["judged_by"].value, "`judged_by`", "`model`")
     return True
 
 
-def _closed_by(report: DiagnosticCollector, found: Fields) -> Act | None:
-    if "closed_by" not in found:
+def _closed_by(report: DiagnosticCollector, result: Fields) -> Act | None:
+    if "closed_by" not in result:
         return None
-    step = load_step(report, found["closed_by"].value)
+    step = load_step(report, result["closed_by"].value)
     if isinstance(step, Act):
         return step
     if step is not None:
-        wrong(report, found["closed_by"].value, "`closed_by`", "an `act` step")
+        wrong(report, result["closed_by"].value, "`closed_by`", "an `act` step")
     return None
 
 
 def _schemas(
-    report: DiagnosticCollector, found: Fields, key: str
+    report: DiagnosticCollector, result: Fields, key: str
 ) -> dict[str, Mapping[str, object]]:
     """Name → JSON Schema; a bare word is a type."""
-    if key not in found:
+    if key not in result:
         return {}
     schemas: dict[str, Mapping[str, object]] = {}
-    for name, node in entries(report, found[key].value, f"`{key}`"):
+    for name, node in entries(report, result[key].value, f"`{key}`"):
         value = json_of(node)
         if isinstance(value, str):
             value = {"type": value}
@@ -727,20 +729,20 @@ def _schemas(
     return schemas
 
 
-def _expressions(report: DiagnosticCollector, found: Fields, key: str) -> dict[str, str]:
-    if key not in found:
+def _expressions(report: DiagnosticCollector, result: Fields, key: str) -> dict[str, str]:
+    if key not in result:
         return {}
     return {
         name.text: text(report, node, f"`{name.text}`")
-        for name, node in entries(report, found[key].value, f"`{key}`")
+        for name, node in entries(report, result[key].value, f"`{key}`")
     }
 
 
-def _actions(report: DiagnosticCollector, found: Fields) -> dict[str, ActionFacts]:
-    if "actions" not in found:
+def _actions(report: DiagnosticCollector, result: Fields) -> dict[str, ActionFacts]:
+    if "actions" not in result:
         return {}
     actions: dict[str, ActionFacts] = {}
-    for name, node in entries(report, found["actions"].value, "`actions`"):
+    for name, node in entries(report, result["actions"].value, "`actions`"):
         keys = ("input", "required", "changes", "reads", "shared")
         inner = fields(report, node, keys, f"the action `{name.text}`")
         actions[name.text] = ActionFacts(
@@ -753,18 +755,18 @@ def _actions(report: DiagnosticCollector, found: Fields) -> dict[str, ActionFact
     return actions
 
 
-def _items(report: DiagnosticCollector, found: Fields, key: str) -> tuple[Node, ...]:
-    if key not in found:
+def _items(report: DiagnosticCollector, result: Fields, key: str) -> tuple[Node, ...]:
+    if key not in result:
         return ()
-    node = found[key].value
+    node = result[key].value
     if isinstance(node, ListNode):
         return node.items
     wrong(report, node, f"`{key}`", "a list")
     return ()
 
 
-def _whole(report: DiagnosticCollector, found: Fields, key: str) -> int | None:
-    field: Field | None = found.get(key)
+def _whole(report: DiagnosticCollector, result: Fields, key: str) -> int | None:
+    field: Field | None = result.get(key)
     if field is None:
         return None
     node = field.value
@@ -823,8 +825,8 @@ def program_to_yaml(program: Program) -> str:
     if program.not_found:
         lines.append("not_found:")
         lines += [
-            f"  {text_to_yaml(name)}: {text_to_yaml(one)}"
-            for name, one in program.not_found.items()
+            f"  {text_to_yaml(name)}: {text_to_yaml(item)}"
+            for name, item in program.not_found.items()
         ]
     if program.types:
         lines.append("types:")
@@ -859,7 +861,7 @@ def _schema(schema: Mapping[str, object]) -> str:
 def _facts(facts: ActionFacts) -> str:
     parts = []
     if facts.inputs:
-        written = [f"{text_to_yaml(name)}: {_schema(one)}" for name, one in facts.inputs.items()]
+        written = [f"{text_to_yaml(name)}: {_schema(item)}" for name, item in facts.inputs.items()]
         parts.append(f"input: {{{', '.join(written)}}}")
     if facts.required:
         parts.append(f"required: {_names(facts.required)}")

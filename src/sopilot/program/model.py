@@ -305,8 +305,10 @@ class Function(_Keeps):
     @property
     def reads_clock(self) -> bool:
         """Whether an expression of it reads the time, under a name with no other meaning."""
-        expressions = [one for one in (self.verdict, self.value) if one and NOW in one]
-        return NOW not in self.parameters and any(NOW in free_names(one) for one in expressions)
+        expressions = [item for item in (self.verdict, self.value) if item and NOW in item]
+        return NOW not in self.parameters and any(
+            NOW in free_names(expression) for expression in expressions
+        )
 
     @property
     def branches(self) -> bool:
@@ -388,20 +390,22 @@ def known_facts(programs: Iterable[Program]) -> dict[str, ActionFacts]:
     """By action; empty where nothing is guarded. Where two programs disagree, an action changes
     and reads what either says."""
     every = tuple(programs)
-    found: dict[str, ActionFacts] = {}
+    action_factses: dict[str, ActionFacts] = {}
     for program in every:
         for name, facts in program.actions.items():
-            found[name] = _both(found[name], facts) if name in found else facts
+            action_factses[name] = (
+                _both(action_factses[name], facts) if name in action_factses else facts
+            )
     for program in every:
         if program.guarded:
-            found = {**_unsaid(program), **found}
-    return found
+            action_factses = {**_unsaid(program), **action_factses}
+    return action_factses
 
 
 def _unsaid(program: Program) -> dict[str, ActionFacts]:
     """What a program written by hand need not say: who looks changes nothing, and an action that
     nobody described changes everything."""
-    looks, does = set[str](), {one.action for one in program.guarded}
+    looks, does = set[str](), {item.action for item in program.guarded}
     for function in program.functions.values():
         acts = [step for step in function.steps if isinstance(step, Act)]
         does |= {act.action for act in acts if act.goal}
@@ -411,19 +415,19 @@ def _unsaid(program: Program) -> dict[str, ActionFacts]:
     return {**dict.fromkeys(sorted(looks), quiet), **dict.fromkeys(sorted(does), ActionFacts({}))}
 
 
-def _both(one: ActionFacts, other: ActionFacts) -> ActionFacts:
-    if one == other:
-        return one
+def _both(action_facts: ActionFacts, other: ActionFacts) -> ActionFacts:
+    if action_facts == other:
+        return action_facts
     return ActionFacts(
-        {**one.inputs, **other.inputs},
-        tuple(dict.fromkeys((*one.required, *other.required))),
-        _either(one.changes, other.changes),
-        _either(one.reads, other.reads),
-        one.shared and other.shared,
+        {**action_facts.inputs, **other.inputs},
+        tuple(dict.fromkeys((*action_facts.required, *other.required))),
+        _either(action_facts.changes, other.changes),
+        _either(action_facts.reads, other.reads),
+        action_facts.shared and other.shared,
     )
 
 
-def _either(one: tuple[str, ...] | None, other: tuple[str, ...] | None) -> tuple[str, ...] | None:
-    if one is None or other is None:
+def _either(texts: tuple[str, ...] | None, other: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    if texts is None or other is None:
         return None
-    return tuple(dict.fromkeys((*one, *other)))
+    return tuple(dict.fromkeys((*texts, *other)))

@@ -45,7 +45,7 @@ def print_program(program: Program) -> str:
         f"  constant {name} = {json_to_yaml(value)}" for name, value in program.constants.items()
     ]
     lines += [f"  guarded {_guarded(guarded)}" for guarded in program.guarded]
-    lines += [f"  type of {name}: {json_to_yaml(one)}" for name, one in program.types.items()]
+    lines += [f"  type of {name}: {json_to_yaml(item)}" for name, item in program.types.items()]
     lines += [f"  action {_facts(name, facts)}" for name, facts in program.actions.items()]
     if program.read_only:
         lines.append(f"  reads only: {', '.join(program.read_only)}")
@@ -164,11 +164,11 @@ def _goto(words: str, target: str | None) -> str:
 def _facts(name: str, facts: ActionFacts) -> str:
     """``name(input: schema, optional?: schema), changes …, reads …``."""
     inputs = ", ".join(
-        f"{one}{'' if one in facts.required else '?'}: {json_to_yaml(schema)}"
-        for one, schema in facts.inputs.items()
+        f"{item}{'' if item in facts.required else '?'}: {json_to_yaml(schema)}"
+        for item, schema in facts.inputs.items()
     )
-    told = f"{name}({inputs}), changes {_topics(facts.changes)}, reads {_topics(facts.reads)}"
-    return f"{told}, shared" if facts.shared else told
+    message = f"{name}({inputs}), changes {_topics(facts.changes)}, reads {_topics(facts.reads)}"
+    return f"{message}, shared" if facts.shared else message
 
 
 def _topics(topics: tuple[str, ...] | None) -> str:

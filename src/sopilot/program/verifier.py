@@ -140,17 +140,17 @@ def check_call(program: Program, function: Function, index: int, report: Problem
             f"`{step.function}` is a process and cannot be called",
             "call a rule, a gate or a group",
         )
-    given = tuple(map(_first, step.arguments))
-    if given == callee.parameters:
+    value = tuple(map(_first, step.arguments))
+    if value == callee.parameters:
         return
-    if len(given) == len(callee.parameters) and set(given) == set(callee.parameters):
+    if len(value) == len(callee.parameters) and set(value) == set(callee.parameters):
         return
-    if set(given) <= set(callee.parameters) <= {*given, *callee.optional}:
+    if set(value) <= set(callee.parameters) <= {*value, *callee.optional}:
         return
     wanted = ", ".join(f"`{name}`" for name in callee.parameters) or "no arguments"
-    wrong = [f"`{name}` is missing" for name in callee.parameters if name not in given]
-    wrong += [f"`{name}` is not a parameter" for name in given if name not in callee.parameters]
-    wrong += [f"`{n}` is given twice" for n in dict.fromkeys(given) if given.count(n) > 1]
+    wrong = [f"`{name}` is missing" for name in callee.parameters if name not in value]
+    wrong += [f"`{name}` is not a parameter" for name in value if name not in callee.parameters]
+    wrong += [f"`{n}` is given twice" for n in dict.fromkeys(value) if value.count(n) > 1]
     report.step(
         function,
         index,
@@ -168,7 +168,7 @@ def check_call_graph(program: Program, report: ProblemCollector) -> None:
     roots = [program.entry] if program.entry in program.functions else []
     _walk(program, roots, done, in_cycle, report)
     unused = [
-        name for name, one in program.functions.items() if not (name in done or one.principal)
+        name for name, item in program.functions.items() if not (name in done or item.principal)
     ]
     if not unused:
         return
@@ -397,7 +397,9 @@ def _check_targets(
     function: Function, targets: list[Targets], labels: frozenset[str], report: ProblemCollector
 ) -> bool:
     """Whether every step goes to a step that exists; otherwise its paths mean nothing."""
-    complete = labels.issuperset([one for one in chain.from_iterable(targets) if one is not None])
+    complete = labels.issuperset(
+        [item for item in chain.from_iterable(targets) if item is not None]
+    )
     for index, names in enumerate(targets) if not complete else ():
         for target in names:
             if target is not None and target not in labels:

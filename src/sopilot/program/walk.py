@@ -416,7 +416,9 @@ class Walk:
                     return self._both(within, (step.otherwise, slots), (step.then, slots), seen)
                 label = step.then if taken else step.otherwise
             elif isinstance(step, Choose):
-                ways = (self.from_step(within, one.target, slots, seen) for one in step.options)
+                ways = (
+                    self.from_step(within, option.target, slots, seen) for option in step.options
+                )
                 if goal is not None:
                     return True if any(way is True for way in ways) else None
                 first, *others = ways
@@ -450,11 +452,11 @@ class Walk:
     def _both(
         self,
         within: Activation,
-        one: tuple[str, Results],
+        item: tuple[str, Results],
         other: tuple[str, Results],
         seen: frozenset[str],
     ) -> bool | None:
-        first = self.from_step(within, *one, seen)
+        first = self.from_step(within, *item, seen)
         if first is None and not self.exhaustive:
             return None
         return first if self.from_step(within, *other, seen) is first else None

@@ -111,11 +111,14 @@ class ActionEntry(_KeepsItsRow):
     def approvers(self) -> tuple[str, ...]:
         """Who agreed to the arguments as they are: in which role, and how proven."""
         names: list[str] = []
-        for one in self.decisions:
-            if one["decision"] in ("amend", "reject"):
+        for decision in self.decisions:
+            if decision["decision"] in ("amend", "reject"):
                 names = []  # earlier approvals were for other arguments, or came to nothing
-            if one["decision"] in ("approve", "amend"):
-                names.append(f"{one['by']} ({one['role']}, {identity_of(one.get('principal'))})")
+            if decision["decision"] in ("approve", "amend"):
+                names.append(
+                    f"{decision['by']} ({decision['role']}, "
+                    f"{identity_of(decision.get('principal'))})"
+                )
         return tuple(names)
 
     def row(self) -> ActionRow:
@@ -161,7 +164,7 @@ class ActionEntry(_KeepsItsRow):
             "outcome": str(self.outcome),
             "grade": self.grade or None,
             "approvers": list(self.approvers),
-            "decisions": [dict(one) for one in self.decisions],
+            "decisions": [dict(decision) for decision in self.decisions],
             "needed": self.needed,
             "override": self.override or None,
             "awaits": self.awaits or None,
@@ -188,7 +191,7 @@ _REST = (
 _rest_of = attrgetter(*_REST)
 
 
-_FIELDS = [one.name for one in fields(ActionEntry)]
+_FIELDS = [field.name for field in fields(ActionEntry)]
 
 
 _OUTCOME = _FIELDS.index("outcome")
@@ -201,7 +204,7 @@ _set_row = vars(_KeepsItsRow)["_row"].__set__
 
 
 def _plain(values: tuple[JSON, ...]) -> JSON:
-    return [dict(one) if isinstance(one, Mapping) else one for one in values]
+    return [dict(value) if isinstance(value, Mapping) else value for value in values]
 
 
 def entry_of(session_id: str, row: ActionRow) -> ActionEntry:
@@ -313,17 +316,17 @@ class Register:
         return self._held(event, stored, details)
 
     def _held(self, event: Event, stored: Event, details: Mapping[str, JSON]) -> ActionEntry:
-        kept = _mapping(stored.payload.get("details"))
+        mapping = _mapping(stored.payload.get("details"))
         # Of a note whose details were erased nothing is known but that it was made.
         call_id = str(details.get("call_id") or f"#{event.seq}")
         expires, needed, roles = (details.get(name) for name in ("expires_at", "needed", "roles"))
         return replace(
             self._new(
-                call_id, str(details.get("action") or ""), event, kept.get("arguments", kept)
+                call_id, str(details.get("action") or ""), event, mapping.get("arguments", mapping)
             ),
             outcome=ActionOutcome.HELD,
             awaits=str(details.get("awaits") or ""),
-            why=words_of(kept.get("why")),
+            why=words_of(mapping.get("why")),
             roles=tuple(map(str, roles)) if isinstance(roles, list | tuple) else (),
             needed=needed if isinstance(needed, int) else 0,
             expires_at=float(expires) if isinstance(expires, int | float) else None,
@@ -367,13 +370,13 @@ def _answered(known: ActionEntry, event: Event) -> ActionEntry:
         outcome = ActionOutcome.CARRIED_OUT
     value = payload.get("value")
     if event.actor == Actor.OPERATOR and isinstance(value, Mapping) and "settled_by" in value:
-        said = "it happened" if payload.get("ok") is True else "it did not happen"
+        reply = "it happened" if payload.get("ok") is True else "it did not happen"
         settled = {"decision": "settle", "by": str(value["settled_by"]), "role": ""}
         if value.get("principal"):
             settled["principal"] = value["principal"]
         known = replace(
             known,
-            decisions=(*known.decisions, {**settled, "at": event.at, "reason": said}),
+            decisions=(*known.decisions, {**settled, "at": event.at, "reason": reply}),
         )
     return known.turned(outcome)
 
@@ -390,12 +393,12 @@ def _decided(known: ActionEntry, event: Event) -> ActionEntry:
     late = known.expires_at is not None and event.at > known.expires_at
     if late or not by or role not in known.roles:
         return known
-    said: dict[str, JSON] = {"decision": decision, "by": by, "role": role, "at": event.at}
+    values: dict[str, JSON] = {"decision": decision, "by": by, "role": role, "at": event.at}
     if payload.get("reason"):
-        said["reason"] = payload["reason"]
+        values["reason"] = payload["reason"]
     if payload.get("principal"):
-        said["principal"] = payload["principal"]
-    entry = replace(known, decisions=(*known.decisions, said))
+        values["principal"] = payload["principal"]
+    entry = replace(known, decisions=(*known.decisions, values))
     if decision == "reject":
         return entry.turned(ActionOutcome.REJECTED)
     if decision == "amend":

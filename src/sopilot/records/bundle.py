@@ -35,15 +35,15 @@ async def bundle_files(
     log, seals = await store.records.log(), await store.records.seals()
     if not seals:
         raise mistake("not-sealed", "nothing was sealed yet", help="`sopilot records seal` first")
-    found = await register(store, Wanted(begin, end, now=now))
-    entries = found.entries(None)
-    entries_of_log = [one.as_json() for one in log]
+    result = await register(store, Wanted(begin, end, now=now))
+    entries = result.entries(None)
+    entries_of_log = [item.as_json() for item in log]
     began = {session_id for session_id, _ in offline_verifier.in_time(entries_of_log, begin, end)}
     every = {head.session_id for head in await store.records.heads()}
-    journals = {one for one in every if is_journal(one)}
+    journals = {item for item in every if is_journal(item)}
     # The export itself is on record there; where it is the first reading, no seal covers that.
-    begun = {PREFIX + READING} - {one.session_id for one in log[: seals[-1].head.size]}
-    acted = {one.session_id for one in entries}
+    begun = {PREFIX + READING} - {item.session_id for item in log[: seals[-1].head.size]}
+    acted = {entry.session_id for entry in entries}
     chosen = sorted(((began | acted) & every | journals) - begun)
     traces, files, rows = Traces(store), {}, []
     for session_id in chosen:
@@ -52,21 +52,21 @@ async def bundle_files(
         _, own = await traces.rows(session_id)
         rows.append(json.dumps({"session": session_id, "rows": [list(row) for row in own]}))
     versions = await load_versions(store)
-    for version in (one for known in versions.of.values() for one in known):
+    for version in (item for known in versions.of.values() for item in known):
         files[f"handbooks/{version.handbook}-{version.number}.yaml"] = version.text
     deviations = list((await load_deviations(store)).values())
     files |= {
         "register.csv": register_csv(entries, [], now),
-        "register.json": json.dumps(register_json(found, None, now), ensure_ascii=False, indent=1),
+        "register.json": json.dumps(register_json(result, None, now), ensure_ascii=False, indent=1),
         "deviations.json": json.dumps(
-            [one.as_json() for one in deviations], ensure_ascii=False, indent=1
+            [deviation.as_json() for deviation in deviations], ensure_ascii=False, indent=1
         ),
         "rows.jsonl": "".join(f"{line}\n" for line in rows),
         "heads.jsonl": "".join(
-            f"{line}\n" for line in (*lines_of(log), *(spell(one.as_json()) for one in seals))
+            f"{line}\n" for line in (*lines_of(log), *(spell(seal.as_json()) for seal in seals))
         ),
         "verify.py": _verifier(),
-        "SUMMARY.txt": _summary(begin, end, chosen, entries, found.counts, deviations, seals),
+        "SUMMARY.txt": _summary(begin, end, chosen, entries, result.counts, deviations, seals),
     }
     about: dict[str, JSON] = {
         "sopilot_bundle": 1,
@@ -98,14 +98,14 @@ def _summary(
     deviations: Sequence[Deviation],
     seals: Sequence[SealedHead],
 ) -> str:
-    decided = [said for one in entries for said in one.decisions]
-    proofs = [said.get("principal") for said in decided]
+    decided = [decision for entry in entries for decision in entry.decisions]
+    proofs = [reply.get("principal") for reply in decided]
     methods = Counter(
-        str(one["method"]) if isinstance(one, Mapping) else UNAUTHENTICATED for one in proofs
+        str(proof["method"]) if isinstance(proof, Mapping) else UNAUTHENTICATED for proof in proofs
     )
-    states = Counter(one.state for one in deviations)
+    states = Counter(deviation.state for deviation in deviations)
     head = seals[-1].head
-    own = [one for one in sessions if not is_journal(one)]
+    own = [session for session in sessions if not is_journal(session)]
     return "\n".join(
         [
             f"Records from {moment(begin)} to {moment(end)}",
@@ -115,7 +115,7 @@ def _summary(
                 f"  {count} x {action} {outcome}"
                 for (action, outcome), count in sorted(counts.items())
             ),
-            f"  {sum(bool(one.override) for one in entries)} let through without proof",
+            f"  {sum(bool(entry.override) for entry in entries)} let through without proof",
             f"{len(decided)} decisions of people"
             + (f", {methods.pop(MACHINE)} of them the machine's own" if methods[MACHINE] else ""),
             *(f"  {count} {method}" for method, count in sorted(methods.items()) if count),

@@ -112,8 +112,8 @@ def compare(seals: SealFile, store: StoreView) -> Compared:
     sessions disagree."""
     sealed = seals.heads[-1]
     size = sealed.head.size
-    found = Compared(later=max(0, len(store.log) - size))
-    gaps = found.gaps
+    compared = Compared(later=max(0, len(store.log) - size))
+    gaps = compared.gaps
     known: Sequence[LogEntry] = ()
     as_sealed = False
     if seals.lines:
@@ -137,11 +137,11 @@ def compare(seals: SealFile, store: StoreView) -> Compared:
         )
     if gaps and known:
         gaps += _entries(known, store.log)
-    found.covered = {one.session_id: one for one in known or store.log[:size]}
+    compared.covered = {item.session_id: item for item in known or store.log[:size]}
     # What the head covers is known from beside it: an entry in the midst is nobody's word.
-    logged = {one.session_id for one in (store.log[size:] if known else store.log)}
+    logged = {item.session_id for item in (store.log[size:] if known else store.log)}
     digests = store.digests()
-    for session_id, entry in found.covered.items():
+    for session_id, entry in compared.covered.items():
         head = store.heads.get(session_id)
         stood = (session_id, entry.seq, entry.hash)
         if head == stood and digests.get(session_id, NO_ACTIONS) == entry.actions:
@@ -150,7 +150,7 @@ def compare(seals: SealFile, store: StoreView) -> Compared:
         if gap is not None:
             gaps.append(gap)
         elif store.heads[session_id].seq > entry.seq:
-            found.moved.append(session_id)
+            compared.moved.append(session_id)
     for session_id in store.twice:
         gaps.append(Gap(INSERTED, f"session {session_id} is in the store twice", session_id))
     for session_id in digests:
@@ -159,10 +159,10 @@ def compare(seals: SealFile, store: StoreView) -> Compared:
             message = f"the register has rows of {whose} that is not in the store"
             gaps.append(Gap(INSERTED, message, session_id))
     for session_id in store.heads:
-        if session_id not in logged and session_id not in found.covered:
+        if session_id not in logged and session_id not in compared.covered:
             message = f"session {session_id} stands in the store, and no entry is its own"
             gaps.append(Gap(INSERTED, message, session_id))
-    return found
+    return compared
 
 
 def _numbering(log: Sequence[LogEntry]) -> Iterator[Gap]:
@@ -180,10 +180,10 @@ def _numbering(log: Sequence[LogEntry]) -> Iterator[Gap]:
 def _entries(known: Sequence[LogEntry], log: Sequence[LogEntry]) -> Iterator[Gap]:
     there = {entry.number: entry for entry in log}
     for entry in known:
-        found = there.get(entry.number)
-        if found == entry:
+        result = there.get(entry.number)
+        if result == entry:
             continue
-        instead = "nothing" if found is None else f"session {found.session_id} at {found.seq}"
+        instead = "nothing" if result is None else f"session {result.session_id} at {result.seq}"
         yield Gap(
             REWRITTEN_ENTRY,
             f"entry {entry.number} was session {entry.session_id} at {entry.seq}; "

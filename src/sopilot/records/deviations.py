@@ -71,8 +71,8 @@ class Deviation:
         return self.state != CLOSED and self.due is not None and now >= self.due
 
     def fits(self, state: str | None, session_id: str | None, overdue: bool, now: float) -> bool:
-        asked = state in (None, self.state) and session_id in (None, self.session_id)
-        return asked and (self.overdue(now) or not overdue)
+        request = state in (None, self.state) and session_id in (None, self.session_id)
+        return request and (self.overdue(now) or not overdue)
 
     def as_json(self) -> dict[str, JSON]:
         return {
@@ -98,70 +98,79 @@ class Deviation:
 def fold_deviations(
     entries: Iterable[tuple[int, float, str, Mapping[str, JSON]]],
 ) -> dict[int, Deviation]:
-    found: dict[int, Deviation] = {}
+    deviations: dict[int, Deviation] = {}
     for number, at, name, it in entries:
         if name == "deviation_opened":
-            found[number] = Deviation(
+            deviations[number] = Deviation(
                 number, at, str(it["session"]), str(it["code"]), _whole(it["event"]),
                 str(it["explanation"]), str(it.get("sentence") or ""), str(it.get("by") or ""),
             )  # fmt: skip
             continue
-        one = found.get(_whole(it.get("deviation")))
-        if one is None:
+        item = deviations.get(_whole(it.get("deviation")))
+        if item is None:
             continue
-        one.history.append({"at": at, "entry": name, **it})
+        item.history.append({"at": at, "entry": name, **it})
         if name == "deviation_assigned":
             due = it.get("due")
-            one.owner = str(it.get("owner") or one.owner)
-            one.due = float(due) if isinstance(due, int | float) else one.due
+            item.owner = str(it.get("owner") or item.owner)
+            item.due = float(due) if isinstance(due, int | float) else item.due
         elif name == "deviation_judged":
-            one.state, one.judged_by = JUDGED, str(it.get("by") or "")
-            one.disposition = str(it.get("disposition"))
-            one.cause, one.remedy = str(it.get("cause") or ""), str(it.get("remedy") or "")
+            item.state, item.judged_by = JUDGED, str(it.get("by") or "")
+            item.disposition = str(it.get("disposition"))
+            item.cause, item.remedy = str(it.get("cause") or ""), str(it.get("remedy") or "")
         elif name == "deviation_closed":
-            one.state, one.closed_by = CLOSED, str(it.get("by") or "")
+            item.state, item.closed_by = CLOSED, str(it.get("by") or "")
         elif name == "deviation_reopened":
-            one.state, one.judged_by, one.closed_by = OPEN, "", ""
-    return found
+            item.state, item.judged_by, item.closed_by = OPEN, "", ""
+    return deviations
 
 
 def _whole(value: JSON) -> int:
     return value if isinstance(value, int) else -1
 
 
-def why_not(one: Deviation, step: str, by: set[str]) -> Diagnostic | None:
+def why_not(deviation: Deviation, step: str, by: set[str]) -> Diagnostic | None:
     """What keeps somebody (under any of these names) from taking this step."""
     if not by - {""}:
         return Diagnostic("nobody", "whoever does this must be named")
-    if one.state == CLOSED and step not in ("commented", "reopened"):
-        return Diagnostic("closed", f"deviation {one.number} is closed: reopen it first")
+    if deviation.state == CLOSED and step not in ("commented", "reopened"):
+        return Diagnostic("closed", f"deviation {deviation.number} is closed: reopen it first")
     if step == "closed":
-        if one.state != JUDGED:
-            return Diagnostic("not-judged", f"deviation {one.number} has no disposition yet")
-        if same_name(one.judged_by) in by or same_name(one.owner) in by - {""}:
+        if deviation.state != JUDGED:
+            return Diagnostic("not-judged", f"deviation {deviation.number} has no disposition yet")
+        if same_name(deviation.judged_by) in by or same_name(deviation.owner) in by - {""}:
             return Diagnostic(
                 "same-person",
-                f"deviation {one.number} is closed by a second person: not who judged or owns it",
+                f"deviation {deviation.number} is closed by a second person: "
+                f"not who judged or owns it",
             )
     return None
 
 
-def deviation_lines(found: Sequence[Deviation], known: int, now: float) -> Iterator[str]:
-    if found:
+def deviation_lines(deviations: Sequence[Deviation], known: int, now: float) -> Iterator[str]:
+    if deviations:
         header = ("NO", "STATE", "FINDING", "OWNER", "DUE", "DISPOSITION", "CLOSED BY", "SESSION")
-        yield table([_row(one, now) for one in found], header)
+        yield table([_row(item, now) for item in deviations], header)
         yield ""
-    yield f"{len(found)} of {known} deviations"
+    yield f"{len(deviations)} of {known} deviations"
 
 
-def _row(one: Deviation, now: float) -> tuple[str, ...]:
+def _row(deviation: Deviation, now: float) -> tuple[str, ...]:
     due = (
-        "-" if one.due is None else moment(one.due - 1)[:10] + (" late" if one.overdue(now) else "")
+        "-"
+        if deviation.due is None
+        else moment(deviation.due - 1)[:10] + (" late" if deviation.overdue(now) else "")
     )
     return (
-        str(one.number), one.state, f"{one.code} #{one.seq}", one.owner or "-", due,
-        one.disposition or "-", one.closed_by or "-", one.session_id,
-    )  # fmt: skip
+        str(deviation.number),
+        deviation.state,
+        f"{deviation.code} #{deviation.seq}",
+        deviation.owner or "-",
+        due,
+        deviation.disposition or "-",
+        deviation.closed_by or "-",
+        deviation.session_id,
+    )
 
 
 def due_date(text: str | None) -> float | None:
@@ -216,7 +225,7 @@ async def keep_audit(
     head = record.head
     private = record.metadata.get("settings", {}).get("private") is True
     salt = bytes.fromhex(str(record.metadata.get("salt") or ""))
-    said: dict[str, Any] = {
+    values: dict[str, Any] = {
         "session": session_id,
         "release": release,
         "head": {"seq": head.seq, "hash": head.hash},
@@ -224,30 +233,30 @@ async def keep_audit(
         "outcome": report.score_card.outcome,
         "findings": [
             {
-                "code": one.code,
-                "severity": str(one.severity),
-                "event": one.seq,
-                "explanation": TITLES.get(one.code, one.code) if private else one.explanation,
-                "sentence": _digest(one.sentence, salt) if private else one.sentence,
+                "code": item.code,
+                "severity": str(item.severity),
+                "event": item.seq,
+                "explanation": TITLES.get(item.code, item.code) if private else item.explanation,
+                "sentence": _digest(item.sentence, salt) if private else item.sentence,
             }
-            for one in report.findings
-            if one.severity is not Severity.NOTE
+            for item in report.findings
+            if item.severity is not Severity.NOTE
         ],
         "checks": dict(report.score_card.grades),
         "overrides": [
             {
-                **one.as_json(),
-                "unproven": [] if private else list(one.unproven),
+                **override.as_json(),
+                "unproven": [] if private else list(override.unproven),
             }
-            for one in report.overrides
+            for override in report.overrides
         ],
         **written_by(who),
     }
     if key is not None:
-        said |= {"key": key.public, "signature": key.sign(canonical(said))}
-    number = await write(store, AUDITS + session_id, "audited", said, clock=clock)
-    known = {one.key for one in (await load_deviations(store)).values()}
-    for finding in said["findings"]:
+        values |= {"key": key.public, "signature": key.sign(canonical(values))}
+    number = await write(store, AUDITS + session_id, "audited", values, clock=clock)
+    known = {load_deviation.key for load_deviation in (await load_deviations(store)).values()}
+    for finding in values["findings"]:
         if (session_id, finding["code"], finding["event"], finding["sentence"]) not in known:
             opened = {"session": session_id, **finding, **written_by(who)}
             await write(store, DEVIATIONS, "deviation_opened", opened, clock=clock)
@@ -260,7 +269,7 @@ def _digest(sentence: str, salt: bytes) -> str:
 
 
 async def kept_audits(store: Store, session_id: str) -> list[KeptAudit]:
-    return await folded(store, AUDITS + session_id, lambda found: [_kept(one) for one in found])
+    return await folded(store, AUDITS + session_id, lambda result: [_kept(item) for item in result])
 
 
 def _kept(entry: Entry) -> KeptAudit:
@@ -278,17 +287,19 @@ def _kept(entry: Entry) -> KeptAudit:
         it.get("clean"),
         str(it.get("outcome")),
         tuple(
-            (str(one["code"]), int(one["event"]), str(one["sentence"]))
-            for one in it.get("findings") or ()
+            (str(item["code"]), int(item["event"]), str(item["sentence"]))
+            for item in it.get("findings") or ()
         ),
         str(it.get("by") or ""),
         key,
         genuine,
-        tuple(Severity(one["severity"]) for one in it.get("findings") or ()),
+        tuple(Severity(item["severity"]) for item in it.get("findings") or ()),
         it.get("checks") or {},
         tuple(
-            Override(int(one["seq"]), str(one["action"]), tuple(one["by"]), tuple(one["unproven"]))
-            for one in it.get("overrides") or ()
+            Override(
+                int(item["seq"]), str(item["action"]), tuple(item["by"]), tuple(item["unproven"])
+            )
+            for item in it.get("overrides") or ()
         ),
     )
 
@@ -297,32 +308,49 @@ async def stored_verdict(store: Store, record: SessionRecord) -> Report | None:
     """The newest kept audit of exactly these events, as a report: a verdict for readers who
     can't judge for themselves."""
     place = (record.head.seq, record.head.hash)
-    for kept in reversed(await kept_audits(store, record.id)):
-        if kept.head == place and kept.clean is not None and kept.genuine is not False:
+    for kept_audit in reversed(await kept_audits(store, record.id)):
+        if (
+            kept_audit.head == place
+            and kept_audit.clean is not None
+            and kept_audit.genuine is not False
+        ):
             findings = tuple(
                 Finding(code, seq, TITLES.get(code, code), severity=severity)
-                for (code, seq, _), severity in zip(kept.findings, kept.severities, strict=True)
+                for (code, seq, _), severity in zip(
+                    kept_audit.findings, kept_audit.severities, strict=True
+                )
             )
-            by = f", kept by {kept.by}" if kept.by else ""
-            told = f"audit {kept.number} of release {kept.release}{by}"
-            return kept_report(findings, record.id, kept.outcome, kept.grades, told, kept.overrides)
+            by = f", kept by {kept_audit.by}" if kept_audit.by else ""
+            message = f"audit {kept_audit.number} of release {kept_audit.release}{by}"
+            return kept_report(
+                findings,
+                record.id,
+                kept_audit.outcome,
+                kept_audit.grades,
+                message,
+                kept_audit.overrides,
+            )
     return None
 
 
-def differences(kept: KeptAudit, report: Report, salt: str = "") -> list[str]:
+def differences(kept_audit: KeptAudit, report: Report, salt: str = "") -> list[str]:
     """Where this report judges the same events otherwise than an audit that was kept. ``salt``:
     of a session whose sentences are kept as digests."""
     if report.unjudged is not None:
         return []
-    before = set(kept.findings)
-    hidden = any(sentence.startswith("#") for _, _, sentence in kept.findings)
+    before = set(kept_audit.findings)
+    hidden = any(sentence.startswith("#") for _, _, sentence in kept_audit.findings)
     now = {
-        (one.code, one.seq, _digest(one.sentence, bytes.fromhex(salt)) if hidden else one.sentence)
-        for one in report.findings
-        if one.severity is not Severity.NOTE and one.seq <= kept.head[0]
+        (
+            finding.code,
+            finding.seq,
+            _digest(finding.sentence, bytes.fromhex(salt)) if hidden else finding.sentence,
+        )
+        for finding in report.findings
+        if finding.severity is not Severity.NOTE and finding.seq <= kept_audit.head[0]
     }
-    told = [f"no longer found: {_named(one)}" for one in sorted(before - now)]
-    return told + [f"newly found: {_named(one)}" for one in sorted(now - before)]
+    messages = [f"no longer found: {_named(item)}" for item in sorted(before - now)]
+    return messages + [f"newly found: {_named(item)}" for item in sorted(now - before)]
 
 
 def _named(finding: tuple[str, int, str]) -> str:
@@ -346,19 +374,19 @@ async def continue_deviation(
 ) -> Deviation:
     """``step``: assigned, commented, judged, closed, reopened."""
     people, known = await load_people(store), await load_deviations(store)
-    one = known.get(number)
-    if one is None:
+    item = known.get(number)
+    if item is None:
         cure = "`sopilot records deviations list` has their numbers"
         raise mistake("unknown-deviation", f"there is no deviation {number}", help=cure)
     writer = written_by(who, by)
     if "identity" in people.demands and who is None:
         message = "this store asks people to prove who they are"
         raise mistake("unauthenticated", message, help="give --token-file")
-    problem = why_not(one, step, people.names_of(str(writer["by"])))
+    problem = why_not(item, step, people.names_of(str(writer["by"])))
     if problem is not None:
         raise UserMistake([problem])
-    said = {"deviation": number, **details, **writer}
-    await write(store, DEVIATIONS, f"deviation_{step}", said, clock=clock)
+    replies = {"deviation": number, **details, **writer}
+    await write(store, DEVIATIONS, f"deviation_{step}", replies, clock=clock)
     return (await load_deviations(store))[number]
 
 
@@ -367,5 +395,5 @@ async def deviation_step(
 ) -> str:
     """As commands give it: the deviation's number and a name stand among the details."""
     number, by = details.pop("number"), details.pop("by")
-    one = await continue_deviation(store, number, step, details, who=who, by=by, clock=clock)
-    return f"deviation {one.number}: {one.state}"
+    item = await continue_deviation(store, number, step, details, who=who, by=by, clock=clock)
+    return f"deviation {item.number}: {item.state}"

@@ -80,20 +80,20 @@ async def entries(store: Store, journal: str) -> list[Entry]:
     broken = verify_chain(events, session_id=session_id, head=record.head)
     if broken is not None:
         raise TraceBroken(session_id, broken)
-    found = []
-    kept = await store.payloads(session_id) if any(map(_has_contents, events)) else {}
+    results = []
+    stored = await store.payloads(session_id) if any(map(_has_contents, events)) else {}
     for sealed in events:
         details = sealed.event.payload.get("details")
         if sealed.event.kind != "note" or not isinstance(details, Mapping):
             raise StoreCorrupt(f"event {sealed.event.seq} of {session_id} is no note")
         if is_reference(named := details.get(BESIDE)):
             ref = str(named["$ref"])
-            words = kept.get(ref)
+            words = stored.get(ref)
             words = words if isinstance(words, Mapping) else {}
             details = {**details, BESIDE: {**words, "ref": ref}}
         name = str(sealed.event.payload.get("name"))
-        found.append(Entry(sealed.event.seq, sealed.event.at, name, details))
-    return found
+        results.append(Entry(sealed.event.seq, sealed.event.at, name, details))
+    return results
 
 
 def _has_contents(sealed: SealedEvent) -> bool:
@@ -104,9 +104,9 @@ def _has_contents(sealed: SealedEvent) -> bool:
 async def folded(store: Store, journal: str, fold: Callable[[list[Entry]], Folded]) -> Folded:
     """What the entries make together. Raises ``StoreCorrupt`` where one is not as it is written
     here: a chain shows that entries belong together, and not who wrote them."""
-    found = await entries(store, journal)
+    result = await entries(store, journal)
     try:
-        return fold(found)
+        return fold(result)
     except (LookupError, TypeError, ValueError, AttributeError) as problem:
         raise StoreCorrupt(f"an entry of {PREFIX}{journal} is damaged: {problem!r}") from problem
 

@@ -159,10 +159,10 @@ async def loaded(
     changes = program_changes(whole)
     named = [hashes, *(changed for _, changed in changes)]
     sets: dict[frozenset[tuple[str, str]], ProgramSet] = {}
-    for one in named:
-        key = frozenset(one.items())
+    for item in named:
+        key = frozenset(item.items())
         if key not in sets:
-            sets[key] = await _program_set(store, one, known)
+            sets[key] = await _program_set(store, item, known)
     recovered = recover(
         session_id,
         events,
@@ -199,11 +199,11 @@ def stored_hashes(record: SessionRecord) -> dict[str, str]:
 def _check_header(record: SessionRecord, whole: Sequence[Event]) -> None:
     """What stands beside the chain, against the first event: what the session is about."""
     opening = whole[0].payload if whole else {}
-    said = opening.get("details")
-    if opening.get("name") != OPENED or not isinstance(said, Mapping) or is_reference(said):
+    reply = opening.get("details")
+    if opening.get("name") != OPENED or not isinstance(reply, Mapping) or is_reference(reply):
         return  # a journal, or one that crashed before it was opened
     for name in ("programs", "requester", *ABOUT):
-        if (said.get(name) or None) != (record.metadata.get(name) or None):
+        if (reply.get(name) or None) != (record.metadata.get(name) or None):
             raise StoreCorrupt(
                 f"the store says another `{name}` of session {record.id} than its trace"
             )
@@ -219,9 +219,9 @@ def _salt(record: SessionRecord) -> bytes:
 async def _program_set(
     store: Store, hashes: Mapping[str, str], known: Collection[ProgramSet]
 ) -> ProgramSet:
-    for one in known:
-        if one.hashes == hashes:
-            return one
+    for item in known:
+        if item.hashes == hashes:
+            return item
     texts = {digest: await store.program(digest) for digest in set(hashes.values())}
     return ProgramSet.from_texts(hashes, texts)
 
@@ -293,9 +293,9 @@ async def export_trace(
     events = await store.events(session_id)
     hashes = stored_hashes(record)
     # Ciphertext is no payload: held against its digest it would look tampered with.
-    kept = {} if record.is_locked else await store.payloads(session_id)
+    stored = {} if record.is_locked else await store.payloads(session_id)
     needed = set(hashes.values())
-    for _, changed in program_changes(whole_events(events, kept)):
+    for _, changed in program_changes(whole_events(events, stored)):
         needed.update(changed.values())
     known = {} if known is None else known
     for digest in sorted(needed - known.keys()):
@@ -304,7 +304,7 @@ async def export_trace(
     about = {name: record.metadata.get(name) for name in ABOUT}
     leaving: Mapping[str, JSON] = {}
     if payloads:
-        leaving = kept if secrets else _without_secrets(hashes, texts, events, kept)
+        leaving = stored if secrets else _without_secrets(hashes, texts, events, stored)
     return TraceFile(
         session_id,
         tuple(events),
@@ -321,39 +321,39 @@ def _without_secrets(
     hashes: Mapping[str, str],
     texts: Mapping[str, str],
     events: Sequence[SealedEvent],
-    kept: Mapping[str, JSON],
+    stored: Mapping[str, JSON],
 ) -> Mapping[str, JSON]:
     """What may leave the store: nothing that is a secret, or holds one."""
     places = SecretPlaces(ProgramSet.from_texts(hashes, texts))
     if not places.names:
-        return kept
-    whole = whole_events(events, kept)
+        return stored
+    whole = whole_events(events, stored)
     values = SecretTexts(set[str]().union(*map(places.values_in, whole)))
     named = {
-        str(found["$ref"])
+        str(result["$ref"])
         for sealed, event in zip(events, whole, strict=True)
-        for found in _references(sealed.event.payload, places.kept_back_in(event))
+        for result in _references(sealed.event.payload, places.kept_back_in(event))
     }
     return {
         digest: value
-        for digest, value in kept.items()
+        for digest, value in stored.items()
         if digest not in named and not holds_secret(value, values)
     }
 
 
 def _references(payload: JSON, names: frozenset[str]) -> list[Mapping[str, JSON]]:
     """The references that stand under these names."""
-    found: list[Mapping[str, JSON]] = []
+    result: list[Mapping[str, JSON]] = []
     if isinstance(payload, Mapping):
         for key, item in payload.items():
             if key in names and is_reference(item):
-                found.append(item)
+                result.append(item)
             else:
-                found += _references(item, names)
+                result += _references(item, names)
     elif isinstance(payload, list):
         for item in payload:
-            found += _references(item, names)
-    return found
+            result += _references(item, names)
+    return result
 
 
 def replay_trace(trace: TraceFile) -> Recovered:
@@ -435,11 +435,11 @@ async def register(
     """The actions of all sessions of the store that are asked for."""
     rows = await store.records.actions(wanted)
     total = await store.records.count_actions()
-    found: dict[str, tuple[str, ...]] = {}
-    for one in (await folded(store, DEVIATIONS, fold_deviations)).values():
-        found[one.session_id] = (*found.get(one.session_id, ()), one.briefly)
+    result: dict[str, tuple[str, ...]] = {}
+    for item in (await folded(store, DEVIATIONS, fold_deviations)).values():
+        result[item.session_id] = (*result.get(item.session_id, ()), item.briefly)
     return replace(
-        select(rows, conditions, total=total, columns=columns, now=wanted.now), findings=found
+        select(rows, conditions, total=total, columns=columns, now=wanted.now), findings=result
     )
 
 

@@ -132,24 +132,24 @@ def seal_head(key: SigningKey, head: TreeHead) -> SealedHead:
 
 
 def sealed_from_json(value: JSON) -> SealedHead:
-    found = _object(value, "a sealed head")
-    if found.get("sopilot_log") != LOG_FORMAT:
-        raise TraceError(f"unknown format of a sealed head: `{found.get('sopilot_log')}`")
-    head = TreeHead(_whole(found, "size"), _text(found, "root"), _moment(found))
+    result = _object(value, "a sealed head")
+    if result.get("sopilot_log") != LOG_FORMAT:
+        raise TraceError(f"unknown format of a sealed head: `{result.get('sopilot_log')}`")
+    head = TreeHead(_whole(result, "size"), _text(result, "root"), _moment(result))
     if head.size < 0 or not _ROOT.fullmatch(head.root):
         raise TraceError("a sealed head has the size of a log and the root of its tree")
-    return SealedHead(head, _text(found, "key"), _text(found, "signature"))
+    return SealedHead(head, _text(result, "key"), _text(result, "signature"))
 
 
 def entry_from_json(value: JSON) -> LogEntry:
-    found = _object(value, "an entry of a log")
+    result = _object(value, "an entry of a log")
     return LogEntry(
-        _whole(found, "entry"),
-        _moment(found),
-        _text(found, "session"),
-        _whole(found, "seq"),
-        _text(found, "hash"),
-        _text(found, "actions"),
+        _whole(result, "entry"),
+        _moment(result),
+        _text(result, "session"),
+        _whole(result, "seq"),
+        _text(result, "hash"),
+        _text(result, "actions"),
     )
 
 
@@ -159,22 +159,22 @@ def _object(value: JSON, what: str) -> Mapping[str, JSON]:
     return value
 
 
-def _text(found: Mapping[str, JSON], name: str) -> str:
-    value = found.get(name)
+def _text(values: Mapping[str, JSON], name: str) -> str:
+    value = values.get(name)
     if not isinstance(value, str):
         raise TraceError(f"`{name}` must be a text")
     return value
 
 
-def _whole(found: Mapping[str, JSON], name: str) -> int:
-    value = found.get(name)
+def _whole(values: Mapping[str, JSON], name: str) -> int:
+    value = values.get(name)
     if not isinstance(value, int) or isinstance(value, bool) or abs(value) > _LARGEST:
         raise TraceError(f"`{name}` must be a whole number")
     return value
 
 
-def _moment(found: Mapping[str, JSON]) -> float:
-    value = found.get("at")
+def _moment(values: Mapping[str, JSON]) -> float:
+    value = values.get("at")
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < _END:
         raise TraceError("`at` must be a moment")
     return value
@@ -231,7 +231,7 @@ def prove_inclusion(log: Sequence[LogEntry], entry: LogEntry, seal: SealedHead) 
     return {
         "sopilot_proof": "inclusion",
         "entry": entry.as_json(),
-        "path": [one.hex() for one in path],
+        "path": [item.hex() for item in path],
         "head": seal.as_json(),
     }
 
@@ -241,7 +241,7 @@ def prove_consistency(log: Sequence[LogEntry], old: SealedHead, new: SealedHead)
     return {
         "sopilot_proof": "consistency",
         "old": old.as_json(),
-        "path": [one.hex() for one in path],
+        "path": [item.hex() for item in path],
         "head": new.as_json(),
     }
 
@@ -281,10 +281,10 @@ def _sealed(value: JSON, keys: Collection[str]) -> SealedHead:
 
 
 def _path(value: JSON) -> list[bytes]:
-    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise TraceError("the path of a proof must be a list of hashes")
     try:
-        return [bytes.fromhex(one) for one in value]
+        return [bytes.fromhex(item) for item in value]
     except ValueError:
         raise TraceError("the path of a proof has a hash that is none") from None
 
@@ -303,7 +303,7 @@ def prove(
         if since.head.size > seal.head.size:
             raise RunEnded("the earlier head covers more entries than the later one")
         return prove_consistency(log, since, seal)
-    named = [one for one in log[: seal.head.size] if one.session_id == session_id]
+    named = [item for item in log[: seal.head.size] if item.session_id == session_id]
     if not named:
         raise RunEnded(f"session {session_id} is in no entry that the head covers")
     return prove_inclusion(log, named[-1], seal)

@@ -39,13 +39,13 @@ def roots_at(leaves: Sequence[bytes], sizes: Iterable[int]) -> dict[int, bytes]:
     for size in sizes:
         if size > len(leaves):
             continue
-        found = None if size else sha256(b"").digest()
+        result = None if size else sha256(b"").digest()
         for height, level in enumerate(levels):
             if size >> height & 1:
                 tree = level[(size >> height) - 1]
-                found = tree if found is None else _node(tree, found)
-        assert found is not None
-        roots[size] = found
+                result = tree if result is None else _node(tree, result)
+        assert result is not None
+        roots[size] = result
     return roots
 
 
@@ -69,18 +69,18 @@ def proves_inclusion(
 ) -> bool:
     if not 0 <= index < size:
         return False
-    place, last, found = index, size - 1, leaf
+    place, last, node = index, size - 1, leaf
     for neighbour in path:
         if last == 0:
             return False
         if place & 1 or place == last:
-            found = _node(neighbour, found)
+            node = _node(neighbour, node)
             while not place & 1 and place:
                 place, last = place >> 1, last >> 1
         else:
-            found = _node(found, neighbour)
+            node = _node(node, neighbour)
         place, last = place >> 1, last >> 1
-    return last == 0 and found == root
+    return last == 0 and node == root
 
 
 def consistency_proof(leaves: Sequence[bytes], old: int) -> list[bytes]:

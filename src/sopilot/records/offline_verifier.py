@@ -52,8 +52,8 @@ def tree_root(leaves: list[bytes]) -> str:
     while len(level) > 1:
         pairs = [level[n : n + 2] for n in range(0, len(level), 2)]
         level = [
-            hashlib.sha256(b"\x01" + one[0] + one[1]).digest() if len(one) == 2 else one[0]
-            for one in pairs
+            hashlib.sha256(b"\x01" + pair[0] + pair[1]).digest() if len(pair) == 2 else pair[0]
+            for pair in pairs
         ]
     return level[0].hex()
 
@@ -79,8 +79,8 @@ def chain_of(path: Path, session: str, problems: list[str]) -> list[dict[str, An
                 if not _is_beside(event, session):
                     problems.append(f"{path.name}: {line[:40]}… is not what was recorded")
                 continue
-            found = _HASH.search(line)
-            digest = found[1] if found else ""
+            match = _HASH.search(line)
+            digest = match[1] if match else ""
             text = line.rstrip("\n").replace(f',"hash":"{digest}"', "", 1)
             if (
                 event["seq"] != len(events)
@@ -93,14 +93,14 @@ def chain_of(path: Path, session: str, problems: list[str]) -> list[dict[str, An
             previous = digest
     first_said = events[0]["payload"] if events else {}
     opened = first_said.get("details") if first_said.get("name") == "opened" else None
-    told = {"programs": header.get("programs"), **header.get("about", {})}
+    messages = {"programs": header.get("programs"), **header.get("about", {})}
     if (
         isinstance(opened, dict)
         and opened.keys() != {"$ref", "bytes"}
-        and any((opened.get(name) or None) != (one or None) for name, one in told.items())
+        and any((opened.get(name) or None) != (item or None) for name, item in messages.items())
     ):
         problems.append(f"{path.name}: its header is not that of its first event")
-    if any(_digest(text) != one for one, text in header.get("program_texts", {}).items()):
+    if any(_digest(text) != item for item, text in header.get("program_texts", {}).items()):
         problems.append(f"{path.name}: a program is not the one that was run")
     return events
 
@@ -114,9 +114,9 @@ def _is_beside(line: dict[str, Any], session: str) -> bool:
     if line.keys() == {"payloads", "salt"}:
         salt = bytes.fromhex(line["salt"])
         return all(_digest(spell(value), salt) == ref for ref, value in line["payloads"].items())
-    said = {name: one for name, one in line.items() if name not in ("key", "signature")}
+    replies = {name: item for name, item in line.items() if name not in ("key", "signature")}
     return line.get("session") == session and signed_by(
-        str(line.get("key")), str(line.get("signature")), spell(said).encode()
+        str(line.get("key")), str(line.get("signature")), spell(replies).encode()
     )
 
 
@@ -145,10 +145,10 @@ def check_log(
             leaves.append(hashlib.sha256(b"\x00" + raw).digest())
             continue
         size = value["size"]
-        said = spell({name: value[name] for name in ("sopilot_log", "size", "root", "at")})
+        reply = spell({name: value[name] for name in ("sopilot_log", "size", "root", "at")})
         if keys and value["key"] not in keys:
             problems.append(f"the head of {size} entries is signed by another key")
-        if not signed_by(value["key"], value["signature"], said.encode()):
+        if not signed_by(value["key"], value["signature"], reply.encode()):
             problems.append(f"the signature of the head of {size} entries is wrong")
         if size > len(leaves):
             problems.append(f"the log has {len(leaves)} entries and was sealed with {size}")
@@ -183,11 +183,13 @@ def action_of(session: str, row: list[Any], now: float) -> dict[str, Any]:
         outcome = "expired"
     decisions = more.get("decisions", [])
     approvers: list[str] = []
-    for one in decisions:
-        if one["decision"] in ("amend", "reject"):
+    for decision in decisions:
+        if decision["decision"] in ("amend", "reject"):
             approvers = []
-        if one["decision"] in ("approve", "amend"):
-            approvers.append(f"{one['by']} ({one['role']}, {_identity(one.get('principal'))})")
+        if decision["decision"] in ("approve", "amend"):
+            approvers.append(
+                f"{decision['by']} ({decision['role']}, {_identity(decision.get('principal'))})"
+            )
     names = ("override", "awaits", "why", "goal", "program", "handbook", "model", "view", "asked")
     return {
         **{name: more.get(name) for name in names},
@@ -213,19 +215,23 @@ def check_register(
     for it in json.loads(text_of(folder / "deviations.json")):
         brief = f"{it['code']} ({it['disposition'] or it['state']})"
         noted.setdefault(it["session"], []).append(brief)
-    found = [(one, row) for one, its in rows.items() for row in its if begin <= row[1] < end]
-    made = [{**action_of(one, row, about["made_at"]), "findings": noted.get(one, [])}
-            for one, row in found]  # fmt: skip
-    told = json.loads(text_of(folder / "register.json"))
-    if Counter(map(spell, told["actions"])) != Counter(map(spell, made)):
+    results = [(item, row) for item, its in rows.items() for row in its if begin <= row[1] < end]
+    made = [{**action_of(item, row, about["made_at"]), "findings": noted.get(item, [])}
+            for item, row in results]  # fmt: skip
+    loads = json.loads(text_of(folder / "register.json"))
+    if Counter(map(spell, loads["actions"])) != Counter(map(spell, made)):
         problems.append("register.json does not have the actions of rows.jsonl")
-    counts = Counter((one["action"], one["outcome"]) for one in made)
-    said = {(one["action"], one["outcome"]): one["count"] for one in told["counts"]}
-    if (told["selected"], told["withheld"], told["sums"]) != (len(made), 0, {}) or said != counts:
+    counts = Counter((item["action"], item["outcome"]) for item in made)
+    replies = {(item["action"], item["outcome"]): item["count"] for item in loads["counts"]}
+    if (loads["selected"], loads["withheld"], loads["sums"]) != (
+        len(made),
+        0,
+        {},
+    ) or replies != counts:
         problems.append("register.json counts other actions than it has")
     with open(folder / "register.csv", encoding="utf-8", newline="") as file:
         header, *lines = csv.reader(file)
-    wanted = Counter(tuple(_cell(_column(one, name)) for name in header) for one in made)
+    wanted = Counter(tuple(_cell(_column(item, name)) for name in header) for item in made)
     if Counter(map(tuple, lines)) != wanted or header != _COLUMNS:
         problems.append("register.csv does not have the actions of rows.jsonl")
 
@@ -257,8 +263,8 @@ def check_derived(
             text = it["text"].encode("utf-8", "surrogatepass")
             if not path.is_file() or path.read_bytes() != text:
                 problems.append(f"{file} is not the text that was released")
-    told = json.loads(text_of(folder / "deviations.json"))
-    if told != deviations_of(notes.get("journal.deviations", [])):
+    loads = json.loads(text_of(folder / "deviations.json"))
+    if loads != deviations_of(notes.get("journal.deviations", [])):
         problems.append("deviations.json does not have the deviations of their journal")
 
 
@@ -268,22 +274,22 @@ def deviations_of(notes: list[dict[str, Any]]) -> list[dict[str, Any]]:
         at, seq, it = event["at"], event["seq"], event["payload"]["details"]
         name, by = event["payload"]["name"].removeprefix("deviation_"), it.get("by") or None
         if name == "opened":
-            given = {one: it.get(one) or "" for one in ("session", "code", "explanation")}
+            values = {entry: it.get(entry) or "" for entry in ("session", "code", "explanation")}
             more = ("owner", "due", "disposition", "cause", "remedy", "judged_by", "closed_by")
-            known[seq] = {"deviation": seq, "at": at, **given, "event": it["event"],
+            known[seq] = {"deviation": seq, "at": at, **values, "event": it["event"],
                           "sentence": it.get("sentence") or "", "state": "open",
                           **dict.fromkeys(more), "history": []}  # fmt: skip
-        elif (one := known.get(it.get("deviation", -1))) is not None:
-            one["history"].append({"at": at, "entry": f"deviation_{name}", **it})
+        elif (item := known.get(it.get("deviation", -1))) is not None:
+            item["history"].append({"at": at, "entry": f"deviation_{name}", **it})
             if name == "assigned":
-                one["owner"] = it.get("owner") or one["owner"]
-                one["due"] = it["due"] if it.get("due") is not None else one["due"]
+                item["owner"] = it.get("owner") or item["owner"]
+                item["due"] = it["due"] if it.get("due") is not None else item["due"]
             elif name == "judged":
-                one.update({key: it.get(key) or None for key in ("cause", "remedy")})
-                one.update(state="judged", judged_by=by, disposition=it.get("disposition"))
+                item.update({key: it.get(key) or None for key in ("cause", "remedy")})
+                item.update(state="judged", judged_by=by, disposition=it.get("disposition"))
             elif name in ("closed", "reopened"):
-                one.update(state={"closed": "closed"}.get(name, "open"), closed_by=None)
-                one.update({"closed_by": by} if name == "closed" else {"judged_by": None})
+                item.update(state={"closed": "closed"}.get(name, "open"), closed_by=None)
+                item.update({"closed_by": by} if name == "closed" else {"judged_by": None})
     return list(known.values())
 
 
@@ -297,38 +303,40 @@ def check(folder: Path, keys: list[str]) -> tuple[list[str], list[str]]:
             problems.append(f"{name} is missing")
         elif hashlib.sha256(path.read_bytes()).hexdigest() != digest:
             problems.append(f"{name} is not what was exported")
-    there = {one.relative_to(folder).as_posix() for one in folder.rglob("*") if one.is_file()}
-    problems += [f"{one} is no file of it" for one in sorted(there - {*about["files"], _ABOUT})]
+    there = {item.relative_to(folder).as_posix() for item in folder.rglob("*") if item.is_file()}
+    problems += [f"{item} is no file of it" for item in sorted(there - {*about["files"], _ABOUT})]
     entries, sealed_at = check_log(folder, keys, problems)
     rows = {
-        one["session"]: one["rows"]
-        for one in map(json.loads, text_of(folder / "rows.jsonl").splitlines())
+        item["session"]: item["rows"]
+        for item in map(json.loads, text_of(folder / "rows.jsonl").splitlines())
     }
     last = {entry["session"]: entry for entry in entries}
-    begin, end, told = about["from"], about["to"], set(about["sessions"])
+    begin, end, message = about["from"], about["to"], set(about["sessions"])
     for session, how in in_time(entries, begin, end):
-        if session not in told and not session.startswith(_JOURNAL):
+        if session not in message and not session.startswith(_JOURNAL):
             problems.append(f"session {session} {how} then and is left out")
     problems += [
-        f"{one} is left out" for one in last if one.startswith(_JOURNAL) and one not in told
+        f"{item} is left out" for item in last if item.startswith(_JOURNAL) and item not in message
     ]
     later: list[str] = []
     notes: dict[str, list[dict[str, Any]]] = {}
-    for session in sorted(told):
+    for session in sorted(message):
         own = rows.get(session, [])
         events = _check_session(folder, session, last.get(session), own, problems, later)
         if session.startswith(_JOURNAL):
             notes[session] = events
-    problems += [f"rows.jsonl has rows of {one}, which is no trace here" for one in {*rows} - told]
+    problems += [
+        f"rows.jsonl has rows of {item}, which is no trace here" for item in {*rows} - message
+    ]
     if not problems:  # what they are made from is what was sealed
         check_derived(folder, notes, problems)
     if not problems:
         check_register(folder, rows, about, problems)
     looked_at = [
-        f"{len(told)} traces from {moment(begin)} to {moment(end)} as of "
+        f"{len(message)} traces from {moment(begin)} to {moment(end)} as of "
         f"{moment(about['made_at'])}, {len(entries)} entries of the log, sealed at "
         f"{moment(sealed_at)}",
-        *(f"not covered by the seal: {one}" for one in later),
+        *(f"not covered by the seal: {item}" for item in later),
     ]
     return problems, looked_at
 
@@ -342,7 +350,7 @@ def _check_session(
         problems.append(f"the trace of session {session} is missing")
         return []
     events = chain_of(path, session, problems)
-    hashes = [one["hash"] for one in events]
+    hashes = [event["hash"] for event in events]
     if sealed is None:
         problems.append(f"session {session} stands in no sealed entry: it is later, or inserted")
     elif sealed["seq"] >= len(hashes):
@@ -386,16 +394,20 @@ def examined(folder: Path, keys: list[str]) -> tuple[bool, list[str]]:
         ArithmeticError,
     ) as wrong:
         problems, looked_at = [f"this is no bundle, or a damaged one: {wrong!r}"], []
-    told = problems or verdict(looked_at, keys)
+    message = problems or verdict(looked_at, keys)
     return not problems, [
-        "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in line) for line in told
+        "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in line)
+        for line in message
     ]
 
 
 def main(arguments: list[str]) -> int:
-    keys = [Path(one).read_text().strip() if Path(one).is_file() else one for one in arguments]
-    good, told = examined(Path(__file__).resolve().parent, keys)
-    for line in told:
+    keys = [
+        Path(argument).read_text().strip() if Path(argument).is_file() else argument
+        for argument in arguments
+    ]
+    good, message = examined(Path(__file__).resolve().parent, keys)
+    for line in message:
         print(line)  # noqa: T201 - it is a program of its own
     return 0 if good else 1
 

@@ -58,8 +58,8 @@ class Principal:
     proof: str = ""
 
     def as_json(self, through: str = "") -> dict[str, JSON]:
-        said = {"method": self.method, "proof": self.proof, "through": through}
-        return {name: value for name, value in said.items() if value}
+        replies = {"method": self.method, "proof": self.proof, "through": through}
+        return {name: value for name, value in replies.items() if value}
 
 
 THE_MACHINE = Principal("", MACHINE)
@@ -77,7 +77,7 @@ class Person:
 
     @property
     def names(self) -> set[str]:
-        return {same_name(one) for one in (self.name, *self.aliases, *self.subjects)}
+        return {same_name(item) for item in (self.name, *self.aliases, *self.subjects)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,41 +125,41 @@ class People:
     def person(self, name: str) -> Person | None:
         """By any of the names."""
         wanted = same_name(name)
-        return next((one for one in self.persons.values() if wanted in one.names), None)
+        return next((item for item in self.persons.values() if wanted in item.names), None)
 
     def has_administrator(self) -> bool:
         """One who could prove it: else nobody could ever change anything."""
-        holders = {same_name(one.person) for one in self.tokens.values() if not one.revoked}
+        holders = {same_name(token.person) for token in self.tokens.values() if not token.revoked}
         return any(
-            ADMINISTRATOR in one.roles and (key in holders or one.subjects)
-            for key, one in self.persons.items()
+            ADMINISTRATOR in item.roles and (key in holders or item.subjects)
+            for key, item in self.persons.items()
         )
 
     def names_of(self, name: str) -> set[str]:
-        found = self.person(name)
-        return {same_name(name)} | (found.names if found else set())
+        result = self.person(name)
+        return {same_name(name)} | (result.names if result else set())
 
     def of_token(self, token: str, at: float) -> Principal | Diagnostic:
-        found = self.tokens.get(token_digest(token))
-        if found is None:
+        result = self.tokens.get(token_digest(token))
+        if result is None:
             return Diagnostic("unknown-token", "nobody has this token")
-        if found.revoked or same_name(found.person) not in self.persons:
-            return Diagnostic("revoked-token", f"the token `{found.name}` was revoked")
-        if found.expires_at is not None and at >= found.expires_at:
-            return Diagnostic("expired-token", f"the token `{found.name}` is out of date")
-        return Principal(found.person, TOKEN, found.name)
+        if result.revoked or same_name(result.person) not in self.persons:
+            return Diagnostic("revoked-token", f"the token `{result.name}` was revoked")
+        if result.expires_at is not None and at >= result.expires_at:
+            return Diagnostic("expired-token", f"the token `{result.name}` is out of date")
+        return Principal(result.person, TOKEN, result.name)
 
     def of_subject(self, issuer: str, subject: str) -> Principal | Diagnostic:
         wanted = f"{issuer}#{subject}"
         # As it is spelled, unlike people's names: a provider's `ABC` and `abc` are two people.
-        found = next((one for one in self.persons.values() if wanted in one.subjects), None)
-        if found is None:
+        result = next((item for item in self.persons.values() if wanted in item.subjects), None)
+        if result is None:
             return Diagnostic(
                 "unknown-subject",
                 f"`{subject}` of {issuer} is nobody here",
                 help=f"an administrator adds them: `sopilot people add NAME --openid {wanted}`",
             )
-        return Principal(found.name, OPENID, wanted)
+        return Principal(result.name, OPENID, wanted)
 
     def entitled(
         self, name: str, role: str, at: float, expires_at: float | None
@@ -170,10 +170,10 @@ class People:
             return None
         if role in person.roles:
             return role, ""
-        for one in self.deputies:
-            if same_name(one.person) == same_name(person.name) and one.role == role:
-                absent = self.person(one.stands_for)
-                if one.begin <= at < one.end and absent is not None and role in absent.roles:
+        for deputy in self.deputies:
+            if same_name(deputy.person) == same_name(person.name) and deputy.role == role:
+                absent = self.person(deputy.stands_for)
+                if deputy.begin <= at < deputy.end and absent is not None and role in absent.roles:
                     return role, f"deputy for {absent.name}"
         above = self.escalations.get(role)
         if above is None or above[0] not in person.roles or expires_at is None:
@@ -201,12 +201,14 @@ def why_not(people: People, name: str, details: Mapping[str, JSON]) -> Diagnosti
     if fold := _FOLDS.get(name):
         fold(people, details)
     new = people.persons.get(same_name(str(details.get("person")))) if name == ADDED else None
-    for one in people.persons.values():
-        if new is not None and one is not new and (shared := new.names & one.names):
+    for person in people.persons.values():
+        if new is not None and person is not new and (shared := new.names & person.names):
             return Diagnostic(
                 "name-taken",
-                f"`{min(shared)}` is a name of {one.name}: nobody is two people",
-                help=f"choose another, or say anew who {one.name} is: `sopilot people add --anew`",
+                f"`{min(shared)}` is a name of {person.name}: nobody is two people",
+                help=(
+                    f"choose another, or say anew who {person.name} is: `sopilot people add --anew`"
+                ),
             )
     if had and not people.has_administrator():
         return Diagnostic(
@@ -235,18 +237,18 @@ def _number(value: JSON) -> float:
 
 
 def _added(people: People, it: Mapping[str, JSON]) -> None:
-    one = Person(
+    person = Person(
         str(it["person"]), _texts(it["roles"]), _texts(it["aliases"]), _texts(it["subjects"])
     )
-    people.persons[same_name(one.name)] = one
+    people.persons[same_name(person.name)] = person
 
 
 def _removed(people: People, it: Mapping[str, JSON]) -> None:
     gone = same_name(str(it["person"]))
     people.persons.pop(gone, None)
-    for digest, one in people.tokens.items():
-        if same_name(one.person) == gone:  # also when somebody of that name comes back
-            people.tokens[digest] = replace(one, revoked=True)
+    for digest, item in people.tokens.items():
+        if same_name(item.person) == gone:  # also when somebody of that name comes back
+            people.tokens[digest] = replace(item, revoked=True)
 
 
 def _issued(people: People, it: Mapping[str, JSON]) -> None:
@@ -257,9 +259,9 @@ def _issued(people: People, it: Mapping[str, JSON]) -> None:
 
 
 def _revoked(people: People, it: Mapping[str, JSON]) -> None:
-    for digest, one in people.tokens.items():
-        if one.name == it["token"]:
-            people.tokens[digest] = replace(one, revoked=True)
+    for digest, item in people.tokens.items():
+        if item.name == it["token"]:
+            people.tokens[digest] = replace(item, revoked=True)
 
 
 def _limited(people: People, it: Mapping[str, JSON]) -> None:
@@ -304,56 +306,58 @@ _FOLDS = {
 }
 
 
-def added(people: People, given: Mapping[str, JSON]) -> dict[str, JSON]:
+def added(people: People, values: Mapping[str, JSON]) -> dict[str, JSON]:
     """A person as they are then: with what was known of them, unless it is said anew."""
-    name = str(given["person"])
+    name = str(values["person"])
     own = people.persons.get(same_name(name))
-    said: dict[str, JSON] = {"person": own.name if own is not None else name}
+    reply: dict[str, JSON] = {"person": own.name if own is not None else name}
     for field_name in ("roles", "aliases", "subjects"):
-        known = () if own is None or given.get("anew") else getattr(own, field_name)
-        said[field_name] = list(dict.fromkeys((*known, *_texts(given.get(field_name)))))
-    names = (name, *_texts(said["roles"]), *_texts(said["aliases"]), *_texts(said["subjects"]))
+        known = () if own is None or values.get("anew") else getattr(own, field_name)
+        reply[field_name] = list(dict.fromkeys((*known, *_texts(values.get(field_name)))))
+    names = (name, *_texts(reply["roles"]), *_texts(reply["aliases"]), *_texts(reply["subjects"]))
     if not all(map(same_name, names)):
         raise mistake("empty-name", "a person, a role and another name must not be empty")
-    return said
+    return reply
 
 
-def limit_details(given: dict[str, Any]) -> dict[str, Any]:
-    for text in given["conditions"]:
+def limit_details(values: dict[str, Any]) -> dict[str, Any]:
+    for text in values["conditions"]:
         read_condition(text)
-    return given
+    return values
 
 
-def deputy_details(given: dict[str, Any]) -> dict[str, Any]:
+def deputy_details(values: dict[str, Any]) -> dict[str, Any]:
     """Between two dates, as people write them."""
     return {
-        **given,
-        "begin": read_moment(given["begin"]),
-        "end": read_moment(given["end"], whole_day=True),
+        **values,
+        "begin": read_moment(values["begin"]),
+        "end": read_moment(values["end"], whole_day=True),
     }
 
 
-def token_details(given: dict[str, Any]) -> dict[str, Any]:
-    until = given["expires_at"]
-    return {**given, "expires_at": None if until is None else read_moment(until, whole_day=True)}
+def token_details(values: dict[str, Any]) -> dict[str, Any]:
+    until = values["expires_at"]
+    return {**values, "expires_at": None if until is None else read_moment(until, whole_day=True)}
 
 
 def people_lines(people: People) -> Iterator[str]:
     rows = [
         (
-            one.name,
-            ", ".join(one.aliases) or "-",
-            ", ".join(one.roles) or "-",
-            _tokens(people, one.name) or "-",
+            person.name,
+            ", ".join(person.aliases) or "-",
+            ", ".join(person.roles) or "-",
+            _tokens(people, person.name) or "-",
         )
-        for one in people.persons.values()
+        for person in people.persons.values()
     ]
     yield table(rows, ("NAME", "ALSO", "ROLES", "TOKENS")) if rows else "nobody is known here"
     for role, conditions in people.limits.items():
         yield f"{role} decides within {', '.join(conditions) or 'no limit'}"
-    for one in people.deputies:
-        begin, end = moment(one.begin), moment(one.end)
-        yield f"{one.person} stands for {one.stands_for} as {one.role} from {begin} to {end}"
+    for deputy in people.deputies:
+        begin, end = moment(deputy.begin), moment(deputy.end)
+        yield (
+            f"{deputy.person} stands for {deputy.stands_for} as {deputy.role} from {begin} to {end}"
+        )
     for role, (to, seconds) in people.escalations.items():
         yield f"{to} may decide as {role} {seconds / 60:g} minutes before a request expires"
     for one_demand in sorted(people.demands):
@@ -361,25 +365,25 @@ def people_lines(people: People) -> Iterator[str]:
 
 
 def _tokens(people: People, person: str) -> str:
-    own = [one for one in people.tokens.values() if one.person == person]
-    return ", ".join(f"{one.name} (revoked)" if one.revoked else one.name for one in own)
+    own = [token for token in people.tokens.values() if token.person == person]
+    return ", ".join(f"{item.name} (revoked)" if item.revoked else item.name for item in own)
 
 
 def people_json(people: People) -> dict[str, Any]:
     return {
         "people": [
             {
-                "name": one.name,
-                "roles": list(one.roles),
-                "aliases": list(one.aliases),
-                "openid": list(one.subjects),
+                "name": person.name,
+                "roles": list(person.roles),
+                "aliases": list(person.aliases),
+                "openid": list(person.subjects),
                 "tokens": [
                     {"name": t.name, "expires_at": t.expires_at, "revoked": t.revoked}
                     for t in people.tokens.values()
-                    if t.person == one.name
+                    if t.person == person.name
                 ],
             }
-            for one in people.persons.values()
+            for person in people.persons.values()
         ],
         "limits": {role: list(texts) for role, texts in people.limits.items()},
         "providers": [
@@ -419,22 +423,22 @@ def objection(
     problem = _problem(held, decision, by, role, arguments)
     if problem is None and arguments is not None:
         problem = _misfit(held.action, arguments, programs or {})
-    given = held.arguments if arguments is None else arguments
+    value = held.arguments if arguments is None else arguments
     if problem is None and decision != "expire":
-        names, both = people.names_of(by), (held.arguments, given)
+        names, both = people.names_of(by), (held.arguments, value)
         problem = _party(
             metadata, configuration, both, held.process, names, by, authors, requesters
         )
     if problem is not None or decision == "expire":
         return problem, {}
     # A limit is how much may be let happen: who says no lets nothing happen.
-    within = None if decision == "reject" else given
-    found = _entitlement(people, who, by, role, within, at, held.expires_at)
-    if isinstance(found, Diagnostic):
-        return found, {}
+    within = None if decision == "reject" else value
+    entitlement = _entitlement(people, who, by, role, within, at, held.expires_at)
+    if isinstance(entitlement, Diagnostic):
+        return entitlement, {}
     if decision != "reject" and "identity" in people.demands:
         problem = _without_requester(metadata, requesters)
-    return problem, {} if problem is not None else found
+    return problem, {} if problem is not None else entitlement
 
 
 def no_witness(
@@ -447,9 +451,9 @@ def no_witness(
         return Diagnostic("nobody", "say who found out how the call ended")
     if who is None and "identity" in people.demands:
         return Diagnostic(UNAUTHENTICATED, _PROVE, help=_TOKEN)
-    given = (pending.arguments,)
+    value = (pending.arguments,)
     names = people.names_of(by)
-    return _party(metadata, configuration, given, pending.process, names, by, authors, requesters)
+    return _party(metadata, configuration, value, pending.process, names, by, authors, requesters)
 
 
 _PROVE = "this store takes decisions only from people who prove who they are"
@@ -540,10 +544,10 @@ def _problem(
     if (decision == "amend") != (arguments is not None):
         return Diagnostic("amendment", "`amend` needs arguments, and nothing else takes them")
     if decision == "approve" and any(
-        same_name(one.by) == same_name(by)
-        and one.role == role
-        and one.decision in ("approve", "amend")
-        for one in held.rulings
+        same_name(ruling.by) == same_name(by)
+        and ruling.role == role
+        and ruling.decision in ("approve", "amend")
+        for ruling in held.rulings
     ):
         return Diagnostic("approved-twice", f"{by} has approved as {role} already")
     return None
@@ -553,7 +557,10 @@ def _misfit(
     action: str, arguments: Mapping[str, JSON], programs: Mapping[str, Program]
 ) -> Diagnostic | None:
     """Whether the action takes such arguments, as far as its handbook says what it takes."""
-    facts = next((one.actions[action] for one in programs.values() if action in one.actions), None)
+    facts = next(
+        (program.actions[action] for program in programs.values() if action in program.actions),
+        None,
+    )
     if facts is None or not facts.inputs:
         return None
     for name, value in arguments.items():
@@ -571,7 +578,7 @@ def _misfit(
     return None
 
 
-_NO_PERSON = {*(str(one) for one in Actor if one is not Actor.OPERATOR), "agent", "assistant"}
+_NO_PERSON = {*(str(item) for item in Actor if item is not Actor.OPERATOR), "agent", "assistant"}
 
 
 def _party(
@@ -590,9 +597,9 @@ def _party(
         whose = "who wrote the handbook"
     else:
         started = configuration.processes.get(process or "")
-        for given in (*arguments, started.known if started is not None else {}):
-            for field, value in given.items():
-                if any(same_name(one) in names for one in _names_in(value)):
+        for argument in (*arguments, started.known if started is not None else {}):
+            for field, value in argument.items():
+                if any(same_name(item) in names for item in _names_in(value)):
                     whose = f"a party to this call (its `{field}`)"
     cure = "somebody who has no part in it must decide"
     return Diagnostic("party", f"`{by}` is {whose}", help=cure) if whose else None
@@ -611,12 +618,12 @@ def _without_requester(metadata: Fields, requesters: Collection[str]) -> Diagnos
 def _names_in(value: JSON) -> Iterator[str]:
     """Wherever in a value somebody can be named; customers have numbers, too."""
     if isinstance(value, Mapping):
-        for key, one in value.items():
+        for key, item in value.items():
             yield key
-            yield from _names_in(one)
+            yield from _names_in(item)
     elif isinstance(value, list | tuple):
-        for one in value:
-            yield from _names_in(one)
+        for item in value:
+            yield from _names_in(item)
     elif isinstance(value, float) and value.is_integer():
         yield str(int(value))
     elif isinstance(value, str | int) and not isinstance(value, bool):
@@ -631,7 +638,7 @@ TOKEN_PREFIX = "sop_"
 
 async def load_people(store: Store) -> People:
     return await folded(
-        store, JOURNAL, lambda found: fold_people((one.name, one.details) for one in found)
+        store, JOURNAL, lambda result: fold_people((item.name, item.details) for item in result)
     )
 
 
@@ -648,11 +655,11 @@ async def change_people(
                 "only an administrator changes the people of this store",
                 help="give an administrator's token: --token-file",
             )
-    said = added(people, details) if name == ADDED else details
-    problem = why_not(people, name, said)
+    reply = added(people, details) if name == ADDED else details
+    problem = why_not(people, name, reply)
     if problem is not None:
         raise UserMistake([problem])
-    await write(store, JOURNAL, name, {**said, **written_by(who)}, clock=clock)
+    await write(store, JOURNAL, name, {**reply, **written_by(who)}, clock=clock)
 
 
 def requester_name(people: People, requester: Principal | str | None) -> str:
@@ -699,12 +706,12 @@ async def issue_token(
     token (its name), expires_at."""
     people = await load_people(store)
     person, name = str(details["person"]), str(details["token"])
-    found = people.person(person)
-    if found is None:
+    result = people.person(person)
+    if result is None:
         raise mistake("unknown-person", f"`{person}` is nobody here", help="`sopilot people add`")
-    if any(same_name(one.name) == same_name(name) for one in people.tokens.values()):
+    if any(same_name(item.name) == same_name(name) for item in people.tokens.values()):
         raise mistake("token-exists", f"there is a token `{name}` already")
     token = TOKEN_PREFIX + secrets.token_urlsafe(32)
-    said = {**details, "person": found.name, "sha256": token_digest(token)}
-    await change_people(store, entry, said, who=who, clock=clock)
+    replies = {**details, "person": result.name, "sha256": token_digest(token)}
+    await change_people(store, entry, replies, who=who, clock=clock)
     return token

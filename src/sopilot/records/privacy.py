@@ -68,23 +68,23 @@ class Policy:
     ) -> bool:
         """By the period of the narrowest class that the session belongs to."""
         for name in (f"{handbook}/{goal}", handbook, ANY):
-            for one in (f"{name}@{status}", name):
-                if one in self.periods:
-                    return now - updated_at >= self.periods[one]
+            for item in (f"{name}@{status}", name):
+                if item in self.periods:
+                    return now - updated_at >= self.periods[item]
         return False
 
 
-def period_details(given: Mapping[str, Any]) -> dict[str, Any]:
+def period_details(values: Mapping[str, Any]) -> dict[str, Any]:
     """A class of sessions, and how many days its contents are kept."""
-    name, at, status = str(given["kind"]).partition("@")
+    name, at, status = str(values["kind"]).partition("@")
     if not name or (at and status not in _ENDINGS):
         raise mistake(
             "no-class",
-            f"`{given['kind']}` names no class of sessions",
+            f"`{values['kind']}` names no class of sessions",
             help=f"HANDBOOK, HANDBOOK/GOAL or {ANY}, and behind it, if need be, one of "
-            + ", ".join(f"@{one}" for one in _ENDINGS),
+            + ", ".join(f"@{item}" for item in _ENDINGS),
         )
-    return {"handbook": given["kind"], "seconds": given["days"] * 86_400}
+    return {"handbook": values["kind"], "seconds": values["days"] * 86_400}
 
 
 def fold_policy(entries: Iterable[tuple[str, Mapping[str, JSON]]]) -> Policy:
@@ -101,9 +101,9 @@ def fold_policy(entries: Iterable[tuple[str, Mapping[str, JSON]]]) -> Policy:
         elif name == "readers_named":
             policy.readers = _texts(it.get("roles"))
         elif name == HOLD_SET:
-            said: Any = it.get("beside") or it
-            what = str(it["what"]) if said is it else said.get("what")
-            policy.hold_entries[number] = Hold(what, str(said.get("why")), said.get("ref", ""))
+            value: Any = it.get("beside") or it
+            what = str(it["what"]) if value is it else value.get("what")
+            policy.hold_entries[number] = Hold(what, str(value.get("why")), value.get("ref", ""))
         elif name == PRUNED:
             heads: Any = it["sessions"]
             for session_id, (seq, digest) in heads.items():
@@ -112,7 +112,7 @@ def fold_policy(entries: Iterable[tuple[str, Mapping[str, JSON]]]) -> Policy:
             held = policy.hold_entries
             # An earlier release named the words; now the entries of the holds are named.
             numbers: Any = it.get("holds") or [n for n in held if held[n].what == str(it["what"])]
-            policy.lifted += [held.pop(one) for one in numbers if one in held]
+            policy.lifted += [held.pop(item) for item in numbers if item in held]
         elif name == SHREDDED:
             policy.erased |= _texts(it.get("sessions"))
     for hold in policy.hold_entries.values():
@@ -144,12 +144,14 @@ _DEMANDS = frozenset({"privacy", _KEYS})
 async def load_policy(store: Store, *, up_to: int | None = None) -> Policy:
     """As it is now, or as it was with that entry of its journal."""
 
-    def fold(found: list[Entry]) -> Policy:
-        last = len(found) if up_to is None else up_to + 1
-        return fold_policy((one.name, one.details) for one in found[:last])
+    def fold(entries: list[Entry]) -> Policy:
+        last = len(entries) if up_to is None else up_to + 1
+        return fold_policy((item.name, item.details) for item in entries[:last])
 
     policy = await folded(store, JOURNAL, fold)
-    if up_to is None and any(one.what is None for one in policy.hold_entries.values()):
+    if up_to is None and any(
+        hold_entry.what is None for hold_entry in policy.hold_entries.values()
+    ):
         raise StoreCorrupt("a legal hold has lost its words, and nobody lifted it")
     return policy
 
@@ -171,12 +173,12 @@ async def change_policy(
         details, beside = {}, details
     elif name == HOLD_LIFTED:
         held = (await load_policy(store)).hold_entries
-        numbers: list[JSON] = [one for one in held if held[one].what == details["what"]]
+        numbers: list[JSON] = [item for item in held if held[item].what == details["what"]]
         if not numbers:
             raise mistake("no-hold", f"there is no hold on `{details['what']}`")
         details = {"holds": numbers}
-    said = {**details, **written_by(who)}
-    await write(store, JOURNAL, name, said, clock=clock, beside=beside, commit=commit)
+    replies = {**details, **written_by(who)}
+    await write(store, JOURNAL, name, replies, clock=clock, beside=beside, commit=commit)
 
 
 async def require_entitled(store: Store, who: Principal | None) -> None:
@@ -231,32 +233,32 @@ async def note_reading(
     """Who looks at contents, before they are shown; ``to_all``: whoever asks is shown them;
     ``or_nothing``: who may not read them is refused."""
     shown = to_all or await may_read(store, who)
-    said: dict[str, JSON] = {"what": what, "sessions": list(session_ids), "contents": shown}
+    values: dict[str, JSON] = {"what": what, "sessions": list(session_ids), "contents": shown}
     if or_nothing and not shown:
-        said["refused"] = True
-    await write(store, READING, "read", {**said, **written_by(who)}, clock=clock)
+        values["refused"] = True
+    await write(store, READING, "read", {**values, **written_by(who)}, clock=clock)
 
 
 async def sessions_with(
     store: Store, texts: Sequence[str], among: Sequence[SessionRecord] | None = None
 ) -> list[SessionRecord]:
     """Every session, of all or ``among`` these, in which one of the texts stands, wherever."""
-    found = []
+    results = []
     for record in await store.sessions(limit=EVERY) if among is None else among:
         if record.is_locked:
             raise _no_keys("contents are under keys, and cannot be searched without them")
-        values: list[JSON] = [one.event.payload for one in await store.events(record.id)]
+        values: list[JSON] = [event.event.payload for event in await store.events(record.id)]
         values += [await store.payloads(record.id), record.metadata]
         if _names(values, texts):
-            found.append(record)
-    return found
+            results.append(record)
+    return results
 
 
 def _names(value: JSON, texts: Sequence[str]) -> bool:
     """Whether one of these stands in it."""
     wanted = [plain for text in texts if (plain := _as_looked_for(text))]
-    said = map(_as_looked_for, _texts_privacy(value))
-    return any(one in text for text in said for one in wanted)
+    reply = map(_as_looked_for, _texts_privacy(value))
+    return any(item in text for text in reply for item in wanted)
 
 
 def _as_looked_for(text: str) -> str:
@@ -268,12 +270,12 @@ def _texts_privacy(value: JSON) -> Iterator[str]:
     """Every text and number in a value, as it reads: spelled as JSON, a quote or a line's end in
     a name would hide it."""
     if isinstance(value, Mapping):
-        for name, one in value.items():
+        for name, item in value.items():
             yield str(name)
-            yield from _texts_privacy(one)
+            yield from _texts_privacy(item)
     elif isinstance(value, list | tuple):
-        for one in value:
-            yield from _texts_privacy(one)
+        for item in value:
+            yield from _texts_privacy(item)
     elif isinstance(value, str):
         yield value
         if value[:1] in ("{", "[") or "\\" in value:
@@ -315,20 +317,20 @@ class Shredded:
     def lines(self) -> list[str]:
         return [
             f"the contents of {counted(len(self.erased), 'session')} were erased",
-            *(f"{one} is on hold: {why}" for one, why in self.held.items()),
+            *(f"{item} is on hold: {why}" for item, why in self.held.items()),
             *(
-                f"{one} was opened without privacy: its contents are part of its chain"
-                for one in self.bare
+                f"{item} was opened without privacy: its contents are part of its chain"
+                for item in self.bare
             ),
-            *(f"{one} is running: try again when it has ended" for one in self.running),
+            *(f"{item} is running: try again when it has ended" for item in self.running),
             *(
-                f"{one} has a call that waits for people, or whose outcome nobody knows; erased, "
+                f"{item} has a call that waits for people, or whose outcome nobody knows; erased, "
                 "nobody can decide or settle it: --unfinished does so"
-                for one in self.unfinished
+                for item in self.unfinished
             ),
             *(
-                f"{one} names it in what people wrote there: part of its chain"
-                for one in self.noted
+                f"{item} names it in what people wrote there: part of its chain"
+                for item in self.noted
             ),
         ]
 
@@ -356,13 +358,15 @@ async def shred_wanted(
             help="name the request, not the person",
         )
     records: dict[str, SessionRecord] = {}
-    for one in [
+    for item in [
         *(await sessions_with(store, subjects) if subjects else ()),
         *[await store.record(session_id) for session_id in session_ids],
         *(await due_sessions(store, clock.now()) if due else ()),
     ]:
-        records[one.id] = one
-    holds = [one.ref for one in (await load_policy(store)).lifted if _names([*one[:2]], subjects)]
+        records[item.id] = item
+    holds = [
+        entry.ref for entry in (await load_policy(store)).lifted if _names([*entry[:2]], subjects)
+    ]
     if subjects and holds:
         await store.erase_payloads(PREFIX + JOURNAL, holds)
     done = await shred(
@@ -370,19 +374,21 @@ async def shred_wanted(
     )
     if holds and not done.erased:
         await store.erase({})  # a file keeps no byte of what was forgotten, either
-    named = [one.session_id for one in await store.records.heads() if is_journal(one.session_id)]
-    journals = [await store.record(one) for one in named] if subjects else []
+    named = [head.session_id for head in await store.records.heads() if is_journal(head.session_id)]
+    journals = [await store.record(entry) for entry in named] if subjects else []
     noted = await sessions_with(store, subjects, journals)
-    return replace(done, noted=tuple(one.id for one in noted))
+    return replace(done, noted=tuple(entry.id for entry in noted))
 
 
 def reading_lines(readings: Sequence[Entry]) -> list[str]:
     lines = []
-    for one in readings:
-        it: Fields = one.details
+    for reading in readings:
+        it: Fields = reading.details
         seen = "contents" if it["contents"] else "refused" if it.get("refused") else "masked"
         who = f"{it['by'] or 'somebody'}, {it['identity']}"
-        lines.append(f"{moment(one.at)} {it['what']} {', '.join(it['sessions'])} ({seen}) by {who}")
+        lines.append(
+            f"{moment(reading.at)} {it['what']} {', '.join(it['sessions'])} ({seen}) by {who}"
+        )
     return [*lines, f"{len(readings)} on record"]
 
 
@@ -418,35 +424,35 @@ async def shred(
         erased[record.id] = record.metadata_when_erased(now)
         await store.release(lease)
     if erased:
-        said: dict[str, JSON] = {"sessions": list(erased), "why": why}
+        values: dict[str, JSON] = {"sessions": list(erased), "why": why}
         await change_policy(
-            store, SHREDDED, said, who=who, clock=clock,
+            store, SHREDDED, values, who=who, clock=clock,
             commit=partial(store.erase, erased),
         )  # fmt: skip
     return Shredded(tuple(erased), held, tuple(bare), tuple(running), tuple(waiting))
 
 
 async def on_hold(store: Store, policy: Policy, records: Sequence[SessionRecord]) -> dict[str, str]:
-    found = {one.id: policy.holds[one.id] for one in records if one.id in policy.holds}
+    results = {item.id: policy.holds[item.id] for item in records if item.id in policy.holds}
     for what, why in policy.holds.items():
         for record in await sessions_with(store, [what]):
-            if record.id in {one.id for one in records}:
-                found.setdefault(record.id, why)
-    return found
+            if record.id in {item.id for item in records}:
+                results.setdefault(record.id, why)
+    return results
 
 
 async def due_sessions(store: Store, now: float) -> list[SessionRecord]:
     """Whose contents are kept longer than their period."""
     policy = await load_policy(store)
     return [
-        one
-        for one in await store.sessions(limit=EVERY)
-        if not one.is_erased
+        session
+        for session in await store.sessions(limit=EVERY)
+        if not session.is_erased
         and policy.due(
-            str(one.metadata.get("handbook") or ""),
-            one.updated_at,
+            str(session.metadata.get("handbook") or ""),
+            session.updated_at,
             now,
-            goal=str(one.summary.get("goal") or ""),
-            status=str(one.summary.get("status") or ""),
+            goal=str(session.summary.get("goal") or ""),
+            status=str(session.summary.get("status") or ""),
         )
     ]

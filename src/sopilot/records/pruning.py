@@ -57,8 +57,8 @@ class Pruning:
         what = f"{counted(self.events, 'event')} of {counted(len(self.pruned), 'session')}"
         return [
             f"{what} {'would be' if self.dry else 'were'} deleted",
-            *(f"{one} is on hold: {why}" for one, why in self.held.items()),
-            *(f"{one} is running" for one in self.running),
+            *(f"{item} is on hold: {why}" for item, why in self.held.items()),
+            *(f"{item} is running" for item in self.running),
         ]
 
 
@@ -83,7 +83,11 @@ async def prune(
         await require_entitled(store, who)  # before anything is copied
         await store.require_deletion()
     now = clock.now()
-    old = [one for one in await store.sessions(limit=EVERY) if _is_old(one, states, now, days)]
+    old = [
+        session
+        for session in await store.sessions(limit=EVERY)
+        if _is_old(session, states, now, days)
+    ]
     held = await on_hold(store, await load_policy(store), old)
     going: dict[str, SessionRecord] = {}
     running: list[str] = []
@@ -109,7 +113,7 @@ async def prune(
     finally:
         for lease in leases:
             await store.release(lease)
-    events = sum(one.head.seq + 1 for one in going.values())
+    events = sum(item.head.seq + 1 for item in going.values())
     return Pruning(tuple(going), held, tuple(running), events, dry)
 
 
@@ -118,11 +122,11 @@ async def _delete(
 ) -> None:
     now = clock.now()
     # The log has the last head of each: a later seal covers where it ended.
-    await store.records.log_heads([one.id for one in records], at=now)
+    await store.records.log_heads([record.id for record in records], at=now)
     for begin in range(0, len(records), _AT_A_TIME):
         part = records[begin : begin + _AT_A_TIME]
-        heads: dict[str, JSON] = {one.id: [one.head.seq, one.head.hash] for one in part}
-        metadata = {one.id: one.metadata_when_pruned(now) for one in part}
+        heads: dict[str, JSON] = {item.id: [item.head.seq, item.head.hash] for item in part}
+        metadata = {item.id: item.metadata_when_pruned(now) for item in part}
         await change_policy(
             store, PRUNED, {"sessions": heads, "why": why}, who=who, clock=clock,
             commit=partial(store.prune, metadata),

@@ -58,34 +58,34 @@ async def due_calls(
     call is told of again when it escalates."""
     clock = clock or SystemClock()
     now, people = clock.now(), await load_people(store)
-    found = []
-    for one in (await register(store, Wanted(outcome=str(ActionOutcome.HELD), now=now))).entries(
+    results = []
+    for entry in (await register(store, Wanted(outcome=str(ActionOutcome.HELD), now=now))).entries(
         None
     ):
-        left = math.inf if one.expires_at is None else one.expires_at - now
-        if one.awaits != AWAITS_APPROVAL or (minutes is not None and left > minutes * 60):
+        left = math.inf if entry.expires_at is None else entry.expires_at - now
+        if entry.awaits != AWAITS_APPROVAL or (minutes is not None and left > minutes * 60):
             continue
         may = {
             role: sorted(
                 person.name
                 for person in people.persons.values()
-                if people.entitled(person.name, role, now, one.expires_at)
+                if people.entitled(person.name, role, now, entry.expires_at)
             )
-            for role in one.roles
+            for role in entry.roles
         }
-        found.append(
+        results.append(
             DueCall(
-                one.session_id, one.call_id, one.action, len(one.approvers), one.needed,
-                one.expires_at, may, _escalated(people, one.roles, left),
+                entry.session_id, entry.call_id, entry.action, len(entry.approvers), entry.needed,
+                entry.expires_at, may, _escalated(people, entry.roles, left),
             )
         )  # fmt: skip
-    found.sort(key=lambda call: call.expires_at or math.inf)
+    results.sort(key=lambda call: call.expires_at or math.inf)
     if once:
-        told = {str(one.details.get("call")) for one in await entries(store, JOURNAL)}
-        found = [call for call in found if call.told_as not in told]
-        for call in found:
+        messages = {str(item.details.get("call")) for item in await entries(store, JOURNAL)}
+        results = [call for call in results if call.told_as not in messages]
+        for call in results:
             await write(store, JOURNAL, "reminded", {"call": call.told_as}, clock=clock)
-    return found
+    return results
 
 
 def _escalated(people: People, roles: Sequence[str], left: float) -> dict[str, str]:
@@ -97,13 +97,14 @@ def _escalated(people: People, roles: Sequence[str], left: float) -> dict[str, s
 
 
 def due_lines(calls: Sequence[DueCall]) -> Iterator[str]:
-    for one in calls:
-        until = "without an end" if one.expires_at is None else f"until {moment(one.expires_at)}"
+    for call in calls:
+        until = "without an end" if call.expires_at is None else f"until {moment(call.expires_at)}"
         yield (
-            f"{one.session_id} {one.call_id}  {one.action}  {one.approvals} of {one.needed} {until}"
+            f"{call.session_id} {call.call_id}  {call.action}  "
+            f"{call.approvals} of {call.needed} {until}"
         )
-        for role, names in one.people.items():
-            instead = f", or {one.escalated[role]} in its place" if role in one.escalated else ""
+        for role, names in call.people.items():
+            instead = f", or {call.escalated[role]} in its place" if role in call.escalated else ""
             yield f"  {role}{instead}: {', '.join(names) or 'nobody is named'}"
     if not calls:
         yield "nothing waits"

@@ -137,8 +137,8 @@ async def seal_store(
         gaps = check_seals(seals, {key.public, *earlier_keys})
         compared = compare(seals, now)
         if not gaps:
-            found = await _read(store, compared, compared.moved)
-            gaps = [*compared.gaps, *found.gaps]
+            result = await _read(store, compared, compared.moved)
+            gaps = [*compared.gaps, *result.gaps]
         if gaps:
             more = f", and {len(gaps) - 1} more" if len(gaps) > 1 else ""
             raise RunEnded(
@@ -212,7 +212,7 @@ async def verify_store(
         len(compared.moved),
         compared.later,
         pruned=read.pruned,
-        unsealed=[one for one in now.heads if one not in compared.covered],
+        unsealed=[head for head in now.heads if head not in compared.covered],
         journals=sum(map(is_journal, compared.covered)),
         erased_since=read.erased_since,
         locked=read.locked,
@@ -251,7 +251,7 @@ class _Vouched:
     async def policy(self) -> Policy:
         """Made where it is asked for."""
         if self._policy is None:
-            self._last = {one.session_id: one for one in self._log[: await self._size()]}
+            self._last = {item.session_id: item for item in self._log[: await self._size()]}
             journal = self._last.get(PREFIX + JOURNAL)
             self._policy = await _policy(self._store, up_to=journal.seq if journal else -1)
         return self._policy
@@ -267,12 +267,16 @@ class _Vouched:
 
     async def _size(self) -> int:
         least = self._seal.head.size
-        for one in sorted(await self._store.records.seals(), key=_size, reverse=True):
-            if one.head.size <= least:
+        for seal in sorted(await self._store.records.seals(), key=_size, reverse=True):
+            if seal.head.size <= least:
                 break
-            first = self._log[: one.head.size]
-            if one.key in self._keys and one.is_genuine and head_of(first, one.head.at) == one.head:
-                return one.head.size
+            first = self._log[: seal.head.size]
+            if (
+                seal.key in self._keys
+                and seal.is_genuine
+                and head_of(first, seal.head.at) == seal.head
+            ):
+                return seal.head.size
         return least
 
 
@@ -292,8 +296,8 @@ async def _read(
 ) -> _Reading:
     """The events of these sessions, against their entries and their rows in the register.
     Without anybody who vouches, what was erased or pruned on record is about to be sealed."""
-    traces, found = Traces(store), _Reading()
-    gaps = found.gaps
+    traces, result = Traces(store), _Reading()
+    gaps = result.gaps
     policy = await _policy(store) if session_ids else Policy()
     digests = await store.records.digests() if session_ids else {}
     for session_id in session_ids:
@@ -307,7 +311,7 @@ async def _read(
             if session_id == PREFIX + JOURNAL:
                 await load_policy(store)  # a hold whose words are gone is one that is gone
         except Pruned:
-            found.pruned += 1
+            result.pruned += 1
             head = (await store.record(session_id)).head
             if policy.pruned.get(session_id) != (head.seq, head.hash):
                 gap(ERASED, f"the events of session {session_id} are gone, and nobody pruned them")
@@ -329,16 +333,16 @@ async def _read(
             gap(ERASED, f"the contents of session {session_id} are gone, and nobody erased them")
             continue
         if record.is_locked:
-            found.locked += 1
+            result.locked += 1
             if session_id not in policy.erased and not await _is_under_key(store, loaded):
                 gap(ERASED, f"contents of session {session_id} are gone, and nobody erased them")
                 continue
         elif vouched and record.is_erased and session_id not in (await vouched.policy()).erased:
-            found.erased_since.append(session_id)
+            result.erased_since.append(session_id)
         known = vouched.history.get(session_id, []) if vouched else []
         if any(
-            one.seq > entry.seq or (one.seq >= 0 and loaded.events[one.seq].hash != one.hash)
-            for one in (*known, entry)
+            item.seq > entry.seq or (item.seq >= 0 and loaded.events[item.seq].hash != item.hash)
+            for item in (*known, entry)
         ):
             gaps.append(rewritten(entry))
         elif digest_of(traces.rows_of(loaded)) != digests.get(
@@ -349,7 +353,7 @@ async def _read(
             gap(
                 UNREADABLE, f"the store says another {wrong} of session {session_id} than its trace"
             )
-    return found
+    return result
 
 
 def _beside(loaded: Loaded, known: Sequence[LogEntry]) -> str:
@@ -363,16 +367,16 @@ def _beside(loaded: Loaded, known: Sequence[LogEntry]) -> str:
     if is_journal(record.id) or record.is_locked or record.is_erased:
         return ""
     made = summarise(loaded.configuration, loaded.ledger, loaded.register, loaded.programs.guarded)
-    said = record.summary
-    same = "status" in said and all(made.get(name, one) == one for name, one in said.items())
+    reply = record.summary
+    same = "status" in reply and all(made.get(name, item) == item for name, item in reply.items())
     return "" if same or not events else "status"
 
 
 async def _is_under_key(store: Store, loaded: Loaded) -> bool:
     """Whether everything that the trace refers to is there, encrypted: it cannot be read."""
-    kept = await store.payloads(loaded.record.id)
-    named = {one for sealed in loaded.events for one in references_in(sealed.event.payload)}
-    return named <= {ref for ref, value in kept.items() if is_locked(value)}
+    payloads = await store.payloads(loaded.record.id)
+    named = {item for sealed in loaded.events for item in references_in(sealed.event.payload)}
+    return named <= {ref for ref, value in payloads.items() if is_locked(value)}
 
 
 async def _differ(store: Store, traces: Traces, session_id: str) -> bool:
@@ -381,69 +385,71 @@ async def _differ(store: Store, traces: Traces, session_id: str) -> bool:
     differ = True
     for _ in range(_TRIES):
         loaded = await traces.loaded(session_id)
-        found = (await store.records.digests()).get(session_id, NO_ACTIONS)
-        differ = digest_of(traces.rows_of(loaded)) != found
+        result = (await store.records.digests()).get(session_id, NO_ACTIONS)
+        differ = digest_of(traces.rows_of(loaded)) != result
         if not differ or (await store.record(session_id)).head == loaded.record.head:
             break
     return differ
 
 
-def verified_json(found: Verified, without_events: bool) -> dict[str, object]:
-    head = found.seal.head
+def verified_json(verified: Verified, without_events: bool) -> dict[str, object]:
+    head = verified.seal.head
     return {
-        "complete": found.complete,
-        "sealed": {"size": head.size, "root": head.root, "at": head.at, "key": found.seal.key},
-        "sessions": found.sessions - found.journals,
-        "journals": found.journals,
-        "events_read": found.events_read,
-        "pruned": found.pruned,
-        "erased_since": found.erased_since,
-        "under_keys": found.locked,
-        "gone_on": found.moved,
-        "not_covered": {"entries": found.later, "sessions": len(found.unsealed)},
+        "complete": verified.complete,
+        "sealed": {"size": head.size, "root": head.root, "at": head.at, "key": verified.seal.key},
+        "sessions": verified.sessions - verified.journals,
+        "journals": verified.journals,
+        "events_read": verified.events_read,
+        "pruned": verified.pruned,
+        "erased_since": verified.erased_since,
+        "under_keys": verified.locked,
+        "gone_on": verified.moved,
+        "not_covered": {"entries": verified.later, "sessions": len(verified.unsealed)},
         "without_events": without_events,
-        "gaps": [gap.as_json() for gap in found.gaps],
+        "gaps": [gap.as_json() for gap in verified.gaps],
     }
 
 
-def verified_lines(found: Verified, without_events: bool) -> Iterator[str]:
-    head = found.seal.head
+def verified_lines(verified: Verified, without_events: bool) -> Iterator[str]:
+    head = verified.seal.head
     when = moment(head.at)
-    for gap in found.gaps:
+    for gap in verified.gaps:
         yield f"{gap.code}: {gap.message}"
-    if found.gaps:
-        yield f"{counted(len(found.gaps), 'gap')} against the head of {when}"
+    if verified.gaps:
+        yield f"{counted(len(verified.gaps), 'gap')} against the head of {when}"
         return
-    own = counted(found.sessions - found.journals, "session")
-    whole = f"{own} and {counted(found.journals, 'journal')}" if found.journals else own
+    own = counted(verified.sessions - verified.journals, "session")
+    whole = f"{own} and {counted(verified.journals, 'journal')}" if verified.journals else own
     yield (
         f"complete: all {whole} that were sealed at {when} are here, "
         "none was exchanged, cut or rewritten, and none stands in the store without an entry"
     )
     if without_events:
-        unread = found.sessions - found.events_read
+        unread = verified.sessions - verified.events_read
         yield (
             f"not read: the events of {counted(unread, 'session')}, whose heads and rows of the "
             "register are as sealed"
         )
     else:
         yield "unaltered: every event up to its sealed one; the register is what the traces make"
-    if found.pruned:
+    if verified.pruned:
         yield (
-            f"pruned: the events of {counted(found.pruned, 'session')} were deleted, on record, "
+            f"pruned: the events of {counted(verified.pruned, 'session')} were deleted, on record, "
             "at the heads that they have; whoever archived them can verify them there"
         )
-    for one in found.erased_since:
-        yield f"erased: the contents of session {one}, on a record that no seal covers yet"
-    if found.locked:
+    for item in verified.erased_since:
+        yield f"erased: the contents of session {item}, on a record that no seal covers yet"
+    if verified.locked:
         yield (
-            f"not read: the contents of {counted(found.locked, 'session')}, which are under keys "
+            f"not read: the contents of "
+            f"{counted(verified.locked, 'session')}, which are under keys "
             "(SOPILOT_KEYS)"
         )
-    if found.moved or found.unsealed:
+    if verified.moved or verified.unsealed:
         yield (
-            f"not covered: what came after the seal (of sessions and journals {found.moved} went "
-            f"on, {len(found.unsealed)} began since)"
+            f"not covered: what came after the seal (of sessions and "
+            f"journals {verified.moved} went "
+            f"on, {len(verified.unsealed)} began since)"
         )
     yield "not proven by this: that what was recorded is true, or that everything was recorded"
 

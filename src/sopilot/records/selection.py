@@ -49,16 +49,16 @@ class Condition(NamedTuple):
     @property
     def without_names(self) -> str:
         """Fit to be kept: an amount is more than so much; who it was is nobody's business."""
-        told = self.operator in _ORDERS and isinstance(self.value, int | float)
-        return f"{'.'.join(self.path)}{self.operator}{self.value if told else '…'}"
+        message = self.operator in _ORDERS and isinstance(self.value, int | float)
+        return f"{'.'.join(self.path)}{self.operator}{self.value if message else '…'}"
 
     def holds(self, arguments: JSON) -> bool:
-        found = value_at(arguments, self.path)
+        result = value_at(arguments, self.path)
         if self.operator == "=":
-            return _alike(found, self.value)
+            return _alike(result, self.value)
         if self.operator == "!=":
-            return not _alike(found, self.value)
-        order = _order(found, self.value)
+            return not _alike(result, self.value)
+        order = _order(result, self.value)
         return order is not None and order in _ORDERS[self.operator]
 
 
@@ -95,12 +95,12 @@ def read_condition(text: str) -> Condition:
 
 
 def value_at(arguments: JSON, path: Sequence[str]) -> JSON:
-    found = arguments
+    result = arguments
     for name in path:
-        if not isinstance(found, Mapping) or name not in found:
+        if not isinstance(result, Mapping) or name not in result:
             return None
-        found = found[name]
-    return found
+        result = result[name]
+    return result
 
 
 def _ordered(value: JSON) -> bool:
@@ -120,22 +120,22 @@ def _number(value: JSON) -> float | int | None:
     return None
 
 
-def _order(found: JSON, wanted: JSON) -> int | None:
+def _order(value: JSON, wanted: JSON) -> int | None:
     """-1, 0 or 1: numbers with numbers, even one that is written as text; texts with texts."""
     if isinstance(wanted, int | float):
-        number = _number(found)
+        number = _number(value)
         if number is None or number != number or wanted != wanted:
             return None  # what is no number is not equal to all of them
         return (number > wanted) - (number < wanted)
-    if isinstance(found, str) and isinstance(wanted, str):
-        return (found > wanted) - (found < wanted)
+    if isinstance(value, str) and isinstance(wanted, str):
+        return (value > wanted) - (value < wanted)
     return None
 
 
-def _alike(found: JSON, wanted: JSON) -> bool:
-    if isinstance(found, bool) or isinstance(wanted, bool) or wanted is None:
-        return found is wanted
-    return _order(found, wanted) == 0
+def _alike(value: JSON, wanted: JSON) -> bool:
+    if isinstance(value, bool) or isinstance(wanted, bool) or wanted is None:
+        return value is wanted
+    return _order(value, wanted) == 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,9 @@ class Selected:
         entries = [entry_of(session_id, row) for session_id, row in self.rows[:limit]]
         if not self.findings:
             return entries
-        return [replace(one, findings=self.findings.get(one.session_id, ())) for one in entries]
+        return [
+            replace(entry, findings=self.findings.get(entry.session_id, ())) for entry in entries
+        ]
 
 
 def select(
@@ -170,7 +172,7 @@ def select(
 ) -> Selected:
     """A row whose argument nobody can read is counted as withheld, and not left out silently.
     A request whose time has run out at ``now`` counts as expired."""
-    kept, counts, withheld = [], Counter[tuple[str, str]](), 0
+    stored, counts, withheld = [], Counter[tuple[str, str]](), 0
     sums: dict[str, float] = {}
     for session_id, row in rows:
         try:
@@ -179,19 +181,19 @@ def select(
         except ValueError:
             entry_of(session_id, row)  # says so
             raise
-        if conditions and any(_is_withheld(arguments, one.path) for one in conditions):
+        if conditions and any(_is_withheld(arguments, condition.path) for condition in conditions):
             withheld += 1
             continue
-        if not all(one.holds(arguments) for one in conditions):
+        if not all(condition.holds(arguments) for condition in conditions):
             continue
-        kept.append((session_id, row))
+        stored.append((session_id, row))
         counts[action, outcome_at(row.outcome, row.expires_at, now)] += 1
         if row.outcome == "carried out":
             for column in columns:
                 number = _number(value_at(arguments, column.split(".")))
                 if number is not None:
                     sums[column] = sums.get(column, 0) + number
-    return Selected(kept, total, counts, sums, withheld)
+    return Selected(stored, total, counts, sums, withheld)
 
 
 def _is_withheld(arguments: JSON, path: Sequence[str]) -> bool:
@@ -229,38 +231,41 @@ _MADE = (
 )  # fmt: skip
 
 
-def register_lines(found: Selected, limit: int, names: Sequence[str], now: float) -> Iterator[str]:
-    entries = found.entries(limit)
+def register_lines(
+    selected: Selected, limit: int, names: Sequence[str], now: float
+) -> Iterator[str]:
+    entries = selected.entries(limit)
     if entries:
         header = [*_HEADER, *(name.upper() for name in names or ("arguments",)), "SESSION"]
         rows = [_row(entry, names, now) for entry in entries]
         yield table(rows, header)
         yield ""
-    for (action, outcome), count in sorted(found.counts.items()):
+    for (action, outcome), count in sorted(selected.counts.items()):
         yield f"{count} × {action} {outcome}"
-    for name, total in found.sums.items():
+    for name, total in selected.sums.items():
         yield f"{name} of what was carried out: {total:,.15g}"
-    shown = f", {len(entries)} shown: --limit for more" if len(entries) < len(found.rows) else ""
-    yield f"{len(found.rows)} of {counted(found.total, 'action')} in the register{shown}"
-    if found.withheld:
+    shown = f", {len(entries)} shown: --limit for more" if len(entries) < len(selected.rows) else ""
+    yield f"{len(selected.rows)} of {counted(selected.total, 'action')} in the register{shown}"
+    if selected.withheld:
         yield (
-            f"{found.withheld} more could not be judged: the argument is kept outside of the "
+            f"{selected.withheld} more could not be judged: the argument is kept outside of the "
             "trace, or was erased"
         )
 
 
-def register_json(found: Selected, limit: int | None, now: float) -> dict[str, object]:
+def register_json(selected: Selected, limit: int | None, now: float) -> dict[str, object]:
     return {
-        "selected": len(found.rows),
-        "of": found.total,
-        "withheld": found.withheld,
+        "selected": len(selected.rows),
+        "of": selected.total,
+        "withheld": selected.withheld,
         "counts": [
             {"action": action, "outcome": outcome, "count": count}
-            for (action, outcome), count in sorted(found.counts.items())
+            for (action, outcome), count in sorted(selected.counts.items())
         ],
-        "sums": dict(found.sums),
+        "sums": dict(selected.sums),
         "actions": [
-            {**entry.as_json(), "outcome": _outcome(entry, now)} for entry in found.entries(limit)
+            {**entry.as_json(), "outcome": _outcome(entry, now)}
+            for entry in selected.entries(limit)
         ],
     }
 

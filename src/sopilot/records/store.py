@@ -105,7 +105,7 @@ class Settings:
 
 def _given(switches: Automation | Limits) -> dict[str, JSON]:
     # As `asdict`, which copies every value, and this is done for every session.
-    return {one.name: getattr(switches, one.name) for one in fields(switches)}
+    return {item.name: getattr(switches, item.name) for item in fields(switches)}
 
 
 def settings_from_json(value: JSON) -> Settings:
@@ -141,10 +141,10 @@ def settings_from_json(value: JSON) -> Settings:
 def _known(kind: type[Automation] | type[Limits], value: JSON, wanted: type) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         return {}
-    found = {item.name: value[item.name] for item in fields(kind) if item.name in value}
-    if any(type(one) is not wanted for one in found.values()):
+    results = {item.name: value[item.name] for item in fields(kind) if item.name in value}
+    if any(type(item) is not wanted for item in results.values()):
         raise UserMistake("the settings of a session have a value of the wrong kind")
-    return found
+    return results
 
 
 def _is_number(value: JSON) -> TypeGuard[float]:
@@ -285,8 +285,8 @@ class SessionRecord:
         return {**self._without_contents(), _PRUNED: at}
 
     def _without_contents(self) -> dict[str, Any]:
-        kept = {name: self.metadata[name] for name in _KEPT if name in self.metadata}
-        return {**kept, "salt": "", "extra": {}}
+        stored = {name: self.metadata[name] for name in _KEPT if name in self.metadata}
+        return {**stored, "salt": "", "extra": {}}
 
     def as_json(self) -> dict[str, JSON]:
         """Without what only a resumer needs."""

@@ -75,37 +75,37 @@ class Versions:
         return known[number - 1] if 0 < number <= len(known) else None
 
     def known(self, handbook: str, number: int) -> Version:
-        found = self.find(handbook, number)
-        if found is None:
+        result = self.find(handbook, number)
+        if result is None:
             message = f"`{handbook}` has no version {number} here"
             raise mistake("unknown-version", message, help="`sopilot handbooks list` has them")
-        return found
+        return result
 
     def that_run(self, handbook: str, programs: Mapping[str, str]) -> list[Version]:
         """The versions all of whose programs these are, newest first."""
         return [
-            one
-            for one in reversed(self.of.get(handbook, []))
-            if all(one.programs.get(goal) == digest for goal, digest in programs.items())
+            item
+            for item in reversed(self.of.get(handbook, []))
+            if all(item.programs.get(goal) == digest for goal, digest in programs.items())
         ]
 
     def objection(self, handbook: str, programs: Mapping[str, str], at: float) -> Diagnostic | None:
         """What keeps these programs from running where only what was signed off runs."""
-        found = self.that_run(handbook, programs) if programs else []
-        if not found:
+        result = self.that_run(handbook, programs) if programs else []
+        if not result:
             return Diagnostic(
                 "not-released",
                 f"these programs of `{handbook}` are no version that was released here",
                 help="`sopilot handbooks release`, then somebody else `sign-off`",
             )
-        signed = [one for one in found if one.is_signed]
+        signed = [item for item in result if item.is_signed]
         if not signed:
             return Diagnostic(
                 "not-signed-off",
-                f"version {found[0].number} of `{handbook}` was not signed off",
+                f"version {result[0].number} of `{handbook}` was not signed off",
                 help="somebody else than its author: `sopilot handbooks sign-off`",
             )
-        if not any(one.holds_at(at) for one in signed):
+        if not any(item.holds_at(at) for item in signed):
             return Diagnostic(
                 "not-in-force", f"version {signed[0].number} of `{handbook}` is not in force now"
             )
@@ -126,28 +126,28 @@ def fold_versions(entries: Iterable[tuple[float, str, Mapping[str, Any]]]) -> Ve
                 )
             )  # fmt: skip
         elif name == "version_signed_off":
-            one = versions.find(handbook, it["version"])
-            if one is not None:
-                one.signed[str(it["by"])] = str(it.get("identity"))
-                if len(one.signed) == SIGNATURES_NEEDED:
-                    _takes_over(versions.of[handbook], one, at)
+            item = versions.find(handbook, it["version"])
+            if item is not None:
+                item.signed[str(it["by"])] = str(it.get("identity"))
+                if len(item.signed) == SIGNATURES_NEEDED:
+                    _takes_over(versions.of[handbook], item, at)
         elif name == "version_withdrawn":
-            one = versions.find(handbook, it["version"])
-            if one is not None:
-                one.end = at if one.end is None else min(one.end, at)
+            item = versions.find(handbook, it["version"])
+            if item is not None:
+                item.end = at if item.end is None else min(item.end, at)
     return versions
 
 
-def _takes_over(known: Sequence[Version], one: Version, at: float) -> None:
+def _takes_over(known: Sequence[Version], version: Version, at: float) -> None:
     """One version at a time: from its time on, and not before it was signed off, so that a
     release that nobody has signed stops nothing."""
-    begin = max(one.begin, at)
-    for earlier in known[: one.number - 1]:
+    begin = max(version.begin, at)
+    for earlier in known[: version.number - 1]:
         if earlier.end is None or earlier.end > begin:
             earlier.end = begin
-    for later in known[one.number :]:
-        if later.is_signed and (one.end is None or one.end > later.begin):
-            one.end = later.begin
+    for later in known[version.number :]:
+        if later.is_signed and (version.end is None or version.end > later.begin):
+            version.end = later.begin
 
 
 _SENTENCES = ("says", "says_not", "remedy", "customer_message", "confirm", "question", "otherwise")
@@ -159,9 +159,9 @@ def difference(before: Handbook, after: Handbook) -> dict[str, list[str]]:
     structure: list[str] = []
     for kind in ("parameters", "actions", "predicates", "procedures"):
         old, new = getattr(before, kind), getattr(after, kind)
-        one = kind.removesuffix("s")
-        structure += [f"{one} `{name}` is gone" for name in old if name not in new]
-        structure += [f"{one} `{name}` is new" for name in new if name not in old]
+        removesuffix = kind.removesuffix("s")
+        structure += [f"{removesuffix} `{name}` is gone" for name in old if name not in new]
+        structure += [f"{removesuffix} `{name}` is new" for name in new if name not in old]
         for name in (name for name in old if name in new and old[name] != new[name]):
             if kind == "parameters":
                 structure.append(f"parameter `{name}`: {old[name]} → {new[name]}")
@@ -171,24 +171,24 @@ def difference(before: Handbook, after: Handbook) -> dict[str, list[str]]:
                 if was == is_now:
                     continue
                 if item.name in _SENTENCES and (isinstance(was, str) or isinstance(is_now, str)):
-                    sentences.append(f"{one} `{name}`: “{was or ''}” → “{is_now or ''}”")
+                    sentences.append(f"{removesuffix} `{name}`: “{was or ''}” → “{is_now or ''}”")
                 else:
-                    structure.append(f"{one} `{name}`: `{item.name}` is another")
+                    structure.append(f"{removesuffix} `{name}`: `{item.name}` is another")
     return {"sentences": sentences, "structure": structure}
 
 
 def author_of(versions: Versions, handbook: str, programs: Mapping[str, str]) -> frozenset[str]:
     """Who wrote what a session runs by, as names are compared."""
-    return frozenset(same_name(one.author) for one in versions.that_run(handbook, programs))
+    return frozenset(same_name(item.author) for item in versions.that_run(handbook, programs))
 
 
-def version_lines(found: Sequence[Version]) -> Iterator[str]:
+def version_lines(versions: Sequence[Version]) -> Iterator[str]:
     rows = [
         (
-            one.handbook, one.number, one.author, ", ".join(one.signed) or "-",
-            moment(one.begin), "-" if one.end is None else moment(one.end),
+            item.handbook, item.number, item.author, ", ".join(item.signed) or "-",
+            moment(item.begin), "-" if item.end is None else moment(item.end),
         )
-        for one in found
+        for item in versions
     ]  # fmt: skip
     header = ("HANDBOOK", "VERSION", "AUTHOR", "SIGNED OFF BY", "FROM", "TO")
     yield table(rows, header) if rows else "no version was released here"
@@ -201,7 +201,7 @@ async def load_versions(store: Store) -> Versions:
     return await folded(
         store,
         JOURNAL,
-        lambda found: fold_versions((one.at, one.name, one.details) for one in found),
+        lambda result: fold_versions((item.at, item.name, item.details) for item in result),
     )
 
 
@@ -238,7 +238,7 @@ async def release(
     writer = await _writer(store, who, by)
     if end is not None and end <= begin:
         raise mistake("no-time", "this version would end before it begins")
-    said: dict[str, JSON] = {
+    values: dict[str, JSON] = {
         "handbook": handbook,
         "text": text,
         "programs": dict(programs),
@@ -247,7 +247,7 @@ async def release(
         "coverage": coverage,
         **writer,
     }
-    await write(store, JOURNAL, "version_released", said, clock=clock)
+    await write(store, JOURNAL, "version_released", values, clock=clock)
     return (await load_versions(store)).of[handbook][-1]
 
 
@@ -256,28 +256,28 @@ async def sign_off(
 ) -> str:
     """``details``: handbook, number, and by whom where nobody proved it."""
     writer = await _writer(store, who, details["by"])
-    one = await _found(store, details["handbook"], details["number"])
-    if same_name(one.author) in (await load_people(store)).names_of(str(writer["by"])):
-        raise mistake("author", f"{one.author} wrote it: somebody else signs it off")
-    return await _continue(store, entry, one, writer, clock)
+    item = await _found(store, details["handbook"], details["number"])
+    if same_name(item.author) in (await load_people(store)).names_of(str(writer["by"])):
+        raise mistake("author", f"{item.author} wrote it: somebody else signs it off")
+    return await _continue(store, entry, item, writer, clock)
 
 
 async def withdraw(
     store: Store, entry: str, details: Fields, *, who: Principal | None, clock: Clock
 ) -> str:
     writer = await _writer(store, who, details["by"])
-    one = await _found(store, details["handbook"], details["number"])
-    return await _continue(store, entry, one, writer, clock)
+    item = await _found(store, details["handbook"], details["number"])
+    return await _continue(store, entry, item, writer, clock)
 
 
 async def _continue(
-    store: Store, entry: str, one: Version, writer: Mapping[str, JSON], clock: Clock
+    store: Store, entry: str, version: Version, writer: Mapping[str, JSON], clock: Clock
 ) -> str:
-    said = {"handbook": one.handbook, "version": one.number, **writer}
-    await write(store, JOURNAL, entry, said, clock=clock)
-    now = await _found(store, one.handbook, one.number)
+    replies = {"handbook": version.handbook, "version": version.number, **writer}
+    await write(store, JOURNAL, entry, replies, clock=clock)
+    now = await _found(store, version.handbook, version.number)
     state = f"signed off by {', '.join(now.signed)}" if entry.endswith("off") else "withdrawn"
-    return f"version {one.number} of {one.handbook}: {state}"
+    return f"version {version.number} of {version.handbook}: {state}"
 
 
 async def _found(store: Store, handbook: str, number: int) -> Version:

@@ -73,12 +73,14 @@ class TraceInput:
         if self.missing is Unjudgeable.PRUNED:
             gone = not_judged(NotJudged(self.missing), self.trace.session_id)
             return [Audited("Audit of a session that was pruned", self.stored or gone, [])]
-        problems = [one for one in self.verify() if one.code != "broken-chain"]
+        problems = [item for item in self.verify() if item.code != "broken-chain"]
         if not problems:
             return [self._judged()]
         touched = [
-            Finding("tampering", one.index or 0, one.message, details={"check": one.code})
-            for one in problems
+            Finding(
+                "tampering", problem.index or 0, problem.message, details={"check": problem.code}
+            )
+            for problem in problems
         ]
         try:
             audited = replace(self, trace=as_recorded(self.trace))._judged()
@@ -157,15 +159,17 @@ class TraceInput:
         if self.handbook is None:
             raise UserMistake("the trace came without its programs: name them with --handbook")
         units = compile_source(self.handbook)
-        found = ProgramSet({unit.procedure.name: unit.program for unit in units})
-        strange = [goal for goal, digest in hashes.items() if found.hashes.get(goal) != digest]
+        program_set = ProgramSet({unit.procedure.name: unit.program for unit in units})
+        strange = [
+            goal for goal, digest in hashes.items() if program_set.hashes.get(goal) != digest
+        ]
         if strange:
             raise mistake(
                 "other-program",
                 f"`{strange[0]}` of `{self.handbook}` is not the program that ran",
                 help="audit with the handbook as it was, or export the trace with programs",
             )
-        return {goal: found.programs[goal] for goal in hashes}
+        return {goal: program_set.programs[goal] for goal in hashes}
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +195,7 @@ def _without_secrets(book: Handbook, transcript: Transcript, title: str, report:
     names = frozenset(secret_names(book))
     if not names:
         return Audited(title, report, rows_of_transcript(transcript))
-    exchanged = [one for call in transcript.calls for one in (call.arguments, call.value)]
+    exchanged = [item for call in transcript.calls for item in (call.arguments, call.value)]
     secrets = SecretTexts(secrets_under(names, [*exchanged, dict(transcript.told)]))
 
     def shown(value: JSON) -> JSON:
@@ -237,11 +241,11 @@ def file_input(
             "this is neither a trace nor JSON",
             "a trace is written by `sopilot trace export`, a transcript is a JSON list of messages",
         ) from None
-    found = transcript_input(what, content, handbook, goal)
+    result = transcript_input(what, content, handbook, goal)
     if told is None:
-        return found
-    rows = found.transcripts
-    return ForeignInput(tuple((name, book, one, told.of(each)) for name, book, one, each in rows))
+        return result
+    rows = result.transcripts
+    return ForeignInput(tuple((name, book, item, told.of(each)) for name, book, item, each in rows))
 
 
 def read_input(
@@ -285,8 +289,10 @@ async def session_input(
         )
     )
     made = record.metadata.get("extra") or {}
-    source, asked = handbook or made.get("source"), goal or made.get("goal")
-    return TraceInput(trace, source, not record.owner, asked, handbook is not None, missing, stored)
+    source, request = handbook or made.get("source"), goal or made.get("goal")
+    return TraceInput(
+        trace, source, not record.owner, request, handbook is not None, missing, stored
+    )
 
 
 async def _missing(store: Store, record: SessionRecord, *, masked: bool) -> Unjudgeable | None:
@@ -305,17 +311,17 @@ def transcript_input(
 ) -> ForeignInput:
     if isinstance(content, Mapping):
         held = [content[name] for name in ("messages", "items", "output") if name in content]
-        content = next((one for one in held if isinstance(one, list)), content)
+        content = next((item for item in held if isinstance(item, list)), content)
     if not isinstance(content, list):
         raise _mistake(what, "this is no list of messages", "see `sopilot audit --help`")
     if content and isinstance(content[0], Mapping) and "interactions" in content[0]:
         return ForeignInput(tuple(_recorded(what, content, handbook, goal)))
     if handbook is None:
         raise _mistake(what, "a transcript needs an SOP to be judged by", "add --handbook SOURCE")
-    if content and all(isinstance(one, Mapping) and "traj" in one for one in content):
+    if content and all(isinstance(item, Mapping) and "traj" in item for item in content):
         return ForeignInput(tuple(_trajectories(what, content, handbook, goal)))
     book, chosen = _procedure(handbook, goal)
-    effects = frozenset(one.action for one in book.procedures.values())
+    effects = frozenset(procedure.action for procedure in book.procedures.values())
     transcript = read_messages(content, effects=effects)
     return ForeignInput(((Path(what).stem, book, chosen, transcript),))
 
@@ -332,7 +338,7 @@ def _recorded(
     what: str, entries: Sequence[Any], handbook: str | None, goal: str | None
 ) -> list[tuple[str, Handbook, str | None, Transcript]]:
     """SOPBench's own recordings name their task, so that no handbook need be named."""
-    found: list[tuple[str, Handbook, str | None, Transcript]] = []
+    result: list[tuple[str, Handbook, str | None, Transcript]] = []
     for number, entry in enumerate(entries):
         recorded = entry.get("interactions") if isinstance(entry, Mapping) else None
         if not isinstance(recorded, list) or not all(map(_is_interaction, recorded)):
@@ -345,14 +351,14 @@ def _recorded(
             book, chosen = _sopbench_task(what, entry)
         if goal is not None and chosen != goal:
             continue
-        for one in recorded:
+        for item in recorded:
             transcript = read_messages(
-                one["interaction"], outcome=success_first_outcome, ignored=_DIALOG_TOOLS
+                item["interaction"], outcome=success_first_outcome, ignored=_DIALOG_TOOLS
             )
-            found.append((f"{Path(what).stem}#{number}", book, chosen, transcript))
-    if not found:
+            result.append((f"{Path(what).stem}#{number}", book, chosen, transcript))
+    if not result:
         raise _mistake(what, "no trajectory of that goal is recorded here", "")
-    return found
+    return result
 
 
 def _trajectories(
@@ -361,32 +367,32 @@ def _trajectories(
     """τ-bench's recordings: dialogs about whatever their users want, so that every call is
     judged by the procedure it belongs to."""
     book = compile_source(handbook, goal=goal)[0].handbook
-    effects = frozenset(one.action for one in book.procedures.values())
-    found: list[tuple[str, Handbook, str | None, Transcript]] = []
+    effects = frozenset(procedure.action for procedure in book.procedures.values())
+    result: list[tuple[str, Handbook, str | None, Transcript]] = []
     for number, entry in enumerate(entries):
         if not isinstance(entry["traj"], list):
             raise _mistake(what, f"entry {number} holds no messages", "is the file whole?")
         name = f"{entry.get('task_id', number)}.{entry.get('trial', 0)}"
-        found.append((name, book, goal, read_messages(entry["traj"], effects=effects)))
-    return found
+        result.append((name, book, goal, read_messages(entry["traj"], effects=effects)))
+    return result
 
 
-def _is_interaction(one: object) -> bool:
-    return isinstance(one, Mapping) and isinstance(one.get("interaction"), list)
+def _is_interaction(value: object) -> bool:
+    return isinstance(value, Mapping) and isinstance(value.get("interaction"), list)
 
 
 def _sopbench_task(what: str, entry: Mapping[str, Any]) -> tuple[Handbook, str]:
     domain, task = str(entry.get("domain")), entry.get("task")
     if not isinstance(task, Mapping):
         raise _mistake(what, "a recorded trajectory names no task", "name one with --handbook")
-    found = sopbench().recorded_task(domain, task)
-    if found is None:
+    recorded_task = sopbench().recorded_task(domain, task)
+    if recorded_task is None:
         raise _mistake(
             what,
             "a recorded trajectory belongs to no task of the SOPBench data set",
             "name the handbook to judge it by: --handbook",
         )
-    return found
+    return recorded_task
 
 
 def _mistake(what: str, message: str, cure: str) -> UserMistake:

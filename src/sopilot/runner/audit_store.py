@@ -43,34 +43,34 @@ async def on_record(
     session_id = report.score_card.session_id or ""
     earlier = await kept_audits(store, session_id)
     salt = str((await store.record(session_id)).metadata.get("salt") or "")
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     if earlier:
-        found["earlier_audits"] = [
+        values["earlier_audits"] = [
             {
-                "audit": one.number,
-                "at": one.at,
-                "release": one.release,
-                "by": one.by or None,
-                "clean": one.clean,
-                "signature_holds": one.genuine,
-                "differences": differences(one, report, salt),
+                "audit": item.number,
+                "at": item.at,
+                "release": item.release,
+                "by": item.by or None,
+                "clean": item.clean,
+                "signature_holds": item.genuine,
+                "differences": differences(item, report, salt),
             }
-            for one in earlier
+            for item in earlier
         ]
     if keep:
-        found["kept"] = await keep_audit(
+        values["kept"] = await keep_audit(
             store, report, release=release, clock=SystemClock(), key=key, who=who
         )
-    return found
+    return values
 
 
 def record_lines(records: Mapping[str, Any]) -> Iterator[str]:
-    for one in records.get("earlier_audits", ()):
-        for difference in one["differences"]:
-            earlier = f"audit {one['audit']} of release {one['release']}"
+    for item in records.get("earlier_audits", ()):
+        for difference in item["differences"]:
+            earlier = f"audit {item['audit']} of release {item['release']}"
             yield f"judged otherwise than {earlier}: {difference}"
-        if one["signature_holds"] is False:
-            yield f"the signature of audit {one['audit']} does not hold"
+        if item["signature_holds"] is False:
+            yield f"the signature of audit {item['audit']} does not hold"
     if "kept" in records:
         yield f"kept as audit {records['kept']}"
 
@@ -79,13 +79,13 @@ def exit_code(verdicts: Iterable[bool | None]) -> int:
     return {True: 0, False: 1, None: 3}[clean_together(verdicts)]
 
 
-def chain_check(given: TraceInput | ForeignInput) -> tuple[dict[str, Any], list[str]]:
+def chain_check(trace_input: TraceInput | ForeignInput) -> tuple[dict[str, Any], list[str]]:
     """Whether chain and signatures hold, as data and as lines."""
-    if isinstance(given, ForeignInput):
+    if isinstance(trace_input, ForeignInput):
         raise UserMistake("a transcript has no chain to verify: only traces and sessions do")
-    problems = given.verify()
+    problems = trace_input.verify()
     listed = [{"code": p.code, "message": p.message, "event": p.index} for p in problems]
-    events, signed = len(given.trace.events), len(given.trace.signatures)
+    events, signed = len(trace_input.trace.events), len(trace_input.trace.signatures)
     whole = f"{events} events, chain whole, {signed} signed heads agree"
     return {"verified": not problems, "problems": listed}, list(map(str, problems)) or [whole]
 
@@ -131,7 +131,7 @@ class Judged:
     def lines(self) -> Iterator[str]:
         yield Lines(render_batch_text(self.card))
         for title, rows in (
-            ("with findings", {one: _codes(codes) for one, codes in self.found.items()}),
+            ("with findings", {item: _codes(codes) for item, codes in self.found.items()}),
             ("cannot be judged", self.not_judged),
         ):
             if rows:
@@ -155,14 +155,14 @@ def audit_store(
 ) -> Judged:
     """Those that were opened from ``begin`` to ``end``, by as many ``workers`` as there are
     processors, unless told. A session that cannot be judged ends nothing: it is named."""
-    asked = f"every session, {begin or 'ever'} to {end or 'now'}"
-    masked = not may_see(spec, token_file, "audit", [asked])
+    request = f"every session, {begin or 'ever'} to {end or 'now'}"
+    masked = not may_see(spec, token_file, "audit", [request])
     first = read_moment(begin) if begin is not None else 0.0
     last = read_moment(end, whole_day=True) if end is not None else float("inf")
 
     async def listed(store: Store) -> list[str]:
-        found = await store.sessions(limit=EVERY)
-        return [one.id for one in reversed(found) if first <= one.created_at <= last]
+        sessions = await store.sessions(limit=EVERY)
+        return [item.id for item in reversed(sessions) if first <= item.created_at <= last]
 
     ids = with_store(spec, listed, reading=True)
     parts = [
@@ -170,15 +170,15 @@ def audit_store(
         for start in range(0, len(ids), _PART)
     ]
     done: list[Judged] = []
-    for one in in_parts(_judged, parts, workers=workers or os.cpu_count() or 1, on=on):
-        done.append(one)
+    for part in in_parts(_judged, parts, workers=workers or os.cpu_count() or 1, on=on):
+        done.append(part)
         so_far = sum(each.sessions for each in done)
         progress(f"{so_far} of {len(ids)} sessions")
     return Judged(
-        together(one.card for one in done),
-        {session: codes for one in done for session, codes in one.found.items()},
-        {session: why for one in done for session, why in one.not_judged.items()},
-        sum(one.sessions for one in done),
+        together(item.card for item in done),
+        {session: codes for item in done for session, codes in item.found.items()},
+        {session: why for item in done for session, why in item.not_judged.items()},
+        sum(item.sessions for item in done),
     )
 
 
@@ -192,25 +192,25 @@ async def _all_of(part: _Part, store: Store, who: Principal | None = None) -> Ju
     key = load_key(part.key_file) if part.key_file is not None else None
     known: dict[str, str] = {}
     reports: list[Report] = []
-    found: dict[str, Mapping[str, int]] = {}
+    result: dict[str, Mapping[str, int]] = {}
     unjudged: dict[str, str] = {}
     report: Report
     for session_id in part.ids:
         try:
-            given = await session_input(
+            value = await session_input(
                 store, session_id, handbook=None, goal=None, masked=part.masked, known=known
             )
-            report = given.audit()[0].report
+            report = value.audit()[0].report
         except SopilotError as problem:
             report = not_judged(NotJudged(Unjudgeable.UNREADABLE, str(problem)), session_id)
         if part.keep and report.unjudged is None and not report.verdict_of:
             await on_record(store, report, keep=True, key=key, who=who)
         reports.append(report)
         if report.clean is False:
-            found[session_id] = report.score_card.counts
+            result[session_id] = report.score_card.counts
         elif report.clean is None:
             unjudged[session_id] = str(report.not_judged[0])
-    return Judged(batch(reports), found, unjudged, len(reports))
+    return Judged(batch(reports), result, unjudged, len(reports))
 
 
 def _codes(codes: Mapping[str, int]) -> str:

@@ -47,7 +47,7 @@ def compiled_warnings(
         return locate_requirement(text, source, procedure, predicate)
 
     why = compiled.explanation
-    found = [
+    results = [
         Diagnostic(
             "unchecked-requirement",
             f"verifier `{action}` requires `{show_leaf(leaf)}`, which is not put in front "
@@ -58,8 +58,8 @@ def compiled_warnings(
         )
         for action, leaf in why.unchecked
     ]
-    found += [_unopened(one, at(one.check.predicate)) for one in why.unopened]
-    found += [
+    results += [_unopened(item, at(item.check.predicate)) for item in why.unopened]
+    results += [
         Diagnostic(
             "missing-recipe",
             f"`{name}` cannot be verified with the actions that are offered",
@@ -68,7 +68,7 @@ def compiled_warnings(
         )
         for name in compiled.missing_recipes
     ]
-    found += [
+    results += [
         Diagnostic(
             "wide-verifier",
             f"`{name}` is verified by `{call.action}`, which reads everything",
@@ -80,7 +80,7 @@ def compiled_warnings(
         for call in ranked.chosen
         if call.action in actions and actions[call.action].full_state
     ]
-    found += [
+    results += [
         Diagnostic(
             "model-judged",
             f"`{procedure}` is guarded, and may rest on a model's word for `{name}`",
@@ -89,7 +89,7 @@ def compiled_warnings(
         )
         for name in judged_by_model(compiled.program)
     ]
-    found += [
+    results += [
         Diagnostic(
             "shared-state",
             f"`{procedure}` is guarded, and may rest on `{name}` from an earlier connection",
@@ -99,29 +99,30 @@ def compiled_warnings(
         )
         for name in shared_state(compiled.program)
     ]
-    found += [
-        _unprovable(procedure, one, at(one.predicate)) for one in unprovable(compiled.program)
+    results += [
+        _unprovable(procedure, item, at(item.predicate)) for item in unprovable(compiled.program)
     ]
-    return found
+    return results
 
 
-def _unprovable(procedure: str, one: Unprovable, place: Place) -> Diagnostic:
-    if one.verifier:
+def _unprovable(procedure: str, item: Unprovable, place: Place) -> Diagnostic:
+    if item.verifier:
         why = (
-            f"what proves `{one.predicate}` is never fresh: `{one.verifier}` changes what it reads"
+            f"what proves `{item.predicate}` is never fresh: "
+            f"`{item.verifier}` changes what it reads"
         )
-        help = f"say what `{one.verifier}` changes and reads (`changes`, `reads`)"
+        help = f"say what `{item.verifier}` changes and reads (`changes`, `reads`)"
     else:
-        why = f"nobody but a model can judge `{one.predicate}`"
+        why = f"nobody but a model can judge `{item.predicate}`"
         help = "give it a `verdict`, or write `judged_by: model` if a model's word is enough"
     message = f"`{procedure}` is guarded, and {why}; where that is needed, a person must decide"
     return Diagnostic("unprovable", message, place, help, Severity.WARNING)
 
 
-def _unopened(one: Unopened, place: Place) -> Diagnostic:
-    gate = show_leaf(one.gate)
-    needs = f"`{show_leaf(one.check)}` calls `{one.action}`, which requires `{gate}`"
-    if one.later:
+def _unopened(unopened: Unopened, place: Place) -> Diagnostic:
+    gate = show_leaf(unopened.gate)
+    needs = f"`{show_leaf(unopened.check)}` calls `{unopened.action}`, which requires `{gate}`"
+    if unopened.later:
         return Diagnostic(
             "gate-too-late",
             f"{needs}, but that is opened only later",
@@ -145,12 +146,12 @@ _LIKE_A_SECRET = re.compile(
 
 
 def policy_warnings(handbook: Handbook, *, text: str, source: str) -> list[Diagnostic]:
-    found: list[Diagnostic] = []
+    diagnostics: list[Diagnostic] = []
     for name, procedure in handbook.procedures.items():
         action = handbook.actions[procedure.action]
-        said = (action.confirm, procedure.confirm, action.approval)
-        if action.irreversible and said == (None, None, None):
-            found.append(
+        reply = (action.confirm, procedure.confirm, action.approval)
+        if action.irreversible and reply == (None, None, None):
+            diagnostics.append(
                 Diagnostic(
                     "unconfirmed",
                     f"`{action.name}` cannot be undone, and `{name}` asks nobody before it",
@@ -159,7 +160,7 @@ def policy_warnings(handbook: Handbook, *, text: str, source: str) -> list[Diagn
                     Severity.WARNING,
                 )
             )
-    found += [
+    diagnostics += [
         Diagnostic(
             "looks-secret",
             f"`{item.name}` of `{action.name}` looks like a secret, and stands in clear in traces, "
@@ -173,7 +174,7 @@ def policy_warnings(handbook: Handbook, *, text: str, source: str) -> list[Diagn
         if not item.secret and _LIKE_A_SECRET.search(item.name.lower())
     ]
     return [
-        *found,
+        *diagnostics,
         *_hidden_inputs(handbook, text, source),
         *_readers_as_goals(handbook, text, source),
         *_gates_left_open(handbook, text, source),
@@ -183,9 +184,13 @@ def policy_warnings(handbook: Handbook, *, text: str, source: str) -> list[Diagn
 def _hidden_inputs(handbook: Handbook, text: str, source: str) -> Iterator[Diagnostic]:
     """Inputs of guarded actions that are masked, although nobody called them secret there."""
     hidden = set(secret_names(handbook))
-    for name in dict.fromkeys(one.action for one in handbook.procedures.values()):
+    for name in dict.fromkeys(procedure.action for procedure in handbook.procedures.values()):
         action = handbook.actions[name]
-        asks = any(one.confirm for one in handbook.procedures.values() if one.action == name)
+        asks = any(
+            procedure.confirm
+            for procedure in handbook.procedures.values()
+            if procedure.action == name
+        )
         for item in action.inputs if action.is_guarded or asks else ():
             if item.secret or item.name not in hidden or _LIKE_A_SECRET.search(item.name.lower()):
                 continue
@@ -205,7 +210,7 @@ def _readers_as_goals(handbook: Handbook, text: str, source: str) -> Iterator[Di
         verified = [
             predicate.name
             for predicate in handbook.predicates.values()
-            if any(call.action == action.name for one in predicate.recipes for call in one)
+            if any(call.action == action.name for recipe in predicate.recipes for call in recipe)
         ]
         if verified and not action.read_only and action.changes is None:
             yield Diagnostic(
@@ -277,8 +282,8 @@ def _unread(schema: Mapping[str, object]) -> Iterator[str]:
         elif word == "items" and isinstance(value, Mapping):
             yield from _unread(value)
         elif word == "properties" and isinstance(value, Mapping):
-            for one in value.values():
-                yield from _unread(one) if isinstance(one, Mapping) else ()
+            for item in value.values():
+                yield from _unread(item) if isinstance(item, Mapping) else ()
 
 
 _ANNOTATIONS = frozenset(
@@ -289,7 +294,7 @@ _ANNOTATIONS = frozenset(
 
 def never_proven(handbook: Handbook, *, text: str, source: str) -> list[Diagnostic]:
     """Requirements of guarded actions about a value that is none, or is none long enough."""
-    found: list[Diagnostic] = []
+    diagnostics: list[Diagnostic] = []
     for procedure in handbook.procedures.values():
         action = handbook.actions[procedure.action]
         if not (action.is_guarded or procedure.confirm):
@@ -303,16 +308,16 @@ def never_proven(handbook: Handbook, *, text: str, source: str) -> list[Diagnost
             for parameter, term in leaf.arguments
             if parameter not in optional.get(leaf.predicate, ())
         ]
-        told = [
+        messages = [
             *_nulls(handbook, needed),
             *_left_out(handbook, action, loose, needed),
             *_moving(procedure),
         ]
-        for predicate, why, cure in dict.fromkeys(told):
+        for predicate, why, cure in dict.fromkeys(messages):
             message = f"`{procedure.name}` is guarded, and {why}; then a person must decide"
             place = locate_requirement(text, source, procedure.name, predicate)
-            found.append(Diagnostic("unprovable", message, place, cure, Severity.WARNING))
-    return found
+            diagnostics.append(Diagnostic("unprovable", message, place, cure, Severity.WARNING))
+    return diagnostics
 
 
 _Told = tuple[str, str, str]
@@ -346,16 +351,16 @@ def _left_out(
 ) -> Iterator[_Told]:
     """Names that need not have a value at the act."""
     for predicate, parameter, term in needed:
-        one = handbook.predicates[predicate]
+        entry = handbook.predicates[predicate]
         if not isinstance(term, Name) or term.name not in loose:
             continue
-        if parameter in one.optional or one.computes == parameter:
+        if parameter in entry.optional or entry.computes == parameter:
             continue
-        what = "a computed argument" if one.computes else f"`{predicate}`"
+        what = "a computed argument" if entry.computes else f"`{predicate}`"
         item = loose[term.name]
         why = f"{what} needs `{term.name}`, which a call of `{action.name}` may leave out"
         cure = f"make `{item}` of `{action.name}` required, or say what holds without it "
-        yield ("" if one.made else predicate), why, cure + f"(`{parameter} == null`)"
+        yield ("" if entry.made else predicate), why, cure + f"(`{parameter} == null`)"
 
 
 _STEADY = re.compile(r"\b(?:round|day|year|years_between)\s*\(")
@@ -372,13 +377,13 @@ _COMPARED = re.compile(r"[<>=!]=|[<>]|\bin\b")
 
 def _moving(procedure: Procedure) -> Iterator[_Told]:
     """Arguments that are computed from the time itself: a second later they are others."""
-    for one in procedure.computed:
-        if NOW not in free_names(one.value) or NOW in one.uses:
+    for item in procedure.computed:
+        if NOW not in free_names(item.value) or NOW in item.uses:
             continue
-        rest = _CONDITION.sub("", _without_steady(_TEXTS.sub("''", one.value)))
+        rest = _CONDITION.sub("", _without_steady(_TEXTS.sub("''", item.value)))
         if re.search(rf"(?<![.\w]){NOW}\b", rest) and not _COMPARED.search(rest):
             why = (
-                f"`{one.name}` is computed from `now`: it is another value before the call is made"
+                f"`{item.name}` is computed from `now`: it is another value before the call is made"
             )
             yield "", why, "count in whole units of time, as in `round(days_between(x, now), 0)`"
 
@@ -398,7 +403,7 @@ def recorded_only(handbook: Handbook, source: str) -> list[Diagnostic]:
     """Every action that a procedure is for and that nothing holds."""
     loose = [
         f"`{name}`"
-        for name in dict.fromkeys(one.action for one in handbook.procedures.values())
+        for name in dict.fromkeys(procedure.action for procedure in handbook.procedures.values())
         if not (action := handbook.actions[name]).irreversible and action.approval is None
     ]
     if not loose:
@@ -432,10 +437,10 @@ def check_text(text: str, source: str) -> list[Diagnostic]:
             findings = [*findings, *unread_keywords(handbook, text=text, source=source)]
             findings = [*findings, *never_proven(handbook, text=text, source=source)]
             for name, compiled in compile_handbook(handbook).items():
-                found = compiled_warnings(
+                result = compiled_warnings(
                     name, compiled, handbook.actions, text=text, source=source
                 )
-                findings = [*findings, *found]
+                findings = [*findings, *result]
             findings = [*findings, *recorded_only(handbook, source)]
         return findings
     except UserMistake as mistake:
@@ -463,23 +468,23 @@ def _is_meant(source: str, text: str) -> bool:
 
 def texts_to_check(paths: Sequence[str]) -> list[tuple[str, str]]:
     """Name and text of every file that these files, folders and bundled names come to."""
-    found: list[tuple[str, str]] = []
+    result: list[tuple[str, str]] = []
     for name in paths:
         path = Path(name)
         if name in bundled_names():
-            found.append((name, handbook_text(name)))
+            result.append((name, handbook_text(name)))
         elif is_workflow_folder(name):
             # The other YAML of such a folder is its tools' own business.
-            found.append((str(path / PROGRAM), read_text(path / PROGRAM)))
+            result.append((str(path / PROGRAM), read_text(path / PROGRAM)))
         elif os.path.isdir(path):
             files = sorted([*path.rglob("*.yaml"), *path.rglob("*.yml")])
             if not files:
                 raise UserMistake(f"{name}: no .yaml file in this folder")
             texts = [(str(file), read_text(file)) for file in files]
-            meant = [one for one in texts if _is_meant(*one)]
+            meant = [text for text in texts if _is_meant(*text)]
             if not meant:
                 raise UserMistake(f"{name}: no handbook, program or scenario in this folder")
-            found.extend(meant)
+            result.extend(meant)
         else:
-            found.append((name, read_text(path)))
-    return found
+            result.append((name, read_text(path)))
+    return result

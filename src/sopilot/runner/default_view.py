@@ -37,16 +37,16 @@ def checked_view(model: str, source: TaskSource) -> tuple[str, str]:
     guarded = _has_guarded_actions(source)
     # The bundled desks are simulations: nothing has to be held there.
     needs_machine = guarded and not source.own_simulator
-    found = None
+    result = None
     if (data_folder() / "checks").is_dir():
         from sopilot.runner.qualifications import answer_of, last_verdict
 
-        found = last_verdict(data_folder(), model)
-        if found is not None and answer_of(found).is_finding:
-            followed = _followed(model, found, str(answer_of(found)), guarded, needs_machine)
+        result = last_verdict(data_folder(), model)
+        if result is not None and answer_of(result).is_finding:
+            followed = _followed(model, result, str(answer_of(result)), guarded, needs_machine)
             if followed is not None:
                 return followed
-    return _unchecked(model, found, needs_machine=needs_machine)
+    return _unchecked(model, result, needs_machine=needs_machine)
 
 
 def _has_guarded_actions(source: TaskSource) -> bool:
@@ -59,28 +59,28 @@ def _has_guarded_actions(source: TaskSource) -> bool:
 
 
 def _followed(
-    model: str, found: Mapping[str, JSON], answer: str, guarded: bool, needs_machine: bool
+    model: str, values: Mapping[str, JSON], answer: str, guarded: bool, needs_machine: bool
 ) -> tuple[str, str] | None:
-    view, paged = found.get("arm"), found.get("guarded_arm")
+    view, paged = values.get("arm"), values.get("guarded_arm")
     if not isinstance(view, str) or view not in VIEWS:
         return None
     if guarded and isinstance(paged, str) and paged in VIEWS:
         view = paged
     elif needs_machine and not VIEWS[view].machine:
-        view = PAGED if found.get("page") is True else WHOLE_WITH_MACHINE
+        view = PAGED if values.get("page") is True else WHOLE_WITH_MACHINE
     return view, (
         f"view {view}: the last check of `{model}` says {answer} "
-        f"({found.get('cases')} of {found.get('planned')} cases); another one with --view"
+        f"({values.get('cases')} of {values.get('planned')} cases); another one with --view"
     )
 
 
 def _unchecked(
-    model: str, found: Mapping[str, JSON] | None, *, needs_machine: bool
+    model: str, values: Mapping[str, JSON] | None, *, needs_machine: bool
 ) -> tuple[str, str]:
     if model in _NEED_NO_CHECK or model.startswith("replay:"):
         return PAGED, ""
     view = WHOLE_WITH_MACHINE if needs_machine else WHOLE
-    was = "was never checked" if found is None else "was checked without a finding"
+    was = "was never checked" if values is None else "was checked without a finding"
     return view, (
         f"view {view}: `{model}` {was}, so nothing is hidden from it; "
         f"`sopilot qualify --model {model}` says whether to page, --view chooses another one"

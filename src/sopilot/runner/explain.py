@@ -74,15 +74,17 @@ def _notes(unit: Unit) -> Iterator[str]:
     for shut in why.unopened:
         how = "is opened only later" if shut.later else "an `any` or `first` can leave shut"
         yield f"{show_leaf(shut.check)} needs {show_leaf(shut.gate)}, which {how}"
-    for one in why.dropped:
-        never = ", so it cannot hold" if one.impossible else ""
-        known = show_leaf(one.known)
-        yield f"{_show_tree(one.what)} is dropped: {known} is required before it{never}"
+    for item in why.dropped:
+        never = ", so it cannot hold" if item.impossible else ""
+        known = show_leaf(item.known)
+        yield f"{_show_tree(item.what)} is dropped: {known} is required before it{never}"
     for tree in why.postponed:
         yield f"{_show_tree(tree)} is checked only while nothing else holds: no tool verifies it"
-    for what, told in _refusals(why.tree):
-        starts = told in unit.handbook.procedures
-        yield f"refused for {what}: " + (f"then start `{told}`" if starts else f"the words: {told}")
+    for what, message in _refusals(why.tree):
+        starts = message in unit.handbook.procedures
+        yield f"refused for {what}: " + (
+            f"then start `{message}`" if starts else f"the words: {message}"
+        )
     for name in why.excluded:
         yield f"{name} is never asked: what is checked before it excludes it"
     for name in judged_by_model(unit.program):
@@ -273,21 +275,23 @@ def correspondences(
     }
 
 
-def correspondence_json(found: Mapping[str, Correspondence]) -> dict[str, object]:
+def correspondence_json(result: Mapping[str, Correspondence]) -> dict[str, object]:
     return {
-        "sources": len(found),
-        "leaves": sum(one.leaves for one in found.values()),
+        "sources": len(result),
+        "leaves": sum(item.leaves for item in result.values()),
         "mismatches": {
-            label: list(map(str, one.mismatches)) for label, one in found.items() if one.mismatches
+            label: list(map(str, item.mismatches))
+            for label, item in result.items()
+            if item.mismatches
         },
     }
 
 
-def correspondence_lines(found: Mapping[str, Correspondence]) -> Iterator[str]:
-    broken = {label: one.mismatches for label, one in found.items() if one.mismatches}
+def correspondence_lines(result: Mapping[str, Correspondence]) -> Iterator[str]:
+    broken = {label: item.mismatches for label, item in result.items() if item.mismatches}
     for label, mismatches in broken.items():
         yield f"{label}: {len(mismatches)} sentences differ: {mismatches[0]}"
     yield (
-        f"{len(found)} procedures, {sum(one.leaves for one in found.values())} leaf "
+        f"{len(result)} procedures, {sum(item.leaves for item in result.values())} leaf "
         f"correspondences checked, {sum(map(len, broken.values()))} mismatches"
     )

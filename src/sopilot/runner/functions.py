@@ -37,10 +37,10 @@ def audit_trace(
     SOP. Sessions that are kept are judged by their runner."""
     source = fspath(handbook) if handbook is not None else None
     if isinstance(what, str | PathLike):
-        given = file_input(fspath(what), handbook=source, goal=goal)
+        value = file_input(fspath(what), handbook=source, goal=goal)
     else:
-        given = transcript_input("transcript", list(what), source, goal)
-    reports = [one.report for one in given.audit()]
+        value = transcript_input("transcript", list(what), source, goal)
+    reports = [item.report for item in value.audit()]
     if len(reports) != 1:
         raise UserMistake(f"{len(reports)} transcripts are in it: use `sopilot audit`")
     return reports[0]

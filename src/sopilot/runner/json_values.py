@@ -28,9 +28,9 @@ def plain_value(value: Any) -> JSON:
     if isinstance(value, bytes):
         return {"bytes": len(value), "sha256": hashlib.sha256(value).hexdigest()}
     if isinstance(value, Mapping):
-        return {str(name): plain_value(one) for name, one in value.items()}
+        return {str(name): plain_value(item) for name, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [plain_value(one) for one in value]
+        return [plain_value(item) for item in value]
     dump = getattr(value, "model_dump", None)
     if callable(dump):
         return plain_value(dump())

@@ -37,8 +37,8 @@ class Caller:
     def wait(self, work: Coroutine[Any, Any, Answer]) -> Answer:
         running = asyncio.run_coroutine_threadsafe(work, self._loop)
         running.add_done_callback(lambda _: self._work.put(None))
-        while (asked := self._work.get()) is not None:
-            asked()
+        while (request := self._work.get()) is not None:
+            request()
         return running.result()
 
 

@@ -44,13 +44,13 @@ LARGEST_BUDGET = 10**9
 
 def told(written: tuple[str, ...], programs: Mapping[str, Program]) -> dict[str, Any]:
     """What ``--input`` says. ``order=17`` is a text where the procedures take nothing else."""
-    found = pairs("--input", written)
+    result = pairs("--input", written)
     texts = dict(pair.split("=", 1) for pair in written)
-    for name, value in found.items():
+    for name, value in result.items():
         if isinstance(value, bool | int | float) and misfit(name, value, programs):
-            found[name] = value if misfit(name, texts[name], programs) else texts[name]
-    check_told(found, programs, "--input")
-    return found
+            result[name] = value if misfit(name, texts[name], programs) else texts[name]
+    check_told(result, programs, "--input")
+    return result
 
 
 def check_told(inputs: Mapping[str, Any], programs: Mapping[str, Program], where: str) -> None:
@@ -67,7 +67,7 @@ def check_told(inputs: Mapping[str, Any], programs: Mapping[str, Program], where
 def misfit(name: str, value: Any, programs: Mapping[str, Program]) -> str:
     """Why a value fits none of the places that take such a name."""
     problems = [violation(value, kind, f"`{name}`") for kind in taken(programs).get(name, ())]
-    return next((one for one in problems if one), "") if all(problems) else ""
+    return next((problem for problem in problems if problem), "") if all(problems) else ""
 
 
 def taken(programs: Mapping[str, Program]) -> dict[str, list[Mapping[str, object]]]:
@@ -77,31 +77,31 @@ def taken(programs: Mapping[str, Program]) -> dict[str, list[Mapping[str, object
     for program in programs.values():
         for name, kind in program.types.items():
             kinds.setdefault(name, []).append(kind)
-        for step in (one for function in program.functions.values() for one in function.steps):
+        for step in (item for function in program.functions.values() for item in function.steps):
             wanted = step.arguments if isinstance(step, Act) else ()
             facts = program.actions.get(step.action) if isinstance(step, Act) else None
-            for given, value in wanted:
+            for argument, value in wanted:
                 if isinstance(value, Unknown):
-                    kind = facts.inputs.get(given, {}) if facts else {}
+                    kind = facts.inputs.get(argument, {}) if facts else {}
                     kinds.setdefault(value.name, []).append(kind)
     return kinds
 
 
 def pairs(option: str, written: tuple[str, ...]) -> dict[str, Any]:
     """``name=value``; a value that is not JSON is a text."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     if not written:
-        return found
+        return values
     for pair in written:
         name, equals, value = pair.partition("=")
         if not equals or not name:
             raise UserMistake(f"{option} takes NAME=VALUE, not `{pair}`")
         try:
-            found[name] = json.loads(value)
+            values[name] = json.loads(value)
         except (ValueError, RecursionError):
-            found[name] = value
-    check_values(found, Place(option))
-    return found
+            values[name] = value
+    check_values(values, Place(option))
+    return values
 
 
 def chosen_budgets(written: tuple[str, ...], *, deep: bool) -> dict[str, Any]:
@@ -111,20 +111,20 @@ def chosen_budgets(written: tuple[str, ...], *, deep: bool) -> dict[str, Any]:
         if deep
         else {}
     )
-    given = pairs("--budget", written)
-    unknown = sorted(set(given) - known)
+    values = pairs("--budget", written)
+    unknown = sorted(set(values) - known)
     if unknown:
         raise UserMistake(f"--budget: `{unknown[0]}` is none of {', '.join(sorted(known))}")
-    given = {name: None if value == "none" else value for name, value in given.items()}
-    Budgets(**given)
-    for name, value in given.items():
+    values = {name: None if value == "none" else value for name, value in values.items()}
+    Budgets(**values)
+    for name, value in values.items():
         whole = isinstance(getattr(DEEP_BUDGETS, name), int)
         if whole and value is not None and not isinstance(value, int):
             raise UserMistake(f"the budget `{name}` is a whole number, not {value}")
-    for name, value in given.items():
+    for name, value in values.items():
         if value is not None and value > LARGEST_BUDGET:
             raise UserMistake(f"the budget `{name}` is at most {LARGEST_BUDGET}")
-    return chosen | given
+    return chosen | values
 
 
 def read_results(path: str) -> dict[str, Any]:
@@ -150,9 +150,9 @@ def _json_or_yaml(text: str) -> Any:
 
 def check_values(value: object, place: Place) -> None:
     """Refuses what JSON cannot say, with the way to it: a tool could not have answered it."""
-    found = _Walk().problem(value, "", 0)
-    if found is not None:
-        way, message, cure = found
+    problem = _Walk().problem(value, "", 0)
+    if problem is not None:
+        way, message, cure = problem
         where = f"`{way}`: " if way else ""
         raise mistake("not-json", f"{where}{message}", place, cure)
 
@@ -195,35 +195,35 @@ class _Walk:
             kind = type(value).__name__
             return way, f"a value of the kind {kind} is not JSON", "put it in quotes"
         for name, item in inner:
-            found = self.problem(item, f"{way}.{name}" if way else str(name), depth + 1)
-            if found is not None:
-                return found
+            result = self.problem(item, f"{way}.{name}" if way else str(name), depth + 1)
+            if result is not None:
+                return result
         return None
 
 
-def sweep_budgets(given: Mapping[str, Any]) -> dict[str, Any]:
+def sweep_budgets(values: Mapping[str, Any]) -> dict[str, Any]:
     """What was asked for beside the defaults; ``--budget`` has the last word."""
     chosen: dict[str, Any] = {}
-    if given["temperature"] is not None:
-        chosen |= chosen_budgets((f"temperature={given['temperature']}",), deep=False)
+    if values["temperature"] is not None:
+        chosen |= chosen_budgets((f"temperature={values['temperature']}",), deep=False)
     named = (
         ("seed", "seed"),
         ("max_tokens", "reply_tokens"),
         ("context", "context_tokens"),
         ("timeout", "request_seconds"),
     )
-    chosen |= {budget: given[option] for option, budget in named if given[option] is not None}
-    return chosen | chosen_budgets(given["budget"], deep=False)
+    chosen |= {budget: values[option] for option, budget in named if values[option] is not None}
+    return chosen | chosen_budgets(values["budget"], deep=False)
 
 
 def json_object(option: str, text: str) -> dict[str, Any]:
     try:
-        found = json.loads(text)
+        loads = json.loads(text)
     except (ValueError, RecursionError):
         raise UserMistake(f"{option} is not JSON") from None
-    if not isinstance(found, dict):
+    if not isinstance(loads, dict):
         raise UserMistake(f"{option} must be a JSON object")
-    return found
+    return loads
 
 
 _PLAIN_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
@@ -343,16 +343,16 @@ def who_answers(options: RunOptions, source: TaskSource) -> str:
     no word."""
     if isinstance(source, FolderSource):
         return ""
-    said = _told_for_nothing(options, source)
+    told_for_nothing = _told_for_nothing(options, source)
     if not source.own_simulator and options.results is None:
         task = source.task(options.task, goal=options.goal, language=options.language)
-        said.append(f"the tools answer as in the scenario `{task.name}`")
+        told_for_nothing.append(f"the tools answer as in the scenario `{task.name}`")
     elif not source.own_simulator:
         offered = [name for name, action in source.handbook.actions.items() if action.offered]
-        silent = ", ".join(f"`{one}`" for one in offered if one not in (options.results or {}))
+        silent = ", ".join(f"`{item}`" for item in offered if item not in (options.results or {}))
         if silent:
-            said.append(f"no result is written down for {silent}: a call of it fails")
-    return "\n".join(said)
+            told_for_nothing.append(f"no result is written down for {silent}: a call of it fails")
+    return "\n".join(told_for_nothing)
 
 
 def _told_for_nothing(options: RunOptions, source: TaskSource) -> list[str]:

@@ -66,20 +66,23 @@ def prepared(
                     requester=who,
                     **how,
                 )
-            kept = options.to_keep(source)
+            to_keep = options.to_keep(source)
             return await run_task(
                 task,
                 simulation,
                 conditions,
                 store=store,
                 session_id=session_id,
-                extra=kept,
+                extra=to_keep,
                 requester=who,
             )
         except ProgramChanged as changed:
             place = Place(options.source)
             raise UserMistake(
-                [replace(one, place=place, help=_CHANGED) for one in changed.diagnostics]
+                [
+                    replace(diagnostic, place=place, help=_CHANGED)
+                    for diagnostic in changed.diagnostics
+                ]
             ) from None
         finally:
             await close_model(model)

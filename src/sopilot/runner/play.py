@@ -402,7 +402,7 @@ def screen_lines(shown: dict[str, object]) -> Iterator[str]:
     assert isinstance(tools, list)
     for message in messages:
         yield Heading(message["role"])
-        made = ", ".join(one["name"] for one in message["tool_calls"])
+        made = ", ".join(item["name"] for item in message["tool_calls"])
         yield Lines(message["content"] or made)
     if shown["slot"]:
         yield Heading("slot")

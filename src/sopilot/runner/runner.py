@@ -123,7 +123,7 @@ class Runner:
             programs = {goal: programs[goal]}
         check_told(inputs or {}, programs, "inputs")
         decides = operator or (RoleApprovers(approvers) if approvers else None)
-        asked: Fields = {
+        fields: Fields = {
             "request": request,
             "inputs": dict(inputs or {}),
             "goal": goal,
@@ -132,7 +132,7 @@ class Runner:
 
         @asynccontextmanager
         async def opened() -> AsyncIterator[RunnerSession]:
-            about = asked if resume is None else await self._asked(resume)
+            about = fields if resume is None else await self._asked(resume)
             task = self._task(about, offered, decides)
             own = make_model(model, judge=task.reader) if isinstance(model, str) else model
             conditions = Conditions(
@@ -167,21 +167,21 @@ class Runner:
         return opened()
 
     async def _asked(self, session_id: str) -> Fields:
-        kept = (await self.store.record(session_id)).metadata.get("extra", {}).get(SERVED)
-        if not isinstance(kept, Mapping):
+        stored = (await self.store.record(session_id)).metadata.get("extra", {}).get(SERVED)
+        if not isinstance(stored, Mapping):
             raise UserMistake(f"session `{session_id}` was not served by a runner")
-        return kept
+        return stored
 
-    def _task(self, asked: Fields, tools: Tools, operator: Operator | None) -> Task:
+    def _task(self, fields: Fields, tools: Tools, operator: Operator | None) -> Task:
         return Task(
             source=self.handbook.name,
             name="",
-            goal=asked["goal"] or "",
+            goal=fields["goal"] or "",
             briefing=self.briefing,
             surround=lambda keep: Surroundings(tools),
-            request=asked["request"],
+            request=fields["request"],
             reader=VerdictJudge(self.handbook),
-            inputs=asked["inputs"],
+            inputs=fields["inputs"],
             operator=operator,
             simulated=False,
         )
@@ -241,7 +241,11 @@ class Runner:
         """One person's word on a held call: ``approve``, ``reject`` or ``amend``. Without a
         ``call_id`` on the one that waits."""
         async with await attach_session(self.store, _id(session)) as attached:
-            waiting = [one for one in attached.held_calls if one.state is HeldState.WAITING]
+            waiting = [
+                held_call
+                for held_call in attached.held_calls
+                if held_call.state is HeldState.WAITING
+            ]
             if call_id is None and len(waiting) != 1:
                 raise UserMistake(f"{len(waiting)} calls wait for people: name one by its id")
             decided = await attached.decide(
@@ -253,8 +257,8 @@ class Runner:
 
     async def audit(self, session: Result | str, *, goal: str | None = None) -> Report:
         """What the audit says of a session that is kept."""
-        given = await session_input(self.store, _id(session), handbook=self._source.name, goal=goal)
-        return given.audit()[0].report
+        value = await session_input(self.store, _id(session), handbook=self._source.name, goal=goal)
+        return value.audit()[0].report
 
     def tasks(self) -> list[Task]:
         """Of a bundled runner its tasks, of any other handbook its scenarios."""
@@ -357,8 +361,8 @@ class _Asked:
         return self._request
 
     async def reply(self, message: str) -> str | None:
-        said = self._answer(message)
-        return await said if isawaitable(said) else said
+        answer = self._answer(message)
+        return await answer if isawaitable(answer) else answer
 
 
 def _id(session: Result | str) -> str:

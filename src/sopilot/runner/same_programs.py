@@ -37,7 +37,7 @@ def _strange(handbook: str, programs: Mapping[str, Program]) -> Iterator[tuple[s
         if not made:
             yield goal, "it has no such goal"
         elif program_to_yaml(program) not in map(program_to_yaml, made):
-            elsewhere = program.compiler not in (one.compiler for one in made)
+            elsewhere = program.compiler not in (item.compiler for item in made)
             by = f", compiled by `{program.compiler}`" if elsewhere else ""
             yield goal, f"the program that ran is another one{by}"
 
@@ -74,7 +74,7 @@ def _compiled(handbook: str, goal: str, ran: Program) -> Iterator[Program]:
 
 def _called(program: Program) -> frozenset[str]:
     functions = program.functions.values()
-    steps = [step for one in functions for step in one.steps if isinstance(step, Act)]
-    others = [act for one in functions for way in one.fallbacks for act in way]
-    closing = [one.closed_by for one in functions if one.closed_by is not None]
+    steps = [step for function in functions for step in function.steps if isinstance(step, Act)]
+    others = [act for function in functions for way in function.fallbacks for act in way]
+    closing = [function.closed_by for function in functions if function.closed_by is not None]
     return frozenset(act.action for act in (*steps, *others, *closing))

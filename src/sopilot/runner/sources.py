@@ -108,33 +108,33 @@ class TaskSource:
 
     def tasks(self, *, goal: str | None = None, language: str = "en") -> list[Task]:
         """Those of the goal, or all."""
-        found = self._all_tasks(self.briefing(goal, language))
-        return [task for task in found if goal in (None, task.goal)]
+        all_tasks = self._all_tasks(self.briefing(goal, language))
+        return [task for task in all_tasks if goal in (None, task.goal)]
 
     def task(
         self, name: str | None = None, *, goal: str | None = None, language: str = "en"
     ) -> Task:
         """The task named, else the first one for the goal."""
-        found = self._all_tasks(self.briefing(goal, language))
+        all_tasks = self._all_tasks(self.briefing(goal, language))
         if name is None:
-            for task in found:
+            for task in all_tasks:
                 if goal in (None, task.goal):
                     return task
-            return self._without_task(found, goal)
-        for task in found:
+            return self._without_task(all_tasks, goal)
+        for task in all_tasks:
             if task.name == name:
                 return task
-        return self._no_task(name, found)
+        return self._no_task(name, all_tasks)
 
     def _all_tasks(self, briefing: Briefing) -> list[Task]:
-        return [scenario_task(one, briefing) for one in self.scenarios()]
+        return [scenario_task(scenario, briefing) for scenario in self.scenarios()]
 
-    def _without_task(self, found: Sequence[Task], goal: str | None) -> Task:
+    def _without_task(self, result: Sequence[Task], goal: str | None) -> Task:
         what = goal or next(iter(self.handbook.procedures), "")
         raise self._no_scenario(f"there is no scenario for `{what}`", "write one")
 
-    def _no_task(self, name: str, found: Sequence[Task]) -> Task:
-        cure = did_you_mean(name, [task.name for task in found])
+    def _no_task(self, name: str, result: Sequence[Task]) -> Task:
+        cure = did_you_mean(name, [task.name for task in result])
         raise self._no_scenario(f"there is no scenario `{name}`", cure)
 
     def scenarios(self, path: Path | None = None) -> Sequence[Scenario]:
@@ -222,10 +222,10 @@ class ExampleSource(TaskSource):
     def _all_tasks(self, briefing: Briefing) -> list[Task]:
         return example_tasks(self.example, briefing)
 
-    def _without_task(self, found: Sequence[Task], goal: str | None) -> Task:
-        return found[0]  # its simulator serves for any goal
+    def _without_task(self, tasks: Sequence[Task], goal: str | None) -> Task:
+        return tasks[0]  # its simulator serves for any goal
 
-    def _no_task(self, name: str, found: Sequence[Task]) -> Task:
+    def _no_task(self, name: str, tasks: Sequence[Task]) -> Task:
         self.example.task(name)
         raise InternalBug(f"`{name}` is a task of the example and was not found")
 
@@ -247,15 +247,15 @@ class BenchmarkSource(TaskSource):
     def _all_tasks(self, briefing: Briefing) -> list[Task]:
         benchmark = load_benchmark(self.name)
         return [
-            benchmark_task(self.name, one, briefing, functools.partial(benchmark.open, one))
-            for one in benchmark.tasks()
+            benchmark_task(self.name, task, briefing, functools.partial(benchmark.open, task))
+            for task in benchmark.tasks()
         ]
 
-    def _without_task(self, found: Sequence[Task], goal: str | None) -> Task:
-        return found[0]  # its simulator serves for any goal
+    def _without_task(self, tasks: Sequence[Task], goal: str | None) -> Task:
+        return tasks[0]  # its simulator serves for any goal
 
-    def _no_task(self, name: str, found: Sequence[Task]) -> Task:
-        cure = did_you_mean(name, [task.name for task in found])
+    def _no_task(self, name: str, tasks: Sequence[Task]) -> Task:
+        cure = did_you_mean(name, [task.name for task in tasks])
         message = f"`{self.name}` has no task `{name}`"
         raise mistake("unknown-task", message, Place(self.name), cure)
 

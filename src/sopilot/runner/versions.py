@@ -89,10 +89,10 @@ def unpacked(path: Path) -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as room:
         try:
             with zipfile.ZipFile(path) as archive:
-                unpacked_bytes = sum(one.file_size for one in archive.infolist())
+                unpacked_bytes = sum(item.file_size for item in archive.infolist())
                 if unpacked_bytes > _LEAST_SUSPECT + _MOST_TIMES * path.stat().st_size:
-                    told = f"unpacked it would have {unpacked_bytes >> 20} MB"
-                    raise mistake("no-archive", told, place, ours)
+                    message = f"unpacked it would have {unpacked_bytes >> 20} MB"
+                    raise mistake("no-archive", message, place, ours)
                 if unpacked_bytes > shutil.disk_usage(room).free:
                     cure = "set TMPDIR to a place with more room"
                     raise mistake("no-room", f"unpacked it does not fit into {room}", place, cure)
@@ -117,13 +117,20 @@ async def disclosed(store: Store, subjects: Sequence[str], records: Sequence[Ses
                 "created_at": record.created_at,
                 "updated_at": record.updated_at,
                 "events": [
-                    {"at": one.at, "actor": one.actor, "kind": one.kind, "payload": one.payload}
-                    for one in shown_events(loaded.events, payloads, SecretPlaces(loaded.programs))
+                    {
+                        "at": shown_event.at,
+                        "actor": shown_event.actor,
+                        "kind": shown_event.kind,
+                        "payload": shown_event.payload,
+                    }
+                    for shown_event in shown_events(
+                        loaded.events, payloads, SecretPlaces(loaded.programs)
+                    )
                 ],
             }
         )
-    found = {"subject": list(subjects), "sessions": sessions}
-    return json.dumps(found, ensure_ascii=False, indent=1, default=str) + "\n"
+    results = {"subject": list(subjects), "sessions": sessions}
+    return json.dumps(results, ensure_ascii=False, indent=1, default=str) + "\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +162,8 @@ def releasable(name: str) -> Releasable:
                     traces=None,
                 )
             )
-            told = summary(source.handbook.name, results, reached(briefing, results))
-            coverage = {name: told[name] for name in ("n", "passed", "failed", "coverage")}
+            message = summary(source.handbook.name, results, reached(briefing, results))
+            coverage = {name: message[name] for name in ("n", "passed", "failed", "coverage")}
     text = handbook_text(name) if source.bundled else source.text or ""
     return Releasable(source.handbook.name, text, dict(programs), coverage)
 
@@ -184,7 +191,7 @@ async def release_next(
     by: str,
 ) -> tuple[Version, Version | None]:
     """The new version, and the one before it."""
-    one = await release(
+    item = await release(
         store,
         ready.handbook,
         text=ready.text,
@@ -196,7 +203,7 @@ async def release_next(
         who=who,
         by=by,
     )
-    return one, (await load_versions(store)).find(ready.handbook, one.number - 1)
+    return item, (await load_versions(store)).find(ready.handbook, item.number - 1)
 
 
 def difference_lines(changed: dict[str, list[str]]) -> Iterator[str]:

@@ -149,10 +149,10 @@ def _asked_of_people(session: Session, guarded: Guarded, arguments: Mapping[str,
     constants = session.programs.programs[process.goal].constants if process is not None else {}
     variables = {**({"now": clock} if clock else {}), **arguments, **constants}
     try:
-        asked = session.judge(guarded.when, variables)
+        judge = session.judge(guarded.when, variables)
     except SopilotError:
-        asked = None
-    return replace(guarded, needed=0) if asked is False else guarded
+        judge = None
+    return replace(guarded, needed=0) if judge is False else guarded
 
 
 def _license(session: Session, arguments: Mapping[str, JSON]) -> Licence:
@@ -181,7 +181,7 @@ async def _recheck(session: Session, licence: Licence, arguments: Mapping[str, J
     It ends, because no call is made twice and each leads to calls of the recipes alone."""
     reread: set[tuple[str, ArgumentsKey]] = set()
     while True:
-        due = [one for one in licence.calls if _key(one) not in reread and _reads(session, one)]
+        due = [item for item in licence.calls if _key(item) not in reread and _reads(session, item)]
         if licence.missing or not due:
             return licence
         for call in due:
@@ -257,10 +257,10 @@ def _same_facts(session: Session, held: HeldCall, licence: Licence) -> bool:
     if not held.facts:
         return True
     events = session.own_events
-    if any(one.payload.get("name") == PROGRAM_CHANGED for one in events[held.seq :]):
+    if any(event.payload.get("name") == PROGRAM_CHANGED for event in events[held.seq :]):
         return False
-    then = [_with_answers(events, one) for one in held.facts]
-    return same(then, [_with_answers(events, one) for one in licence.facts])
+    then = [_with_answers(events, fact) for fact in held.facts]
+    return same(then, [_with_answers(events, fact) for fact in licence.facts])
 
 
 def _with_answers(events: Sequence[Event], fact: JSON) -> JSON:
@@ -269,9 +269,9 @@ def _with_answers(events: Sequence[Event], fact: JSON) -> JSON:
         return fact
     pairs: Any = fact["answers"]
     answers = [
-        [*map(events[asked].payload.get, ("action", "arguments")),
+        [*map(events[request].payload.get, ("action", "arguments")),
          *map(events[answered].payload.get, ("ok", "value"))]
-        for asked, answered in pairs
+        for request, answered in pairs
     ]  # fmt: skip
     return {**fact, "answers": answers}
 
@@ -289,8 +289,8 @@ def _same_values(session: Session, held: HeldCall) -> bool:
 def _same_errand(session: Session, held: HeldCall) -> bool:
     """Whether the running process is about what people saw: the same procedure with the same
     values, those among them that the tool never gets."""
-    process, asked = session.configuration.process, held.process or ""
-    before = session.configuration.processes.get(asked)
+    process, request = session.configuration.process, held.process or ""
+    before = session.configuration.processes.get(request)
     if process is None or before is None or not _same_values(session, held):
         return False
     names = session.machine.programs.layouts[process.goal].entry.parameters
@@ -305,11 +305,11 @@ def _standing(
     """The latest request that this call would repeat. Who approved without knowing what is not
     proven, of another errand, or as another handbook asked, did not approve this."""
     active = session.configuration.active
-    asked = (guarded.roles or (OPERATOR,), max(guarded.needed, 1), guarded.expires_seconds)
+    request = (guarded.roles or (OPERATOR,), max(guarded.needed, 1), guarded.expires_seconds)
     for held in reversed(session.ledger.held.values()):
         if not held.serves(guarded.action, arguments) or not _same_facts(session, held, licence):
             continue
-        if (held.roles, held.needed, held.lasts) != asked:
+        if (held.roles, held.needed, held.lasts) != request:
             continue
         if (licence.missing and held.process != active) or not _same_errand(session, held):
             continue
@@ -354,7 +354,7 @@ async def _request(
 
 
 def _doubted(doubt: str, facts: Sequence[Mapping[str, JSON]]) -> dict[str, JSON]:
-    return {"why": doubt, "message": message_json(doubt), "facts": [dict(one) for one in facts]}
+    return {"why": doubt, "message": message_json(doubt), "facts": [dict(fact) for fact in facts]}
 
 
 def under_way(session: Session, action: str) -> Hold | None:

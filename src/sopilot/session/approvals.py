@@ -33,14 +33,14 @@ async def take_left(session: Session, store: Store) -> None:
     """What was left for a session goes on record, once. What does not count any more is dropped:
     whoever left it was told that it did."""
     left = await store.pending_decisions(session.id)
-    for _, one in left:
-        given = plain_mapping(one if isinstance(one, Mapping) else {})
-        arguments = given.get("arguments")
-        decision, call_id = str(given.get("decision")), str(given.get("call_id"))
-        by, role = str(given.get("by")), str(given.get("role"))
-        who = principal_from_json(given.get("who"))
+    for _, item in left:
+        value = plain_mapping(item if isinstance(item, Mapping) else {})
+        arguments = value.get("arguments")
+        decision, call_id = str(value.get("decision")), str(value.get("call_id"))
+        by, role = str(value.get("by")), str(value.get("role"))
+        who = principal_from_json(value.get("who"))
         held = session.ledger.held.get(call_id)
-        seen = given.get("seen")  # nothing, where an earlier release left it
+        seen = value.get("seen")  # nothing, where an earlier release left it
         if decision == "approve" and held is not None and seen not in (None, held.version):
             async with session.writing():
                 await session.step(refusal(decision, call_id, by, role, who, _AMENDED))
@@ -52,7 +52,7 @@ async def take_left(session: Session, store: Store) -> None:
                 by=by,
                 role=role,
                 arguments=arguments if isinstance(arguments, Mapping) else None,
-                reason=str(given.get("reason")),
+                reason=str(value.get("reason")),
                 who=who,
             )
     if left:

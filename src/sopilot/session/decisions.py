@@ -59,14 +59,14 @@ async def decide_or_leave(
         if problem is not None:
             raise UserMistake([problem]) from None
         left = {"decision": decision, "call_id": call_id, "by": by, "role": role}
-        given = {
+        values = {
             **left,
             "arguments": arguments,
             "seen": held.version,
             "reason": reason,
             "who": None if who is None else asdict(who),
         }
-        await store.queue_decision(session_id, given, at=now)
+        await store.queue_decision(session_id, values, at=now)
         shown = Secrets(loaded.programs, loaded.configuration, [held]).shown_call(held)
         return shown, shown, True
 
@@ -93,7 +93,7 @@ async def settle_when_free(
 
 
 def _held(held: Mapping[str, HeldCall], call_id: str) -> HeldCall:
-    found = held.get(call_id)
-    if found is None:
+    result = held.get(call_id)
+    if result is None:
         raise unknown_call(call_id, held)
-    return found
+    return result

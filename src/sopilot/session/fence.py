@@ -61,21 +61,21 @@ async def fenced_sessions(
     fence = await load_fence(store)
     if fence.before == -math.inf:
         return []
-    known = {one.id for one in but}
+    known = {item.id for item in but}
     every = await store.sessions(limit=EVERY)
-    return [one for one in every if fence.holds_open(one) and one.id not in known]
+    return [item for item in every if fence.holds_open(item) and item.id not in known]
 
 
 def _fold(entries: Sequence[Entry]) -> Fence:
     fence = Fence()
-    for one in entries:
-        sessions, before = one.details.get("sessions"), one.details.get("before")
-        if one.name == _FENCED and isinstance(before, int | float):
-            heads = {*fence.heads, str(one.details.get("head") or "")} - {""}
-            fence = Fence(float(before), str(one.details["why"]), heads=heads)
-        elif one.name == _RELEASED and isinstance(sessions, list | tuple):
+    for entry in entries:
+        sessions, before = entry.details.get("sessions"), entry.details.get("before")
+        if entry.name == _FENCED and isinstance(before, int | float):
+            heads = {*fence.heads, str(entry.details.get("head") or "")} - {""}
+            fence = Fence(float(before), str(entry.details["why"]), heads=heads)
+        elif entry.name == _RELEASED and isinstance(sessions, list | tuple):
             fence.released.update(map(str, sessions))
-        elif one.name == _RELEASED:
+        elif entry.name == _RELEASED:
             fence = Fence(heads=fence.heads)
     return fence
 
@@ -84,7 +84,7 @@ async def fence_store(
     store: Store, why: str, *, clock: Clock, who: Principal | None = None, head: str = ""
 ) -> None:
     """Fence every session that the store has now, whatever the clocks of their openers showed."""
-    opened = [one.created_at for one in await store.sessions(limit=EVERY)]
+    opened = [session.created_at for session in await store.sessions(limit=EVERY)]
     details: dict[str, JSON] = {"before": max([clock.now(), *opened]), "why": why, "head": head}
     await write(store, JOURNAL, _FENCED, {**details, **written_by(who)}, clock=clock)
 
@@ -112,8 +112,8 @@ async def release_sessions(
             help="give --token-file",
         )  # fmt: skip
     every = await store.sessions(limit=EVERY) if not session_ids else []
-    chosen = [await store.record(one) for one in session_ids]
-    chosen += [one for one in every if fence.holds(one.id, one.created_at)]
+    chosen = [await store.record(session_id) for session_id in session_ids]
+    chosen += [item for item in every if fence.holds(item.id, item.created_at)]
     for record in chosen:
         if not fence.holds(record.id, record.created_at):
             raise mistake("not-fenced", f"session {record.id} is not fenced")
@@ -122,10 +122,10 @@ async def release_sessions(
                 "party", f"`{by}` asked for session {record.id}",
                 help="somebody who has no part in it must release it",
             )  # fmt: skip
-    ids: list[JSON] = [one.id for one in chosen]
-    said: dict[str, JSON] = {"sessions": ids if session_ids else None, "why": why}
-    await write(store, JOURNAL, _RELEASED, {**said, **written_by(who, by)}, clock=clock)
-    return [one.id for one in chosen]
+    ids: list[JSON] = [item.id for item in chosen]
+    values: dict[str, JSON] = {"sessions": ids if session_ids else None, "why": why}
+    await write(store, JOURNAL, _RELEASED, {**values, **written_by(who, by)}, clock=clock)
+    return [item.id for item in chosen]
 
 
 async def _requesters(store: Store, record: SessionRecord) -> set[str]:

@@ -158,12 +158,12 @@ async def attach_session(
     )
     known = (ProgramSet.of(programs),) if programs is not None else ()
     try:
-        found = await load(store, session_id, known=known)
+        result = await load(store, session_id, known=known)
     except SopilotError:
         with suppress(RunEnded):
             await store.release(lease)
         raise
-    return Session(store, found, lease, tools=tools, clock=clock, judge=judge)
+    return Session(store, result, lease, tools=tools, clock=clock, judge=judge)
 
 
 async def _note_opening(session: Session) -> None:
@@ -206,4 +206,4 @@ async def _check_programs(session: Session, present: ProgramSet, accepted: bool)
 def _runs_any(session: Session, goals: Mapping[str, object]) -> bool:
     configuration = session.configuration
     running = [*configuration.suspended, *([configuration.active] if configuration.active else [])]
-    return any(configuration.processes[one].goal in goals for one in running)
+    return any(configuration.processes[item].goal in goals for item in running)

@@ -55,8 +55,8 @@ class Waiting:
 
     def as_json(self) -> dict[str, JSON]:
         return {
-            "held": [one.as_json() for one in self.held],
-            "unknown": [one.call_id for one in self.unknown],
+            "held": [item.as_json() for item in self.held],
+            "unknown": [item.call_id for item in self.unknown],
             "running": self.running,
             "left": list(self.left),
         }
@@ -68,9 +68,13 @@ async def waiting_in(store: Store, session_id: str, *, clock: Clock | None = Non
     loaded = await load(store, session_id)
     running = loaded.record.is_running(now)
     secrets = Secrets(loaded.programs, loaded.configuration, loaded.ledger.held.values())
-    held = tuple(secrets.shown_call(one) for one in loaded.ledger.held.values() if one.is_open(now))
+    held = tuple(
+        secrets.shown_call(item) for item in loaded.ledger.held.values() if item.is_open(now)
+    )
     unknown = [
-        one for one in _open_calls(loaded) if one.call_id in loaded.ledger.unknown or not running
+        open_call
+        for open_call in _open_calls(loaded)
+        if open_call.call_id in loaded.ledger.unknown or not running
     ]
     left = tuple(
         secrets.shown_decision(decision, loaded.ledger.held)
@@ -83,21 +87,21 @@ async def sweep(store: Store, *, clock: Clock | None = None) -> list[LeftOpen]:
     """Puts on record what owners who are gone left open; what was found by this very look. A store
     that refuses is told of by the first look that finds nothing: so nothing found is unsaid."""
     clock = clock or SystemClock()
-    found: list[LeftOpen] = []
+    left_opens: list[LeftOpen] = []
     refused: StoreUnavailable | None = None
     for record in await store.unresolved(now=clock.now() - GRACE_SECONDS):
         if record.summary.get("open") == []:
             continue  # noted before
         try:
-            found += await settle_orphan(store, record.id, clock=clock)
+            left_opens += await settle_orphan(store, record.id, clock=clock)
         except StoreUnavailable as problem:
             if not isinstance(problem, StoreCorrupt):
                 refused = problem
         except Exception:  # a session damaged in whatever way must not keep others from being found
             continue
-    if refused is not None and not found:
+    if refused is not None and not left_opens:
         raise refused
-    return found
+    return left_opens
 
 
 async def keep_sweeping(
@@ -111,9 +115,9 @@ async def keep_sweeping(
     seen = False
     while True:
         try:
-            found = await sweep(store)
-            tell(found)
-            seen = seen or bool(found)
+            result = await sweep(store)
+            tell(result)
+            seen = seen or bool(result)
         except RunEnded as problem:
             if every is None:
                 raise
@@ -178,13 +182,13 @@ def _row(record: SessionRecord, fence: Fence) -> tuple[str, ...]:
     )
 
 
-def waiting_lines(found: Waiting) -> Iterator[str]:
-    for held in found.held:
+def waiting_lines(waiting: Waiting) -> Iterator[str]:
+    for held in waiting.held:
         yield from held_lines(held)
-    yield from unknown_lines(found.unknown)
-    for left in found.left:
+    yield from unknown_lines(waiting.unknown)
+    for left in waiting.left:
         yield f"left for the running session, not on record yet: {json.dumps(left)}"
-    if not found.held and not found.unknown:
+    if not waiting.held and not waiting.unknown:
         yield "nothing waits"
 
 
@@ -199,7 +203,7 @@ def held_lines(held: HeldCall) -> Iterator[str]:
         f"{held.call_id}  {held.state}  {held.action} {arguments}  "
         f"{held.approvals} of {held.needed} from {', '.join(held.roles)}"
     )
-    for one in held.rulings:
-        yield f"  {one.decision} by {one.by} as {one.role} ({one.identity})"
+    for ruling in held.rulings:
+        yield f"  {ruling.decision} by {ruling.by} as {ruling.role} ({ruling.identity})"
     if held.why:
         yield f"  not proven: {held.why}"

@@ -61,12 +61,12 @@ async def settle_outcome(
         )  # fmt: skip
         if problem is not None:
             raise UserMistake([problem])
-        said = {
+        replies = {
             "settled_by": by,
             **({"principal": who.as_json()} if who else {}),
             "value": escape_references(plain(value)),
         }
-        return await session.step(DomainResult(call_id, ok, said), actor=Actor.OPERATOR)
+        return await session.step(DomainResult(call_id, ok, replies), actor=Actor.OPERATOR)
 
 
 async def note_unknown_outcomes(session: Session) -> None:
@@ -102,8 +102,8 @@ async def note_unknown(session: Session, call_id: str, action: str, why: str) ->
 
 
 def broken_off(problem: Exception) -> ToolResult:
-    told = {"error": f"the tool could not be reached: {problem}"}
-    return ToolResult(False, told, unknown=True)
+    messages = {"error": f"the tool could not be reached: {problem}"}
+    return ToolResult(False, messages, unknown=True)
 
 
 def stays_open(session: Session, action: str) -> bool:
@@ -128,8 +128,8 @@ async def note_broken_off(session: Session, call_id: str, action: str, result: T
 async def note_answered_late(session: Session, call_id: str, result: ToolResult) -> None:
     """Inside ``writing``: where the tool contradicts whoever settled the call before it said so."""
     settled = session.ledger.answered.get(call_id)
-    said = session.own_events[settled].payload if settled is not None else {"ok": result.ok}
-    if said["ok"] != result.ok and not result.unknown:
+    reply = session.own_events[settled].payload if settled is not None else {"ok": result.ok}
+    if reply["ok"] != result.ok and not result.unknown:
         details: dict[str, JSON] = {"call_id": call_id, "ok": result.ok}
         await session.step(Note(ANSWERED_LATE, details))
 
@@ -151,26 +151,26 @@ async def note_connections(
     session: Session, name: str, present: Sequence[UpstreamConnection]
 ) -> str:
     """P8, inside ``writing``: put on record which connections are new. The one for ``name``."""
-    for one in present:
-        known = session.configuration.connections.get(one.upstream)
-        if known is None or known.id != one.id:
-            details = {"upstream": one.upstream, "connection": one.id, "actions": [*one.actions]}
+    for item in present:
+        known = session.configuration.connections.get(item.upstream)
+        if known is None or known.id != item.id:
+            details = {"upstream": item.upstream, "connection": item.id, "actions": [*item.actions]}
             await session.step(Note(CONNECTED, details))
-    return next((one.id for one in present if name in one.actions), "")
+    return next((entry.id for entry in present if name in entry.actions), "")
 
 
 async def asked(
     tools: Tools, name: str, arguments: Mapping[str, JSON], key: str, connection: str = ""
 ) -> ToolResult:
     """What a tool answers. It is somebody else's: what is no answer is a tool that broke off."""
-    given: object
+    value: object
     if connection and isinstance(tools, ConnectedTools):
-        given = await tools.call_on(connection, name, arguments, key=key)
+        value = await tools.call_on(connection, name, arguments, key=key)
     else:
-        given = await tools.call(name, arguments, key=key)
-    if not isinstance(given, ToolResult):
+        value = await tools.call(name, arguments, key=key)
+    if not isinstance(value, ToolResult):
         raise RunEnded(f"`call` gave no ToolResult for `{name}`: return ToolResult(ok, value)")
-    return given
+    return value
 
 
 def read_failure(session: Session, name: str, result: ToolResult) -> ToolResult:

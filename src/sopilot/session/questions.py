@@ -74,36 +74,38 @@ def find_question(
         which = (_subject(name), PROCEDURE) if name == CONFIRM else (_subject(name),)
         if any(arguments.get(key) != subject.get(key) for key in which):
             continue
-        given = values_asked_about(name, arguments)
-        hidden = {key: MASK for key in given if key in program.secrets}
-        values = {key: visible(_told(one), keep="") for key, one in given.items()} | hidden
-        said = fill(function.question, {**values, **program.constants})
+        value = values_asked_about(name, arguments)
+        hidden = {key: MASK for key in value if key in program.secrets}
+        values = {key: visible(_told(item), keep="") for key, item in value.items()} | hidden
+        reply = fill(function.question, {**values, **program.constants})
         if name == ASK_USER:
-            return Question(said, closed="said" not in (function.verdict or "said"))
+            return Question(reply, closed="said" not in (function.verdict or "said"))
         # Quoted: no value can pass for the machine's own words.
-        quoted = {key: visible(_quoted(one), keep="") for key, one in given.items()} | hidden
-        shown = ", ".join(f"{key}: {one}" for key, one in quoted.items())
-        text = f"{said}\n{arguments['action']} ({shown})\nyes / no?".strip()
+        quoted = {key: visible(_quoted(item), keep="") for key, item in value.items()} | hidden
+        shown = ", ".join(f"{key}: {item}" for key, item in quoted.items())
+        text = f"{reply}\n{arguments['action']} ({shown})\nyes / no?".strip()
         return Question(text, closed=True)
     return None
 
 
-def _answers(session: Session, message: int, asked: int) -> bool:
+def _answers(session: Session, message: int, number: int) -> bool:
     """Whether it is a message of the user's since then that answers no other question."""
-    said = [one.event for one in session.events[asked + 1 :] if one.event.kind == "user_said"]
+    events = [
+        event.event for event in session.events[number + 1 :] if event.event.kind == "user_said"
+    ]
     taken = {
         answered.value.get("message")
         for name in BUILT_IN
         for answered in session.configuration.answers.get(name, {}).values()
         if isinstance(answered.value, dict)
     }
-    return message not in taken and any(one.seq == message for one in said)
+    return message not in taken and any(item.seq == message for item in events)
 
 
 async def ask(
     session: Session, call_id: str, name: str, arguments: Mapping[str, JSON]
 ) -> ToolResult:
-    asked = session.configuration.pending[call_id].seq
+    request = session.configuration.pending[call_id].seq
     question = find_question(session.programs.programs.values(), name, arguments)
     if question is None:
         return ToolResult(False, {"error": "the handbook asks no such question"})
@@ -117,7 +119,7 @@ async def ask(
             return ToolResult(False, {"error": WAITING.format(session=session.id)})
         if answer is None:
             return ToolResult(False, {"error": "the user did not answer"})
-        if not _answers(session, answer.message, asked):
+        if not _answers(session, answer.message, request):
             problem = "that message is no answer to this question: ask again"
             return ToolResult(False, {"error": problem})
         meaning = reply_to(name, answer.text)

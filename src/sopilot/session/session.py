@@ -97,14 +97,14 @@ def seal_events(
     as_it_is = not (settings.private or settings.by_reference or secrets.names)
     for event in events:
         if as_it_is:
-            one, line = seal_line(event, previous)
+            item, line = seal_line(event, previous)
         if not as_it_is or len(line) > short:
-            one, line = _seal_kept(event, previous, payloads, settings, salt, secrets, short)
-        previous = one.hash
-        sealed.append(one)
+            item, line = _seal_kept(event, previous, payloads, settings, salt, secrets, short)
+        previous = item.hash
+        sealed.append(item)
         lines.append(line)
         if event.kind in FOLDED:
-            action = register.fold(event, one.event)
+            action = register.fold(event, item.event)
             if action is not None:
                 actions[action.call_id] = action
     rows = [action.row() for action in actions.values()] if actions else ()
@@ -124,20 +124,20 @@ def _seal_kept(
     of at most ``short`` characters no field is large."""
     if settings.private:
         secrets.learn(event)
-        event, kept = hide(event, columns=settings.columns, salt=salt)
-        payloads.update(kept)
+        event, stored = hide(event, columns=settings.columns, salt=salt)
+        payloads.update(stored)
         return seal_line(event, previous)
     names, limit = settings.by_reference, settings.inline_limit
     strange: frozenset[str] = frozenset()
     if secrets.names:
         strange = secrets.learn(event)
         names |= secrets.places.fields_in(event)
-    event, kept = redact(event, names=names, salt=salt, secrets=secrets.values, strange=strange)
-    payloads.update(kept)
+    event, stored = redact(event, names=names, salt=salt, secrets=secrets.values, strange=strange)
+    payloads.update(stored)
     sealed, line = seal_line(event, previous)
     if len(line) > short:
-        event, kept = redact(event, limit=limit, salt=salt)
-        payloads.update(kept)
+        event, stored = redact(event, limit=limit, salt=salt)
+        payloads.update(stored)
         sealed, line = seal_line(event, previous)
     return sealed, line
 
@@ -244,18 +244,18 @@ class Session(Leased):
         """Ids of guarded calls without a result."""
         guarded = self.programs.guarded
         pending = self.configuration.pending.items()
-        return tuple(call_id for call_id, one in pending if one.action in guarded)
+        return tuple(call_id for call_id, item in pending if item.action in guarded)
 
     @property
     def retryable(self) -> tuple[str, ...]:
         """Ids of calls that an interruption left without a result, and that may be made again
         with the same key: not while they may change what an open guarded call rests on."""
-        kept = {*self.in_flight, *self.ledger.unknown, *self.open_guarded}
+        stored = {*self.in_flight, *self.ledger.unknown, *self.open_guarded}
         programs, waits = self.machine.programs, bool(self.open_guarded)
         return tuple(
             call_id
             for call_id, pending in self.configuration.pending.items()
-            if call_id not in kept and not (waits and may_unprove(programs, pending.action))
+            if call_id not in stored and not (waits and may_unprove(programs, pending.action))
         )
 
     # --- what it does -------------------------------------------------------------

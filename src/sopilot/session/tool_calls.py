@@ -94,9 +94,9 @@ def as_received(session: Session, name: str, arguments: Mapping[str, JSON]) -> d
     schemas = session.tools.schemas() if session.tools is not None else ()
     facts = session.machine.programs.actions.get(name)
     declared = facts.inputs.keys() if facts is not None else ()
-    for one in schemas:
-        if one.name == name:
-            filled = filled_in(dict(arguments), one.parameters)
+    for schema in schemas:
+        if schema.name == name:
+            filled = filled_in(dict(arguments), schema.parameters)
             assert isinstance(filled, Mapping)
             return {key: filled[key] for key in filled if key in arguments or key in declared}
     return dict(arguments)

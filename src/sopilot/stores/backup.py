@@ -131,8 +131,8 @@ async def sizes(store: Store) -> dict[str, tuple[int, int | None]]:
     return await _driver(store).sizes()
 
 
-def size_lines(found: dict[str, tuple[int, int | None]]) -> list[str]:
+def size_lines(result: dict[str, tuple[int, int | None]]) -> list[str]:
     return [
         f"{name:<11}{rows:>12}  {'' if size is None else f'{size / 1e6:.1f} MB'}".rstrip()
-        for name, (rows, size) in found.items()
+        for name, (rows, size) in result.items()
     ]

@@ -167,25 +167,25 @@ class _EncryptedStore:
         await self._store.release(lease)
 
     async def payloads(self, session_id: str) -> dict[str, JSON]:
-        found = await self._store.payloads(session_id)
+        result = await self._store.payloads(session_id)
         if self._cipher_of(session_id) is not None:
-            return {ref: self._plain(session_id, value) for ref, value in found.items()}
+            return {ref: self._plain(session_id, value) for ref, value in result.items()}
         # A tool's own answer may look like ciphertext, in a session from before the keys.
-        return {} if (await self._store.record(session_id)).is_locked else found
+        return {} if (await self._store.record(session_id)).is_locked else result
 
     async def record(self, session_id: str) -> SessionRecord:
         return self._whole(await self._store.record(session_id))
 
     async def sessions(self, *, limit: int = 100) -> list[SessionRecord]:
-        return [self._whole(one) for one in await self._store.sessions(limit=limit)]
+        return [self._whole(session) for session in await self._store.sessions(limit=limit)]
 
     async def unresolved(self, *, now: float) -> list[SessionRecord]:
-        found = []
-        for one in await self._store.unresolved(now=now):
+        results = []
+        for whole in await self._store.unresolved(now=now):
             with suppress(StoreCorrupt):  # what is open in it stands in no content
-                one = self._whole(one)
-            found.append(one)
-        return found
+                whole = self._whole(whole)
+            results.append(whole)
+        return results
 
     async def queue_decision(
         self, session_id: str, decision: Mapping[str, JSON], *, at: float
@@ -240,7 +240,7 @@ class _EncryptedStore:
         cipher = self._cipher_of(record.id)
         if cipher is None:
             return replace(record, metadata=record.metadata_when_erased(record.updated_at))
-        rest = {name: one for name, one in record.metadata.items() if name != LOCKED}
+        rest = {name: item for name, item in record.metadata.items() if name != LOCKED}
         about: Any = _unlock(cipher, record.id, {LOCKED: record.metadata[LOCKED]})
         return replace(record, metadata={**rest, **about})
 
@@ -257,7 +257,7 @@ def _cipher(key: bytes) -> AESGCM:
 
 def _lock_about(cipher: AESGCM, session_id: str, metadata: Fields) -> dict[str, Any]:
     about = {name: metadata[name] for name in _ABOUT_CONTENTS if name in metadata}
-    rest = {name: one for name, one in metadata.items() if name not in about}
+    rest = {name: item for name, item in metadata.items() if name not in about}
     return {**rest, **_lock(cipher, session_id, about)}
 
 

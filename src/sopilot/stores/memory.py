@@ -52,24 +52,24 @@ class MemoryRecords:
         self._log.append(LogEntry(len(self._log), at, *head, actions))
 
     def add_actions(self, session_id: str, rows: Sequence[ActionRow]) -> None:
-        kept = self._rows.setdefault(session_id, {})
+        stored = self._rows.setdefault(session_id, {})
         for row in rows:
-            kept[row.call] = row
+            stored[row.call] = row
 
     async def actions(self, wanted: Wanted) -> list[tuple[str, ActionRow]]:
-        found = [
+        results = [
             (session_id, row)
             for session_id, rows in self._rows.items()
             for row in rows.values()
             if _fits(row, wanted)
         ]
-        return sorted(found, key=lambda one: -one[1].at)
+        return sorted(results, key=lambda item: -item[1].at)
 
     async def count_actions(self) -> int:
         return sum(map(len, self._rows.values()))
 
     async def count_sessions(self) -> int:
-        return sum(not is_journal(one) for one in self.session_heads)
+        return sum(not is_journal(session_head) for session_head in self.session_heads)
 
     async def replace_actions(self, head: Head, rows: Sequence[ActionRow]) -> bool:
         if self.session_heads.get(head.session_id) != head:
@@ -188,27 +188,27 @@ class MemoryStore:
         take_over: bool = False,
     ) -> Lease:
         with self._turn:
-            kept = self._kept(session_id)
-            if kept.owner and kept.lease_expires_at > now and not take_over:
-                raise LeaseHeld(session_id, kept.owner, kept.lease_expires_at, now)
-            kept.token += 1
-            kept.owner = owner
-            kept.lease_expires_at = now + lease_seconds
-            return Lease(session_id, owner, kept.token, kept.lease_expires_at)
+            stored = self._kept(session_id)
+            if stored.owner and stored.lease_expires_at > now and not take_over:
+                raise LeaseHeld(session_id, stored.owner, stored.lease_expires_at, now)
+            stored.token += 1
+            stored.owner = owner
+            stored.lease_expires_at = now + lease_seconds
+            return Lease(session_id, owner, stored.token, stored.lease_expires_at)
 
     async def renew(self, lease: Lease, *, now: float, lease_seconds: float) -> Lease:
         with self._turn:
-            kept = self._owned(lease)
-            kept.lease_expires_at = now + lease_seconds
-            return lease._replace(expires_at=kept.lease_expires_at)
+            owned = self._owned(lease)
+            owned.lease_expires_at = now + lease_seconds
+            return lease._replace(expires_at=owned.lease_expires_at)
 
     async def release(self, lease: Lease) -> None:
         with self._turn:
-            kept = self._kept(lease.session_id)
-            if kept.token == lease.token:
-                kept.token += 1
-                kept.owner = ""
-                kept.lease_expires_at = 0.0
+            stored = self._kept(lease.session_id)
+            if stored.token == lease.token:
+                stored.token += 1
+                stored.owner = ""
+                stored.lease_expires_at = 0.0
 
     async def append(
         self, lease: Lease, batch: Batch, *, now: float, lease_seconds: float
@@ -218,22 +218,22 @@ class MemoryStore:
 
     def _append(self, lease: Lease, batch: Batch, now: float, expires: float) -> Lease:
         session_id, owner, token, _ = lease
-        kept = self._sessions.get(session_id)
-        if kept is None or kept.token != token:
-            kept = self._owned(lease)
-        if kept.head != batch.expected:
-            raise Conflict(lease.session_id, batch.expected.seq, kept.head.seq)
-        kept.events.extend(batch.events)
+        owned = self._sessions.get(session_id)
+        if owned is None or owned.token != token:
+            owned = self._owned(lease)
+        if owned.head != batch.expected:
+            raise Conflict(lease.session_id, batch.expected.seq, owned.head.seq)
+        owned.events.extend(batch.events)
         if batch.payloads:
-            kept.payloads.update(plain_mapping(batch.payloads))
+            owned.payloads.update(plain_mapping(batch.payloads))
         if batch.programs:
             self._programs.update(batch.programs)
-        kept.summary = batch.summary
-        kept.head = self.records.session_heads[session_id] = batch.head
+        owned.summary = batch.summary
+        owned.head = self.records.session_heads[session_id] = batch.head
         if batch.actions:
             self.records.add_actions(session_id, batch.actions)
-        kept.updated_at = now
-        kept.lease_expires_at = expires
+        owned.updated_at = now
+        owned.lease_expires_at = expires
         return made(Lease, (session_id, owner, token, expires))
 
     async def events(self, session_id: str, *, after: int = -1) -> list[SealedEvent]:
@@ -254,10 +254,10 @@ class MemoryStore:
             with self._turn:
                 self._append(*recorded)
         for session_id, about in metadata.items():
-            kept = self._kept(session_id)
-            kept.payloads.clear()
-            kept.decisions.clear()
-            kept.metadata = plain_mapping(about)
+            stored = self._kept(session_id)
+            stored.payloads.clear()
+            stored.decisions.clear()
+            stored.metadata = plain_mapping(about)
 
     async def prune(self, metadata: Mapping[str, Fields], recorded: Append | None = None) -> None:
         await self.erase(metadata, recorded)
@@ -269,15 +269,17 @@ class MemoryStore:
 
     async def sessions(self, *, limit: int = 100) -> list[SessionRecord]:
         newest = (
-            kept.record
-            for kept in reversed(self._sessions.values())
-            if not is_journal(kept.record.id)
+            session.record
+            for session in reversed(self._sessions.values())
+            if not is_journal(session.record.id)
         )
         return list(islice(newest, limit))
 
     async def states(self) -> dict[str, int]:
         return dict(
-            Counter(str(one.summary.get("status", "new")) for one in self._sessions.values())
+            Counter(
+                str(session.summary.get("status", "new")) for session in self._sessions.values()
+            )
         )
 
     async def unresolved(self, *, now: float) -> list[SessionRecord]:
@@ -314,19 +316,19 @@ class MemoryStore:
             signatures.append(signed)
 
     async def signatures(self, session_id: str) -> list[SignedHead]:
-        return sorted(self._kept(session_id).signatures, key=lambda one: one.head.seq)
+        return sorted(self._kept(session_id).signatures, key=lambda item: item.head.seq)
 
     async def close(self) -> None:
         """Nothing to close."""
 
     def _kept(self, session_id: str) -> _Kept:
-        kept = self._sessions.get(session_id)
-        if kept is None:
+        stored = self._sessions.get(session_id)
+        if stored is None:
             raise UnknownSession(session_id)
-        return kept
+        return stored
 
     def _owned(self, lease: Lease) -> _Kept:
-        kept = self._kept(lease.session_id)
-        if kept.token != lease.token:
+        stored = self._kept(lease.session_id)
+        if stored.token != lease.token:
             raise LeaseLost(lease.session_id)
-        return kept
+        return stored

@@ -53,8 +53,8 @@ class ConnectionPool:
         with self._lock:
             idle, self._idle = self._idle, []
             self.opened -= len(idle)
-        for one in idle:
-            one.pgconn.finish()
+        for item in idle:
+            item.pgconn.finish()
 
     async def _take(self) -> AsyncConnection:
         loop = asyncio.get_running_loop()
@@ -62,10 +62,10 @@ class ConnectionPool:
         while True:
             with self._lock:
                 while self._idle:
-                    found = self._idle.pop()
-                    if _is_quiet(found):
-                        return found
-                    found.pgconn.finish()
+                    result = self._idle.pop()
+                    if _is_quiet(result):
+                        return result
+                    result.pgconn.finish()
                     self.opened -= 1
                 if self.opened < self.size:
                     self.opened += 1

@@ -51,9 +51,9 @@ def post_seal(url: str, entries: Sequence[LogEntry], seal: SealedHead) -> None:
 PUBLIC_KEY_BYTES = 32
 
 
-def public_key(given: str) -> str:
-    path = Path(given)
-    text = whole_bytes(path).decode("ascii", "replace").strip() if path.is_file() else given
+def public_key(value: str) -> str:
+    path = Path(value)
+    text = whole_bytes(path).decode("ascii", "replace").strip() if path.is_file() else value
     try:
         raw = bytes.fromhex(text)
     except ValueError:
@@ -61,7 +61,7 @@ def public_key(given: str) -> str:
     if len(raw) != PUBLIC_KEY_BYTES:
         raise mistake(
             "no-key",
-            f"`{given}` is not a public key",
+            f"`{value}` is not a public key",
             Place("--key"),
             f"{2 * PUBLIC_KEY_BYTES} hexadecimal digits, as `sopilot trace keygen` prints "
             "them, or the file FILE.pub that it writes",
@@ -86,14 +86,14 @@ def sealed_text(path: Path) -> tuple[str, SealFile]:
 
 
 def signed_heads(path: Path) -> list[SignedHead]:
-    found = []
+    results = []
     for line in trace_text(path).split("\n"):
         if line.strip():
             try:
-                found.append(signed_head_from_json(json.loads(line)))
+                results.append(signed_head_from_json(json.loads(line)))
             except (ValueError, RecursionError, TraceError) as problem:
                 raise _unreadable(path, f"is not a signed head: {problem}") from None
-    return found
+    return results
 
 
 def trace_text(path: Path, errors: str = "strict") -> str:
@@ -161,13 +161,13 @@ async def seal_and_send(
     return sealing
 
 
-async def read_sealed(given: str) -> SealFile:
+async def read_sealed(value: str) -> SealFile:
     """What was sent to a file, or to another store."""
-    if not names_store(given):
-        return sealed_text(Path(given))[1]
-    text = await _text_in_store(given)
+    if not names_store(value):
+        return sealed_text(Path(value))[1]
+    text = await _text_in_store(value)
     if not text:
-        raise mistake("no-seals", "holds no sealed heads", Place(given))
+        raise mistake("no-seals", "holds no sealed heads", Place(value))
     return read_seals(text)
 
 
@@ -183,10 +183,10 @@ class ExternalSeals:
         if names_store(self._target):
             return await read_sealed(self._target)
         try:
-            told = Path(self._target).stat()
+            stat = Path(self._target).stat()
         except OSError as problem:
             raise RunEnded(f"{self._target} can't be read: {problem}") from None
-        stamp = (told.st_mtime_ns, told.st_size)
+        stamp = (stat.st_mtime_ns, stat.st_size)
         if stamp != self._stamp:
             self._seals = await read_sealed(self._target)
             self._stamp = stamp
@@ -210,10 +210,10 @@ async def _text_in_store(target: str) -> str:
     spec, _, name = target.partition("#")
     store = open_store(spec, reading=True)
     try:
-        found = await entries(store, name or _JOURNAL)
+        result = await entries(store, name or _JOURNAL)
     finally:
         await store.close()
-    noted = [one.details.get("lines") for one in found]
+    noted = [item.details.get("lines") for item in result]
     lines = [line for some in noted if isinstance(some, list | tuple) for line in some]
     return "".join(f"{line}\n" for line in lines)
 

@@ -67,4 +67,8 @@ class _Reader(VerdictJudge):
 
 
 def _said(run: FinishedRun) -> list[str]:
-    return [one.content for one in run.result.messages if one.role == "assistant" and one.content]
+    return [
+        message.content
+        for message in run.result.messages
+        if message.role == "assistant" and message.content
+    ]

@@ -45,7 +45,7 @@ class BenchmarkSimulation(Protocol):
         """May have a ``time()``: then that is the clock."""
         ...
 
-    def verdict(self, messages: int, said: Sequence[str] | None) -> Mapping[str, JSON]:
+    def verdict(self, messages: int, texts: Sequence[str] | None) -> Mapping[str, JSON]:
         """``success``, and ``reasons`` where there are any. ``said`` is what the user was told,
         ``None`` where nobody has kept it."""
         ...
@@ -100,11 +100,11 @@ class _Checked:
 
     def tasks(self) -> Sequence[BenchmarkTask]:
         with own_code(self._file, "tasks()"):
-            given: object = self._benchmark.tasks()
-            listed = list(given) if isinstance(given, Iterable) else []
-        if not listed or not all(isinstance(one, BenchmarkTask) for one in listed):
+            value: object = self._benchmark.tasks()
+            listed = list(value) if isinstance(value, Iterable) else []
+        if not listed or not all(isinstance(item, BenchmarkTask) for item in listed):
             wanted = "a list of `BenchmarkTask(name, request, …)`"
-            raise wrong_kind(self._file, "tasks()", given, wanted)
+            raise wrong_kind(self._file, "tasks()", value, wanted)
         return listed
 
     def open(self, task: BenchmarkTask) -> BenchmarkSimulation:
@@ -128,14 +128,14 @@ class _CheckedSimulation:
     def tools(self) -> Tools:
         return self._simulation.tools
 
-    def verdict(self, messages: int, said: Sequence[str] | None) -> Mapping[str, JSON]:
+    def verdict(self, messages: int, texts: Sequence[str] | None) -> Mapping[str, JSON]:
         hook = "verdict(messages, said)"
         with own_code(self._file, hook):
-            given: object = self._simulation.verdict(messages, said)
-        if not isinstance(given, Mapping) or not isinstance(given.get("success"), bool):
+            value: object = self._simulation.verdict(messages, texts)
+        if not isinstance(value, Mapping) or not isinstance(value.get("success"), bool):
             wanted = 'a mapping: {"success": True or False, "reasons": […]}'
-            raise wrong_kind(self._file, hook, given, wanted)
-        return given
+            raise wrong_kind(self._file, hook, value, wanted)
+        return value
 
     def close(self) -> None:
         with own_code(self._file, "close()"):
@@ -152,7 +152,7 @@ class _KnowingSimulation(_CheckedSimulation):
     ) -> bool:
         hook = "holds(predicate, arguments, evidence)"
         with own_code(self._file, hook):
-            given: object = self._truth.holds(predicate, arguments, evidence)
-        if not isinstance(given, bool):
-            raise wrong_kind(self._file, hook, given, "True or False")
-        return given
+            value: object = self._truth.holds(predicate, arguments, evidence)
+        if not isinstance(value, bool):
+            raise wrong_kind(self._file, hook, value, "True or False")
+        return value

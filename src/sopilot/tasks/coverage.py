@@ -152,9 +152,9 @@ def _acts(function: Function, label: str, action: str) -> Iterator[Place]:
                 yield function.name, step.label
         return
     behind = itertools.dropwhile(lambda step: step.label != label, function.steps)
-    asked = next(itertools.dropwhile(lambda step: isinstance(step, Ask), behind), None)
-    if isinstance(asked, Act) and asked.action == action:
-        yield function.name, asked.label
+    request = next(itertools.dropwhile(lambda step: isinstance(step, Ask), behind), None)
+    if isinstance(request, Act) and request.action == action:
+        yield function.name, request.label
 
 
 def _place(frame: str) -> Place | None:
@@ -165,8 +165,8 @@ def _place(frame: str) -> Place | None:
 def totals(programs: Mapping[str, ProgramCoverage] | Sequence[ProgramCoverage]) -> dict[str, int]:
     every = list(programs.values()) if isinstance(programs, Mapping) else list(programs)
     return {
-        "steps": sum(one.steps for one in every),
-        "steps_reached": sum(one.steps_reached for one in every),
-        "branches": sum(one.branches for one in every),
-        "branches_reached": sum(one.branches_reached for one in every),
+        "steps": sum(item.steps for item in every),
+        "steps_reached": sum(item.steps_reached for item in every),
+        "branches": sum(item.branches for item in every),
+        "branches_reached": sum(item.branches_reached for item in every),
     }

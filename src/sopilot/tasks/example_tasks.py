@@ -27,10 +27,10 @@ def example_tasks(
             simulator = example.make_tools(entry)
 
             def score(messages: int, run: FinishedRun | None = None) -> Mapping[str, JSON]:
-                found = example.judge(
+                judge = example.judge(
                     entry, simulator.calls, simulator.state, late_calls_fail=late_calls_fail
                 )
-                return {"success": found.passed, "reasons": list(found.reasons)}
+                return {"success": judge.passed, "reasons": list(judge.reasons)}
 
             tools = ReplayedTools(simulator) if keep is None else SavedSimulation(simulator, keep)
             return Surroundings(tools, score)

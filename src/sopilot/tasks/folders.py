@@ -185,13 +185,13 @@ def _inputs(parameters: Fields) -> tuple[Input, ...]:
 
 
 def _predicates(program: Program) -> dict[str, Predicate]:
-    found = {}
+    results = {}
     for function in program.functions.values():
         if function.kind not in (Kind.RULE, Kind.GATE):
             continue
-        calls = tuple(ActionCall(one.action) for one in function.steps if isinstance(one, Act))
+        calls = tuple(ActionCall(step.action) for step in function.steps if isinstance(step, Act))
         gate = function.kind is Kind.GATE and bool(calls)
-        found[function.name] = Predicate(
+        results[function.name] = Predicate(
             function.name,
             function.parameters,
             function.says,
@@ -202,12 +202,12 @@ def _predicates(program: Program) -> dict[str, Predicate]:
             verdict=function.verdict,
             remedy=function.remedy,
         )
-    return found
+    return results
 
 
 def _procedure(program: Program) -> Procedure:
     entry = program.functions[program.entry]
-    goals = [one.action for one in entry.steps if isinstance(one, Act) and one.goal]
+    goals = [step.action for step in entry.steps if isinstance(step, Act) and step.goal]
     return Procedure(program.entry, goals[0] if goals else program.entry, says=entry.says)
 
 

@@ -32,11 +32,11 @@ def scenario_task(scenario: Scenario, briefing: Briefing) -> Task:
             if run is None:
                 return judge_outside(scenario, handbook, tools.made).as_json()
             result = run.result
-            found = judge_run(
+            match = judge_run(
                 scenario, handbook, result.ending, run.session,
                 why=result.reason, problems=reader.problems,
             )  # fmt: skip
-            return found.as_json()
+            return match.as_json()
 
         return Surroundings(ReplayedTools(tools), score)
 

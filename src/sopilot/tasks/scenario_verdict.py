@@ -45,13 +45,15 @@ def refusal_causes(
     tree = obligations(handbook, handbook.procedures[process.goal])
     known = {**process.arguments, **process.known}
     _, blamed = _blame(tree, observed, known)
-    found = dict.fromkeys(leaf.predicate for leaf in blamed)
+    fromkeys = dict.fromkeys(leaf.predicate for leaf in blamed)
     in_tree = {leaf.predicate for leaf in leaves(tree)}
-    gates = {one.predicate for one in program.functions.values() if one.kind is Kind.GATE} - in_tree
-    for one in observed:
-        if one.predicate in gates and not one.holds:
-            found.setdefault(one.predicate)
-    return tuple(found)
+    gates = {
+        function.predicate for function in program.functions.values() if function.kind is Kind.GATE
+    } - in_tree
+    for item in observed:
+        if item.predicate in gates and not item.holds:
+            fromkeys.setdefault(item.predicate)
+    return tuple(fromkeys)
 
 
 def _observations(
@@ -85,7 +87,7 @@ def _blame(
         return met, () if met else (tree,)
     parts = [_blame(child, observed, known) for child in tree.children]
     values = [value for value, _ in parts]
-    blamed = tuple(leaf for value, found in parts if value is False for leaf in found)
+    blamed = tuple(leaf for value, result in parts if value is False for leaf in result)
     if isinstance(tree, AnyOf | First):
         if True in values:
             return True, ()
@@ -98,9 +100,9 @@ def _blame(
 def _seen(
     leaf: Leaf, observed: Sequence[JudgedPredicate], known: Mapping[str, JSON]
 ) -> bool | None:
-    for one in reversed(observed):
-        if one.predicate == leaf.predicate and _same(leaf, one.values, known):
-            return one.holds
+    for item in reversed(observed):
+        if item.predicate == leaf.predicate and _same(leaf, item.values, known):
+            return item.holds
     return None
 
 
@@ -167,11 +169,11 @@ class ScenarioJudge:
             raise CannotJudge(self.problems[-1]) from error
 
     def _why(self, predicate: str, evidence: Sequence[Seen], error: CannotJudge) -> str:
-        failed = ", ".join(sorted({f"`{one.action}`" for one in evidence if not one.ok}))
+        failed = ", ".join(sorted({f"`{item.action}`" for item in evidence if not item.ok}))
         if failed:
             return f"{error}: {failed} failed"
         why = f"the verdict of `{predicate}` cannot be judged: {error}"
-        silent = sorted({one.action for one in evidence} - self._simulated)
+        silent = sorted({item.action for item in evidence} - self._simulated)
         if silent:
             named = ", ".join(f"`{action}`" for action in silent)
             why += f"; give {named} a result under `tools`"
@@ -189,22 +191,22 @@ class MadeCall:
 def calls_made(events: Iterable[Event]) -> list[MadeCall]:
     """Domain calls with a result, in the order of their results."""
     arguments: dict[int, Mapping[str, JSON]] = {}
-    found = []
+    results = []
     for event in events:
         if event.kind == "domain_call":
             arguments[event.seq] = event.payload["arguments"]
         elif event.kind == "domain_result":
-            given = arguments.get(event.payload["call"], {})
-            made = MadeCall(event.seq, event.payload["action"], given, event.payload["ok"])
-            found.append(made)
-    return found
+            value = arguments.get(event.payload["call"], {})
+            made = MadeCall(event.seq, event.payload["action"], value, event.payload["ok"])
+            results.append(made)
+    return results
 
 
 def post_goal_calls(calls: Sequence[MadeCall], goal_action: str) -> int | None:
     """R2 of one run: domain calls after the goal action first succeeded; ``None`` where it
     never did."""
-    for index, one in enumerate(calls):
-        if one.action == goal_action and one.ok:
+    for index, item in enumerate(calls):
+        if item.action == goal_action and item.ok:
             return len(calls) - index - 1
     return None
 
@@ -225,15 +227,15 @@ def unproven(
     """
     procedure = handbook.procedures[scenario.goal]
     if scenario.expect.ending is Ending.EXECUTED:
-        goal = next((i for i, one in enumerate(calls) if one.action == procedure.action), None)
+        goal = next((i for i, item in enumerate(calls) if item.action == procedure.action), None)
         if goal is None:
             return []  # the ending says so already
-        done = {one.action for one in calls[:goal] if one.ok} | unseen
+        done = {call.action for call in calls[:goal] if call.ok} | unseen
         missing = _missing(procedure.requires, handbook, done)
         return [f"`{name}` was not verified before the goal" for name in missing]
     cause = scenario.expect.cause
     if cause is None or _attempted(
-        cause, scenario, handbook, {one.action for one in calls} | unseen
+        cause, scenario, handbook, {call.action for call in calls} | unseen
     ):
         return []
     return [f"refused without looking at `{cause}`"]
@@ -258,8 +260,8 @@ def _attempted(cause: str, scenario: Scenario, handbook: Handbook, tried: set[st
     gate = predicate.established_by
     if gate is None:
         return False
-    asked = {term.name for _, term in gate.arguments if isinstance(term, Name)}
-    return not asked <= {*scenario.inputs, *handbook.parameters}
+    names = {term.name for _, term in gate.arguments if isinstance(term, Name)}
+    return not names <= {*scenario.inputs, *handbook.parameters}
 
 
 def _recipes(name: str, handbook: Handbook) -> list[set[str]]:
@@ -295,7 +297,7 @@ class ScenarioVerdict:
             "success": not self.reasons,
             "reasons": list(self.reasons),
             "causes": list(self.causes),
-            "calls": [one.action for one in self.calls],
+            "calls": [call.action for call in self.calls],
         }
 
 
@@ -361,7 +363,7 @@ def judge_outside(
     """Where only the calls of tools are known: done is what the goal's action did. The runtime's
     own questions to the user reach no tool; the audit judges those."""
     action = handbook.procedures[scenario.goal].action
-    done = any(one.action == action and one.ok for one in calls)
+    done = any(call.action == action and call.ok for call in calls)
     wanted = scenario.expect.ending is Ending.EXECUTED
     reasons = []
     if done is not wanted:
@@ -390,15 +392,15 @@ def _ending_reasons(
         return [f"expected `{expect.ending}`, but {happened}"]
     blames = expect.ending is Ending.REFUSED and expect.cause is not None
     if blames and causes is not None and expect.cause not in causes:
-        found = f"{named} failed" if named else f"the reason was: {why.rstrip('.')}"
-        return [f"expected a refusal because of `{expect.cause}`, but {found}"]
+        result = f"{named} failed" if named else f"the reason was: {why.rstrip('.')}"
+        return [f"expected a refusal because of `{expect.cause}`, but {result}"]
     return []
 
 
 def _forbidden(scenario: Scenario, calls: Sequence[MadeCall]) -> list[str]:
     return [
         f"`{action}` must not be called, but it was"
-        for action in dict.fromkeys(one.action for one in calls)
+        for action in dict.fromkeys(call.action for call in calls)
         if action in scenario.no_calls
     ]
 
@@ -407,8 +409,8 @@ def _out_of_order(scenario: Scenario, calls: Sequence[MadeCall]) -> list[str]:
     """The first expected call that does not come after those before it."""
     left = iter(calls)
     for expected in scenario.calls:
-        if not any(expected.fits(one.action, one.arguments) for one in left):
-            made = ", ".join(f"`{one.action}`" for one in calls) or "none"
+        if not any(expected.fits(item.action, item.arguments) for item in left):
+            made = ", ".join(f"`{call.action}`" for call in calls) or "none"
             with_arguments = " with these arguments" if expected.arguments else ""
             return [
                 f"expected a call of `{expected.action}`{with_arguments} in this order; "

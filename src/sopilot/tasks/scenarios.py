@@ -134,25 +134,25 @@ def _answer(
         return ScriptedAnswer(ToolResult(node.text == "ok", None))
     if not isinstance(node, MapNode) or not any(key.text in ANSWER_KEYS for key, _ in node.pairs):
         return ScriptedAnswer(ToolResult(True, json_value(report, node, f"the result of {what}")))
-    found = fields.fields(report, node, ANSWER_KEYS, f"an answer of {what}")
-    when = _when(report, found, what, inputs)
-    if "result" in found and "failed" in found:
+    result = fields.fields(report, node, ANSWER_KEYS, f"an answer of {what}")
+    when = _when(report, result, what, inputs)
+    if "result" in result and "failed" in result:
         message = "an answer either has a `result` or `failed`, not both"
-        report.error("contradicting-answer", message, found["failed"].key)
+        report.error("contradicting-answer", message, result["failed"].key)
     for key, ok in (("result", True), ("failed", False)):
-        if key in found:
-            value = json_value(report, found[key].value, f"the {key} of {what}")
+        if key in result:
+            value = json_value(report, result[key].value, f"the {key} of {what}")
             return ScriptedAnswer(ToolResult(ok, value), when)
     return ScriptedAnswer(ToolResult(True, None), when)
 
 
 def _when(
-    report: DiagnosticCollector, found: Fields, what: str, known: Collection[str]
+    report: DiagnosticCollector, result: Fields, what: str, known: Collection[str]
 ) -> dict[str, JSON]:
-    if "when" not in found:
+    if "when" not in result:
         return {}
     wanted: dict[str, JSON] = {}
-    for key, value in fields.entries(report, found["when"].value, "`when`"):
+    for key, value in fields.entries(report, result["when"].value, "`when`"):
         if key.text not in known:
             fields.unknown(report, key, "argument", key.text, known)
         wanted[key.text] = json_value(report, value, f"`{key.text}` of {what}")
@@ -189,12 +189,12 @@ def _ruling(
     report: DiagnosticCollector, node: Node, name: str, parameters: Collection[str]
 ) -> ScriptedRuling:
     if isinstance(node, MapNode):
-        found = fields.fields(report, node, RULING_KEYS, f"a verdict on `{name}`")
-        when = _when(report, found, f"`{name}`", parameters)
-        if "holds" not in found:
+        result = fields.fields(report, node, RULING_KEYS, f"a verdict on `{name}`")
+        when = _when(report, result, f"`{name}`", parameters)
+        if "holds" not in result:
             fields.missing(report, node, "holds", f"a verdict on `{name}`")
             return ScriptedRuling(False, when)
-        return ScriptedRuling(fields.flag(report, found["holds"].value, "`holds`"), when)
+        return ScriptedRuling(fields.flag(report, result["holds"].value, "`holds`"), when)
     return ScriptedRuling(fields.flag(report, node, f"the verdict on `{name}`"))
 
 
@@ -252,31 +252,31 @@ class SuiteReader:
         self._tellable = _tellable(handbook)
 
     def suite(self, root: Node) -> Suite | None:
-        found = fields.fields(self._report, root, SUITE_KEYS, "a scenario file")
+        result = fields.fields(self._report, root, SUITE_KEYS, "a scenario file")
         if not isinstance(root, MapNode):
             return None
         for key in ("handbook", "scenarios"):
-            if key not in found:
+            if key not in result:
                 spot = Spot(root.line, root.column)
                 fields.missing(self._report, spot, key, "a scenario file")
         name = self._handbook.name
-        if "handbook" in found:
-            node = found["handbook"].value
-            given = fields.text(self._report, node, "`handbook`")
-            if given and given != name:
-                message = f"these scenarios are about `{given}`, but the handbook is `{name}`"
+        if "handbook" in result:
+            node = result["handbook"].value
+            text = fields.text(self._report, node, "`handbook`")
+            if text and text != name:
+                message = f"these scenarios are about `{text}`, but the handbook is `{name}`"
                 self._report.error("other-handbook", message, node)
-        shared = self._tools(found)
+        shared = self._tools(result)
         scenarios: list[Scenario] = []
-        if "scenarios" in found:
-            entries = fields.entries(self._report, found["scenarios"].value, "`scenarios`")
+        if "scenarios" in result:
+            entries = fields.entries(self._report, result["scenarios"].value, "`scenarios`")
             scenarios = [
                 self._scenario(named, value, shared)
                 for key, node in entries
                 for named, value in self._cases(key, node)
             ]
-            if not entries and isinstance(found["scenarios"].value, MapNode):
-                self._report.error("no-scenarios", "there is no scenario", found["scenarios"].key)
+            if not entries and isinstance(result["scenarios"].value, MapNode):
+                self._report.error("no-scenarios", "there is no scenario", result["scenarios"].key)
         return Suite(name, tuple(scenarios))
 
     def _cases(self, key: ScalarNode, node: Node) -> list[tuple[ScalarNode, Node]]:
@@ -287,7 +287,7 @@ class SuiteReader:
         if "cases" not in own:
             return [(key, node)]
         _, table = own.pop("cases")
-        found: list[tuple[ScalarNode, Node]] = []
+        result: list[tuple[ScalarNode, Node]] = []
         for name, row in fields.entries(self._report, table, "`cases`"):
             pairs = dict(own)
             for column, value in row.pairs if isinstance(row, MapNode) else ():
@@ -299,17 +299,19 @@ class SuiteReader:
             if not isinstance(row, MapNode):
                 fields.wrong(self._report, row, f"the case `{name.text}`", "a mapping")
             named = replace(name, text=f"{key.text}/{name.text}")
-            found.append((named, MapNode(tuple(pairs.values()), name.line, name.column)))
-        return found
+            result.append((named, MapNode(tuple(pairs.values()), name.line, name.column)))
+        return result
 
-    def _answers(self, found: Fields) -> Mapping[str, str]:
+    def _answers(self, result: Fields) -> Mapping[str, str]:
         """What the user says when the machine asks: by action, or by predicate."""
-        if "answers" not in found:
+        if "answers" not in result:
             return {}
-        asked = {one.name for one in self._handbook.predicates.values() if one.question}
-        known = asked | set(self._handbook.actions)
+        names = {
+            predicate.name for predicate in self._handbook.predicates.values() if predicate.question
+        }
+        known = names | set(self._handbook.actions)
         answers: dict[str, str] = {}
-        for key, value in fields.entries(self._report, found["answers"].value, "`answers`"):
+        for key, value in fields.entries(self._report, result["answers"].value, "`answers`"):
             if key.text not in known:
                 fields.unknown(self._report, key, "question", key.text, known)
             answers[key.text] = fields.text(self._report, value, f"the answer to `{key.text}`")
@@ -317,75 +319,75 @@ class SuiteReader:
 
     def _scenario(self, key: ScalarNode, node: Node, shared: Answers) -> Scenario:
         what = f"the scenario `{key.text}`"
-        found = fields.fields(self._report, node, SCENARIO_KEYS, what)
+        result = fields.fields(self._report, node, SCENARIO_KEYS, what)
         if isinstance(node, MapNode):
             for needed in ("goal", "expect"):
-                if needed not in found:
+                if needed not in result:
                     fields.missing(self._report, key, needed, what)
-        goal = self._goal(found)
+        goal = self._goal(result)
         request = ""
-        if "request" in found:
-            request = fields.text(self._report, found["request"].value, "`request`")
+        if "request" in result:
+            request = fields.text(self._report, result["request"].value, "`request`")
         verdicts = {}
-        if "verdicts" in found:
-            verdicts = read_rulings(self._report, found["verdicts"].value, self._handbook)
+        if "verdicts" in result:
+            verdicts = read_rulings(self._report, result["verdicts"].value, self._handbook)
         return Scenario(
             name=key.text,
             goal=goal,
-            expect=self._expectation(found),
+            expect=self._expectation(result),
             request=request,
-            inputs=self._inputs(found, goal),
-            tools={**shared, **self._tools(found)},
+            inputs=self._inputs(result, goal),
+            tools={**shared, **self._tools(result)},
             verdicts=verdicts,
-            approvals=self._approvals(found),
-            answers=self._answers(found),
-            now=fields.optional_text(self._report, found, "now"),
-            calls=self._calls(found),
+            approvals=self._approvals(result),
+            answers=self._answers(result),
+            now=fields.optional_text(self._report, result, "now"),
+            calls=self._calls(result),
             no_calls=tuple(
                 action
-                for node in self._list(found, "no_calls")
+                for node in self._list(result, "no_calls")
                 if (action := self._action(node)) is not None
             ),
             line=key.line,
         )
 
-    def _goal(self, found: Fields) -> str:
-        if "goal" not in found:
+    def _goal(self, result: Fields) -> str:
+        if "goal" not in result:
             return ""
-        node = found["goal"].value
+        node = result["goal"].value
         goal = fields.text(self._report, node, "`goal`")
         if goal and goal not in self._handbook.procedures:
             fields.unknown(self._report, node, "procedure", goal, self._handbook.procedures)
         return goal
 
-    def _inputs(self, found: Fields, goal: str) -> Mapping[str, JSON]:
-        if "inputs" not in found:
+    def _inputs(self, result: Fields, goal: str) -> Mapping[str, JSON]:
+        if "inputs" not in result:
             return {}
         kinds = _kinds(self._handbook, goal)
         inputs: dict[str, JSON] = {}
-        for key, value in fields.entries(self._report, found["inputs"].value, "`inputs`"):
+        for key, value in fields.entries(self._report, result["inputs"].value, "`inputs`"):
             inputs[key.text] = json_value(self._report, value, f"`{key.text}`")
             if key.text not in self._tellable:
                 message = f"nothing in the handbook asks for `{key.text}`"
                 help = did_you_mean(key.text, self._tellable)
                 self._report.warning("unused-value", message, key, help)
-            said = inputs[key.text]
+            reply = inputs[key.text]
             problem = None
-            if key.text in kinds and said is not None:
-                problem = violation(said, kinds[key.text], f"`{key.text}`")
+            if key.text in kinds and reply is not None:
+                problem = violation(reply, kinds[key.text], f"`{key.text}`")
             if problem is not None:
-                text = isinstance(said, str)
+                text = isinstance(reply, str)
                 shown = fields.describe(value)
                 message = f"{problem} for `{goal}`, found {'the text ' if text else ''}{shown}"
                 help = "a number stands without quotes, a text like `007` in quotes"
                 self._report.error("wrong-type", message, value, help)
         return inputs
 
-    def _tools(self, found: Fields) -> Answers:
-        if "tools" not in found:
+    def _tools(self, result: Fields) -> Answers:
+        if "tools" not in result:
             return {}
         answers: Answers = {}
-        for key, value in fields.entries(self._report, found["tools"].value, "`tools`"):
+        for key, value in fields.entries(self._report, result["tools"].value, "`tools`"):
             if key.text not in self._handbook.actions:
                 fields.unknown(self._report, key, "action", key.text, self._handbook.actions)
                 continue
@@ -393,10 +395,10 @@ class SuiteReader:
             answers[key.text] = read_answers(self._report, value, f"`{key.text}`", inputs)
         return answers
 
-    def _expectation(self, found: Fields) -> Expectation:
-        if "expect" not in found:
+    def _expectation(self, result: Fields) -> Expectation:
+        if "expect" not in result:
             return Expectation(Ending.EXECUTED)
-        node = found["expect"].value
+        node = result["expect"].value
         if isinstance(node, MapNode):
             pairs = fields.fields(self._report, node, ("refused",), "`expect`")
             if "refused" in pairs:
@@ -418,24 +420,24 @@ class SuiteReader:
             )
         return Expectation(Ending.EXECUTED)
 
-    def _approvals(self, found: Fields) -> tuple[str, ...]:
+    def _approvals(self, result: Fields) -> tuple[str, ...]:
         roles = {
             role
             for action in self._handbook.actions.values()
             if action.approval is not None
             for role in action.approval.roles
         }
-        given = []
-        for node in self._list(found, "approvals"):
+        values = []
+        for node in self._list(result, "approvals"):
             role = fields.text(self._report, node, "a role")
             if role and role not in roles:
                 fields.unknown(self._report, node, "role", role, roles)
-            given.append(role)
-        return tuple(given)
+            values.append(role)
+        return tuple(values)
 
-    def _calls(self, found: Fields) -> tuple[ExpectedCall, ...]:
+    def _calls(self, result: Fields) -> tuple[ExpectedCall, ...]:
         calls: list[ExpectedCall] = []
-        for node in self._list(found, "calls"):
+        for node in self._list(result, "calls"):
             if isinstance(node, MapNode) and len(node.pairs) == 1:
                 key, value = node.pairs[0]
                 arguments = json_value(self._report, value, f"`{key.text}`")
@@ -457,10 +459,10 @@ class SuiteReader:
             return None
         return name or None
 
-    def _list(self, found: Fields, key: str) -> tuple[Node, ...]:
-        if key not in found:
+    def _list(self, result: Fields, key: str) -> tuple[Node, ...]:
+        if key not in result:
             return ()
-        node = found[key].value
+        node = result[key].value
         if isinstance(node, ListNode):
             return node.items
         fields.wrong(self._report, node, f"`{key}`", "a list")
@@ -471,9 +473,9 @@ def _merged(base: Node, own: Node) -> Node:
     """Two mappings, the second one's entries over the first one's."""
     if not isinstance(base, MapNode) or not isinstance(own, MapNode):
         return own
-    said = {key.text for key, _ in own.pairs}
-    kept = tuple(pair for pair in base.pairs if pair[0].text not in said)
-    return MapNode((*kept, *own.pairs), own.line, own.column)
+    texts = {key.text for key, _ in own.pairs}
+    pairs = tuple(pair for pair in base.pairs if pair[0].text not in texts)
+    return MapNode((*pairs, *own.pairs), own.line, own.column)
 
 
 def _kinds(handbook: Handbook, goal: str) -> dict[str, Mapping[str, object]]:
@@ -493,18 +495,18 @@ def _kinds(handbook: Handbook, goal: str) -> dict[str, Mapping[str, object]]:
 
 def _asked(handbook: Handbook) -> dict[str, Mapping[str, object]]:
     """Of names that are different things in different calls nothing is said."""
-    found: dict[str, list[Mapping[str, object]]] = {}
+    result: dict[str, list[Mapping[str, object]]] = {}
     for predicate in handbook.predicates.values():
         gate = [predicate.established_by] if predicate.established_by is not None else []
         for call in (*gate, *(call for recipe in predicate.recipes for call in recipe)):
             action = handbook.actions.get(call.action)  # the machine's own questions are none
             inputs = {item.name: item for item in action.inputs} if action is not None else {}
-            for given, term in call.arguments:
+            for value, term in call.arguments:
                 if not isinstance(term, Name) or term.name in predicate.parameters:
                     continue
-                if given in inputs:
-                    found.setdefault(term.name, []).append(input_schema(inputs[given]))
-    return {name: kinds[0] for name, kinds in found.items() if all(k == kinds[0] for k in kinds)}
+                if value in inputs:
+                    result.setdefault(term.name, []).append(input_schema(inputs[value]))
+    return {name: kinds[0] for name, kinds in result.items() if all(k == kinds[0] for k in kinds)}
 
 
 def _tellable(handbook: Handbook) -> frozenset[str]:

@@ -187,9 +187,9 @@ class ReplayedTools:
 
     async def unmade(self, call: ToolCall, problem: str) -> bool:
         tools: object = self._tools
-        kept = isinstance(tools, KeepsUnmadeCalls) and await tools.unmade(call, problem)
-        self._unmade += kept
-        return kept
+        stored = isinstance(tools, KeepsUnmadeCalls) and await tools.unmade(call, problem)
+        self._unmade += stored
+        return stored
 
     async def catch_up(self, session_id: str, events: Iterable[Event]) -> None:
         """Every answered call that this simulator has not seen, and every malformed one that it
@@ -354,8 +354,8 @@ def result_lines(done: Result, *, customer: bool = False) -> Iterator[str]:
     result = done.run
     if customer:
         yield ""
-        told = result.to_customer
-        yield Heading(f"{result.ending}: {told}" if told else str(result.ending))
+        message = result.to_customer
+        yield Heading(f"{result.ending}: {message}" if message else str(result.ending))
         return
     yield ""
     yield Heading(f"{result.ending}: {result.reason}" if result.reason else str(result.ending))

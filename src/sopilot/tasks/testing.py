@@ -78,7 +78,9 @@ def reached(briefing: Briefing, results: Sequence[Tested]) -> list[ProgramCovera
     touched = {goal: Coverage() for goal in briefing.programs}
     for _, result in results:
         events = [sealed.event for sealed in result.events]
-        processes = {one.process: one.payload["goal"] for one in events if one.kind == "start"}
+        processes = {
+            event.process: event.payload["goal"] for event in events if event.kind == "start"
+        }
         for process, goal in processes.items():
             mine = [event for event in events if event.process == process]
             touched[goal].add(briefing.programs[goal], mine)
@@ -97,7 +99,7 @@ def summary(
         "passed": passed,
         "failed": len(results) - passed,
         "scenarios": [_row(scenario, result) for scenario, result in results],
-        "coverage": {one.goal: one.as_json() for one in coverage},
+        "coverage": {item.goal: item.as_json() for item in coverage},
     }
 
 
@@ -119,13 +121,14 @@ def _file_name(name: str) -> str:
     return re.sub(r"[^\w-]+", "-", name).strip("-") or "scenario"
 
 
-def coverage_lines(one: ProgramCoverage) -> Iterator[str]:
-    if one.steps_reached == 0:
-        yield f"\n{one.goal}: no scenario"
+def coverage_lines(program_coverage: ProgramCoverage) -> Iterator[str]:
+    if program_coverage.steps_reached == 0:
+        yield f"\n{program_coverage.goal}: no scenario"
         return
     yield (
-        f"\n{one.goal}: {one.steps_reached} of {one.steps} steps, "
-        f"{one.branches_reached} of {one.branches} branches"
+        f"\n{program_coverage.goal}: {program_coverage.steps_reached} of "
+        f"{program_coverage.steps} steps, "
+        f"{program_coverage.branches_reached} of {program_coverage.branches} branches"
     )
-    for gap in one.gaps:
+    for gap in program_coverage.gaps:
         yield f"  {gap}"

@@ -44,30 +44,30 @@ def own_code(file: Path, hook: str) -> Iterator[None]:
         raise mistake(_CODE, message, _place(file, problem), "mend it there") from problem
 
 
-def wrong_kind(file: Path, hook: str, given: object, wanted: str) -> UserMistake:
-    if inspect.iscoroutine(given):
-        given.close()  # else Python warns of it, too
+def wrong_kind(file: Path, hook: str, value: object, wanted: str) -> UserMistake:
+    if inspect.iscoroutine(value):
+        value.close()  # else Python warns of it, too
         what, wanted = "is `async def`, and must not be", f"write `def`, and return {wanted}"
     else:
-        what = "gave nothing" if given is None else "gave something else"
+        what = "gave nothing" if value is None else "gave something else"
         wanted = f"return {wanted}"
     return mistake(_CODE, f"`{hook}` {what}", Place(str(file)), wanted)
 
 
-def checked_tools(file: Path, hook: str, given: object) -> Tools:
+def checked_tools(file: Path, hook: str, value: object) -> Tools:
     """``given`` is what ``hook`` gave: tools whose schemas can be listed."""
-    if not isinstance(given, Tools):
+    if not isinstance(value, Tools):
         wanted = "an object with `schemas()` and an async `call(name, arguments, *, key)`"
-        raise wrong_kind(file, hook, given, wanted)
+        raise wrong_kind(file, hook, value, wanted)
     with own_code(file, "schemas()"):
-        listed = given.schemas()
+        listed = value.schemas()
         if not isinstance(listed, list | tuple) or not all(
-            isinstance(one, ToolSchema) for one in listed
+            isinstance(item, ToolSchema) for item in listed
         ):
             raise wrong_kind(
                 file, "schemas()", listed, "a list of `ToolSchema(name, description, …)`"
             )
-    return given
+    return value
 
 
 def _place(file: Path, problem: Exception) -> Place:

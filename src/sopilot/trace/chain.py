@@ -54,9 +54,9 @@ def seal_line(event: Event, previous: str) -> tuple[SealedEvent, str]:
 def seal_all(events: Iterable[Event], previous: str) -> list[SealedEvent]:
     sealed = []
     for event in events:
-        one = seal(event, previous)
-        previous = one.hash
-        sealed.append(one)
+        item = seal(event, previous)
+        previous = item.hash
+        sealed.append(item)
     return sealed
 
 
@@ -161,10 +161,10 @@ _FIELDS: Mapping[str, tuple[type, ...]] = {
 
 def _unique(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
     """Two readers could take different ones of a repeated key, so none is allowed."""
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    result = dict(pairs)
+    if len(result) != len(pairs):
         raise TraceError("a key stands twice in one object")
-    return found
+    return result
 
 
 def _finite(text: str) -> float:

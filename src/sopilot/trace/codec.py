@@ -74,7 +74,7 @@ def _read_flag(name: str, value: JSON) -> bool:
 
 
 def _read_citations(name: str, value: JSON) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise TraceError(f"`{name}` must be a list of strings")
     return tuple(value)
 
@@ -106,7 +106,7 @@ _TEXT = _Kind((str,), plain, _read_text)
 _WORDS = _Kind((str, dict, Mapping), plain, _read_words)
 _OBJECT = _Kind((dict, Mapping), plain_mapping, _read_object)
 _FLAG = _Kind((bool,), _unchanged, _read_flag)
-_CITATIONS = _Kind((tuple,), lambda cited: [plain(one) for one in cited], _read_citations)
+_CITATIONS = _Kind((tuple,), lambda cited: [plain(item) for item in cited], _read_citations)
 _NUMBER = _Kind((int,), _unchanged, _read_number)
 _NUMBERS = _Kind((tuple,), list, _read_numbers)
 
@@ -168,14 +168,14 @@ _RARE = frozenset({"act", "undecided", "licence", "amended", "unknown", "princip
 def _table(operation: type[Operation]) -> tuple[_Field, ...]:
     kinds = _KINDS[operation]
     table = []
-    for one in fields(operation):
-        default = one.default
-        if one.default_factory is not MISSING:
-            default = one.default_factory()
-        kind, rare = kinds[one.name], one.name in _RARE
+    for field in fields(operation):
+        default = field.default
+        if field.default_factory is not MISSING:
+            default = field.default_factory()
+        kind, rare = kinds[field.name], field.name in _RARE
         # An empty text was given; only objects, citations and what may be null are left out.
         required = not rare and (default is MISSING or default == "") and kind is not _ANY
-        table.append(_Field(one.name, kind, rare, required, default))
+        table.append(_Field(field.name, kind, rare, required, default))
     return tuple(table)
 
 
@@ -184,13 +184,13 @@ _TABLES: dict[type, tuple[_Field, ...]] = {operation: _table(operation) for oper
 
 # Every step comes by here: plain tuples of what writing and checking need.
 _WRITTEN = {
-    operation: tuple((one.name, one.kind.write, one.rare, one.default) for one in table)
+    operation: tuple((item.name, item.kind.write, item.rare, item.default) for item in table)
     for operation, table in _TABLES.items()
 }
 
 
 _TYPED = {
-    operation: tuple((one.name, one.kind.types) for one in table if one.kind.types)
+    operation: tuple((item.name, item.kind.types) for item in table if item.kind.types)
     for operation, table in _TABLES.items()
 }
 
@@ -219,22 +219,22 @@ def misshapen(operation: object) -> str | None:
         if type(value) not in types and not isinstance(value, types):
             return f"`{name}` has the wrong type"
     if isinstance(operation, Return) and not all(
-        isinstance(one, str) for one in operation.evidence
+        isinstance(item, str) for item in operation.evidence
     ):
         return "`evidence` must be strings"
     return None
 
 
-def decode_operation(given: Given, kind: str | None = None) -> Operation:
+def decode_operation(value: Given, kind: str | None = None) -> Operation:
     """The operation in a JSON object; its name is ``kind`` or stands under ``operation``."""
-    name = kind if kind is not None else given.get("operation")
+    name = kind if kind is not None else value.get("operation")
     operation = _BY_NAME.get(name) if isinstance(name, str) else None
     if operation is None:
         raise TraceError(f"unknown operation `{name}`")
     values = []
     for field in _TABLES[operation]:
-        if field.name in given:
-            values.append(field.kind.read(field.name, given[field.name]))
+        if field.name in value:
+            values.append(field.kind.read(field.name, value[field.name]))
         elif field.required:
             values.append(field.kind.read(field.name, None))
         else:

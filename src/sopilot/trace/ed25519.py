@@ -19,8 +19,8 @@ _ROOT = pow(2, (_P - 1) // 4, _P)
 Point = tuple[int, int, int, int]
 
 
-def _add(one: Point, other: Point) -> Point:
-    x1, y1, z1, t1 = one
+def _add(point: Point, other: Point) -> Point:
+    x1, y1, z1, t1 = point
     x2, y2, z2, t2 = other
     a, b = (y1 - x1) * (y2 - x2) % _P, (y1 + x1) * (y2 + x2) % _P
     c, d = 2 * t1 * t2 * _D % _P, 2 * z1 * z2 % _P
@@ -29,12 +29,12 @@ def _add(one: Point, other: Point) -> Point:
 
 
 def _times(number: int, point: Point) -> Point:
-    found: Point = (0, 1, 1, 0)
+    result: Point = (0, 1, 1, 0)
     while number:
         if number & 1:
-            found = _add(found, point)
+            result = _add(result, point)
         point, number = _add(point, point), number >> 1
-    return found
+    return result
 
 
 def _point(raw: bytes) -> Point | None:

@@ -84,8 +84,8 @@ def read_trace(text: str) -> TraceFile:
                 if encode_line(event) != line:
                     raise _unusual()
                 events.append(event)
-        except (TraceError, RecursionError) as found:
-            raise TraceError(f"line {number}: {found}") from found
+        except (TraceError, RecursionError) as result:
+            raise TraceError(f"line {number}: {result}") from result
     if lines[-1] != "":
         raise TraceError(f"line {len(lines)} is torn: it does not end")
     return TraceFile(
@@ -119,10 +119,10 @@ def _object(line: str) -> dict[str, JSON]:
         value = json.loads(line)
     except (ValueError, RecursionError):
         raise TraceError("this is not a line of JSON") from None
-    found = _mapping(value)
-    if not _is_canonical(found, line):
+    mapping = _mapping(value)
+    if not _is_canonical(mapping, line):
         raise _unusual()
-    return found
+    return mapping
 
 
 def _is_canonical(value: dict[str, JSON], line: str) -> bool:
@@ -144,11 +144,11 @@ def _mapping(value: JSON) -> dict[str, JSON]:
 
 
 def _strings(value: JSON) -> dict[str, str]:
-    given = _mapping(value)
-    found = {name: item for name, item in given.items() if isinstance(item, str)}
-    if len(found) != len(given):
+    mapping = _mapping(value)
+    results = {name: item for name, item in mapping.items() if isinstance(item, str)}
+    if len(results) != len(mapping):
         raise TraceError("the header must name programs by text")
-    return found
+    return results
 
 
 def _line(value: Mapping[str, JSON]) -> str:
@@ -221,8 +221,8 @@ def _header_trace_check(trace: TraceFile) -> Iterator[Problem]:
     if is_reference(opened):
         return
     for name in ("programs", *ABOUT):
-        said = trace.programs if name == "programs" else trace.about.get(name)
-        if opened.get(name) != said:
+        reply = trace.programs if name == "programs" else trace.about.get(name)
+        if opened.get(name) != reply:
             yield Problem("wrong-header", f"the header names another `{name}`", 0)
 
 
@@ -231,12 +231,12 @@ def _opening(trace: TraceFile) -> Mapping[str, Any]:
     details: Any = trace.events[0].event.payload.get("details") if trace.events else None
     if is_reference(details):
         # A payload that is another value is a problem of its own; it says nothing here.
-        kept = trace.payloads.get(str(details["$ref"]))
+        stored = trace.payloads.get(str(details["$ref"]))
         try:
-            recorded = reference(kept, bytes.fromhex(trace.salt)) == details
+            recorded = reference(stored, bytes.fromhex(trace.salt)) == details
         except ValueError:
             recorded = False
-        details = kept if recorded else details
+        details = stored if recorded else details
     return details if isinstance(details, Mapping) else {}
 
 
@@ -279,7 +279,7 @@ def as_recorded(trace: TraceFile) -> TraceFile:
         trace,
         # Whoever touched it may have named them by something that is no text.
         programs={goal: digest for goal, digest in known if isinstance(digest, str)},
-        payloads={name: one for name, one in trace.payloads.items() if name not in wrong},
+        payloads={name: item for name, item in trace.payloads.items() if name not in wrong},
         program_texts={
             digest: text
             for digest, text in trace.program_texts.items()
@@ -305,7 +305,7 @@ def check_head(
             f"{head.seq + 1} events were signed, {len(trace.events)} are here",
             len(trace.events),
         )
-    found = genesis(trace.session_id) if head.seq < 0 else trace.events[head.seq].hash
-    if found != head.hash:
+    result = genesis(trace.session_id) if head.seq < 0 else trace.events[head.seq].hash
+    if result != head.hash:
         return Problem("rewritten", "the trace was written anew after it was signed", head.seq)
     return None

@@ -78,11 +78,11 @@ def references_in(value: JSON) -> Iterator[str]:
     if is_reference(value):
         yield str(value[REF])
     elif isinstance(value, Mapping):
-        for one in value.values():
-            yield from references_in(one)
+        for item in value.values():
+            yield from references_in(item)
     elif isinstance(value, list | tuple):
-        for one in value:
-            yield from references_in(one)
+        for item in value:
+            yield from references_in(item)
 
 
 class SecretTexts:
@@ -110,7 +110,7 @@ class SecretTexts:
         """Whether one of them stands in the text."""
         texts, lengths = self._texts, self._lengths
         if len(texts) <= _FEW or len(text) * len(lengths) > len(texts):
-            return any(one in text for one in texts)
+            return any(item in text for item in texts)
         return any(
             text[start : start + length] in texts
             for length in lengths
@@ -124,11 +124,11 @@ class SecretTexts:
     def masked(self, text: str) -> str:
         # All places first: of two secrets that overlap nothing stays behind.
         hidden = [False] * len(text)
-        for one in self._texts:
-            start = text.find(one) if one else -1
+        for item in self._texts:
+            start = text.find(item) if item else -1
             while start >= 0:
-                hidden[start : start + len(one)] = [True] * len(one)
-                start = text.find(one, start + 1)
+                hidden[start : start + len(item)] = [True] * len(item)
+                start = text.find(item, start + 1)
         masked: list[str] = []
         for index, character in enumerate(text):
             if not hidden[index]:
@@ -198,22 +198,22 @@ class _Redaction:
     def inside(
         self, value: Mapping[str, JSON], here: frozenset[str], data: bool = False
     ) -> dict[str, JSON]:
-        found: dict[str, JSON] = {}
+        values: dict[str, JSON] = {}
         for key, item in value.items():
             if key in here and item is not None:
-                found[key] = self.withhold(item)
+                values[key] = self.withhold(item)
             else:
                 below = self._names | self._strange if key == "arguments" else here
-                found[key] = self._walk(item, below, data or key in _DATA)
-        return found
+                values[key] = self._walk(item, below, data or key in _DATA)
+        return values
 
     def _walk(self, value: JSON, here: frozenset[str], data: bool) -> JSON:
         secrets = self._secrets
         if isinstance(value, str):
             return self.withhold(value) if secrets and secrets.holds(value) else value
         if type(value) is dict or isinstance(value, Mapping):
-            told = data and secrets and any(map(secrets.holds, value))
-            return self.withhold(value) if told else self.inside(value, here, data)
+            message = data and secrets and any(map(secrets.holds, value))
+            return self.withhold(value) if message else self.inside(value, here, data)
         if isinstance(value, list):
             return [self._walk(item, here, data) for item in value]
         return self.withhold(value) if data and secrets.has(value) else value
@@ -223,10 +223,10 @@ def _has_key(value: JSON, names: frozenset[str]) -> bool:
     """Whether one of these names stands anywhere in it."""
     if isinstance(value, Mapping):
         return not names.isdisjoint(value) or any(
-            type(one) not in SCALARS and _has_key(one, names) for one in value.values()
+            type(item) not in SCALARS and _has_key(item, names) for item in value.values()
         )
     return isinstance(value, list) and any(
-        type(one) not in SCALARS and _has_key(one, names) for one in value
+        type(item) not in SCALARS and _has_key(item, names) for item in value
     )
 
 
@@ -296,39 +296,39 @@ SHORTEST = 3
 def holds_secret(value: JSON, secrets: SecretTexts) -> bool:
     """Whether one stands anywhere in a value."""
     if isinstance(value, Mapping):
-        return any(secrets.holds(key) or holds_secret(one, secrets) for key, one in value.items())
+        return any(secrets.holds(key) or holds_secret(item, secrets) for key, item in value.items())
     if isinstance(value, list):
-        return any(holds_secret(one, secrets) for one in value)
+        return any(holds_secret(item, secrets) for item in value)
     return secrets.holds(value) if isinstance(value, str) else secrets.has(value)
 
 
 def secrets_under(names: frozenset[str], value: JSON) -> set[str]:
     """The values under these names, as a text would spell them; those of an object's fields, too.
     A reference is none: it stands for a value that is not here."""
-    found: set[str] = set()
-    _gather(names, value, found)
-    return {one for one in found if len(one) >= SHORTEST} if found else found
+    texts: set[str] = set()
+    _gather(names, value, texts)
+    return {item for item in texts if len(item) >= SHORTEST} if texts else texts
 
 
-def _gather(names: frozenset[str], value: JSON, found: set[str]) -> None:
+def _gather(names: frozenset[str], value: JSON, texts: set[str]) -> None:
     if type(value) is dict or isinstance(value, Mapping):
         for key, item in value.items():
             if key in names:
-                found |= _scalars(item)
+                texts |= _scalars(item)
             elif type(item) not in SCALARS:
-                _gather(names, item, found)
+                _gather(names, item, texts)
     elif isinstance(value, list | tuple):
         for item in value:
             if type(item) not in SCALARS:
-                _gather(names, item, found)
+                _gather(names, item, texts)
 
 
 def _scalars(value: JSON) -> set[str]:
     if isinstance(value, Mapping):
         parts: Iterable[JSON] = () if is_reference(value) else value.values()
-        return {one for part in parts for one in _scalars(part)}
+        return {scalar for part in parts for scalar in _scalars(part)}
     if isinstance(value, list | tuple):
-        return {one for part in value for one in _scalars(part)}
+        return {scalar for part in value for scalar in _scalars(part)}
     return _spellings(value)
 
 
@@ -336,7 +336,7 @@ def _spellings(value: JSON) -> set[str]:
     """As a text has it, and as JSON inside of a text; 5.0 is also 5."""
     if isinstance(value, str):
         value = value.strip()
-        return {value, *(json.dumps(value, ensure_ascii=one)[1:-1] for one in (True, False))}
+        return {value, *(json.dumps(value, ensure_ascii=item)[1:-1] for item in (True, False))}
     if isinstance(value, bool) or not isinstance(value, int | float):
         return set()
     whole = isinstance(value, float) and value.is_integer()
@@ -365,20 +365,20 @@ _CITED = re.compile(r"#?\d+")
 
 def hide(event: Event, *, columns: frozenset[str], salt: bytes) -> tuple[Event, dict[str, JSON]]:
     """The event with references, and what they stand for (digest → value)."""
-    kept: dict[str, JSON] = {}
+    values: dict[str, JSON] = {}
 
     def withhold(value: JSON) -> JSON:
         if value in (None, "", {}, []) or is_reference(value):
             return value
         ref = reference(value, salt)
-        kept[str(ref[REF])] = value
+        values[str(ref[REF])] = value
         return ref
 
     def fields(payload: Mapping[str, JSON]) -> dict[str, JSON]:
         return {name: _field(name, value, event, columns, withhold, fields)
                 for name, value in payload.items()}  # fmt: skip
 
-    return event._replace(payload=fields(event.payload)), kept
+    return event._replace(payload=fields(event.payload)), values
 
 
 def _field(
@@ -394,7 +394,7 @@ def _field(
     if name in _INSIDE and isinstance(value, Mapping):
         return fields(value)
     if name in ("evidence", "uses") and isinstance(value, list | tuple):
-        cited = all(isinstance(one, int) or _CITED.fullmatch(str(one)) for one in value)
+        cited = all(isinstance(item, int) or _CITED.fullmatch(str(item)) for item in value)
         return value if cited else withhold(value)
     if name == "details" and isinstance(value, Mapping) and _is_runtimes_own(event):
         return {

@@ -28,36 +28,38 @@ def frozen(made: _Class) -> _Class:
 
 
 def _made_again(value: Any) -> tuple[type, tuple[object, ...]]:
-    return type(value), tuple([getattr(value, one.name) for one in fields(value)])
+    return type(value), tuple([getattr(value, item.name) for item in fields(value)])
 
 
 def _initialiser(made: type) -> Any:
     known: dict[str, Any] = {"_MISSING": MISSING}
-    given: list[str] = []
+    texts: list[str] = []
     sets: list[str] = []
-    for one in fields(made):
-        known[f"_set_{one.name}"] = vars(made)[one.name].__set__
-        given.append(one.name + _default(one, known))
-        value = one.name
-        if one.default_factory is not MISSING:
-            value = f"_make_{one.name}() if {value} is _MISSING else {value}"
-        sets.append(f"_set_{one.name}(self, {value})")
+    for item in fields(made):
+        known[f"_set_{item.name}"] = vars(made)[item.name].__set__
+        texts.append(item.name + _default(item, known))
+        value = item.name
+        if item.default_factory is not MISSING:
+            value = f"_make_{item.name}() if {value} is _MISSING else {value}"
+        sets.append(f"_set_{item.name}(self, {value})")
     if hasattr(made, "__post_init__"):
         sets.append("self.__post_init__()")
     body = "".join(f"    {line}\n" for line in sets or ["pass"])
     # As `dataclass` itself does it; nothing here comes from outside of the class statement.
-    exec(f"def __init__(self, {', '.join(given)}):\n{body}", known)  # noqa: S102
+    exec(f"def __init__(self, {', '.join(texts)}):\n{body}", known)  # noqa: S102
     initialiser = known["__init__"]
     initialiser.__qualname__ = f"{made.__qualname__}.__init__"
-    initialiser.__annotations__ = {one.name: one.type for one in fields(made)} | {"return": None}
+    initialiser.__annotations__ = {entry.name: entry.type for entry in fields(made)} | {
+        "return": None
+    }
     return initialiser
 
 
-def _default(one: Field[Any], known: dict[str, Any]) -> str:
-    if one.default is not MISSING:
-        known[f"_default_{one.name}"] = one.default
-        return f"=_default_{one.name}"
-    if one.default_factory is not MISSING:
-        known[f"_make_{one.name}"] = one.default_factory
+def _default(item: Field[Any], known: dict[str, Any]) -> str:
+    if item.default is not MISSING:
+        known[f"_default_{item.name}"] = item.default
+        return f"=_default_{item.name}"
+    if item.default_factory is not MISSING:
+        known[f"_make_{item.name}"] = item.default_factory
         return "=_MISSING"
     return ""

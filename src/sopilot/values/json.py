@@ -308,7 +308,7 @@ def key_of(arguments: Mapping[str, JSON]) -> ArgumentsKey:
     one kind of number; it takes a boolean for one, so that is marked."""
     for value in arguments.values():
         if type(value) not in _PLAINLY_EQUAL:
-            return frozenset(_part(name, one) for name, one in arguments.items())
+            return frozenset(_part(name, item) for name, item in arguments.items())
     return frozenset(arguments.items())
 
 

@@ -185,15 +185,17 @@ def filled_in(
     if depth > _DEEPEST:
         return value
 
-    def inner(one: JSON, its: object) -> JSON:
-        return filled_in(one, its, root=root, depth=depth + 1) if isinstance(its, Mapping) else one
+    def inner(item: JSON, its: object) -> JSON:
+        return (
+            filled_in(item, its, root=root, depth=depth + 1) if isinstance(its, Mapping) else item
+        )
 
     if isinstance(value, list):
-        return [inner(one, schema.get("items")) for one in value]
+        return [inner(item, schema.get("items")) for item in value]
     properties = schema.get("properties")
     if not isinstance(value, Mapping) or not isinstance(properties, Mapping):
         return value
-    filled = {name: inner(one, properties.get(name)) for name, one in value.items()}
+    filled = {name: inner(item, properties.get(name)) for name, item in value.items()}
     for name, its in properties.items():
         default = its.get("default") if isinstance(its, Mapping) else None
         if name not in filled and default is not None:
@@ -206,22 +208,22 @@ def _own_schema(schema: Mapping[str, object], root: Mapping[str, object]) -> Map
     for _ in range(_DEEPEST):
         reference = schema.get("$ref")
         if isinstance(reference, str) and reference.startswith("#/"):
-            found: object = root
+            value: object = root
             for name in reference[2:].split("/"):
-                found = found.get(name) if isinstance(found, Mapping) else None
-            if not isinstance(found, Mapping):
+                value = value.get(name) if isinstance(value, Mapping) else None
+            if not isinstance(value, Mapping):
                 return schema
-            schema = found
+            schema = value
             continue
         if "properties" in schema or "items" in schema:
             return schema
         branches = [
-            _own_schema(one, root)
+            _own_schema(item, root)
             for key in ("anyOf", "oneOf", "allOf")
             if isinstance(some := schema.get(key), list | tuple)
-            for one in some
-            if isinstance(one, Mapping)
+            for item in some
+            if isinstance(item, Mapping)
         ]
-        inner = [one for one in branches if "properties" in one or "items" in one]
+        inner = [branch for branch in branches if "properties" in branch or "items" in branch]
         return inner[0] if len(inner) == 1 else schema
     return schema

@@ -46,17 +46,17 @@ def step_answer(
         done = answer_text(outcome, language, terse=True, tool=tool)
         return "\n".join([done, *passed(outcome, language)])
     table = words(language)
-    told = outcome.answer
-    placed = told["code"] in TELL_THE_PLACE
-    problem = table["not_here"] if placed else worded(told["problem"], language).rstrip(".")
+    message = outcome.answer
+    placed = message["code"] in TELL_THE_PLACE
+    problem = table["not_here"] if placed else worded(message["problem"], language).rstrip(".")
     return table["nothing_done"].format(problem=problem)
 
 
 def passed(outcome: Outcome, language: str = "en") -> list[str]:
     """The checks that the machine took as passed behind the step, and why."""
-    said = words(language)["passed"]
+    reply = words(language)["passed"]
     return [
-        said.format(label=row["label"], ground=worded(row["ground"], language))
+        reply.format(label=row["label"], ground=worded(row["ground"], language))
         for row in outcome.answer.get("passed", ())
     ]
 

@@ -62,9 +62,9 @@ def _is_ticked(function: Function, done: Sequence[Done], used: Counter[str]) -> 
     own = tuple(step for step in function.steps if isinstance(step, Act))
     recipes = [recipe for recipe in (own, *function.fallbacks) if recipe]
     made: dict[str, set[bytes]] = {}
-    for one in done:
-        if one.ok:
-            made.setdefault(one.action, set()).add(canonical(dict(one.arguments)))
+    for item in done:
+        if item.ok:
+            made.setdefault(item.action, set()).add(canonical(dict(item.arguments)))
     # The n-th check with the same verifiers needs the n-th distinct call.
     number = used[function.name]
     used[function.name] += 1

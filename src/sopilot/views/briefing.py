@@ -51,7 +51,7 @@ class Briefing:
     def rendering(self, name: str, goal: str | None = None) -> str:
         """That rendering of one goal, or of every goal, one after the other."""
         if goal is None:
-            return "\n\n".join(self.rendering(name, one) for one in self.programs)
+            return "\n\n".join(self.rendering(name, item) for item in self.programs)
         text = self._rendered.get((name, goal))
         if text is None:
             text = self.own_text(name)
@@ -96,11 +96,11 @@ class Briefing:
     def unguarded(self) -> Mapping[str, Program]:
         """The programs for a simulator that a model may be measured in: a procedure's action runs
         whatever was checked. An action that no procedure carries out stays guarded."""
-        carried_out = {one.action for one in self.handbook.procedures.values()}
+        carried_out = {procedure.action for procedure in self.handbook.procedures.values()}
         return {
             goal: replace(
                 program,
-                guarded=tuple(one for one in program.guarded if one.action not in carried_out),
+                guarded=tuple(item for item in program.guarded if item.action not in carried_out),
             )
             for goal, program in self.programs.items()
         }

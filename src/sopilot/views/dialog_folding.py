@@ -53,8 +53,8 @@ DONE: Final = tuple(table["done"].partition("{")[0] for table in LANGUAGES.value
 
 def done_pattern(operations: str) -> re.Pattern[str]:
     """The answer to an accepted step of these operations, in whatever language."""
-    said = (re.escape(table["done"]).replace(r"\{did\}", "\0") for table in LANGUAGES.values())
-    return re.compile("|".join(one.replace("\0", f"(?:{operations})") for one in said))
+    reply = (re.escape(table["done"]).replace(r"\{did\}", "\0") for table in LANGUAGES.values())
+    return re.compile("|".join(item.replace("\0", f"(?:{operations})") for item in reply))
 
 
 _FRAME_STEP = done_pattern("call|return|verdict|select_branch|option")
@@ -71,7 +71,7 @@ def fold_dialog(dialog: Sequence[Message], language: str = "en") -> Sequence[Mes
 def without_frame_steps(dialog: Sequence[Message]) -> list[Message]:
     """The dialog without accepted bookkeeping inside a process."""
     return without_answers(
-        dialog, lambda one: one.name in STEP_NAMES and _FRAME_STEP.match(one.content) is not None
+        dialog, lambda item: item.name in STEP_NAMES and _FRAME_STEP.match(item.content) is not None
     )
 
 
@@ -80,9 +80,9 @@ def without_answers(dialog: Sequence[Message], dropped: Callable[[Message], bool
     sent: list[Message] = []
     for first, *answers in exchanges(dialog):
         done = {answer.tool_call_id for answer in answers if dropped(answer)}
-        kept = tuple(call for call in first.tool_calls if call.id not in done)
-        if kept or first.content or not done:
-            sent.append(replace(first, tool_calls=kept) if done else first)
+        calls = tuple(call for call in first.tool_calls if call.id not in done)
+        if calls or first.content or not done:
+            sent.append(replace(first, tool_calls=calls) if done else first)
         sent += [answer for answer in answers if answer.tool_call_id not in done]
     return sent
 
@@ -102,8 +102,8 @@ def fold_blocks(
                 begin += 1
     if begin == 0:
         return dialog
-    kept = [message for part in parts[begin:] for message in part]
-    return [Message("system", folded_note(parts[:begin], language)), *kept]
+    stored = [message for part in parts[begin:] for message in part]
+    return [Message("system", folded_note(parts[:begin], language)), *stored]
 
 
 def folded_note(parts: Sequence[Exchange], language: str = "en") -> str:
@@ -130,14 +130,14 @@ def is_note(text: str) -> bool:
 
 def read_note(text: str) -> list[tuple[str, str]]:
     """``("user", words)`` and ``(tool's name, its answer)`` of a note, as far as it has them."""
-    found = []
+    results = []
     for line in text.splitlines()[1:]:
         if line.startswith(SAID):
-            found.append(("user", str(json.loads(line.removeprefix(SAID)))))
+            results.append(("user", str(json.loads(line.removeprefix(SAID)))))
         else:
             name, _, answer = line.partition(" ")
-            found.append((name, answer))
-    return found
+            results.append((name, answer))
+    return results
 
 
 def exchanges(dialog: Iterable[Message]) -> list[Exchange]:

@@ -140,7 +140,7 @@ def write_step(
     table = words(language)
     computed: set[str] = set()
     if isinstance(step, Act) and step.goal:
-        computed = {one.computes for one in program.functions.values() if one.computes}
+        computed = {item.computes for item in program.functions.values() if item.computes}
     body = _body(step, function, table, language, by_machine, computed)
     if isinstance(step, Ask) and asked(step, language):
         body = asked(step, language) + _goto("goto", step.next, table)
@@ -155,7 +155,7 @@ def write_step(
             line = table["option"].format(name=option.name, target=option.target)
             lines.append(f"{INDENT}{line}{says}\n")
     if isinstance(step, Act) and function.fallbacks and step is _last_act(function):
-        several = sum(isinstance(one, Act) for one in function.steps) > 1
+        several = sum(isinstance(item, Act) for item in function.steps) > 1
         key = "instead_of_all" if several else "instead"
         for acts in function.fallbacks:
             calls = table["then"].join(act_text(act, table) for act in acts)
@@ -181,13 +181,13 @@ def _write_check(writer: Writer, lead: str, step: Check, program: Program, langu
         # then, which the text holds alive.
         constants = named_constants(called)
         texts = constant_texts(constants, program) if constants else ()
-        given = step.arguments
+        value = step.arguments
         where = (step.slot, step.wanted, step.met, step.unmet, step.says)
-        key = (_CheckText, language, id(given), *where, *texts)
-        found = called.kept.get(key)
-        if found is None:
-            found = called.kept[key] = (_check_text(step, program, language), given)
-        text = found[0]
+        key = (_CheckText, language, id(value), *where, *texts)
+        result = called.kept.get(key)
+        if result is None:
+            result = called.kept[key] = (_check_text(step, program, language), value)
+        text = result[0]
     before, saying, quoted, after = text
     if quoted:
         writer.around(lead + before, saying, step.function, after)
@@ -357,8 +357,8 @@ def render_frame(
         missing = [name for name in _supplied(step) if name not in known]
         if isinstance(step, Check) and step.function in program.functions:
             callee = program.functions[step.function]
-            found = (*callee.optional, callee.computes)  # left out, or computed there
-            missing = [name for name in missing if name not in found]
+            result = (*callee.optional, callee.computes)  # left out, or computed there
+            missing = [name for name in missing if name not in result]
         if missing and tool.short:
             missing = [*missing, *_needed_later(step, active, program, {*missing, *known})]
         todo = _Todo(
@@ -382,8 +382,8 @@ def _needed_later(
     once. A value that the program computes or can do without is not needed."""
     if not isinstance(step, Check) or function.name != program.entry:
         return []
-    found = {*function.optional, *(one.computes for one in program.functions.values())}
-    return [name for name in function.parameters if name not in {*besides, *found}]
+    results = {*function.optional, *(item.computes for item in program.functions.values())}
+    return [name for name in function.parameters if name not in {*besides, *results}]
 
 
 def _outcome(step: Step, results: Mapping[str, FrameResult]) -> str:
@@ -407,19 +407,19 @@ def remedies(
     """What the user could do about the checks for which the function fails."""
     functions = program.functions
     blamed = [functions[name] for name in _blamed(function, results) if name in functions]
-    said = [
-        in_language(one.remedy, language)
-        for one in blamed
-        if one.remedy and not one.customer_message
+    replies = [
+        in_language(item.remedy, language)
+        for item in blamed
+        if item.remedy and not item.customer_message
     ]
-    return _cut(" ".join(dict.fromkeys(said)), REMEDY_BUDGET)
+    return _cut(" ".join(dict.fromkeys(replies)), REMEDY_BUDGET)
 
 
 def _blamed(function: Function, results: Mapping[str, FrameResult]) -> list[str]:
     """The checks that came out otherwise than the function wants them."""
     return [
         name
-        for step in checks_to_blame(function, {slot: one.holds for slot, one in results.items()})
+        for step in checks_to_blame(function, {slot: item.holds for slot, item in results.items()})
         for name in results[step.slot].unmet or (step.function,)
     ]
 
@@ -466,9 +466,9 @@ class FunctionText:
         self._varying: list[str] = []
         """The functions whose checks read otherwise with other constants."""
         self._called = called
-        for one in called:
-            if names := named_constants(one):
-                self._varying.append(one.name)
+        for item in called:
+            if names := named_constants(item):
+                self._varying.append(item.name)
                 self.constants = tuple(dict.fromkeys([*self.constants, *names]))
         self._texts: dict[tuple[str | None, ...], Rendered] = {}
         self._parts: dict[str, list[Rendered | Check]] = {}
@@ -523,7 +523,9 @@ def function_text(function: Function, program: Program) -> FunctionText:
     functions = program.functions
     checks = function.checks
     called = (
-        [functions[one.function] for one in checks if one.function in functions] if checks else []
+        [functions[check.function] for check in checks if check.function in functions]
+        if checks
+        else []
     )
     key = (FunctionText, *map(id, called))
     text: FunctionText | None = function.kept.get(key)
@@ -620,19 +622,19 @@ def _now(
     tool: StepTool,
 ) -> str:
     key, fields = _what_now(step, function, todo, by_machine)
-    said = {"tool": tool.name, "seqs": todo.failed, "says": todo.told, "why": todo.blocked}
-    said["holds"] = todo.holds
-    said["next"] = spelled(table, "way_next", tool).format(tool=tool.name)
-    called = function.is_fact or any(isinstance(one, Act) for one in function.steps)
+    replies = {"tool": tool.name, "seqs": todo.failed, "says": todo.told, "why": todo.blocked}
+    replies["holds"] = todo.holds
+    replies["next"] = spelled(table, "way_next", tool).format(tool=tool.name)
+    called = function.is_fact or any(isinstance(item, Act) for item in function.steps)
     verdict = spelled(table, "verdict" if called else "verdict_values", tool)
-    said["verdict"] = verdict.format(tool=tool.name)
+    replies["verdict"] = verdict.format(tool=tool.name)
     way = "way_gate" if function.kind is Kind.GATE else "way_fail"
-    said["way"] = spelled(table, way, tool).format(tool=tool.name)
-    said["undecided"] = spelled(
+    replies["way"] = spelled(table, way, tool).format(tool=tool.name)
+    replies["undecided"] = spelled(
         table, "or_undecided" if tool.undecided else "or_fail", tool
     ).format(tool=tool.name)
-    said["amend"] = spelled(table, "or_amend", tool) if tool.amend else ""
-    text = spelled(table, key, tool).format(**{**said, **fields})
+    replies["amend"] = spelled(table, "or_amend", tool) if tool.amend else ""
+    text = spelled(table, key, tool).format(**{**replies, **fields})
     if key == "now_fail" and todo.remedies:
         text += table["remedy"].format(says=todo.remedies)
     return table["now"].format(todo=text)
@@ -703,7 +705,7 @@ def _bound(function: Function, program: Program, language: str) -> int:
     result += _around(table["not_met"]) + blamed + _around(table["keeps"]) + VALUE_BUDGET
     slots = [len(slot) + result for slot in shown_slots(function)]
     size += _listed(table, "results", slots)
-    told = " ".join(telling(program.functions, program, language))
+    join = " ".join(telling(program.functions, program, language))
     longest = max(map(len, _names_in(program)), default=0)
     renamed = {
         parameter
@@ -714,9 +716,11 @@ def _bound(function: Function, program: Program, language: str) -> int:
         if isinstance(term, Local | Unknown) and term.name != parameter
     }
     origin = {name: _around(table["origin"]) + longest for name in renamed}
-    said = [in_language(one.remedy, language) for one in program.functions.values() if one.remedy]
-    remedied = _cut(" ".join(dict.fromkeys(said)), REMEDY_BUDGET)
-    guarded = {one.action for one in program.guarded}
+    replies = [
+        in_language(item.remedy, language) for item in program.functions.values() if item.remedy
+    ]
+    remedied = _cut(" ".join(dict.fromkeys(replies)), REMEDY_BUDGET)
+    guarded = {item.action for item in program.guarded}
     moving = 0
     for step in function.steps:
         needed = _supplied(step)
@@ -726,13 +730,13 @@ def _bound(function: Function, program: Program, language: str) -> int:
             named = {name: "_" * longest for name in missing if name in renamed}
             blocked = isinstance(step, Act) and step.action in guarded
             todos = [
-                _Todo(missing, "", told, "", (), named),
+                _Todo(missing, "", join, "", (), named),
                 _Todo(missing, "#" * cited, "", remedied, (), named),
                 _Todo(missing, "", "", "", (), named, "_" * BLOCKED_BUDGET if blocked else ""),
             ]
             todo = max(
-                len(_now(step, function, table, one, pace, tool))
-                for one in todos
+                len(_now(step, function, table, item, pace, tool))
+                for item in todos
                 for pace in _PACES
                 for tool in (LONG_TOOL, StepTool(LONG_TOOL.name, short=True))
             )
@@ -742,7 +746,7 @@ def _bound(function: Function, program: Program, language: str) -> int:
 
 def _names_in(program: Program) -> set[str]:
     """The names that values of the program's frames have."""
-    return {name for one in program.functions.values() for name in shown_names(one)}
+    return {name for function in program.functions.values() for name in shown_names(function)}
 
 
 def _listed(table: Mapping[str, str], key: str, items: Sequence[int]) -> int:

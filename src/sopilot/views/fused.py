@@ -195,55 +195,55 @@ class _Entry:
 
 
 class _Lines:
-    def __init__(self, moment: Moment, told: set[str]) -> None:
+    def __init__(self, moment: Moment, texts: set[str]) -> None:
         """``told``: rules whose sentence stands in the slot already."""
         self._language = moment.briefing.language
         self._table = words(self._language)
         self._enters = moment.automation.enter_calls
         self._tool = moment.step
-        self._told = told
+        self._told = texts
         self._entries: list[_Entry] = []
         self._index: dict[tuple[str, tuple[tuple[bool, int], ...]], int] = {}
 
     def of(self, edges: Sequence[Edge]) -> Iterable[str]:
         waiting = [(edge, self._entered(point)) for edge, point in edges]
         begun = list(waiting)
-        found: dict[int, _Entry] = {}
+        result: dict[int, _Entry] = {}
         numbers: dict[str, int] = {}
         for _, index in waiting:
-            if index in found:
+            if index in result:
                 continue
-            entry = found[index] = self._entries[index]
+            entry = result[index] = self._entries[index]
             if is_verdict(entry.point.here):
                 # A rule has one number, whatever leads to it.
                 rule = self._move(entry.point.here)
                 entry.number = numbers.setdefault(rule, len(numbers) + 2)
                 waiting += [("", led) for _, led in entry.ways]
-        self._lead(begun, found)
+        self._lead(begun, result)
         # Verdicts first: their numbers are told before the moves that they lead to.
-        for entry in sorted(found.values(), key=lambda one: one.number == 0):
+        for entry in sorted(result.values(), key=lambda item: item.number == 0):
             move = self._told_in_full(entry)
             yield self._table["after"].format(edges=", ".join(entry.edges), move=move)
 
-    def _lead(self, begun: Sequence[tuple[str, int]], found: Mapping[int, _Entry]) -> None:
+    def _lead(self, begun: Sequence[tuple[str, int]], result: Mapping[int, _Entry]) -> None:
         """Say what leads to each entry. Where one rule goes on in several ways, a verdict on it
         says nothing without the ones before it."""
-        rules = Counter(entry.number for entry in found.values() if entry.number)
+        rules = Counter(entry.number for entry in result.values() if entry.number)
         for edge, index in begun:
-            found[index].edges.append(edge)
+            result[index].edges.append(edge)
         # What leads to an entry is complete once all before it are done: the longest way counts.
         depth = dict.fromkeys((index for _, index in begun), 0)
-        for _ in found:
+        for _ in result:
             for index in list(depth):
-                for _, led in found[index].ways if found[index].number else ():
+                for _, led in result[index].ways if result[index].number else ():
                     depth[led] = max(depth.get(led, 0), depth[index] + 1)
-        for index in sorted(depth, key=lambda one: depth[one]):
-            entry = found[index]
+        for index in sorted(depth, key=lambda item: depth[item]):
+            entry = result[index]
             for holds, led in entry.ways if entry.number else ():
                 own = f"{entry.number} {_WORDS[holds]}"
                 alone = rules[entry.number] == 1
                 ways = [own] if alone else [f"{edge} + {own}" for edge in entry.edges]
-                found[led].edges += [way for way in ways if way not in found[led].edges]
+                result[led].edges += [way for way in ways if way not in result[led].edges]
 
     def _entered(self, point: Point) -> int:
         ways = tuple((holds, self._entered(led)) for holds, led in point.ways)
@@ -292,7 +292,7 @@ def _has_tried(here: Position) -> bool:
         for label, step in here.layout.steps.items()
     )
     step = here.step
-    unknown = isinstance(step, Act) and any(isinstance(one, Unknown) for _, one in step.arguments)
+    unknown = isinstance(step, Act) and any(isinstance(item, Unknown) for _, item in step.arguments)
     return bool(gathered(here)) or behind_question or unknown
 
 

@@ -97,8 +97,8 @@ def plan_text(
         for needs in plan.instead:
             text += words["instead"].format(first=_steps(needs, program, words))
         return "\n".join([text, *_shown(plan, show)]) if show is not None else text
-    told = [reason.customer_message or _reason(reason, words) for reason in reasons]
-    return words["refused"].format(action=action, reasons=" ".join(told)).strip()
+    messages = [reason.customer_message or _reason(reason, words) for reason in reasons]
+    return words["refused"].format(action=action, reasons=" ".join(messages)).strip()
 
 
 def blocked_call(text: str) -> list[str]:

@@ -46,15 +46,15 @@ class Moment:
     def done(self) -> list[Done]:
         """The domain calls that were answered, for views without a machine; with one, the
         configuration has them."""
-        found = []
+        results = []
         for first, *answers in exchanges(self.dialog):
             calls = {call.id: call for call in first.tool_calls}
             for answer in answers:
                 result = _RESULT.match(answer.content)
                 if result is not None and answer.tool_call_id in calls:
                     arguments = json.loads(calls[answer.tool_call_id].arguments or "{}")
-                    found.append(Done(answer.name or "", arguments, result[1] == "ok"))
-        return found
+                    results.append(Done(answer.name or "", arguments, result[1] == "ok"))
+        return results
 
     @property
     def here(self) -> Position | None:

@@ -56,8 +56,8 @@ def worded_requirements(
     handbook: Handbook, procedure: Procedure, language: str = "en"
 ) -> Iterator[Required]:
     for action, tree in requirements(handbook, procedure):
-        said = tuple(in_language(sentence(handbook, leaf), language) for leaf in leaves(tree))
-        yield Required(action, handbook.actions[action].input_names(), tree, said)
+        reply = tuple(in_language(sentence(handbook, leaf), language) for leaf in leaves(tree))
+        yield Required(action, handbook.actions[action].input_names(), tree, reply)
 
 
 def requirements(handbook: Handbook, procedure: Procedure) -> Iterator[tuple[str, Tree]]:
@@ -173,7 +173,7 @@ def requirements_as_code(requirements: Iterable[Required], language: str = "en")
 
 def _write_official_code(
     writer: Writer,
-    said: Iterator[str],
+    texts: Iterator[str],
     tree: Tree,
     action: str,
     language: str,
@@ -183,16 +183,16 @@ def _write_official_code(
     writer.write(indent)
     if isinstance(tree, Leaf):
         writer.write(table["code_check"])
-        writer.quote(next(said), action)
+        writer.quote(next(texts), action)
         writer.line()
         return
     if otherwise := otherwise_of(tree):
         writer.line("# " + table["official_otherwise"].format(told=otherwise))
-        _write_official_code(writer, said, without_otherwise(tree), action, language, indent)
+        _write_official_code(writer, texts, without_otherwise(tree), action, language, indent)
         return
     writer.line(table[_BLOCKS[type(tree)]])
     for child in tree.children:
-        _write_official_code(writer, said, child, action, language, indent + _INDENT)
+        _write_official_code(writer, texts, child, action, language, indent + _INDENT)
     if not tree.children:
         writer.line(indent + _INDENT + table["code_none"])
 

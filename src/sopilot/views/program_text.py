@@ -81,7 +81,7 @@ class _ProgramText:
 
     def __init__(self, program: Program) -> None:
         self._functions = [
-            (one.name, function_text(one, program)) for one in reading_order(program)
+            (item.name, function_text(item, program)) for item in reading_order(program)
         ]
         named = [name for _, text in self._functions for name in text.constants]
         self._constants = tuple(dict.fromkeys(named))
@@ -93,7 +93,9 @@ class _ProgramText:
         text = self._texts.get(key)
         if text is None:
             functions = program.functions
-            texts = [kept.of(functions[name], program, language) for name, kept in self._functions]
+            texts = [
+                stored.of(functions[name], program, language) for name, stored in self._functions
+            ]
             text = self._texts[key] = below(words(language)["flat_intro"] + "\n", texts)
         return text
 
@@ -103,17 +105,22 @@ def render_flat(program: Program, language: str = "en") -> Rendered:
     resident text is asked for with every request."""
     entry = program.functions[program.entry]
     key = (_ProgramText, *map(id, program.functions.values()))
-    found = entry.kept.get(key)
-    if found is None:
-        others = [one for one in program.functions.values() if one is not entry]
-        found = entry.kept[key] = (_ProgramText(program), others)
-    text: _ProgramText = found[0]
+    result = entry.kept.get(key)
+    if result is None:
+        others = [function for function in program.functions.values() if function is not entry]
+        result = entry.kept[key] = (_ProgramText(program), others)
+    text: _ProgramText = result[0]
     return text.of(program, language)
 
 
 def reading_order(program: Program) -> list[Function]:
     """Functions as a reader meets them: by kind, each kind in the program's order."""
-    return [one for kind in _KINDS for one in program.functions.values() if one.kind is kind]
+    return [
+        function
+        for kind in _KINDS
+        for function in program.functions.values()
+        if function.kind is kind
+    ]
 
 
 _TITLES = {Kind.GROUP: "prose_groups", Kind.GATE: "prose_gates", Kind.RULE: "prose_rules"}
@@ -357,8 +364,8 @@ class Mismatch:
 
     def __str__(self) -> str:
         expected = "nothing" if self.expected is None else f"`{self.expected}`"
-        found = "nothing" if self.found is None else f"`{self.found}`"
-        return f"{self.rendering}, leaf {self.position + 1}: expected {expected}, found {found}"
+        result = "nothing" if self.found is None else f"`{self.found}`"
+        return f"{self.rendering}, leaf {self.position + 1}: expected {expected}, found {result}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -414,20 +421,20 @@ def compare(
 ) -> list[Mismatch]:
     """``expected`` are (owner, sentence) in order; what the text really says is taken from
     the text, never from what its author meant to quote."""
-    found = [(quote.owner, rendered.text[quote.start : quote.end]) for quote in rendered.quotes]
+    results = [(quote.owner, rendered.text[quote.start : quote.end]) for quote in rendered.quotes]
     mismatches = [
         Mismatch(rendering, position, wanted[1], got[1])
-        for position, (wanted, got) in enumerate(zip(expected, found, strict=False))
+        for position, (wanted, got) in enumerate(zip(expected, results, strict=False))
         if wanted[0] != got[0] or wanted[1].encode() != got[1].encode()
     ]
-    common = min(len(expected), len(found))
+    common = min(len(expected), len(results))
     mismatches += [
         Mismatch(rendering, common + extra, wanted[1], None)
         for extra, wanted in enumerate(expected[common:])
     ]
     mismatches += [
         Mismatch(rendering, common + extra, None, got[1])
-        for extra, got in enumerate(found[common:])
+        for extra, got in enumerate(results[common:])
     ]
     return mismatches
 
@@ -437,11 +444,11 @@ def _all_frames(program: Program, language: str) -> Rendered:
     text = ""
     quotes: list[Quote] = []
     for function in reading_order(program):
-        one = rendered_function(function, program, language)
+        item = rendered_function(function, program, language)
         quotes += [
-            Quote(q.start + len(text), q.end + len(text), q.sentence, q.owner) for q in one.quotes
+            Quote(q.start + len(text), q.end + len(text), q.sentence, q.owner) for q in item.quotes
         ]
-        text += one.text
+        text += item.text
     return Rendered(text, tuple(quotes))
 
 

@@ -33,12 +33,12 @@ def user_tools(programs: Iterable[Program]) -> tuple[ToolSchema, ...]:
             _DESCRIPTIONS[name],
             {
                 "type": "object",
-                "properties": {**found, _subject(name): {"type": "string"}},
+                "properties": {**result, _subject(name): {"type": "string"}},
                 "required": [_subject(name)],
                 "additionalProperties": False,
             },
         )
-        for name, found in sorted(inputs.items())
+        for name, result in sorted(inputs.items())
     )
 
 

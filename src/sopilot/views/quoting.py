@@ -38,11 +38,11 @@ class Rendered:
     @property
     def quotes(self) -> tuple[Quote, ...]:
         """By place."""
-        found = [Quote(*one) for one in self.own]
+        results = [Quote(*item) for item in self.own]
         for start, part in zip(self.places, self.parts, strict=True):
             for first, last, sentence, owner in part.quotes:
-                found.append(Quote(start + first, start + last, sentence, owner))
-        return tuple(sorted(found) if self.parts else found)
+                results.append(Quote(start + first, start + last, sentence, owner))
+        return tuple(sorted(results) if self.parts else results)
 
 
 def below(head: str, parts: Sequence[Rendered]) -> Rendered:
@@ -119,11 +119,11 @@ def shape(schema: object, depth: int = 0) -> str:
         return "any"
     choices = [schema["const"]] if "const" in schema else schema.get("enum")
     if isinstance(choices, Sequence) and not isinstance(choices, str) and choices:
-        shown = [json.dumps(one, ensure_ascii=False) for one in choices[:_MOST_CHOICES]]
+        shown = [json.dumps(choice, ensure_ascii=False) for choice in choices[:_MOST_CHOICES]]
         return " | ".join([*shown, "…"] if len(choices) > _MOST_CHOICES else shown)
     several = schema.get("anyOf") or schema.get("oneOf")
     if isinstance(several, Sequence) and not isinstance(several, str) and several:
-        return " | ".join(dict.fromkeys(shape(one, depth) for one in several))
+        return " | ".join(dict.fromkeys(shape(item, depth) for item in several))
     kinds = schema.get("type")
     if isinstance(kinds, str):
         return _of_kind(kinds, schema, depth)
@@ -146,6 +146,6 @@ def _fields(schema: Mapping[str, object], depth: int) -> str:
         return ""
     needed = required if isinstance(required, list | tuple) else ()
     return ", ".join(
-        f"{name}{'' if name in needed else '?'}: {shape(one, depth)}"
-        for name, one in properties.items()
+        f"{name}{'' if name in needed else '?'}: {shape(item, depth)}"
+        for name, item in properties.items()
     )

@@ -19,4 +19,6 @@ class Refusal:
 
 
 def to_customer(refusals: Sequence[Refusal]) -> str:
-    return " ".join(dict.fromkeys(one.customer_message for one in refusals if one.customer_message))
+    return " ".join(
+        dict.fromkeys(refusal.customer_message for refusal in refusals if refusal.customer_message)
+    )

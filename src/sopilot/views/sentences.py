@@ -50,7 +50,7 @@ class _Decided:
     """What is returned from each step on, as far as it was asked for."""
 
     def __init__(self, steps: tuple[Step, ...]) -> None:
-        self._below = {one.label: after for one, after in pairwise(steps)}
+        self._below = {item.label: after for item, after in pairwise(steps)}
         self._by_label = {step.label: step for step in steps}
         self._found: dict[str, Condition | None] = {}
 
@@ -115,9 +115,9 @@ def _either(decided: Condition, met: Condition, unmet: Condition) -> Condition:
 def _without(whole: Condition, part: Condition, kind: type[_Joined]) -> Condition | None:
     """What joined with ``part`` by ``kind`` is ``whole``."""
     parts, left = _parts(part, kind), _parts(whole, kind)
-    if not all(one in left for one in parts):
+    if not all(item in left for item in parts):
         return None
-    return _join(kind, *[one for one in left if one not in parts])
+    return _join(kind, *[item for item in left if item not in parts])
 
 
 def _parts(condition: Condition, kind: type[_Joined]) -> tuple[Condition, ...]:
@@ -135,11 +135,11 @@ def _join(kind: type[_Joined], *conditions: Condition) -> Condition:
     neutral = kind is Every
     flat: dict[Condition, None] = {}
     for condition in conditions:
-        for one in condition.conditions if isinstance(condition, kind) else (condition,):
-            if not isinstance(one, Always):
-                flat[one] = None
-            elif one.value is not neutral:
-                return one
+        for item in condition.conditions if isinstance(condition, kind) else (condition,):
+            if not isinstance(item, Always):
+                flat[item] = None
+            elif item.value is not neutral:
+                return item
     if not flat:
         return Always(neutral)
     return next(iter(flat)) if len(flat) == 1 else kind(tuple(flat))
@@ -234,11 +234,13 @@ def purpose(function: Function, program: Program, language: str) -> list[str]:
 def telling(functions: Iterable[str], program: Program, language: str) -> tuple[str, ...]:
     """All that the customer may be told where a request is refused for these functions; empty
     where nothing is to be kept from them."""
-    found = [
+    customer_messages = [
         program.functions[name].customer_message for name in functions if name in program.functions
     ]
-    told = (in_language(fill(one, program.constants), language) for one in found if one)
-    return tuple(dict.fromkeys(told))
+    message = (
+        in_language(fill(item, program.constants), language) for item in customer_messages if item
+    )
+    return tuple(dict.fromkeys(message))
 
 
 def _judged(
@@ -250,20 +252,20 @@ def _judged(
     says = in_language(fill(function.says, values), language)
     opens = function.kind is Kind.GATE and not function.is_fact
     key = "establishes" if opens else TRUE_MEANS
-    told = telling([function.name], program, language)
-    return [table[key].format(says=says), *(table["told"].format(says=one) for one in told)]
+    message = telling([function.name], program, language)
+    return [table[key].format(says=says), *(table["told"].format(says=item) for item in message)]
 
 
 def named_constants(function: Function) -> tuple[str, ...]:
     """The constants that a function's sentences may name; what it is always given is none."""
-    kept = function.kept
-    names: tuple[str, ...] | None = kept.get("constants")
+    stored = function.kept
+    names: tuple[str, ...] | None = stored.get("constants")
     if names is None:
-        given = set(function.parameters) - set(function.optional)
+        value = set(function.parameters) - set(function.optional)
         sides = [*placeholders(function.says), *placeholders(function.says_not)]
-        told = placeholders(function.customer_message)
-        names = tuple(dict.fromkeys([*(name for name in sides if name not in given), *told]))
-        kept["constants"] = names
+        message = placeholders(function.customer_message)
+        names = tuple(dict.fromkeys([*(name for name in sides if name not in value), *message]))
+        stored["constants"] = names
     return names
 
 

@@ -70,8 +70,8 @@ def _origins(here: Position) -> dict[str, str]:
     for frame in here.process.frames[:-1]:
         step = here.program.functions[frame.function].steps[frame.cursor]
         if isinstance(step, Check):
-            terms = [(name, one) for name, one in step.arguments if not isinstance(one, Literal)]
-            origins = {name: origins.get(one.name, one.name) for name, one in terms}
+            terms = [(name, item) for name, item in step.arguments if not isinstance(item, Literal)]
+            origins = {name: origins.get(item.name, item.name) for name, item in terms}
     return {name: other for name, other in origins.items() if name != other}
 
 
@@ -80,7 +80,7 @@ def _blocked(moment: Moment, here: Position) -> str:
     step = here.step
     if not isinstance(step, Act) or not step.goal or moment.judge is None:
         return ""
-    if all(one.action != step.action for one in here.source.guarded):
+    if all(item.action != step.action for item in here.source.guarded):
         return ""
     arguments = completed(here, step.action, {})
     facts = here.source.actions.get(step.action)
@@ -100,7 +100,11 @@ def _failed_here(here: Position) -> list[int]:
     if not isinstance(step, Act):
         return []
     action = step.action
-    return [one.seq for one in frame_results(here) if one.action == action and not one.ok]
+    return [
+        frame_result.seq
+        for frame_result in frame_results(here)
+        if frame_result.action == action and not frame_result.ok
+    ]
 
 
 def state_slot(moment: Moment) -> str:
@@ -112,7 +116,7 @@ def state_slot(moment: Moment) -> str:
     lines = [table["position"].format(items=here.frame.place)]
     between = table["separator"]
     if here.frame.slots:
-        bound = [f"{name} = {_truth(one.holds)}" for name, one in here.frame.slots.items()]
+        bound = [f"{name} = {_truth(item.holds)}" for name, item in here.frame.slots.items()]
         lines.append(table["results"].format(items=between.join(bound)))
     known = known_values(here)
     if known:
@@ -121,8 +125,8 @@ def state_slot(moment: Moment) -> str:
     lines += evidence_line(here, table)
     if isinstance(here.step, FailStep):
         function = here.source.functions[here.frame.function]
-        told = told_on_failing(function, here.source, here.frame.slots, moment.briefing.language)
-        lines += [table["told"].format(says=told)] if told else []
+        message = told_on_failing(function, here.source, here.frame.slots, moment.briefing.language)
+        lines += [table["told"].format(says=message)] if message else []
     lines.append(table["next"].format(items=next_move(here, known, table)))
     return "\n".join(lines)
 

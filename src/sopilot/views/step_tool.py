@@ -48,7 +48,7 @@ def short_step_tool(
 ) -> ToolSchema:
     """The same for every request of a run, so that it does not disturb a prefix cache. Where the
     program ``enters`` no function by itself, the model does."""
-    functions = [one for program in programs for one in program.functions.values()]
+    functions = [function for program in programs for function in program.functions.values()]
     steps = {type(step) for function in functions for step in function.steps}
     chooses = any(
         isinstance(step, Choose | Do)
@@ -118,7 +118,7 @@ def step_schema(language: str = "en", *, paper: bool = False) -> dict[str, Any]:
         "properties": {
             "operation": {
                 "type": "string",
-                "enum": [one.kind for one in TOOL_OPERATIONS if not paper or one is not Amend],
+                "enum": [item.kind for item in TOOL_OPERATIONS if not paper or item is not Amend],
             },
             **{
                 name: {**schema, "description": own.get(name, table[f"field_{name}"])}
@@ -213,11 +213,11 @@ def parse_steps(arguments: object) -> tuple[StepMove, ...] | str:
             done.sort(key=list(_SHORT).index)
         spelled = [_long(name, fields) for name in done]
     moves: list[StepMove] = []
-    for one in spelled:
-        several = _several(one) if one.get("operation") == "return" else []
+    for item in spelled:
+        several = _several(item) if item.get("operation") == "return" else []
         if isinstance(several, str):
             return several
-        for each, about in several or [(one, str(one.get("function") or ""))]:
+        for each, about in several or [(item, str(item.get("function") or ""))]:
             operation = parse_step(each)
             if isinstance(operation, str):
                 return operation
@@ -228,17 +228,17 @@ def parse_steps(arguments: object) -> tuple[StepMove, ...] | str:
 
 def _several(fields: dict[str, JSON]) -> list[tuple[dict[str, JSON], str]] | str:
     """The verdicts of one call, each with what it is about, by number where that is one."""
-    found: list[tuple[dict[str, JSON], str]] = []
+    result: list[tuple[dict[str, JSON], str]] = []
     for word in ("true", "false", "undecided"):
         about = fields.get(word, "")
         if isinstance(about, bool):
             continue  # `undecided` of the present rule alone
         listed = about if isinstance(about, list) else [about]
-        if not all(type(one) in (int, str) for one in listed):
+        if not all(type(item) in (int, str) for item in listed):
             return sentence("not-numbers", name=word)
         names = " ".join(map(str, listed)).replace(",", " ").split()
-        found += [({"operation": "return", "holds": word}, name) for name in names]
-    return sorted(found, key=lambda each: (len(each[1]), each[1]))
+        result += [({"operation": "return", "holds": word}, name) for name in names]
+    return sorted(result, key=lambda each: (len(each[1]), each[1]))
 
 
 def _long(name: str, fields: dict[str, JSON]) -> dict[str, JSON]:
@@ -260,8 +260,8 @@ def _fields(arguments: object) -> dict[str, JSON] | str:
             return sentence("not-json")
     if not isinstance(arguments, Mapping):
         return sentence("no-operation")
-    given = without_references(plain_mapping(arguments))
-    return {key: value for key, value in given.items() if value is not None}
+    argument = without_references(plain_mapping(arguments))
+    return {key: value for key, value in argument.items() if value is not None}
 
 
 def parse_step(arguments: object) -> ToolOperation | str:
@@ -469,7 +469,9 @@ def _short_shape(shape: Fields, table: Mapping[str, str]) -> str:
         case "start":
             return f"`start`: {json.dumps(shape['goal'])}"
         case "call" if shape.get("missing"):
-            return f"`amend`: {{{', '.join(f'{json.dumps(one)}: …' for one in shape['missing'])}}}"
+            return (
+                f"`amend`: {{{', '.join(f'{json.dumps(item)}: …' for item in shape['missing'])}}}"
+            )
         case "call":
             return f"`call`: {json.dumps(shape['function'])}"
         case "return":

@@ -70,7 +70,7 @@ def render_audit(report: Report, rows: Sequence[TimelineRow], *, title: str = "A
         by_event.setdefault(finding.seq, []).append(finding)
     card = report.score_card
     count = len(report.findings)
-    found = f"{count} finding" + ("" if count == 1 else "s")
+    result = f"{count} finding" + ("" if count == 1 else "s")
     under = [f"session {card.session_id}"] if card.session_id else []
     times = [row.at for row in rows if row.at]
     if times:
@@ -80,7 +80,7 @@ def render_audit(report: Report, rows: Sequence[TimelineRow], *, title: str = "A
         title=title,
         heading=title,
         under=under,
-        verdict=_verdict(report, found),
+        verdict=_verdict(report, result),
         words_of=_WORDS,
         tiles=_tiles(card) if report.unjudged is None else [],
         report=report,
@@ -106,9 +106,9 @@ _WORDS = {
 """What happened, in words for people who have not read the machine's."""
 
 
-def _verdict(report: Report, found: str) -> tuple[str, str]:
+def _verdict(report: Report, text: str) -> tuple[str, str]:
     if report.clean is False:
-        return found, "bad"
+        return text, "bad"
     if report.unjudged is not None:
         return f"cannot be judged: {report.unjudged.reason}", ""
     if report.clean is None:

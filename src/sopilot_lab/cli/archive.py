@@ -100,7 +100,7 @@ def verify(path: Path, as_json: bool) -> None:
         cure = "name a file of `lab archive`, or the folder it was unpacked into"
         raise mistake("archive", "this isn't an archive", Place(str(path)), cure)
     with opened_archive(path) as base:
-        found = verify_archive(base)
-    give(as_json, {"agrees": not found.problems, **asdict(found)}, verification_lines(found))
-    if found.problems:
+        result = verify_archive(base)
+    give(as_json, {"agrees": not result.problems, **asdict(result)}, verification_lines(result))
+    if result.problems:
         raise SystemExit(1)

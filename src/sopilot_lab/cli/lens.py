@@ -94,8 +94,8 @@ def command(
         chosen = chosen_moments(recorded, described, handbook, arm, goal, count)
         looked_at = {"session": recorded.trace.session_id}
     weights = named_weights(model, device=device, dtype=dtype)
-    found = studies(weights, chosen, lambda text: None if as_json else say(text, err=True))
-    summary = summarise(weights.name, found)
+    result = studies(weights, chosen, lambda text: None if as_json else say(text, err=True))
+    summary = summarise(weights.name, result)
     if summary is None:
         raise UserMistake("every request is longer than the model reads")
     if plot_file is not None:

@@ -150,9 +150,9 @@ def command(
             tell(recorded_lines(prepared))
     else:
         scope = scope or ("goal" if model == "local" else "handbook")
-        given = check_cases(source, scenarios, whole=scope == "handbook")
+        value = check_cases(source, scenarios, whole=scope == "handbook")
         prepared = asyncio.run(
-            rehearsed_check(model, given, only_arms or ARMS_CHECKED, cases, probe, scope)
+            rehearsed_check(model, value, only_arms or ARMS_CHECKED, cases, probe, scope)
         )
         if not as_json or only_estimate:
             rehearsed = (prepared.rehearsal, prepared.arms, allowance, prepared.planned)
@@ -204,5 +204,5 @@ def check_cases(source: str | None, scenarios: str | None, *, whole: bool) -> li
         cure = "a check needs cases: write scenarios (see `sopilot new`), or name --scenarios"
         path = opened.existing_scenarios(scenarios, cure)
         briefing = opened.briefing()
-        cases += [scenario_task(one, briefing) for one in opened.scenarios(path)]
+        cases += [scenario_task(scenario, briefing) for scenario in opened.scenarios(path)]
     return checkable(cases, whole_handbook=whole)

@@ -73,6 +73,6 @@ def hand_over(
     if filled:
         document.tables = filled_tables(document.tables)
     files = [] if output is None else write_report(output, document)
-    told = to_markdown(document) if output is None else f"{len(files)} files in {output}"
+    message = to_markdown(document) if output is None else f"{len(files)} files in {output}"
     written = {"written": files} if names_files else {}
-    give(as_json, document_data(document) | written, [Lines(told)])
+    give(as_json, document_data(document) | written, [Lines(message)])

@@ -187,11 +187,11 @@ def run(
     screen: str,
     limit: int | None, arm: str, model: str, tools: Any, output: Path | None, number: int,
     on: Any, runner: Any, workers: int | None, user: str, language: str, seed_hash: int,
-    traces: bool, as_json: bool, **given: Any,
+    traces: bool, as_json: bool, **value: Any,
 ) -> None:  # fmt: skip
     """Run tasks and score them. The official evaluator judges SOPBench's tasks, scenarios judge
     those of a handbook. Tasks without a verdict are listed with the reason."""
-    who = Contestant(model, given["alias"], given["key_variable"], given["served"], given["price"])
+    who = Contestant(model, value["alias"], value["key_variable"], value["served"], value["price"])
     upstream = None if source is not None else shared_upstream(seed_hash)
     own: dict[Any, Task] = {}
     if upstream is None:
@@ -204,9 +204,9 @@ def run(
         )
     configuration = make_configuration(
         upstream, arm=arm, model=who.label, tools=tools, user=Contestant(user).label,
-        language=language, run=number, budgets=sweep_budgets(given), own=own.values(),
+        language=language, run=number, budgets=sweep_budgets(value), own=own.values(),
     )  # fmt: skip
-    told = SweepWatcher(len(references))
+    sweep_watcher = SweepWatcher(len(references))
     with tempfile.TemporaryDirectory(prefix="sopilot-bench-") as scratch:
         try:
             sweep = run_sweep(
@@ -215,17 +215,17 @@ def run(
                 references,
                 contestant=who,
                 user=Contestant(user),
-                patience=patience(given),
+                patience=patience(value),
                 own={str(each): task for each, task in own.items()},
                 on=on,
                 runner=runner,
                 workers=1 if own else workers,
-                at_once=given["at_once"],
+                at_once=value["at_once"],
                 keep_traces=traces,
-                seen=told,
+                seen=sweep_watcher,
             )
         except KeyboardInterrupt:
-            raise interrupted(told.judged, len(references), output) from None
+            raise interrupted(sweep_watcher.judged, len(references), output) from None
         if upstream is not None:
             progress("\nlooking up what is reachable …")
         summary = whole_summary(sweep, upstream, tools)
@@ -258,17 +258,17 @@ def own_sweep_tasks(
     opened = open_source(source)
     if isinstance(opened, FolderSource):
         raise UserMistake("the tools of a workflow folder are real: `lab run` can't use them")
-    found = own_references(opened.tasks(goal=goal, language=language))
+    result = own_references(opened.tasks(goal=goal, language=language))
     chosen = narrowed(
-        tuple(found),
-        lambda each: found[each].expected is Ending.EXECUTED,
+        tuple(result),
+        lambda each: result[each].expected is Ending.EXECUTED,
         kind=kind,
         limit=limit,
     )
-    return {each: found[each] for each in chosen}
+    return {each: result[each] for each in chosen}
 
 
-def patience(given: Mapping[str, Any]) -> Patience:
+def patience(values: Mapping[str, Any]) -> Patience:
     return Patience(
-        replace(Retries(), attempts=given["attempts"]), given["redraws"], given["most_missing"]
+        replace(Retries(), attempts=values["attempts"]), values["redraws"], values["most_missing"]
     )

@@ -94,16 +94,16 @@ def defects(goals: tuple[str, ...], as_json: bool) -> None:
     """Replay the screened goals after everything they need and classify what happens."""
     upstream = shared_upstream()
     wanted = [_goal(each) for each in goals] or list(SCREENED_GOALS)
-    found = replay_goals(upstream, wanted)
+    result = replay_goals(upstream, wanted)
     give(
         as_json,
         {
-            "confirmed": sum(each.classification == "confirmed defect" for each in found),
-            "reachable": sum(each.classification == "reachable" for each in found),
-            "goals": [each.as_json() for each in found],
+            "confirmed": sum(each.classification == "confirmed defect" for each in result),
+            "reachable": sum(each.classification == "reachable" for each in result),
+            "goals": [each.as_json() for each in result],
             "upstream_commit": upstream.checkout.commit,
         },
-        defect_lines(found),
+        defect_lines(result),
     )
 
 
@@ -197,10 +197,10 @@ def wording(domain: str, goal: str | None, tools: str, as_json: bool) -> None:
     """
     upstream = shared_upstream()
     references = select_tasks(domain, upstream, goal=goal)
-    found = check_official(
+    result = check_official(
         references, "full-state" if tools == "full-state" else "official", upstream
     )
-    row = found.as_json()
-    give(as_json, row | {"upstream_commit": upstream.checkout.commit}, official_lines(found))
-    if not found.holds:
+    row = result.as_json()
+    give(as_json, row | {"upstream_commit": upstream.checkout.commit}, official_lines(result))
+    if not result.holds:
         raise SystemExit(1)

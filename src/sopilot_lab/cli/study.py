@@ -84,17 +84,17 @@ def run(
     """Run every cell, one after the other. The same command resumes where it stopped."""
     whole, base = load_study(file), _folder(file, folder)
     cells = study_cells(whole, base, shared_upstream(), arms)
-    asked = sum(len(one.tasks) for one in cells)
-    told = SweepWatcher(asked)
+    request = sum(len(cell.tasks) for cell in cells)
+    sweep_watcher = SweepWatcher(request)
     done, missing = [], 0
     try:
-        for step in run_study(whole, cells, at_once=at_once, runner=runner, seen=told):
+        for step in run_study(whole, cells, at_once=at_once, runner=runner, seen=sweep_watcher):
             status = cell_status(step.cell)
             missing += status["missing"]
             done.append({**status, "ran": step.sweep.ran, "stopped": step.sweep.stopped})
             say(step.line(status), err=True)
     except KeyboardInterrupt:
-        raise interrupted(told.judged, asked, base) from None
+        raise interrupted(sweep_watcher.judged, request, base) from None
     if as_json:
         print_json({"study": whole.name, "cells": done, "missing": missing})
     if missing:
@@ -129,5 +129,5 @@ def report(
     hand_over(document, output, as_json, filled=filled)
 
 
-def _folder(file: Path, given: Path | None) -> Path:
-    return given or file.with_suffix("")
+def _folder(file: Path, path: Path | None) -> Path:
+    return path or file.with_suffix("")

@@ -110,10 +110,10 @@ def check_file(
                 "remove it, and revoke it",
             )
             break
-    found = _PATHS.search(text)
-    if found is not None:
+    match = _PATHS.search(text)
+    if match is not None:
         yield ArchiveRefusal(
-            name, "archive-absolute-path", f"an absolute path: `{found[0]}`", "make it relative"
+            name, "archive-absolute-path", f"an absolute path: `{match[0]}`", "make it relative"
         )
     address = _ADDRESS.search(text)
     if address is not None:
@@ -266,10 +266,10 @@ def _refusals(
     name: str, data: str | bytes, upstream: Upstream | None, forbidden: Sequence[str]
 ) -> list[ArchiveRefusal]:
     text = data if isinstance(data, str) else data.decode("utf-8", "replace")
-    found = check_file(name, text, upstream=upstream, forbidden=forbidden)
+    result = check_file(name, text, upstream=upstream, forbidden=forbidden)
     if name.startswith(_OUR_OWN):
-        return [one for one in found if one.code == "archive-upstream"]
-    return list(found)
+        return [item for item in result if item.code == "archive-upstream"]
+    return list(result)
 
 
 def published_configuration(configuration: RunConfiguration) -> RunConfiguration:
@@ -284,8 +284,8 @@ def published_configuration(configuration: RunConfiguration) -> RunConfiguration
 def published_record(record: BenchRecord) -> BenchRecord:
     """What tables need; not what was said, nor by which answer of which account."""
     requests = [
-        {name: value for name, value in one.items() if name != "response_id"}
-        for one in record.requests
+        {name: value for name, value in request.items() if name != "response_id"}
+        for request in record.requests
     ]
     return replace(record, run_id="", reason="", requests=requests)
 

@@ -108,16 +108,16 @@ def published_study(text: str) -> str:
     """The study's file without addresses and names of variables."""
     document = yaml.safe_load(text)
     entrants = [*document.get("models", ()), document.get("user")]
-    blocks = [run for one in entrants if isinstance(one, dict) for run in one.get("runs", ())]
+    blocks = [run for item in entrants if isinstance(item, dict) for run in item.get("runs", ())]
     entrants += [block.get("user") for block in blocks]
-    for one in entrants:
-        if isinstance(one, dict):
-            one.setdefault("alias", public_name(str(one.get("model", ""))))
-            one["model"] = public_name(str(one.get("model", "")))
-            one.pop("key", None)
+    for entrant in entrants:
+        if isinstance(entrant, dict):
+            entrant.setdefault("alias", public_name(str(entrant.get("model", ""))))
+            entrant["model"] = public_name(str(entrant.get("model", "")))
+            entrant.pop("key", None)
     document["models"] = [
-        {"model": public_name(one)} if isinstance(one, str) else one
-        for one in document.get("models", ())
+        {"model": public_name(item)} if isinstance(item, str) else item
+        for item in document.get("models", ())
     ]
     if isinstance(document.get("user"), str):
         document["user"] = public_name(document["user"])
@@ -139,7 +139,7 @@ def case_files(folder: Path) -> Files:
         briefing = task.briefing
     base = f"case/projections/{folder.name}"
     events = [_projected(sealed.event) for sealed in result.events]
-    files[f"{base}/events.jsonl"] = "".join(f"{json.dumps(one)}\n" for one in events)
+    files[f"{base}/events.jsonl"] = "".join(f"{json.dumps(event)}\n" for event in events)
     files[f"{base}/validation.json"] = json.dumps(_validation(result), indent=1) + "\n"
     return files | {f"{base}/{arm}.txt": _shown(arm, briefing) for arm in ("pg", "flat", "prose")}
 
@@ -151,8 +151,8 @@ async def _run(task: Any) -> Result:
 
 def _projected(event: Any) -> dict[str, Any]:
     """Which action, function and step; never a value."""
-    kept = {name: event.payload[name] for name in _PROJECTED if name in event.payload}
-    plain = {name: value for name, value in kept.items() if isinstance(value, str | int)}
+    stored = {name: event.payload[name] for name in _PROJECTED if name in event.payload}
+    plain = {name: value for name, value in stored.items() if isinstance(value, str | int)}
     return {"seq": event.seq, "kind": event.kind, "actor": str(event.actor), **plain}
 
 

@@ -91,50 +91,50 @@ def archived_document(base: Path) -> Document:
 
 
 def verify_archive(base: Path) -> Verification:
-    found = Verification()
-    _verify_manifest(base, found)
+    verification = Verification()
+    _verify_manifest(base, verification)
     if not (base / "results").is_dir():
-        found.problems.append("it holds no results")
-        return found
+        verification.problems.append("it holds no results")
+        return verification
     for path in sorted((base / "results").iterdir()):
-        _verify_results(path, found)
-    if not found.runs:
-        found.problems.append("it holds no judged run")
-        return found
-    _verify_programs(base, found)
-    _verify_sources(base, found)
-    _verify_tables(base, found)
-    return found
+        _verify_results(path, verification)
+    if not verification.runs:
+        verification.problems.append("it holds no judged run")
+        return verification
+    _verify_programs(base, verification)
+    _verify_sources(base, verification)
+    _verify_tables(base, verification)
+    return verification
 
 
-def _verify_manifest(base: Path, found: Verification) -> None:
+def _verify_manifest(base: Path, verification: Verification) -> None:
     try:
         lines = whole_text(base / MANIFEST).splitlines()
         stated = {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
     except (OSError, ValueError):
-        found.problems.append(f"{MANIFEST} is missing or no manifest")
+        verification.problems.append(f"{MANIFEST} is missing or no manifest")
         return
     here = {
         path.relative_to(base).as_posix()
         for path in base.rglob("*")
         if path.is_file() and path.name != MANIFEST
     }
-    found.files = len(here)
+    verification.files = len(here)
     for name in sorted(here ^ stated.keys()):
         where = "not in the manifest" if name in here else "missing"
-        found.problems.append(f"{name}: {where}")
+        verification.problems.append(f"{name}: {where}")
     for name in sorted(here & stated.keys()):
         data = whole_bytes(base / name)
         if hashlib.sha256(data).hexdigest() != stated[name]:
-            found.problems.append(f"{name}: not the bytes that the manifest names")
+            verification.problems.append(f"{name}: not the bytes that the manifest names")
         if name.startswith(("results/", "study/", "analysis/")):
             text = data.decode("utf-8", "replace")
-            found.problems += [
+            verification.problems += [
                 f"{name}: {refusal.message}" for refusal in check_file(name, text, upstream=None)
             ]
 
 
-def _verify_results(path: Path, found: Verification) -> None:
+def _verify_results(path: Path, verification: Verification) -> None:
     name = path.name
     try:
         folder = RunFolder.open(path)
@@ -142,70 +142,76 @@ def _verify_results(path: Path, found: Verification) -> None:
         judged, discarded = folder.records(), folder.discarded()
         scores = whole_text(path / "scores.jsonl").splitlines()
     except (UserMistake, OSError, ValueError, KeyError, TypeError) as error:
-        found.problems.append(f"results/{name}: it cannot be read: {error}")
+        verification.problems.append(f"results/{name}: it cannot be read: {error}")
         return
-    found.configurations += 1
-    found.runs += len(judged)
+    verification.configurations += 1
+    verification.runs += len(judged)
     stated = row["fingerprint"]
     if "withheld" in row:
-        found.notes.append(f"results/{name}: its fingerprint covers {row['withheld']}, withheld")
+        verification.notes.append(
+            f"results/{name}: its fingerprint covers {row['withheld']}, withheld"
+        )
     elif folder.configuration.fingerprint != stated:
-        found.problems.append(f"results/{name}: the fingerprint is not the configuration's")
+        verification.problems.append(f"results/{name}: the fingerprint is not the configuration's")
     for record in [*judged.values(), *discarded]:
         if record.fingerprint != stated:
-            found.problems.append(f"results/{name}: `{record.task}` is of another configuration")
+            verification.problems.append(
+                f"results/{name}: `{record.task}` is of another configuration"
+            )
         if record.hypotheses != folder.configuration.hypotheses:
-            found.problems.append(f"results/{name}: `{record.task}` has other hypotheses")
+            verification.problems.append(f"results/{name}: `{record.task}` has other hypotheses")
     counted = [
         json.dumps(each.score(folder.configuration), sort_keys=True, ensure_ascii=False)
         for each in judged.values()
     ]
     if counted != scores:
-        found.problems.append(f"results/{name}: scores.jsonl is not what its runs come to")
+        verification.problems.append(f"results/{name}: scores.jsonl is not what its runs come to")
 
 
-def _verify_programs(base: Path, found: Verification) -> None:
+def _verify_programs(base: Path, verification: Verification) -> None:
     for path in sorted((base / "programs").glob("*/*.yaml")):
         name = path.relative_to(base).as_posix()
         try:
             require_valid(program_from_yaml(whole_text(path), name))
         except UserMistake as mistake:
-            found.problems.append(f"{name}: {mistake}")
-        found.programs += 1
+            verification.problems.append(f"{name}: {mistake}")
+        verification.programs += 1
 
 
-def _verify_sources(base: Path, found: Verification) -> None:
+def _verify_sources(base: Path, verification: Verification) -> None:
     if not (base / "source" / "sopilot").is_dir():
-        found.notes.append("the code that made the runs is not in it")
+        verification.notes.append("the code that made the runs is not in it")
         return
     packed = read_sources(base / "source").fingerprint
     for path in sorted((base / "results").iterdir()):
         made = RunFolder.open(path).configuration.sources
         if made != packed:
-            found.notes.append(f"results/{path.name}: other code than source/ made these runs")
+            verification.notes.append(
+                f"results/{path.name}: other code than source/ made these runs"
+            )
     if packed != deciding_sources().fingerprint:
-        found.notes.append("this installation is other code than source/")
+        verification.notes.append("this installation is other code than source/")
 
 
-def _verify_tables(base: Path, found: Verification) -> None:
+def _verify_tables(base: Path, verification: Verification) -> None:
     stated = _json(base / "analysis" / "tables.json", None)
     if not isinstance(stated, Mapping):
-        found.problems.append("analysis/tables.json is missing: nothing to compare with")
+        verification.problems.append("analysis/tables.json is missing: nothing to compare with")
         return
     try:
         document = archived_document(base)
     except UserMistake as mistake:
-        found.problems.append(f"the tables cannot be counted: {mistake}")
+        verification.problems.append(f"the tables cannot be counted: {mistake}")
         return
     counted = document_data(document)["tables"]
     for name in sorted(stated.keys() | counted.keys()):
         if name in FROM_CHECKOUT:
-            found.tables_taken.append(name)
+            verification.tables_taken.append(name)
         elif stated.get(name) != counted.get(name):
-            found.problems.append(f"table `{name}` comes out otherwise")
+            verification.problems.append(f"table `{name}` comes out otherwise")
         else:
-            found.tables += 1
-    found.tables_taken.sort()
+            verification.tables += 1
+    verification.tables_taken.sort()
 
 
 def _json(path: Path, usual: Any) -> Any:
@@ -223,14 +229,15 @@ def _mistake(path: Path, message: str) -> UserMistake:
     return mistake("archive", message, Place(str(path)), "make it anew")
 
 
-def verification_lines(found: Verification) -> Iterator[str]:
+def verification_lines(verification: Verification) -> Iterator[str]:
     yield (
-        f"{found.files} files, {found.configurations} configurations, {found.runs} judged "
-        f"runs, {found.programs} programs; {found.tables} tables come out the same"
+        f"{verification.files} files, {verification.configurations} "
+        f"configurations, {verification.runs} judged "
+        f"runs, {verification.programs} programs; {verification.tables} tables come out the same"
     )
-    if found.tables_taken:
-        yield f"taken as packed, for they are SOPBench's: {', '.join(found.tables_taken)}"
-    for note in found.notes:
+    if verification.tables_taken:
+        yield f"taken as packed, for they are SOPBench's: {', '.join(verification.tables_taken)}"
+    for note in verification.notes:
         yield f"note: {note}"
-    for problem in found.problems:
+    for problem in verification.problems:
         yield f"does not agree: {problem}"

@@ -56,7 +56,7 @@ class Contestant:
         if self.price is None:
             return None
         prompt, completion = self.price
-        total = sum((one for one in used), Usage())
+        total = sum((item for item in used), Usage())
         return (total.prompt_tokens * prompt + total.completion_tokens * completion) / _MILLION
 
 

@@ -67,8 +67,8 @@ class InspectModel:
         try:
             self._model = get_model(name)
         except Exception as error:  # a key, a library or a provider that is not there
-            told = getattr(error, "message", None) or error
-            raise UserMistake(f"`inspect:{name}` cannot be used: {told}") from error
+            message = getattr(error, "message", None) or error
+            raise UserMistake(f"`inspect:{name}` cannot be used: {message}") from error
         self._served = served
         self.name = f"inspect:{name}"
 
@@ -114,12 +114,12 @@ def _failure(error: Exception) -> ProviderError:
     """As the endpoint's own status tells it, where the library kept one."""
     whole = error.last_attempt.exception() if isinstance(error, RetryError) else error
     status = getattr(whole, "status_code", None)
-    told = f"{type(whole).__name__}: {str(whole)[:LONGEST_SHOWN]}"
+    message = f"{type(whole).__name__}: {str(whole)[:LONGEST_SHOWN]}"
     if isinstance(status, int) and status >= 400:
         passing = status >= 500 or status in RETRYABLE
-        return ProviderError(told, kind=f"http-{status}", retryable=passing)
+        return ProviderError(message, kind=f"http-{status}", retryable=passing)
     late = "timeout" in type(whole).__name__.lower()
-    return ProviderError(told, kind="timeout" if late else "provider")
+    return ProviderError(message, kind="timeout" if late else "provider")
 
 
 def _arguments(text: str) -> dict[str, JSON]:
@@ -224,7 +224,9 @@ def _task(
         async def solve(state: TaskState, generate: Generate) -> TaskState:
             reference = references[str(state.sample_id)]
             try:
-                trial = await run_and_record(reference, standing, lambda one: _watched(runner, one))
+                trial = await run_and_record(
+                    reference, standing, lambda item: _watched(runner, item)
+                )
             except SopilotError as error:
                 stopped.append(error)
                 raise
@@ -316,5 +318,5 @@ def _tell(state: TaskState, trial: Trial) -> None:
 def _explained(record: BenchRecord) -> str:
     verdict = record.verdict or {}
     lines = [f"- {key}: {value}" for key, value in verdict.items()]
-    found = ", ".join(f"{code} ×{count}" for code, count in (record.findings or {}).items())
-    return "\n".join([*lines, f"- findings: {found or 'none'}", f"- R2: {record.r2}"])
+    join = ", ".join(f"{code} ×{count}" for code, count in (record.findings or {}).items())
+    return "\n".join([*lines, f"- findings: {join or 'none'}", f"- R2: {record.r2}"])

@@ -39,8 +39,8 @@ def rows_of_inspect_log(path: Path) -> Iterator[tuple[Place, dict[str, Any]]]:
             read_eval_log_samples(path, all_samples_required=False, exclude_fields=_UNREAD)
         )
     except (ValueError, KeyError, OSError, EOFError) as error:
-        told = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise _mistake(path, f"not a log of Inspect: {told}", "name an .eval file") from error
+        message = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise _mistake(path, f"not a log of Inspect: {message}", "name an .eval file") from error
     shared = evaluation.metadata or {}
     for sample in samples:
         place = Place(str(path), path=f"sample {sample.id}, epoch {sample.epoch}")

@@ -44,11 +44,11 @@ def _folder(path: Path) -> list[Row]:
             (Place(str(path), path=task), record.score(folder.configuration))
             for task, record in sorted(folder.records().items())
         ]
-    found = [row for each in sorted(path.rglob("*.eval")) for row in _inspect_log(each)]
-    if not found:
+    results = [row for each in sorted(path.rglob("*.eval")) for row in _inspect_log(each)]
+    if not results:
         cure = "name a folder of `lab run`, a folder of Inspect's logs, or a result file"
         raise mistake("empty", "no outcomes in it", Place(str(path)), cure)
-    return found
+    return results
 
 
 def _inspect_log(path: Path) -> list[Row]:
@@ -87,13 +87,13 @@ def _foreign_file(
 ) -> Iterator[dict[str, Any]]:
     text = whole_text(path)
     if path.suffix == ".csv":
-        found: Iterable[Mapping[str, Any]] = csv.DictReader(io.StringIO(text))
+        results: Iterable[Mapping[str, Any]] = csv.DictReader(io.StringIO(text))
     else:
         try:
-            found = [row for _, row in read_rows(text, str(path))]
+            results = [row for _, row in read_rows(text, str(path))]
         except UserMistake:  # an archive holds other files too
             return
-    for row in found:
+    for row in results:
         values = {ours: _field(row, theirs) for ours, theirs in fields.items()}
         if any(value is _ABSENT for value in values.values()):
             continue

@@ -37,7 +37,7 @@ class RecordedRun:
 
 def recorded_runs(paths: Iterable[Path]) -> list[RecordedRun]:
     """Of each folder, or of the run folders in it."""
-    found = []
+    results = []
     for path in paths:
         folders = _folders(path)
         if not folders:
@@ -46,10 +46,10 @@ def recorded_runs(paths: Iterable[Path]) -> list[RecordedRun]:
         for folder in folders:
             for task, record in folder.records().items():
                 file = folder.trace_file(task)
-                found.append(
+                results.append(
                     RecordedRun(record, folder.configuration, file if file.exists() else None)
                 )
-    return found
+    return results
 
 
 def _folders(path: Path) -> list[RunFolder]:

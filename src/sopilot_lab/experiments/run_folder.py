@@ -72,12 +72,12 @@ class RunFolder:
             if known.configuration.fingerprint != configuration.fingerprint:
                 fields = _differing_fields(known.configuration, configuration)
                 code = known._other_code(configuration)
-                told = ", ".join([*(f"{name} differs" for name in fields), *code])
+                join = ", ".join([*(f"{name} differs" for name in fields), *code])
                 help_text = "name another folder with -o"
                 if known.configuration.sources and not fields:
                     help_text += ", or go on with the code that made it"
                 raise _mistake(
-                    path, f"this folder belongs to `{known.configuration.label}`: {told}", help_text
+                    path, f"this folder belongs to `{known.configuration.label}`: {join}", help_text
                 )
             return known
         try:
@@ -103,8 +103,8 @@ class RunFolder:
         try:
             row = json.loads(whole_text(path / "configuration.json"))
             known = {each.name for each in fields(RunConfiguration)}
-            kept = {key: value for key, value in row["configuration"].items() if key in known}
-            configuration = RunConfiguration(**kept)
+            stored = {key: value for key, value in row["configuration"].items() if key in known}
+            configuration = RunConfiguration(**stored)
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise _mistake(
                 path, "this is not a folder of bench runs", "make one with `lab run -o`"
@@ -135,27 +135,27 @@ class RunFolder:
 
     def records(self) -> dict[str, BenchRecord]:
         """Task → its first judged run, sorted by task, whichever worker finished first."""
-        found: dict[str, BenchRecord] = {}
+        bench_records: dict[str, BenchRecord] = {}
         for record in self._rows():
             if not record.discarded:
-                found.setdefault(record.task, record)
-        return dict(sorted(found.items(), key=task_order))
+                bench_records.setdefault(record.task, record)
+        return dict(sorted(bench_records.items(), key=task_order))
 
     def discarded(self) -> list[BenchRecord]:
         """Runs that the infrastructure broke, sorted by task; those of one task as they were
         made."""
-        found = [(record.task, record) for record in self._rows() if record.discarded]
-        return [record for _, record in sorted(found, key=task_order)]
+        results = [(record.task, record) for record in self._rows() if record.discarded]
+        return [record for _, record in sorted(results, key=task_order)]
 
     def asked(self) -> dict[str, bool]:
         """Task → whether its goal should be executed, for everything that was asked for here.
         Folders of older releases know of the tasks that were judged alone."""
         try:
-            asked: dict[str, bool] = json.loads(whole_text(self.path / "asked.json"))
+            flags: dict[str, bool] = json.loads(whole_text(self.path / "asked.json"))
         except FileNotFoundError:
-            asked = {}
+            flags = {}
         judged = {task: record.should_succeed for task, record in self.records().items()}
-        return dict(sorted({**judged, **asked}.items(), key=task_order))
+        return dict(sorted({**judged, **flags}.items(), key=task_order))
 
     def ask(self, tasks: Mapping[str, bool]) -> None:
         """Before they are run: what is missing in the end is known by it."""
@@ -171,14 +171,14 @@ class RunFolder:
         broken: dict[str, list[BenchRecord]] = {}
         for record in self.discarded():
             broken.setdefault(record.task, []).append(record)
-        found = {}
+        results = {}
         for task, should in self.asked().items():
             if task not in judged:
                 runs = broken.get(task, [])
                 fault = runs[-1].fault or "provider" if runs else NOT_RUN
                 reason = runs[-1].reason if runs else "no run of it ended"
-                found[task] = Missing(task, should, fault, reason, len(runs))
-        return found
+                results[task] = Missing(task, should, fault, reason, len(runs))
+        return results
 
     def _rows(self) -> Iterator[BenchRecord]:
         for path in sorted((self.path / "records").glob("*.jsonl")):

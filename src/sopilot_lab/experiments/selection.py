@@ -127,8 +127,8 @@ def _listed(path: Path, upstream: Upstream) -> tuple[TaskReference, ...]:
     if not named:
         raise mistake("bench-tasks", "no task is named in it", Place(str(path)),
                         "write a reference a line, such as sopbench:bank/get_loan#3")  # fmt: skip
-    found = [each for name in named for each in task_references(name, upstream=upstream)]
-    return tuple(dict.fromkeys(found))
+    results = [each for name in named for each in task_references(name, upstream=upstream)]
+    return tuple(dict.fromkeys(results))
 
 
 def _mistake(code: str, message: str, cure: str) -> UserMistake:

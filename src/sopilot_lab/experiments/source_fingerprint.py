@@ -83,8 +83,8 @@ def describe_difference(then: Sources, now: Sources) -> str:
     other = {name for name, held in now.files.items() if held not in known}
     lost = {name for name, held in then.files.items() if held not in here}
     parts = {"changed": other & lost, "new": other - lost, "gone": lost - other}
-    told = [f"{word} {_named(sorted(names))}" for word, names in parts.items() if names]
-    return "; ".join(told) or "a file more or less of the same content"
+    messages = [f"{word} {_named(sorted(names))}" for word, names in parts.items() if names]
+    return "; ".join(messages) or "a file more or less of the same content"
 
 
 def _named(names: Sequence[str]) -> str:
@@ -108,17 +108,17 @@ def _held(content: bytes) -> bytes:
             names += [ast.unparse(each) for each in node.names]
             last = node.end_lineno or node.lineno
             lines[node.lineno - 1 : last] = [""] * (last - node.lineno + 1)
-    kept = [line for line in lines if line]
-    return "\n".join([*sorted(names), *kept]).encode()
+    stored = [line for line in lines if line]
+    return "\n".join([*sorted(names), *stored]).encode()
 
 
 def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
     """Imports are nothing else, wherever they stand; expressions are most of a tree."""
-    for one in body:
-        yield one
+    for item in body:
+        yield item
         for field in ("body", "orelse", "finalbody"):
-            yield from _statements(getattr(one, field, ()))
-        for part in (*getattr(one, "handlers", ()), *getattr(one, "cases", ())):
+            yield from _statements(getattr(item, field, ()))
+        for part in (*getattr(item, "handlers", ()), *getattr(item, "cases", ())):
             yield from _statements(part.body)
 
 

@@ -31,8 +31,8 @@ def whole_summary(sweep: Sweep, upstream: Upstream | None, tools: ToolList) -> d
     """With what can be reached, where upstream is there; kept in the sweep's folder as well."""
     reach: Mapping[str, Reach] = {}
     if upstream is not None:
-        asked = {str(each) for each in sweep.asked} | set(sweep.folder.asked())
-        references = [each for each in select_tasks("all", upstream) if str(each) in asked]
+        request = {str(each) for each in sweep.asked} | set(sweep.folder.asked())
+        references = [each for each in select_tasks("all", upstream) if str(each) in request]
         reach = survey(references, tools, upstream, cache=reach_cache())
     sweep.folder.write_summary(summarise_folder(sweep.folder, reach))
     return summarise(sweep, reach)
@@ -40,13 +40,13 @@ def whole_summary(sweep: Sweep, upstream: Upstream | None, tools: ToolList) -> d
 
 def summarise(sweep: Sweep, reach: Mapping[str, Reach]) -> dict[str, Any]:
     """The tasks of a sweep. ``reach`` is empty where nobody searched."""
-    asked = {str(each) for each in sweep.asked}
-    judged = [one for task, one in sweep.folder.records().items() if task in asked]
+    requests = {str(each) for each in sweep.asked}
+    judged = [item for task, item in sweep.folder.records().items() if task in requests]
     why = sweep.stopped and f"the sweep stopped before it: {sweep.stopped}"
     missing = [
-        replace(one, reason=why) if one.fault == NOT_RUN and why else one
-        for task, one in sweep.folder.missing().items()
-        if task in asked
+        replace(item, reason=why) if item.fault == NOT_RUN and why else item
+        for task, item in sweep.folder.missing().items()
+        if task in requests
     ]
     return {
         **summarise_folder(sweep.folder, reach, judged=judged, missing=missing),
@@ -71,16 +71,16 @@ def summarise_folder(
     findings: Counter[str] = Counter()
     for record in judged:
         findings.update(record.findings or {})
-    asked = len(judged) + len(missing)
+    request = len(judged) + len(missing)
     summary: dict[str, Any] = {
         "configuration": folder.configuration.as_json(),
         "fingerprint": folder.configuration.fingerprint,
-        "asked": asked,
+        "asked": request,
         "n": counts.n,
         "pass": counts.passed,
         "execute": {"n": counts.execute, "pass": counts.execute_passed},
         "refuse": {"n": counts.refuse, "pass": counts.refuse_passed},
-        **_missing(missing, counts.passed, asked),
+        **_missing(missing, counts.passed, request),
         **_redrawn(folder, judged),
         **_reachable(judged, reach),
         "balanced_accuracy": counts.balanced,
@@ -112,20 +112,20 @@ def ends_not_reached(records: Iterable[BenchRecord]) -> Counter[str]:
     )
 
 
-def _missing(missing: Sequence[Missing], passed: int, asked: int) -> dict[str, Any]:
-    reasons = Counter(one.fault for one in missing)
+def _missing(missing: Sequence[Missing], passed: int, number: int) -> dict[str, Any]:
+    reasons = Counter(item.fault for item in missing)
     return {
         "missing": len(missing),
         "missing_by_reason": dict(sorted(reasons.items())),
         "missing_by_kind": {
-            "execute": sum(one.should_succeed for one in missing),
-            "refuse": sum(not one.should_succeed for one in missing),
+            "execute": sum(item.should_succeed for item in missing),
+            "refuse": sum(not item.should_succeed for item in missing),
         },
-        "intention_to_treat": _share(passed, asked),
-        "bounds": [_share(passed, asked), _share(passed + len(missing), asked)],
+        "intention_to_treat": _share(passed, number),
+        "bounds": [_share(passed, number), _share(passed + len(missing), number)],
         "missing_tasks": [
-            {"task": one.task, "fault": one.fault, "reason": one.reason, "runs": one.runs}
-            for one in missing
+            {"task": item.task, "fault": item.fault, "reason": item.reason, "runs": item.runs}
+            for item in missing
         ],
     }
 
@@ -151,15 +151,15 @@ def _redrawn(folder: RunFolder, judged: Sequence[BenchRecord]) -> dict[str, Any]
 def _reachable(judged: Sequence[BenchRecord], reach: Mapping[str, Reach]) -> dict[str, Any]:
     if not reach:
         return {"reachable": None, "share_of_reachable": None}
-    found = [record for record in judged if reach[record.task].reachable]
-    share = _share(sum(record.passed for record in found), len(found))
-    return {"reachable": len(found), "share_of_reachable": share}
+    results = [record for record in judged if reach[record.task].reachable]
+    share = _share(sum(record.passed for record in results), len(results))
+    return {"reachable": len(results), "share_of_reachable": share}
 
 
 def _used(folder: RunFolder, judged: Sequence[BenchRecord]) -> dict[str, Any]:
     """Tokens and money, of discarded runs and of the simulated user as well."""
     every = [*judged, *folder.discarded()]
-    requests = [one for record in judged for one in record.requests]
+    requests = [request for record in judged for request in record.requests]
     costs = [record.cost for record in every if record.cost is not None]
     return {
         "requests": sum(record.agent_turns for record in every),
@@ -171,7 +171,7 @@ def _used(folder: RunFolder, judged: Sequence[BenchRecord]) -> dict[str, Any]:
         "simulator_tokens": sum(record.simulator_tokens for record in every),
         "discarded_tokens": sum(record.discarded_tokens for record in every)
         + sum(r.prompt_tokens + r.completion_tokens for r in every if r.discarded),
-        "longest_prompt": max((one.get("prompt_tokens", 0) for one in requests), default=0),
+        "longest_prompt": max((request.get("prompt_tokens", 0) for request in requests), default=0),
         "finish_reasons": _told(requests, "finish_reason"),
         "served_models": _told(requests, "served_model"),
         "fingerprints": _told(requests, "fingerprint"),
@@ -180,7 +180,7 @@ def _used(folder: RunFolder, judged: Sequence[BenchRecord]) -> dict[str, Any]:
 
 
 def _told(requests: Sequence[Mapping[str, Any]], name: str) -> dict[str, int]:
-    return dict(sorted(Counter(one[name] for one in requests if one.get(name)).items()))
+    return dict(sorted(Counter(request[name] for request in requests if request.get(name)).items()))
 
 
 def _budget(record: BenchRecord) -> str:
@@ -192,16 +192,16 @@ def _budget(record: BenchRecord) -> str:
 
 
 def _failure(record: BenchRecord, reach: Mapping[str, Reach]) -> dict[str, Any]:
-    found = reach.get(record.task)
+    result = reach.get(record.task)
     return {
         "task": record.task,
         "kind": "execute" if record.should_succeed else "refuse",
         "ending": record.ending,
         "reason": record.reason,
         "objections": objections(record.verdict or {}),
-        "reachable": found.reachable if found else None,
-        "proof": found.proof if found else "",
-        "search_cut": found.cut if found else None,
+        "reachable": result.reachable if result else None,
+        "proof": result.proof if result else "",
+        "search_cut": result.cut if result else None,
     }
 
 

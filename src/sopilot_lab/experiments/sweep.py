@@ -211,7 +211,7 @@ def make_configuration(
     known = {task.source: task.budgets for task in own}
     if upstream is not None:
         known |= {domain: domain_budgets(domain) for domain in DOMAINS}
-    given = dict(budgets or {})
+    value = dict(budgets or {})
     return RunConfiguration(
         arm=view_named(arm).name,
         model=model,
@@ -219,7 +219,7 @@ def make_configuration(
         user=user,
         hash_seed=0 if upstream is None else upstream.hash_seed,
         upstream_commit=NO_UPSTREAM if upstream is None else upstream.checkout.commit or "unknown",
-        budgets={name: asdict(replace(each, **given)) for name, each in known.items()},
+        budgets={name: asdict(replace(each, **value)) for name, each in known.items()},
         language=language,
         sources=deciding_sources().fingerprint,
         run=run,

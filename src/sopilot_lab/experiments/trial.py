@@ -321,7 +321,7 @@ class TrialRunner:
         played: Usage = getattr(user, "usage", Usage())
         lost = result.lost.prompt_tokens + result.lost.completion_tokens
         costs = [self._contestant.cost(usage, result.lost), self._user.cost(played)]
-        known = [one for one in costs if one is not None]
+        known = [cost for cost in costs if cost is not None]
         return {
             "agent_turns": result.agent_turns,
             "user_turns": result.user_turns,
@@ -329,9 +329,9 @@ class TrialRunner:
             "cached_tokens": usage.cached_tokens,
             "completion_tokens": usage.completion_tokens,
             "reasoning_tokens": usage.reasoning_tokens,
-            "attempts": sum(one.attempts for one in result.requests),
-            "discarded_tokens": lost + sum(one.discarded_tokens for one in result.requests),
+            "attempts": sum(request.attempts for request in result.requests),
+            "discarded_tokens": lost + sum(request.discarded_tokens for request in result.requests),
             "simulator_tokens": played.prompt_tokens + played.completion_tokens,
             "cost": round(sum(known), 8) if known else None,
-            "requests": [one.as_json() for one in result.requests],
+            "requests": [request.as_json() for request in result.requests],
         }

@@ -38,9 +38,9 @@ class Context:
         """A message that has nothing left goes with its region."""
         turns = []
         for turn in self.turns:
-            kept = tuple(piece for piece in turn.pieces if piece.region not in regions)
-            if kept:
-                turns.append(Turn(turn.role, kept))
+            pieces = tuple(piece for piece in turn.pieces if piece.region not in regions)
+            if pieces:
+                turns.append(Turn(turn.role, pieces))
         return Context(tuple(turns))
 
     def has(self, region: Region) -> bool:

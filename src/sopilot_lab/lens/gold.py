@@ -45,8 +45,8 @@ def gold_move(
                 return spelled({**shape, **_decided(shape, event)})
     first = at_cursor[0]
     if first["operation"] == "ask_user":
-        ready = [one for one in at_cursor if one["operation"] == "domain_call"]
-        first = next((one for one in ready if not one.get("missing")), first)
+        ready = [item for item in at_cursor if item["operation"] == "domain_call"]
+        first = next((item for item in ready if not item.get("missing")), first)
     return spelled(first)
 
 

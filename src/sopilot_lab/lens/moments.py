@@ -44,20 +44,22 @@ def moments_of(
 ) -> list[ReadMoment]:
     """Every request that the trace notes. ``tools`` are the domain's; ``goal`` is what the user
     wants, where no process of the trace says so."""
-    asked = [index for index, event in enumerate(events) if _is_request(event)]
+    requests = [index for index, event in enumerate(events) if _is_request(event)]
     started = [event.payload["goal"] for event in events if event.kind == "start"]
     goal = goal or (started[0] if started else None)
     first = Message("system", view.first_message(briefing))
     toolbox = Toolbox(view, briefing, tools)
     step = toolbox.step
-    told = Retelling(machine, answers=view.answers, language=briefing.language, steps=view.machine)
-    found = []
+    retelling = Retelling(
+        machine, answers=view.answers, language=briefing.language, steps=view.machine
+    )
+    results = []
     taken = 0
-    for number, (index, until) in enumerate(pairwise([*asked, len(events)])):
+    for number, (index, until) in enumerate(pairwise([*requests, len(events)])):
         for event in events[taken:index]:
-            told.take(event)
+            retelling.take(event)
         taken, did = index, events[index:until]
-        configuration, dialog = told.configuration, told.messages
+        configuration, dialog = retelling.configuration, retelling.messages
         moment = Moment(
             briefing, machine, configuration, dialog, view.automation, judge_verdict, step
         )
@@ -65,7 +67,7 @@ def moments_of(
         clean = replace(request, dialog=_user_alone(dialog))
         resident, frame = view.resident(briefing).rstrip(), frame_slot(moment)
         move = gold_move(machine, configuration, did, goal) if view.machine else made_move(did)
-        found.append(
+        results.append(
             ReadMoment(
                 number=number,
                 place=configuration.frame.place if configuration.frame is not None else "",
@@ -75,7 +77,7 @@ def moments_of(
                 move=move,
             )
         )
-    return found
+    return results
 
 
 def spread(moments: Sequence[ReadMoment], count: int) -> list[ReadMoment]:
@@ -92,13 +94,13 @@ def _is_request(event: Event) -> bool:
 
 
 def _user_alone(dialog: Sequence[Message]) -> list[Message]:
-    said = [message.content for message in dialog if message.role == "user"]
-    return [Message("user", "\n".join(said))] if said else []
+    contents = [message.content for message in dialog if message.role == "user"]
+    return [Message("user", "\n".join(contents))] if contents else []
 
 
 def _context(request: Request, resident: str, frame: str) -> Context:
     first = request.first.content
-    listed, *said = plain_messages([request.first, *request.dialog], request.tools)
+    listed, *reply = plain_messages([request.first, *request.dialog], request.tools)
     opening = first[: len(first) - len(resident)] if resident else first
     pieces = [
         Piece(Region.INSTRUCTIONS, opening),
@@ -106,7 +108,7 @@ def _context(request: Request, resident: str, frame: str) -> Context:
         Piece(Region.TOOLS, listed["content"][len(first) :]),
     ]
     turns = [Turn("system", tuple(piece for piece in pieces if piece.text))]
-    turns += [Turn(one["role"], (Piece(Region.DIALOG, one["content"]),)) for one in said]
+    turns += [Turn(item["role"], (Piece(Region.DIALOG, item["content"]),)) for item in reply]
     if request.slot:
         turns.append(Turn("system", _slot(request.slot, frame)))
     return Context(tuple(turns))

@@ -86,7 +86,7 @@ class OpenWeights:
     def _template(self, messages: Sequence[Mapping[str, str]]) -> str:
         return str(
             self._tokenizer.apply_chat_template(
-                [dict(one) for one in messages], tokenize=False, add_generation_prompt=True
+                [dict(message) for message in messages], tokenize=False, add_generation_prompt=True
             )
         )
 
@@ -163,7 +163,7 @@ class _Sums:
             raise UserMistake(f"`{type(model).__name__}` does not show its attention")
         return [module.register_forward_hook(self._take) for module in attending]
 
-    def _take(self, module: Any, given: Any, made: Any) -> None:
+    def _take(self, module: Any, value: Any, made: Any) -> None:
         import torch
 
         weights = made[1] if isinstance(made, tuple) and len(made) > 1 else None
@@ -177,7 +177,7 @@ class _Sums:
             )
         per_key = weights[0, :, :, :length].cpu().double().mean(1)
         places = torch.tensor(
-            [len(_ORDER) if one is None else _ORDER.index(one) for one in self._regions]
+            [len(_ORDER) if region is None else _ORDER.index(region) for region in self._regions]
         )
         sums = torch.zeros(per_key.shape[0], len(_ORDER) + 1, dtype=torch.double)
         sums.index_add_(1, places, per_key)

@@ -49,7 +49,7 @@ def attention_of(
 ) -> Attention:
     """``regions`` names every token of the request; ``masses`` has for each layer and head the
     attention that fell on each region, ``None`` standing for all else."""
-    tokens = {region: sum(one is region for one in regions) for region in Region}
+    tokens = {region: sum(item is region for item in regions) for region in Region}
     if not any(tokens.values()):
         raise InternalBug("a request without a real token")
     shares: dict[Region, Grid] = {}

@@ -25,29 +25,31 @@ def sweep_moments(
     folder: Path, arm_name: str | None, sessions: int, count: int
 ) -> tuple[list[ReadMoment], int]:
     """Of the runs of a sweep that passed, evenly over at most so many of them, and of how many."""
-    passed = [one for one in recorded_runs([folder]) if one.record.passed]
-    kept = [one for one in passed if one.file is not None]
-    if not kept:
+    passed = [
+        recorded_run for recorded_run in recorded_runs([folder]) if recorded_run.record.passed
+    ]
+    stored = [entry for entry in passed if entry.file is not None]
+    if not stored:
         raise UserMistake(
             "no trace of a passing run is kept here: run the sweep with `--traces`"
             if passed
             else "no run in this folder passed"
         )
-    if len(kept) > sessions:
-        kept = [kept[number * len(kept) // sessions] for number in range(sessions)]
-    found: list[ReadMoment] = []
+    if len(stored) > sessions:
+        stored = [stored[number * len(stored) // sessions] for number in range(sessions)]
+    read_moments: list[ReadMoment] = []
     taken = 0
-    for one in kept:
-        trace = one.trace()
+    for item in stored:
+        trace = item.trace()
         if trace is None:
             continue
-        task = one.record.task
+        task = item.record.task
         source = task if is_sopbench(task) else task.rpartition("/")[0]
-        recorded = TraceInput(trace, source, True, one.record.goal)
-        arm = arm_name or one.configuration.arm
-        found += chosen_moments(recorded, None, source, arm, one.record.goal, count)
+        recorded = TraceInput(trace, source, True, item.record.goal)
+        arm = arm_name or item.configuration.arm
+        read_moments += chosen_moments(recorded, None, source, arm, item.record.goal, count)
         taken += 1
-    return found, taken
+    return read_moments, taken
 
 
 def chosen_moments(
@@ -82,7 +84,7 @@ def chosen_moments(
     )
     arm = view_named(arm_name or str(trace.about.get("view") or "pg"))
     offered = ScriptedTools(briefing.handbook.actions, {}).schemas()
-    found = moments_of(
+    result = moments_of(
         Machine(programs.programs),
         events,
         briefing,
@@ -90,9 +92,9 @@ def chosen_moments(
         offered,
         goal or (described.goal if described is not None else None),
     )
-    if not found:
+    if not result:
         raise UserMistake("no request to a model is recorded in this session")
-    chosen = spread(found, count)
+    chosen = spread(result, count)
     if not chosen:
         raise UserMistake(
             "no request of this session has a right next move that is known; "

@@ -14,8 +14,8 @@ Presentation = Callable[[MomentStudy], Attention | None]
 
 
 PRESENTATIONS: dict[str, Presentation] = {
-    "own": lambda one: one.own.attention,
-    "clean": lambda one: one.clean.attention,
+    "own": lambda item: item.own.attention,
+    "clean": lambda item: item.clean.attention,
 }
 
 
@@ -66,7 +66,7 @@ class Summary:
                 for name, (count, change) in self.removed.items()
             },
             "parity_by_layer_and_head": [list(row) for row in self.grid],
-            "moments": [_moment(one) for one in self.studies],
+            "moments": [_moment(study) for study in self.studies],
         }
 
 
@@ -78,22 +78,22 @@ def summarise(model: str, studies: Sequence[MomentStudy]) -> Summary | None:
         line
         for name, presented in PRESENTATIONS.items()
         for region in Region
-        if (line := _line(name, region, [presented(one) for one in studies])) is not None
+        if (line := _line(name, region, [presented(study) for study in studies])) is not None
     ]
     framed = any(line.region is Region.FRAME for line in lines)
     focus = Region.FRAME if framed else Region.PROGRAM
-    removed = {"nothing": (len(studies), _mean([one.nothing for one in studies]))}
+    removed = {"nothing": (len(studies), _mean([study.nothing for study in studies]))}
     for region in Region:
-        changes = [one.removed[region] for one in studies if region in one.removed]
+        changes = [study.removed[region] for study in studies if region in study.removed]
         if changes:
             removed[region.value] = len(changes), _mean(changes)
-    looked = [one.own.attention for one in studies if one.own.attention is not None]
-    grids = [grid for one in looked if (grid := one.parity_grid(focus)) is not None]
+    looked = [study.own.attention for study in studies if study.own.attention is not None]
+    grids = [grid for item in looked if (grid := item.parity_grid(focus)) is not None]
     return Summary(
         model=model,
         focus=focus,
         lines=tuple(lines),
-        outside=_mean([one.outside for one in looked]),
+        outside=_mean([item.outside for item in looked]),
         removed=removed,
         grid=_mean_grid(grids),
         studies=tuple(studies),
@@ -101,35 +101,35 @@ def summarise(model: str, studies: Sequence[MomentStudy]) -> Summary | None:
 
 
 def _line(name: str, region: Region, looked: Sequence[Attention | None]) -> FigureLine | None:
-    there = [one for one in looked if one is not None and one.tokens.get(region)]
+    there = [item for item in looked if item is not None and item.tokens.get(region)]
     if not there:
         return None
     return FigureLine(
         name,
         region,
         len(there),
-        _mean([one.length_share(region) or 0.0 for one in there]),
-        _mean([one.share(region) or 0.0 for one in there]),
-        _mean([one.parity(region) or 0.0 for one in there]),
+        _mean([item.length_share(region) or 0.0 for item in there]),
+        _mean([item.share(region) or 0.0 for item in there]),
+        _mean([item.parity(region) or 0.0 for item in there]),
     )
 
 
-def _moment(one: MomentStudy) -> JSON:
+def _moment(moment_study: MomentStudy) -> JSON:
     def parities(attention: Attention | None) -> JSON:
         return {r.value: attention.parity(r) for r in Region} if attention is not None else {}
 
     return {
-        "number": one.moment.number,
-        "place": one.moment.place,
-        "move": one.moment.move,
-        "tokens": one.tokens,
-        "left_out": one.left_out,
-        "log_probability": one.own.log_probability,
-        "log_probability_clean": one.clean.log_probability,
-        "parity": parities(one.own.attention),
-        "parity_clean": parities(one.clean.attention),
-        "removed": {region.value: change for region, change in one.removed.items()},
-        "removed_nothing": one.nothing,
+        "number": moment_study.moment.number,
+        "place": moment_study.moment.place,
+        "move": moment_study.moment.move,
+        "tokens": moment_study.tokens,
+        "left_out": moment_study.left_out,
+        "log_probability": moment_study.own.log_probability,
+        "log_probability_clean": moment_study.clean.log_probability,
+        "parity": parities(moment_study.own.attention),
+        "parity_clean": parities(moment_study.clean.attention),
+        "removed": {region.value: change for region, change in moment_study.removed.items()},
+        "removed_nothing": moment_study.nothing,
     }
 
 

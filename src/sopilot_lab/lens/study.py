@@ -65,11 +65,11 @@ def studies(
     weights: OpenWeights, chosen: Sequence[ReadMoment], tell: Callable[[str], None]
 ) -> list[MomentStudy]:
     """Of those that are not too long for the model."""
-    found = []
+    results = []
     for number, moment in enumerate(chosen, 1):
-        one = study(weights, moment)
-        if one is not None:
-            found.append(one)
-        what = "too long" if one is None else f"{one.tokens} tokens"
+        item = study(weights, moment)
+        if item is not None:
+            results.append(item)
+        what = "too long" if item is None else f"{item.tokens} tokens"
         tell(f"{number}/{len(chosen)}  {moment.place or 'start'}: {what}")
-    return found
+    return results

@@ -22,23 +22,23 @@ def missing_wins(wins: int, losses: int, level: float) -> int:
     return more
 
 
-def needed_tasks(found: Contrast) -> str:
+def needed_tasks(contrast: Contrast) -> str:
     """Cases that the effect seen so far would need."""
-    total, net = found.discordance.total, found.discordance.net
-    if net <= 0 or not found.pairs:
+    total, net = contrast.discordance.total, contrast.discordance.net
+    if net <= 0 or not contrast.pairs:
         return "so far nothing leans that way, so no number of cases can be named"
-    share = total / found.pairs
+    share = total / contrast.pairs
     needed = tasks_needed(
-        discordance=share, effect=net / found.pairs, alpha=2 * rule.LEVEL, power=rule.POWER
+        discordance=share, effect=net / contrast.pairs, alpha=2 * rule.LEVEL, power=rule.POWER
     )
     if isinstance(needed, Undefined):
         return f"cases needed for this effect: {needed.reason}"
-    return f"the effect seen ({net / found.pairs:+.1%}) needs about {needed} cases"
+    return f"the effect seen ({net / contrast.pairs:+.1%}) needs about {needed} cases"
 
 
-def smallest_effect(found: Contrast) -> str:
-    share = found.discordance.total / found.pairs if found.discordance.total else _UNSEEN
-    return _gain(found.pairs, _least_gain(found.pairs, share))
+def smallest_effect(contrast: Contrast) -> str:
+    share = contrast.discordance.total / contrast.pairs if contrast.discordance.total else _UNSEEN
+    return _gain(contrast.pairs, _least_gain(contrast.pairs, share))
 
 
 def agreement_needed(pairs: int, level: float) -> str:

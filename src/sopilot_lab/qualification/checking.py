@@ -107,8 +107,8 @@ class DisciplineCheck:
 
     async def run(self) -> None:
         programs = ProgramSets()
-        for one in self.journal.spent():
-            self.spending.add(one)
+        for item in self.journal.spent():
+            self.spending.add(item)
         self._done |= {record.key for record in self.journal.runs() if not record.broken}
         if self._done or self.journal.graded():
             self._heard.set()

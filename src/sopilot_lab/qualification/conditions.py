@@ -51,22 +51,22 @@ class PagingEvidence:
 
 def conditions_of(seen: PagingEvidence, contrasts: list[Contrast]) -> tuple[PagingCondition, ...]:
     """Those of *page* and of *may page*. What was compared is added to ``contrasts``."""
-    found = contrast(seen.arm, rule.FLAT, seen.outcomes)
-    contrasts.append(found)
+    result = contrast(seen.arm, rule.FLAT, seen.outcomes)
+    contrasts.append(result)
     chosen = None
     if seen.representation not in (None, rule.FLAT):
         assert seen.representation is not None
         chosen = contrast(seen.arm, seen.representation, seen.outcomes)
         contrasts.append(chosen)
-    conditions = [_enough(found), _benefit(found, seen.level)]
-    if found.goals >= rule.CLUSTERED_FROM_GOALS:
-        conditions.append(_across_goals(found, seen.level))
+    conditions = [_enough(result), _benefit(result, seen.level)]
+    if result.goals >= rule.CLUSTERED_FROM_GOALS:
+        conditions.append(_across_goals(result, seen.level))
     if chosen is not None:
         conditions.append(_not_below(chosen))
-    conditions.append(_not_inferior([found] if chosen is None else [found, chosen], seen.level))
-    planned = {one.kind for one in seen.outcomes}
+    conditions.append(_not_inferior([result] if chosen is None else [result, chosen], seen.level))
+    planned = {outcome.kind for outcome in seen.outcomes}
     conditions += [
-        _classes(found, planned),
+        _classes(result, planned),
         _sighted(seen.natural),
         _quiet(seen.natural),
         _oriented(seen.probe, seen.scripted),
@@ -75,52 +75,53 @@ def conditions_of(seen: PagingEvidence, contrasts: list[Contrast]) -> tuple[Pagi
 
 
 def meets(conditions: Sequence[PagingCondition], answer: Answer) -> bool:
-    needed = [one for one in conditions if answer in one.needed_for]
-    return bool(needed) and all(one.met for one in needed)
+    needed = [condition for condition in conditions if answer in condition.needed_for]
+    return bool(needed) and all(item.met for item in needed)
 
 
-def _enough(found: Contrast) -> PagingCondition:
-    met = found.pairs >= rule.LEAST_PAIRS
-    short = rule.LEAST_PAIRS - found.pairs
+def _enough(result: Contrast) -> PagingCondition:
+    met = result.pairs >= rule.LEAST_PAIRS
+    short = rule.LEAST_PAIRS - result.pairs
     return PagingCondition(
         "enough",
         met,
-        f"{found.pairs} pairs, {rule.LEAST_PAIRS} needed",
+        f"{result.pairs} pairs, {rule.LEAST_PAIRS} needed",
         "" if met else f"{short} more cases",
     )
 
 
-def _benefit(found: Contrast, level: float) -> PagingCondition:
-    met = found.p <= level
+def _benefit(result: Contrast, level: float) -> PagingCondition:
+    met = result.p <= level
     change = ""
     if not met:
-        wins, losses = found.discordance.wins, found.discordance.losses
+        wins, losses = result.discordance.wins, result.discordance.losses
         change = (
-            f"{missing_wins(wins, losses, level)} more cases that only {found.first} passes; "
-            f"{needed_tasks(found)}; {smallest_effect(found)}"
+            f"{missing_wins(wins, losses, level)} more cases that only {result.first} passes; "
+            f"{needed_tasks(result)}; {smallest_effect(result)}"
         )
-    shown = f"{found.first} against flat: {discordants(found)}"
+    shown = f"{result.first} against flat: {discordants(result)}"
     return PagingCondition("benefit", met, shown, change, (Answer.PAGE,))
 
 
-def _across_goals(found: Contrast, level: float) -> PagingCondition:
-    met = found.clustered_p <= level
+def _across_goals(result: Contrast, level: float) -> PagingCondition:
+    met = result.clustered_p <= level
     return PagingCondition(
         "across-goals",
         met,
-        f"goals flipped as a whole: one-sided p = {_p(found.clustered_p)} over {found.goals} goals",
+        f"goals flipped as a whole: one-sided p = {_p(result.clustered_p)} "
+        f"over {result.goals} goals",
         "" if met else "the gain would have to show in more of the goals",
         (Answer.PAGE,),
     )
 
 
-def _not_below(found: Contrast) -> PagingCondition:
-    met = found.pairs > 0 and found.discordance.net >= 0
+def _not_below(result: Contrast) -> PagingCondition:
+    met = result.pairs > 0 and result.discordance.net >= 0
     return PagingCondition(
         "not-below-choice",
         met,
-        f"{found.first} against {found.second}: {discordants(found)}",
-        "" if met else f"{found.first} would have to pass as many cases as {found.second}",
+        f"{result.first} against {result.second}: {discordants(result)}",
+        "" if met else f"{result.first} would have to pass as many cases as {result.second}",
         (Answer.PAGE,),
     )
 
@@ -129,34 +130,34 @@ def _not_inferior(contrasts: Sequence[Contrast], level: float) -> PagingConditio
     """Both must be shown, so the level is spent once. With many goals also where whole goals
     hang together, which the exact test does not know."""
     parts, met = [], True
-    for one in contrasts:
-        wins, losses = one.discordance.wins, one.discordance.losses
-        part = f"against {one.second} {wins}:{losses} of {one.pairs} pairs, exact p = "
-        part += _p(one.inferior_p)
-        met = met and not isinstance(one.inferior_p, Undefined) and one.inferior_p <= level
-        if one.goals >= rule.CLUSTERED_FROM_GOALS and isinstance(one.goals_interval, Interval):
-            met = met and one.goals_interval.low > -rule.MARGIN
-            part += f", goals resampled from {one.goals_interval.low:+.2f} on"
+    for item in contrasts:
+        wins, losses = item.discordance.wins, item.discordance.losses
+        part = f"against {item.second} {wins}:{losses} of {item.pairs} pairs, exact p = "
+        part += _p(item.inferior_p)
+        met = met and not isinstance(item.inferior_p, Undefined) and item.inferior_p <= level
+        if item.goals >= rule.CLUSTERED_FROM_GOALS and isinstance(item.goals_interval, Interval):
+            met = met and item.goals_interval.low > -rule.MARGIN
+            part += f", goals resampled from {item.goals_interval.low:+.2f} on"
         parts.append(part)
     shown = "; ".join(parts)
     return PagingCondition(
         "not-inferior",
         met,
         f"{contrasts[0].first} loses less than {rule.MARGIN:.0%} of cases: {shown}",
-        "" if met else agreement_needed(min(one.pairs for one in contrasts), level),
+        "" if met else agreement_needed(min(entry.pairs for entry in contrasts), level),
         (Answer.MAY_PAGE,),
     )
 
 
-def _classes(found: Contrast, planned: set[TaskKind]) -> PagingCondition:
-    harmed = [kind for kind in TaskKind if found.harm(kind) <= rule.HARM_LEVEL]
-    unseen = sorted(planned - set(found.classes))
-    shown = [f"{kind} {part.wins}:{part.losses}" for kind, part in sorted(found.classes.items())]
+def _classes(result: Contrast, planned: set[TaskKind]) -> PagingCondition:
+    harmed = [kind for kind in TaskKind if result.harm(kind) <= rule.HARM_LEVEL]
+    unseen = sorted(planned - set(result.classes))
+    shown = [f"{kind} {part.wins}:{part.losses}" for kind, part in sorted(result.classes.items())]
     shown += [f"{kind} undefined (no pairs)" for kind in unseen]
     change = ""
     if harmed:
-        change = f"{found.first} would have to stop losing {' and '.join(harmed)} tasks"
-    elif unseen or not found.pairs:
+        change = f"{result.first} would have to stop losing {' and '.join(harmed)} tasks"
+    elif unseen or not result.pairs:
         change = f"pairs of {' and '.join(unseen) or 'either'} tasks"
     found_text = f"wins and losses by class: {', '.join(shown) or 'undefined (no pairs)'}"
     return PagingCondition("no-class-harmed", not change, found_text, change)
@@ -204,25 +205,25 @@ def _oriented(probe: ProbeScore, scripted: bool) -> PagingCondition:
     if isinstance(probe.localisation, Undefined) or isinstance(probe.interval, Undefined):
         change = "ask it where it stands (--probe)"
         return PagingCondition("oriented", False, "undefined: the probe was not asked", change)
-    found = (
+    result = (
         f"localisation {probe.localisation:.2f} of {probe.questions} "
         f"(95 % interval {probe.interval.low:.2f} to {probe.interval.high:.2f})"
     )
     none_right = clopper_pearson(0, probe.questions)
     if isinstance(none_right, Interval) and none_right.high >= rule.LEAST_LOCALISATION:
-        found += (
+        result += (
             f"; the probe was asked only {probe.questions} questions: "
             "it could not have excluded one half"
         )
-        return PagingCondition("oriented", False, found, "more questions of the probe")
+        return PagingCondition("oriented", False, result, "more questions of the probe")
     met = probe.interval.high >= rule.LEAST_LOCALISATION
     change = "" if met else "the model would have to say where it stands when asked"
-    return PagingCondition("oriented", met, found, change)
+    return PagingCondition("oriented", met, result, change)
 
 
-def discordants(found: Contrast) -> str:
-    wins, losses = found.discordance.wins, found.discordance.losses
-    return f"{wins}:{losses} of {found.pairs} pairs, one-sided p = {_p(found.p)}"
+def discordants(result: Contrast) -> str:
+    wins, losses = result.discordance.wins, result.discordance.losses
+    return f"{wins}:{losses} of {result.pairs} pairs, one-sided p = {_p(result.p)}"
 
 
 def _p(value: float | Undefined) -> str:

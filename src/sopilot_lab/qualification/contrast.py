@@ -37,32 +37,35 @@ class Contrast:
 
     def harm(self, kind: TaskKind) -> float:
         """One-sided p that ``first`` loses to ``second`` on tasks of this kind."""
-        found = self.classes.get(kind, Discordance())
-        return one_sided(mcnemar(found.wins, found.losses), -found.net)
+        result = self.classes.get(kind, Discordance())
+        return one_sided(mcnemar(result.wins, result.losses), -result.net)
 
 
 def contrast(first: str, second: str, outcomes: Iterable[RunOutcome]) -> Contrast:
     held = list(outcomes)
     pairs = pair(
-        [one for one in held if one.arm == first], [one for one in held if one.arm == second]
+        [item for item in held if item.arm == first], [item for item in held if item.arm == second]
     )
-    found: Comparison = compare(pairs, draws=_DRAWS)
+    comparison: Comparison = compare(pairs, draws=_DRAWS)
     return Contrast(
         first=first,
         second=second,
-        pairs=found.pairs,
-        goals=found.goals,
-        discordance=found.discordance,
-        p=one_sided(found.p, found.discordance.net),
-        clustered_p=one_sided(found.clustered.p, found.clustered.net),
+        pairs=comparison.pairs,
+        goals=comparison.goals,
+        discordance=comparison.discordance,
+        p=one_sided(comparison.p, comparison.discordance.net),
+        clustered_p=one_sided(comparison.clustered.p, comparison.clustered.net),
         inferior_p=non_inferiority(
-            found.discordance.wins, found.discordance.losses, found.pairs, margin=rule.MARGIN
+            comparison.discordance.wins,
+            comparison.discordance.losses,
+            comparison.pairs,
+            margin=rule.MARGIN,
         ),
-        goals_interval=found.clustered_interval
-        if isinstance(found.clustered_interval, Undefined)
-        else found.clustered_interval.interval,
-        difference=found.difference,
-        interval=found.interval,
+        goals_interval=comparison.clustered_interval
+        if isinstance(comparison.clustered_interval, Undefined)
+        else comparison.clustered_interval.interval,
+        difference=comparison.difference,
+        interval=comparison.interval,
         classes=_by_kind(pairs),
     )
 
@@ -73,7 +76,7 @@ def one_sided(two_sided: float, net: int) -> float:
 
 
 def _by_kind(pairs: Pairs) -> dict[TaskKind, Discordance]:
-    found: dict[TaskKind, Discordance] = {}
+    discordances: dict[TaskKind, Discordance] = {}
     for item in pairs.pairs:
-        found[item.kind] = found.get(item.kind, Discordance()) + item.discordance
-    return found
+        discordances[item.kind] = discordances.get(item.kind, Discordance()) + item.discordance
+    return discordances

@@ -54,7 +54,7 @@ class Cursor:
 
 def cursors_of(machine: Machine, events: Sequence[Event], case: str = "") -> list[Cursor]:
     """Every place in which the session waited for its executor, in order."""
-    found = []
+    results = []
     for index, event in enumerate(events):
         if event.kind not in _MOVED:
             continue
@@ -63,8 +63,8 @@ def cursors_of(machine: Machine, events: Sequence[Event], case: str = "") -> lis
             continue  # the machine was not done yet
         here = machine.position(replay(machine, events[:after]))
         if here is not None:
-            found.append(_cursor(here, events[:after], case))
-    return found
+            results.append(_cursor(here, events[:after], case))
+    return results
 
 
 def _cursor(here: Position, events: Sequence[Event], case: str) -> Cursor:

@@ -50,8 +50,8 @@ class CheckFolder:
         for value in self._lines("probe.jsonl"):
             usage = Usage(value.get("prompt_tokens", 0), 0, value.get("completion_tokens", 0))
             spent = Question(usage, value.get("requests", 1))
-            found = value["grade"]
-            graded = None if found is None else grade_from_json(found)
+            result = value["grade"]
+            graded = None if result is None else grade_from_json(result)
             self._held.add_question(value["number"], graded, spent)
 
     def runs(self) -> Sequence[RunRecord]:

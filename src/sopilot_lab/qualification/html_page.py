@@ -56,25 +56,25 @@ def _plots(document: Fields) -> Iterator[Drawing]:
     rates = [
         Mark(
             arm,
-            one["rate"],
-            one["interval"],
-            f"{one['pass']}/{one['n']} (execute {_share(one['execute'])}, "
-            f"refuse {_share(one['refuse'])})",
+            item["rate"],
+            item["interval"],
+            f"{item['pass']}/{item['n']} (execute {_share(item['execute'])}, "
+            f"refuse {_share(item['refuse'])})",
             arm == document["arm"],
             view_colour(arm),
         )
-        for arm, one in document["arms"].items()
+        for arm, item in document["arms"].items()
     ]
     yield dot_plot("Pass rates", rates, least=0.0, most=1.0, axis="passed, exact 95 % intervals")
     differences = [
         Mark(
-            f"{one['first']} − {one['second']}",
-            one["difference"],
-            one["interval"],
-            f"{one['wins']}:{one['losses']}, p = {one['p_one_sided']:.3g}",
-            one["p_one_sided"] <= 0.05,
+            f"{item['first']} − {item['second']}",
+            item["difference"],
+            item["interval"],
+            f"{item['wins']}:{item['losses']}, p = {item['p_one_sided']:.3g}",
+            item["p_one_sided"] <= 0.05,
         )
-        for one in document["contrasts"]
+        for item in document["contrasts"]
     ]
     title = "Differences of paired pass rates"
     yield dot_plot(
@@ -89,32 +89,32 @@ def _natural(document: Fields) -> Drawing:
     marks = [
         Mark(
             arm,
-            one["r2"],
+            item["r2"],
             None,
-            "–" if one["r2"] is None else f"{one['r2']:.2f}",
+            "–" if item["r2"] is None else f"{item['r2']:.2f}",
             colour=view_colour(arm),
         )
-        for arm, one in document["arms"].items()
+        for arm, item in document["arms"].items()
     ]
-    found = document["natural"]
-    delta = found["delta"]
+    result = document["natural"]
+    delta = result["delta"]
     shown = "undefined" if delta is None else f"{delta:+.2f} (90 % interval)"
-    marks.append(Mark("ΔR2 = pg − flat", delta, found["interval"], shown, True))
+    marks.append(Mark("ΔR2 = pg − flat", delta, result["interval"], shown, True))
     title = "Calls after the goal had succeeded (R2)"
     return dot_plot(title, marks, least=-0.5, most=0.5, zero=0.0, axis="mean calls")
 
 
 def _probe(probe: Fields) -> Drawing:
-    rows = {"all": probe, **{f"depth {depth}": one for depth, one in probe["depths"].items()}}
+    rows = {"all": probe, **{f"depth {depth}": item for depth, item in probe["depths"].items()}}
     marks = [
         Mark(
             name,
-            one["localisation"],
-            one["interval"],
-            f"{_share(one['localisation'])} of {one['questions']}, score {_share(one['score'])}",
+            item["localisation"],
+            item["interval"],
+            f"{_share(item['localisation'])} of {item['questions']}, score {_share(item['score'])}",
             name == "all",
         )
-        for name, one in rows.items()
+        for name, item in rows.items()
     ]
     return dot_plot(_PROBE, marks, least=0.0, most=1.0, axis="localisation, exact 95 % intervals")
 

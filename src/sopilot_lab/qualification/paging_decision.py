@@ -55,7 +55,7 @@ class Verdict:
 
     @property
     def failed(self) -> tuple[PagingCondition, ...]:
-        return tuple(one for one in self.conditions if not one.met)
+        return tuple(condition for condition in self.conditions if not condition.met)
 
 
 def decide(
@@ -102,7 +102,7 @@ def decide(
         level=level,
         conditions=conditions,
         reasons=tuple(reasons),
-        changes=tuple(one.change for one in conditions if one.change)
+        changes=tuple(condition.change for condition in conditions if condition.change)
         if answer is not Answer.BROKEN
         else ("an endpoint that answers",),
         contrasts=tuple(contrasts),
@@ -124,11 +124,11 @@ def _representation(
         return None, ["no representation was run"]
     chosen, reasons = run[0], []
     for challenger in run[1:]:
-        found = contrast(challenger, chosen, outcomes)
-        contrasts.append(found)
-        beats = found.p <= level
+        result = contrast(challenger, chosen, outcomes)
+        contrasts.append(result)
+        beats = result.p <= level
         verb = "beats" if beats else "does not beat"
-        reasons.append(f"{challenger} {verb} {chosen} ({discordants(found)})")
+        reasons.append(f"{challenger} {verb} {chosen} ({discordants(result)})")
         chosen = challenger if beats else chosen
     return chosen, reasons or [f"{chosen} is the only representation that was run"]
 
@@ -153,7 +153,9 @@ class _Paging:
         if answer in (Answer.PAGE, Answer.MAY_PAGE):
             self.arm = self._fused_or_paged(answer, contrasts)
         if answer is Answer.PAGE:
-            conditions = tuple(one for one in conditions if Answer.PAGE in one.needed_for)
+            conditions = tuple(
+                condition for condition in conditions if Answer.PAGE in condition.needed_for
+            )
         return answer, conditions
 
     @property
@@ -167,7 +169,7 @@ class _Paging:
             return rule.PAGED
         conditions = conditions_of(self._evidence(rule.FUSED), contrasts)
         spent = {
-            arm: sum(one.prompt_tokens for one in self.arms[arm])
+            arm: sum(item.prompt_tokens for item in self.arms[arm])
             for arm in (rule.PAGED, rule.FUSED)
         }
         cheaper = spent[rule.FUSED] < spent[rule.PAGED] or answer is Answer.MAY_PAGE
@@ -186,8 +188,8 @@ class _Paging:
 
     def _natural(self, arm: str) -> PostGoal:
         return post_goal(
-            [one for one in self.outcomes if one.arm == arm],
-            [one for one in self.outcomes if one.arm == rule.FLAT],
+            [outcome for outcome in self.outcomes if outcome.arm == arm],
+            [outcome for outcome in self.outcomes if outcome.arm == rule.FLAT],
             confidence=rule.R2_CONFIDENCE,
             draws=2_000,
         )
@@ -198,7 +200,7 @@ def _answer(conditions: Sequence[PagingCondition]) -> Answer:
         return Answer.PAGE
     if meets(conditions, Answer.MAY_PAGE):
         return Answer.MAY_PAGE
-    (enough,) = (one for one in conditions if one.name == "enough")
+    (enough,) = (condition for condition in conditions if condition.name == "enough")
     return Answer.DO_NOT_PAGE if enough.met else Answer.TOO_FEW
 
 
@@ -210,18 +212,18 @@ def _whole_cases(arms: dict[str, list[RunRecord]]) -> int:
 
 def _is_broken(records: Sequence[RunRecord], problem: str | None) -> bool:
     """Nothing to judge a model by: the runs that its endpoint broke are the greater part."""
-    broken = sum(one.passed is None for one in records)
+    broken = sum(record.passed is None for record in records)
     judged = len(records) - broken
     return broken > judged or (problem is not None and not judged)
 
 
 def _broken_reason(records: Sequence[RunRecord], problem: str | None) -> str:
-    broken = [one for one in records if one.passed is None]
-    last = problem or next((one.reasons[0] for one in reversed(broken) if one.reasons), "")
-    said = f": {last}" if last else ""
+    broken = [record for record in records if record.passed is None]
+    last = problem or next((item.reasons[0] for item in reversed(broken) if item.reasons), "")
+    reply = f": {last}" if last else ""
     if not records:
-        return f"broken: the model's endpoint gave no answer that could be judged{said}"
-    return f"broken: the model's endpoint broke {len(broken)} of {len(records)} runs{said}"
+        return f"broken: the model's endpoint gave no answer that could be judged{reply}"
+    return f"broken: the model's endpoint broke {len(broken)} of {len(records)} runs{reply}"
 
 
 def _reason(answer: Answer, arm: str | None, conditions: Sequence[PagingCondition]) -> str:
@@ -234,7 +236,7 @@ def _reason(answer: Answer, arm: str | None, conditions: Sequence[PagingConditio
         )
     if not conditions:
         return "do not page: paged and flat runs are missing"
-    failed = ", ".join(one.name for one in conditions if not one.met)
+    failed = ", ".join(condition.name for condition in conditions if not condition.met)
     if answer is Answer.TOO_FEW:
         return f"too few cases to say anything; the default is not to page: not met: {failed}"
     return f"do not page, which is the default: not met: {failed}"
@@ -249,10 +251,10 @@ def _notes(
             f"{cases} of {planned} planned cases: an interim look, held to the stricter level "
             f"{rule.INTERIM_LEVEL}"
         )
-    goals = len({(one.domain, one.goal) for one in records})
+    goals = len({(record.domain, record.goal) for record in records})
     if conditions and goals < rule.CLUSTERED_FROM_GOALS:
         notes.append(f"the verdict is about these {goals} goals and no others")
-    broken = sum(one.passed is None for one in records)
+    broken = sum(record.passed is None for record in records)
     if broken:
         notes.append(f"{broken} runs were broken by the provider and not judged")
     return notes

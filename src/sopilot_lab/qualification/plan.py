@@ -48,7 +48,7 @@ def planned(cases: Sequence[Task], count: int = CASES) -> list[Task]:
     for case in cases:
         goal = (case.source, case.goal)
         if goal not in queues:
-            own = [one for one in cases if (one.source, one.goal) == goal]
+            own = [item for item in cases if (item.source, item.goal) == goal]
             # Every other goal begins with a refusal, so that a round has both kinds.
             queues[goal] = _alternating(own, refusal_first=len(queues) % 2 == 1)
     # Domains take turns too.
@@ -65,7 +65,7 @@ def planned(cases: Sequence[Task], count: int = CASES) -> list[Task]:
 
 
 def _place(goal: tuple[str, str], goals: Sequence[tuple[str, str]]) -> tuple[int, int]:
-    own = [one for one in goals if one[0] == goal[0]]
+    own = [item for item in goals if item[0] == goal[0]]
     return own.index(goal), goals.index(goal)
 
 

@@ -43,7 +43,7 @@ class PreparedCheck:
 
 
 async def rehearsed_check(
-    model: str, given: Sequence[Task], wanted: Sequence[str], cases: int, probe: int, scope: str
+    model: str, tasks: Sequence[Task], wanted: Sequence[str], cases: int, probe: int, scope: str
 ) -> PreparedCheck:
     """As many of the given cases as are wanted, without those that the reference fails."""
     arms = tuple(
@@ -51,7 +51,7 @@ async def rehearsed_check(
         for arm in ARMS_CHECKED
         if arm in wanted and (model != "reference" or arm in READ_BY_REFERENCE)
     )
-    plan = planned(given, cases)
+    plan = planned(tasks, cases)
     if not plan:
         raise UserMistake("there is no case that ends in an execution or a refusal")
     rehearsal = await rehearse(plan, arms, store_for=MemoryStore)
@@ -80,4 +80,6 @@ def _program_hashes(plan: Sequence[Task]) -> dict[str, JSON]:
 def _chosen_questions(plan: Sequence[Task], rehearsal: Rehearsal, count: int) -> Questions:
     programs = {case.key: case.briefing.programs for case in plan}
     usable = [cursor for cursor in rehearsal.cursors if cursor.case in programs]
-    return [(one, programs[one.case][one.goal]) for one in spread(usable, count)] if count else []
+    return (
+        [(item, programs[item.case][item.goal]) for item in spread(usable, count)] if count else []
+    )

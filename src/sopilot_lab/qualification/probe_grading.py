@@ -54,8 +54,8 @@ def grade_from_json(value: Fields) -> ProbeGrade:
 def grade(cursor: Cursor, answer: str) -> ProbeGrade:
     """``answer`` must be one JSON object, alone or in a code fence; text around it, or a
     second object, makes it no answer."""
-    given = read_answer(answer)
-    if given is None:
+    value = read_answer(answer)
+    if value is None:
         empty_results = 0.0 if cursor.results else None
         empty_callers = 0.0 if cursor.callers else None
         return ProbeGrade(
@@ -64,11 +64,11 @@ def grade(cursor: Cursor, answer: str) -> ProbeGrade:
     return ProbeGrade(
         case=cursor.case,
         depth=cursor.depth,
-        function=float(given.get("function") == cursor.function),
-        step=float(given.get("step") == cursor.step),
-        results=_results(cursor.results, given.get("results")),
-        callers=_callers(cursor.callers, given.get("callers")),
-        next=float(_is_licensed(cursor, given.get("next"))),
+        function=float(value.get("function") == cursor.function),
+        step=float(value.get("step") == cursor.step),
+        results=_results(cursor.results, value.get("results")),
+        callers=_callers(cursor.callers, value.get("callers")),
+        next=float(_is_licensed(cursor, value.get("next"))),
     )
 
 
@@ -83,26 +83,26 @@ def read_answer(text: str) -> dict[str, JSON] | None:
     return value if isinstance(value, dict) and end == len(bare) else None
 
 
-def _results(truth: Mapping[str, bool], given: JSON) -> float | None:
-    if not isinstance(given, dict):
-        return 0.0 if truth or given else None
-    named = {*truth, *given}
+def _results(truth: Mapping[str, bool], value: JSON) -> float | None:
+    if not isinstance(value, dict):
+        return 0.0 if truth or value else None
+    named = {*truth, *value}
     if not named:
         return None
-    right = sum(name in truth and given.get(name) is truth[name] for name in named)
+    right = sum(name in truth and value.get(name) is truth[name] for name in named)
     return right / len(named)
 
 
-def _callers(truth: tuple[str, ...], given: JSON) -> float | None:
-    if not truth and not given:
+def _callers(truth: tuple[str, ...], value: JSON) -> float | None:
+    if not truth and not value:
         return None
-    return float(isinstance(given, list) and tuple(given) == truth)
+    return float(isinstance(value, list) and tuple(value) == truth)
 
 
-def _is_licensed(cursor: Cursor, given: JSON) -> bool:
-    if not isinstance(given, dict):
+def _is_licensed(cursor: Cursor, value: JSON) -> bool:
+    if not isinstance(value, dict):
         return False
-    operation, name = given.get("operation"), given.get("name", "")
+    operation, name = value.get("operation"), value.get("name", "")
     if operation in ("return", "ask", "complete", "fail"):
         name = ""  # they need none, and what a model writes there says nothing
     if not isinstance(operation, str) or not isinstance(name, str):
@@ -130,15 +130,15 @@ def probe_score(grades: Iterable[ProbeGrade]) -> ProbeScore:
     if not count:
         missing = Undefined("the probe was not asked")
         return ProbeScore(0, missing, missing, missing, missing, missing, 0)
-    localised = sum(one.localised for one in held)
+    localised = sum(item.localised for item in held)
     return ProbeScore(
         questions=count,
         localisation=localised / count,
         interval=clopper_pearson(localised, count),
-        score=sum(one.score for one in held) / count,
+        score=sum(item.score for item in held) / count,
         score_interval=_score_interval(held),
-        whole=sum(one.whole for one in held) / count,
-        answered=sum(one.answered for one in held),
+        whole=sum(item.whole for item in held) / count,
+        answered=sum(item.answered for item in held),
     )
 
 
@@ -150,10 +150,10 @@ def _score_interval(grades: Sequence[ProbeGrade]) -> Interval | Undefined:
         entry[0] += round(each.score * _PARTS)
         entry[1] += 1
     units = [tuple(entry) for _, entry in sorted(sums.items())]
-    found = bootstrap_interval(
+    result = bootstrap_interval(
         units, lambda drawn: drawn[0] / drawn[1] / _PARTS, draws=2_000, seed=SEED
     )
-    return found if isinstance(found, Undefined) else found.interval
+    return result if isinstance(result, Undefined) else result.interval
 
 
 _PARTS = 1_000_000
@@ -162,6 +162,6 @@ _PARTS = 1_000_000
 
 def scores_by_depth(grades: Iterable[ProbeGrade]) -> dict[int, ProbeScore]:
     depths: dict[int, list[ProbeGrade]] = {}
-    for one in grades:
-        depths.setdefault(one.depth, []).append(one)
+    for item in grades:
+        depths.setdefault(item.depth, []).append(item)
     return {depth: probe_score(depths[depth]) for depth in sorted(depths)}

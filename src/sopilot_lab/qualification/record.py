@@ -64,7 +64,7 @@ def record_from_json(value: Fields) -> RunRecord:
 
 
 def by_arm(records: Iterable[RunRecord]) -> dict[str, list[RunRecord]]:
-    found: dict[str, list[RunRecord]] = {}
+    result: dict[str, list[RunRecord]] = {}
     for record in records:
-        found.setdefault(record.arm, []).append(record)
-    return found
+        result.setdefault(record.arm, []).append(record)
+    return result

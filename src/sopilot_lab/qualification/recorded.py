@@ -33,32 +33,32 @@ def recorded_check(
 ) -> PreparedCheck:
     """The runs of one model, by its ``label`` in them, under the arms that a check knows. The
     probe asks about places in those that passed under a machine."""
-    others = sorted({one.configuration.model for one in recorded} - {label})
+    others = sorted({item.configuration.model for item in recorded} - {label})
     if others:
         raise UserMistake(
             f"these are runs of {', '.join(others)}, which say nothing about {label}: name the "
             "folders of one model, and the model as `lab run` did"
         )
-    counted = [one for one in recorded if one.configuration.arm in ARMS_CHECKED]
+    counted = [item for item in recorded if item.configuration.arm in ARMS_CHECKED]
     if not counted:
-        arms = ", ".join(sorted({one.configuration.arm for one in recorded}))
+        arms = ", ".join(sorted({item.configuration.arm for item in recorded}))
         raise UserMistake(
             f"these runs are under {arms}: the rule knows {', '.join(ARMS_CHECKED)} alone"
         )
-    runs = tuple(_run(one) for one in counted)
-    if len({one.key for one in runs}) < len(runs):
+    runs = tuple(_run(item) for item in counted)
+    if len({run.key for run in runs}) < len(runs):
         raise UserMistake(
             "some task was run twice under one arm: name the folder of one repetition and tool list"
         )
     questions, sessions = _questions(counted, probe)
-    under = {one.arm for one in runs}
+    under = {run.arm for run in runs}
     arms_run = tuple(arm for arm in ARMS_CHECKED if arm in under)
-    tasks = sorted({one.case for one in runs})
+    tasks = sorted({run.case for run in runs})
     configuration: dict[str, JSON] = {
         "model": model,
         "arms": list(arms_run),
         "cases": [*tasks],
-        "recorded": sorted({one.record.fingerprint for one in counted}),
+        "recorded": sorted({item.record.fingerprint for item in counted}),
         "probe": probe,
         "rule_version": RULE_VERSION,
     }
@@ -68,15 +68,15 @@ def recorded_check(
     )  # fmt: skip
 
 
-def _run(one: RecordedRun) -> RunRecord:
-    record = one.record
+def _run(recorded_run: RecordedRun) -> RunRecord:
+    record = recorded_run.record
     kind = TaskKind.EXECUTE if record.should_succeed else TaskKind.REFUSE
     return RunRecord(
         case=record.task,
         domain=record.domain,
         goal=record.goal,
         kind=str(kind),
-        arm=one.configuration.arm,
+        arm=recorded_run.configuration.arm,
         passed=record.passed,
         ending=record.ending,
         reasons=(record.reason,) if record.reason else (),
@@ -93,25 +93,27 @@ def _run(one: RecordedRun) -> RunRecord:
 def _questions(counted: Sequence[RecordedRun], count: int) -> tuple[Questions, int]:
     if not count:
         return [], 0
-    passed = [one for one in counted if VIEWS[one.configuration.arm].machine and one.record.passed]
-    kept = [one for one in passed if one.file is not None]
-    if passed and not kept:
+    passed = [
+        entry for entry in counted if VIEWS[entry.configuration.arm].machine and entry.record.passed
+    ]
+    stored = [entry for entry in passed if entry.file is not None]
+    if passed and not stored:
         raise UserMistake(
             "no trace was kept of these runs, so nobody knows where they stood: run the sweep with "
             "`--traces`, or ask nothing with `--probe 0`"
         )
-    share = max(1, -(-len(kept) // _MOST_RUNS))
+    share = max(1, -(-len(stored) // _MOST_RUNS))
     cursors: list[Cursor] = []
     programs: dict[tuple[str, str], Program] = {}
     sessions = 0
-    for one in kept[::share]:
-        trace = one.trace()
+    for item in stored[::share]:
+        trace = item.trace()
         if trace is None:
             continue
-        found = _cursors(trace, f"{one.record.task}/{one.configuration.arm}", programs)
-        sessions += bool(found)
-        cursors += found
-    return [(one, programs[one.case, one.goal]) for one in spread(cursors, count)], sessions
+        result = _cursors(trace, f"{item.record.task}/{item.configuration.arm}", programs)
+        sessions += bool(result)
+        cursors += result
+    return [(entry, programs[entry.case, entry.goal]) for entry in spread(cursors, count)], sessions
 
 
 def _cursors(trace: TraceFile, case: str, programs: dict[tuple[str, str], Program]) -> list[Cursor]:

@@ -62,11 +62,11 @@ class Rehearsal:
     """Cases that the reference executor itself fails: no model is asked about them."""
 
     def of_arm(self, arm: str) -> Estimate:
-        return sum((one[arm] for one in self.estimates.values()), NOTHING)
+        return sum((estimate[arm] for estimate in self.estimates.values()), NOTHING)
 
     @property
     def total(self) -> Estimate:
-        return sum((one for arms in self.estimates.values() for one in arms.values()), NOTHING)
+        return sum((arm for arms in self.estimates.values() for arm in arms.values()), NOTHING)
 
 
 async def rehearse(
@@ -81,13 +81,13 @@ async def rehearse(
         model = Reference(case.reader)
         sizes: dict[str, Estimate] = {}
         passed = True
-        for arm in (FLAT, PAGED, *(one for one in arms if one == FUSED)):
+        for arm in (FLAT, PAGED, *(item for item in arms if item == FUSED)):
             record, result, session = await run_case(
                 case, arm, model, store=store_for(), budgets=_BUDGETS,
                 programs=programs.of(case.briefing, VIEWS[arm]),
             )  # fmt: skip
             passed = passed and record.passed is True
-            characters = sum(one.characters for one in result.requests)
+            characters = sum(request.characters for request in result.requests)
             characters += len(result.requests) * _tool_characters(case)
             sizes[arm] = _estimate(len(result.requests), characters)
             if arm == PAGED:
@@ -122,7 +122,7 @@ def _of(arm: str, case: Task, sizes: Mapping[str, Estimate]) -> Estimate:
 
 def _tool_characters(case: Task) -> int:
     schemas = case.open().tools.schemas()
-    return sum(len(one.description) + len(json.dumps(one.parameters)) for one in schemas)
+    return sum(len(schema.description) + len(json.dumps(schema.parameters)) for schema in schemas)
 
 
 def _estimate(requests: int, characters: int) -> Estimate:

@@ -45,13 +45,13 @@ def verdict_document(
         "level": verdict.level,
         "reasons": list(verdict.reasons),
         "conditions": [
-            asdict(one) | {"needed_for": [str(answer) for answer in one.needed_for]}
-            for one in verdict.conditions
+            asdict(condition) | {"needed_for": [str(answer) for answer in condition.needed_for]}
+            for condition in verdict.conditions
         ],
         "changes": list(verdict.changes),
         "notes": list(verdict.notes),
         "arms": {arm: _arm(held, verdict.model) for arm, held in by_arm(records).items()},
-        "contrasts": [_contrast(one) for one in verdict.contrasts],
+        "contrasts": [_contrast(contrast) for contrast in verdict.contrasts],
         "natural": {
             "paged": _figure(natural.first),
             "paged_runs": natural.first_runs,
@@ -63,7 +63,7 @@ def verdict_document(
             else _bounds(natural.interval.interval),
         },
         "probe": _probe(verdict.probe)
-        | {"depths": {str(depth): _probe(one) for depth, one in scores_by_depth(grades).items()}},
+        | {"depths": {str(depth): _probe(item) for depth, item in scores_by_depth(grades).items()}},
         "estimate": asdict(rehearsal.total),
         "used": {
             "requests": spending.calls,
@@ -81,41 +81,41 @@ def verdict_document(
 
 
 def _arm(held: Sequence[RunRecord], model: str) -> dict[str, JSON]:
-    judged = [one for one in held if one.passed is not None]
-    passed = sum(one.passed is True for one in judged)
-    found = accuracy([one.outcome(model) for one in judged])
-    after = [one.post_goal_calls for one in held if one.post_goal_calls is not None]
+    judged = [item for item in held if item.passed is not None]
+    passed = sum(item.passed is True for item in judged)
+    result = accuracy([item.outcome(model) for item in judged])
+    after = [item.post_goal_calls for item in held if item.post_goal_calls is not None]
     return {
         "n": len(judged),
         "pass": passed,
         "rate": passed / len(judged) if judged else None,
         "interval": _bounds(clopper_pearson(passed, len(judged))),
-        "execute": _figure(found.execute.share),
-        "refuse": _figure(found.refuse.share),
+        "execute": _figure(result.execute.share),
+        "refuse": _figure(result.refuse.share),
         "r2": sum(after) / len(after) if after else None,
-        "requests": sum(one.requests for one in held),
-        "domain_calls": sum(one.domain_calls for one in held),
-        "prompt_tokens": sum(one.prompt_tokens for one in held),
-        "completion_tokens": sum(one.completion_tokens for one in held),
+        "requests": sum(item.requests for item in held),
+        "domain_calls": sum(item.domain_calls for item in held),
+        "prompt_tokens": sum(item.prompt_tokens for item in held),
+        "completion_tokens": sum(item.completion_tokens for item in held),
         "broken": len(held) - len(judged),
-        "seconds": round(sum(one.seconds for one in held), 1),
+        "seconds": round(sum(item.seconds for item in held), 1),
     }
 
 
-def _contrast(one: Contrast) -> dict[str, JSON]:
+def _contrast(contrast: Contrast) -> dict[str, JSON]:
     return {
-        "first": one.first,
-        "second": one.second,
-        "pairs": one.pairs,
-        "goals": one.goals,
-        "wins": one.discordance.wins,
-        "losses": one.discordance.losses,
-        "p_one_sided": one.p,
-        "p_goals": one.clustered_p,
-        "p_inferior": _figure(one.inferior_p),
-        "goals_interval": _bounds(one.goals_interval),
-        "difference": _figure(one.difference),
-        "interval": _bounds(one.interval),
+        "first": contrast.first,
+        "second": contrast.second,
+        "pairs": contrast.pairs,
+        "goals": contrast.goals,
+        "wins": contrast.discordance.wins,
+        "losses": contrast.discordance.losses,
+        "p_one_sided": contrast.p,
+        "p_goals": contrast.clustered_p,
+        "p_inferior": _figure(contrast.inferior_p),
+        "goals_interval": _bounds(contrast.goals_interval),
+        "difference": _figure(contrast.difference),
+        "interval": _bounds(contrast.interval),
     }
 
 

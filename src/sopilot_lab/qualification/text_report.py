@@ -25,9 +25,9 @@ def estimate_lines(
     total = rehearsal.total
     yield Heading(f"{cases} cases under {len(arms)} arms")
     rows = [
-        (arm, found.requests, found.prompt_tokens)
+        (arm, result.requests, result.prompt_tokens)
         for arm in arms
-        for found in (rehearsal.of_arm(arm),)
+        for result in (rehearsal.of_arm(arm),)
     ]
     yield table(rows, ("arm", "requests", "prompt tokens"))
     priced = "" if document["money"] is None else f", {document['money']:.2f} in money"
@@ -50,15 +50,15 @@ def verdict_lines(document: Fields) -> Iterator[str]:
     rows = [
         (
             arm,
-            f"{one['pass']}/{one['n']}",
-            _number(one["rate"]),
-            _interval(one["interval"]),
-            _number(one["execute"]),
-            _number(one["refuse"]),
-            _number(one["r2"]),
-            one["requests"],
+            f"{entry['pass']}/{entry['n']}",
+            _number(entry["rate"]),
+            _interval(entry["interval"]),
+            _number(entry["execute"]),
+            _number(entry["refuse"]),
+            _number(entry["r2"]),
+            entry["requests"],
         )
-        for arm, one in document["arms"].items()
+        for arm, entry in document["arms"].items()
     ]
     header = ("arm", "passed", "rate", "95 % interval", "execute", "refuse", "R2", "requests")
     yield table(rows, header)
@@ -70,13 +70,15 @@ def verdict_lines(document: Fields) -> Iterator[str]:
             f"{_number(probe['whole'])} over {probe['questions']} questions"
         )
         depths = ", ".join(
-            f"{depth}: {_number(one['localisation'])}" for depth, one in probe["depths"].items()
+            f"{depth}: {_number(entry['localisation'])}" for depth, entry in probe["depths"].items()
         )
         yield f"       by depth {depths}"
     yield ""
-    for one in document["conditions"]:
-        only = "" if len(one["needed_for"]) > 1 else f" (for *{one['needed_for'][0]}*)"
-        yield f"  {'met    ' if one['met'] else 'NOT MET'}  {one['name']:<16} {one['found']}{only}"
+    for item in document["conditions"]:
+        only = "" if len(item["needed_for"]) > 1 else f" (for *{item['needed_for'][0]}*)"
+        yield (
+            f"  {'met    ' if item['met'] else 'NOT MET'}  {item['name']:<16} {item['found']}{only}"
+        )
     yield ""
     yield Heading(f"verdict for {document['model']}: {document['answer']}{_use(document)}")
     for line in document["reasons"]:

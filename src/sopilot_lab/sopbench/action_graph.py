@@ -63,14 +63,14 @@ class ActionGraph:
                 tuple(dict.fromkeys([*itertools.chain.from_iterable(choice), *last]))
                 for choice in _product([part.found for part in parts])
             )
-        found: dict[Way, None] = {}
+        result: dict[Way, None] = {}
         cut = any(part.cut for part in parts)
         for number, way in enumerate(unfolded):
-            if number >= MOST_CHOICES or (len(found) >= limit and way not in found):
+            if number >= MOST_CHOICES or (len(result) >= limit and way not in result):
                 cut = True
                 break
-            found[way] = None
-        known[node] = Ways(tuple(found), cut)
+            result[way] = None
+        known[node] = Ways(tuple(result), cut)
         return known[node]
 
 

@@ -47,10 +47,12 @@ def recompute(
     checkout: Checkout, domain: str, screen: Screen, *, subset_size: int
 ) -> list[Baseline]:
     """Best first; incomplete recordings last. ``subset_size`` is what a whole one has."""
-    found = []
+    results = []
     for each in configurations(checkout, domain):
         verdicts = [
-            one.verdict for one in each.verdicts() if screen(one.reference, one.should_succeed)
+            verdict.verdict
+            for verdict in each.verdicts()
+            if screen(verdict.reference, verdict.should_succeed)
         ]
         missing = subset_size - len(verdicts)
         why = ""
@@ -58,13 +60,13 @@ def recompute(
             why = "no verdict is stored in this copy"
         elif missing:
             why = f"{missing} tasks have no stored verdict"
-        found.append(
+        results.append(
             Baseline(
                 domain, each.model, each.mode, each.tools, each.user, tally(verdicts), missing, why
             )
         )
     return sorted(
-        found, key=lambda row: (not row.complete, -(row.pass_rate or 0.0), row.model, row.tools)
+        results, key=lambda row: (not row.complete, -(row.pass_rate or 0.0), row.model, row.tools)
     )
 
 

@@ -42,7 +42,7 @@ def replay_goals(
         (each.domain, each.goal): each
         for each in zero_pass(upstream.checkout, dict.fromkeys(domain for domain, _ in wanted))
     }
-    found = []
+    results = []
     for domain, goal in wanted:
         tasks = [
             each
@@ -52,7 +52,7 @@ def replay_goals(
         reachable = sum(find_reach(each, "full-state", upstream).reachable for each in tasks)
         transitions = [transition(each, upstream) for each in tasks]
         record = recorded.get((domain, goal))
-        found.append(
+        results.append(
             GoalReplay(
                 domain,
                 goal,
@@ -65,7 +65,7 @@ def replay_goals(
                 "; ".join(dict.fromkeys(each.text for each in transitions)),
             )
         )
-    return found
+    return results
 
 
 def _classify(
@@ -80,7 +80,7 @@ def _classify(
     )
 
 
-def defect_lines(found: Sequence[GoalReplay]) -> Iterator[str]:
+def defect_lines(goal_replays: Sequence[GoalReplay]) -> Iterator[str]:
     rows = [
         (
             each.domain,
@@ -90,9 +90,9 @@ def defect_lines(found: Sequence[GoalReplay]) -> Iterator[str]:
             "yes" if each.offered else "no",
             each.classification,
         )
-        for each in found
+        for each in goal_replays
     ]
     header = ["domain", "goal", "recorded passes", "reachable", "offered", "classification"]
     yield table(rows, header)
-    for each in found:
+    for each in goal_replays:
         yield f"\n{each.domain}/{each.goal}: {each.what}"

@@ -29,14 +29,14 @@ class OwnReference:
 
 def own_references(tasks: Sequence[Task]) -> dict[OwnReference, Task]:
     """Those that end in an execution or a refusal; the others have nothing to be scored by."""
-    found = {
+    results = {
         OwnReference(task.source, task.goal, task.name): task
         for task in tasks
         if task.expected in (Ending.EXECUTED, Ending.REFUSED)
     }
-    if not found:
+    if not results:
         raise UserMistake("there is no task that is to end in an execution or a refusal")
-    return found
+    return results
 
 
 def as_official(verdict: Mapping[str, Any], task: Task, *, goal_reached: bool) -> dict[str, Any]:

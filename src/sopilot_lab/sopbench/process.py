@@ -186,8 +186,8 @@ class Upstream:
     def official_text(
         self, domain: str, goal: str, index: int, *, tools: ToolList = "official"
     ) -> OfficialText:
-        asked = {"domain": domain, "goal": goal, "index": index, "tools": tools}
-        return OfficialText(**self.request("official_text", **asked))
+        requests = {"domain": domain, "goal": goal, "index": index, "tools": tools}
+        return OfficialText(**self.request("official_text", **requests))
 
     def sentences(
         self, domain: str, leaves: Sequence[Any], parameters: Mapping[str, Any]
@@ -228,8 +228,8 @@ class Upstream:
                 reply = None
             if reply is None:
                 self._end(grace_seconds=2.0)  # time for its last words
-                said = "".join(self._errors[-_KEPT_ERROR_LINES:]).strip()
-                raise UpstreamLost(f"the worker ended during `{verb}`\n{said}".strip())
+                strip = "".join(self._errors[-_KEPT_ERROR_LINES:]).strip()
+                raise UpstreamLost(f"the worker ended during `{verb}`\n{strip}".strip())
             answer = json.loads(reply)
         if "error" not in answer:
             return answer["result"]

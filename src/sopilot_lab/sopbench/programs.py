@@ -31,10 +31,10 @@ class ProgramShelf:
         key = str(task.reference)
         if key not in self._shelf:
             program = self.compiled(task).program
-            found = Shelved(
+            shelved = Shelved(
                 program, program_hash(program), task_hash(task, upstream=self._upstream)
             )
-            self._shelf[key] = found
+            self._shelf[key] = shelved
         return self._shelf[key]
 
     def compiled(self, task: SopbenchTask) -> Compiled:

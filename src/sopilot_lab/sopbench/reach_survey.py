@@ -33,8 +33,8 @@ def survey(
     path = None if cache is None else cache / f"{_key(upstream)}-{tools}.json"
     known = _load(path)
     missing = [each for each in references if str(each) not in known]
-    for done, found in enumerate(_search(missing, tools, upstream, workers), 1):
-        known[found.task] = found
+    for done, result in enumerate(_search(missing, tools, upstream, workers), 1):
+        known[result.task] = result
         told(done, len(missing))
     if missing and path is not None:
         _save(path, known)
@@ -117,10 +117,10 @@ def reach_document(
     answer: dict[str, Any] = {"n": len(references), "upstream_commit": upstream.checkout.commit}
     for each in lists:
         tell(f"searching with the tool list `{each}` …")
-        found = survey(references, each, upstream, cache=cache)
+        result = survey(references, each, upstream, cache=cache)
         answer[each] = {
-            "reachable": sum(one.reachable for one in found.values()),
-            "unreachable": [one.as_json() for one in found.values() if not one.reachable],
+            "reachable": sum(item.reachable for item in result.values()),
+            "unreachable": [item.as_json() for item in result.values() if not item.reachable],
         }
     return answer
 
@@ -128,5 +128,5 @@ def reach_document(
 def reach_lines(answer: Mapping[str, Any], lists: Sequence[ToolList]) -> Iterator[str]:
     for each in lists:
         yield f"{each}: {answer[each]['reachable']} of {answer['n']} tasks can be passed"
-        for one in answer[each]["unreachable"]:
-            yield f"  {one['task']}: {one['proof']}"
+        for item in answer[each]["unreachable"]:
+            yield f"  {item['task']}: {item['proof']}"

@@ -72,7 +72,7 @@ def _stored_verdicts(domain: str, path: Path) -> tuple[RecordedVerdict, ...]:
     except ValueError:
         return ()
     seen: Counter[str] = Counter()
-    found = []
+    results = []
     for entry in entries:
         goal = entry["task"]["user_goal"]
         reference = TaskReference(domain, goal, seen[goal])
@@ -80,8 +80,8 @@ def _stored_verdicts(domain: str, path: Path) -> tuple[RecordedVerdict, ...]:
         if entry.get("evaluations"):
             verdict = entry["evaluations"][0]
             should = bool(verdict["action_should_succeed"])
-            found.append(RecordedVerdict(reference, should, verdict))
-    return tuple(found)
+            results.append(RecordedVerdict(reference, should, verdict))
+    return tuple(results)
 
 
 def recorded_prompts(configuration: RecordedConfiguration) -> dict[TaskReference, str]:
@@ -94,15 +94,15 @@ def recorded_prompts(configuration: RecordedConfiguration) -> dict[TaskReference
     except ValueError:
         return {}
     seen: Counter[str] = Counter()
-    found = {}
+    results = {}
     for entry in entries:
         goal = entry["task"]["user_goal"]
         reference = TaskReference(configuration.domain, goal, seen[goal])
         seen[goal] += 1
         for run in (entry.get("interactions") or ())[:1]:
             if run.get("prompt"):
-                found[reference] = run["prompt"]
-    return found
+                results[reference] = run["prompt"]
+    return results
 
 
 def configurations(

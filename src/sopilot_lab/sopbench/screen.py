@@ -66,7 +66,7 @@ SCREENS: Final[Mapping[str, Screen]] = {
 
 def zero_pass(checkout: Checkout, domains: Iterable[str]) -> list[GoalRecord]:
     """Every goal's record over all configurations with the default user, most failed first."""
-    found: list[GoalRecord] = []
+    goal_records: list[GoalRecord] = []
     for domain in domains:
         runs: dict[str, list[bool]] = defaultdict(list)
         tasks: dict[str, set[int]] = defaultdict(set)
@@ -77,17 +77,17 @@ def zero_pass(checkout: Checkout, domains: Iterable[str]) -> list[GoalRecord]:
                 if each.should_succeed:
                     runs[each.reference.goal].append(each.passed)
                     tasks[each.reference.goal].add(each.reference.index)
-        found += [
+        goal_records += [
             GoalRecord(domain, goal, len(passed), sum(passed), len(tasks[goal]))
             for goal, passed in runs.items()
         ]
-    return sorted(found, key=lambda each: (each.passes / each.runs, each.domain, each.goal))
+    return sorted(goal_records, key=lambda each: (each.passes / each.runs, each.domain, each.goal))
 
 
 def stored_recordings(checkout: Checkout, domains: Iterable[str]) -> tuple[int, int]:
     """How many recordings the checkout lists, and how many of them hold no verdict here."""
-    found = [each for domain in domains for each in configurations(checkout, domain)]
-    return len(found), sum(not each.verdicts() for each in found)
+    results = [each for domain in domains for each in configurations(checkout, domain)]
+    return len(results), sum(not each.verdicts() for each in results)
 
 
 def screen_lines(records: Sequence[GoalRecord], recordings: int, empty: int) -> Iterator[str]:

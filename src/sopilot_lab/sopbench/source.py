@@ -77,13 +77,13 @@ def read_tree(dependency: Any, parameters: Mapping[str, Sequence[str]]) -> Tree:
 
 def read_binding(mapping: Mapping[str, str] | None, order: Sequence[str]) -> Binding:
     """Parameter → name, declared parameters first in their order."""
-    given = mapping or {}
-    for term in given.values():
+    value = mapping or {}
+    for term in value.values():
         if term.startswith("value "):  # upstream evaluates these as code; none is in the data
             raise UserMistake(f"SOPBench writes a constant as code: `{term}`")
-    keys = [key for key in order if key in given]
-    keys += [key for key in given if key not in order]
-    return tuple((key, Name(given[key])) for key in keys)
+    keys = [key for key in order if key in value]
+    keys += [key for key in value if key not in order]
+    return tuple((key, Name(value[key])) for key in keys)
 
 
 def read_recipes(process: Any, inputs: Mapping[str, Sequence[str]]) -> tuple[Recipe, ...]:

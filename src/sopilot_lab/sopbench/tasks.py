@@ -59,10 +59,10 @@ class UpstreamJudge:
         known = self._handbook.predicates.get(self._predicates.get(predicate, predicate))
         if known is None:
             raise CannotJudge(f"`{predicate}` is not a predicate of `{self._handbook.name}`")
-        given: dict[str, Any] = {
+        values: dict[str, Any] = {
             name: self._value(arguments[name]) for name in known.parameters if name in arguments
         }
-        return self._simulator.judge(known.name, given).holds is True
+        return self._simulator.judge(known.name, values).holds is True
 
     def _value(self, value: JSON) -> JSON:
         return self._lists.get(value, value) if isinstance(value, str) else value
@@ -134,12 +134,12 @@ def _schema(action: Action) -> ToolSchema:
 def sopbench_task(reference: str, *, tools: str = "official", language: str = "en") -> Task:
     """The one task that ``sopbench:bank/get_loan#3`` names, with this tool list."""
     upstream = sopbench_process.shared_upstream()
-    found = load_tasks(reference, upstream=upstream)
-    if len(found) != 1:
-        raise UserMistake(f"`{reference}` names {len(found)} tasks; add `#0`, `#1`, … for one")
+    tasks = load_tasks(reference, upstream=upstream)
+    if len(tasks) != 1:
+        raise UserMistake(f"`{reference}` names {len(tasks)} tasks; add `#0`, `#1`, … for one")
     offered = tool_list(tools)
-    program = ProgramShelf(offered, upstream).program(found[0]).program
-    return as_task(found[0], program, offered, upstream, language)
+    program = ProgramShelf(offered, upstream).program(tasks[0]).program
+    return as_task(tasks[0], program, offered, upstream, language)
 
 
 def as_task(
@@ -167,7 +167,7 @@ class SopbenchSimulation:
         self._simulator, self.tools = open_simulation(own, offered, upstream)
         self._judge = UpstreamJudge(own, program, self._simulator, upstream)
 
-    def verdict(self, messages: int, said: Sequence[str] | None) -> Mapping[str, JSON]:
+    def verdict(self, messages: int, texts: Sequence[str] | None) -> Mapping[str, JSON]:
         return self._simulator.evaluate(messages=messages)
 
     def holds(

@@ -77,15 +77,15 @@ def required(task: SopbenchTask, text: OfficialText) -> Sequence[Required]:
     """What the text says of every action, in its order, in the words of the text."""
     handbook = task.handbook
     parameters = {name: each.parameters for name, each in handbook.predicates.items()}
-    said: dict[str, list[str]] = defaultdict(list)
+    reply: dict[str, list[str]] = defaultdict(list)
     for action, sentence in read_sentences(text):
-        said[action].append(sentence)
+        reply[action].append(sentence)
     return [
         Required(
             name,
             handbook.actions[name].input_names(),
             read_tree(tree, parameters),
-            tuple(said[name]),
+            tuple(reply[name]),
         )
         for name, tree in text.blocks
     ]
@@ -100,9 +100,9 @@ def read_sentences(text: OfficialText) -> Iterator[Said]:
         elif line.startswith("### "):
             action = ""
         elif action and line:
-            said = _BULLET.sub("", line, count=1)
-            if said not in (*_HEADERS, _NOTHING):
-                yield action, said
+            reply = _BULLET.sub("", line, count=1)
+            if reply not in (*_HEADERS, _NOTHING):
+                yield action, reply
 
 
 def with_recipes(

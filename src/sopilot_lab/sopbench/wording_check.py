@@ -77,7 +77,7 @@ class OfficialCheck:
 def check_official(
     references: Sequence[TaskReference], tools: ToolList, upstream: Upstream
 ) -> OfficialCheck:
-    found = OfficialCheck()
+    official_check = OfficialCheck()
     shelf = ProgramShelf(tools, upstream)
     prompts = _prompts(upstream.checkout, {each.domain for each in references})
     for reference in references:
@@ -85,30 +85,32 @@ def check_official(
         text = upstream.official_text(task.domain, task.goal, task.index)
         program = shelf.program(task).program
         own = own_text(task, tools, upstream, "en")
-        _check_bytes(found, text, Briefing(task.handbook, {task.goal: program}, own_text=own))
+        _check_bytes(
+            official_check, text, Briefing(task.handbook, {task.goal: program}, own_text=own)
+        )
         known = prompts.get(str(reference), set())
-        found.recorded += bool(known)
-        found.as_recorded += text.system in known
-        _check_sentences(found, task, text, upstream)
+        official_check.recorded += bool(known)
+        official_check.as_recorded += text.system in known
+        _check_sentences(official_check, task, text, upstream)
         should = upstream.scoring(task.domain)[task.goal][task.index]
         if task.domain == "bank" and paper_screen(reference, should):
-            _by_the_paper(found, task, correspondence(task.handbook, task.goal, program))
-    return found
+            _by_the_paper(official_check, task, correspondence(task.handbook, task.goal, program))
+    return official_check
 
 
-def _check_bytes(found: OfficialCheck, text: OfficialText, shown: Briefing) -> None:
-    found.tasks += 1
+def _check_bytes(official_check: OfficialCheck, text: OfficialText, shown: Briefing) -> None:
+    official_check.tasks += 1
     official = VIEWS["official"].first_message(shown).encode()
     with_recipes = VIEWS["official-recipes"].first_message(shown).encode()
-    found.identical += official.endswith(b"\n\n" + text.system.encode())
-    found.recipes_below_it += with_recipes.startswith(official + b"\n\n")
+    official_check.identical += official.endswith(b"\n\n" + text.system.encode())
+    official_check.recipes_below_it += with_recipes.startswith(official + b"\n\n")
 
 
 def _check_sentences(
-    found: OfficialCheck, task: SopbenchTask, text: OfficialText, upstream: Upstream
+    official_check: OfficialCheck, task: SopbenchTask, text: OfficialText, upstream: Upstream
 ) -> None:
     theirs = list(read_sentences(text))
-    found.sentences += len(theirs)
+    official_check.sentences += len(theirs)
     # Only the goal has the task's constants; the rest of the text was written with the defaults.
     default = sopbench_handbook(task.domain, upstream=upstream)
     ours = [
@@ -117,33 +119,35 @@ def _check_sentences(
         for leaf in leaves(each.tree)
     ]
     # Upstream's layout strips the end of a sentence that stands deeper; its words are the same.
-    stripped = [[(action, said.rstrip()) for action, said in each] for each in (theirs, ours)]
-    _compare(found, f"{task.reference}, our wording", *stripped)
+    stripped = [[(action, reply.rstrip()) for action, reply in each] for each in (theirs, ours)]
+    _compare(official_check, f"{task.reference}, our wording", *stripped)
     for language in LANGUAGES:
         code = official_code(task, text, language)
         quoted = [(each.owner, code.text[each.start : each.end]) for each in code.quotes]
-        _compare(found, f"{task.reference}, official-code ({language})", theirs, quoted)
+        _compare(official_check, f"{task.reference}, official-code ({language})", theirs, quoted)
 
 
 def _compare(
-    found: OfficialCheck, where: str, theirs: Sequence[Said], ours: Sequence[Said]
+    official_check: OfficialCheck, where: str, theirs: Sequence[Said], ours: Sequence[Said]
 ) -> None:
-    found.compared += max(len(theirs), len(ours))
+    official_check.compared += max(len(theirs), len(ours))
     if len(theirs) != len(ours):
-        found.mismatches.append(f"{where}: {len(ours)} sentences, {len(theirs)} in the text")
-    found.mismatches += [
+        official_check.mismatches.append(
+            f"{where}: {len(ours)} sentences, {len(theirs)} in the text"
+        )
+    official_check.mismatches += [
         f"{where}: `{mine[1]}` for {mine[0]}, `{other[1]}` for {other[0]} in the text"
         for other, mine in zip(theirs, ours, strict=False)
         if other != mine
     ]
 
 
-def _by_the_paper(found: OfficialCheck, task: SopbenchTask, made: Correspondence) -> None:
+def _by_the_paper(official_check: OfficialCheck, task: SopbenchTask, made: Correspondence) -> None:
     worded = task.handbook.procedures[task.goal].worded
-    found.paper_tasks += 1
-    found.paper_leaves += len(list(leaves(worded))) if worded is not None else 0
-    found.paper_checks += made.checks
-    found.mismatches += [f"{task.reference}, {each}" for each in made.mismatches]
+    official_check.paper_tasks += 1
+    official_check.paper_leaves += len(list(leaves(worded))) if worded is not None else 0
+    official_check.paper_checks += made.checks
+    official_check.mismatches += [f"{task.reference}, {each}" for each in made.mismatches]
 
 
 def _prompts(checkout: Checkout, domains: set[str]) -> Mapping[str, set[str]]:
@@ -158,19 +162,28 @@ def _prompts(checkout: Checkout, domains: set[str]) -> Mapping[str, set[str]]:
     return known
 
 
-def official_lines(found: OfficialCheck) -> Iterator[str]:
-    by_paper = found.paper_leaves + found.paper_checks
-    yield f"{found.identical} of {found.tasks} texts are upstream's, byte for byte"
-    yield f"{found.recipes_below_it} of {found.tasks} have their recipes below the whole text"
-    yield f"{found.as_recorded} of {found.recorded} stand in a recorded run of upstream's"
+def official_lines(official_check: OfficialCheck) -> Iterator[str]:
+    by_paper = official_check.paper_leaves + official_check.paper_checks
     yield (
-        f"correspondences: {found.sentences:,} sentences, {found.compared:,} comparisons; "
-        f"{len(found.mismatches)} mismatches"
+        f"{official_check.identical} of {official_check.tasks} texts are upstream's, byte for byte"
     )
-    if found.paper_tasks:
+    yield (
+        f"{official_check.recipes_below_it} of {official_check.tasks} have their "
+        f"recipes below the whole text"
+    )
+    yield (
+        f"{official_check.as_recorded} of {official_check.recorded} stand in a "
+        f"recorded run of upstream's"
+    )
+    yield (
+        f"correspondences: {official_check.sentences:,} sentences, "
+        f"{official_check.compared:,} comparisons; "
+        f"{len(official_check.mismatches)} mismatches"
+    )
+    if official_check.paper_tasks:
         yield (
-            f"by the study's rule, on {found.paper_tasks} screened Bank tasks: {by_paper} "
+            f"by the study's rule, on {official_check.paper_tasks} screened Bank tasks: {by_paper} "
             f"(it counts {PAPER})"
         )
-    for each in found.mismatches[:5]:
+    for each in official_check.mismatches[:5]:
         yield f"  {each}"

@@ -99,7 +99,7 @@ class Simulator:
             name = tool if tool in self.described else NOT_A_TOOL
             self.log.append({"tool_name": name, "arguments": arguments, "content": text})
             return {"ok": False, "value": text, "known": False}
-        kept = copy.deepcopy(arguments)
+        deepcopy = copy.deepcopy(arguments)
         try:
             native = getattr(self.system, tool)(**arguments)
         except SIMULATOR_FAULTS as fault:
@@ -108,9 +108,9 @@ class Simulator:
             # Readers hand out the live database: keep what it was at this moment.
             native = copy.deepcopy(native)
             ok, value = outcome(native)
-        self.log.append({"tool_name": tool, "arguments": kept, "content": native})
+        self.log.append({"tool_name": tool, "arguments": deepcopy, "content": native})
         if ok:
-            self._track(tool, kept)
+            self._track(tool, deepcopy)
         return {"ok": ok, "value": plain(value), "known": True}
 
     def unmade(self, tool: str, arguments: dict[str, Any], problem: str) -> None:
@@ -342,12 +342,12 @@ def outcome(native: Any) -> tuple[bool, Any]:
 def differences(before: Any, after: Any, path: str = "") -> list[str]:
     if not isinstance(before, dict) or not isinstance(after, dict):
         return [] if before == after else [path]
-    found: list[str] = []
+    texts: list[str] = []
     for key in dict.fromkeys([*before, *after]):
         where = f"{path}.{key}" if path else str(key)
         both = key in before and key in after
-        found += differences(before[key], after[key], where) if both else [where]
-    return found
+        texts += differences(before[key], after[key], where) if both else [where]
+    return texts
 
 
 def changes_state(function: Any) -> bool:

@@ -88,8 +88,8 @@ def non_inferiority_power(
 
 
 def _shown(wins: int, losses: int, pairs: int, margin: float, alpha: float) -> bool:
-    found = non_inferiority(wins, losses, pairs, margin=margin)
-    return not isinstance(found, Undefined) and found <= alpha
+    result = non_inferiority(wins, losses, pairs, margin=margin)
+    return not isinstance(result, Undefined) and result <= alpha
 
 
 @lru_cache(maxsize=4_096)

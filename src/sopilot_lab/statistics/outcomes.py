@@ -48,7 +48,7 @@ class RunOutcome:
 
 def groups(outcomes: Iterable[RunOutcome]) -> dict[tuple[str, str], list[RunOutcome]]:
     """Outcomes by model and arm, in the order in which they first appear."""
-    found: dict[tuple[str, str], list[RunOutcome]] = {}
+    result: dict[tuple[str, str], list[RunOutcome]] = {}
     for outcome in outcomes:
-        found.setdefault((outcome.model, outcome.arm), []).append(outcome)
-    return found
+        result.setdefault((outcome.model, outcome.arm), []).append(outcome)
+    return result

@@ -133,10 +133,12 @@ class Pairs:
 
     def by_cluster(self) -> dict[str, Discordance]:
         """Every cluster that has a pair, also those without a discordant one."""
-        found: dict[str, Discordance] = {}
+        discordances: dict[str, Discordance] = {}
         for item in self.pairs:
-            found[item.cluster] = found.get(item.cluster, Discordance()) + item.discordance
-        return found
+            discordances[item.cluster] = (
+                discordances.get(item.cluster, Discordance()) + item.discordance
+            )
+        return discordances
 
 
 def pair(first: Iterable[RunOutcome], second: Iterable[RunOutcome]) -> Pairs:
@@ -150,7 +152,7 @@ def pair(first: Iterable[RunOutcome], second: Iterable[RunOutcome]) -> Pairs:
     by_model = any(len({outcome.model for outcome in side}) > 1 for side in sides)
     by_run = any(len({outcome.run for outcome in side}) > 1 for side in sides)
     left, right = (_by_key(side, by_model, by_run) for side in sides)
-    found: list[Pair] = []
+    pairs: list[Pair] = []
     dropped: dict[str, list[str]] = {}
     for key in sorted({*left, *right}):  # resampling must not depend on who finished first
         reason = _reason(left.get(key, []), right.get(key, []))
@@ -159,30 +161,30 @@ def pair(first: Iterable[RunOutcome], second: Iterable[RunOutcome]) -> Pairs:
             named = (model, domain, task, f"run {run}" if run else "")
             dropped.setdefault(reason, []).append("/".join(part for part in named if part))
             continue
-        one, other = left[key][0], right[key][0]
-        found.append(
+        item, other = left[key][0], right[key][0]
+        pairs.append(
             Pair(
                 model=key[0],
-                domain=one.domain,
-                task=one.task,
-                cluster=one.unit,
-                kind=one.kind,
-                first=one.passed is True,
+                domain=item.domain,
+                task=item.task,
+                cluster=item.unit,
+                kind=item.kind,
+                first=item.passed is True,
                 second=other.passed is True,
                 run=key[3],
             )
         )
-    return Pairs(tuple(found), tuple(Dropped(why, tuple(who)) for why, who in dropped.items()))
+    return Pairs(tuple(pairs), tuple(Dropped(why, tuple(who)) for why, who in dropped.items()))
 
 
 def _by_key(
     outcomes: Sequence[RunOutcome], by_model: bool, by_run: bool
 ) -> dict[_Key, list[RunOutcome]]:
-    found: dict[_Key, list[RunOutcome]] = {}
+    result: dict[_Key, list[RunOutcome]] = {}
     for outcome in outcomes:
         model, run = outcome.model if by_model else "", outcome.run if by_run else 0
-        found.setdefault((model, outcome.domain, outcome.task, run), []).append(outcome)
-    return found
+        result.setdefault((model, outcome.domain, outcome.task, run), []).append(outcome)
+    return result
 
 
 def _reason(first: Sequence[RunOutcome], second: Sequence[RunOutcome]) -> str | None:

@@ -36,7 +36,7 @@ _KINDS = tuple(str(kind) for kind in TaskKind)
 def read_rows(text: str, source: str = "") -> list[Row]:
     """The objects of a result file with their places; raises `UserMistake`."""
     mistakes: list[Diagnostic] = []
-    found: list[tuple[Place, object]] = []
+    results: list[tuple[Place, object]] = []
     try:
         whole = _decode(text)
     except ValueError:
@@ -45,15 +45,15 @@ def read_rows(text: str, source: str = "") -> list[Row]:
                 continue
             place = Place(source, number, 1)
             try:
-                found.append((place, _decode(line)))
+                results.append((place, _decode(line)))
             except ValueError as error:
                 mistakes.append(Diagnostic("not-json", f"not a line of JSON: {error}", place))
     else:
         inner = whole.get("outcomes", [whole]) if isinstance(whole, dict) else whole
         items = inner if isinstance(inner, list) else [inner]
-        found = [(Place(source, path=f"[{place}]"), item) for place, item in enumerate(items)]
+        results = [(Place(source, path=f"[{place}]"), item) for place, item in enumerate(items)]
     rows: list[Row] = []
-    for place, item in found:
+    for place, item in results:
         if isinstance(item, dict):
             rows.append((place, item))
         else:
@@ -67,9 +67,9 @@ def read_rows(text: str, source: str = "") -> list[Row]:
 def outcomes_from(rows: Sequence[Row]) -> tuple[RunOutcome, ...]:
     mistakes: list[Diagnostic] = []
     vary = [name for name in _APART if len({str(row.get(name)) for _, row in rows}) > 1]
-    found = [_outcome(_apart(row, vary), place, mistakes) for place, row in rows]
+    results = [_outcome(_apart(row, vary), place, mistakes) for place, row in rows]
     _raise(mistakes)
-    return tuple(outcome for outcome in found if outcome is not None)
+    return tuple(outcome for outcome in results if outcome is not None)
 
 
 def _apart(row: dict[str, Any], vary: Sequence[str]) -> dict[str, Any]:
@@ -82,7 +82,7 @@ def _apart(row: dict[str, Any], vary: Sequence[str]) -> dict[str, Any]:
 def discordances_from(rows: Sequence[Row]) -> dict[str, Discordance]:
     """Rows of ``goal``, ``wins`` and ``losses``; a goal named twice is added up."""
     mistakes: list[Diagnostic] = []
-    found: dict[str, Discordance] = {}
+    discordances: dict[str, Discordance] = {}
     for place, row in rows:
         goal, wins, losses = (row.get(name) for name in ("goal", "wins", "losses"))
         if not isinstance(goal, str) or not goal:
@@ -92,9 +92,9 @@ def discordances_from(rows: Sequence[Row]) -> dict[str, Discordance]:
         if not _is_count(losses):
             mistakes.append(_wrong("losses", "a count", row, place))
         if isinstance(goal, str) and isinstance(wins, int) and isinstance(losses, int):
-            found[goal] = found.get(goal, Discordance()) + Discordance(wins, losses)
+            discordances[goal] = discordances.get(goal, Discordance()) + Discordance(wins, losses)
     _raise(mistakes)
-    return found
+    return discordances
 
 
 def _outcome(row: dict[str, Any], place: Place, mistakes: list[Diagnostic]) -> RunOutcome | None:

@@ -81,9 +81,9 @@ def run_to_run(outcomes: Iterable[RunOutcome]) -> RunSpread:
 
 
 def _verdicts(outcomes: Iterable[RunOutcome]) -> dict[_Task, dict[int, bool]]:
-    found: dict[_Task, dict[int, bool]] = {}
+    result: dict[_Task, dict[int, bool]] = {}
     for outcome in outcomes:
-        by_run = found.setdefault((outcome.domain, outcome.task), {})
+        by_run = result.setdefault((outcome.domain, outcome.task), {})
         if outcome.passed is None:
             continue
         require(
@@ -91,4 +91,4 @@ def _verdicts(outcomes: Iterable[RunOutcome]) -> dict[_Task, dict[int, bool]]:
             f"task `{outcome.task}` has run `{outcome.run}` twice: give each run its own number",
         )
         by_run[outcome.run] = outcome.passed
-    return found
+    return result

@@ -171,21 +171,21 @@ class FlatExecutor:
             executed, why = self._process(process, goal)
         except _Now as now:
             return now.reply
-        late = sum(one.seq > (self._goal_seq or 0) for one in self._facts.seen)
+        late = sum(item.seq > (self._goal_seq or 0) for item in self._facts.seen)
         if executed and self._tempted("over_verify", str(late)):
             extra = self._extra_call()
             if extra is not None:
                 return extra
-        if any(one.ok and one.action == self._goal(process).action for one in self._facts.seen):
+        if any(item.ok and item.action == self._goal(process).action for item in self._facts.seen):
             # What a check looks at may be another since the goal was reached.
             executed, why = True, DONE
         if not executed and self._telling:
             # The user reads the reason, too.
-            said = why = " ".join(dict.fromkeys(self._telling))
+            join = why = " ".join(dict.fromkeys(self._telling))
         else:
-            said = "It is done." if executed else f"I cannot do this: {why}."
+            join = "It is done." if executed else f"I cannot do this: {why}."
         outcome = {"outcome": "executed" if executed else "refused", "reason": why}
-        return self._replies.tool(END_SESSION, outcome, said)
+        return self._replies.tool(END_SESSION, outcome, join)
 
     def _process(self, process: Function, goal: str) -> tuple[bool, str]:
         known = {name: self._facts.values.get(name) for name in process.parameters}
@@ -252,16 +252,16 @@ class FlatExecutor:
         for recipe in (own, *frame.function.fallbacks):
             made = self._recipe(frame, recipe)
             evidence.extend(made)
-            if len(made) >= len(recipe) and all(one.ok for one in made):
+            if len(made) >= len(recipe) and all(item.ok for item in made):
                 evidence = made
                 break
         try:
             return self._judge(frame.function.name, frame.known, evidence)
         except CannotJudge as error:
             why = f"{frame.function.name} cannot be verified ({error})"
-            said = f"I cannot do this: {why}."
+            text = f"I cannot do this: {why}."
             end = {"outcome": "refused", "reason": why}
-            raise _Now(self._replies.tool(END_SESSION, end, said)) from None
+            raise _Now(self._replies.tool(END_SESSION, end, text)) from None
 
     def _recipe(self, frame: _Frame, recipe: Sequence[Act]) -> list[Seen]:
         made: list[Seen] = []
@@ -283,24 +283,24 @@ class FlatExecutor:
 
     def _linked(self, frame: _Frame, recipe: Sequence[Act]) -> list[Seen]:
         """A recipe whose calls look into earlier answers."""
-        found = gather(recipe, known_or(frame.known, self._facts.value), self._facts.seen)
-        call = found.missing
+        result = gather(recipe, known_or(frame.known, self._facts.value), self._facts.seen)
+        call = result.missing
         if call is None or call.act.action not in self._tools:
-            return found.evidence
+            return result.evidence
         missing = [name for name in call.open if not self._facts.is_unavailable(name)]
         if missing:
             raise _Now(self._replies.ask(missing))
         if not call.open:
             self._made(call.act.action, Resolved(dict(call.arguments)))
-        return found.evidence
+        return result.evidence
 
     # --- what is missing ------------------------------------------------------------
 
     def _made(self, action: str, resolved: Resolved) -> Seen:
         """The result of this call; it is made if it was not tried before."""
-        for one in (*reversed(self._facts.seen), *self._facts.not_made):
-            if one.action == action and _equal(one.arguments, resolved.values):
-                return one
+        for item in (*reversed(self._facts.seen), *self._facts.not_made):
+            if item.action == action and _equal(item.arguments, resolved.values):
+                return item
         if self._tempted("ignore_frame", action):
             self._unrelated(action)
         raise _Now(self._replies.tool(action, resolved.values))
@@ -333,7 +333,7 @@ class FlatExecutor:
     def _act_early(self, process: Function) -> None:
         goal = self._goal(process)
         tried = (*self._facts.seen, *self._facts.not_made)
-        if goal.action not in self._tools or any(one.action == goal.action for one in tried):
+        if goal.action not in self._tools or any(item.action == goal.action for item in tried):
             return
         values = {name: self._facts.values.get(name) for name in process.parameters}
         if all(value is not None for value in values.values()):
@@ -344,17 +344,17 @@ class FlatExecutor:
         self._temptation.random("which").shuffle(others)
         for tool in others:
             values = {n: self._facts.values.get(n) for n in required_of(tool)}
-            made = any(_equal(one.arguments, values) for one in self._facts.seen)
+            made = any(_equal(item.arguments, values) for item in self._facts.seen)
             if tool.name != END_SESSION and None not in values.values() and not made:
                 raise _Now(self._replies.tool(tool.name, values))
 
     def _extra_call(self) -> ModelReply | None:
-        late = [one for one in self._facts.seen if one.seq > (self._goal_seq or 0)]
+        late = [entry for entry in self._facts.seen if entry.seq > (self._goal_seq or 0)]
         if len(late) >= 2:
             return None
-        for one in self._facts.seen:
-            if one.ok and one.seq != self._goal_seq:
-                return self._replies.tool(one.action, one.arguments)
+        for item in self._facts.seen:
+            if item.ok and item.seq != self._goal_seq:
+                return self._replies.tool(item.action, item.arguments)
         return None
 
 
@@ -367,7 +367,7 @@ def _after(function: Function, step: Step, slots: Mapping[str, bool]) -> Step | 
     elif isinstance(step, Act):
         following = step.next
     if following is not None:
-        return next(one for one in function.steps if one.label == following)
+        return next(item for item in function.steps if item.label == following)
     index = function.steps.index(step) + 1
     return function.steps[index] if index < len(function.steps) else None
 
@@ -500,11 +500,11 @@ class MachineExecutor:
         # Surplus values are harmless where the parameters are not shown.
         names = self._move.goals.get(goal) or self._tool_inputs(goal)
         known = {name: self._facts.values.get(name) for name in names}
-        given = _given(known)
-        why = self._rejected("start", goal=goal, arguments=given)
+        value = _given(known)
+        why = self._rejected("start", goal=goal, arguments=value)
         if why:
             return self._replies.say(f"I cannot do this: {why}.")
-        started = self._replies.step_call("start", goal=goal, arguments=given)
+        started = self._replies.step_call("start", goal=goal, arguments=value)
         first = self._move.ahead.get(f"start {goal}")
         # What the program needs later is asked for there, if the user keeps it back.
         begin = self._move.needed.get(goal) or self._move.goals.get(goal, ())
@@ -514,7 +514,7 @@ class MachineExecutor:
             missing = call_arguments(first.arguments, {}, self._facts, users_own=True).missing
         wanted = list(dict.fromkeys([*unknown, *missing]))
         if first is not None and not wanted:
-            return self._with_next([started], f"start {goal}", [], started=given)
+            return self._with_next([started], f"start {goal}", [], started=value)
         if wanted and not any(self._facts.asked[name] for name in wanted):
             return self._replies.ask(wanted)
         return ModelReply("", (started,))
@@ -556,9 +556,9 @@ class MachineExecutor:
         """Why this very step did not fit just now: it would not fit a second time either."""
         if self._facts.rejected is None:
             return ""
-        given, why = self._facts.rejected
+        value, why = self._facts.rejected
         wanted = json.loads(self._replies.step_call(operation, **fields).arguments)
-        return why if given == wanted else ""
+        return why if value == wanted else ""
 
     def _tool(self) -> ModelReply:
         if any(is_linked(recipe) for recipe in self._move.recipes):
@@ -595,17 +595,17 @@ class MachineExecutor:
         known = {name: whole(value, facts) for name, value in self._move.known.items()}
         value = known_or(known, facts.value)
         for recipe in self._move.recipes:
-            found = gather(recipe, value, self._here())
-            if found.missing is None:
-                if found.whole:
+            result = gather(recipe, value, self._here())
+            if result.missing is None:
+                if result.whole:
                     break
                 continue
-            missing = [name for name in found.missing.open if not facts.is_unavailable(name)]
+            missing = [name for name in result.missing.open if not facts.is_unavailable(name)]
             if missing:
                 return self._replies.ask(missing)
-            if found.missing.open or found.missing.act.action not in self._tools or facts.refused:
+            if result.missing.open or result.missing.act.action not in self._tools or facts.refused:
                 continue
-            return self._replies.tool(found.missing.act.action, found.missing.arguments)
+            return self._replies.tool(result.missing.act.action, result.missing.arguments)
         return self._return(self._evidence())
 
     def _otherwise(self) -> ModelReply:
@@ -613,7 +613,7 @@ class MachineExecutor:
         for recipe in self._move.recipes[1:]:
             for act in recipe:
                 resolved = call_arguments(act.arguments, self._move.known, self._facts)
-                tried = any(_same(one, act.action, resolved) for one in self._here())
+                tried = any(_same(item, act.action, resolved) for item in self._here())
                 if act.action in self._tools and not resolved.missing and not tried:
                     return self._replies.tool(act.action, resolved.values)
         return self._return(self._evidence())
@@ -623,10 +623,12 @@ class MachineExecutor:
         judge: object = self._judge
         function = self._move.function
         try:
-            if isinstance(judge, Computes) and (found := judge.computed(function, known, evidence)):
-                cited = [f"#{one.seq}" for one in evidence]
+            if isinstance(judge, Computes) and (
+                result := judge.computed(function, known, evidence)
+            ):
+                cited = [f"#{item.seq}" for item in evidence]
                 step = self._replies.step_call(
-                    "return", holds=True, evidence=cited, arguments=dict(found)
+                    "return", holds=True, evidence=cited, arguments=dict(result)
                 )
                 return self._with_next([step], _TRUTHS[True], [])
             # What was done in this session may be anywhere in it.
@@ -635,7 +637,7 @@ class MachineExecutor:
             holds = self._judge(function, known, seen)
         except CannotJudge as error:
             return self._replies.refuse(f"{self._move.function} cannot be verified ({error})")
-        cited = [f"#{one.seq}" for one in evidence]
+        cited = [f"#{item.seq}" for item in evidence]
         verdict = ("1", self._move.function, holds, cited)
         return self._with_next([], _TRUTHS[holds], [verdict])
 
@@ -660,13 +662,13 @@ class MachineExecutor:
             if ahead.kind != "judge":
                 break
             judged = ahead.name
-            given = call_arguments(ahead.arguments, {}, self._facts, users_own=users_own)
-            evidence = [one for one in self._facts.seen if one.seq in ahead.evidence]
+            value = call_arguments(ahead.arguments, {}, self._facts, users_own=users_own)
+            evidence = [item for item in self._facts.seen if item.seq in ahead.evidence]
             try:
-                holds = self._judge(judged, given.values, evidence)
+                holds = self._judge(judged, value.values, evidence)
             except CannotJudge:
                 return ModelReply("", (*before, *self._replies.verdicts(verdicts)))
-            cited = [f"#{one.seq}" for one in evidence]
+            cited = [f"#{item.seq}" for item in evidence]
             verdicts.append((ahead.number, judged, holds, cited))
             last = f"{ahead.number} {_TRUTHS[holds]}"
             edge = last if last in self._move.ahead else f"{edge} + {last}"
@@ -677,41 +679,43 @@ class MachineExecutor:
             return ModelReply(refusal.content, self._replies.in_one((*calls, *refusal.tool_calls)))
         if ahead is not None and ahead.kind in ("tool", "goal") and ahead.name in self._tools:
             own = users_own or ahead.kind == "goal"
-            given = call_arguments(ahead.arguments, {}, self._facts, users_own=own)
-            if not given.missing:
-                calls.append(self._replies.call(ahead.name, self._ahead_of(ahead, given, started)))
+            value = call_arguments(ahead.arguments, {}, self._facts, users_own=own)
+            if not value.missing:
+                calls.append(self._replies.call(ahead.name, self._ahead_of(ahead, value, started)))
         return ModelReply("", self._replies.in_one(calls))
 
     def _ahead_of(
-        self, ahead: Ahead, given: Resolved, started: Mapping[str, JSON] | None
+        self, ahead: Ahead, resolved: Resolved, started: Mapping[str, JSON] | None
     ) -> Mapping[str, JSON]:
         """What of a call that comes ahead has to be written."""
         if not self._replies.short:
-            return given.values
+            return resolved.values
         names = _names(ahead.arguments)
         known = started or {}
-        return {key: value for key, value in given.found_out.items() if names[key] not in known}
+        return {key: value for key, value in resolved.found_out.items() if names[key] not in known}
 
     def _evidence(self) -> Sequence[Seen]:
         """The results that speak for the present rule, oldest first."""
         facts, move = self._facts, self._move
         if move.gathered is not None:
             verifiers = {act.action for recipe in move.recipes for act in recipe}
-            return [one for one in self._here() if one.action in verifiers] or self._here()
+            return [entry for entry in self._here() if entry.action in verifiers] or self._here()
         asked_for = [
             (act.action, call_arguments(act.arguments, move.known, facts))
             for recipe in move.recipes
             for act in recipe
         ]
         fitting = [
-            one for one in facts.here if any(_same(one, a, resolved) for a, resolved in asked_for)
+            entry
+            for entry in facts.here
+            if any(_same(entry, a, resolved) for a, resolved in asked_for)
         ]
         if fitting:
             return fitting
         latest: dict[str, Seen] = {}
-        for one in facts.seen:
-            if any(_same(one, action, resolved) for action, resolved in asked_for):
-                latest[one.action] = one
+        for item in facts.seen:
+            if any(_same(item, action, resolved) for action, resolved in asked_for):
+                latest[item.action] = item
         return list(latest.values())
 
     def _here(self) -> Sequence[Seen]:
@@ -719,15 +723,15 @@ class MachineExecutor:
         gathered = self._move.gathered
         if gathered is None:
             return self._facts.here
-        return [one for one in self._facts.seen if one.seq in gathered]
+        return [item for item in self._facts.seen if item.seq in gathered]
 
     def _resolved(self) -> Resolved:
         return resolve(self._move, self._facts)
 
     def _failed_here(self, resolved: Resolved) -> Seen | None:
-        for one in reversed(self._here()):
-            if not one.ok and _same(one, self._move.name, resolved):
-                return one
+        for item in reversed(self._here()):
+            if not item.ok and _same(item, self._move.name, resolved):
+                return item
         return None
 
     # --- choices and artifacts ------------------------------------------------------
@@ -742,7 +746,7 @@ class MachineExecutor:
     def _emit(self) -> ModelReply:
         """What a tool returned last under the artifact's name."""
         name = self._move.name
-        made = [one.value for one in self._facts.seen if one.ok and isinstance(one.value, dict)]
+        made = [item.value for item in self._facts.seen if item.ok and isinstance(item.value, dict)]
         content = next((value[name] for value in reversed(made) if name in value), None)
         if content is None:
             return self._replies.refuse(f"no tool made the artifact {name}")
@@ -755,9 +759,9 @@ def _names(arguments: CallArguments) -> dict[str, str]:
     return {key: term.name for key, term in arguments if isinstance(term, Local | Unknown)}
 
 
-def _same(one: Seen, action: str, resolved: Resolved) -> bool:
-    return one.action == action and all(
-        name not in one.arguments or agree(value, one.arguments[name])
+def _same(item: Seen, action: str, resolved: Resolved) -> bool:
+    return item.action == action and all(
+        name not in item.arguments or agree(value, item.arguments[name])
         for name, value in resolved.values.items()
     )
 

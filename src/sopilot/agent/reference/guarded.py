@@ -144,8 +144,8 @@ class GuardedExecutor:
         ]
 
     def _end(self, outcome: str, reason: str) -> ModelReply:
-        told = "It is done." if outcome == "executed" else f"I can't do this: {reason}"
-        return self._replies.tool(END_SESSION, {"outcome": outcome, "reason": reason}, told)
+        message = "It is done." if outcome == "executed" else f"I can't do this: {reason}"
+        return self._replies.tool(END_SESSION, {"outcome": outcome, "reason": reason}, message)
 
 
 def listed_calls(answer: str) -> list[Listed]:

@@ -70,7 +70,7 @@ class VerdictJudge:
         known = self._handbook.predicates.get(predicate)
         if known is None:
             raise CannotJudge(f"`{predicate}` is not a predicate of `{self._handbook.name}`")
-        succeeded = [one for one in evidence if one.ok]
+        succeeded = [item for item in evidence if item.ok]
         if known.done is not None:
             return self._was_done(known, arguments, succeeded)
         if known.is_gate and (known.verdict is None or not succeeded):
@@ -99,15 +99,15 @@ class VerdictJudge:
     ) -> bool:
         call = predicate.done
         assert call is not None
-        given = {
+        values = {
             name: arguments.get(term.name) if isinstance(term, Name) else term.value
             for name, term in call.arguments
             if not isinstance(term, Path)
         }
         return any(
-            one.action == call.action
-            and all(same(one.arguments.get(name), value) for name, value in given.items())
-            for one in succeeded
+            item.action == call.action
+            and all(same(item.arguments.get(name), value) for name, value in values.items())
+            for item in succeeded
         )
 
     def is_fact(self, predicate: str) -> bool:
@@ -136,8 +136,10 @@ class VerdictJudge:
         # DROPPED
 
         if predicate.established_by is not None:
-            opened = [one for one in evidence if one.ok]
-            return {one.action: one.value for one in opened}, opened[-1].value if opened else None
+            opened = [item for item in evidence if item.ok]
+            return {item.action: item.value for item in opened}, opened[
+                -1
+            ].value if opened else None
         why: list[str] = []
         for recipe in predicate.recipes:
             acts = [
@@ -145,14 +147,14 @@ class VerdictJudge:
                 for call in recipe
                 if self._actions[call.action].offered
             ]
-            found = gather(acts, known_or(arguments, lambda name: None), evidence)
-            if acts and found.whole:
-                return found.answers, found.answers[acts[-1].answer]
-            why.extend([found.absent] if found.absent else [])
+            result = gather(acts, known_or(arguments, lambda name: None), evidence)
+            if acts and result.whole:
+                return result.answers, result.answers[acts[-1].answer]
+            why.extend([result.absent] if result.absent else [])
         if predicate.tool_free:
             return {}, None
-        said = "; ".join(dict.fromkeys(why))
-        raise CannotJudge(said or f"no recipe of `{predicate.name}` is answered")
+        join = "; ".join(dict.fromkeys(why))
+        raise CannotJudge(join or f"no recipe of `{predicate.name}` is answered")
 
 
 @dataclass(slots=True)
@@ -173,31 +175,31 @@ class Gathered:
 
 
 def gather(recipe: Sequence[Act], values: Values, seen: Sequence[Seen]) -> Gathered:
-    found = Gathered()
+    gathered = Gathered()
     for act in recipe:
-        wanted = wanted_calls(act, values, found.answers, open_values=True)
+        wanted = wanted_calls(act, values, gathered.answers, open_values=True)
         if isinstance(wanted, Absent):
-            found.absent = wanted.why
-            return found
+            gathered.absent = wanted.why
+            return gathered
         answers: list[JSON] = []
         for call in wanted:
-            newest = next((one for one in reversed(seen) if is_answer(call, one)), None)
+            newest = next((item for item in reversed(seen) if is_answer(call, item)), None)
             if newest is None:
-                found.missing = call
-                return found
-            found.evidence.append(newest)
+                gathered.missing = call
+                return gathered
+            gathered.evidence.append(newest)
             if not newest.ok:
-                found.failed = newest
-                return found
+                gathered.failed = newest
+                return gathered
             answers.append(newest.value)
-        found.answers[act.answer] = answers if act.each is not None else answers[0]
-    return found
+        gathered.answers[act.answer] = answers if act.each is not None else answers[0]
+    return gathered
 
 
-def is_answer(call: WantedCall, one: Seen) -> bool:
+def is_answer(call: WantedCall, item: Seen) -> bool:
     """What a call does not say, the program said for it."""
-    return one.action == call.act.action and all(
-        name not in one.arguments or same(value, one.arguments[name])
+    return item.action == call.act.action and all(
+        name not in item.arguments or same(value, item.arguments[name])
         for name, value in call.arguments.items()
     )
 
@@ -206,10 +208,10 @@ def known_or(known: Mapping[str, JSON], otherwise: Callable[[str], JSON]) -> Val
     """The value of a name: what the frame knows, else what the dialog or evidence tells."""
 
     def value(name: str) -> JSON | Absent:
-        found = known.get(name)
-        if found is None:
-            found = otherwise(name)
-        return Absent(f"`{name}` has no value") if found is None else found
+        result = known.get(name)
+        if result is None:
+            result = otherwise(name)
+        return Absent(f"`{name}` has no value") if result is None else result
 
     return value
 

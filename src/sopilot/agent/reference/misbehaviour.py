@@ -94,8 +94,8 @@ _SHORT: Mapping[str, Callable[[Mapping[str, JSON]], Mapping[str, JSON]]] = {
 }
 
 
-def _only(given: Mapping[str, JSON], name: str) -> Mapping[str, JSON]:
-    return {name: given[name]} if name in given else {}
+def _only(values: Mapping[str, JSON], name: str) -> Mapping[str, JSON]:
+    return {name: values[name]} if name in values else {}
 
 
 class Replies:
@@ -112,32 +112,32 @@ class Replies:
     def ask(self, names: Sequence[str]) -> ModelReply:
         return ModelReply(f"{ASK}{', '.join(f'`{name}`' for name in names)}?")
 
-    def refuse(self, why: str, told: str = "") -> ModelReply:
-        return self.give_up(f"a requirement is not met: {why}", told)
+    def refuse(self, why: str, text: str = "") -> ModelReply:
+        return self.give_up(f"a requirement is not met: {why}", text)
 
-    def give_up(self, reason: str, told: str = "") -> ModelReply:
+    def give_up(self, reason: str, text: str = "") -> ModelReply:
         """``told``: all that the user may hear of it."""
-        return self.step("fail", told or f"I cannot do this: {reason}.", reason=reason)
+        return self.step("fail", text or f"I cannot do this: {reason}.", reason=reason)
 
     def step(self, operation: str, /, content: str = "", **fields: JSON) -> ModelReply:
         return ModelReply(content, (self.step_call(operation, **fields),))
 
     def step_call(self, operation: str, /, **fields: JSON) -> ToolCall:
-        given = {key: value for key, value in fields.items() if value not in (None, {}, [])}
+        values = {key: value for key, value in fields.items() if value not in (None, {}, [])}
         if self._step == SHORT_NAME and operation in _SHORT:
-            return self.call(SHORT_NAME, _SHORT[operation](given))
-        return self.call(self._step, {"operation": operation, **given})
+            return self.call(SHORT_NAME, _SHORT[operation](values))
+        return self.call(self._step, {"operation": operation, **values})
 
     @property
     def short(self) -> bool:
         """Whether what the machine has need not be written."""
         return self._step == SHORT_NAME
 
-    def verdicts(self, given: Sequence[tuple[str, str, bool, Sequence[str]]]) -> list[ToolCall]:
+    def verdicts(self, value: Sequence[tuple[str, str, bool, Sequence[str]]]) -> list[ToolCall]:
         """Several, each with its number, rule, verdict and evidence; the first is the present."""
-        if self.short and given:
+        if self.short and value:
             sides = {
-                word: " ".join(number for number, _, holds, _ in given if holds is side)
+                word: " ".join(number for number, _, holds, _ in value if holds is side)
                 for word, side in (("true", True), ("false", False))
             }
             return [self.call(SHORT_NAME, {word: some for word, some in sides.items() if some})]
@@ -146,7 +146,7 @@ class Replies:
             self.step_call(
                 "return", function=rule if number != "1" else None, holds=holds, evidence=cited
             )
-            for number, rule, holds, cited in given
+            for number, rule, holds, cited in value
         ]
 
     def in_one(self, calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
@@ -258,7 +258,7 @@ class MachineMisbehaviour:
         return self._move.gathered == () and (not stack or stack[-1] != self._move.function)
 
     def _early(self) -> ModelReply | None:
-        tried = any(one.action == self._goal for one in self._facts.seen)
+        tried = any(item.action == self._goal for item in self._facts.seen)
         if self._goal not in self._tools or tried:
             return None
         return self._with_known_values(self._tools[self._goal])
@@ -274,16 +274,16 @@ class MachineMisbehaviour:
 
     def _extra_call(self) -> ModelReply | None:
         after_goal = 0
-        for one in reversed(self._facts.seen):
-            if one.action == self._goal:
+        for item in reversed(self._facts.seen):
+            if item.action == self._goal:
                 break
             after_goal += 1
         if after_goal >= MOST_EXTRA_CALLS:
             return None
-        for one in self._facts.seen:
-            if one.ok and one.action not in self._facts.open and one.action in self._tools:
-                known = self._with_known_values(self._tools[one.action])
-                return known or self._replies.tool(one.action, one.arguments)
+        for item in self._facts.seen:
+            if item.ok and item.action not in self._facts.open and item.action in self._tools:
+                known = self._with_known_values(self._tools[item.action])
+                return known or self._replies.tool(item.action, item.arguments)
         return None
 
     def _with_known_values(self, tool: ToolSchema) -> ModelReply | None:

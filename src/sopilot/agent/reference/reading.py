@@ -120,12 +120,12 @@ def scan_call(text: str) -> tuple[str, CallArguments, str]:
 
 def read_acts(text: str, table: Mapping[str, str]) -> tuple[Act, ...]:
     """Several calls, one after the other."""
-    found = []
+    results = []
     while text:
         act, text = scan_act(text, table)
-        found.append(act)
+        results.append(act)
         text = text.removeprefix(table["then"])
-    return tuple(found)
+    return tuple(results)
 
 
 def _argument(text: str, position: int) -> tuple[CallArgument, int]:
@@ -142,9 +142,9 @@ def _argument(text: str, position: int) -> tuple[CallArgument, int]:
             raise UnreadableExpression(f"no value in `{text[position:]}`") from None
         path = _PATH.match(text, position)
         if path is not None:
-            found = path_from_text(path.group())
-            assert found is not None
-            return found, path.end()
+            result = path_from_text(path.group())
+            assert result is not None
+            return result, path.end()
         return Local(match.group()), match.end()
 
 
@@ -261,10 +261,10 @@ def _finished(frame: ReadFrame, steps: list[Step]) -> ReadFrame:
 def _with_wishes(steps: list[Step]) -> Iterator[Step]:
     """A check that goes on either way is wanted as the condition reads it that decides."""
     wanted = {
-        one.slot: one.wanted
+        hold.slot: hold.wanted
         for step in steps
         if isinstance(step, Branch | ReturnStep)
-        for one in _holds(step.when if isinstance(step, Branch) else step.holds)
+        for hold in _holds(step.when if isinstance(step, Branch) else step.holds)
     }
     for step in steps:
         if isinstance(step, Check) and step.met is None and step.unmet is None:
@@ -276,8 +276,8 @@ def _holds(condition: Condition | None) -> Iterator[Holds]:
     if isinstance(condition, Holds):
         yield condition
     elif isinstance(condition, Every | Some):
-        for one in condition.conditions:
-            yield from _holds(one)
+        for item in condition.conditions:
+            yield from _holds(item)
 
 
 def shows_whole_program(text: str) -> bool:
@@ -386,14 +386,14 @@ def _check(label: str, body: str, table: Mapping[str, str]) -> Check | None:
         if must is None:
             return None
         return replace(check, wanted=must["wanted"] == "true", unmet=must["target"])
-    found = re.match(_pattern(table["found"]), rest)
-    if found is None:
+    match = re.match(_pattern(table["found"]), rest)
+    if match is None:
         return check if rest == table["either"] else None
-    other = re.match(_pattern(table["found_else"]), rest[found.end() :])
+    other = re.match(_pattern(table["found_else"]), rest[match.end() :])
     return replace(
         check,
-        wanted=found["wanted"] == "true",
-        met=found["target"],
+        wanted=match["wanted"] == "true",
+        met=match["target"],
         unmet=other["target"] if other else None,
     )
 
@@ -424,32 +424,32 @@ def _matches(template: str, text: str) -> Mapping[str, str] | None:
 
 def _results(text: str) -> dict[str, bool]:
     truths = {"true": True, "false": False}
-    found: dict[str, bool] = {}
+    flags: dict[str, bool] = {}
     for name, word in re.findall(r"(?:^|; |；)(\w+) = (\w+)", text):
         if word in truths:
-            found[name] = truths[word]
-    return found
+            flags[name] = truths[word]
+    return flags
 
 
 def read_known(text: str, separator: str = "; ") -> dict[str, JSON]:
     """``name = <JSON>`` pairs. Of a value that was cut in the middle, the text as shown."""
-    found: dict[str, JSON] = {}
+    values: dict[str, JSON] = {}
     position = 0
     while True:
         match = re.compile(r"(\w+)(?: \(= \w+\))? = ").match(text, position)
         if match is None:
-            return found
+            return values
         try:
             value, position = _DECODER.raw_decode(text, match.end())
-            found[match.group(1)] = value
+            values[match.group(1)] = value
         except ValueError:
             position = text.find(CUT, match.end()) + len(CUT)
             if position < match.end():
-                return found
-            found[match.group(1)] = text[match.end() : position]
+                return values
+            values[match.group(1)] = text[match.end() : position]
         following = text.find(separator, position)
         if following < 0:
-            return found
+            return values
         position = following + len(separator)
 
 
@@ -536,13 +536,13 @@ def _gathered(slot: str, table: Table) -> tuple[int, ...] | None:
 
 
 def _ahead(slot: str, table: Table) -> dict[str, Ahead]:
-    found: dict[str, Ahead] = {}
+    aheads: dict[str, Ahead] = {}
     pattern = re.escape(table["after"]).replace(r"\{edges\}", _EDGES).replace(r"\{move\}", "(.*)")
     for line in slot.splitlines():
         after = re.fullmatch(pattern, line)
         if after is not None:
-            found.update(dict.fromkeys(after[1].split(", "), _read_ahead(after[2], table)))
-    return found
+            aheads.update(dict.fromkeys(after[1].split(", "), _read_ahead(after[2], table)))
+    return aheads
 
 
 def _read_ahead(move: str, table: Table) -> Ahead:
@@ -556,23 +556,23 @@ def _read_ahead(move: str, table: Table) -> Ahead:
 
 
 def _needed(slot: str, table: Table) -> dict[str, tuple[str, ...]]:
-    found = {}
+    results = {}
     start = rf"{_before(table['next'])}start (\w+)\([^()]*\){_before(table['at_least'])}(.+)$"
     for line in slot.splitlines():
         match = re.match(start, line)
         if match is not None:
-            found[match.group(1)] = tuple(match.group(2).split(", "))
-    return found
+            results[match.group(1)] = tuple(match.group(2).split(", "))
+    return results
 
 
 def _goals(slot: str, table: Table) -> dict[str, tuple[str, ...]]:
-    found = {}
+    results = {}
     for line in slot.splitlines():
         match = re.match(rf"{_before(table['next'])}start (\w+)\(([^()]*)\)", line)
         if match is not None:
             names = match.group(2).split(", ")
-            found[match.group(1)] = tuple(name for name in names if name)
-    return found
+            results[match.group(1)] = tuple(name for name in names if name)
+    return results
 
 
 def move_in_frame(frame: ReadFrame) -> Move:
@@ -581,7 +581,7 @@ def move_in_frame(frame: ReadFrame) -> Move:
     if isinstance(step, Ask):
         behind = function.steps[function.steps.index(step) + 1]
         step = behind if isinstance(behind, Act) else step
-    acts = tuple(one for one in function.steps if isinstance(one, Act))
+    acts = tuple(item for item in function.steps if isinstance(item, Act))
     recipes = tuple(tuple(recipe) for recipe in (acts, *function.fallbacks) if recipe)
     common = (function.name, frame.known, recipes)
     if isinstance(step, Check):
@@ -669,16 +669,16 @@ STATED = re.compile(r"^\s*([A-Za-z_]\w*): (.+?)\s*$")
 
 def stated_in(text: str) -> dict[str, JSON]:
     """Name → value. A value is JSON: words without quotes are words, and state nothing."""
-    found: dict[str, JSON] = {}
+    values: dict[str, JSON] = {}
     for line in text.splitlines():
         match = STATED.match(line)
         if match is None:
             continue
         try:
-            found[match.group(1)] = json.loads(match.group(2))
+            values[match.group(1)] = json.loads(match.group(2))
         except (ValueError, RecursionError):
             continue
-    return found
+    return values
 
 
 ASK = "Please tell me: "
@@ -735,10 +735,10 @@ class Facts:
         """What is known under a name: told by the user, else found in evidence."""
         if name in self.values:
             return self.values[name]
-        for one in reversed(self.seen):
-            found = _find(one.value, name) if one.ok else None
-            if found is not None:
-                return found
+        for item in reversed(self.seen):
+            result = _find(item.value, name) if item.ok else None
+            if result is not None:
+                return result
         return None
 
     def is_unavailable(self, name: str) -> bool:
@@ -792,7 +792,7 @@ def _read_answer(facts: Facts, name: str, arguments: Mapping[str, JSON], message
         facts.here = []
         facts.refused = ""
         facts.rejected = None
-        rejected = next((one for one in _REJECTED if message.content.startswith(one)), None)
+        rejected = next((item for item in _REJECTED if message.content.startswith(item)), None)
         if rejected is not None:
             why = message.content.splitlines()[0].removeprefix(rejected)
             facts.rejected = (arguments, why.rstrip(".。"))
@@ -857,7 +857,7 @@ def _object(text: str) -> dict[str, JSON]:
 
 def _find(value: JSON, name: str) -> JSON:
     """The latest scalar under that key, however deep."""
-    found: JSON = None
+    result: JSON = None
     if isinstance(value, Mapping):
         if name in value and not isinstance(value[name], dict | list):
             return value[name]
@@ -868,8 +868,8 @@ def _find(value: JSON, name: str) -> JSON:
         return None
     for item in nested:
         deeper = _find(item, name)
-        found = deeper if deeper is not None else found
-    return found
+        result = deeper if deeper is not None else result
+    return result
 
 
 @dataclass(slots=True)
@@ -920,10 +920,10 @@ def whole(value: JSON, facts: Facts) -> JSON:
     name = abbreviation_name(value)
     if name is None:
         return value
-    for source in (*facts.values.values(), *(one.value for one in facts.seen)):
-        for said in _parts(source):
-            if digest_of(said) == name:
-                return said
+    for source in (*facts.values.values(), *(item.value for item in facts.seen)):
+        for part in _parts(source):
+            if digest_of(part) == name:
+                return part
     return value
 
 

@@ -309,17 +309,17 @@ class _Planner:
             wanted = wanted_calls(act, value, answers, optional=callee.function.optional)
             if isinstance(wanted, Absent):
                 break
-            found: list[JSON] = []
+            result: list[JSON] = []
             for call in wanted:
                 newest = self.prover._newest(call)
                 if not isinstance(newest, Absent):
-                    found.append(newest.value)
+                    result.append(newest.value)
                 elif newest.callable:
                     missing.append(call)
                 else:
                     return ()
-            if len(found) == len(wanted):
-                answers[act.answer] = found if act.each is not None else found[0]
+            if len(result) == len(wanted):
+                answers[act.answer] = result if act.each is not None else result[0]
         return tuple(missing)
 
     def _gate(

@@ -42,20 +42,20 @@ class Hold:
 
 def guarded_actions(programs: Mapping[str, Program]) -> dict[str, Guarded]:
     """Action → its guard. Programs of one handbook agree; where they do not, the stricter holds."""
-    found: dict[str, Guarded] = {}
+    guardeds: dict[str, Guarded] = {}
     for program in programs.values():
         for guarded in program.guarded:
-            earlier = found.get(guarded.action)
+            earlier = guardeds.get(guarded.action)
             if earlier is None or earlier == guarded:
-                found[guarded.action] = guarded
+                guardeds[guarded.action] = guarded
                 continue
             stricter = guarded if guarded.needed > earlier.needed else earlier
-            found[guarded.action] = replace(
+            guardeds[guarded.action] = replace(
                 stricter,
                 recheck=guarded.recheck or earlier.recheck,
                 when=guarded.when if guarded.when == earlier.when else None,
             )
-    return found
+    return guardeds
 
 
 def hold_reason(
@@ -85,7 +85,9 @@ def license_here(
     except (SopilotError, LookupError, TypeError, ValueError, AttributeError) as problem:
         kind = type(problem).__name__
         # Nobody knows what it depends on: with the next answer it is another problem.
-        answers = (one.seq for some in here.configuration.answers.values() for one in some.values())
+        answers = (
+            item.seq for some in here.configuration.answers.values() for item in some.values()
+        )
         fact: dict[str, JSON] = {"problem": kind, "after": max(answers, default=-1)}
         return Licence(sentence("proof-not-evaluated", kind=kind), facts=(fact,))
 
@@ -115,7 +117,7 @@ def _root(
     here = machine.position(configuration)
     if here is None:
         programs = machine.programs.layouts.items()
-        goals = [f"`{goal}`" for goal, one in programs if action in one.goal_actions]
+        goals = [f"`{goal}`" for goal, item in programs if action in item.goal_actions]
         if not goals:
             return Hold("root", sentence("no-request", action=action))
         return Hold("root", sentence("start-first", action=action, goals=" or ".join(goals)))
@@ -174,7 +176,7 @@ def _arguments(
     for name in arguments:
         # Nothing was checked about it, and a tool may do anything with it.
         if name not in inputs:
-            named = ", ".join(f"`{one}`" for one in inputs) or sentence("nothing")
+            named = ", ".join(f"`{item}`" for item in inputs) or sentence("nothing")
             return Hold(
                 "root",
                 sentence("no-input", name=name, action=step.action, names=named),
@@ -207,8 +209,8 @@ def _other_act(step: Act, arguments: Mapping[str, JSON]) -> Hold | None:
     for parameter, term in plain_arguments(step.arguments):
         if isinstance(term, Literal):
             continue
-        given = arguments.get(parameter)
-        if not same(given, chosen.setdefault(term.name, given)):
+        value = arguments.get(parameter)
+        if not same(value, chosen.setdefault(term.name, value)):
             return Hold(
                 "root",
                 sentence("must-be-the-same", name=parameter, action=step.action),

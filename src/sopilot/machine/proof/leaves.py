@@ -52,11 +52,11 @@ class GateCalls(NamedTuple):
     @property
     def touched(self) -> int:
         """When it was touched last."""
-        return max((one.touched for one in self.touching), default=NEVER)
+        return max((item.touched for item in self.touching), default=NEVER)
 
     @property
     def latest(self) -> Answered | None:
-        return max(self.exact, key=lambda one: one.asked, default=None)
+        return max(self.exact, key=lambda item: item.asked, default=None)
 
     @property
     def overlapping(self) -> bool:
@@ -65,7 +65,7 @@ class GateCalls(NamedTuple):
         latest = self.latest
         return self.pending or (
             latest is not None
-            and any(one is not latest and one.touched > latest.asked for one in self.touching)
+            and any(item is not latest and item.touched > latest.asked for item in self.touching)
         )
 
 
@@ -99,7 +99,7 @@ def named_by(call: WantedCall) -> set[str]:
 
 
 def names_the_same(call: WantedCall, arguments: Mapping[str, JSON]) -> bool:
-    return all(same(given, arguments[name]) for name, given in call.arguments.items())
+    return all(same(value, arguments[name]) for name, value in call.arguments.items())
 
 
 def may_concern(call: WantedCall, arguments: Mapping[str, JSON]) -> bool:
@@ -107,11 +107,11 @@ def may_concern(call: WantedCall, arguments: Mapping[str, JSON]) -> bool:
     one that looks the same, as it likes."""
     return not any(
         name in arguments
-        and _is_number(arguments[name]) == _is_number(given)
-        and (_is_number(given) or type(arguments[name]) is type(given))
-        and not same(given, arguments[name])
-        and not look_the_same(given, arguments[name])
-        for name, given in call.arguments.items()
+        and _is_number(arguments[name]) == _is_number(value)
+        and (_is_number(value) or type(arguments[name]) is type(value))
+        and not same(value, arguments[name])
+        and not look_the_same(value, arguments[name])
+        for name, value in call.arguments.items()
     )
 
 
@@ -199,26 +199,26 @@ class Prover:
 
     def _rule(self, layout: FunctionLayout, values: Mapping[str, JSON]) -> LeafVerdict:
         whole = [self._whole(layout, recipe, values) for recipe in layout.recipes]
-        ready = [one for one in whole if isinstance(one, _Whole)]
+        ready = [entry for entry in whole if isinstance(entry, _Whole)]
         if layout.recipes and not ready:
-            missing = next(one for one in whole if isinstance(one, Absent))
+            missing = next(entry for entry in whole if isinstance(entry, Absent))
             return self._undecided(layout, missing.why)
         if not layout.recipes:
             ready = [_Whole({}, None, (), ())]
         if layout.function.verdict is None:
             return self._attested(layout, values, ready)
-        found: LeafVerdict | None = None
+        leaf_verdict: LeafVerdict | None = None
         doubt = ""
-        for one in ready:
-            holds = self._judged(layout, layout.function.verdict, values, one)
+        for item in ready:
+            holds = self._judged(layout, layout.function.verdict, values, item)
             if isinstance(holds, str):
                 doubt = holds
                 continue
-            if found is not None and found.holds is not holds:
+            if leaf_verdict is not None and leaf_verdict.holds is not holds:
                 return self._undecided(layout, "two ways to verify it contradict each other")
             grade = Grade.STATED if layout.function.question else Grade.PROVEN
-            found = found or self._verdict(layout, holds, grade, one)
-        return found or self._undecided(layout, doubt)
+            leaf_verdict = leaf_verdict or self._verdict(layout, holds, grade, item)
+        return leaf_verdict or self._undecided(layout, doubt)
 
     def _whole(
         self, layout: FunctionLayout, recipe: tuple[Act, ...], values: Mapping[str, JSON]
@@ -232,23 +232,23 @@ class Prover:
             wanted = wanted_calls(act, value, answers, optional=layout.function.optional)
             if isinstance(wanted, Absent):
                 return wanted
-            found: list[JSON] = []
+            result: list[JSON] = []
             for call in wanted:
                 newest = self._newest(call)
                 if isinstance(newest, Absent):
                     return newest
-                found.append(newest.value)
+                result.append(newest.value)
                 evidence.append(newest.seq)
                 calls.append(call)
-            answers[act.answer] = found if act.each is not None else found[0]
+            answers[act.answer] = result if act.each is not None else result[0]
         once = tuple(sorted(set(evidence)))
         return _Whole(answers, answers[recipe[-1].answer], once, tuple(calls))
 
     def value_in(self, layout: FunctionLayout, values: Mapping[str, JSON]) -> Values:
         def value(name: str) -> JSON | Absent:
             have = values if name in layout.parameters else self.known
-            found = have.get(name)
-            return Absent(sentence("no-value", name=name)) if found is None else found
+            result = have.get(name)
+            return Absent(sentence("no-value", name=name)) if result is None else result
 
         return value
 
@@ -350,12 +350,12 @@ class Prover:
     ) -> LeafVerdict:
         """The executor's latest verdict for exactly these values, on exactly these answers."""
         name = layout.function.name
-        given = self.process.verdicts.get(rule_key(name, values))
-        if given is None:
+        value = self.process.verdicts.get(rule_key(name, values))
+        if value is None:
             return self._undecided(layout, sentence("not-judged"))
-        for one in ready:
-            if all(self._was_judged(call, given.evidence) for call in one.calls):
-                return self._verdict(layout, given.holds, Grade.ATTESTED, one)
+        for item in ready:
+            if all(self._was_judged(call, value.evidence) for call in item.calls):
+                return self._verdict(layout, value.holds, Grade.ATTESTED, item)
         return self._undecided(layout, "it was judged on other answers than the newest")
 
     def _was_judged(self, call: WantedCall, evidence: Collection[int]) -> bool:
@@ -366,11 +366,11 @@ class Prover:
         if newest.seq in evidence:
             return True
         return not holds_stand_in(newest.value) and any(
-            one.seq in evidence
-            and (one.ok, one.action) == (True, call.act.action)
-            and key_of(one.arguments) == key
-            and same(one.value, newest.value)
-            for one in self.process.results
+            result.seq in evidence
+            and (result.ok, result.action) == (True, call.act.action)
+            and key_of(result.arguments) == key
+            and same(result.value, newest.value)
+            for result in self.process.results
         )
 
     def fact(self, function: str, values: Mapping[str, JSON], wanted: bool) -> dict[str, JSON]:
@@ -379,15 +379,15 @@ class Prover:
         the last event that may have changed what the leaf reads."""
         layout = self.program.functions[function]
         verdict = self.leaf(function, values)
-        given = self.process.verdicts.get(rule_key(function, values))
-        by_model = given is not None and layout.function.verdict is None
+        value = self.process.verdicts.get(rule_key(function, values))
+        by_model = value is not None and layout.function.verdict is None
         return {
             "predicate": verdict.predicate,
             "function": function,
             "must_be": wanted,
             "is": verdict.holds,
-            "judged": given.holds if given is not None and by_model else None,
-            "answers": [[one.call_seq, one.seq] for one in self._looked_at(layout, values)],
+            "judged": value.holds if value is not None and by_model else None,
+            "answers": [[item.call_seq, item.seq] for item in self._looked_at(layout, values)],
             "changed": self._changed(layout),
         }
 
@@ -397,26 +397,28 @@ class Prover:
         acts, pending = layout.recipe_acts, self.configuration.pending.values()
         answers = self.configuration.answers
         if layout.function.kind is Kind.RULE:
-            called = {*answers, *(one.action for one in pending)}
+            called = {*answers, *(item.action for item in pending)}
             changing = {
                 action
                 for action in called
-                if any(may_disturb(self.programs, action, one.action) for one in acts)
+                if any(may_disturb(self.programs, action, act.action) for act in acts)
             }
         else:
             changing = self._identifying() if layout.function.principal else set()
-        events = [renewed(self.programs, self.configuration, one.action) for one in acts]
+        events = [renewed(self.programs, self.configuration, act.action) for act in acts]
         for action in changing:
-            events += [min(one.touched, one.seq) for one in answers.get(action, _NONE).values()]
-        events += [one.seq for one in pending if one.action in changing]
+            events += [min(item.touched, item.seq) for item in answers.get(action, _NONE).values()]
+        events += [item.seq for item in pending if item.action in changing]
         return max(events, default=NEVER)
 
     def _identifying(self) -> set[str]:
         """P11: the actions of every gate that knows the customer."""
         gates = (
-            one for layout in self.programs.layouts.values() for one in layout.functions.values()
+            function
+            for layout in self.programs.layouts.values()
+            for function in layout.functions.values()
         )
-        return {act.action for one in gates if one.function.principal for act in one.recipe_acts}
+        return {act.action for gate in gates if gate.function.principal for act in gate.recipe_acts}
 
     def _looked_at(self, layout: FunctionLayout, values: Mapping[str, JSON]) -> list[Answered]:
         if layout.function.kind is Kind.GATE:
@@ -425,10 +427,10 @@ class Prover:
             closing = layout.function.closed_by
             acts = (*layout.recipes[0], *((closing,) if closing is not None else ()))
             touching = [
-                one for act in acts for one in self._gate_calls(layout, act, values).touching
+                item for act in acts for item in self._gate_calls(layout, act, values).touching
             ]
-            return sorted(touching, key=lambda one: one.call_seq)
-        found: list[Answered] = []
+            return sorted(touching, key=lambda item: item.call_seq)
+        answereds: list[Answered] = []
         value = self.value_in(layout, values)
         for recipe in layout.recipes:
             answers: dict[str, JSON] = {}
@@ -438,13 +440,13 @@ class Prover:
                     break
                 known = self.configuration.answers.get(act.action, _NONE)
                 newest = [known.get(key_of(call.arguments)) for call in wanted]
-                there = [one for one in newest if one is not None]
-                found += there
-                if len(there) < len(newest) or not all(one.ok for one in there):
+                there = [item for item in newest if item is not None]
+                answereds += there
+                if len(there) < len(newest) or not all(item.ok for item in there):
                     break
-                told = [one.value for one in there]
-                answers[act.answer] = told if act.each is not None else told[0]
-        return found
+                messages = [item.value for item in there]
+                answers[act.answer] = messages if act.each is not None else messages[0]
+        return answereds
 
     # --- gates -----------------------------------------------------------------------
 
@@ -453,17 +455,17 @@ class Prover:
         opened: dict[str, _Opened] = {}
         doubt: LeafVerdict | None = None
         for act in layout.recipes[0]:
-            found = self._opened_by(layout, act, values)
-            if isinstance(found, _Opened):
-                opened[act.answer] = found
-            elif found.holds is False:
-                return found
+            opened_by = self._opened_by(layout, act, values)
+            if isinstance(opened_by, _Opened):
+                opened[act.answer] = opened_by
+            elif opened_by.holds is False:
+                return opened_by
             else:
-                doubt = found
+                doubt = opened_by
         if doubt is not None:
             return doubt
-        answers = {name: one.latest.value for name, one in opened.items()}
-        evidence = tuple(sorted({one.latest.succeeded for one in opened.values()}))
+        answers = {name: item.latest.value for name, item in opened.items()}
+        evidence = tuple(sorted({item.latest.succeeded for item in opened.values()}))
         whole = _Whole(answers, answers[layout.recipes[0][-1].answer], evidence, ())
         if layout.function.verdict is None:
             return self._verdict(layout, True, Grade.PROVEN, whole)
@@ -535,20 +537,20 @@ class Prover:
         exact: list[Answered] = []
         touching: list[Answered] = []
         for action in actions:
-            for one in self.configuration.answers.get(action, _NONE).values():
-                if one.touched == NEVER or is_same(action, one.arguments, one):
+            for item in self.configuration.answers.get(action, _NONE).values():
+                if item.touched == NEVER or is_same(action, item.arguments, item):
                     continue
-                touching.append(one)
-                if one.succeeded != NEVER and any(
+                touching.append(item)
+                if item.succeeded != NEVER and any(
                     call.act.action == action
-                    and is_exact(call, one.arguments)
-                    and not may_concern(call, one.arguments)
+                    and is_exact(call, item.arguments)
+                    and not may_concern(call, item.arguments)
                     for _, call in alike
                 ):
-                    exact.append(one)
+                    exact.append(item)
         pending = any(
-            one.action in actions and not is_same(one.action, one.arguments, None)
-            for one in self.configuration.pending.values()
+            entry.action in actions and not is_same(entry.action, entry.arguments, None)
+            for entry in self.configuration.pending.values()
         )
         return GateCalls(tuple(exact), tuple(touching), pending)
 
@@ -585,19 +587,19 @@ class Prover:
             return GateCalls((), (), pending=True)
         exacts: list[Answered] = []
         touching: list[Answered] = []
-        for one in self.configuration.answers.get(act.action, _NONE).values():
-            if one.touched == NEVER or not may_concern(call, one.arguments):
+        for item in self.configuration.answers.get(act.action, _NONE).values():
+            if item.touched == NEVER or not may_concern(call, item.arguments):
                 continue
-            touching.append(one)
-            exact = is_exact(call, one.arguments) or (
+            touching.append(item)
+            exact = is_exact(call, item.arguments) or (
                 layout.function.is_fact
-                and done_with(self.programs, act.action, inputs_of(call), one.arguments)
+                and done_with(self.programs, act.action, inputs_of(call), item.arguments)
             )
-            if one.succeeded != NEVER and exact and names_the_same(call, one.arguments):
-                exacts.append(one)
+            if item.succeeded != NEVER and exact and names_the_same(call, item.arguments):
+                exacts.append(item)
         pending = any(
-            one.action == act.action and may_concern(call, one.arguments)
-            for one in self.configuration.pending.values()
+            entry.action == act.action and may_concern(call, entry.arguments)
+            for entry in self.configuration.pending.values()
         )
         return GateCalls(tuple(exacts), tuple(touching), pending)
 
@@ -654,10 +656,10 @@ def grade_of_return(
     prover = Prover(programs, here.configuration, here.process, here.process.known, judge)
     values = parameter_values(here, here.frame)
     if operation.arguments:  # A computed value comes with the verdict.
-        given = {**operation.arguments, **values}
-        values = {name: given[name] for name in function.parameters if name in given}
+        supplied = {**operation.arguments, **values}
+        values = {name: supplied[name] for name in function.parameters if name in supplied}
     if function.kind is Kind.RULE and function.verdict is None:
         covered = prover.covers(here.layout, values, frozenset(evidence))
         return Grade.ATTESTED if covered else Grade.CLAIMED
-    found = prover.leaf(function.name, values)
-    return found.grade if found.holds is operation.holds else Grade.CLAIMED
+    leaf = prover.leaf(function.name, values)
+    return leaf.grade if leaf.holds is operation.holds else Grade.CLAIMED

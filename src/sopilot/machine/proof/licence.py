@@ -50,17 +50,17 @@ class Licence:
 
     @property
     def grade(self) -> Grade:
-        found = {one.grade for one in self.leaves if one.holds is not None}
-        return next((one for one in _WEAKEST if one in found), Grade.PROVEN)
+        grades = {leaf.grade for leaf in self.leaves if leaf.holds is not None}
+        return next((item for item in _WEAKEST if item in grades), Grade.PROVEN)
 
     @property
     def calls(self) -> tuple[WantedCall, ...]:
         """The read-only calls that it rests on, each once."""
-        found: dict[tuple[str, ArgumentsKey], WantedCall] = {}
+        wanted_calls: dict[tuple[str, ArgumentsKey], WantedCall] = {}
         for leaf in self.leaves:
             for call in leaf.calls:
-                found.setdefault((call.act.action, key_of(call.arguments)), call)
-        return tuple(found.values())
+                wanted_calls.setdefault((call.act.action, key_of(call.arguments)), call)
+        return tuple(wanted_calls.values())
 
     @property
     def uses(self) -> dict[str, JSON]:
@@ -98,7 +98,7 @@ def values_at_the_act(
 ) -> dict[str, JSON] | str:
     """P1: a name has the value that the act gives it, and one value; an input that the act leaves
     out has none. Text where that cannot be."""
-    given: dict[str, JSON] = {}
+    values: dict[str, JSON] = {}
     names: set[str] = set()
     for parameter, term in plain_arguments(step.arguments):
         if isinstance(term, Literal):
@@ -108,11 +108,11 @@ def values_at_the_act(
         names.add(term.name)
         if parameter in arguments:
             value = arguments[parameter]
-            if term.name in given and not same(given[term.name], value):
+            if term.name in values and not same(values[term.name], value):
                 return sentence("two-values", name=term.name)
-            given[term.name] = value
+            values[term.name] = value
     known = {**here.process.known, **here.frame.locals}
-    return {**{name: value for name, value in known.items() if name not in names}, **given}
+    return {**{name: value for name, value in known.items() if name not in names}, **values}
 
 
 def argument_problem(programs: Programs, step: Act, arguments: Mapping[str, JSON]) -> str:
@@ -158,8 +158,8 @@ class _Proof:
         decides about these and no others."""
         self._collect(Activation(layout, values), layout.first, {}, frozenset())
         if self.unmet:
-            told = listed([one.told for one in self.unmet.values()])
-            return Licence(told, facts=tuple(one.fact for one in self.unmet.values()))
+            message = listed([item.told for item in self.unmet.values()])
+            return Licence(message, facts=tuple(item.fact for item in self.unmet.values()))
         facts = [self.prover.fact(name, dict(passed), True) for name, passed in self.checked]
         why = sentence("no-path", action=action)
         return Licence(why, facts=({"problem": "path"}, *facts))
@@ -174,7 +174,7 @@ class _Proof:
         terms = plain_arguments(step.arguments) if isinstance(step, Act) else ()
         wanted = key_of(passed_values(terms, within.values, self.prover.known))
         place = (within.flow.function.name, step.label)
-        return any(one[:2] == place and wanted <= one[2] for one in self.prover.process.passed)
+        return any(item[:2] == place and wanted <= item[2] for item in self.prover.process.passed)
 
     def _leaf(self, callee: FunctionLayout, passed: Mapping[str, JSON]) -> LeafVerdict:
         verdict = self.prover.leaf(callee.name, passed)
@@ -209,7 +209,9 @@ class _Proof:
                     within, second, slots, seen
                 )
             elif isinstance(step, Choose):
-                return any(self._collect(within, one.target, slots, seen) for one in step.options)
+                return any(
+                    self._collect(within, option.target, slots, seen) for option in step.options
+                )
             elif isinstance(step, ReturnStep):
                 return step.holds is None or truth(step.holds, slots) is not False
             elif self.walk.is_goal(within, step):
@@ -239,7 +241,7 @@ class _Proof:
             self.unmet = before
             return False
         if self.arrived.get(joined, len(self.unmet)) == len(before) + len(named):
-            self.unmet = {key: one for key, one in self.unmet.items() if key not in named}
+            self.unmet = {key: item for key, item in self.unmet.items() if key not in named}
         return True
 
     def _collect_check(self, step: Check, within: Activation) -> None:
@@ -249,9 +251,9 @@ class _Proof:
             verdict = self._leaf(callee, passed)
             if verdict.holds is not step.wanted:
                 key = (step.function, key_of(passed))
-                told = _told(verdict, step.wanted, callee.function.computes)
+                message = _told(verdict, step.wanted, callee.function.computes)
                 fact = self.prover.fact(step.function, passed, step.wanted)
-                self.unmet.setdefault(key, _Unmet(told, fact))
+                self.unmet.setdefault(key, _Unmet(message, fact))
             if not callee.function.branches:
                 return
         if within.depth < DEEPEST_CALL and self.walk.result(step, within) is not step.wanted:

@@ -119,7 +119,7 @@ def failing_causes(tree: Tree, truth: LeafTruth) -> tuple[str, ...]:
     """The predicates any one of which, had it been as wanted, would have let the tree hold."""
     if meaning(tree, truth):
         return ()
-    found: dict[str, None] = {}
+    result: dict[str, None] = {}
     for leaf in leaves(tree):
         literal = (leaf.predicate, leaf.arguments)
 
@@ -130,8 +130,8 @@ def failing_causes(tree: Tree, truth: LeafTruth) -> tuple[str, ...]:
             return not value if (predicate, arguments) == literal else value
 
         if meaning(tree, repaired):
-            found.setdefault(leaf.predicate)
-    return tuple(found)
+            result.setdefault(leaf.predicate)
+    return tuple(result)
 
 
 class Evidence:
@@ -176,8 +176,8 @@ class Evidence:
 
     def _tried(self, gate: ActionCall, values: Mapping[str, JSON]) -> bool:
         """A customer who cannot tell what the gate asks for leaves nothing to try."""
-        asked = {term.name for _, term in gate.arguments if isinstance(term, Name)}
-        return not asked <= {*values, *self._task.inputs} or gate.action in self._attempted
+        names = {term.name for _, term in gate.arguments if isinstance(term, Name)}
+        return not names <= {*values, *self._task.inputs} or gate.action in self._attempted
 
     def _made(self, step: ActionCall, values: Mapping[str, JSON]) -> bool:
         for position, call in enumerate(self._calls):
@@ -189,15 +189,15 @@ class Evidence:
         self, step: ActionCall, values: Mapping[str, JSON], call: SimulatedCall, position: int
     ) -> bool:
         for parameter, term in step.arguments:
-            given = call.arguments.get(parameter)
+            value = call.arguments.get(parameter)
             if isinstance(term, Constant):
-                fits = given == term.value
+                fits = value == term.value
             elif isinstance(term, Name) and term.name in values:
-                fits = given == values[term.name]
+                fits = value == values[term.name]
             else:
                 # Nobody knows this value beforehand: the user or earlier evidence supplies it.
-                seen = any(given in _scalars(c.result.value) for c in self._calls[:position])
-                fits = seen or given in self._told
+                seen = any(value in _scalars(c.result.value) for c in self._calls[:position])
+                fits = seen or value in self._told
             if not fits:
                 return False
         return True

@@ -39,14 +39,14 @@ def _letter_fits(arguments: Mapping[str, JSON], evidence: Sequence[Seen]) -> boo
 def _allergic(arguments: Mapping[str, JSON], evidence: Sequence[Seen]) -> bool:
     medicine = str(arguments["medicine"])
     known = _field(evidence, "allergies")
-    noted = " ".join(str(one) for one in known) if isinstance(known, Sequence) else str(known)
+    noted = " ".join(str(item) for item in known) if isinstance(known, Sequence) else str(known)
     return medicine in noted or FAMILY_OF[medicine] in noted
 
 
 def _field(evidence: Sequence[Seen], field: str) -> JSON:
-    for one in reversed(evidence):
-        if isinstance(one.value, Mapping) and field in one.value:
-            return one.value[field]
+    for item in reversed(evidence):
+        if isinstance(item.value, Mapping) and field in item.value:
+            return item.value[field]
     raise CannotJudge(f"no result tells `{field}`")
 
 

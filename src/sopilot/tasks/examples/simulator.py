@@ -131,9 +131,11 @@ def _copied(value: Any) -> Any:
     """As ``copy.deepcopy``, which looks at every text and number, too; and a state is copied for
     every call."""
     if type(value) is dict:
-        return {key: _copied(one) if type(one) in _MUTABLE else one for key, one in value.items()}
+        return {
+            key: _copied(item) if type(item) in _MUTABLE else item for key, item in value.items()
+        }
     if type(value) is list:
-        return [_copied(one) if type(one) in _MUTABLE else one for one in value]
+        return [_copied(item) if type(item) in _MUTABLE else item for item in value]
     return copy.deepcopy(value)
 
 

@@ -38,19 +38,21 @@ def class_split(
     )  # fmt: skip
     for series in runs.series:
         for arm in series.arms:
-            kept = series.kept(arm, keep)
-            if not kept:
+            stored = series.kept(arm, keep)
+            if not stored:
                 continue
-            counts = tally(each.verdict or {} for each in kept)
-            endings = ends_not_reached(kept)
+            counts = tally(each.verdict or {} for each in stored)
+            endings = ends_not_reached(stored)
             known = reach.get(series.tools, {})
-            reachable = [each for each in kept if each.task in known and known[each.task].reachable]
+            reachable = [
+                each for each in stored if each.task in known and known[each.task].reachable
+            ]
             of_reachable = (
                 percent(sum(each.passed for each in reachable), len(reachable))
                 if known
                 else table.lacks("reachability was not searched (no checkout)")
             )
-            after = [each.r2 for each in kept if each.r2 is not None]
+            after = [each.r2 for each in stored if each.r2 is not None]
             interval = clopper_pearson(counts.refuse_passed, counts.refuse)
             low = "–" if isinstance(interval, Undefined) else f"{100 * interval.low:.1f}"
             table.rows.append(
@@ -71,7 +73,7 @@ def class_split(
                     str(counts.sequence_only),
                     percent(counts.passed + counts.sequence_only, counts.n),
                     figure(statistics.fmean(after) if after else None, 3),
-                    str(sum(sum((each.findings or {}).values()) for each in kept)),
+                    str(sum(sum((each.findings or {}).values()) for each in stored)),
                 ]
             )
     return table
@@ -89,9 +91,11 @@ def cost(runs: RunSet, keep: Keep, scope: str) -> Table:
     )  # fmt: skip
     for series in runs.series:
         for arm in series.arms:
-            kept = series.kept(arm, keep)
-            if kept:
-                table.rows.append([series.label, arm, str(len(kept)), *_spent(table, series, kept)])
+            stored = series.kept(arm, keep)
+            if stored:
+                table.rows.append(
+                    [series.label, arm, str(len(stored)), *_spent(table, series, stored)]
+                )
     return table
 
 
@@ -140,15 +144,15 @@ def wall_clock(runs: RunSet, pools: Mapping[str, Keep]) -> Table:
         for domain, keep in pools.items():
             flat = {each.task: each.seconds for each in series.kept("flat", keep)}
             for arm in series.arms:
-                kept = {each.task: each.seconds for each in series.kept(arm, keep)}
-                if not kept:
+                stored = {each.task: each.seconds for each in series.kept(arm, keep)}
+                if not stored:
                     continue
-                both = kept.keys() & flat.keys()
-                cells = [series.label, domain, arm, str(len(kept))]
-                cells += [f"{statistics.fmean(kept.values()):.1f}"]
-                cells += [quartiles([*kept.values()], digits=1)]
+                both = stored.keys() & flat.keys()
+                cells = [series.label, domain, arm, str(len(stored))]
+                cells += [f"{statistics.fmean(stored.values()):.1f}"]
+                cells += [quartiles([*stored.values()], digits=1)]
                 if both and any(flat[task] for task in both):
-                    ours, theirs = (sum(some[task] for task in both) for some in (kept, flat))
+                    ours, theirs = (sum(some[task] for task in both) for some in (stored, flat))
                     cells += [f"{theirs / len(both):.1f}", f"{ours / theirs:.2f}"]
                 else:
                     why = f"{series.label}, {domain}: no task was judged under both {arm} and flat"
@@ -169,49 +173,51 @@ def spending(runs: RunSet, keep: Keep, scope: str) -> Table:
     )  # fmt: skip
     for series in runs.series:
         for arm in series.arms:
-            kept = series.kept(arm, keep)
-            asked = [one for each in kept for one in each.requests]
-            if not asked:
+            stored = series.kept(arm, keep)
+            requests = [request for each in stored for request in each.requests]
+            if not requests:
                 why = f"{series.label}, {arm}: its records do not tell requests apart"
                 table.rows.append([series.label, arm, *[table.lacks(why)] * 8])
                 continue
-            costs = [each.cost for each in kept if each.cost is not None]
+            costs = [each.cost for each in stored if each.cost is not None]
             none = f"{series.label}: no price was given"
             table.rows.append(
                 [
                     series.label,
                     arm,
-                    f"{len(asked):,}",
-                    f"{sum(each.attempts for each in kept):,}",
-                    f"{sum(each.reasoning_tokens for each in kept):,}",
-                    f"{sum(each.discarded_tokens for each in kept):,}",
-                    f"{sum(each.simulator_tokens for each in kept):,}",
+                    f"{len(requests):,}",
+                    f"{sum(each.attempts for each in stored):,}",
+                    f"{sum(each.reasoning_tokens for each in stored):,}",
+                    f"{sum(each.discarded_tokens for each in stored):,}",
+                    f"{sum(each.simulator_tokens for each in stored):,}",
                     f"{sum(costs):.4f}" if costs else table.lacks(none),
-                    _counted(asked, "finish_reason"),
-                    _counted(asked, "served_model"),
+                    _counted(requests, "finish_reason"),
+                    _counted(requests, "served_model"),
                 ]
             )
     return table
 
 
-def _counted(asked: Sequence[Mapping[str, Any]], name: str) -> str:
-    found = Counter(str(one[name]) for one in asked if one.get(name))
-    return ", ".join(f"{count} {what}" for what, count in found.most_common()) or "not told"
+def _counted(request: Sequence[Mapping[str, Any]], name: str) -> str:
+    counter = Counter(str(item[name]) for item in request if item.get(name))
+    return ", ".join(f"{count} {what}" for what, count in counter.most_common()) or "not told"
 
 
-def _spent(table: Table, series: Series, kept: Sequence[BenchRecord]) -> list[str]:
-    tokens = [each.prompt_tokens for each in kept]
-    by_call = [int(one.get("prompt_tokens", 0)) for each in kept for one in each.requests]
-    shown = [count for each in kept for count in each.system_by_call]
+def _spent(table: Table, series: Series, bench_records: Sequence[BenchRecord]) -> list[str]:
+    tokens = [each.prompt_tokens for each in bench_records]
+    by_call = [
+        int(request.get("prompt_tokens", 0)) for each in bench_records for request in each.requests
+    ]
+    shown = [count for each in bench_records for count in each.system_by_call]
     if any(tokens):
         cells = [quartiles(tokens), _mean(tokens), *_by_call(table, series, by_call)]
-        cells.append(quartiles([each.completion_tokens for each in kept]))
+        cells.append(quartiles([each.completion_tokens for each in bench_records]))
     else:
         cells = [table.lacks(f"{series.label}: the model reports no tokens")] * 5
-    cells.append(quartiles([each.agent_turns for each in kept]))
-    cells.append(quartiles([len(each.calls) for each in kept]))
+    cells.append(quartiles([each.agent_turns for each in bench_records]))
+    cells.append(quartiles([len(each.calls) for each in bench_records]))
     cells += _by_call(table, series, shown)
-    return [*cells, quartiles([each.seconds for each in kept], digits=2)]
+    return [*cells, quartiles([each.seconds for each in bench_records], digits=2)]
 
 
 def _by_call(table: Table, series: Series, values: Sequence[float]) -> list[str]:

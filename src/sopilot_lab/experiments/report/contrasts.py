@@ -143,7 +143,7 @@ def _row(
     series: Series, scope: str, keep: Keep, contrast: Contrast, *, in_family: bool = False
 ) -> Row:
     first, second = (series.outcomes(arm, keep) for arm in contrast)
-    asked = tuple(
+    request = tuple(
         {each.task for each in side} | series.missing(arm, keep).keys()
         for arm, side in zip(contrast, (first, second), strict=True)
     )
@@ -154,7 +154,7 @@ def _row(
         "all",
         ":".join(contrast),
         (first, second),
-        (asked[0], asked[1]),
+        (request[0], request[1]),
         family,
     )
 

@@ -82,23 +82,23 @@ def build_document(
     known, measured = reach or {}, mechanism or Mechanism()
     chosen, scope = SCREENS[screen], f"screen `{screen}`"
     bank, bank_all = screened(chosen, "bank"), screened(everything_stays, "bank")
-    every, kept = screened(everything_stays), screened(chosen)
+    every, stored = screened(everything_stays), screened(chosen)
     by_name = {domain: screened(chosen, domain) for domain in runs.domains}
-    pools: dict[str, Keep] = {**by_name, "pooled": kept}
-    scopes = {scope: kept, f"bank, {scope}": bank, "bank, all tasks": bank_all}
+    pools: dict[str, Keep] = {**by_name, "pooled": stored}
+    scopes = {scope: stored, f"bank, {scope}": bank, "bank, all tasks": bank_all}
     places = {f"domain {name}": keep for name, keep in by_name.items()}
     if {"bank", "hotel"} <= by_name.keys():
         places["bank + hotel"] = screened(chosen, "bank", "hotel")
-    deltas = delta_r2(runs, kept)
+    deltas = delta_r2(runs, stored)
     known_domains = [each for each in runs.domains if each in DOMAINS]
     scoring = {} if upstream is None else {each: upstream.scoring(each) for each in known_domains}
     document = Document("SOPBench runs", notes=_notes(runs, screen, family))
-    document.alarms = alarming(runs, kept, most_missing)
+    document.alarms = alarming(runs, stored, most_missing)
     document.notes += [f"**Missing:** {each}." for each in document.alarms]
     document.tables = [
-        headline(runs, kept, scope, family),
-        all_contrasts(runs, scopes, places, kept),
-        missing_runs(runs, kept),
+        headline(runs, stored, scope, family),
+        all_contrasts(runs, scopes, places, stored),
+        missing_runs(runs, stored),
         full_denominators(runs, scoring, chosen),
         official(
             _baselines(upstream),
@@ -111,14 +111,14 @@ def build_document(
         cost(runs, every, "every task that was run"),
         wall_clock(runs, pools),
         spending(runs, every, "every task that was run"),
-        goal_nets(runs, kept),
-        repeated_arms(runs, kept),
+        goal_nets(runs, stored),
+        repeated_arms(runs, stored),
         mechanism_table(measured, deltas),
         compiler_effort(upstream),
         _defects(upstream),
         _unreachable(known),
     ]  # fmt: skip
-    document.results = _results(runs, kept, document.tables[0])
+    document.results = _results(runs, stored, document.tables[0])
     document.plots = _plots(runs, every, by_name)
     if measured.probes or deltas or measured.parities:
         document.plots.append(mechanism_figure(measured, deltas))
@@ -193,14 +193,14 @@ def _defects(upstream: Upstream | None) -> Table:
     if not there:
         table.rows.append([table.lacks("this checkout has none of the screened goals"), *["–"] * 6])
         return table
-    found = replay_goals(upstream, there)
+    result = replay_goals(upstream, there)
     table.rows += [
         [
             each.domain, each.goal, f"{each.passes}/{each.runs}",
             f"{each.reachable_tasks}/{each.execute_tasks}", "yes" if each.offered else "no",
             each.classification, each.what,
         ]
-        for each in found
+        for each in result
     ]  # fmt: skip
     return table
 
@@ -235,12 +235,12 @@ def _plots(runs: RunSet, keep: Keep, by_domain: Mapping[str, Keep]) -> list[Draw
     after: dict[str, dict[str, Bar]] = {}
     for series in runs.series:
         for arm in series.arms:
-            kept = series.kept(arm, keep)
-            if not kept:
+            stored = series.kept(arm, keep)
+            if not stored:
                 continue
-            passed.setdefault(series.label, {})[arm] = _pass_bar([each.passed for each in kept])
+            passed.setdefault(series.label, {})[arm] = _pass_bar([each.passed for each in stored])
             for name, wanted in (("execute", True), ("refuse", False)):
-                of_class = [each.passed for each in kept if each.should_succeed is wanted]
+                of_class = [each.passed for each in stored if each.should_succeed is wanted]
                 if of_class:
                     group = f"{series.label}, {name}"
                     classes.setdefault(group, {})[arm] = _pass_bar(of_class)

@@ -60,7 +60,7 @@ def whole_document(
 def _archived_document(runs: RunSet, archived: Path, **how: Any) -> Document:
     packed = _packed(archived / "analysis" / "reach.json")
     reach = {
-        tools: {task: Reach(**one) for task, one in tasks.items()}
+        tools: {task: Reach(**item) for task, item in tasks.items()}
         for tools, tasks in packed.items()
     }
     document = build_document(runs, upstream=None, reach=reach, **how)
@@ -104,7 +104,7 @@ def document_data(document: Document) -> dict[str, Any]:
 def archive_analysis(document: Document, how: Mapping[str, Any]) -> dict[str, str]:
     """The report's files with the data that an archive's reader needs to count them again."""
     reach = {
-        tools: {task: one.as_json() for task, one in tasks.items()}
+        tools: {task: item.as_json() for task, item in tasks.items()}
         for tools, tasks in document.reach.items()
     }
     data = {"tables": document_data(document)["tables"], "reach": reach, "how": dict(how)}

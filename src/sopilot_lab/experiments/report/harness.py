@@ -38,23 +38,23 @@ def harness_fingerprint(configuration: RunConfiguration) -> str:
 
 
 def require_one_harness(
-    found: Sequence[tuple[Path, RunConfiguration]], vary: Sequence[str] = ()
+    result: Sequence[tuple[Path, RunConfiguration]], vary: Sequence[str] = ()
 ) -> None:
     """Raises ``UserMistake`` that says what differs, and where."""
-    told: dict[str, Diagnostic] = {}
-    for place, (path, configuration) in enumerate(found):
-        for other_path, other in found[:place]:
+    diagnostics: dict[str, Diagnostic] = {}
+    for place, (path, configuration) in enumerate(result):
+        for other_path, other in result[:place]:
             for field, change in _differences(other, configuration):
-                if field in vary or field in told:
+                if field in vary or field in diagnostics:
                     continue
-                told[field] = Diagnostic(
+                diagnostics[field] = Diagnostic(
                     "other-harness",
                     f"`{field}` differs from `{other_path}`: {change}",
                     Place(str(path)),
                     f"run both with the same, or report them apart with `--vary {field}`",
                 )
-    if told:
-        raise UserMistake(list(told.values()))
+    if diagnostics:
+        raise UserMistake(list(diagnostics.values()))
 
 
 def varied_label(
@@ -71,10 +71,12 @@ def varied_label(
     return ", ".join(dict.fromkeys(parts))
 
 
-def _differences(one: RunConfiguration, other: RunConfiguration) -> list[tuple[str, str]]:
-    left, right = one.as_json(), other.as_json()
+def _differences(
+    run_configuration: RunConfiguration, other: RunConfiguration
+) -> list[tuple[str, str]]:
+    left, right = run_configuration.as_json(), other.as_json()
     fields = [*left, *(key for key in right if key not in left)]
-    if one.model == other.model:
+    if run_configuration.model == other.model:
         names = [name for name in fields if name not in COMPARED]
     else:
         names = [name for name in fields if name in SHARED]
@@ -97,10 +99,10 @@ def _change(name: str, left: Any, right: Any) -> str:
 def _flat(name: str, value: Any) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         return {name: value}
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for key, inner in value.items():
-        found |= _flat(str(key) if name == "budgets" else f"{name}.{key}", inner)
-    return found
+        values |= _flat(str(key) if name == "budgets" else f"{name}.{key}", inner)
+    return values
 
 
 def _short(value: Any) -> str:

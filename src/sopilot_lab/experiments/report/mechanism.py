@@ -62,7 +62,7 @@ def read_mechanism(paths: Sequence[Path]) -> Mechanism:
     return Mechanism(probes, parities)
 
 
-def mechanism_table(found: Mechanism, deltas: DeltaR2) -> Table:
+def mechanism_table(mechanism: Mechanism, deltas: DeltaR2) -> Table:
     table = Table(
         "mechanism",
         "Mechanism: probe, calls after the goal, attention",
@@ -73,9 +73,9 @@ def mechanism_table(found: Mechanism, deltas: DeltaR2) -> Table:
     )
     table.rows += [
         ["probe", model, figure(score, 2), _interval(bounds)]
-        for model, (score, bounds) in found.probes.items()
+        for model, (score, bounds) in mechanism.probes.items()
     ]
-    if not found.probes:
+    if not mechanism.probes:
         why = "no probe: give `sopilot qualify --json` of a model with --mechanism"
         table.rows.append(["probe", *[table.lacks(why)] * 3])
     table.rows += [
@@ -86,9 +86,9 @@ def mechanism_table(found: Mechanism, deltas: DeltaR2) -> Table:
         table.rows.append(["ΔR2", *[table.lacks(why)] * 3])
     table.rows += [
         ["parity", f"{each.model}, {each.region}, {each.presentation}", figure(each.value, 2), ""]
-        for each in found.parities
+        for each in mechanism.parities
     ]
-    if not found.parities:
+    if not mechanism.parities:
         why = (
             "no attention: give `sopilot lab lens --json` of an open-weight model with --mechanism"
         )
@@ -96,11 +96,11 @@ def mechanism_table(found: Mechanism, deltas: DeltaR2) -> Table:
     return table
 
 
-def mechanism_figure(found: Mechanism, deltas: DeltaR2) -> Drawing:
+def mechanism_figure(mechanism: Mechanism, deltas: DeltaR2) -> Drawing:
     """The panels that were measured; the table says why others weren't."""
     probes = [
         Mark(model, score, bounds, figure(score, 2))
-        for model, (score, bounds) in found.probes.items()
+        for model, (score, bounds) in mechanism.probes.items()
     ]
     after = [
         Mark(who, delta, bounds, f"{delta:+.2f}".replace("-", "−")) for who, delta, bounds in deltas
@@ -108,7 +108,7 @@ def mechanism_figure(found: Mechanism, deltas: DeltaR2) -> Drawing:
     looked = [
         Mark(f"{each.model}, {each.region}, {each.presentation}", each.value, None,
              figure(each.value, 2))
-        for each in found.parities
+        for each in mechanism.parities
     ]  # fmt: skip
     panels = [
         ("(a) Probe", probes, (0.0, 1.0, 1.0), "score when asked, 95 % by cases"),

@@ -33,19 +33,19 @@ def missing_runs(runs: RunSet, keep: Keep) -> Table:
             judged = series.kept(arm, keep)
             absent = series.missing(arm, keep)
             passed = sum(each.passed for each in judged)
-            asked = len(judged) + len(absent)
+            request = len(judged) + len(absent)
             made_again = series.arms[arm].broken.get(series.arms[arm].first, 0)
             table.rows.append(
                 [
                     series.label,
                     arm,
-                    str(asked),
+                    str(request),
                     str(len(judged)),
                     str(len(absent)),
                     str(made_again),
                     _reasons(absent),
                     percent(passed, len(judged)),
-                    percent(passed, asked),
+                    percent(passed, request),
                 ]
             )
     return table
@@ -76,13 +76,13 @@ def full_denominators(
                     cells.append(table.lacks(f"{series.label}: no runs of {arm}"))
                     continue
                 keep = screened(screen, domain)
-                kept = series.kept(arm, keep)
-                asked = len(kept) + len(series.missing(arm, keep))
-                if asked < left_in:
-                    why = f"{series.label}, {arm}: {asked} of {left_in} tasks were asked"
+                stored = series.kept(arm, keep)
+                request = len(stored) + len(series.missing(arm, keep))
+                if request < left_in:
+                    why = f"{series.label}, {arm}: {request} of {left_in} tasks were asked"
                     cells.append(table.lacks(why))
                     continue
-                cells.append(percent(sum(each.passed for each in kept), whole))
+                cells.append(percent(sum(each.passed for each in stored), whole))
             table.rows.append([series.label, domain, str(whole), str(whole - left_in), *cells])
     return table
 
@@ -93,14 +93,14 @@ def _left_in(domain: str, goals: Mapping[str, Sequence[bool]], screen: Screen) -
 
 def alarming(runs: RunSet, keep: Keep, most: float = MOST_MISSING) -> list[str]:
     """The arms that miss more than that share of their tasks."""
-    found = []
+    results = []
     for series in runs.series:
         for arm in series.arms:
             absent, judged = len(series.missing(arm, keep)), len(series.kept(arm, keep))
             if absent > most * (absent + judged):
                 share = percent(absent, absent + judged)
-                found.append(f"{series.label}, {arm}: {absent} tasks ({share} %) have no verdict")
-    return found
+                results.append(f"{series.label}, {arm}: {absent} tasks ({share} %) have no verdict")
+    return results
 
 
 def _reasons(absent: Mapping[str, str]) -> str:

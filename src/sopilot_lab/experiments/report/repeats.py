@@ -31,7 +31,7 @@ def repeated_arms(runs: RunSet, keep: Keep) -> Table:
             if count < 2:
                 continue
             outcomes = series.every_run(arm, keep)
-            found, spread = pass_k(outcomes, count), run_to_run(outcomes)
+            result, spread = pass_k(outcomes, count), run_to_run(outcomes)
             rates = "/".join(f"{100 * rate:.1f}" for _, rate in spread.rates)
             table.rows.append(
                 [
@@ -40,8 +40,8 @@ def repeated_arms(runs: RunSet, keep: Keep) -> Table:
                     str(count),
                     str(spread.tasks),
                     rates or "–",
-                    _percent(found.at),
-                    _percent(found.every),
+                    _percent(result.at),
+                    _percent(result.every),
                     _percent(spread.agreement),
                     _percent(_neighbours(series, arm, keep)),
                 ]
@@ -54,8 +54,8 @@ def repeated_arms(runs: RunSet, keep: Keep) -> Table:
 
 def _neighbours(series: Series, arm: str, keep: Keep) -> float | Undefined:
     shares = []
-    for one, other in pairwise(sorted(series.arms[arm].runs)):
-        left = {each.task: each.passed for each in series.kept(arm, keep, one)}
+    for item, other in pairwise(sorted(series.arms[arm].runs)):
+        left = {each.task: each.passed for each in series.kept(arm, keep, item)}
         right = {each.task: each.passed for each in series.kept(arm, keep, other)}
         both = left.keys() & right.keys()
         if both:

@@ -80,13 +80,13 @@ class Series:
 
     def tasks(self) -> dict[str, bool]:
         """Every task that some arm was asked, and whether its goal should be executed."""
-        found: dict[str, bool] = {}
+        flags: dict[str, bool] = {}
         for of_arm in self.arms.values():
             for absent in of_arm.missing.values():
-                found |= {task: each.should_succeed for task, each in absent.items()}
+                flags |= {task: each.should_succeed for task, each in absent.items()}
             for records in of_arm.runs.values():
-                found |= {task: each.should_succeed for task, each in records.items()}
-        return found
+                flags |= {task: each.should_succeed for task, each in records.items()}
+        return flags
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,28 +105,28 @@ def load_runs(paths: Iterable[Path], *, vary: Sequence[str] = ()) -> RunSet:
     folders = run_folders(paths)
     require_one_harness([(each.path, each.configuration) for each in folders], vary)
     configurations = [each.configuration for each in folders]
-    found: dict[tuple[str, ...], Series] = {}
+    serieses: dict[tuple[str, ...], Series] = {}
     discarded = 0
     domains: dict[str, None] = {}
     for folder in folders:  # sorted: so are the arms of a series, and the series
         c = folder.configuration
         varied = varied_label(c, configurations, vary)
         key = (c.model, c.tools, c.language, varied)
-        if key not in found:
-            found[key] = Series(_label(c, varied), c.model, c.tools, c.language, varied)
-        discarded += _take(found[key].arms.setdefault(c.arm, ArmRuns()), folder)
+        if key not in serieses:
+            serieses[key] = Series(_label(c, varied), c.model, c.tools, c.language, varied)
+        discarded += _take(serieses[key].arms.setdefault(c.arm, ArmRuns()), folder)
         domains |= dict.fromkeys(record.domain for record in folder.records().values())
     if not domains:
         place = folders[0].path if folders else Path()
         raise _mistake(place, "no run was judged here", "finish the sweep; see its summary.json")
-    return RunSet(tuple(found.values()), configurations, discarded, sorted(domains), tuple(vary))
+    return RunSet(tuple(serieses.values()), configurations, discarded, sorted(domains), tuple(vary))
 
 
 def run_folders(paths: Iterable[Path]) -> list[RunFolder]:
     """Sorted by configuration and tasks, so that no table depends on the order of ``paths`` or
     on the names of folders. A folder that is named twice counts once."""
-    found = {each.path.resolve(): each for path in paths for each in _folders(path)}
-    return sorted(found.values(), key=_folder_order)
+    results = {each.path.resolve(): each for path in paths for each in _folders(path)}
+    return sorted(results.values(), key=_folder_order)
 
 
 def _folder_order(folder: RunFolder) -> tuple[Any, ...]:

@@ -63,7 +63,7 @@ def study_cells(
     """Every model under every arm before anything is repeated: a study that ends early has
     whole comparisons. Blocks of one configuration are one cell, on the tasks of all of them.
     ``arms`` leaves only these: several processes may run one study."""
-    found: dict[Path, Cell] = {}
+    result: dict[Path, Cell] = {}
     most = max(block.repetitions for each in study.entrants for block in each.blocks)
     chosen: dict[object, tuple[TaskReference, ...]] = {}
     for run in range(1, most + 1):
@@ -73,12 +73,12 @@ def study_cells(
                 tasks = chosen.setdefault(key, _block_tasks(study, block, upstream))
                 for arm in block.arms:
                     cell = _cell(study, entrant, block, arm, run, base, upstream)
-                    held = found[cell.folder].tasks if cell.folder in found else ()
+                    held = result[cell.folder].tasks if cell.folder in result else ()
                     every = tuple(dict.fromkeys((*held, *tasks)))
-                    found[cell.folder] = replace(cell, tasks=every)
-    cells = [cell for cell in found.values() if not arms or cell.arm in arms]
+                    result[cell.folder] = replace(cell, tasks=every)
+    cells = [cell for cell in result.values() if not arms or cell.arm in arms]
     if not cells:
-        known = ", ".join(dict.fromkeys(cell.arm for cell in found.values()))
+        known = ", ".join(dict.fromkeys(cell.arm for cell in result.values()))
         raise mistake("study", f"no such arm in this study; known: {known}")
     return cells
 
@@ -176,13 +176,13 @@ def cell_status(cell: Cell) -> dict[str, Any]:
         return {"cell": cell.label, "asked": len(tasks), **state, "reasons": {}}
     folder = RunFolder.open(cell.folder)
     summary = summarise_folder(folder, {})
-    asked = {str(each) for each in tasks}
-    judged = len(asked & folder.records().keys())
+    requests = {str(each) for each in tasks}
+    judged = len(requests & folder.records().keys())
     return {
         "cell": cell.label,
-        "asked": len(asked),
+        "asked": len(requests),
         "judged": judged,
-        "missing": len(asked) - judged,
+        "missing": len(requests) - judged,
         "broken": summary["discarded"],
         "cost": summary["used"]["cost"],
         "reasons": summary["missing_by_reason"],

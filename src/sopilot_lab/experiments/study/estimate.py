@@ -68,10 +68,10 @@ class Spent(NamedTuple):
 
     def __add__(self, other: object) -> Spent:
         assert isinstance(other, Spent)
-        return Spent(*(one + two for one, two in zip(self, other, strict=True)))
+        return Spent(*(item + two for item, two in zip(self, other, strict=True)))
 
     def times(self, factor: float) -> Spent:
-        return Spent(*(one * factor for one in self))
+        return Spent(*(item * factor for item in self))
 
 
 def text_tokens(text: str) -> float:
@@ -84,7 +84,7 @@ def estimate(study: Study, cells: Sequence[Cell], upstream: Upstream) -> list[Es
     """From a rehearsal by the reference executor, whose runs have no detour: a model takes
     more. Arms that it cannot read are like `flat` with their own text."""
     measured: dict[tuple[str, str, str], tuple[Spent, str]] = {}
-    found = []
+    results = []
     for cell in cells:
         domains: dict[str, list[TaskReference]] = {}
         for task in cell.tasks:
@@ -99,8 +99,8 @@ def estimate(study: Study, cells: Sequence[Cell], upstream: Upstream) -> list[Es
                 measured[key] = _rehearsed(cell, few, upstream)
             spent, like = measured[key]
             total += spent.times(len(tasks))
-        found.append(_estimate(study, cell, total, like))
-    return found
+        results.append(_estimate(study, cell, total, like))
+    return results
 
 
 def _estimate(study: Study, cell: Cell, total: Spent, like: str) -> Estimate:
@@ -129,7 +129,7 @@ def _rehearsed(cell: Cell, tasks: Sequence[TaskReference], upstream: Upstream) -
     except UserMistake:
         flat = replace(own, arm=_LIKE_FLAT)
         spent = _measured(flat, tasks, upstream)
-        firsts = [TrialRunner(one, upstream) for one in (own, flat)]
+        firsts = [TrialRunner(item, upstream) for item in (own, flat)]
         more = sum(
             text_tokens(firsts[0].first_message(each)) - text_tokens(firsts[1].first_message(each))
             for each in tasks
@@ -144,11 +144,11 @@ def _measured(
     spent: list[Spent] = []
 
     def exchanged(request: ModelRequest, reply: ModelReply) -> None:
-        asked = [*wire_tools(request.tools), *wire_messages(request.messages)]
-        prompt = sum(text_tokens(json.dumps(one, ensure_ascii=False)) for one in asked)
+        requests = [*wire_tools(request.tools), *wire_messages(request.messages)]
+        prompt = sum(text_tokens(json.dumps(item, ensure_ascii=False)) for item in requests)
         calls = "".join(f"{call.name}{call.arguments}" for call in reply.tool_calls)
-        told = [m.content for m in request.messages if m.role in ("user", "assistant")]
-        user = 0.0 if reply.tool_calls else sum(map(text_tokens, (*told, reply.content)))
+        contents = [m.content for m in request.messages if m.role in ("user", "assistant")]
+        user = 0.0 if reply.tool_calls else sum(map(text_tokens, (*contents, reply.content)))
         spent.append(Spent(1.0, prompt, text_tokens(reply.content + calls), user))
 
     runner = TrialRunner(configuration, upstream, exchanged=exchanged)
@@ -169,36 +169,36 @@ def power_rows(study: Study, cells: Sequence[Cell], upstream: Upstream) -> list[
     ]
 
 
-def _compared(one: Hypothesis, cells: Sequence[Cell]) -> Sequence[TaskReference]:
+def _compared(hypothesis: Hypothesis, cells: Sequence[Cell]) -> Sequence[TaskReference]:
     """The tasks that a model runs under both arms; of the model with most of them."""
     shared: list[Sequence[TaskReference]] = [()]
-    for model in one.models:
+    for model in hypothesis.models:
         sides = [
             {task: None for cell in cells if (cell.configuration.model, cell.arm) == (model, arm)
              for task in cell.tasks}
-            for arm in one.contrast
+            for arm in hypothesis.contrast
         ]  # fmt: skip
         shared.append([task for task in sides[0] if task in sides[1]])
     return max(shared, key=len)
 
 
 def _power(
-    study: Study, one: Hypothesis, tasks: Sequence[TaskReference], upstream: Upstream
+    study: Study, hypothesis: Hypothesis, tasks: Sequence[TaskReference], upstream: Upstream
 ) -> dict[str, Any]:
     chosen = [
         each
         for each in tasks
-        if each.domain in one.domains
-        and one.kind in ("both", "execute" if should_succeed(each, upstream) else "refuse")
+        if each.domain in hypothesis.domains
+        and hypothesis.kind in ("both", "execute" if should_succeed(each, upstream) else "refuse")
     ]
-    level = one.level / sum(
-        len(other.models) for other in study.fixed.hypotheses if other.family == one.family
+    level = hypothesis.level / sum(
+        len(other.models) for other in study.fixed.hypotheses if other.family == hypothesis.family
     )
     least = minimum_detectable_effect(
         len(chosen), discordance=study.discordance, alpha=level, power=0.8
     )
     return {
-        "hypothesis": one.name,
+        "hypothesis": hypothesis.name,
         "tasks": len(chosen),
         "goals": len({(each.domain, each.goal) for each in chosen}),
         "level": level,

@@ -105,7 +105,7 @@ class Study:
     def varies(self) -> tuple[str, ...]:
         """What differs between models or blocks beside arm, tasks and language."""
         blocks = [(each, block) for each in self.entrants for block in each.blocks]
-        budgets = {str(sorted({**one.budgets, **block.budgets}.items())) for one, block in blocks}
+        budgets = {str(sorted({**item.budgets, **block.budgets}.items())) for item, block in blocks}
         users = {block.user.label for _, block in blocks if block.user} - {self.user.label}
         return (*(["budgets"] if len(budgets) > 1 else []), *(["user"] if users else []))
 
@@ -138,7 +138,7 @@ class _Reader:
     def study(self, row: Mapping[str, Any]) -> Study:
         self._known(row, _KEYS, "")
         usual = self._block(row, "", Block(()))
-        entrants = self._list(row, "models", lambda one, place: self._entrant(one, place, usual))
+        entrants = self._list(row, "models", lambda item, place: self._entrant(item, place, usual))
         labels = [each.who.label for each in entrants]
         for label in {each for each in labels if labels.count(each) > 1}:
             self._wrong("models", f"two models are called `{label}`", "give them an `alias` each")
@@ -149,7 +149,7 @@ class _Reader:
         user = self._entrant(user if isinstance(user, Mapping) else {"model": user}, "user")
         blocks = [each for entrant in entrants for each in entrant.blocks]
         arms = tuple(dict.fromkeys(arm for each in blocks for arm in each.arms))
-        domains = tuple(dict.fromkeys(one for each in blocks for one in each.domains))
+        domains = tuple(dict.fromkeys(domain for each in blocks for domain in each.domains))
         for entrant in entrants:
             if not all(each.arms for each in entrant.blocks):
                 cure = f"name some of {', '.join(VIEWS)}"
@@ -194,15 +194,15 @@ class _Reader:
     def _blocks(self, row: Mapping[str, Any], place: str, usual: Block) -> tuple[Block, ...]:
         own = self._block(row, place, usual)
 
-        def block(one: Any, where: str) -> Block:
-            if not isinstance(one, Mapping):
+        def block(value: Any, where: str) -> Block:
+            if not isinstance(value, Mapping):
                 self._wrong(f"{place}.{where}", "a block names arms", "{arms: [flat, pg-paper]}")
                 return own
-            self._known(one, (*_BLOCK_KEYS, "condition", "budgets", "user"), f"{place}.{where}")
-            if {"budgets", "user"} & one.keys() and "condition" not in one:
+            self._known(value, (*_BLOCK_KEYS, "condition", "budgets", "user"), f"{place}.{where}")
+            if {"budgets", "user"} & value.keys() and "condition" not in value:
                 cure = "such as `condition: ten user turns`"
                 self._wrong(f"{place}.{where}", "other budgets or users need a `condition`", cure)
-            return self._block(one, f"{place}.{where}", own)
+            return self._block(value, f"{place}.{where}", own)
 
         return tuple(self._list(row, "runs", block)) or (own,)
 
@@ -241,23 +241,23 @@ class _Reader:
         self, row: Mapping[str, Any], models: Sequence[str], arms: Sequence[str],
         domains: Sequence[str],
     ) -> Preregistration:  # fmt: skip
-        def hypothesis(one: Any, place: str) -> Hypothesis:
-            if not isinstance(one, Mapping):
-                one = {}
-            self._known(one, [each.name for each in fields(Hypothesis)], place)
-            contrast = self._names(one, "contrast", arms, place)
+        def hypothesis(value: Any, place: str) -> Hypothesis:
+            if not isinstance(value, Mapping):
+                value = {}
+            self._known(value, [each.name for each in fields(Hypothesis)], place)
+            contrast = self._names(value, "contrast", arms, place)
             if len(contrast) != 2:
                 self._wrong(place, "`contrast` names two arms of the study", "[pg, flat]")
                 contrast = ["", ""]
             return Hypothesis(
-                name=str(one.get("name", f"{contrast[0]}:{contrast[1]}")),
+                name=str(value.get("name", f"{contrast[0]}:{contrast[1]}")),
                 contrast=(contrast[0], contrast[1]),
-                models=tuple(self._names(one, "models", models, place)) or tuple(models),
-                domains=tuple(self._names(one, "domains", domains, place)) or tuple(domains),
-                kind=self._choice(one, "kind", ("both", *KINDS), "both"),
-                test=self._choice(one, "test", TESTS, "clustered"),
-                family=str(one.get("family", "primary")),
-                level=self._share(one, "level", 0.05, f"{place}.level"),
+                models=tuple(self._names(value, "models", models, place)) or tuple(models),
+                domains=tuple(self._names(value, "domains", domains, place)) or tuple(domains),
+                kind=self._choice(value, "kind", ("both", *KINDS), "both"),
+                test=self._choice(value, "test", TESTS, "clustered"),
+                family=str(value.get("family", "primary")),
+                level=self._share(value, "level", 0.05, f"{place}.level"),
             )
 
         hypotheses = self._list(row, "hypotheses", hypothesis)
@@ -268,15 +268,15 @@ class _Reader:
         texts = (str(row.get(name) or "") for name in ("stopping", "exclusions"))
         return Preregistration(tuple(hypotheses), *texts)
 
-    def _budgets(self, given: Any, place: str) -> dict[str, Any]:
+    def _budgets(self, argument: Any, place: str) -> dict[str, Any]:
         known = [each.name for each in fields(Budgets)]
-        if not isinstance(given, Mapping):
+        if not isinstance(argument, Mapping):
             self._wrong(place, "it maps budgets to numbers", f"some of {', '.join(known)}")
             return {}
-        self._known(given, known, place)
+        self._known(argument, known, place)
         chosen = {
             name: None if value == "none" else value
-            for name, value in given.items()
+            for name, value in argument.items()
             if name in known
         }
         try:
@@ -308,69 +308,69 @@ class _Reader:
                 self._wrong(place, f"unknown key `{name}`", did_you_mean(str(name), keys))
 
     def _list(self, row: Mapping[str, Any], name: str, read: Callable[[Any, str], T]) -> list[T]:
-        given = row.get(name) or []
-        if not isinstance(given, list):
+        value = row.get(name) or []
+        if not isinstance(value, list):
             self._wrong(name, f"`{name}` is a list", "write a `-` before each")
             return []
-        return [read(one, f"{name}[{place}]") for place, one in enumerate(given)]
+        return [read(item, f"{name}[{place}]") for place, item in enumerate(value)]
 
     def _mapping(self, row: Mapping[str, Any], name: str, keys: Sequence[str]) -> Mapping[str, Any]:
-        given = row.get(name) or {}
-        if given == "all" or not isinstance(given, Mapping):
-            if given != "all":
+        value = row.get(name) or {}
+        if value == "all" or not isinstance(value, Mapping):
+            if value != "all":
                 self._wrong(name, f"`{name}` has the keys {', '.join(keys)}")
             return {}
-        self._known(given, keys, name)
-        return given
+        self._known(value, keys, name)
+        return value
 
     def _names(
         self, row: Mapping[str, Any], name: str, known: Sequence[str] | Mapping[str, Any],
         place: str = "",
     ) -> list[str]:  # fmt: skip
-        given = row.get(name)
-        if given is None or given == "all":
+        value = row.get(name)
+        if value is None or value == "all":
             return []
-        found = [given] if isinstance(given, str) else given
+        result = [value] if isinstance(value, str) else value
         where = f"{place}.{name}" if place else name
-        if not isinstance(found, list):
+        if not isinstance(result, list):
             self._wrong(where, f"`{name}` is a list of names")
             return []
         names = list(known)  # what was given need not be hashable
-        for one in found:
-            if one not in names:
-                self._wrong(where, f"unknown: `{one}`", did_you_mean(str(one), names))
-        return [str(one) for one in found if one in names]
+        for item in result:
+            if item not in names:
+                self._wrong(where, f"unknown: `{item}`", did_you_mean(str(item), names))
+        return [str(entry) for entry in result if entry in names]
 
     def _choice(self, row: Mapping[str, Any], name: str, known: Sequence[Any], usual: Any) -> Any:
-        given = row.get(name, usual)
-        if given not in known:
-            self._wrong(name, f"`{given}` is none of {', '.join(map(str, known))}")
+        value = row.get(name, usual)
+        if value not in known:
+            self._wrong(name, f"`{value}` is none of {', '.join(map(str, known))}")
             return usual
-        return given
+        return value
 
     def _count(self, row: Mapping[str, Any], name: str, place: str) -> int | None:
-        given = row.get(name)
-        if given is not None and (
-            not isinstance(given, int) or isinstance(given, bool) or given < 1
+        value = row.get(name)
+        if value is not None and (
+            not isinstance(value, int) or isinstance(value, bool) or value < 1
         ):
             self._wrong(place, "it is a count of at least 1", "1, 2, 3, …")
             return None
-        return given
+        return value
 
     def _share(
         self, row: Mapping[str, Any], name: str, usual: float, place: str, *, closed: bool = False
     ) -> float:
-        given = row.get(name, usual)
-        number = isinstance(given, int | float) and not isinstance(given, bool)
-        if not number or not (0 <= given <= 1 if closed else 0 < given < 1):
+        value = row.get(name, usual)
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not number or not (0 <= value <= 1 if closed else 0 < value < 1):
             self._wrong(place, "it is a share between 0 and 1", f"{usual}")
             return usual
-        return float(given)
+        return float(value)
 
 
 def _is_price(value: Any) -> bool:
     return (
         isinstance(value, list)
         and len(value) == 2
-        and all(isinstance(one, int | float) and not isinstance(one, bool) for one in value)
+        and all(isinstance(item, int | float) and not isinstance(item, bool) for item in value)
     )

@@ -25,18 +25,18 @@ def plan_document(study: Study, base: Path, upstream: Upstream) -> dict[str, Any
     cells = study_cells(study, base, upstream)
     tasks = study_tasks(cells)
     estimates = estimate(study, cells, upstream)
-    costs = [one.cost for one in estimates if one.cost is not None]
+    costs = [item.cost for item in estimates if item.cost is not None]
     return {
         "study": study.name,
         "hypotheses": study.fixed.sha256,
         "tasks": len(tasks),
         "goals": len({(each.domain, each.goal) for each in tasks}),
-        "cells": [asdict(one) for one in estimates],
-        "requests": sum(one.requests for one in estimates),
-        "prompt_tokens": sum(one.prompt_tokens for one in estimates),
-        "completion_tokens": sum(one.completion_tokens for one in estimates),
-        "user_tokens": sum(one.user_tokens for one in estimates),
-        "hours": round(sum(one.hours for one in estimates), 2),
+        "cells": [asdict(item) for item in estimates],
+        "requests": sum(item.requests for item in estimates),
+        "prompt_tokens": sum(item.prompt_tokens for item in estimates),
+        "completion_tokens": sum(item.completion_tokens for item in estimates),
+        "user_tokens": sum(item.user_tokens for item in estimates),
+        "hours": round(sum(item.hours for item in estimates), 2),
         "cost": round(sum(costs), 4) if costs else None,
         "without_price": len(estimates) - len(costs),
         "power": power_rows(study, cells, upstream),
@@ -47,21 +47,21 @@ def plan_lines(plan: Mapping[str, Any], effect: float) -> Iterator[str]:
     cells = plan["cells"]
     yield f"{plan['study']}: {counted(len(cells), 'cell')} × {counted(plan['tasks'], 'task')}"
     yield f"hypotheses: {plan['hypotheses'] or 'none: everything is exploratory'}\n"
-    runs = sum(one["tasks"] for one in cells)
+    runs = sum(cell["tasks"] for cell in cells)
     total = {**plan, "cell": "total", "tasks": runs, "like": "total"}
     rows = [
         (
-            one["cell"],
-            one["tasks"],
-            one["requests"],
-            one["prompt_tokens"],
-            one["completion_tokens"],
-            one["user_tokens"],
-            "–" if one["cost"] is None else f"{one['cost']:.2f}",
-            f"{one['hours']:.1f}",
-            "" if one["like"] in one["cell"] else f"as {one['like']}",
+            entry["cell"],
+            entry["tasks"],
+            entry["requests"],
+            entry["prompt_tokens"],
+            entry["completion_tokens"],
+            entry["user_tokens"],
+            "–" if entry["cost"] is None else f"{entry['cost']:.2f}",
+            f"{entry['hours']:.1f}",
+            "" if entry["like"] in entry["cell"] else f"as {entry['like']}",
         )
-        for one in (*cells, total)
+        for entry in (*cells, total)
     ]
     counted_tokens = ["prompt tokens", "reply tokens", "user tokens"]
     yield table(rows, ["cell", "tasks", "requests", *counted_tokens, "cost", "hours", ""])
@@ -70,11 +70,11 @@ def plan_lines(plan: Mapping[str, Any], effect: float) -> Iterator[str]:
         f"{CHARACTERS} characters a token; {SECONDS:g} s a request, {AT_ONCE} tasks at a time, "
         "cells one after the other"
     )
-    for one in plan["power"]:
-        least = one["why_none"] or f"{100 * one['least_effect']:.1f} points with power 0.8"
+    for item in plan["power"]:
+        least = item["why_none"] or f"{100 * item['least_effect']:.1f} points with power 0.8"
         yield (
-            f"\n{one['hypothesis']}: {one['tasks']} tasks of {one['goals']} goals; power "
-            f"{one['power']:.2f} for {100 * effect:g} points at {one['level']:.4f}; "
+            f"\n{item['hypothesis']}: {item['tasks']} tasks of {item['goals']} goals; power "
+            f"{item['power']:.2f} for {100 * effect:g} points at {item['level']:.4f}; "
             f"least it can see: {least} (independent tasks: an upper bound)"
         )
 

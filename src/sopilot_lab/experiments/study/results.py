@@ -42,7 +42,7 @@ def study_document(
         )
         made = {c.hypotheses for c in runs.configurations}
         if made != {fixed.sha256}:
-            others = ", ".join(sorted(one[:12] or "none" for one in made - {fixed.sha256}))
+            others = ", ".join(sorted(item[:12] or "none" for item in made - {fixed.sha256}))
             document.alarms.append(f"some runs were made under other hypotheses: {others}")
     else:
         document.notes.insert(0, "No hypothesis was fixed beforehand: all of it is exploratory.")
@@ -68,18 +68,23 @@ def confirmatory(study: Study, runs: RunSet) -> Table:
         "first arm passes more, and Holm is at most the level",
     )  # fmt: skip
     rows: list[tuple[Hypothesis, str, Pairs, float]] = []
-    for one in study.fixed.hypotheses:
+    for hypothese in study.fixed.hypotheses:
         for series in runs.series:
-            if series.model not in one.models:
+            if series.model not in hypothese.models:
                 continue
-            pairs = _pairs(one, series, study.screen)
+            pairs = _pairs(hypothese, series, study.screen)
             if not len(pairs):
                 why = f"{series.label}: no task was judged under both arms"
                 lacking = table.lacks(why)
-                named = [one.name, one.family, series.label, ":".join(one.contrast)]
+                named = [
+                    hypothese.name,
+                    hypothese.family,
+                    series.label,
+                    ":".join(hypothese.contrast),
+                ]
                 table.rows.append([*named, "0", *[lacking] * 9])
                 continue
-            rows.append((one, series.label, pairs, _p(one, pairs)))
+            rows.append((hypothese, series.label, pairs, _p(hypothese, pairs)))
     for row, adjusted in zip(rows, _adjusted(rows), strict=True):
         table.rows.append(_cells(*row, adjusted))
     if not study.fixed.hypotheses:
@@ -98,48 +103,54 @@ def _sentences(tests: Table) -> list[str]:
     ]
 
 
-def _pairs(one: Hypothesis, series: Series, screen: str) -> Pairs:
-    keep = screened(SCREENS[screen], *one.domains)
+def _pairs(hypothesis: Hypothesis, series: Series, screen: str) -> Pairs:
+    keep = screened(SCREENS[screen], *hypothesis.domains)
     first, second = (
-        [each for each in series.outcomes(arm, keep) if one.kind in ("both", each.kind.value)]
-        for arm in one.contrast
+        [
+            each
+            for each in series.outcomes(arm, keep)
+            if hypothesis.kind in ("both", each.kind.value)
+        ]
+        for arm in hypothesis.contrast
     )
     return pair(first, second)
 
 
-def _p(one: Hypothesis, pairs: Pairs) -> float:
-    if one.test == "mcnemar":
+def _p(hypothesis: Hypothesis, pairs: Pairs) -> float:
+    if hypothesis.test == "mcnemar":
         return mcnemar(pairs.discordance.wins, pairs.discordance.losses)
     return goal_clustered(pairs.by_cluster()).p
 
 
 def _adjusted(rows: Sequence[tuple[Hypothesis, str, Pairs, float]]) -> list[float]:
     families: dict[str, list[int]] = {}
-    for place, (one, _, _, _) in enumerate(rows):
-        families.setdefault(one.family, []).append(place)
-    found: dict[int, float] = {}
+    for place, (item, _, _, _) in enumerate(rows):
+        families.setdefault(item.family, []).append(place)
+    numbers: dict[int, float] = {}
     for places in families.values():
-        found |= dict(zip(places, holm([rows[place][3] for place in places]), strict=True))
-    return [found[place] for place in range(len(rows))]
+        numbers |= dict(zip(places, holm([rows[place][3] for place in places]), strict=True))
+    return [numbers[place] for place in range(len(rows))]
 
 
-def _cells(one: Hypothesis, label: str, pairs: Pairs, p: float, adjusted: float) -> list[str]:
+def _cells(
+    hypothesis: Hypothesis, label: str, pairs: Pairs, p: float, adjusted: float
+) -> list[str]:
     counts = pairs.discordance
-    holds = counts.net > 0 and adjusted <= one.level
+    holds = counts.net > 0 and adjusted <= hypothesis.level
     return [
-        one.name,
-        one.family,
+        hypothesis.name,
+        hypothesis.family,
         label,
-        ":".join(one.contrast),
+        ":".join(hypothesis.contrast),
         str(len(pairs)),
         str(len(pairs.by_cluster())),
         percent(sum(each.first for each in pairs.pairs), len(pairs)),
         percent(sum(each.second for each in pairs.pairs), len(pairs)),
         f"{counts.wins}:{counts.losses}",
-        one.test,
+        hypothesis.test,
         p_text(p),
         p_text(adjusted),
-        f"{one.level:g}",
+        f"{hypothesis.level:g}",
         "yes" if holds else "no",
     ]
 

@@ -128,8 +128,8 @@ def has_card(state: State, inputs: Inputs, username: str) -> bool:
 
 
 def _payment(state: State, username: str, payment_id: str) -> State | None:
-    found: State | None = state["payments"].get(payment_id)
-    return found if found is not None and found["username"] == username else None
+    result: State | None = state["payments"].get(payment_id)
+    return result if result is not None and result["username"] == username else None
 
 
 def _case(state: State, username: str) -> State | None:

@@ -72,15 +72,15 @@ def owes(state: State, inputs: Inputs, patient_id: str, most: int) -> bool:
 
 
 def own_appointment(state: State, inputs: Inputs, patient_id: str, appointment_id: str) -> bool:
-    found = state["appointments"].get(appointment_id, {})
-    return bool(found.get("patient_id") == patient_id and found["status"] == "booked")
+    result = state["appointments"].get(appointment_id, {})
+    return bool(result.get("patient_id") == patient_id and result["status"] == "booked")
 
 
 def in_notice_time(state: State, inputs: Inputs, appointment_id: str, hours: int) -> bool:
-    found = state["appointments"].get(appointment_id)
-    if found is None:
+    result = state["appointments"].get(appointment_id)
+    if result is None:
         return False
-    start = datetime.fromisoformat(found["day"]) + timedelta(hours=found["hour"])
+    start = datetime.fromisoformat(result["day"]) + timedelta(hours=result["hour"])
     now = datetime.fromisoformat(state["today"]) + timedelta(hours=state["hour_now"])
     return start - now >= timedelta(hours=hours)
 
@@ -94,18 +94,18 @@ def moved_before(state: State, inputs: Inputs, appointment_id: str) -> bool:
 
 
 def prescribed(state: State, inputs: Inputs, patient_id: str, medicine: str) -> bool:
-    found = _prescription(state, patient_id, medicine)
-    return found is not None and not found["withdrawn"]
+    prescription = _prescription(state, patient_id, medicine)
+    return prescription is not None and not prescription["withdrawn"]
 
 
 def refills_left(state: State, inputs: Inputs, patient_id: str, medicine: str) -> bool:
-    found = _prescription(state, patient_id, medicine)
-    return found is not None and bool(found["refills_left"] > 0)
+    prescription = _prescription(state, patient_id, medicine)
+    return prescription is not None and bool(prescription["refills_left"] > 0)
 
 
 def due_for_refill(state: State, inputs: Inputs, patient_id: str, medicine: str, days: int) -> bool:
-    found = _prescription(state, patient_id, medicine)
-    return found is not None and bool(found["days_since_fill"] >= days)
+    prescription = _prescription(state, patient_id, medicine)
+    return prescription is not None and bool(prescription["days_since_fill"] >= days)
 
 
 def allergic(state: State, inputs: Inputs, patient_id: str, medicine: str) -> bool:
@@ -114,8 +114,8 @@ def allergic(state: State, inputs: Inputs, patient_id: str, medicine: str) -> bo
 
 
 def results_reviewed(state: State, inputs: Inputs, patient_id: str, test: str) -> bool:
-    found = state["results"].get(patient_id, {}).get(test)
-    return found is not None and bool(found["reviewed"])
+    result = state["results"].get(patient_id, {}).get(test)
+    return result is not None and bool(result["reviewed"])
 
 
 def same_person(state: State, inputs: Inputs, patient_id: str, recipient: str) -> bool:
@@ -127,18 +127,18 @@ def consent_on_file(state: State, inputs: Inputs, patient_id: str, recipient: st
 
 
 def referred(state: State, inputs: Inputs, patient_id: str, specialty: str) -> bool:
-    found = _referral(state, patient_id, specialty)
-    return found is not None and not found["withdrawn"]
+    referral = _referral(state, patient_id, specialty)
+    return referral is not None and not referral["withdrawn"]
 
 
 def referral_in_date(state: State, inputs: Inputs, patient_id: str, specialty: str) -> bool:
-    found = _referral(state, patient_id, specialty)
-    return found is not None and bool(found["days_left"] >= 0)
+    referral = _referral(state, patient_id, specialty)
+    return referral is not None and bool(referral["days_left"] >= 0)
 
 
 def letter_fits(state: State, inputs: Inputs, patient_id: str, specialty: str) -> bool:
-    found = _referral(state, patient_id, specialty)
-    return found is not None and LETTER_FITS[specialty, found["letter"]]
+    referral = _referral(state, patient_id, specialty)
+    return referral is not None and LETTER_FITS[specialty, referral["letter"]]
 
 
 def _prescription(state: State, patient_id: str, medicine: str) -> State | None:

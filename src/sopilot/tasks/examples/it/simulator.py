@@ -30,23 +30,23 @@ def confirm_token(state: State, employee: str, token: str) -> ToolResult:
 
 
 def find_employee(state: State, employee: str) -> ToolResult:
-    found = state["employees"].get(employee)
-    if found is None:
+    result = state["employees"].get(employee)
+    if result is None:
         return answer(found=False, employee=employee)
     return answer(
         found=True,
         employee=employee,
-        active=found["active"],
-        manager=found["manager"],
-        security_hold=found["security_hold"],
+        active=result["active"],
+        manager=result["manager"],
+        security_hold=result["security_hold"],
     )
 
 
 def read_training(state: State, employee: str) -> ToolResult:
     if not _signed_in(state, employee):
         return refuse(_NOT_SIGNED_IN)
-    found = state["employees"][employee]
-    return answer(employee=employee, courses=found["courses"], clearance=found["clearance"])
+    result = state["employees"][employee]
+    return answer(employee=employee, courses=result["courses"], clearance=result["clearance"])
 
 
 def find_request(state: State, employee: str, group: str) -> ToolResult:
@@ -66,17 +66,17 @@ def read_request(state: State, request_id: str) -> ToolResult:
 
 
 def read_group(state: State, group: str) -> ToolResult:
-    found = state["groups"].get(group)
-    if found is None:
+    result = state["groups"].get(group)
+    if result is None:
         return answer(found=False, group=group)
-    return answer(found=True, group=group, **found)
+    return answer(found=True, group=group, **result)
 
 
 def read_device(state: State, device: str) -> ToolResult:
-    found = state["devices"].get(device)
-    if found is None:
+    result = state["devices"].get(device)
+    if result is None:
         return answer(found=False, device=device)
-    return answer(found=True, device=device, **found)
+    return answer(found=True, device=device, **result)
 
 
 def read_stock(state: State, kind: str) -> ToolResult:
@@ -84,10 +84,10 @@ def read_stock(state: State, kind: str) -> ToolResult:
 
 
 def read_software(state: State, software: str) -> ToolResult:
-    found = state["software"].get(software)
-    if found is None:
+    result = state["software"].get(software)
+    if result is None:
         return answer(found=False, software=software)
-    return answer(found=True, software=software, **found)
+    return answer(found=True, software=software, **result)
 
 
 def read_inventory(state: State) -> ToolResult:
@@ -133,17 +133,17 @@ def wipe_device(state: State, employee: str, device: str, statement: str) -> Too
 
 
 def replace_device(state: State, employee: str, device: str, reason: str) -> ToolResult:
-    found = state["devices"].get(device)
-    if found is None:
+    result = state["devices"].get(device)
+    if result is None:
         return refuse("there is no such device")
-    if state["stock"].get(found["kind"], 0) < 1:
+    if state["stock"].get(result["kind"], 0) < 1:
         return refuse("there is none left of this kind")
     replacement = f"N-{len(state['devices']) + 1:02d}"
-    found.update(status="in repair", owner=None, fault=reason)
-    state["stock"][found["kind"]] -= 1
+    result.update(status="in repair", owner=None, fault=reason)
+    state["stock"][result["kind"]] -= 1
     state["devices"][replacement] = {
         "owner": employee,
-        "kind": found["kind"],
+        "kind": result["kind"],
         "status": "in use",
         "days_since_backup": 0,
         "software": [],

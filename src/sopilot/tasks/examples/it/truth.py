@@ -111,8 +111,8 @@ def reported_lost(state: State, inputs: Inputs, device: str) -> bool:
 
 
 def backed_up(state: State, inputs: Inputs, device: str, days: int) -> bool:
-    found = state["devices"].get(device)
-    return found is not None and bool(found["days_since_backup"] <= days)
+    result = state["devices"].get(device)
+    return result is not None and bool(result["days_since_backup"] <= days)
 
 
 def loss_accepted(state: State, inputs: Inputs, statement: str) -> bool:
@@ -124,8 +124,8 @@ def damage_described(state: State, inputs: Inputs, reason: str) -> bool:
 
 
 def in_stock(state: State, inputs: Inputs, device: str) -> bool:
-    found = state["devices"].get(device)
-    return found is not None and bool(state["stock"].get(found["kind"], 0) > 0)
+    result = state["devices"].get(device)
+    return result is not None and bool(state["stock"].get(result["kind"], 0) > 0)
 
 
 def _request(state: State, employee: str, group: str) -> State | None:
