@@ -33,4 +33,4 @@ def assert_held(case: Case, view: View, script: Script, tools: RecordingTools) -
 
 def assert_done(case: Case, script: Script, tools: RecordingTools) -> None:
     assert tools.carried_out == list(case.done), script.answers
-    assert " ok: " in script.answers[-1], script.answers[-1]
+    assert " (ok): " in script.answers[-1], script.answers[-1]
