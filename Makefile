@@ -2,11 +2,11 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 # Everything but what weighs hundreds of megabytes more: `make install-lens`, `make install-ray`.
-EXTRAS := dev,postgres,sign,examples,bench,local,hosted,mcp,frameworks,otel,metrics
+EXTRAS := dev,postgres,sign,examples,bench,local,hosted,mcp,frameworks,otel,metrics,docs
 # Three on two cores: while one waits for a process of its own, the others compute.
 WORKERS ?= 3
 
-.PHONY: install install-lens install-ray demo test lint types imports unit evidence benchmarks benchmarks-small clean
+.PHONY: install install-lens install-ray demo docs pictures test lint types imports unit evidence benchmarks benchmarks-small clean
 
 install: $(STAMP) ## everything this project needs, into .venv
 
@@ -49,6 +49,12 @@ imports: install
 unit: export PYTHONDONTWRITEBYTECODE =
 unit: install
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not slow"
+
+docs: install ## the documentation site, into build/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+pictures: install ## the README's picture, from the README's own example
+	$(BIN)/python docs/pictures/blocked_call.py
 
 evidence: install ## the campaigns whose sources have changed; ONLY="tamper duels" for some
 	$(BIN)/python benchmarks/evidence.py $(ONLY)

@@ -72,7 +72,7 @@ def compare(base: Path, tasks: int) -> dict[str, Any]:
         packed = lab("archive", *map(str, order), "-o", str(archive))
         subprocess.run(packed, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
         checked = subprocess.run(
-            lab("records", "verify", str(archive), "--json"),
+            lab("verify", str(archive), "--json"),
             env=elsewhere, capture_output=True, text=True, check=False,
         )  # fmt: skip
         found = tables(archive)

@@ -49,7 +49,7 @@ LAST_CLIENT = 23.0
 """The hour after which nobody comes any more: all have an hour to end."""
 SAMPLE_SECONDS = 5.0
 CONNECTIONS = 10
-"""Of a process, at most: docs/production.md says so. The people here are one, too."""
+"""Of a process, at most: docs/how-to/deploy.md says so. The people here are one, too."""
 COMMANDS = 3
 """Of the command line at a moment, and the one that counts."""
 

@@ -3,8 +3,8 @@
     python benchmarks/study [--only WHERE] [--write] [--json FILE]
 
 Prints how many claims have which status, and with `--only` the claims of one place of the paper
-(`tab:models`, `sec:threshold`). `--write` puts the table into docs/study.md. Exits 1 if a figure
-differs and no reason is given. Without a SOPBench checkout the claims about it are not
+(`tab:models`, `sec:threshold`). `--write` puts the table into docs/research/study.md. Exits 1 if a
+figure differs and no reason is given. Without a SOPBench checkout the claims about it are not
 computed, and nothing is written.
 """
 
@@ -26,7 +26,7 @@ from printed import printed_claims
 from sopilot.messages.errors import UserMistake
 from sopilot_lab.sopbench.checkout import find_checkout
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "study.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "research" / "study.md"
 BEGIN = "<!-- python benchmarks/study --write -->"
 END = "<!-- end -->"
 
@@ -34,7 +34,9 @@ END = "<!-- end -->"
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="claims whose place begins so")
-    parser.add_argument("--write", action="store_true", help="put the table into docs/study.md")
+    parser.add_argument(
+        "--write", action="store_true", help="put the table into docs/research/study.md"
+    )
     parser.add_argument("--json", type=Path, help="also write the claims there")
     arguments = parser.parse_args()
     judged = all_judged(arguments.only)

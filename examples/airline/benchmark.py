@@ -1,4 +1,4 @@
-"""τ-bench's airline through the protocol of ``docs/benchmarks.md``: tasks, simulation, oracle."""
+"""τ-bench's airline: tasks, simulator, evaluator. See ``docs/research/benchmarks.md``."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """sopilot: standard operating procedures as programs that language agents follow and prove.
 
-Every public name stands here and is loaded when it is used; docs/embedding.md describes them.
+Every public name stands here and is loaded when it is used; docs/how-to/embed.md describes them.
 """
 
 from __future__ import annotations

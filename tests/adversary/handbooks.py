@@ -232,7 +232,7 @@ def _predicate(plan: Plan, fact: Fact) -> dict[str, JSON]:
         if fact.verdict:
             said["verdict"] = fact.verdict
         return said
-    said["records", "verify"] = written(fact.recipes)
+    said["verify"] = written(fact.recipes)
     if fact.verdict:
         said["verdict"] = fact.verdict
     if fact.asks:

@@ -85,7 +85,7 @@ def _half() -> AbstractContextManager[Any]:
         answers: dict[str, JSON] = {}
         evidence: list[int] = []
         for act in recipe:
-            wanted = wanted_calls(act, self._value(layout, values), answers)
+            wanted = wanted_calls(act, self.value_in(layout, values), answers)
             calls = [] if isinstance(wanted, Absent) else wanted
             found = [one for one in map(self._newest, calls) if isinstance(one, Answered)]
             evidence += [one.seq for one in found]
@@ -430,7 +430,7 @@ def _broken_off_is_failed() -> AbstractContextManager[Any]:
 
 def _as_sent() -> AbstractContextManager[Any]:
     """The guard judges what the model sent, not what the tool receives."""
-    return _replaced((tool_calls, "_as_received", lambda session, name, given: dict(given)))
+    return _replaced((tool_calls, "as_received", lambda session, name, given: dict(given)))
 
 
 def _approved_whatever_changed() -> AbstractContextManager[Any]:

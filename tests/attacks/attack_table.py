@@ -15,8 +15,11 @@ from sopilot.views.view import View
 CASES: tuple[Case, ...] = (*ON_VALUES, *ON_EVIDENCE, *ON_WORDS, *ON_PEOPLE)
 ONE_OF_EACH_CLASS = tuple({case.number: case for case in reversed(CASES)}.values())
 VIEWS_WITH_A_MACHINE = tuple(name for name, view in VIEWS.items() if view.machine)
+VIEWS_WITH_STEPS = tuple(name for name, view in VIEWS.items() if view.has_steps)
+"""Honest scripts keep the program's books; under the guard nobody does."""
 EVERY_CASE = pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
 NOT_MADE = ("Not called: ", "Not done: ")
+GUARDED = (*NOT_MADE, "Not called yet: ", "Refused: ")
 
 
 def assert_held(case: Case, view: View, script: Script, tools: RecordingTools) -> None:
@@ -25,7 +28,9 @@ def assert_held(case: Case, view: View, script: Script, tools: RecordingTools) -
     assert tools.carried_out == list(case.before)
     assert len(script.answers) == len(case.attack)
     told = script.answers[-1]
-    assert told.startswith(NOT_MADE), told
+    assert told.startswith(GUARDED if view.guard else NOT_MADE), told
+    if view.guard:
+        return  # it names the calls to make first, which may be others than the machine's
     found_before = view.automation.machine_verdicts and "@refuse" in told
     for word in case.says[:1] if found_before else case.says:
         assert word in told, (word, told)
@@ -33,4 +38,4 @@ def assert_held(case: Case, view: View, script: Script, tools: RecordingTools) -
 
 def assert_done(case: Case, script: Script, tools: RecordingTools) -> None:
     assert tools.carried_out == list(case.done), script.answers
-    assert " (ok): " in script.answers[-1], script.answers[-1]
+    assert "(ok): " in script.answers[-1], script.answers[-1]

@@ -85,7 +85,7 @@ def test_an_act_while_its_evidence_is_awaited() -> None:
             assert tools.carried_out == []
             tools.answer.set()
             await reading
-            assert " ok: " in await transfer(client)
+            assert "(ok): " in await transfer(client)
         assert tools.carried_out == [("transfer", TRANSFER)]
 
     asyncio.run(run())
@@ -103,7 +103,7 @@ def test_what_a_client_writes_beside_a_call_proves_nothing(named: JSON) -> None:
             answer = await transfer(client, meta, amount=90)
             assert "another `amount`" in answer or "no such session" in answer
             assert tools.carried_out == []
-            assert " ok: " in await transfer(client)
+            assert "(ok): " in await transfer(client)
         assert tools.carried_out == [("transfer", TRANSFER)]
 
     asyncio.run(run())
@@ -122,7 +122,7 @@ def test_a_tool_that_the_handbook_does_not_name_may_change_everything(door: Door
             assert "must be called again" in answer
             assert tools.carried_out == []
             await send(client, Script(COVERED[1:2]))
-            assert " ok: " in await transfer(client)
+            assert "(ok): " in await transfer(client)
         assert tools.carried_out == [("transfer", TRANSFER)]
 
     asyncio.run(run())
@@ -157,7 +157,7 @@ def test_two_sessions_on_one_balance(door: Door, amount: int, held: bool) -> Non
         async with door(case, tools, "pg") as one, door(case, tools, "pg") as other:
             for client in (one, other):
                 await send(client, Script(checked))
-            assert " ok: " in await transfer(one, amount=amount)
+            assert "(ok): " in await transfer(one, amount=amount)
             answer = await transfer(other, amount=amount)
         assert tools.carried_out == [("transfer", wanted)] * (1 if held else 2)
         assert ("`covered` must be true and is false" in answer) == held

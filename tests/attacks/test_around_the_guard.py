@@ -87,7 +87,7 @@ def test_what_is_not_the_proven_call_is_not_made(name: str, arguments: str, view
     tools, answers = told(one_by_one(*CHECKED, odd, HONEST), view)
     assert tools.carried_out == [PAYMENT]
     assert answers[-2].startswith(NOT_MADE)
-    assert " ok: " in answers[-1]
+    assert "(ok): " in answers[-1]
 
 
 @pytest.mark.parametrize("view", ["pg", "pg-paper", "fused"])
@@ -96,7 +96,7 @@ def test_what_is_left_out_is_what_was_proven(arguments: str, view: str) -> None:
     """The machine completes the call with the values that were checked, and with no others."""
     tools, answers = told(one_by_one(*CHECKED, ToolCall("short", "pay", arguments), HONEST), view)
     assert tools.carried_out == [PAYMENT]
-    assert " ok: " in answers[-2]
+    assert "(ok): " in answers[-2]
     assert answers[-1].startswith("Not called: ")
 
 

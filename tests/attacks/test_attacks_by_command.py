@@ -60,4 +60,4 @@ def test_an_attack_is_held(tmp_path: Path) -> None:
 def test_its_honest_twin_goes_through(tmp_path: Path) -> None:
     script, record = by_command(COPIED, COPIED.twin, tmp_path)
     assert record == [list(one) for one in COPIED.done]
-    assert " ok: " in script.answers[-1]
+    assert "(ok): " in script.answers[-1]

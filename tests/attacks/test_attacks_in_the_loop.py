@@ -11,6 +11,7 @@ from attack_table import (
     CASES,
     EVERY_CASE,
     VIEWS_WITH_A_MACHINE,
+    VIEWS_WITH_STEPS,
     assert_done,
     assert_held,
 )
@@ -82,7 +83,7 @@ def test_an_attack_is_held(case: Case, view: str) -> None:
 
 
 @EVERY_CASE
-@pytest.mark.parametrize("view", VIEWS_WITH_A_MACHINE)
+@pytest.mark.parametrize("view", VIEWS_WITH_STEPS)
 def test_its_honest_twin_goes_through(case: Case, view: str) -> None:
     script = Script(case.twin)
     tools = asyncio.run(looped(case, script, VIEWS[view]))

@@ -51,7 +51,9 @@ def test_the_dashboard_is_whole_at_any_scrape_interval() -> None:
 
 
 def test_every_alert_has_its_page_in_the_runbook() -> None:
-    told = re.findall(r"^\*\*(\w+)\.\*\*", (ROOT / "docs" / "production.md").read_text(), re.M)
+    told = re.findall(
+        r"^\*\*(\w+)\.\*\*", (ROOT / "docs" / "how-to" / "runbook.md").read_text(), re.M
+    )
     assert sorted(told) == sorted(rule["alert"] for rule in RULES)
     assert len(told) == 10
 

@@ -112,11 +112,11 @@ def test_links_between_documents_lead_somewhere(path: Path) -> None:
 def test_every_command_is_documented() -> None:
     from sopilot.cli.main import GROUPS
 
-    text = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
     left_out = [
         name for names in GROUPS.values() for name in names if f"| `sopilot {name}" not in text
     ]
-    assert left_out == [], "every command has a row in docs/commands.md"
+    assert left_out == [], "every command has a row in docs/reference/commands.md"
 
 
 def test_every_package_is_described() -> None:

@@ -1,4 +1,4 @@
-"""``docs/messages.md`` lists every code that an author or an auditor can meet, and no other."""
+"""``docs/reference/messages.md`` lists every code that authors and auditors meet, and no other."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from sopilot.audit.findings import TITLES
 
 ROOT = Path(__file__).parents[2]
-MESSAGES = (ROOT / "docs" / "messages.md").read_text(encoding="utf-8")
+MESSAGES = (ROOT / "docs" / "reference" / "messages.md").read_text(encoding="utf-8")
 COMMANDS = "check new test format"
 AUTHORING = (
     "handbook",

@@ -1,4 +1,4 @@
-"""docs/study.md: every row of the study's tables has a claim, every claim a status."""
+"""docs/research/study.md: every row of the study's tables has a claim, every claim a status."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from printed import printed_claims  # noqa: E402
 
 from evidence import CAMPAIGNS, STALE  # noqa: E402
 
-PAGE = ROOT / "docs" / "study.md"
+PAGE = ROOT / "docs" / "research" / "study.md"
 PRESET = ROOT / "src" / "sopilot_lab" / "experiments" / "study" / "paper.yaml"
 DOMAINS = ["Bank", "Hotel", "Library", "DMV", "Healthcare", "Market", "University"]
 MODELS = ["DS-V4-Flash", "Q3.7-Plus", "Q3.6-A3B", "Q3.6-27B", "Q2.5-7B", "GPT-4o-mini"]

@@ -172,7 +172,7 @@ def test_a_mailbox_needs_a_folder() -> None:
 
 
 def test_the_documents_example_answers_a_whole_run(tmp_path: Path) -> None:
-    text = (ROOT / "docs" / "your-own-agent.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "how-to" / "measure-an-agent.md").read_text(encoding="utf-8")
     found = re.search(r"<!-- file: answerer.py -->\n```python\n(.*?)```", text, re.DOTALL)
     assert found is not None
     (tmp_path / "answerer.py").write_text(found[1])

@@ -16,7 +16,7 @@ from sopilot.tasks.run import Conditions, run_task
 from sopilot.tasks.trust import folder_code
 from sopilot.views.catalogue import VIEWS
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "benchmarks.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "research" / "benchmarks.md"
 HOLDS = """\
     def holds(self, predicate, arguments, evidence):
         {}

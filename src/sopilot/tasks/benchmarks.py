@@ -2,7 +2,7 @@
 
 A benchmark folder has ``handbook.yaml``, the policy as a handbook, and ``benchmark.py`` with
 ``open_benchmark()``, which gives a ``Benchmark``. Its Python runs because somebody named the
-folder. See ``docs/benchmarks.md``.
+folder. See ``docs/research/benchmarks.md``.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def load_benchmark(source: str) -> Benchmark:
     if maker is None:
         place = Place(str(file))
         message = "there is no function `open_benchmark()`"
-        cure = "write one that gives the benchmark: see docs/benchmarks.md"
+        cure = "write one that gives the benchmark: see docs/research/benchmarks.md"
         raise mistake("no-benchmark", message, place, cure)
     with own_code(file, "open_benchmark()"):
         made = maker()

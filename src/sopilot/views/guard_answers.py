@@ -70,7 +70,7 @@ _SENTENCES = {
 
 _LISTED = re.compile(r"`(\w+\([^`]*\))`")
 
-_ANSWER = re.compile(r"^`(\w+\([^`]*\))` → #(\d+) (ok|failed): (.*)$", re.MULTILINE)
+_ANSWER = re.compile(r"^`(\w+\([^`]*\))` → #(\d+) \((ok|failed)\): (.*)$", re.MULTILINE)
 
 JUDGE_TOOL = "judge_check"
 """The tool with which a model judges predicates that the handbook leaves to it."""
@@ -145,7 +145,7 @@ def _shown(plan: Plan, configuration: Configuration) -> list[str]:
     cited = {seq for need in plan.needs if need.judgement for seq in need.evidence}
     return [
         f"`{_spelled(action, answer.arguments)}` → "
-        f"#{answer.seq} {'ok' if answer.ok else 'failed'}: "
+        f"#{answer.seq} ({'ok' if answer.ok else 'failed'}): "
         + visible(canonical(plain(answer.value)).decode("utf-8", "replace"))
         for action, answers in configuration.answers.items()
         for answer in answers.values()
