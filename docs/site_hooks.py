@@ -27,8 +27,8 @@ def included() -> list[str]:
 
 def site_path(path: str) -> str | None:
     """The place of a repository file in the site; ``None`` if it isn't part of it."""
-    if path == "README.md":
-        return "index.md"
+    if path in ("README.md", "README.zh.md"):
+        return {"README.md": "index.md", "README.zh.md": "start/quickstart.zh.md"}[path]
     if path.startswith("docs/"):
         return path.removeprefix("docs/")
     return f"project/{path}" if path in included() else None

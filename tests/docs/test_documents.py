@@ -17,7 +17,7 @@ from sopilot.runner.checks import check_text
 from sopilot_lab.sopbench.checkout import find_checkout
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 KNOWN = {"console", "json", "python", "yaml", "text"}
 MOST_LEFT_OUT = 6
 """Blocks that no test runs, over all documents. Each says why."""
