@@ -3,8 +3,9 @@
     python benchmarks/safety.py [--moves 10200000] [--seed 13] [--json evidence/safety.json]
 
 Random handbooks with truthful worlds, an adversary that sends whatever it likes: at the pure
-core, through sessions, through sessions whose world others change too (`recheck`), and every
-sequence of six moves on small handbooks. The world alone judges. Every session is audited when
+core, through sessions, through sessions whose world others change too (`recheck`), through
+sessions without a protocol (`guard`, `guard-auto`), and every sequence of six moves on small
+handbooks. The world alone judges. Every session is audited when
 it ends, and guard and audit must say the same of every guarded call. Then the guard is broken on
 purpose, one clause at a time, and each must be found within 100,000 moves. Ctrl-C keeps what
 there is; a smaller run never replaces the file of a larger one.
@@ -31,6 +32,8 @@ from adversary.campaign import MOVES_PER_SESSION, campaign  # noqa: E402
 from adversary.core_play import Tally  # noqa: E402
 from adversary.exhaustive import Sweep, sweep  # noqa: E402
 from adversary.sabotage import (  # noqa: E402
+    GUARD_SABOTAGES,
+    NEWER_GUARD_SABOTAGES,
     NEWER_SABOTAGES,
     SABOTAGES,
     SESSION_SABOTAGES,
@@ -73,8 +76,8 @@ def perform(task: Task) -> Done:
                 task.seed,
                 moves=BOUND,
                 stop=lambda so_far: bool(so_far.denied),
-                through="session" if task.name in SESSION_SABOTAGES else "core",
-                newer=task.name in NEWER_SABOTAGES,
+                through=_way(task.name),
+                newer=task.name in NEWER_SABOTAGES or task.name in NEWER_GUARD_SABOTAGES,
             )
         return Done(task, tally, books)
     newer = task.kind == "newer"
@@ -83,11 +86,23 @@ def perform(task: Task) -> Done:
     return Done(task, tally, books)
 
 
+def _way(sabotage: str) -> str:
+    if sabotage in GUARD_SABOTAGES:
+        return "guard-auto"
+    return "session" if sabotage in SESSION_SABOTAGES else "core"
+
+
 def tasks(moves: int, seed: int, depth: int) -> list[Task]:
     """The long ones first, so that two processes end together."""
     found = [Task("exhaustive", name=case.name, depth=depth) for case in small_cases()]
-    found += [Task("sabotage", seed=seed, name=name) for name in (*SABOTAGES, *SESSION_SABOTAGES)]
-    shares = (("session", moves // 50), ("outside", moves // 200), ("core", moves))
+    sabotages = (*SABOTAGES, *SESSION_SABOTAGES, *GUARD_SABOTAGES)
+    found += [Task("sabotage", seed=seed, name=name) for name in sabotages]
+    shares = (
+        *((view, moves // 50) for view in ("guard", "guard-auto")),
+        ("session", moves // 50),
+        ("outside", moves // 200),
+        ("core", moves),
+    )
     found += [Task("newer", seed * 1_000_000 - one, SHARD) for one in range(moves // SHARD // 5)]
     number = 0
     for kind, wanted in shares:

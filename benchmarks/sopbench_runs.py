@@ -110,7 +110,8 @@ class Bench:
         findings: Sequence[str] = ()
         graded: Sequence[tuple[str, str]] = ()
         if arm.machine:
-            audited = audit_trace({task.goal: program}, session.events, session_id=session.id)
+            programs = session.programs.programs
+            audited = audit_trace(programs, session.events, session_id=session.id)
             findings = [f"{each.code} {each.predicate}" for each in audited.findings]
             severities = [str(each.severity) for each in audited.findings]
             graded = list(zip(severities, findings, strict=True))

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from adversary.conforming import Executor
 from adversary.core_play import CorePlay, Tally
+from adversary.guard_play import GuardAttack, GuardPlay
 from adversary.handbooks import Book
 from adversary.moves import Attack
 from adversary.random_handbooks import random_book
@@ -16,6 +17,8 @@ from sopilot.machine.automation import Automation
 
 SESSIONS_PER_BOOK = 5
 MOVES_PER_SESSION = 100
+GUARDS = {"guard": "ask", "guard-auto": "auto"}
+"""View → how its session decides about guarded calls."""
 _HONESTY = (0.4, 0.7, 0.9, 0.9, 0.97)
 _ALL_BY_ITSELF = Automation(True, True, True, True, True, True, True)
 
@@ -55,6 +58,30 @@ def whole_session(
     )
     play.resumes = rng.choice((0.0, 0.0, 0.02))
     _play(play, rng, tally, moves, audited)
+
+
+def guarded_session(
+    book: Book, rng: random.Random, tally: Tally, guard: str, *, moves: int, audited: bool = False
+) -> None:
+    """An agent with its own tools alone; ``guard`` is ``ask`` or ``auto``."""
+    play = GuardPlay(book, _simulator(book, rng), rng, tally, guard)
+    play.resumes = rng.choice((0.0, 0.0, 0.02))
+    if rng.random() < 0.5:
+        play.busy = play.breaks = 0.0
+    attack = GuardAttack(play, lies=rng.random() < 0.6, lucky=rng.choice((0.3, 0.7)))
+    honesty = rng.choice(_HONESTY)
+    tally.sessions += 1
+    until = tally.moves + moves
+    try:
+        while tally.moves < until:
+            if rng.random() < honesty:
+                attack.conform()
+            else:
+                attack.misbehave()
+    finally:
+        play.close()
+    if audited:
+        play.audit()
 
 
 def _play(
@@ -105,22 +132,29 @@ def campaign(
     remembers: bool = False,
     audited: bool = False,
     newer: bool = False,
+    among: Callable[[Book], bool] = lambda book: True,
 ) -> tuple[Tally, int]:
-    """Play about so many moves ``through`` the core, a session, or a session whose records others
-    change too (``outside``); return the tally and the number of handbooks. ``audited``: audit
-    every session when it ends. ``newer``: handbooks of the newer constructs alone."""
+    """Play about so many moves ``through`` the core, a session, a session whose records others
+    change too (``outside``), or a view of ``GUARDS``; return the tally and the number of
+    handbooks. ``audited``: audit every session when it ends. ``newer``: handbooks of the newer
+    constructs alone. ``among`` chooses handbooks."""
     tally = Tally()
     books = 0
     while tally.moves < moves and not stop(tally):
         rng = random.Random(f"{seed}/{through}/{books}")
         book = random_book(rng, recheck=through == "outside", newer=newer)
         books += 1
+        if not among(book):
+            continue
         for _ in range(SESSIONS_PER_BOOK):
             left = min(MOVES_PER_SESSION, moves - tally.moves)
             if left <= 0 or stop(tally):
                 break
             if through == "core":
                 core_session(book, rng, tally, moves=left, remembers=remembers, audited=audited)
+            elif through in GUARDS:
+                guard = GUARDS[through]
+                guarded_session(book, rng, tally, guard, moves=left, audited=audited)
             else:
                 whole_session(
                     book,

@@ -85,6 +85,8 @@ class Tally:
     attempted: int = 0
     held: int = 0
     carried_out: int = 0
+    own_calls: int = 0
+    """Calls that the runtime made by itself."""
     audited: int = 0
     """Sessions on which the audit was asked as well."""
     apart: list[str] = field(default_factory=list)
@@ -99,6 +101,7 @@ class Tally:
         self.attempted += other.attempted
         self.held += other.held
         self.carried_out += other.carried_out
+        self.own_calls += other.own_calls
         self.audited += other.audited
         self.apart += other.apart
         self.denied += other.denied

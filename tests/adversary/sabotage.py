@@ -26,8 +26,9 @@ from sopilot.machine.proof.leaves import Prover
 from sopilot.machine.proof.licence import Licence
 from sopilot.machine.recipes import Absent, WantedCall, wanted_calls
 from sopilot.machine.state import NEVER, Answered
+from sopilot.program.model import Kind
 from sopilot.protocols import ToolResult
-from sopilot.session import admission, tool_calls
+from sopilot.session import admission, attempts, tool_calls
 from sopilot.session import questions as user_questions
 
 
@@ -456,6 +457,108 @@ SESSION_SABOTAGES: dict[str, Sabotage] = {
 }
 """Only a session can be broken so."""
 
+
+# --- without a protocol -----------------------------------------------------------------
+
+
+def _as_often_as_called() -> AbstractContextManager[Any]:
+    """A request is carried out as often as the agent calls."""
+    return _replaced((attempts, "_carried_out", lambda *_: None))
+
+
+def _any_word_is_a_request() -> AbstractContextManager[Any]:
+    """An answer to a question of the runtime is a new request."""
+
+    def asked(session: Any, seq: int) -> bool:
+        return any(event.kind == "user_said" for event in session.own_events[seq + 1 :])
+
+    return _replaced((attempts, "_asked_since", asked))
+
+
+def _spelled_otherwise() -> AbstractContextManager[Any]:
+    """An act with a null argument is another one."""
+    return _replaced((attempts, "is_same_act", lambda left, right: dict(left) == dict(right)))
+
+
+def _opens_for_anybody() -> AbstractContextManager[Any]:
+    """The runtime identifies the customer, with what the agent names."""
+    real = attempts._filled
+
+    def filled(session: Any, chosen: Any, need: Any, call: WantedCall) -> Any:
+        function = chosen.here.program.functions[need.function].function
+        is_open = bool(call.open) or session.settings.guard != "auto"
+        if function.kind is Kind.GATE and function.principal and not is_open:
+            return call
+        return real(session, chosen, need, call)
+
+    return _replaced((attempts, "_filled", filled))
+
+
+def _changes_by_itself() -> AbstractContextManager[Any]:
+    """The runtime makes every call that is missing, whatever it changes."""
+    return _replaced((attempts, "changes", lambda *_: ()))
+
+
+def _reads_ahead() -> AbstractContextManager[Any]:
+    """The runtime reads behind a check that isn't decided yet."""
+    real = attempts._own_call
+
+    def own_call(session: Any, chosen: Any, made: Any) -> Any:
+        return real(session, chosen._replace(proven=True), made)
+
+    return _replaced((attempts, "_own_call", own_call))
+
+
+def _two_at_once() -> AbstractContextManager[Any]:
+    """A call that is open counts for nothing."""
+    return _replaced(
+        *((module, "under_way", lambda *_: None) for module in (admission, attempts, tool_calls)),
+        (guards, "_pending", lambda *_: None),
+    )
+
+
+def _judged_for_anybody() -> AbstractContextManager[Any]:
+    """A judgement on one customer is one on all."""
+    real = Prover._attested
+
+    def attested(self: Prover, layout: Any, values: Mapping[str, JSON], ready: Any) -> Any:
+        name = layout.function.name
+        for (function, _), given in self.process.verdicts.items():
+            if function == name and given.holds:
+                return self._verdict(layout, True, leaf.Grade.ATTESTED, ready[0])
+        return real(self, layout, values, ready)
+
+    return _replaced((Prover, "_attested", attested))
+
+
+def _judged_for_good() -> AbstractContextManager[Any]:
+    """A judgement serves every attempt of the session."""
+    real = Prover._attested
+
+    def attested(self: Prover, layout: Any, values: Mapping[str, JSON], ready: Any) -> Any:
+        verdicts = [one.verdicts for one in self.configuration.processes.values()]
+        known = {key: bound for some in verdicts for key, bound in some.items()}
+        process = self.process._replace(verdicts={**known, **self.process.verdicts})
+        return real(replace(self, process=process), layout, values, ready)
+
+    return _replaced((Prover, "_attested", attested))
+
+
+GUARD_SABOTAGES: dict[str, Sabotage] = {
+    "P16 as often as it is called": _as_often_as_called,
+    "P16 any word is a request": _any_word_is_a_request,
+    "P16 the same act, spelled otherwise": _spelled_otherwise,
+    "P11 the runtime identifies the customer": _opens_for_anybody,
+    "the runtime changes something": _changes_by_itself,
+    "the runtime reads ahead": _reads_ahead,
+    "P10 two acts at once": _two_at_once,
+    "P6 judged for anybody": _judged_for_anybody,
+    "P6 judged for good": _judged_for_good,
+}
+"""Only a session without a protocol can be broken so."""
+NEWER_GUARD_SABOTAGES = frozenset({"P16 any word is a request"})
+"""Found soonest in handbooks of the newer constructs."""
+
 SABOTAGES: dict[str, Sabotage] = {
     "P1 the values of the start, not of the act": _values_of_the_start,
     "P2 evidence about anybody": _about_anybody,
@@ -476,5 +579,5 @@ SABOTAGES: dict[str, Sabotage] = {
 
 @contextmanager
 def sabotaged(name: str) -> Iterator[None]:
-    with {**SABOTAGES, **SESSION_SABOTAGES}[name]():
+    with {**SABOTAGES, **SESSION_SABOTAGES, **GUARD_SABOTAGES}[name]():
         yield

@@ -24,7 +24,7 @@ from sopilot.session.fence import fence_store
 from sopilot.session.opening import open_session, resume_session
 from sopilot.session.questions import UserAnswer
 from sopilot.stores.memory import MemoryStore
-from sopilot.trace.events import Operation, Return
+from sopilot.trace.events import Actor, Operation, Return
 from sopilot.views.answers import CallAnswer, CallStatus
 
 T = TypeVar("T")
@@ -111,6 +111,8 @@ class SimulatorTools:
             raise ConnectionError("broke off; it may be carried out later")
         if name in play.book.guarded:
             play.judge(name, arguments)
+        elif play.session.own_events[-1].actor == Actor.MACHINE:
+            play.own_call(name, arguments)
         answer = None
         if self.delayed is not None and self.delayed[0] == name:
             at_once = self.delayed[1] or name in play.book.guarded
@@ -136,14 +138,18 @@ class SimulatorTools:
             return bool(call.ok)
         if call.action in play.book.guarded:
             play.judge(call.action, call.arguments, call)
-        return perform(play.sim, call.action, call.arguments, call.connection)[0]
+        ok, _ = perform(play.sim, call.action, call.arguments, call.connection)
+        play.performed(call.action, call.arguments, ok)
+        return ok
 
     def _perform(
         self, name: str, arguments: Mapping[str, JSON], connection: int = 0
     ) -> tuple[bool, JSON]:
         if self.play.busy and self.play.rng.random() < self.play.busy:
             return BUSY
-        return perform(self.play.sim, name, arguments, connection)
+        ok, value = perform(self.play.sim, name, arguments, connection)
+        self.play.performed(name, arguments, ok)
+        return ok, value
 
     def time(self) -> str:
         return iso(self.play.sim.time)
@@ -167,11 +173,14 @@ class SessionPlay:
         *,
         outside: float = 0.0,
         remembers: bool = False,
+        guard: str = "",
     ) -> None:
         self.book = book
         self.sim = sim
         self.rng = rng
         self.tally = tally
+        self.answer: CallAnswer | None = None
+        """To the latest call."""
         self.busy = 0.03
         self.breaks = 0.03
         """How often a tool does its work and then breaks off."""
@@ -203,21 +212,35 @@ class SessionPlay:
                 settings=Settings(
                     automation=automation or Automation(),
                     by_reference=frozenset({"balance"} if rng.random() < 0.2 else ()),
+                    guard=guard,
                 ),
             )
         )
 
         self.session.asker = self._ask
+        self.supply()
+
+    def supply(self) -> None:
+        """Give the session the values that the application supplies."""
+
+    def performed(self, action: str, arguments: Mapping[str, JSON], ok: bool) -> None:
+        """Take down what the simulator did."""
+
+    def own_call(self, action: str, arguments: Mapping[str, JSON]) -> None:
+        """Judge a call that the runtime makes by itself."""
 
     async def _ask(self, question: str, about: str, closed: bool) -> UserAnswer | None:
         """The user of the simulator, about exactly what was asked."""
-        action, arguments = self.asking
+        action, arguments = self.question()
         if action not in (ASK, CONFIRM):
             return None
         said = user_says(self.sim, action, arguments)
         await self.session.assistant_said(question)
         outcome = await self.session.user_said(said)
         return UserAnswer(said, outcome.events[0].seq)
+
+    def question(self) -> tuple[str, Mapping[str, JSON]]:
+        return self.asking
 
     @property
     def configuration(self) -> Configuration:
@@ -261,7 +284,7 @@ class SessionPlay:
             answer = self._overridden(answer)
         if guarded and answer.status is CallStatus.HELD:
             self.tally.held += 1
-        result = answer.result
+        self.answer, result = answer, answer.result
         return (result.ok, result.value) if result is not None else None
 
     def call_failing(self, action: str, arguments: Mapping[str, JSON]) -> None:
@@ -417,6 +440,7 @@ class SessionPlay:
             )
         )
         self.session.asker = self._ask
+        self.supply()
 
     # --- judging ----------------------------------------------------------------------
 

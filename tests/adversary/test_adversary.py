@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 
@@ -12,7 +13,16 @@ import safety
 from adversary.campaign import campaign
 from adversary.core_play import Tally, Violation, is_robbed, shrunk
 from adversary.exhaustive import sweep
-from adversary.sabotage import NEWER_SABOTAGES, SABOTAGES, SESSION_SABOTAGES, sabotaged
+from adversary.guard_play import sweep_guarded
+from adversary.handbooks import Book
+from adversary.sabotage import (
+    GUARD_SABOTAGES,
+    NEWER_GUARD_SABOTAGES,
+    NEWER_SABOTAGES,
+    SABOTAGES,
+    SESSION_SABOTAGES,
+    sabotaged,
+)
 from adversary.small_handbooks import small_cases
 
 SEED = 8
@@ -20,12 +30,27 @@ OF_BOTH = {"P13 look-alikes differ"}
 """Guard and audit evaluate expressions by one evaluator: only the simulator finds these."""
 
 
+AMONG: dict[str, Callable[[Book], bool]] = {
+    "judged for anybody": lambda book: book.trusting,
+    "judged for good": lambda book: book.trusting,
+    "the same act, spelled otherwise": lambda book: bool(book.plan.optional),
+}
+"""The handbooks in which a sabotage can show at all."""
+
+
 def _told(denied: list[Violation]) -> list[str]:
     return [f"{one.goal}: {one.action} {one.arguments}" for one in denied[:3]]
 
 
 @pytest.mark.parametrize(
-    ("through", "moves"), [("core", 30_000), ("session", 4_000), ("outside", 3_000)]
+    ("through", "moves"),
+    [
+        ("core", 30_000),
+        ("session", 4_000),
+        ("outside", 3_000),
+        ("guard", 3_000),
+        ("guard-auto", 3_000),
+    ],
 )
 def test_nothing_is_carried_out_that_the_simulator_denies(through: str, moves: int) -> None:
     tally, handbooks = campaign(SEED, moves=moves, through=through, audited=True)
@@ -95,9 +120,33 @@ def test_a_broken_session_is_found(name: str) -> None:
     assert tally.denied, f"not found within {tally.moves} moves"
 
 
+@pytest.mark.parametrize("name", GUARD_SABOTAGES)
+def test_a_broken_guard_without_a_protocol_is_found(name: str) -> None:
+    with sabotaged(name):
+        tally, _ = campaign(
+            SEED,
+            moves=safety.BOUND,
+            through="guard-auto",
+            stop=lambda so_far: bool(so_far.denied),
+            newer=name in NEWER_GUARD_SABOTAGES,
+            among=AMONG.get(name.partition(" ")[2], lambda book: True),
+        )
+    assert tally.denied, f"not found within {tally.moves} moves"
+
+
+@pytest.mark.parametrize("guard", ["ask", "auto"])
+def test_every_sequence_of_three_calls_without_a_protocol(guard: str) -> None:
+    tally = Tally()
+    for case in islice(small_cases(), 0, None, 14):
+        sweep_guarded(case, 3, tally, guard)
+    assert not tally.denied, _told(tally.denied)
+    assert tally.apart == []
+    assert tally.carried_out > 20
+
+
 def test_every_clause_is_sabotaged() -> None:
-    names = [*SABOTAGES, *SESSION_SABOTAGES]
-    assert {name.split()[0] for name in names} >= {f"P{number}" for number in range(1, 16)}
+    names = [*SABOTAGES, *SESSION_SABOTAGES, *GUARD_SABOTAGES]
+    assert {name.split()[0] for name in names} >= {f"P{number}" for number in range(1, 17)}
 
 
 def test_a_smaller_run_replaces_no_larger_one(

@@ -232,7 +232,7 @@ class Toolbox:
         else:
             own = step_tool(language, paper=view.paper_steps)
         self.step: StepTool = _spelling(own) if view.has_steps else LONG_TOOL
-        judging = judge_tool(briefing.programs.values(), language) if view.guard else None
+        judging = judge_tool(briefing.guarding().values(), language) if view.guard else None
         domain = (*domain, judging) if judging is not None else domain
         self._by_name = {schema.name: schema for schema in (own, *domain)}
         # What the programs have for a call is filled in, so no schema may insist on it.

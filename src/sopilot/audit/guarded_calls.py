@@ -24,7 +24,7 @@ from sopilot.messages.errors import SopilotError
 from sopilot.program.model import Guarded, Kind
 from sopilot.trace.events import Event
 from sopilot.trace.redaction import has_withheld, is_reference, words_of
-from sopilot.values.json import JSON, same, same_name, spell
+from sopilot.values.json import JSON, is_same_act, same, same_name, spell
 
 
 def judge_guard(
@@ -197,6 +197,8 @@ def judge_proof(run: AuditState, event: Event, call: SessionCall, process: Proce
     guarded = process.program.guarded.get(call.action)
     if guarded is None:
         return
+    if process.direct:
+        _judge_repeated(run, event, call)
     reading = read_call(run, process, call.action, call.arguments, event=event)
     if reading is None:
         recorded = event.payload.get("licence")
@@ -228,6 +230,27 @@ def judge_proof(run: AuditState, event: Event, call: SessionCall, process: Proce
             action=call.action,
             values=dict(doubt.values or {}),
         )
+
+
+def _judge_repeated(run: AuditState, event: Event, call: SessionCall) -> None:
+    """P16: without a protocol nothing but the user's words tells one request from the next. A
+    message while a question of the runtime is open answers that."""
+    questions = [one for one in run.session_calls if one.action in BUILT_IN]
+    requests = [
+        seq
+        for seq in run.user_messages
+        if not any(one.seq < seq < one.answered_at() for one in questions)
+    ]
+    latest = max(requests, default=-1)
+    for earlier in run.session_calls:
+        done = earlier.answered if earlier.ok and earlier.action == call.action else None
+        if done is not None and done > latest and is_same_act(earlier.arguments, call.arguments):
+            run.find(
+                "guard-violated",
+                event,
+                f"`{call.action}` was carried out already (#{done}), and nobody asked for it again",
+                action=call.action,
+            )
 
 
 def _override(run: AuditState, event: Event, call: SessionCall, unproven: Sequence[str]) -> None:

@@ -26,6 +26,7 @@ from sopilot.trace.events import (
     AWAITS_PROOF,
     Actor,
     DomainCall,
+    DomainResult,
     Fail,
     JudgeCheck,
     Start,
@@ -34,6 +35,7 @@ from sopilot.trace.events import (
 from sopilot.values.json import (
     JSON,
     ArgumentsKey,
+    is_same_act,
     key_of,
     plain_mapping,
     same,
@@ -122,16 +124,34 @@ async def _decide(
 
 
 def _carried_out(session: Session, action: str, arguments: Mapping[str, JSON]) -> int | None:
-    """The event at which the same call succeeded, unless the user has spoken since. One request
-    of the user is carried out once, however often the agent calls."""
-    answer = session.configuration.answers.get(action, {}).get(key_of(arguments))
-    if answer is None or answer.succeeded < 0:
-        return None
-    spoken = max(
-        (sealed.event.seq for sealed in session.events if sealed.event.kind == UserSaid.kind),
+    """P16: the event at which the same act succeeded, unless the user has asked for something
+    since. However it is spelled, one request is carried out once."""
+    latest = max(
+        (
+            answer.succeeded
+            for answer in session.configuration.answers.get(action, {}).values()
+            if answer.succeeded >= 0 and is_same_act(answer.arguments, arguments)
+        ),
         default=-1,
     )
-    return answer.succeeded if spoken < answer.succeeded else None
+    return None if latest < 0 or _asked_since(session, latest) else latest
+
+
+def _asked_since(session: Session, seq: int) -> bool:
+    """Whether the user has spoken since, other than in answer to a question of the runtime."""
+    questions: set[str] = {
+        call_id
+        for call_id, pending in session.configuration.pending.items()
+        if pending.action in BUILT_IN and pending.seq < seq
+    }
+    for event in session.own_events[seq + 1 :]:
+        if event.kind == DomainCall.kind and event.payload["action"] in BUILT_IN:
+            questions.add(event.payload["call_id"])
+        elif event.kind == DomainResult.kind:
+            questions.discard(event.payload["call_id"])
+        elif event.kind == UserSaid.kind and not questions:
+            return True
+    return False
 
 
 def _choose(

@@ -297,6 +297,14 @@ def same(left: object, right: object) -> bool:
     return bool(left == right)
 
 
+def is_same_act(left: Mapping[str, JSON], right: Mapping[str, JSON]) -> bool:
+    """Whether two calls of an action do the same: a value left out is one that is null, and texts
+    that look the same may be one."""
+    names = left.keys() | right.keys()
+    pairs = ((left.get(name), right.get(name)) for name in names)
+    return all(same(one, other) or look_the_same(one, other) for one, other in pairs)
+
+
 ArgumentsKey = frozenset[Hashable]
 
 
