@@ -27,7 +27,7 @@ from functools import cache
 from pathlib import Path
 
 STARTER = Path(__file__).with_name("warm_start.py")
-GATEWAY = ("sopilot.cli.mcp", "sopilot.integrations.mcp.serve", "mcp.server.stdio")
+GATEWAY = ("sopilot.cli.serve", "sopilot.integrations.mcp.serve", "mcp.server.stdio")
 
 
 def warm_python(*modules: str) -> tuple[str, ...]:

@@ -23,8 +23,10 @@ from sopilot.stores.memory import MemoryStore
 from sopilot.values.json import JSON
 from sopilot.views.catalogue import VIEWS
 
-# A framework makes the calls of a message all at once, so views that need order are refused.
-VIEWS_HOOKED = [name for name in VIEWS_WITH_A_MACHINE if not VIEWS[name].in_order]
+# The scripts move the program with the long bookkeeping tool, which other views don't have.
+VIEWS_HOOKED = [
+    name for name in VIEWS_WITH_A_MACHINE if VIEWS[name].has_steps and not VIEWS[name].short_step
+]
 PLACES = [
     *(("pg", case) for case in CASES),
     *(

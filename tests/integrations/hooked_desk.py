@@ -46,7 +46,7 @@ class HookedDesk:
 
     async def reply(self, messages: Sequence[Message], slot: str) -> ModelReply:
         """The model: hasty once, then the reference executor."""
-        tools = [self.hook.step_tool, *self.world.schemas()]
+        tools = [self.hook.own_tools[0], *self.world.schemas()]
         last = [Message("system", slot)] if slot else []
         request = ModelRequest([*messages, *last], tools)
         self.requests.append(request)

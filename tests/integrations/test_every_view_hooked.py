@@ -5,8 +5,8 @@ A framework owns the list of messages, the tools of the domain and when calls ar
 - Its words and the user's never come to the session, so the trace has none of them, and no
   requests. Results are numbered by their place in the trace: they count otherwise.
 - It spells the arguments of calls in its own way, and gives ids of its own.
-- It makes the calls of one message all at once: views that need them in order are refused, and
-  so are views without a machine, which have nothing to hook into.
+- It sends the whole dialog, which the loop folds under `fused`: there the requests differ, and
+  what the run comes to doesn't. Views without a machine guard nothing and are refused.
 
 Everything else must be the loop's to the byte: the instructions, the slot, the bookkeeping
 tool, the answers, and every other event.
@@ -25,6 +25,7 @@ import pytest
 from hooked_desk import EXECUTED, REFUSED, opened
 from looped import Looped, looped
 
+from sopilot.audit.audit import audit_trace
 from sopilot.messages.errors import UserMistake
 from sopilot.protocols import Message
 from sopilot.runner.conversation import ProcedureHook
@@ -33,7 +34,7 @@ from sopilot.stores.memory import MemoryStore
 from sopilot.trace.events import Event
 from sopilot.views.catalogue import VIEWS
 
-HOOKED = [name for name, view in VIEWS.items() if view.machine and not view.in_order]
+HOOKED = [name for name, view in VIEWS.items() if view.has_steps and not view.in_order]
 FRAMEWORKS = ("langchain", "openai_agents", "pydantic_ai")
 _NUMBERS = frozenset({"opened", "call", "evidence", "earlier", "result"})
 """Fields that hold numbers of events."""
@@ -112,7 +113,7 @@ async def hooked_run(framework: str, view: str, case: tuple[str, str, str], loop
         # Behind what the agent itself was told by its author.
         assert seen.messages[0].content.endswith(asked.messages[0].content)
         assert hooked.hook.instructions == asked.messages[0].content
-        assert seen.tools[0] == asked.tools[0] == hooked.hook.step_tool
+        assert seen.tools[0] == asked.tools[0] == hooked.hook.own_tools[0]
         assert compared(seen.messages[1:]) == compared(asked.messages[1:])
     assert owned(hooked.hook.session.own_events) == owned(loop.events)
 
@@ -124,7 +125,24 @@ def test_hooks(case: tuple[str, str, str], view: str, framework: str) -> None:
     asyncio.run(hooked_run(framework, view, case, looped(f"{case[0]}/{case[1]}", view)))
 
 
-@pytest.mark.parametrize("view", [name for name in VIEWS if name not in HOOKED])
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+@pytest.mark.parametrize("case", [EXECUTED, REFUSED], ids=["executed", "refused"])
+async def test_fused(case: tuple[str, str, str], framework: str) -> None:
+    module = importlib.import_module(f"test_framework_{framework}")
+    hooked = await opened(case, "fused", premature=False)
+    talk = module.make_talk(hooked)
+    message: str | None = hooked.user.opening()
+    while message is not None and not hooked.over:
+        message = await hooked.user.reply(await talk(hooked, message))
+    await hooked.hook.close()
+    judgement = hooked.example.judge(hooked.task, hooked.world.calls, hooked.world.state)
+    assert judgement.reasons == ()
+    session = hooked.hook.session
+    report = audit_trace(session.programs.programs, session.events, session_id=session.id)
+    assert (report.findings, report.score_card.outcome) == ((), case[2])
+
+
+@pytest.mark.parametrize("view", [name for name, view in VIEWS.items() if not view.machine])
 async def test_views_that_a_hook_cannot_keep_are_refused(view: str) -> None:
     with pytest.raises(UserMistake, match=r"choose `pg`|could guard"):
         await ProcedureHook.open(MemoryStore(), open_source("bank").briefing(), VIEWS[view])

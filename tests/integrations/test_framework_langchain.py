@@ -50,7 +50,7 @@ class ReferenceChat(BaseChatModel):
         self, tools: Sequence[Any], *, tool_choice: Any = None, **kwargs: Any
     ) -> Runnable[Any, AIMessage]:
         names = {tool.name for tool in tools}
-        assert self.hooked.hook.step_tool.name in names
+        assert self.hooked.hook.own_tools[0].name in names
         return self
 
     def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:

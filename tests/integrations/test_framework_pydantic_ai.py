@@ -64,7 +64,7 @@ def _messages(history: list[ModelMessage]) -> list[Message]:
 
 async def _reply(hooked: HookedDesk, history: list[ModelMessage], info: AgentInfo) -> ModelReply:
     first, _, slot = (info.instructions or "").partition(f"\n\n{SLOT_MARK}\n")
-    assert hooked.hook.step_tool.name in {tool.name for tool in info.function_tools}
+    assert hooked.hook.own_tools[0].name in {tool.name for tool in info.function_tools}
     return await hooked.reply([Message("system", first), *_messages(history)], slot)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
@@ -101,7 +102,8 @@ def looped(reference: str, view_name: str, trim: Trim = whole) -> Looped:
             operator=task.simulation.operator,
         )
 
-    asyncio.run(run())
+    with ThreadPoolExecutor(1) as thread:  # the tests have a loop of their own
+        thread.submit(asyncio.run, run()).result()
     assert len(kept.requests) >= 3
     return kept
 

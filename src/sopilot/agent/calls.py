@@ -107,14 +107,11 @@ class CallHandler:
 
     async def handle(self, call: ToolCall) -> str:
         """Do it; the text is the answer to the model."""
-        before, call = self._toolbox.in_passing(call)
         taken: list[str] = []
-        if before:
-            self.fitted = True
-            text = await self._steps(call, StepCall(before), taken)
-            if not self.fitted:
-                return text
-        parsed = self._toolbox.parse(call, self._session.configuration, self._completed)
+        call, problem = await self.take_steps(call, taken)
+        if problem is not None:
+            return problem
+        parsed = self._toolbox.parse(call, self._session.configuration, self.completed)
         self.fitted = not (isinstance(parsed, Malformed) and self._is_step(parsed.tool))
         if isinstance(parsed, Malformed):
             kept_by_tools = await self._kept_by_tools(call, parsed)
@@ -139,6 +136,17 @@ class CallHandler:
         if lost or undecided or self._insists(answer):
             raise Waiting(answer.problem, answer.said(self._language))
         return answer.said(self._language)
+
+    async def take_steps(self, call: ToolCall, taken: list[str]) -> tuple[ToolCall, str | None]:
+        """Take the steps that a tool call carries among its arguments. Return the call without
+        them, and the answer where a step doesn't fit: then the call isn't made."""
+        before, call = self._toolbox.in_passing(call)
+        if before:
+            self.fitted = True
+            text = await self._steps(call, StepCall(before), taken)
+            if not self.fitted:
+                return call, text
+        return call, None
 
     def _insists(self, answer: CallAnswer) -> bool:
         """Whether nothing but the same unproven call was made for a while: it will not be
@@ -258,7 +266,7 @@ class CallHandler:
             return sentence("result-of-another", cited=quote_value(cited), goal=process.goal)
         return sentence("no-result", cited=quote_value(cited))
 
-    def _completed(self, name: str, arguments: dict[str, JSON]) -> dict[str, JSON]:
+    def completed(self, name: str, arguments: dict[str, JSON]) -> dict[str, JSON]:
         here = self._session.machine.position(self._session.configuration)
         if here is None:
             return arguments

@@ -1,16 +1,15 @@
 """LangChain and LangGraph: a middleware for ``create_agent``.
 
-conversations = Conversations(store, briefing, view)
-agent = create_agent(model, tools, middleware=[SopilotMiddleware(conversations)])
+agent = create_agent(model, tools, middleware=[SopilotMiddleware("refunds.yaml")])
 await agent.ainvoke({"messages": [...]}, {"configurable": {"thread_id": "…"}})
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager
 from copy import copy
-from functools import lru_cache
+from functools import lru_cache, partial
 from inspect import signature
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -20,52 +19,50 @@ from langchain.agents.middleware.types import ToolCallRequest
 from langchain_core.messages import SystemMessage, ToolMessage
 from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.config import get_config
-from langgraph.types import Command
+from langgraph.types import Command, interrupt
 from langsmith.utils import tracing_is_enabled
 
-from sopilot.messages.errors import UserMistake, mistake
-from sopilot.runner.conversation import Conversations, Failed, ProcedureHook, was_made
+from sopilot.messages.errors import InternalBug, UserMistake
+from sopilot.protocols import ToolSchema
+from sopilot.runner.conversation import (
+    Conversations,
+    Failed,
+    Hooks,
+    ProcedureHook,
+    Read,
+    hooks_of,
+    was_made,
+)
 from sopilot.runner.loop_thread import caller
 from sopilot.runner.received import Validate, validation_by
 from sopilot.values.json import JSON
 from sopilot.views.answers import CallAnswer
 
+__all__ = ["Conversations", "SopilotMiddleware"]
+
 Given = ToolMessage | Command[Any]
+Using = AbstractAsyncContextManager[ProcedureHook]
+Pausing = Callable[[dict[str, JSON]], Awaitable[object]]
 
 
 class SopilotMiddleware(AgentMiddleware[Any, Any, Any]):
-    """For ``ainvoke``, ``astream``, ``invoke`` and ``stream``. ``Conversations`` have a session
-    for each ``thread_id``, as a service compiles its graph once; a hook alone is one session, and
-    a second ``thread_id`` is refused. Anthropic and Google take system messages only at the
-    beginning: ``slot_last=False`` puts the slot there, at the price of the prompt's cache."""
+    """Guard the agent's tools in ``ainvoke``, ``astream``, ``invoke`` and ``stream``.
 
-    def __init__(self, hook: ProcedureHook | Conversations, *, slot_last: bool = True) -> None:
+    ``hooks`` is a handbook (view `guard`), or ``Conversations.of(handbook, view=…, store=…)``:
+    one session per ``thread_id``. A hook alone is one session; a second ``thread_id`` is refused.
+    ``pauses``: a call that waits for the user's answer or for an approval is a LangGraph
+    ``interrupt``. Resume with the user's reply, or with anything once the approval is there. The
+    graph needs a checkpointer. ``slot_last=False`` puts the frame message at the beginning, for
+    Anthropic and Google, at the price of the prompt's cache.
+    """
+
+    def __init__(self, hooks: Hooks, *, slot_last: bool = True, pauses: bool = False) -> None:
         super().__init__()
-        self._hooks = hook
+        self._hooks = hooks_of(hooks)
         self._slot_last = slot_last
-        schema = hook.step_tool
-
-        async def step(**arguments: Any) -> str:
-            async with self._using(_thread_id()) as hook:
-                return await hook.step(arguments)
-
-        def step_and_wait(**arguments: Any) -> str:
-            thread = _thread_id()
-
-            async def work() -> str:
-                async with self._using(thread) as hook:
-                    return await hook.step(arguments)
-
-            return caller().wait(work())
-
-        self._step_tool = StructuredTool(
-            name=schema.name,
-            description=schema.description,
-            args_schema=dict(schema.parameters),
-            func=step_and_wait,
-            coroutine=step,
-        )
-        self.tools = [self._step_tool]
+        self._pauses = pauses
+        self._own = frozenset(schema.name for schema in self._hooks.own_tools)
+        self.tools = [_own_tool(schema) for schema in self._hooks.own_tools]
         if not tracing_is_enabled():
             self._untraced()
 
@@ -86,15 +83,9 @@ class SopilotMiddleware(AgentMiddleware[Any, Any, Any]):
             vars(one)["__signature__"] = signature(one)
         vars(self).update(awrap_model_call=awrap_model_call, awrap_tool_call=awrap_tool_call)
 
-    def _using(self, thread: str | None) -> AbstractAsyncContextManager[ProcedureHook]:
-        if isinstance(self._hooks, Conversations):
-            if thread is None:
-                cure = 'invoke with config={"configurable": {"thread_id": …}}'
-                raise mistake("no-thread-id", "a conversation needs a `thread_id`", help=cure)
-            return self._hooks.using(thread)
-        if thread is not None:
-            self._hooks.belongs_to(thread)
-        return nullcontext(self._hooks)
+    def _using(self) -> Using:
+        """In the thread of the run: it knows the conversation."""
+        return self._hooks.using(_thread_id())
 
     # --- before a model call --------------------------------------------------------
 
@@ -103,17 +94,21 @@ class SopilotMiddleware(AgentMiddleware[Any, Any, Any]):
         request: ModelRequest[Any],
         handler: Callable[[ModelRequest[Any]], ModelResponse[Any]],
     ) -> ModelResponse[Any]:
-        return handler(caller().wait(self._shown(request, _thread_id())))
+        return handler(caller().wait(self._shown(request, self._using())))
 
     async def awrap_model_call(
         self,
         request: ModelRequest[Any],
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any]:
-        return await handler(await self._shown(request, _thread_id()))
+        return await handler(await self._shown(request, self._using()))
 
-    async def _shown(self, request: ModelRequest[Any], thread: str | None) -> ModelRequest[Any]:
-        async with self._using(thread) as hook:
+    async def _shown(self, request: ModelRequest[Any], using: Using) -> ModelRequest[Any]:
+        tools = [tool for tool in request.tools if isinstance(tool, BaseTool)]
+        async with using as hook:
+            hook.reads.update({tool.name: _read(tool) for tool in tools})
+            if hook.view.guard:
+                return request
             await hook.ready()
             first, slot = hook.instructions, hook.slot()
         last = [_said(slot)] if slot and self._slot_last else []
@@ -131,30 +126,37 @@ class SopilotMiddleware(AgentMiddleware[Any, Any, Any]):
     def wrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Given]
     ) -> Given:
-        if request.tool_call["name"] == self._step_tool.name:
-            return handler(request)
         # The tool itself runs here: the library keeps its configuration in this very thread.
         here = caller()
 
         async def handle(one: ToolCallRequest) -> Given:
             return await here.run(lambda: handler(one))
 
-        return here.wait(self._call(request, handle, _thread_id()))
+        async def pause(value: dict[str, JSON]) -> object:
+            return await here.run(lambda: interrupt(value))
+
+        return here.wait(self._call(request, handle, self._using(), pause))
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Given]]
     ) -> Given:
-        if request.tool_call["name"] == self._step_tool.name:
-            return await handler(request)
-        return await self._call(request, handler, _thread_id())
+        async def pause(value: dict[str, JSON]) -> object:
+            return interrupt(value)
+
+        return await self._call(request, handler, self._using(), pause)
 
     async def _call(
         self,
         request: ToolCallRequest,
         handler: Callable[[ToolCallRequest], Awaitable[Given]],
-        thread: str | None,
+        using: Using,
+        pause: Pausing,
     ) -> Given:
         call = request.tool_call
+        if call["name"] in self._own:
+            async with using as hook:
+                text = await hook.step(call["args"], call["name"])
+            return ToolMessage(text, tool_call_id=call["id"] or "", name=call["name"])
         given: list[Given] = []
 
         async def execute(arguments: Mapping[str, JSON]) -> object:
@@ -165,12 +167,40 @@ class SopilotMiddleware(AgentMiddleware[Any, Any, Any]):
                 return str(answer)
             return Failed(answer.content) if answer.status == "error" else answer.content
 
-        async with self._using(thread) as hook:
-            answer = await hook.tool_call(
-                call["name"], call["args"], call["id"] or "", execute, _validation(request.tool)
-            )
+        async with using as hook:
+            attempt = partial(
+                hook.tool_call,
+                call["name"], call["args"], call["id"] or "", execute, _validation(request.tool),
+            )  # fmt: skip
+            answer = await attempt()
+            while self._pauses and (waiting := hook.pause(answer)) is not None:
+                with hook.replied(waiting, await pause(waiting.as_json())):
+                    answer = await attempt()
         own = given[0] if given else None
-        return own if isinstance(own, Command) else _message(call, answer, own)
+        if isinstance(own, Command) or (own is not None and hook.view.guard):
+            return own
+        return _message(call, answer, own)
+
+
+def _own_tool(schema: ToolSchema) -> StructuredTool:
+    """A tool of the runtime. The middleware answers its calls itself, in their order."""
+
+    def unreachable(**arguments: Any) -> str:
+        raise InternalBug("the middleware answers this tool's calls")
+
+    return StructuredTool(
+        name=schema.name,
+        description=schema.description,
+        args_schema=dict(schema.parameters),
+        func=unreachable,
+    )
+
+
+def _read(tool: BaseTool) -> Read:
+    async def read(arguments: Mapping[str, JSON]) -> object:
+        return await tool.ainvoke(dict(arguments))
+
+    return read
 
 
 def _validation(tool: BaseTool | None) -> Validate | None:

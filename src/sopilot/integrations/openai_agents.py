@@ -1,7 +1,9 @@
 """OpenAI Agents SDK: wrapped function tools, and an input filter for the run.
 
-agent = Agent(name="desk", model=model, tools=hooked_tools(hook, tools))
-await Runner.run(agent, request, run_config=hooked_config(hook))
+conversations = Conversations.of("refunds.yaml")
+agent = Agent(name="desk", model=model, tools=hooked_tools(conversations, tools))
+config = hooked_config(conversations, RunConfig(group_id="c-1"))
+await Runner.run(agent, request, run_config=config)
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from copy import copy
 from dataclasses import replace
 from typing import Any
@@ -33,55 +36,90 @@ from agents.tool_context import ToolContext
 
 from sopilot.agent.dialog import MALFORMED_CALL
 from sopilot.messages.errors import UserMistake, mistake
-from sopilot.runner.conversation import ProcedureHook
+from sopilot.protocols import ToolSchema
+from sopilot.runner.conversation import (
+    CURRENT,
+    Conversations,
+    OneConversation,
+    ProcedureHook,
+    Read,
+    hooks_of,
+)
 from sopilot.runner.received import Validate, validation_by
 from sopilot.values.json import JSON
 
-_HOOKED: WeakKeyDictionary[ProcedureHook, list[Tool]] = WeakKeyDictionary()
-"""The tools that each hook has made."""
+__all__ = ["Conversations", "hooked_config", "hooked_tools"]
+
+Hooks = ProcedureHook | Conversations
+
+_HOOKED: WeakKeyDictionary[Hooks, list[Tool]] = WeakKeyDictionary()
+"""The tools that were made for each."""
+_OPENINGS: WeakKeyDictionary[ProcedureHook, str] = WeakKeyDictionary()
+"""The first message of a hook's conversation that has no name."""
+_CONTEXT: ContextVar[ToolContext[Any] | None] = ContextVar("sopilot_tool_context", default=None)
 
 
-def hooked_tools(hook: ProcedureHook, tools: Sequence[FunctionTool]) -> list[Tool]:
-    """The same tools, on record and guarded, and the bookkeeping tool. Hosted tools run where no
-    hook sees them, and are refused."""
+def hooked_tools(hooks: Hooks, tools: Sequence[FunctionTool]) -> list[Tool]:
+    """The same tools, on record and guarded, and those that the view adds. Hosted tools run where
+    no hook sees them, and are refused."""
     for tool in tools:
         if not isinstance(tool, FunctionTool):
             raise _unseen(f"the tool `{tool.name}` runs")
-    made: list[Tool] = [_step_tool(hook), *(_hooked(hook, tool) for tool in tools)]
-    _HOOKED.setdefault(hook, []).extend(made)
+    within = hooks_of(hooks)
+    reads = {tool.name: _read(tool) for tool in tools}
+    own = [_own_tool(within, schema) for schema in within.own_tools]
+    made: list[Tool] = [*own, *(_hooked(within, tool, reads) for tool in tools)]
+    _HOOKED.setdefault(hooks, []).extend(made)
     return made
 
 
-def hooked_config(hook: ProcedureHook, config: RunConfig | None = None) -> RunConfig:
-    """``config`` with the program's place before every model call, after what its own input
-    filter does. An agent with tools past the hook is refused at its first model call."""
+def hooked_config(hooks: Hooks, config: RunConfig | None = None) -> RunConfig:
+    """``config`` with the frame message before every model call, after its own input filter. An
+    agent with tools past the hook is refused at its first model call.
+
+    ``config.group_id`` names the conversation. A hook alone is one conversation: a run with
+    another name, or without a name and with another beginning, is refused."""
     own = config or RunConfig()
     own_filter = own.call_model_input_filter
+    within = hooks_of(hooks)
 
     async def show(data: CallModelData[Any]) -> ModelInputData:
-        _refuse_unseen(hook, data.agent)
+        _refuse_unseen(hooks, data.agent)
+        if isinstance(hooks, ProcedureHook) and own.group_id is None and CURRENT.get() is None:
+            _refuse_another_beginning(hooks, data.model_data.input)
         shown = data.model_data
         if own_filter is not None:
             filtered = own_filter(data)
             shown = await filtered if inspect.isawaitable(filtered) else filtered
-        first = hook.instructions
+        async with within.using(own.group_id) as hook:
+            await hook.ready()
+            first, slot = hook.instructions, hook.slot()
+        if hook.view.guard:
+            return shown
         if shown.instructions:
             first = f"{shown.instructions}\n\n{first}"
-        await hook.ready()
-        slot = hook.slot()
         last: list[Any] = [{"role": "system", "content": slot}] if slot else []
         return ModelInputData(input=[*shown.input, *last], instructions=first)
 
     return replace(own, call_model_input_filter=show)
 
 
-def _refuse_unseen(hook: ProcedureHook, agent: Agent[Any]) -> None:
-    """What is called past the hook is neither on record nor held."""
+def _refuse_another_beginning(hook: ProcedureHook, messages: Sequence[Any]) -> None:
+    """Two customers must never share a session."""
+    opening = json.dumps(messages[0], sort_keys=True, default=str) if messages else ""
+    if _OPENINGS.setdefault(hook, opening) != opening:
+        message = "this hook is the session of a conversation that began with another message"
+        cure = "name the conversation: `hooked_config(conversations, RunConfig(group_id=…))`"
+        raise mistake("mixed-conversations", message, help=cure)
+
+
+def _refuse_unseen(hooks: Hooks, agent: Agent[Any]) -> None:
+    """Calls past the hook are neither on record nor guarded."""
     if agent.mcp_servers:
         raise _unseen("the agent's `mcp_servers` are called")
     if agent.handoffs:
         raise _unseen("what the agent hands over by `handoffs` goes on")
-    hooked = _HOOKED.get(hook, [])
+    hooked = _HOOKED.get(hooks, [])
     for tool in agent.tools:
         if not any(tool is one for one in hooked):
             raise _unseen(f"the tool `{tool.name}` runs")
@@ -93,11 +131,32 @@ def _unseen(what: str) -> UserMistake:
     return mistake("unseen-tools", message, help=cure)
 
 
-def _step_tool(hook: ProcedureHook) -> FunctionTool:
-    schema = hook.step_tool
+def _group(context: ToolContext[Any]) -> str | None:
+    return context.run_config.group_id if context.run_config is not None else None
 
+
+def _read(tool: FunctionTool) -> Read:
+    """A call of the runtime's own, in the run of the call that needs it."""
+    bare = set_function_tool_failure_error_function(copy(tool), None)
+
+    async def read(arguments: Mapping[str, JSON]) -> object:
+        run, written = _CONTEXT.get(), json.dumps(arguments)
+        context = ToolContext(
+            run.context if run is not None else None,
+            tool_name=tool.name,
+            tool_call_id="sopilot",
+            tool_arguments=written,
+            run_config=run.run_config if run is not None else None,
+        )
+        return await bare.on_invoke_tool(context, written)
+
+    return read
+
+
+def _own_tool(within: Conversations | OneConversation, schema: ToolSchema) -> FunctionTool:
     async def invoke(context: ToolContext[Any], arguments: str) -> str:
-        return await hook.step(arguments)
+        async with within.using(_group(context)) as hook:
+            return await hook.step(arguments, schema.name)
 
     return FunctionTool(
         name=schema.name,
@@ -108,13 +167,24 @@ def _step_tool(hook: ProcedureHook) -> FunctionTool:
     )
 
 
-def _hooked(hook: ProcedureHook, tool: FunctionTool) -> FunctionTool:
+def _hooked(
+    within: Conversations | OneConversation, tool: FunctionTool, reads: Mapping[str, Read]
+) -> FunctionTool:
     # The library turns what a tool raises into text, which would pass for a result: this copy
     # raises, and the text is made afterwards.
     bare = set_function_tool_failure_error_function(copy(tool), None)
     validate = _validation(tool)
 
     async def invoke(context: ToolContext[Any], arguments: str) -> Any:
+        token = _CONTEXT.set(context)
+        try:
+            async with within.using(_group(context)) as hook:
+                hook.reads.update(reads)
+                return await guarded(hook, context, arguments)
+        finally:
+            _CONTEXT.reset(token)
+
+    async def guarded(hook: ProcedureHook, context: ToolContext[Any], arguments: str) -> Any:
         try:
             given = json.loads(arguments) if arguments.strip() else {}
         except (ValueError, RecursionError):
@@ -132,6 +202,8 @@ def _hooked(hook: ProcedureHook, tool: FunctionTool) -> FunctionTool:
         answer, problem = await hook.attempt(
             tool.name, given, context.tool_call_id, execute, validate
         )
+        if problem is None and made and hook.view.guard:
+            return made[0]
         if problem is None:
             return _with_pictures(answer.text, made)
         said = await maybe_invoke_function_tool_failure_error_function(

@@ -1,52 +1,89 @@
 """Pydantic AI: a capability.
 
-agent = Agent(model, tools=[...], capabilities=[SopilotCapability(hook)])
-await agent.run(request)
+agent = Agent(model, tools=[...], capabilities=[SopilotCapability("refunds.yaml")])
+await agent.run(request, conversation_id="c-1")
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from pydantic_ai import RunContext, Tool
 from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.exceptions import ApprovalRequired
 from pydantic_ai.messages import BinaryContent, ToolCallPart, ToolReturn
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import FunctionToolset
 
-from sopilot.runner.conversation import ProcedureHook
+from sopilot.messages.errors import InternalBug
+from sopilot.protocols import ToolSchema
+from sopilot.runner.conversation import CURRENT, Conversations, Hooks, ProcedureHook, Read, hooks_of
 from sopilot.values.json import JSON, same
+
+__all__ = ["Conversations", "SopilotCapability"]
+
+YES = "yes"
 
 
 @dataclass
 class SopilotCapability(AbstractCapability[Any]):
-    """One agent, one session."""
+    """Guard the agent's tools.
 
-    hook: ProcedureHook
+    ``hooks`` is a handbook (view `guard`), or ``Conversations.of(handbook, view=…, store=…)``: one
+    session per ``conversation_id``. A hook alone is one session; a second conversation is refused.
+    ``pauses``: a call that waits for the user's yes or for an approval is a deferred tool call.
+    The agent needs ``DeferredToolRequests`` among its output types. Approving the deferred call
+    answers the question with yes; an approval by role must be there when the run goes on.
+    """
+
+    hooks: Hooks
+    pauses: bool = False
+
+    def __post_init__(self) -> None:
+        self._hooks = hooks_of(self.hooks)
+        self._own = frozenset(schema.name for schema in self._hooks.own_tools)
+
+    def _using(self, ctx: RunContext[Any]) -> AbstractAsyncContextManager[ProcedureHook]:
+        return self._hooks.using(ctx.conversation_id if CURRENT.get() is None else None)
 
     def get_instructions(self) -> Any:
+        if self._hooks.view.guard:
+            return None
+
         async def show(ctx: RunContext[Any]) -> str:
-            await self.hook.ready()
-            first, slot = self.hook.instructions, self.hook.slot()
+            async with self._using(ctx) as hook:
+                await hook.ready()
+                first, slot = hook.instructions, hook.slot()
             return f"{first}\n\n{SLOT_MARK}\n{slot}" if slot else first
 
         return show
 
     def get_toolset(self) -> Any:
-        schema = self.hook.step_tool
+        return FunctionToolset(tools=[self._own_tool(each) for each in self._hooks.own_tools])
 
-        async def step(**arguments: Any) -> str:
-            return await self.hook.step(arguments)
+    def _own_tool(self, schema: ToolSchema) -> Tool[Any]:
+        async def unreachable(**arguments: Any) -> str:
+            raise InternalBug("the capability answers this tool's calls")
 
-        tool: Tool[Any] = Tool.from_schema(
-            step,
+        return Tool.from_schema(
+            unreachable,
             name=schema.name,
             description=schema.description,
             json_schema=dict(schema.parameters),
         )
-        return FunctionToolset(tools=[tool])
+
+    async def before_tool_validate(
+        self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: ToolDefinition, args: Any
+    ) -> Any:
+        """Validate a call without the steps that it may carry."""
+        if not self._hooks.view.in_order or call.tool_name in self._own:
+            return args
+        async with self._using(ctx) as hook:
+            return hook.own_arguments(call.tool_name, call.args_as_dict())
 
     async def wrap_tool_execute(
         self,
@@ -57,11 +94,26 @@ class SopilotCapability(AbstractCapability[Any]):
         args: dict[str, Any],
         handler: Any,
     ) -> Any:
-        if call.tool_name == self.hook.step_tool.name:
-            return await handler(args)
+        async with self._using(ctx) as hook:
+            if call.tool_name in self._own:
+                return await hook.step(call.args_as_dict(), call.tool_name)
+            if self._hooks.view.guard:
+                hook.reads.update(_reads(ctx))
+            return await self._call(hook, ctx, call, tool_def, args, handler)
 
+    async def _call(
+        self,
+        hook: ProcedureHook,
+        ctx: RunContext[Any],
+        call: ToolCallPart,
+        tool_def: ToolDefinition,
+        args: dict[str, Any],
+        handler: Any,
+    ) -> Any:
         made: list[Any] = []
-        written = call.args_as_dict()
+        every = call.args_as_dict()
+        written = hook.own_arguments(call.tool_name, every)
+        steps = {name: value for name, value in every.items() if name not in written}
         properties = tool_def.parameters_json_schema.get("properties", {})
         # A tool with one parameter that is a model takes the model's fields.
         only: Any = next(iter(args.values())) if len(args) == 1 else None
@@ -69,7 +121,7 @@ class SopilotCapability(AbstractCapability[Any]):
         validated = only.model_dump(by_alias=True) if flat else args
         # A parameter with an alias is judged under its own name.
         names = {**written, **dict.fromkeys(validated.keys() - properties.keys())}
-        judged = self.hook.received(call.tool_name, validated, names)
+        judged = hook.received(call.tool_name, validated, names)
 
         async def execute(arguments: Mapping[str, JSON]) -> object:
             # As the agent validated them, unless others were let through than it has.
@@ -77,12 +129,43 @@ class SopilotCapability(AbstractCapability[Any]):
             first = made[0]
             return first.return_value if isinstance(first, ToolReturn) else first
 
-        answer = await self.hook.tool_call(call.tool_name, judged, call.tool_call_id, execute)
+        attempt = partial(
+            hook.tool_call, call.tool_name, {**judged, **steps}, call.tool_call_id, execute
+        )
+        answer = await attempt()
+        waiting = hook.pause(answer) if self.pauses else None
+        if waiting is not None and waiting.question and ctx.tool_call_approved:
+            with hook.replied(waiting, YES):
+                answer = await attempt()
+            waiting = hook.pause(answer)
+        if waiting is not None:
+            raise ApprovalRequired(metadata=waiting.as_json())
+        if made and hook.view.guard:
+            return made[0]
         if made and isinstance(made[0], ToolReturn):
             return replace(made[0], return_value=answer.text)
         if made and isinstance(made[0], BinaryContent):
             return ToolReturn(answer.text, content=[made[0]])
         return answer.text
+
+
+def _reads(ctx: RunContext[Any]) -> dict[str, Read]:
+    """The agent's tools in this run, for the reads that the runtime makes by itself."""
+    manager = ctx.tool_manager
+    if manager is None or manager.tools is None:
+        return {}
+    toolset = manager.toolset
+
+    def read(name: str, tool: Any) -> Read:
+        async def call(arguments: Mapping[str, JSON]) -> object:
+            own = replace(ctx, tool_name=name, tool_call_id="sopilot")
+            validated = tool.args_validator.validate_python(dict(arguments), context=None)
+            value = await toolset.call_tool(name, validated, own, tool)
+            return value.return_value if isinstance(value, ToolReturn) else value
+
+        return call
+
+    return {name: read(name, tool) for name, tool in manager.tools.items()}
 
 
 SLOT_MARK = "The program stands here:"

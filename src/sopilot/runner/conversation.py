@@ -1,36 +1,50 @@
-"""A session beside somebody else's agent: it shows, records and holds; the agent does the rest.
+"""A session beside another framework's agent: it records and guards the agent's calls.
 
-A session for each conversation of a service that has many.
+``ProcedureHook`` is one session. ``Conversations`` opens one per conversation of a service.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+import inspect
 import json
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import (
     AbstractAsyncContextManager,
     AbstractContextManager,
     asynccontextmanager,
+    contextmanager,
     nullcontext,
     suppress,
 )
 from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import islice
+from os import PathLike, fspath
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypedDict, TypeVar, Unpack
 
-from sopilot.agent.approvers import Operator
+from sopilot.agent.approvers import Operator, action_schema
 from sopilot.agent.budgets import UNLIMITED
 from sopilot.agent.dialog import MALFORMED_CALL
 from sopilot.agent.driver import Driver
 from sopilot.agent.loop import open_run, resume_run, run_programs
 from sopilot.agent.toolbox import Toolbox
 from sopilot.files.sign_in import who_asks
+from sopilot.handbook.model import BUILT_IN
+from sopilot.machine.approvals import HeldState
 from sopilot.machine.program_set import ProgramSet
+from sopilot.machine.proof.agenda import unguardable
 from sopilot.messages.errors import (
     LeaseLost,
     RunEnded,
@@ -45,11 +59,17 @@ from sopilot.records.store import Settings, Store
 from sopilot.runner.json_values import as_json
 from sopilot.runner.loop_thread import caller
 from sopilot.runner.received import Validate, received
+from sopilot.runner.sources import open_source
 from sopilot.session.lease import when_free
+from sopilot.session.questions import Asker, UserAnswer, find_question
 from sopilot.session.session import Session
+from sopilot.stores.memory import MemoryStore
+from sopilot.stores.open import open_store
 from sopilot.values.json import JSON, same
 from sopilot.views.answers import CallAnswer, CallStatus
 from sopilot.views.briefing import Briefing
+from sopilot.views.catalogue import view_named
+from sopilot.views.guard_answers import JUDGE_TOOL
 from sopilot.views.step_tool import TOOL_NAME
 from sopilot.views.view import View
 
@@ -61,7 +81,15 @@ Execute = Callable[[Mapping[str, JSON]], Awaitable[object]]
 """The agent's own call, with the arguments that were let through: not always as written."""
 
 
+Read = Callable[[Mapping[str, JSON]], Awaitable[object]]
+"""A call of one of the agent's tools that the runtime makes by itself."""
+
+
 JudgeResult = Callable[[str, JSON], bool]
+
+
+AskUser = Callable[[str], "str | Awaitable[str | None] | None"]
+"""Shows a question to the user and returns the reply; ``None`` where there is none."""
 
 
 Answer = TypeVar("Answer")
@@ -69,6 +97,19 @@ Answer = TypeVar("Answer")
 
 _UNDER_WAY: ContextVar[tuple[str, Execute] | None] = ContextVar("sopilot_execute", default=None)
 """The tool that the agent is calling, by name."""
+
+
+class CurrentConversation(Protocol):
+    """The block ``with sopilot.conversation(ID):`` around the agent's run."""
+
+    @property
+    def id(self) -> str: ...
+
+    async def attend(self, hook: ProcedureHook) -> None:
+        """Pass on the values, messages and questions of the application."""
+
+
+CURRENT: ContextVar[CurrentConversation | None] = ContextVar("sopilot_conversation", default=None)
 
 
 class ToolBroke(RunEnded):
@@ -90,6 +131,21 @@ def always_ok(name: str, value: JSON) -> bool:
     return True
 
 
+class Pause(NamedTuple):
+    """A guarded call that waits for people: for the user's answer to ``question``, or for an
+    approval of ``call_id``."""
+
+    session: str
+    call_id: str
+    text: str
+    question: str = ""
+
+    def as_json(self) -> dict[str, JSON]:
+        kind = "question" if self.question else "approval"
+        text = self.question or self.text
+        return {"kind": kind, "text": text, "session": self.session, "call": self.call_id}
+
+
 class HookOptions(TypedDict, total=False):
     """Of every hook, however its session is found."""
 
@@ -99,11 +155,17 @@ class HookOptions(TypedDict, total=False):
 
 
 class ProcedureHook:
-    """One session: one conversation of whoever has several. ``is_ok`` tells from a tool's value
-    whether it did what its name says; a tool that raises did not. ``operator`` decides about held
-    calls at once; without one they wait for ``sopilot approvals``. Views without a machine have
-    nothing to hook into. ``reader`` makes the calls that the machine makes by itself, before an
-    action with ``recheck``: a hook has only the call that it wraps."""
+    """The session of one conversation.
+
+    ``is_ok`` tells from a tool's value whether the tool succeeded; a tool that raises failed.
+    ``operator`` decides about held calls at once; without one they wait for ``sopilot approvals``.
+    ``reader`` makes the calls that the runtime makes by itself: with the view `guard-auto`, and
+    before an action with ``recheck``. Views without a machine guard nothing and are refused.
+
+    Under a guard view the agent sees its own tools and their own results, and nothing else; under
+    the others it also has the bookkeeping tool, the instructions and the frame message. A view
+    with ``in_order`` (`fused`) makes the calls of one message one after the other.
+    """
 
     def __init__(
         self,
@@ -117,15 +179,15 @@ class ProcedureHook:
     ) -> None:
         if not view.machine:
             raise UserMistake(f"the view `{view.name}` keeps no program; choose `pg`")
-        if view.in_order:
-            # Frameworks make the calls of one message all at once.
-            raise UserMistake(f"the view `{view.name}` needs calls in their order; choose `pg`")
+        if view.guard:
+            require_guardable(briefing)
         rechecked = [one.action for one in session.programs.guarded.values() if one.recheck]
-        if rechecked and reader is None:
+        if rechecked and reader is None and view.has_steps:
             message = f"`{rechecked[0]}` has `recheck`, and a hook cannot read again by itself"
             cure = "pass `reader=`, the tools that the machine may read with"
             raise mistake("recheck-without-reader", message, help=cure)
         self.session = session
+        self.view = view
         self._actions = briefing.handbook.actions
         self._tools = AgentsOwnTools(is_ok, reader)
         session.tools = self._tools
@@ -135,7 +197,14 @@ class ProcedureHook:
         """Set it, and every domain call is a span."""
         self.busy = 0
         """How many use it now, for who keeps several."""
-        self.driver = Driver(session, briefing, view, budgets=UNLIMITED, operator=operator)
+        schemas = tuple(action_schema(each) for each in self._actions.values() if each.offered)
+        self.driver = Driver(
+            session, briefing, view, budgets=UNLIMITED, operator=operator, tools=schemas
+        )
+        self.own_tools = own_tools(view, self.driver.toolbox)
+        self._order = asyncio.Lock()
+        self._misfit = False
+        """Whether a step of the model's last message didn't fit: later calls aren't made."""
 
     @classmethod
     async def open(
@@ -227,6 +296,12 @@ class ProcedureHook:
             cure = "give the middleware `Conversations(store, briefing, view)`: a session for each"
             raise mistake("mixed-conversations", message, help=cure)
 
+    @property
+    def reads(self) -> dict[str, Read]:
+        """The agent's tools, for the runtime's own reads. The integration enters those of the
+        present run: another conversation's tools may belong to another customer."""
+        return self._tools.reads
+
     # --- what a model is shown ------------------------------------------------------
 
     async def ready(self) -> None:
@@ -238,27 +313,60 @@ class ProcedureHook:
 
     @property
     def instructions(self) -> str:
-        """The same bytes before every model call."""
-        return self.driver.first.content
+        """The same bytes before every model call; none under a guard view."""
+        return self.driver.first.content if self.view.has_steps else ""
 
     def slot(self) -> str:
-        """Where the program stands: the last thing before every model call, never kept."""
+        """The frame message: the last thing before every model call, never kept. Call it once
+        per model call: it also begins the next message of the model."""
         if not self.session.is_current:
             raise LeaseLost(self.session.id)
-        return self.driver.shown().slot
-
-    @property
-    def step_tool(self) -> ToolSchema:
-        return self.driver.toolbox.schemas[0]
+        if not self.view.has_steps:
+            return ""
+        shown = self.driver.shown().slot
+        self._misfit = False
+        self.driver.calls.slot = lambda: shown
+        return shown
 
     # --- what a model does ----------------------------------------------------------
 
-    async def step(self, arguments: Mapping[str, JSON] | str) -> str:
-        """The bookkeeping tool; the text is its answer to the model."""
+    async def step(self, arguments: Mapping[str, JSON] | str, name: str = TOOL_NAME) -> str:
+        """A call of one of ``own_tools``; the text is its answer to the model."""
         if not isinstance(arguments, str):
             arguments = json.dumps(dict(arguments), ensure_ascii=False)
+        call, calls = ToolCall("", name, arguments), self.driver.calls
+        async with self._in_order():
+            await self.ready()
+            if self._misfit:
+                return await calls.leave_out(call)
+            text = await calls.handle(call)
+            self._misfit = self.view.in_order and not calls.fitted
+            return text
+
+    def _in_order(self) -> AbstractAsyncContextManager[object]:
+        """Frameworks make the calls of one message at once; some views need their order."""
+        return self._order if self.view.in_order else nullcontext()
+
+    async def take_steps(
+        self, name: str, arguments: Mapping[str, JSON], call_id: str
+    ) -> tuple[Mapping[str, JSON], CallAnswer | None]:
+        """Take the steps that a tool call carries. Return its own arguments, and the answer
+        where the call isn't made because a step didn't fit."""
+        if not self.view.in_order:
+            return arguments, None
+        calls, taken = self.driver.calls, list[str]()
+        call = ToolCall(call_id, name, json.dumps(dict(arguments), ensure_ascii=False))
         await self.ready()
-        return await self.driver.calls.handle(ToolCall("", TOOL_NAME, arguments))
+        problem: str | None = None
+        if self._misfit:
+            problem = await calls.leave_out(call)
+        else:
+            call, problem = await calls.take_steps(call, taken)
+            self._misfit = problem is not None
+        if problem is not None:
+            return arguments, CallAnswer(call_id, CallStatus.HELD, problem=problem)
+        # The program's own values need not be written again.
+        return calls.completed(name, json.loads(call.arguments)), None
 
     async def tool_call(
         self,
@@ -285,6 +393,20 @@ class ProcedureHook:
         validate: Validate | None = None,
     ) -> tuple[CallAnswer, BaseException | None]:
         """As ``tool_call``, with what ``execute`` raised beside the answer."""
+        async with self._in_order():
+            arguments, left_out = await self.take_steps(name, arguments, call_id)
+            if left_out is not None:
+                return left_out, None
+            return await self._attempt(name, arguments, call_id, execute, validate)
+
+    async def _attempt(
+        self,
+        name: str,
+        arguments: Mapping[str, JSON],
+        call_id: str,
+        execute: Execute,
+        validate: Validate | None,
+    ) -> tuple[CallAnswer, BaseException | None]:
         if name in self._actions and not self._actions[name].offered:
             return await self._unmade(name, call_id, f"there is no tool `{name}`"), None
         if validate is not None:
@@ -323,6 +445,42 @@ class ProcedureHook:
 
         return dispatch
 
+    def own_arguments(self, name: str, arguments: Mapping[str, JSON]) -> dict[str, JSON]:
+        """The arguments without the steps that a call may carry under `fused`."""
+        call = ToolCall("", name, json.dumps(dict(arguments), ensure_ascii=False))
+        own: dict[str, JSON] = json.loads(self.driver.toolbox.in_passing(call)[1].arguments)
+        return own
+
+    def pause(self, answer: CallAnswer) -> Pause | None:
+        """What people must do before the call can be made; ``None`` where the agent must act."""
+        needs = answer.plan.needs if answer.plan is not None else ()
+        wanted = [call for need in needs for call in need.calls]
+        if needs and all(need.calls for need in needs):
+            first = wanted[0]
+            if all(call.act.action in BUILT_IN for call in wanted):
+                programs = self.session.programs.programs.values()
+                question = find_question(programs, first.act.action, first.arguments)
+                if question is not None:
+                    return Pause(self.session.id, answer.call_id, answer.text, question.text)
+        waits = answer.held is not None and answer.held.state is HeldState.WAITING
+        return Pause(self.session.id, answer.call_id, answer.text) if waits else None
+
+    @contextmanager
+    def replied(self, pause: Pause, reply: object) -> Iterator[None]:
+        """Answer the question that was shown, and no other, with the user's reply."""
+        if not pause.question:
+            yield
+            return
+        replies = [str(reply)]
+        session, before = self.session, self.session.asker
+        session.asker = asker_of(
+            session, lambda question: replies.pop() if question == pause.question else None
+        )
+        try:
+            yield
+        finally:
+            session.asker = before
+
     async def _unmade(self, name: str, call_id: str, problem: str) -> CallAnswer:
         await self.ready()
         await self.session.note(MALFORMED_CALL, {"tool": name, "problem": problem})
@@ -341,6 +499,38 @@ class ProcedureHook:
         await self.session.release()
 
 
+def own_tools(view: View, toolbox: Toolbox) -> tuple[ToolSchema, ...]:
+    """The tools that a view adds to the agent's: the bookkeeping tool; under a guard view
+    `judge_check`, if the handbook leaves checks to the model."""
+    if view.has_steps:
+        return toolbox.schemas[:1]
+    return tuple(schema for schema in toolbox.schemas if schema.name == JUDGE_TOOL)
+
+
+def asker_of(session: Session, show: AskUser) -> Asker:
+    """Put the runtime's questions to the user, on record."""
+
+    async def ask(question: str, about: str, closed: bool) -> UserAnswer | None:
+        reply = show(question)
+        text = await reply if inspect.isawaitable(reply) else reply
+        if text is None:
+            return None
+        await session.assistant_said(question)
+        outcome = await session.user_said(text)
+        return UserAnswer(text, outcome.events[0].seq)
+
+    return ask
+
+
+def require_guardable(briefing: Briefing) -> None:
+    """Refuse a handbook with steps that a model must be led to: a guard leads nobody."""
+    for goal, program in briefing.programs.items():
+        step = unguardable(program)
+        if step:
+            message = f"`{goal}` has a step that an agent must be led to: `{step}`"
+            raise mistake("unguardable", message, help="use the view `pg` for this handbook")
+
+
 def conversation_id(handbook: str, conversation: str) -> str:
     """The id of a conversation's session: the same wherever it is asked for."""
     return hashlib.sha256(f"{handbook}\n{conversation}".encode()).hexdigest()[:32]
@@ -352,6 +542,7 @@ class AgentsOwnTools:
     def __init__(self, is_ok: JudgeResult, reader: Tools | None = None) -> None:
         self._is_ok = is_ok
         self._reader = reader
+        self.reads: dict[str, Read] = {}
         self.broken: dict[str, BaseException] = {}
         """By session and call id."""
 
@@ -363,10 +554,9 @@ class AgentsOwnTools:
         if under_way is None:
             return ToolResult(False, {"error": "the agent that has this tool is gone"})
         if under_way[0] != name:
-            # What the machine reads by itself: a hook has only the call that it wraps.
             if self._reader is not None:
                 return await self._reader.call(name, arguments, key=key)
-            return ToolResult(False, {"error": f"only the agent itself can call `{name}`"})
+            return await self._read(name, arguments)
         try:
             given = await under_way[1](arguments)
         except (Exception, asyncio.CancelledError) as problem:
@@ -379,6 +569,15 @@ class AgentsOwnTools:
         if isinstance(given, Failed):
             return ToolResult(False, as_json(given.value))
         value = as_json(given)
+        return ToolResult(self._is_ok(name, value), value)
+
+    async def _read(self, name: str, arguments: Mapping[str, JSON]) -> ToolResult:
+        if name not in self.reads:
+            return ToolResult(False, {"error": f"only the agent itself can call `{name}`"})
+        try:
+            value = as_json(await self.reads[name](arguments))
+        except Exception as problem:  # the agent's own tool: it raises anything
+            return ToolResult(False, {"error": f"{type(problem).__name__}: {problem}"})
         return ToolResult(self._is_ok(name, value), value)
 
 
@@ -399,10 +598,13 @@ class ConversationOptions(HookOptions, total=False):
 
 
 class Conversations:
-    """Hooks by the framework's own name of a conversation (LangGraph's ``thread_id``), found or
-    opened when the first message of one comes. At most ``most`` are kept at hand; those that were
-    not used for longest are given up, and found again in the store. For any number of threads
-    and event loops."""
+    """One session per conversation, opened or resumed when its first message comes.
+
+    The block ``with sopilot.conversation(ID):`` names the conversation; without one, the
+    framework's own name does (LangGraph's ``thread_id``, ``RunConfig.group_id``, Pydantic AI's
+    ``conversation_id``). At most ``most`` stay open; the least recently used are released, and
+    resumed from the store. For any number of threads and event loops.
+    """
 
     def __init__(
         self,
@@ -424,16 +626,50 @@ class Conversations:
         self._hooks: dict[str, ProcedureHook] = {}
         self._opening: set[str] = set()
         self._lock = threading.Lock()
-        self.instructions = view.first_message(briefing)
-        self.step_tool: ToolSchema = Toolbox(view, briefing, ()).schemas[0]
+        if view.guard:
+            require_guardable(briefing)
+        self.view = view
+        self.own_tools = own_tools(view, Toolbox(view, briefing, ()))
 
-    def using(self, conversation: str) -> AbstractAsyncContextManager[ProcedureHook]:
-        """The conversation's hook, which is not given up meanwhile."""
-        return _Using(self, conversation)
+    @classmethod
+    def of(
+        cls,
+        handbook: str | PathLike[str],
+        *,
+        view: str = "guard",
+        store: Store | str | None = None,
+        language: str = "en",
+        most: int = 1000,
+        **options: Unpack[ConversationOptions],
+    ) -> Conversations:
+        """The conversations of a handbook file or a bundled example; in memory by default."""
+        briefing = open_source(fspath(handbook)).briefing(language=language)
+        opened = open_store(store) if isinstance(store, str) else store or MemoryStore()
+        return cls(opened, briefing, view_named(view), most=most, **options)
+
+    def using(self, conversation: str | None) -> AbstractAsyncContextManager[ProcedureHook]:
+        """The hook of the conversation around the call, else of the one that the framework
+        names. It isn't released meanwhile."""
+        current = CURRENT.get()
+        name = current.id if current is not None else conversation
+        if name is None:
+            message = "the agent runs outside of a conversation"
+            cure = "wrap its run in `with sopilot.conversation(ID):`, or pass the framework's own"
+            ids = "`thread_id`, `group_id` or `conversation_id`"
+            raise mistake("no-conversation", message, help=f"{cure} {ids}")
+        return _Using(self, name, current)
 
     async def let_go(self, hook: ProcedureHook) -> None:
+        """A session that waits for people is released: they decide in another process."""
+        name = hook.conversation or ""
         with self._lock:
             hook.busy -= 1
+            waits = not hook.busy and bool(hook.session.held_calls)
+            leaves = waits and self._hooks.get(name) is hook
+            if leaves:
+                del self._hooks[name]
+        if leaves:
+            await hook.close()
         if len(self._hooks) > self._most:
             await self._make_room()
 
@@ -496,17 +732,24 @@ class Conversations:
 
 
 class _Using(AbstractAsyncContextManager[ProcedureHook]):
-    """Written out by hand: every call of a model or a tool comes through here, and what waits
-    for one should be little where hundreds do."""
+    """Hot path: every model call and tool call comes through here, so it is small."""
 
-    __slots__ = ("_conversation", "_conversations", "_hook")
+    __slots__ = ("_conversation", "_conversations", "_current", "_hook")
 
-    def __init__(self, conversations: Conversations, conversation: str) -> None:
+    def __init__(
+        self,
+        conversations: Conversations,
+        conversation: str,
+        current: CurrentConversation | None,
+    ) -> None:
         self._conversations = conversations
         self._conversation = conversation
+        self._current = current
 
     async def __aenter__(self) -> ProcedureHook:
         self._hook = await self._conversations.found(self._conversation)
+        if self._current is not None:
+            await self._current.attend(self._hook)
         return self._hook
 
     async def __aexit__(
@@ -516,3 +759,27 @@ class _Using(AbstractAsyncContextManager[ProcedureHook]):
         traceback: TracebackType | None,
     ) -> None:
         await self._conversations.let_go(self._hook)
+
+
+class OneConversation:
+    """A single hook in place of ``Conversations``: a second conversation is refused."""
+
+    def __init__(self, hook: ProcedureHook) -> None:
+        self._hook = hook
+        self.view, self.own_tools = hook.view, hook.own_tools
+
+    def using(self, conversation: str | None) -> AbstractAsyncContextManager[ProcedureHook]:
+        if conversation is not None:
+            self._hook.belongs_to(conversation)
+        return nullcontext(self._hook)
+
+
+Hooks = ProcedureHook | Conversations | str | PathLike[str]
+"""What an integration takes: a handbook, or the sessions of one."""
+
+
+def hooks_of(hooks: Hooks) -> Conversations | OneConversation:
+    """A handbook alone is guarded with the view `guard`, in memory."""
+    if isinstance(hooks, ProcedureHook):
+        return OneConversation(hooks)
+    return hooks if isinstance(hooks, Conversations) else Conversations.of(hooks)

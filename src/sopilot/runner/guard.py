@@ -11,20 +11,26 @@ import functools
 import inspect
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
-from contextvars import ContextVar, Token
+from contextvars import Token
 from os import PathLike, fspath
 from typing import Any, Literal, TypeVar, cast, overload
 
-from sopilot.machine.proof.agenda import unguardable
 from sopilot.messages.diagnostic import did_you_mean
 from sopilot.messages.errors import RunEnded, mistake
 from sopilot.records.store import Store
-from sopilot.runner.conversation import Failed, ProcedureHook
+from sopilot.runner.conversation import (
+    CURRENT,
+    AskUser,
+    CurrentConversation,
+    Failed,
+    ProcedureHook,
+    asker_of,
+    require_guardable,
+)
 from sopilot.runner.loop_thread import caller
 from sopilot.runner.received import received
 from sopilot.runner.sources import open_source
 from sopilot.runner.tools import PlainTools, ToolFailed
-from sopilot.session.questions import UserAnswer
 from sopilot.stores.memory import MemoryStore
 from sopilot.stores.open import open_store
 from sopilot.values.json import JSON, same
@@ -36,8 +42,6 @@ from sopilot.views.refusals import Refusal
 Verify = Literal["ask", "auto"]
 Refusals = Literal["raise", "text"]
 AnyFunction = TypeVar("AnyFunction", bound=Callable[..., Any])
-AskUser = Callable[[str], "str | Awaitable[str | None] | None"]
-"""Shows a question to the user and returns the reply; ``None`` where there is none."""
 
 
 class NotCarriedOut(RunEnded):
@@ -78,9 +82,6 @@ class OutcomeUnknown(NotCarriedOut):
     """The call was sent, and nobody knows whether it was carried out."""
 
 
-_CURRENT: ContextVar[Conversation | None] = ContextVar("sopilot_conversation", default=None)
-
-
 class Conversation:
     """The calls of one customer's conversation, in order, in one session per handbook.
 
@@ -103,14 +104,12 @@ class Conversation:
         self._values: dict[str, JSON] = {}
         self._messages: list[str] = []
         self._hooks: dict[Guard, ProcedureHook] = {}
-        self._entered: list[Token[Conversation | None]] = []
+        self._entered: list[Token[CurrentConversation | None]] = []
 
     def tell(self, **values: JSON) -> None:
         """Supply values that the agent doesn't pass: inputs of a procedure, or secrets that open
         a gate. Call it from your application, never with what the model wrote."""
         self._values.update(values)
-        for hook in self._hooks.values():
-            hook.session.told.update(values)
 
     def user_said(self, text: str) -> None:
         """Record a message of the user. The next guarded call may repeat an earlier one."""
@@ -125,23 +124,17 @@ class Conversation:
         known = self._hooks.get(guard)
         if known is None:
             known = await guard.open(self.id, self._store or guard.store, self._token)
-            known.session.told.update(self._values)
-            known.session.asker = self._ask if self.user is not None else None
             self._hooks[guard] = known
-        while self._messages:
-            await known.session.user_said(self._messages.pop(0))
+        await self.attend(known)
         return known
 
-    async def _ask(self, question: str, about: str, closed: bool) -> UserAnswer | None:
-        assert self.user is not None
-        hook = next(iter(self._hooks.values()))
-        await hook.session.assistant_said(question)
-        reply = self.user(question)
-        text = await reply if inspect.isawaitable(reply) else reply
-        if text is None:
-            return None
-        outcome = await hook.session.user_said(text)
-        return UserAnswer(text, outcome.events[0].seq)
+    async def attend(self, hook: ProcedureHook) -> None:
+        """Pass on to a session what the application supplied."""
+        session = hook.session
+        session.told.update(self._values)
+        session.asker = asker_of(session, self.user) if self.user is not None else None
+        while self._messages:
+            await session.user_said(self._messages.pop(0))
 
     async def close(self) -> None:
         """Release the sessions; another process may continue them."""
@@ -150,11 +143,11 @@ class Conversation:
             await hook.close()
 
     def __enter__(self) -> Conversation:
-        self._entered.append(_CURRENT.set(self))
+        self._entered.append(CURRENT.set(self))
         return self
 
     def __exit__(self, *raised: object) -> None:
-        _CURRENT.reset(self._entered.pop())
+        CURRENT.reset(self._entered.pop())
         if self._hooks:
             caller().wait(self.close())
 
@@ -162,7 +155,7 @@ class Conversation:
         return self.__enter__()
 
     async def __aexit__(self, *raised: object) -> None:
-        _CURRENT.reset(self._entered.pop())
+        CURRENT.reset(self._entered.pop())
         await self.close()
 
 
@@ -191,11 +184,7 @@ class Guard:
     ) -> None:
         source = open_source(fspath(handbook))
         self._briefing = source.briefing(language=language)
-        for goal, program in self._briefing.programs.items():
-            step = unguardable(program)
-            if step:
-                message = f"`{goal}` has a step that an agent must be led to: `{step}`"
-                raise mistake("unguardable", message, help="use the view `pg` for this handbook")
+        require_guardable(self._briefing)
         self.name = self._briefing.handbook.name
         self.store = open_store(store) if isinstance(store, str) else store or MemoryStore()
         self._view = view_named("guard" if verify == "ask" else "guard-auto")
@@ -272,8 +261,8 @@ class Guard:
 
 
 def _current() -> Conversation:
-    current = _CURRENT.get()
-    if current is None:
+    current = CURRENT.get()
+    if not isinstance(current, Conversation):
         raise mistake(
             "no-conversation",
             "a guarded function was called outside of a conversation",

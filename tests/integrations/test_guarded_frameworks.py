@@ -1,0 +1,200 @@
+"""Agents of three frameworks under the guard views. The judge is the shop: what was paid."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from unittest.mock import Mock
+
+import pytest
+from guarded_shop import (
+    BOOK,
+    FRAMEWORKS,
+    LOGIN,
+    LOOK,
+    REFUND,
+    Call,
+    Run,
+    Shop,
+    langchain_agent,
+    pydantic_agent,
+)
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+from pydantic_ai import DeferredToolRequests, DeferredToolResults
+
+import sopilot
+from sopilot.audit.audit import audit_trace
+from sopilot.runner.conversation import Conversations
+from sopilot.stores.memory import MemoryStore
+
+CONFIRM = '"Pay {amount} back?"'
+PAID = ("anna", "o-1", 50.0)
+JUDGED = BOOK.replace("    verdict: result.state == 'delivered'\n", "    judged_by: model\n")
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Path:
+    return written(tmp_path)
+
+
+def written(folder: Path, confirm: str = "false", text: str = BOOK) -> Path:
+    path = folder / "refunds.yaml"
+    path.write_text(text.replace("CONFIRM", confirm), "utf-8")
+    return path
+
+
+@pytest.fixture(params=list(FRAMEWORKS))
+def run(request: pytest.FixtureRequest) -> Run:
+    return FRAMEWORKS[request.param]
+
+
+async def test_an_unproven_call_is_answered_with_its_agenda_and_a_proven_one_is_made(
+    book: Path, run: Run
+) -> None:
+    shop, conversations = Shop(), Conversations.of(book)
+    answers = await run(shop, conversations, "c-1", [REFUND, LOGIN, LOOK, REFUND, REFUND])
+    assert 'find_order(customer="anna", order="o-1")' in answers[0]
+    assert "delivered" in answers[2]
+    assert "#" not in answers[2]  # the tool's own result, unchanged
+    assert answers[3] == "paid 50 to anna"
+    assert "already" in answers[4]
+    assert shop.paid == [PAID]
+    assert {prompt for prompt, _ in shop.shown} == {""}
+    assert {tuple(sorted(tools)) for _, tools in shop.shown} == {("find_order", "login", "refund")}
+    async with conversations.using("c-1") as hook:
+        programs, events = hook.session.programs.programs, hook.session.events
+        report = audit_trace(programs, events, session_id=hook.session.id)
+    assert report.score_card.outcome == "completed"
+
+
+async def test_what_is_refused_stays_refused(book: Path, run: Run) -> None:
+    shop = Shop()
+    lost = {"customer": "anna", "order": "o-2"}
+    script: list[Call] = [LOGIN, ("find_order", lost), ("refund", {**lost, "amount": 5})]
+    answers = await run(shop, Conversations.of(book), "c-1", script)
+    assert answers[2].startswith("Refused")
+    assert shop.paid == []
+
+
+async def test_auto_makes_the_reads_itself(book: Path, run: Run) -> None:
+    shop = Shop()
+    conversations = Conversations.of(book, view="guard-auto")
+    answers = await run(shop, conversations, "c-1", [LOGIN, REFUND])
+    assert answers[1] == "paid 50 to anna"
+    assert (shop.paid, shop.reads) == ([PAID], 1)
+
+
+async def test_values_that_the_application_supplies_open_a_gate(book: Path, run: Run) -> None:
+    shop = Shop()
+    conversations = Conversations.of(book, view="guard-auto")
+    async with sopilot.conversation("c-1") as conversation:
+        conversation.tell(password="sesame")
+        await run(shop, conversations, "c-1", [REFUND])
+    assert shop.paid == [PAID]
+
+
+async def test_a_check_that_is_left_to_the_model_has_one_small_tool(
+    tmp_path: Path, run: Run
+) -> None:
+    shop, conversations = Shop(), Conversations.of(written(tmp_path, text=JUDGED))
+    judge = ("judge_check", {"check": "delivered", "holds": True})
+    answers = await run(shop, conversations, "c-1", [LOGIN, LOOK, REFUND, judge, REFUND])
+    assert "judge_check" in answers[2]
+    assert shop.paid == [PAID]
+    assert {len(tools) for _, tools in shop.shown} == {4}
+
+
+async def test_the_user_of_the_conversation_is_asked(tmp_path: Path, run: Run) -> None:
+    for reply, paid in (("no", []), ("yes", [PAID])):
+        shop, user = Shop(), Mock(return_value=reply)
+        conversations = Conversations.of(written(tmp_path, confirm=CONFIRM))
+        async with sopilot.conversation("c-1", user=user):
+            await run(shop, conversations, "c-1", [LOGIN, LOOK, REFUND])
+        questions = [call.args[0] for call in user.call_args_list]
+        assert shop.paid == paid
+        assert len(questions) == 1
+        assert "50" in questions[0]
+
+
+async def test_without_a_user_nothing_is_confirmed(tmp_path: Path, run: Run) -> None:
+    shop = Shop()
+    conversations = Conversations.of(written(tmp_path, confirm=CONFIRM))
+    answers = await run(shop, conversations, "c-1", [LOGIN, LOOK, REFUND, REFUND])
+    assert "the user must answer" in answers[2]
+    assert shop.paid == []
+
+
+@pytest.mark.parametrize("reply", ["yes", "no"])
+async def test_langgraph_pauses_for_the_answer_to_the_question(tmp_path: Path, reply: str) -> None:
+    shop, conversations = Shop(), Conversations.of(written(tmp_path, confirm=CONFIRM))
+    agent = langchain_agent(
+        shop, conversations, [LOGIN, LOOK, REFUND], checkpointer=InMemorySaver()
+    )
+    config = {"configurable": {"thread_id": "c-1"}}
+    paused = await agent.ainvoke({"messages": [("user", "hello")]}, config)
+    (pause,) = paused["__interrupt__"]
+    assert pause.value["kind"] == "question"
+    assert "50" in pause.value["text"]
+    assert shop.paid == []
+    await agent.ainvoke(Command(resume=reply), config)
+    assert shop.paid == ([PAID] if reply == "yes" else [])
+
+
+async def test_langgraph_pauses_for_an_approval(tmp_path: Path) -> None:
+    store = MemoryStore()
+    path = written(tmp_path, confirm="false, approval: {roles: [boss]}")
+    shop, conversations = Shop(), Conversations.of(path, store=store)
+    agent = langchain_agent(
+        shop, conversations, [LOGIN, LOOK, REFUND], checkpointer=InMemorySaver()
+    )
+    config = {"configurable": {"thread_id": "c-1"}}
+    paused = await agent.ainvoke({"messages": [("user", "hello")]}, config)
+    waiting = paused["__interrupt__"][0].value
+    assert waiting["kind"] == "approval"
+    again = await agent.ainvoke(Command(resume="go on"), config)  # nobody has approved it
+    assert again["__interrupt__"]
+    assert shop.paid == []
+    await sopilot.load(path, store=store).decide(waiting["session"], by="Mia", role="boss")
+    await agent.ainvoke(Command(resume="go on"), config)
+    assert shop.paid == [PAID]
+
+
+@pytest.mark.parametrize("approved", [True, False])
+async def test_pydantic_ai_defers_a_call_that_waits_for_the_user(
+    tmp_path: Path, approved: bool
+) -> None:
+    shop, conversations = Shop(), Conversations.of(written(tmp_path, confirm=CONFIRM))
+    agent = pydantic_agent(
+        shop, conversations, [LOGIN, LOOK, REFUND], output_type=[str, DeferredToolRequests]
+    )
+    paused = await agent.run("hello", conversation_id="c-1")
+    assert isinstance(paused.output, DeferredToolRequests)
+    (call,) = paused.output.approvals
+    assert shop.paid == []
+    results = DeferredToolResults(approvals={call.tool_call_id: approved})
+    await agent.run(message_history=paused.all_messages(), deferred_tool_results=results)
+    assert shop.paid == ([PAID] if approved else [])
+
+
+async def test_fifty_conversations_at_once_are_not_mixed(book: Path, run: Run) -> None:
+    """Half of the customers log in themselves; the others rely on somebody else's login."""
+    shop, conversations = Shop(), Conversations.of(book)
+
+    async def serve(number: int) -> None:
+        own = {"customer": f"customer-{number}", "order": "o-1"}
+        login: list[Call] = [("login", {"customer": own["customer"], "password": "sesame"})]
+        script: list[Call] = [("find_order", own), ("refund", {**own, "amount": number})]
+        await run(shop, conversations, f"c-{number}", [*(login if number % 2 else []), *script])
+
+    await asyncio.gather(*(serve(number) for number in range(50)))
+    assert sorted(shop.paid) == sorted(
+        (f"customer-{number}", "o-1", float(number)) for number in range(1, 50, 2)
+    )
+
+
+async def test_a_run_outside_of_a_conversation_is_refused(book: Path) -> None:
+    shop, conversations = Shop(), Conversations.of(book)
+    with pytest.raises(sopilot.UserMistake, match="outside of a conversation"):
+        conversations.using(None)
+    assert shop.paid == []
