@@ -57,7 +57,8 @@ def whole_run(reference: str, view: str) -> SessionResult:
             operator=task.simulation.operator,
         )
 
-    return asyncio.run(run())
+    with ThreadPoolExecutor(1) as thread:  # asynchronous tests use it, too
+        return thread.submit(asyncio.run, run()).result()
 
 
 @pytest.mark.parametrize(
