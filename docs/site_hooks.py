@@ -3,15 +3,19 @@
 Documents link to each other by their paths in the repository, so that the links work there, too.
 In the site, documents outside ``docs/`` stand under ``project/``. A link to anything else in the
 repository (a script, a result, a manifest) becomes its path, as code.
+
+The page on the command line is made from the commands' own help.
 """
 
 from __future__ import annotations
 
 import posixpath
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import click
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -70,5 +74,35 @@ def resolve_links(markdown: str, source: str) -> str:
     return "".join(lines)
 
 
+def command_help() -> str:
+    """The help of every command, by group, as Markdown."""
+    from sopilot.cli.main import GROUPS, sopilot
+
+    parts: list[str] = []
+    root = click.Context(sopilot, info_name="sopilot")
+    for group, names in GROUPS.items():
+        parts.append(f"## {group}")
+        for name in names:
+            parts.extend(_help_of(sopilot.get_command(root, name), name, root, "###"))
+    return "\n\n".join(parts)
+
+
+def _help_of(
+    command: click.Command | None, name: str, parent: click.Context, heading: str
+) -> Iterator[str]:
+    assert command is not None, name
+    context = click.Context(
+        command, info_name=name, parent=parent, terminal_width=80, max_content_width=80
+    )
+    help_text = command.get_help(context).replace("\b", "")
+    yield f"{heading} {context.command_path}"
+    yield f"```text\n{help_text}\n```"
+    if isinstance(command, click.Group):
+        for each in command.list_commands(context):
+            yield from _help_of(command.get_command(context, each), each, context, heading + "#")
+
+
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    if page.file.src_uri == "reference/cli.md":
+        markdown = markdown.replace("<!-- every command's help -->", command_help())
     return resolve_links(markdown, page.file.src_uri)

@@ -19,7 +19,7 @@ from rich.text import Text
 
 HERE = Path(__file__).parent
 README = HERE.parents[1] / "README.md"
-WIDTH = 96
+WIDTH = 76
 COLOURS = {"Not called yet": "yellow", "refunded": "green", "Refused": "red"}
 FONTS = re.compile(r"@font-face \{.*?\}\s*", re.S)
 
