@@ -91,6 +91,7 @@ CAMPAIGNS: dict[str, Campaign] = {
         ("step-cost", "step_cost.py --json {file}", "rounds"),
         ("langgraph-walk", "langgraph_walk.py --rounds 15 --json {file}", "steps*rounds"),
         ("token-cost", "token_cost.py --domain all --json {file}", _sum("domains", "tasks")),
+        ("guard-cost", "guard_cost.py --sopbench --json {file}", "tasks"),
         ("prompt-growth", "prompt_growth.py --json {file}", _largest_prompt),
         ("local-model", "local_model.py --json {file}", lambda f: f["check"]["planned"]),
         ("discipline-check", "discipline_check.py --json {file}", _sum("subjects", "checks")),

@@ -207,6 +207,8 @@ class CallLedger:
     """``made`` are the ids of calls that were made, ``seen`` those and every held one."""
 
     seen: set[str] = field(default_factory=set)
+    numbers: dict[str, int] = field(default_factory=dict, compare=False)
+    """Wanted id → the number to try next where it is taken."""
     made: set[str] = field(default_factory=set)
     answered: dict[str, int] = field(default_factory=dict)
     """Call id → seq of its ``domain_result``."""
@@ -298,9 +300,10 @@ class CallLedger:
         base = wanted[:LONGEST_ID] or "call"
         if base not in self.seen:
             return base
-        number = 2
+        number = self.numbers.get(base, 2)  # ids stay seen, so no lower number is free
         while f"{base}.{number}" in self.seen:
             number += 1
+        self.numbers[base] = number
         return f"{base}.{number}"
 
 

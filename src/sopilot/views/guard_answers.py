@@ -179,10 +179,12 @@ def refusals_of(
 ) -> tuple[Refusal, ...]:
     """Why a call is refused: each check with its values, what shows it, and its remedy."""
     words = _SENTENCES[language]
+    cited = {seq for unmet in plan.unmet for seq in unmet.evidence}
     answers = {
         answer.seq: f"#{answer.seq} {name}: {quote_value(answer.value, _EVIDENCE_SHOWN)}"
         for name, by_arguments in configuration.answers.items()
         for answer in by_arguments.values()
+        if answer.seq in cited
     }
     reasons = {}
     for unmet in plan.unmet:

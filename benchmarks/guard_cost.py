@@ -1,0 +1,235 @@
+"""The cost of the guard without a protocol: model messages, prompt tokens, endings, time.
+
+    python benchmarks/guard_cost.py [--sopbench] [--limit N] [--json FILE]
+
+Plays the bundled tasks with the scripted reference executor under `pg`, `fused`, `flat`, `guard`
+and `guard-auto`, the last also with the values of the task's user supplied by the application.
+`--sopbench` plays SOPBench's tasks under `guard` too (set SOPBENCH_HOME). Then it times guarded
+calls in memory beside 3,000 recorded answers. Exits 1 when a bound is missed.
+`python benchmarks/evidence.py guard-cost` keeps the figures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import statistics
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from metered import MeteredModel
+from sopilot.agent.reference.executor import Reference
+from sopilot.compiler.pipeline import compile_handbook
+from sopilot.handbook.reader import load_handbook
+from sopilot.machine.automation import Automation
+from sopilot.machine.program_set import ProgramSet
+from sopilot.protocols import ToolResult, ToolSchema
+from sopilot.records.store import Settings
+from sopilot.session.opening import open_session
+from sopilot.session.session import Session
+from sopilot.stores.memory import MemoryStore
+from sopilot.tasks.example_tasks import example_tasks
+from sopilot.tasks.examples.example import bundled_names, load_example
+from sopilot.tasks.run import Conditions, finish_task, open_task
+from sopilot.tasks.task import Task
+from sopilot.values.json import JSON
+from sopilot.views.answers import CallStatus
+from sopilot.views.briefing import Briefing
+from sopilot.views.catalogue import VIEWS
+
+VARIANTS: dict[str, tuple[str, bool]] = {
+    "pg": ("pg", False),
+    "fused": ("fused", False),
+    "flat": ("flat", False),
+    "guard": ("guard", False),
+    "guard-auto": ("guard-auto", False),
+    "guard-auto, values supplied": ("guard-auto", True),
+}
+"""Name → the view, and whether the application supplies what the task's user knows."""
+MOST_MESSAGES = {"guard": 1.0, "guard-auto, values supplied": 0.65}
+"""Of those under `flat`."""
+MOST_MS = {"ask": 1.5, "auto": 3.0}
+LEAST_SOPBENCH = 808
+ANSWERS = 3_000
+BOOK = """
+handbook: refunds
+actions:
+  find_order: {input: {customer: string, order: string}, reads: [orders]}
+  refund: {input: {customer: string, order: string, amount: number}, irreversible: true,
+           confirm: false, changes: [payments]}
+predicates:
+  delivered(customer, order):
+    says: The order {order} of {customer} was delivered.
+    verify: find_order(customer, order)
+    verdict: result.state == 'delivered'
+  small(amount):
+    says: The amount {amount} is at most 200.
+    verify: arguments
+    verdict: amount <= 200
+procedures:
+  refund: {requires: [small(amount), delivered(customer, order)]}
+"""
+
+
+class Played(NamedTuple):
+    messages: int
+    tokens: int
+    expected: bool
+    findings: tuple[str, ...]
+
+
+async def play(task: Task, view: str, supplied: bool) -> Played:
+    assert task.reader is not None
+    model = MeteredModel(Reference(task.reader))
+    conditions = Conditions(VIEWS[view], model, "reference")
+    simulation = task.open()
+    session = await open_task(task, simulation, conditions, store=MemoryStore())
+    if supplied:
+        session.told.update(task.inputs)
+    async with session:
+        done = await finish_task(task, simulation, conditions, session)
+    passed = bool(done.verdict and done.verdict["success"]) and done.ending is task.expected
+    findings = tuple(one.code for one in done.audit.findings if view != "flat")
+    tokens = sum(one.prompt for one in model.sent)
+    return Played(len(model.sent), tokens, passed, findings)
+
+
+async def bundled() -> dict[str, Any]:
+    tasks: list[Task] = []
+    for name in bundled_names():
+        example = load_example(name)
+        compiled = compile_handbook(example.handbook)
+        programs = {goal: unit.program for goal, unit in compiled.items()}
+        tasks += example_tasks(example, Briefing(example.handbook, programs))
+    rows = {}
+    for name, (view, supplied) in VARIANTS.items():
+        played = [await play(task, view, supplied) for task in tasks]
+        rows[name] = {
+            "tasks": len(tasks),
+            "expected_endings": sum(one.expected for one in played),
+            "messages": sum(one.messages for one in played),
+            "prompt_tokens": sum(one.tokens for one in played),
+            "findings": sum(len(one.findings) for one in played),
+            "missed": [t.name for t, p in zip(tasks, played, strict=True) if not p.expected],
+        }
+    flat = rows["flat"]
+    for name, row in rows.items():
+        for unit in ("messages", "prompt_tokens"):
+            row[f"{unit}_to_flat"] = round(row[unit] / flat[unit], 3)
+        print(
+            f"{name:<30} messages {row['messages']:>5} ({row['messages_to_flat']:.2f})  "
+            f"tokens {row['prompt_tokens']:>9,} ({row['prompt_tokens_to_flat']:.2f})  "
+            f"expected {row['expected_endings']}/{row['tasks']}  findings {row['findings']}"
+        )
+    return rows
+
+
+async def sopbench(limit: int | None) -> dict[str, Any]:
+    from sopbench_runs import Bench
+    from sopilot_lab.sopbench.process import shared_upstream
+    from sopilot_lab.sopbench.reference import DOMAINS, task_references
+
+    upstream = shared_upstream(0)
+    bench = Bench(upstream, "official")
+    passed, missed, findings = 0, [], 0
+    for domain in DOMAINS:
+        tasks = task_references(f"sopbench:{domain}", upstream=upstream)
+        if limit is not None:
+            tasks = tasks[:: max(1, len(tasks) // limit)][:limit]
+        for task in tasks:
+            run = await bench.run(task, VIEWS["guard"])
+            passed += run.passed
+            findings += len(run.findings)
+            missed += [] if run.passed else [str(task)]
+    total = passed + len(missed)
+    print(f"SOPBench under guard: {passed} of {total}; findings {findings}; missed {missed}")
+    return {"tasks": total, "passed": passed, "findings": findings, "missed": missed}
+
+
+class Shop:
+    """Orders that are all delivered, and refunds that are all paid."""
+
+    def schemas(self) -> Sequence[ToolSchema]:
+        return ()
+
+    async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
+        return ToolResult(True, {"state": "delivered"} if name == "find_order" else "paid")
+
+
+async def _opened(guard: str) -> Session:
+    handbook = load_handbook(BOOK, "refunds.yaml")
+    programs = {goal: unit.program for goal, unit in compile_handbook(handbook).items()}
+    settings = Settings(automation=Automation(complete=True), guard=guard)
+    return await open_session(MemoryStore(), ProgramSet(programs), tools=Shop(), settings=settings)
+
+
+async def timed(guard: str, rounds: int) -> dict[str, float]:
+    """Milliseconds of the runtime's own, per guarded call: carried out, refused, missing."""
+    session = await _opened(guard)
+    order = 0
+    while len(session.configuration.answers.get("find_order", {})) < ANSWERS:
+        order += 1
+        await session.call_tool("find_order", {"customer": "anna", "order": f"o-{order}"})
+    times: dict[str, list[float]] = {"carried_out": [], "refused": [], "read": [], "missing": []}
+
+    async def measure(kind: str, action: str, **arguments: JSON) -> None:
+        began = time.perf_counter()
+        answer = await session.call_tool(action, {"customer": "anna", **arguments})
+        times[kind].append((time.perf_counter() - began) * 1000)
+        carried_out = kind in ("carried_out", "read") or (kind == "missing" and guard == "auto")
+        assert (answer.status is CallStatus.DONE) is carried_out, answer
+
+    for number in range(rounds):
+        await measure("carried_out", "refund", order=f"o-{order - number}", amount=50)
+        await measure("refused", "refund", order=f"o-{order - number}", amount=900)
+        await measure("missing", "refund", order=f"new-{number}", amount=50)
+        await measure("read", "find_order", order=f"more-{number}")
+    found = {kind: round(statistics.median(values), 3) for kind, values in times.items()}
+    print(f"{guard:<5} beside {ANSWERS:,} answers, median ms: {found}")
+    return found
+
+
+async def measure(arguments: argparse.Namespace) -> dict[str, Any]:
+    rows = await bundled()
+    speed = {guard: await timed(guard, arguments.rounds) for guard in ("ask", "auto")}
+    met = {
+        "messages": all(rows[name]["messages_to_flat"] <= m for name, m in MOST_MESSAGES.items()),
+        "endings": all(row["expected_endings"] == row["tasks"] for row in rows.values()),
+        "findings": not any(row["findings"] for name, row in rows.items() if "guard" in name),
+        "speed": all(max(speed[guard].values()) <= most for guard, most in MOST_MS.items()),
+    }
+    figures: dict[str, Any] = {"bundled": rows, "milliseconds": speed}
+    if arguments.sopbench:
+        figures["sopbench"] = bench = await sopbench(arguments.limit)
+        if arguments.limit is None:
+            met["sopbench"] = bench["passed"] >= LEAST_SOPBENCH and not bench["findings"]
+    return {
+        "what": "scripted reference executor; time in memory, one process",
+        "tasks": rows["guard"]["tasks"] + figures.get("sopbench", {"tasks": 0})["tasks"],
+        "bounds": {"messages_to_flat": MOST_MESSAGES, "ms": MOST_MS, "sopbench": LEAST_SOPBENCH},
+        "met": met,
+        **figures,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sopbench", action="store_true")
+    parser.add_argument("--limit", type=int, help="SOPBench tasks per domain")
+    parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--json", type=Path, help="also write the figures there")
+    arguments = parser.parse_args()
+    written = asyncio.run(measure(arguments))
+    print(f"met: {written['met']}")
+    if arguments.json:
+        arguments.json.write_text(json.dumps(written, indent=2, ensure_ascii=False) + "\n", "utf-8")
+    if not all(written["met"].values()):
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

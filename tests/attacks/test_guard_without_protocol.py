@@ -1,0 +1,213 @@
+"""Attacks on sessions without a protocol. The judges are the shop's state and the audit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from sopilot.audit.audit import audit_trace
+from sopilot.compiler.pipeline import compile_handbook
+from sopilot.handbook.expressions import judge
+from sopilot.handbook.reader import load_handbook
+from sopilot.machine.automation import Automation
+from sopilot.machine.program_set import ProgramSet
+from sopilot.program.model import Act
+from sopilot.protocols import ToolResult, ToolSchema
+from sopilot.records.store import Settings
+from sopilot.session.opening import open_session
+from sopilot.session.questions import UserAnswer
+from sopilot.session.session import Session
+from sopilot.stores.memory import MemoryStore
+from sopilot.trace.events import DomainCall, Start
+from sopilot.values.json import JSON
+from sopilot.views.answers import CallStatus
+
+BOOK = """
+handbook: payments
+actions:
+  login: {input: {customer: string, password: {type: string, secret: true}}}
+  serve: {input: {customer: string}}
+  read_balance: {input: {customer: string}, read_only: true, requires: logged_in(customer)}
+  pay: {input: {customer: string, amount: number, note: {type: string, required: false}},
+        irreversible: true, confirm: false}
+  close: {input: {customer: string}, irreversible: true, confirm: "The account will be closed."}
+  hand_out: {input: {customer: string}, irreversible: true, confirm: false}
+predicates:
+  logged_in(customer):
+    says: The customer {customer} has logged in.
+    established_by: login(customer, password)
+  served(customer):
+    says: The counter serves {customer}.
+    established_by: serve(customer)
+    principal: true
+  covered(customer, amount):
+    says: The account of {customer} covers {amount}.
+    verify: read_balance(customer)
+    verdict: result.balance >= amount
+procedures:
+  pay: {requires: covered(customer, amount)}
+  close: {requires: logged_in(customer)}
+  hand_out: {requires: served(customer)}
+"""
+
+
+class Bank:
+    def __init__(self) -> None:
+        self.done: list[tuple[str, dict[str, JSON]]] = []
+        self.calls: list[str] = []
+        self.balance = 417
+
+    def schemas(self) -> Sequence[ToolSchema]:
+        return ()
+
+    async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
+        self.calls.append(name)
+        if name == "login":
+            right = arguments["password"] == "sesame"
+            return ToolResult(right, {"welcome": right})
+        if name == "read_balance":
+            return ToolResult(True, {"balance": self.balance})
+        if name != "serve":
+            self.done.append((name, dict(arguments)))
+        return ToolResult(True, {"done": True})
+
+
+async def opened(bank: Bank, guard: str = "ask") -> Session:
+    handbook = load_handbook(BOOK, "payments.yaml")
+    programs = {goal: unit.program for goal, unit in compile_handbook(handbook).items()}
+    settings = Settings(automation=Automation(complete=True), guard=guard)
+    return await open_session(MemoryStore(), ProgramSet(programs), tools=bank, settings=settings)
+
+
+async def call(session: Session, name: str, **arguments: JSON) -> str:
+    return (await session.call_tool(name, arguments)).text
+
+
+async def log_in(session: Session) -> None:
+    await call(session, "login", customer="anna", password="sesame")
+    await call(session, "read_balance", customer="anna")
+
+
+def findings(session: Session) -> list[str]:
+    programs = session.programs.programs
+    report = audit_trace(programs, session.events, judge=judge, ended=False)
+    return [f"{one.code}: {one.explanation}" for one in report.findings]
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        {"amount": 50, "customer": "anna"},
+        {"customer": "anna", "amount": 50.0},
+        {"customer": "anna", "amount": 50, "note": None},
+        {"customer": "anna ", "amount": 50},
+        {"customer": "an\u200bna", "amount": 50},
+    ],
+)
+@pytest.mark.parametrize("guard", ["ask", "auto"])
+async def test_one_request_is_carried_out_once_however_it_is_spelled(
+    guard: str, again: dict[str, JSON]
+) -> None:
+    bank = Bank()
+    session = await opened(bank, guard)
+    await log_in(session)
+    await call(session, "pay", customer="anna", amount=50)
+    await log_in(session)
+    await session.call_tool("pay", again)
+    assert len(bank.done) == 1
+    await session.user_said("The same once more, please.")
+    await log_in(session)
+    await call(session, "pay", customer="anna", amount=50)
+    assert len(bank.done) == 2
+    assert findings(session) == []
+
+
+async def test_a_reply_to_a_question_is_no_new_request() -> None:
+    bank = Bank()
+    session = await opened(bank)
+
+    async def ask(question: str, about: str, closed: bool) -> UserAnswer:
+        said = await session.user_said("no")
+        return UserAnswer("no", said.events[0].seq)
+
+    session.asker = ask
+    await log_in(session)
+    await call(session, "pay", customer="anna", amount=50)
+    await call(session, "close", customer="anna")  # the user is asked, and says no
+    await log_in(session)
+    answer = await session.call_tool("pay", {"customer": "anna", "amount": 50})
+    assert answer.status is CallStatus.HELD
+    assert bank.done == [("pay", {"customer": "anna", "amount": 50})]
+
+
+async def test_the_audit_finds_an_act_that_nobody_asked_for_again() -> None:
+    bank = Bank()
+    session = await opened(bank)
+    await log_in(session)
+    await call(session, "pay", customer="anna", amount=50)
+    await log_in(session)
+    arguments: dict[str, JSON] = {"customer": "anna", "amount": 50}
+    await _forge(session, "pay", arguments)
+    assert any("nobody asked for it again" in one for one in findings(session))
+
+
+@pytest.mark.parametrize("logged_in", [False, True])
+async def test_the_audit_finds_a_forged_start_at_the_act(logged_in: bool) -> None:
+    session = await opened(Bank())
+    if logged_in:
+        await log_in(session)
+    await _forge(session, "pay", {"customer": "anna", "amount": 900})
+    assert any("ran unproven" in one for one in findings(session))
+
+
+async def _forge(session: Session, action: str, arguments: dict[str, JSON]) -> None:
+    """A start at the act, and the act, as if the guard had let it through."""
+    steps = session.machine.programs.layouts[action].entry.steps.values()
+    act = next(step.label for step in steps if isinstance(step, Act) and step.goal)
+    async with session.writing():
+        await session.step(Start(action, arguments, act))
+        await session.step(DomainCall("forged", action, arguments, {"grade": "proven"}))
+
+
+@pytest.mark.parametrize("guard", ["ask", "auto"])
+async def test_a_customer_who_is_not_identified_learns_nothing(guard: str) -> None:
+    bank = Bank()
+    session = await opened(bank, guard)
+    unknown = await call(session, "pay", customer="anna", amount=900)
+    await call(session, "login", customer="anna", password="guess")
+    failed = await call(session, "pay", customer="anna", amount=900)
+    for text in (unknown, failed):
+        assert "417" not in text
+        assert "covers" not in text
+    assert "read_balance" not in bank.calls
+    assert bank.done == []
+
+
+@pytest.mark.parametrize("guard", ["ask", "auto"])
+async def test_no_secret_shows_in_an_answer_or_in_the_trace(guard: str) -> None:
+    bank = Bank()
+    session = await opened(bank, guard)
+    session.told["password"] = "sesame"
+    texts = [await call(session, "pay", customer="anna", amount=amount) for amount in (900, 50)]
+    texts.append(await call(session, "login", customer="anna", password="sesame"))
+    texts += [await call(session, "pay", customer="anna", amount=amount) for amount in (900, 50)]
+    texts.append(await call(session, "pay", customer="sesame", amount=50))
+    assert not any("sesame" in text for text in texts[:-1])
+    shown = [repr(sealed.event.payload) for sealed in session.events]
+    assert not any("sesame" in text for text in shown[:-3])
+
+
+@pytest.mark.parametrize("guard", ["ask", "auto"])
+async def test_the_runtime_identifies_nobody_as_the_customer(guard: str) -> None:
+    bank = Bank()
+    session = await opened(bank, guard)
+    answer = await session.call_tool("hand_out", {"customer": "anna"})
+    assert answer.status is CallStatus.HELD
+    assert bank.calls == []
+    await call(session, "serve", customer="anna")
+    await call(session, "serve", customer="bob")
+    await call(session, "hand_out", customer="anna")  # the counter serves somebody else now
+    assert bank.done == []
+    await call(session, "hand_out", customer="bob")
+    assert bank.done == [("hand_out", {"customer": "bob"})]
