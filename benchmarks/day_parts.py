@@ -87,7 +87,8 @@ class Host(Part):
         """Since when a client waits here for a refund."""
         super().__init__(
             f"host-{number}",
-            [*SOPILOT, "gateway", "--handbook", str(handbook), "--upstream", f"shop={shop}",
+            [*SOPILOT, "gateway", "--view", "pg",
+        "--handbook", str(handbook), "--upstream", f"shop={shop}",
                 "--share-upstream",
              "--http", f"127.0.0.1:{port}", "--stateless", "--admin", self.admin,
              "--store", store, "--pins", str(folder / "pins.json"), "--log", "json",

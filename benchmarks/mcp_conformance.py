@@ -135,6 +135,8 @@ def main() -> None:
             gateway = [
                 *sopilot,
                 "gateway",
+                "--view",
+                "pg",
                 "--handbook",
                 str(book),
                 "--upstream",

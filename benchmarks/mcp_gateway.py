@@ -79,6 +79,8 @@ async def over_stdio(home: Path, calls: int, *options: str) -> dict[str, float]:
         args=[
             *SOPILOT[1:],
             "gateway",
+            "--view",
+            "pg",
             "--handbook",
             "bank",
             "--upstream",
@@ -96,7 +98,8 @@ async def over_stdio(home: Path, calls: int, *options: str) -> dict[str, float]:
 async def over_http(home: Path, calls: int, *options: str) -> dict[str, float]:
     there, own = free_port(), free_port()
     address = f"http://127.0.0.1:{there}/mcp"
-    command = [*SOPILOT, "gateway", "--handbook", "bank", "--http", f"127.0.0.1:{own}",
+    command = [*SOPILOT, "gateway", "--view", "pg",
+        "--handbook", "bank", "--http", f"127.0.0.1:{own}",
         "--upstream",
                f"echo={address}", "--pass-through", "echo", *options]  # fmt: skip
     async with AsyncExitStack() as stack:

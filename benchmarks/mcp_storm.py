@@ -123,7 +123,8 @@ class RawClient:
 
 async def storm(clients: int, requests: int, home: Path) -> dict[str, Any]:
     own = free_port()
-    command = [*SOPILOT, "gateway", "--handbook", "bank", "--http", f"127.0.0.1:{own}",
+    command = [*SOPILOT, "gateway", "--view", "pg",
+        "--handbook", "bank", "--http", f"127.0.0.1:{own}",
         "--upstream",
                f"echo={shlex.join(ECHO)}", "--share-upstream"]  # fmt: skip
     each = requests // clients

@@ -35,7 +35,7 @@ def by_command(case: Case, moves: Sequence[Move], folder: Path) -> tuple[Script,
         command=program,
         args=[
             *words,
-            *("-m", "sopilot.cli.main", "gateway", "--handbook", str(handbook)),
+            *("-m", "sopilot.cli.main", "gateway", "--view", "pg", "--handbook", str(handbook)),
             *("--upstream", f"other={upstream}", "--view", "pg"),
         ],
         env={"SOPILOT_HOME": str(folder)},

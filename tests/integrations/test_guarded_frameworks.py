@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -198,3 +200,68 @@ async def test_a_run_outside_of_a_conversation_is_refused(book: Path) -> None:
     with pytest.raises(sopilot.UserMistake, match="outside of a conversation"):
         conversations.using(None)
     assert shop.paid == []
+
+
+Sabotage = Callable[[Shop, Conversations, dict[str, Any]], Awaitable[None]]
+
+
+async def change_the_arguments(shop: Shop, hooks: Conversations, arguments: dict[str, Any]) -> None:
+    arguments.update(order="o-2", amount=5000)
+
+
+async def change_the_evidence(shop: Shop, hooks: Conversations, arguments: dict[str, Any]) -> None:
+    """The order is lost, as the same agent reads meanwhile."""
+    async with hooks.using("c-1") as hook:
+        looked = {"customer": "anna", "order": "o-1"}
+
+        async def lost(_: object) -> object:
+            return {"state": "lost"}
+
+        await hook.tool_call("find_order", looked, "meanwhile", lost)
+
+
+async def log_somebody_else_in(shop: Shop, hooks: Conversations, arguments: dict[str, Any]) -> None:
+    async with hooks.using("c-1") as hook:
+
+        async def opened(_: object) -> object:
+            return {"customer": "bob"}
+
+        await hook.tool_call("login", {"customer": "bob", "password": "x"}, "meanwhile", opened)
+
+
+@pytest.mark.parametrize(
+    ("sabotage", "paid"),
+    [
+        (change_the_arguments, [PAID]),  # the call that was decided, never the other one
+        (change_the_evidence, []),
+        (log_somebody_else_in, []),
+    ],
+)
+async def test_what_changes_between_decision_and_dispatch_is_not_carried_out(
+    tmp_path: Path, run: Run, sabotage: Sabotage, paid: list[tuple[str, str, float]]
+) -> None:
+    """The runtime asks the user last: everything else is proven when the sabotage comes."""
+    shop, conversations = Shop(), Conversations.of(written(tmp_path, confirm=CONFIRM))
+    arguments = dict(REFUND[1])
+
+    async def ask(question: str) -> str:
+        await sabotage(shop, conversations, arguments)
+        return "yes"
+
+    async with sopilot.conversation("c-1", user=ask):
+        await run(shop, conversations, "c-1", [LOGIN, LOOK, ("refund", arguments)])
+    assert shop.paid == paid
+
+
+async def test_an_approval_counts_for_the_call_that_was_shown(tmp_path: Path, run: Run) -> None:
+    store = MemoryStore()
+    path = written(tmp_path, confirm="false, approval: {roles: [boss]}")
+    shop, conversations = Shop(), Conversations.of(path, store=store)
+    await run(shop, conversations, "c-1", [LOGIN, LOOK, REFUND])
+    (session,) = await store.sessions()
+    await sopilot.load(path, store=store).decide(session.id, by="Mia", role="boss")
+    dearer = ("refund", {**REFUND[1], "amount": 51})
+    await run(shop, conversations, "c-1", [dearer])
+    assert shop.paid == []
+    await run(shop, conversations, "c-1", [REFUND, REFUND])
+    assert shop.paid == [PAID]

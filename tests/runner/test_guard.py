@@ -348,3 +348,66 @@ def test_an_approval_is_waited_for_and_bound_to_its_call(book: Path, shop: Shop)
         assert shop.paid == []
         refund("anna", "o-1", 50)
     assert shop.paid == [("anna", "o-1", 50)]
+
+
+async def test_evidence_that_changes_while_the_user_is_asked_counts(book: Path, shop: Shop) -> None:
+    """Between decision and dispatch the order is lost: the user's yes doesn't help."""
+    book.write_text(BOOK.replace("confirm: false}", 'confirm: "Pay {amount} back?"}'), "utf-8")
+    guard = sopilot.guard(book, refusals="text")
+
+    @guard
+    async def login(customer: str, password: str) -> dict[str, str]:
+        return shop.login(customer, password)
+
+    @guard
+    async def find_order(customer: str, order: str) -> dict[str, str]:
+        return shop.find_order(customer, order)
+
+    @guard
+    async def refund(customer: str, order: str, amount: float) -> str:
+        return shop.refund(customer, order, amount)
+
+    async def ask(question: str) -> str:
+        shop.states["o-1"] = "lost"
+        await find_order("anna", "o-1")
+        return "yes"
+
+    async with sopilot.conversation("c-1", user=ask):
+        await login("anna", "sesame")
+        await find_order("anna", "o-1")
+        answer = await refund("anna", "o-1", 50)
+    assert answer.startswith("Refused")
+    assert shop.paid == []
+
+
+async def test_fifty_conversations_at_once_in_one_process_are_not_mixed(
+    book: Path, shop: Shop
+) -> None:
+    """Half of the customers log in themselves; the others rely on somebody else's login."""
+    guard = sopilot.guard(book, refusals="text")
+
+    @guard
+    async def login(customer: str, password: str) -> dict[str, str]:
+        return shop.login(customer, password)
+
+    @guard
+    async def find_order(customer: str, order: str) -> dict[str, str]:
+        await asyncio.sleep(0)
+        return shop.find_order(customer, order)
+
+    @guard
+    async def refund(customer: str, order: str, amount: float) -> str:
+        await asyncio.sleep(0)
+        return shop.refund(customer, order, amount)
+
+    async def serve(number: int) -> None:
+        async with sopilot.conversation(f"c-{number}"):
+            if number % 2:
+                await login(f"customer-{number}", "sesame")
+            await find_order(f"customer-{number}", "o-1")
+            await refund(f"customer-{number}", "o-1", number)
+
+    await asyncio.gather(*(serve(number) for number in range(50)))
+    assert sorted(shop.paid) == sorted(
+        (f"customer-{number}", "o-1", number) for number in range(1, 50, 2)
+    )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -16,8 +18,15 @@ from sopilot.messages.errors import mistake
 from sopilot.runner.sources import TOOL_LISTS
 from sopilot.views.catalogue import VIEWS
 
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+
+def view_option(default: str) -> Callable[[Decorated], Decorated]:
+    views = f"One of: {', '.join(VIEWS)}."
+    return click.option("--view", default=default, show_default=True, help=views)
+
+
 server_options = all_of(
-    click.option("--view", default="pg", show_default=True, help=f"One of: {', '.join(VIEWS)}."),
     click.option(
         "--language",
         type=click.Choice(["en", "zh"]),
@@ -69,6 +78,12 @@ upstream_options = all_of(
         metavar="NAME",
         help="Offer this upstream tool although the handbook doesn't name it. Repeatable.",
     ),
+    click.option(
+        "--handbook-only",
+        is_flag=True,
+        help="Hide upstream tools that the handbook doesn't name. Under the views `guard` and "
+        "`guard-auto` they are offered otherwise, recorded and not guarded.",
+    ),
     click.option("--share-upstream", is_flag=True, help="One connection for all sessions."),
     click.option(
         "--upstream-timeout",
@@ -106,6 +121,7 @@ upstream_options = all_of(
 
 @click.command()
 @click.argument("source")
+@view_option("pg")
 @server_options
 def command(log_format: str, **options: Any) -> None:
     """Serve SOURCE over MCP, on standard streams or with --http.
@@ -117,22 +133,42 @@ def command(log_format: str, **options: Any) -> None:
     _serve(log_format, **options)
 
 
-@click.command()
+class _WrapsCommand(click.Command):
+    """Takes everything behind ``--exec`` as the command of one server."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if "--exec" in args:
+            at = args.index("--exec")
+            command = shlex.join(args[at + 1 :])
+            args = [*args[:at], "--upstream", f"server={command}"]
+        return super().parse_args(ctx, args)
+
+
+@click.command(cls=_WrapsCommand)
 @click.argument("servers", required=False, type=click.Path(path_type=Path))
 @click.option(
     "--handbook", "source", required=True, metavar="SOURCE", help="The handbook that guards them."
 )
+@click.option(
+    "--exec",
+    "wrapped",
+    expose_value=False,
+    metavar="COMMAND …",
+    help="Wrap one server: everything behind it is the server's command. Comes last.",
+)
 @upstream_options
+@view_option("guard")
 @server_options
 def gateway(log_format: str, servers: Path | None, **options: Any) -> None:
     """Guard the tools of other MCP servers by a handbook.
 
     SERVERS is a file {"mcpServers": {NAME: {"command": …, "args": […]} or {"url": …}}}, as MCP
-    clients have it. The gateway offers the tools that the handbook names, records every call,
-    binds the evidence and blocks what isn't proven yet.
+    clients have it. Clients see the servers' tools and nothing else, plus `judge_check` if the
+    handbook leaves checks to the model. Every call is recorded, and a guarded call that isn't
+    proven is answered with the calls to make first.
     """
     if servers is None and not options["upstreams"]:
-        raise click.UsageError("name a SERVERS file, or one server with --upstream")
+        raise click.UsageError("name a SERVERS file, or one server with --upstream or --exec")
     _serve(log_format, upstream_file=servers, **options)
 
 

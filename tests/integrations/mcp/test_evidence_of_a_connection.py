@@ -127,7 +127,8 @@ async def test_the_gateway_is_started_again_with_the_session(tmp_path: Path) -> 
 
     def served(*more: str) -> StdioServerParameters:
         program, *arguments = sopilot_command(
-            "gateway", "--handbook", "bank", "--upstream", f"odd={upstream}", "--approve-tools",
+            "gateway", "--view", "pg", "--handbook", "bank",
+            "--upstream", f"odd={upstream}", "--approve-tools",
             "--store", f"sqlite:{path}", *more,
         )  # fmt: skip
         return StdioServerParameters(

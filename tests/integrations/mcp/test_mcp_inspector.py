@@ -96,7 +96,7 @@ async def test_a_whole_session(task: str, outcome: str, inspector: str, tmp_path
     command = odd_command("bank", task, "--http", str(upstream))
     client = Inspector(inspector, f"http://127.0.0.1:{own}/mcp")
     gateway = sopilot_command(
-        "gateway", "--handbook", "bank", "--http", f"127.0.0.1:{own}",
+        "gateway", "--view", "pg", "--handbook", "bank", "--http", f"127.0.0.1:{own}",
         "--upstream", f"odd=http://127.0.0.1:{upstream}/mcp",
     )  # fmt: skip
     home = {"SOPILOT_HOME": str(tmp_path)}

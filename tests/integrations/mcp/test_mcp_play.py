@@ -153,6 +153,6 @@ async def test_people_decide_from_the_command_line(tmp_path: Path) -> None:
         )  # fmt: skip
         assert decided.exit_code == 0, decided.output
         done = await call(client, "close_account", **task.arguments)
-        assert texts(done)[0].split(" ")[1] == "ok:"
+        assert texts(done)[0].split(" ")[1] == "(ok):"
     await server.close()
     await store.close()

@@ -44,7 +44,7 @@ async def test_stdio(example_name: str, task_id: str, outcome: str, tmp_path: Pa
 
     upstream = shlex.join(odd_command(example_name, task_id))
     program, *arguments = sopilot_command(
-        "gateway", "--handbook", example_name, "--upstream", f"odd={upstream}"
+        "gateway", "--view", "pg", "--handbook", example_name, "--upstream", f"odd={upstream}"
     )
     server = StdioServerParameters(
         command=program, args=arguments, env={"SOPILOT_HOME": str(tmp_path)}
@@ -65,7 +65,7 @@ async def test_http(example_name: str, task_id: str, outcome: str, tmp_path: Pat
     upstream, own = free_port(), free_port()
     command = odd_command(example_name, task_id, "--http", str(upstream))
     gateway = sopilot_command(
-        "gateway", "--handbook", example_name, "--http", f"127.0.0.1:{own}",
+        "gateway", "--view", "pg", "--handbook", example_name, "--http", f"127.0.0.1:{own}",
         "--upstream", f"odd=http://127.0.0.1:{upstream}/mcp",
     )  # fmt: skip
     home = {"SOPILOT_HOME": str(tmp_path)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,8 @@ def whole_run(reference: str, view: str) -> SessionResult:
             operator=task.simulation.operator,
         )
 
-    return asyncio.run(run())
+    with ThreadPoolExecutor(1) as thread:  # asynchronous tests use it, too
+        return thread.submit(asyncio.run, run()).result()
 
 
 @pytest.mark.parametrize(

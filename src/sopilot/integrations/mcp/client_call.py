@@ -122,6 +122,8 @@ class ClientCall:
         self, ctx: Context, caller: Caller, log_level: types.LoggingLevel | None = None
     ) -> None:
         self.caller = caller
+        self.tool = ""
+        """The name of the tool that the client calls."""
         self.irreversible = False
         """Such a call runs to its end even if the client leaves: its outcome must be known."""
         self.result: types.CallToolResult | None = None

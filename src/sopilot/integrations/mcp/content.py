@@ -103,6 +103,12 @@ def answered(
     )
 
 
+def unchanged(result: types.CallToolResult) -> types.CallToolResult:
+    """A result as the server sent it, without the runtime's own marks."""
+    blocks = [_unmarked(block) for block in result.content]
+    return result.model_copy(update={"content": blocks, "meta": foreign(result.meta)})
+
+
 def _passes(block: types.ContentBlock) -> bool:
     """As a block of its own; the others are in the runtime's line."""
     if isinstance(block, types.ImageContent | types.AudioContent):

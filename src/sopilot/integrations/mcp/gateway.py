@@ -138,7 +138,7 @@ class GatewayTools:
             raise
         except UpstreamRefused as problem:
             return ToolResult(False, {"error": f"not called: {problem}"})
-        if call is not None:
+        if call is not None and call.tool == name:  # not a read of the runtime's own
             call.result = result
         return recorded(result)
 

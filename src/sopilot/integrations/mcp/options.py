@@ -308,6 +308,7 @@ class ServerOptions:
     upstreams: tuple[str, ...] = ()
     upstream_file: Path | None = None
     pass_through: tuple[str, ...] = ()
+    handbook_only: bool = False
     share_upstream: bool = False
     upstream_timeout: float = 300.0
     pins: str | None = None

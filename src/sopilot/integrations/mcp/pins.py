@@ -316,6 +316,8 @@ class CatalogueOptions:
     them. ``approve`` names tools to approve anew at the start, ``approve_all`` approves all."""
 
     pass_through: Sequence[str] = ()
+    pass_all: bool = False
+    """Offer every tool, except those behind actions with ``offered: false``."""
     reserved: frozenset[str] = frozenset()
     approve_all: bool = False
     approve: Sequence[str] = ()
@@ -350,6 +352,10 @@ class Catalogue:
         self._pins = pins
         self._options = options or CatalogueOptions()
         self._actions = _actions_by_tool(handbook, self._options.pass_through)
+        self._named = frozenset(handbook.actions)
+        self._hidden = frozenset(
+            action.tool or name for name, action in handbook.actions.items() if not action.offered
+        )
         self._offers: dict[str, OfferedTool] = {}
         self._held: dict[tuple[str, str], Drift] = {}
         self._reported: set[Drift] = set()
@@ -397,6 +403,12 @@ class Catalogue:
             raise mistake("unknown-tool", f"no upstream has a tool `{name}`", help=cure)
         for name, offers in wanted.items():
             self._add(name, offers)
+        unguarded = [name for name in self._offers if name not in self._named]
+        if options.pass_all and unguarded:
+            self.tell(
+                f"recorded but not guarded, since the handbook doesn't name them: "
+                f"{', '.join(map(one_line, unguarded))}; hide them with --handbook-only"
+            )
         if not_offered:
             self.tell(
                 f"not offered, since the handbook doesn't name them: {', '.join(not_offered)}; "
@@ -405,8 +417,10 @@ class Catalogue:
 
     def _names(self, upstream: str, tool: str) -> set[str]:
         """The names under which a tool is offered."""
-        actions = self._actions
-        return {*actions.get(f"{upstream}:{tool}", ()), *actions.get(tool, ())}
+        actions, own = self._actions, f"{upstream}:{tool}"
+        names = {*actions.get(own, ()), *actions.get(tool, ())}
+        passes = self._options.pass_all and not {own, tool} & (self._hidden | self._named)
+        return names or ({tool} if passes else names)
 
     def _approve_first(self, upstream: str, tools: Mapping[str, Definition]) -> None:
         if self._options.require_pins:
@@ -425,7 +439,7 @@ class Catalogue:
         if len(offers) == 1 and not reserved:
             ((upstream, tool),) = offers
             self._offers[name] = OfferedTool(name, upstream, tool)
-        elif name in self._options.pass_through:
+        elif name in self._options.pass_through or name not in self._named:
             for upstream, tool in offers:
                 prefixed = f"{upstream}_{name}"
                 self._offers[prefixed] = OfferedTool(prefixed, upstream, tool)

@@ -26,6 +26,7 @@ from sopilot.integrations.mcp.options import (
     UpstreamSpec,
 )
 from sopilot.integrations.mcp.pins import Catalogue, CatalogueOptions, Pins, StorePins, Tell
+from sopilot.integrations.mcp.schemas import require_same_inputs
 from sopilot.integrations.mcp.server import McpServer
 from sopilot.integrations.mcp.services import gateway_service, source_service, task_service
 from sopilot.integrations.mcp.sessions import LINGER_SECONDS, Service, SessionPool
@@ -34,6 +35,7 @@ from sopilot.records.store import Settings, Store
 from sopilot.runner.sources import is_task, load_source, open_source
 from sopilot.stores.open import data_folder, is_shared, open_store
 from sopilot.views.catalogue import view_named
+from sopilot.views.guard_answers import JUDGE_TOOL
 from sopilot.views.step_tool import TOOL_NAME
 
 if TYPE_CHECKING:
@@ -170,7 +172,9 @@ async def _pins(options: ServerOptions, store: Store) -> Pins:
 def _catalogue_options(options: ServerOptions) -> CatalogueOptions:
     return CatalogueOptions(
         pass_through=options.pass_through,
-        reserved=frozenset({TOOL_NAME, END_SESSION}),
+        pass_all=bool(view_named(options.view).guard)
+        and not (options.pass_through or options.handbook_only),
+        reserved=frozenset({TOOL_NAME, END_SESSION, JUDGE_TOOL}),
         approve_all=options.approve_tools,
         approve=options.approve,
         timeout_seconds=options.upstream_timeout,
@@ -189,6 +193,7 @@ def _gateway(
     ]
     if missing:
         tell(f"no upstream offers {', '.join(missing)}")
+    require_same_inputs(handbook, catalogue)
     return gateway_service(
         handbook,
         view_named(options.view),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from logging import INFO, WARNING
@@ -26,11 +26,12 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSI
 from pydantic import BaseModel
 
 from sopilot import __version__
+from sopilot.agent.toolbox import END_SESSION
 from sopilot.handbook.model import BUILT_IN
 from sopilot.integrations.logs import LOG, about
 from sopilot.integrations.mcp.client_call import CURRENT_CALL, Caller, ClientCall, Context, identify
 from sopilot.integrations.mcp.confirmation import ParkedCall, ParkedCalls
-from sopilot.integrations.mcp.content import answered
+from sopilot.integrations.mcp.content import answered, unchanged
 from sopilot.integrations.mcp.gateway import GatewayTools, ToolHeld
 from sopilot.integrations.mcp.pins import Catalogue
 from sopilot.integrations.mcp.sessions import LiveSession, SessionPool
@@ -47,6 +48,7 @@ from sopilot.protocols import ToolSchema
 from sopilot.runner.play import FINISH_TOOL, SAY_TOOL, score_play, session_report
 from sopilot.values.text import quote_value
 from sopilot.views.briefing import Briefing
+from sopilot.views.guard_answers import JUDGE_TOOL
 from sopilot.views.step_tool import TOOL_NAME
 from sopilot.views.view import Offer
 
@@ -149,10 +151,13 @@ class McpServer:
         self._listen_on_streams = ListenHandler(self._subscribers.bus)
         self._running: set[asyncio.Task[Any]] = set()
         service = pool.service
+        self._silent = bool(service.view.guard) and not service.played
+        """Under a guard view clients see the tools and nothing else."""
+        instructions = None if self._silent else service.view.first_message(service.briefing)
         self.protocol: Server[Any] = _ProtocolServer(
             f"sopilot-{service.briefing.handbook.name}",
             version=__version__,
-            instructions=service.view.first_message(service.briefing),
+            instructions=instructions,
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
             on_list_resources=self._list_resources,
@@ -181,7 +186,7 @@ class McpServer:
         live = await self._live(ctx)
         try:
             async with live.using() as player:
-                shown = player.driver.shown().tools
+                shown = self._shown_tools(player.driver.shown().tools)
         except SopilotError as problem:
             raise MCPError(types.INVALID_REQUEST, problem_text(problem)) from None
         live.offered = [tool.name for tool in shown]
@@ -198,8 +203,15 @@ class McpServer:
             for offer in self._catalogue.offers()
             if every or offer.name in live.offered
         ]
-        questions = [_tool(schema) for schema in shown if schema.name in BUILT_IN]
-        return types.ListToolsResult(tools=[_tool(shown[0]), *offered, *questions])
+        own = [*shown[:1], *(schema for schema in shown[1:] if schema.name in BUILT_IN)]
+        if self._silent:
+            own = [schema for schema in shown if schema.name == JUDGE_TOOL]
+        return types.ListToolsResult(tools=[*map(_tool, own[:1]), *offered, *map(_tool, own[1:])])
+
+    def _shown_tools(self, tools: Sequence[ToolSchema]) -> Sequence[ToolSchema]:
+        """A guard asks the user and ends the conversation without the model."""
+        hidden = {*BUILT_IN, END_SESSION} if self._silent else set[str]()
+        return [tool for tool in tools if tool.name not in hidden]
 
     async def _call_tool(
         self, ctx: Context, params: types.CallToolRequestParams
@@ -261,6 +273,9 @@ class McpServer:
             # The user's words stand as one line of JSON, as a tool's result does.
             text = f"The user: {json.dumps(turn.answer)}" if turn.ending is None else turn.answer
             return answered(text, turn.slot, ok=turn.ok, session_id=session.id)
+        if self._silent and name in (*BUILT_IN, END_SESSION):
+            return answered(f"There is no tool `{name}`.", "", ok=False, session_id=session.id)
+        call.tool = name
         call.irreversible = name in session.programs.guarded
         try:
             async with session.keep_alive():
@@ -273,9 +288,10 @@ class McpServer:
             frame = player.driver.shown().slot
             return answered(text, frame, ok=False, session_id=session.id)
         call.unknown = turn.unknown
-        return answered(
-            turn.answer, turn.slot, ok=turn.ok, session_id=session.id, upstream=call.result
-        )
+        if self._silent and call.result is not None and not turn.unknown:
+            return unchanged(call.result)
+        ok = turn.ok or name == JUDGE_TOOL
+        return answered(turn.answer, turn.slot, ok=ok, session_id=session.id, upstream=call.result)
 
     def _span(self, name: str, session_id: str) -> AbstractContextManager[object]:
         if self._telemetry is None:
@@ -301,7 +317,8 @@ class McpServer:
     ) -> types.ListResourcesResult:
         upstreams, call = await self._upstreams(ctx)
         passed = await upstreams.resources(call) if upstreams is not None else []
-        return types.ListResourcesResult(resources=[*_OWN_RESOURCES, *passed])
+        own = () if self._silent else _OWN_RESOURCES
+        return types.ListResourcesResult(resources=[*own, *passed])
 
     async def _list_templates(
         self, ctx: Context, params: types.PaginatedRequestParams | None
@@ -379,7 +396,7 @@ class McpServer:
     async def _list_prompts(
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListPromptsResult:
-        own = procedure_prompts(self.pool.service.briefing)
+        own = [] if self._silent else procedure_prompts(self.pool.service.briefing)
         upstreams, call = await self._upstreams(ctx)
         passed = await upstreams.prompts(call) if upstreams is not None else []
         names = {prompt.name for prompt in own}

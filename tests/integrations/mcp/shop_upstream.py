@@ -1,0 +1,34 @@
+"""A shop as an MCP server. It appends every refund to the file that its argument names."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from mcp.server import MCPServer
+
+server = MCPServer("shop")
+
+
+@server.tool()
+def find_order(order: str) -> dict[str, str]:
+    """Look an order up."""
+    return {"state": "delivered" if order == "o-1" else "lost"}
+
+
+@server.tool()
+def refund(order: str, amount: float) -> str:
+    """Pay an order back."""
+    with Path(sys.argv[1]).open("a") as paid:
+        paid.write(f"{order} {amount:g}\n")
+    return f"paid {amount:g}\nfor {order}"
+
+
+@server.tool(name="opening-hours")
+def opening_hours() -> str:
+    """When the shop is open."""
+    return "9 to 5"
+
+
+if __name__ == "__main__":
+    server.run()

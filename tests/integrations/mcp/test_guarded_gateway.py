@@ -1,0 +1,147 @@
+"""The gateway under the guard views, as a process. The judge is the shop's own file."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("mcp", reason="needs the extra `mcp`")
+
+import mcp_types as types
+from mcp.client import Client
+from mcp.client.stdio import StdioServerParameters
+from served import sopilot_command
+
+from warm import warm_python
+
+SHOP = Path(__file__).with_name("shop_upstream.py")
+BOOK = """
+handbook: refunds
+actions:
+  find_order: {input: {order: string}, read_only: true}
+  refund: {input: {order: string, amount: number}, irreversible: true, confirm: false}
+predicates:
+  delivered(order):
+    says: The order {order} was delivered.
+    verify: find_order(order)
+    verdict: result.state == 'delivered'
+procedures:
+  refund: {requires: delivered(order)}
+"""
+JUDGED = BOOK.replace("    verdict: result.state == 'delivered'\n", "    judged_by: model\n")
+REFUND = {"order": "o-1", "amount": 5.0}
+TOOLS = ["find_order", "opening-hours", "refund"]
+
+
+def command(folder: Path, book: str, *options: str) -> tuple[str, ...]:
+    (folder / "refunds.yaml").write_text(book, "utf-8")
+    kept = ("--store", f"sqlite:{folder}/sessions.db", "--pins", str(folder / "pins.json"))
+    wrapped = ("--exec", *warm_python(), str(SHOP), str(folder / "paid"))
+    book_option = ("--handbook", str(folder / "refunds.yaml"))
+    return sopilot_command("gateway", *book_option, *kept, *options, *wrapped)
+
+
+@asynccontextmanager
+async def shop(folder: Path, *options: str, book: str = BOOK) -> AsyncIterator[Client]:
+    started, *arguments = command(folder, book, *options)
+    async with Client(StdioServerParameters(command=started, args=arguments)) as client:
+        yield client
+
+
+async def called(client: Client, name: str, **arguments: Any) -> types.CallToolResult:
+    result = await client.call_tool(name, arguments)
+    assert isinstance(result, types.CallToolResult)
+    return result
+
+
+def text(result: types.CallToolResult) -> str:
+    return "\n".join(part.text for part in result.content if isinstance(part, types.TextContent))
+
+
+def paid(folder: Path) -> str:
+    file = folder / "paid"
+    return file.read_text() if file.exists() else ""
+
+
+async def test_clients_see_the_servers_tools_and_results_and_nothing_else(tmp_path: Path) -> None:
+    async with shop(tmp_path) as client:
+        tools = (await client.list_tools()).tools
+        assert sorted(tool.name for tool in tools) == TOOLS
+        assert (await client.list_prompts()).prompts == []
+        assert (await client.list_resources()).resources == []
+        hasty = await called(client, "refund", **REFUND)
+        assert hasty.is_error
+        assert 'find_order(order="o-1")' in text(hasty)
+        assert paid(tmp_path) == ""
+        await called(client, "find_order", order="o-1")
+        assert text(await called(client, "opening-hours")) == "9 to 5"
+        # Nobody said what that tool changes: the order is read again.
+        assert (await called(client, "refund", **REFUND)).is_error
+        read = await called(client, "find_order", order="o-1")
+        assert json.loads(text(read)) == {"state": "delivered"}
+        made = await called(client, "refund", **REFUND)
+        assert (made.is_error, text(made)) == (False, "paid 5\nfor o-1")
+        assert (await called(client, "refund", **REFUND)).is_error
+        for hidden in ("end_session", "pg_program_step", "confirm"):
+            assert (await called(client, hidden)).is_error
+    assert paid(tmp_path) == "o-1 5\n"
+    store = f"sqlite:{tmp_path}/sessions.db"
+    audit = sopilot_command("audit", "last", "--store", store, "--json")
+    report = json.loads(subprocess.run(audit, capture_output=True, check=False).stdout)
+    assert {finding["code"] for finding in report["findings"]} <= {"premature-goal"}
+
+
+async def test_auto_reads_by_itself_and_refuses_in_one_answer(tmp_path: Path) -> None:
+    async with shop(tmp_path, "--view", "guard-auto") as client:
+        lost = await called(client, "refund", order="o-2", amount=5.0)
+        assert lost.is_error
+        assert text(lost).startswith("Refused")
+        assert text(await called(client, "refund", **REFUND)) == "paid 5\nfor o-1"
+    assert paid(tmp_path) == "o-1 5\n"
+
+
+async def test_a_check_that_is_left_to_the_model_has_one_small_tool(tmp_path: Path) -> None:
+    async with shop(tmp_path, book=JUDGED) as client:
+        tools = (await client.list_tools()).tools
+        assert sorted(tool.name for tool in tools) == sorted([*TOOLS, "judge_check"])
+        await called(client, "find_order", order="o-1")
+        assert (await called(client, "refund", **REFUND)).is_error
+        judged = await called(client, "judge_check", check="delivered", holds=True)
+        assert not judged.is_error
+        assert not (await called(client, "refund", **REFUND)).is_error
+    assert paid(tmp_path) == "o-1 5\n"
+
+
+async def test_tools_that_the_handbook_does_not_name_can_be_hidden(tmp_path: Path) -> None:
+    async with shop(tmp_path, "--handbook-only") as client:
+        tools = (await client.list_tools()).tools
+    assert sorted(tool.name for tool in tools) == ["find_order", "refund"]
+
+
+@pytest.mark.parametrize(
+    ("written", "instead", "code", "help"),
+    [
+        ("find_order: {input: {order: string}",
+         "find_order: {input: {order: string, ordr: {type: string, required: false}}",
+         "unknown-input", "order"),
+        ("amount: number", "amount: string", "input-type", "type"),
+        ("{order: string, amount: number}", "{order: string}", "missing-input", "amount"),
+    ],
+)  # fmt: skip
+def test_inputs_that_differ_from_the_servers_are_errors(
+    tmp_path: Path, written: str, instead: str, code: str, help: str
+) -> None:
+    book = BOOK.replace(written, instead)
+    started = command(tmp_path, book)
+    ended = subprocess.run(
+        started, capture_output=True, stdin=subprocess.DEVNULL, timeout=60, check=False
+    )
+    assert ended.returncode != 0
+    assert code in ended.stderr.decode()
+    assert help in ended.stderr.decode()
