@@ -84,6 +84,6 @@ def test_a_mark_comes_and_goes() -> None:
 def test_a_campaign_of_ours_depends_on_its_packages() -> None:
     sources = Sources()
     found = {path.name for path in sources.behind("mcp_conformance.py")}
-    assert {"everything_upstream.py", "mcp.py"} <= found
+    assert {"everything_upstream.py", "serve.py"} <= found
     assert "recorded.py" in {path.name for path in sources.behind("study/__main__.py")}
-    assert "mcp.py" not in {path.name for path in sources.behind("compile_speed.py")}
+    assert "serve.py" not in {path.name for path in sources.behind("compile_speed.py")}

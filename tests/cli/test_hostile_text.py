@@ -77,7 +77,7 @@ def test_what_a_model_reads_is_one_line(status: CallStatus) -> None:
     assert len(text.splitlines()) == 1
     assert is_quiet(text)
     if result is not None:
-        assert json.loads(text.partition("ok: ")[2]) == {FORGED.replace("\ud800", "?"): [FORGED]}
+        assert json.loads(text.partition("(ok): ")[2]) == {FORGED.replace("\ud800", "?"): [FORGED]}
 
 
 @pytest.fixture

@@ -37,8 +37,8 @@ def sentences() -> list[tuple[str, str]]:
     walk = kept("langgraph-walk")
     micro = {name: one["wall"] for name, one in walk["microseconds"].items()}
     times = {name: one["wall"] for name, one in walk["ratios"].items()}
-    gateway, growth = kept("mcp-gateway"), kept("prompt-growth")["largest_request_by_turns"]
-    storm, wording = kept("mcp-storm"), kept("official-wording")
+    growth = kept("prompt-growth")["largest_request_by_turns"]
+    wording = kept("official-wording")
     ours = {one["what"]: one["ours"] for one in kept("study-claims")["rows"]}
     found = [
         ("design/compiler.md",
@@ -57,10 +57,6 @@ def sentences() -> list[tuple[str, str]]:
         ("design/sessions.md", f"FULL {micro['FULL']:.0f} µs "
          f"({times['durable to its SQLite, both as shipped']:.1f} times"),
         ("design/sessions.md", f"commit took {micro['bare commit']:.0f} µs"),
-        ("design/serve.md", f"{storm['clients']} clients"),
-        ("design/serve.md", f"{storm['requests']:,} requests"),
-        ("design/serve.md", f"({gateway['stdio']['direct_ms']:.1f} ms became "
-                            f"{gateway['stdio']['through_ms']:.1f})"),
         ("design/fused.md", f"{growth['fused']['10']:,}, {growth['fused']['100']:,} and "
                             f"{growth['fused']['1000']:,} tokens with the fold"),
         ("design/benchmark.md", f"{wording['identical']} of {wording['tasks']}"),

@@ -79,4 +79,4 @@ def test_neither(said: str) -> None:
 
 def test_the_question_has_no_say() -> None:
     """A model may write words of the reply into an argument, so the reader never sees it."""
-    assert list(inspect.signature(assent).parameters) == ["said"]
+    assert len(inspect.signature(assent).parameters) == 1

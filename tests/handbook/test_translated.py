@@ -80,8 +80,8 @@ def test_a_translated_text_is_a_value() -> None:
         ("The account {to} is open.", "The account <to> is open."),
         ("The amount {amount} is small.", "The <amount> is small."),
         ("A {reason} reason.", "A <reason>."),
-        ('The guest "{to}" is here.', 'The guest "to" is here.'),
-        ("`{to}`", "`to`"),
+        ('The guest "{to}" is here.', "The guest <to> is here."),
+        ("`{to}`", "<to>"),
     ],
 )
 def test_names_are_quoted_once_and_stand_for_their_own_word(template: str, filled: str) -> None:

@@ -215,8 +215,8 @@ def test_scenarios_are_played_by_whoever_answers(tmp_path: Path) -> None:
 def test_the_folder_may_name_the_run(tmp_path: Path) -> None:
     """Every task of every view its own folder: answerers see their own requests alone."""
     about = {"arm": "pg-paper", "task": "sopbench:bank/get_loan#3"}
-    model = MailboxModel(f"{tmp_path}/{{view}}/{{task}}", about=about)
+    model = MailboxModel(f"{tmp_path}/{{arm}}/{{task}}", about=about)
     assert model.name == "mailbox:sopbench-bank-get_loan-3"
     assert model._folder == tmp_path / "pg-paper" / "sopbench-bank-get_loan-3"
-    with pytest.raises(UserMistake, match="known: view, task"):
+    with pytest.raises(UserMistake, match="known: arm, task"):
         MailboxModel("box/{view}", about=about)

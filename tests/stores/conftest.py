@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import subprocess
 import sys
@@ -12,6 +11,8 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+
+from runtime_role import runtime_dsn
 
 from postgres_here import PostgresHere, postgres_here
 from sopilot.records.store import Store
@@ -62,21 +63,3 @@ def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> StoreFactory:
     schema = f"conformance_{next(_numbers)}"
     dsn = runtime_dsn(server, schema) if request.param == "postgres-runtime" else server.dsn
     return lambda: PostgresStore(dsn, schema=schema)
-
-
-def runtime_dsn(server: PostgresHere, schema: str) -> str:
-    """A role that may read, insert and update, and make nothing, on tables that are there."""
-    import psycopg
-
-    with psycopg.connect(server.dsn, autocommit=True) as db:
-        if db.execute("SELECT 1 FROM pg_roles WHERE rolname = 'runner'").fetchone() is None:
-            db.execute("CREATE ROLE runner LOGIN")
-
-    async def prepare() -> None:
-        owner = PostgresStore(server.dsn, schema=schema)
-        await owner.migrate()
-        await owner.grant(runtime=["runner"])
-        await owner.close()
-
-    asyncio.run(prepare())
-    return psycopg.conninfo.make_conninfo(server.dsn, user="runner")

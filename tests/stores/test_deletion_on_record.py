@@ -7,8 +7,8 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+from runtime_role import runtime_dsn
 
-from conftest import runtime_dsn
 from counter_desk import COUNTER, CountingTools, HandClock, walk
 from postgres_here import PostgresHere
 from sopilot.messages.errors import StoreUnavailable

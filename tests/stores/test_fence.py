@@ -370,7 +370,7 @@ def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told("store", "restore", str(tmp_path / "copy.db"))
     [row] = told("sessions", "list", "--orphaned", code=1)["sessions"]
     assert (row["id"], row["fenced"]) == ("transfer", True)
-    text = CliRunner().invoke(sopilot, ["sessions"]).stdout
+    text = CliRunner().invoke(sopilot, ["sessions", "list"]).stdout
     assert "running, fenced" in text
     reason = ("--why", "checked in the ledger", "--as", "ann")
     assert told("store", "release", "transfer", *reason) == {"released": ["transfer"]}

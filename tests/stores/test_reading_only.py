@@ -44,7 +44,7 @@ def words(path: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [foreign, words])
-@pytest.mark.parametrize("arguments", [("sessions",), ("run", "bank"), ("audit", "x")])
+@pytest.mark.parametrize("arguments", [("sessions", "list"), ("run", "bank"), ("audit", "x")])
 def test_a_file_that_is_something_else_stays_as_it_is(
     tmp_path: Path, make: Callable[[Path], None], arguments: tuple[str, ...]
 ) -> None:
@@ -106,7 +106,7 @@ def test_exports_and_pages_are_their_owners_alone(tmp_path: Path) -> None:
 
 
 READERS = (
-    ("sessions",),
+    ("sessions", "list"),
     (
         "records",
         "actions",

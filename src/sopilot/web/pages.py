@@ -143,6 +143,7 @@ def _tiles(card: ScoreCard) -> list[tuple[str, object, str]]:
 PALETTE: Final = (
     "#4c72b0", "#dd8452", "#55a868", "#c44e52", "#8172b3", "#937860", "#64b5cd",
     "#da8bc3", "#8c8c8c", "#ccb974", "#1b3a6b", "#0b7a75", "#8f2d56", "#b5651d", "#6b6ecf",
+    "#2f7d32", "#a05195",
 )  # fmt: skip
 """As many as there are views; readable on light and on dark ground."""
 

@@ -123,7 +123,7 @@ def test_an_archive_is_verified_and_reported_without_a_checkout(base: Path, tmp_
     found = json.loads(verified.stdout)
     assert (found["configurations"], found["runs"], found["agrees"]) == (8, 64, True)
     assert found["programs"] == 8
-    assert found["tables"] > 20
+    assert found["tables"] > 10
     again = elsewhere(tmp_path, "report", str(base / "a.zip"), "--json")
     assert json.loads(again.stdout)["tables"] == report(base)["tables"]
     with zipfile.ZipFile(base / "a.zip") as archive:

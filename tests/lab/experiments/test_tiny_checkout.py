@@ -186,7 +186,16 @@ def test_a_sweep_by_the_command_goes_on_where_it_stopped(tmp_path: Path) -> None
 
 
 def test_a_defect_is_found_by_replay(tmp_path: Path) -> None:
-    found = bench(tmp_path, "defects", "--goal", "bank/take_back", "--goal", "bank/lend_tool")
+    found = bench(
+        tmp_path,
+        "sopbench",
+        "check",
+        "defects",
+        "--goal",
+        "bank/take_back",
+        "--goal",
+        "bank/lend_tool",
+    )
     assert [each["classification"] for each in found["goals"]] == ["confirmed defect", "reachable"]
 
 
@@ -211,7 +220,7 @@ def test_ones_own_scenarios_are_swept_without_a_checkout(tmp_path: Path) -> None
         else:
             assert summary["execute"]["pass"] == 0
     report = run_bench(tmp_path, "report", str(tmp_path / "runs"), "--json", **environment)
-    assert json.loads(report.stdout)["tables"]["arms-all"]["rows"]
+    assert json.loads(report.stdout)["tables"]["headline"]["rows"]
 
 
 def test_budgets_and_repetitions_are_part_of_a_configuration(tmp_path: Path) -> None:

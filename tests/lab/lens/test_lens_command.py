@@ -22,7 +22,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 def session(store: str) -> str:
     made = CliRunner().invoke(sopilot, ["run", "bank", "--store", store, "--json"])
     assert made.exit_code == 0, made.output
-    listed = CliRunner().invoke(sopilot, ["sessions", "--store", store, "--json"])
+    listed = CliRunner().invoke(sopilot, ["sessions", "list", "--store", store, "--json"])
     return str(json.loads(listed.output)["sessions"][0]["id"])
 
 
