@@ -1,7 +1,5 @@
 // Guard the tools of a TypeScript agent: ask before every call, report its answer.
-// Serve the handbook first:
-//   python -c 'import uvicorn; from sopilot.integrations.decisions import decision_app;
-//     uvicorn.run(decision_app("refunds.yaml", token="…"), port=8322)'
+// Serve the handbook first: docs/how-to/guard-functions.md, "Other languages".
 
 type Tool = (args: Record<string, unknown>) => Promise<unknown>;
 
