@@ -15,6 +15,7 @@ from sopilot.agent.toolbox import END_SESSION
 from sopilot.handbook.model import BUILT_IN
 from sopilot.machine.approvals import CallLedger, HeldState
 from sopilot.machine.machine import Machine, Outcome
+from sopilot.machine.proof.agenda import Plan
 from sopilot.machine.replay import replay
 from sopilot.machine.state import Configuration
 from sopilot.messages.catalogue import kept_message, sentence, worded
@@ -22,7 +23,15 @@ from sopilot.messages.scaffold import LANGUAGES, LONG_TOOL, StepTool, words
 from sopilot.protocols import Message, ToolCall, ToolResult
 from sopilot.session.session import Session
 from sopilot.trace.codec import decode_operation
-from sopilot.trace.events import HELD_CALL, OUTCOME_UNKNOWN, REJECTED, TOOL_OPERATIONS, Actor, Event
+from sopilot.trace.events import (
+    AWAITS_PROOF,
+    HELD_CALL,
+    OUTCOME_UNKNOWN,
+    REJECTED,
+    TOOL_OPERATIONS,
+    Actor,
+    Event,
+)
 from sopilot.values.json import JSON, Fields, canonical, plain
 from sopilot.values.text import visible
 from sopilot.views.answers import Answers, CallAnswer, CallStatus, step_answer, waiting_text
@@ -276,7 +285,11 @@ class Retelling:
             self._passed = []
         # The votes on the call that is held have come to their end, or may still come.
         answered = call_id if about != self._holding else about
-        message = CallAnswer(call_id, CallStatus.HELD, problem=problem).said(self._language)
+        # The guard's own text is a whole sentence.
+        plan = Plan(problem=problem) if details["awaits"] == AWAITS_PROOF else None
+        message = CallAnswer(call_id, CallStatus.HELD, problem=problem, plan=plan).said(
+            self._language
+        )
         self._answer(self._answers.get(answered), message)
         self._holding = call_id if standing is not None and about == call_id else ""
 
