@@ -168,7 +168,8 @@ async def _opened(guard: str) -> Session:
 
 
 async def timed(guard: str, rounds: int) -> dict[str, float]:
-    """Milliseconds of the runtime's own, per guarded call: carried out, refused, missing."""
+    """Milliseconds of the runtime's own, per guarded call: carried out, refused, missing. What
+    ``auto`` reads by itself isn't counted."""
     session = await _opened(guard)
     order = 0
     while len(session.configuration.answers.get("find_order", {})) < ANSWERS:
@@ -189,6 +190,8 @@ async def timed(guard: str, rounds: int) -> dict[str, float]:
         await measure("missing", "refund", order=f"new-{number}", amount=50)
         await measure("read", "find_order", order=f"more-{number}")
     found = {kind: round(statistics.median(values), 3) for kind, values in times.items()}
+    if guard == "auto":  # it makes the missing call itself: beside that
+        found["missing"] = round(found["missing"] - found["read"], 3)
     print(f"{guard:<5} beside {ANSWERS:,} answers, median ms: {found}")
     return found
 

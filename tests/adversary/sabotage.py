@@ -475,11 +475,6 @@ def _any_word_is_a_request() -> AbstractContextManager[Any]:
     return _replaced((attempts, "_asked_since", asked))
 
 
-def _spelled_otherwise() -> AbstractContextManager[Any]:
-    """An act with a null argument is another one."""
-    return _replaced((attempts, "is_same_act", lambda left, right: dict(left) == dict(right)))
-
-
 def _opens_for_anybody() -> AbstractContextManager[Any]:
     """The runtime identifies the customer, with what the agent names."""
     real = attempts._filled
@@ -547,7 +542,6 @@ def _judged_for_good() -> AbstractContextManager[Any]:
 GUARD_SABOTAGES: dict[str, Sabotage] = {
     "P16 as often as it is called": _as_often_as_called,
     "P16 any word is a request": _any_word_is_a_request,
-    "P16 the same act, spelled otherwise": _spelled_otherwise,
     "P11 the runtime identifies the customer": _opens_for_anybody,
     "the runtime changes something": _changes_by_itself,
     "the runtime reads ahead": _reads_ahead,

@@ -33,7 +33,6 @@ OF_BOTH = {"P13 look-alikes differ"}
 AMONG: dict[str, Callable[[Book], bool]] = {
     "judged for anybody": lambda book: book.trusting,
     "judged for good": lambda book: book.trusting,
-    "the same act, spelled otherwise": lambda book: bool(book.plan.optional),
 }
 """The handbooks in which a sabotage can show at all."""
 

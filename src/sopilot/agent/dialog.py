@@ -31,13 +31,11 @@ from sopilot.trace.events import (
     TOOL_OPERATIONS,
     Actor,
     Event,
-    JudgeCheck,
 )
 from sopilot.values.json import JSON, Fields, canonical, plain
 from sopilot.values.text import visible
 from sopilot.views.answers import Answers, CallAnswer, CallStatus, step_answer, waiting_text
 from sopilot.views.dialog_folding import DONE, done_pattern, without_answers
-from sopilot.views.guard_answers import JUDGE_TOOL, judged_text
 from sopilot.views.step_tool import STEP_NAMES, did, parse_steps
 
 MODEL_REQUEST = "model_request"
@@ -179,8 +177,6 @@ class Retelling:
             self._domain_call(payload)
         elif kind == "domain_result":
             self._domain_result(event)
-        elif kind == JudgeCheck.kind:
-            self._judged(event)
         elif kind == "decision":
             self._decided(str(payload["call_id"]))
         elif kind == "note":
@@ -289,19 +285,13 @@ class Retelling:
             self._passed = []
         # The votes on the call that is held have come to their end, or may still come.
         answered = call_id if about != self._holding else about
-        plan = Plan() if details.get("awaits") == AWAITS_PROOF else None
-        held = CallAnswer(call_id, CallStatus.HELD, problem=problem, plan=plan)
-        self._answer(self._answers.get(answered), held.said(self._language))
+        # The guard's own text is a whole sentence.
+        plan = Plan(problem=problem) if details["awaits"] == AWAITS_PROOF else None
+        message = CallAnswer(call_id, CallStatus.HELD, problem=problem, plan=plan).said(
+            self._language
+        )
+        self._answer(self._answers.get(answered), message)
         self._holding = call_id if standing is not None and about == call_id else ""
-
-    def _judged(self, event: Event) -> None:
-        payload = event.payload
-        layout = self._machine.programs.layouts[
-            self.configuration.processes[str(event.process)].goal
-        ].functions[payload["function"]]
-        arguments = _spelled({"check": layout.function.judges, "holds": payload["holds"]})
-        at = self._met(ToolCall(f"judge_{event.seq}", JUDGE_TOOL, arguments))
-        self._answer(at, judged_text(layout.function.judges, True, self._language))
 
     def _decided(self, call_id: str) -> None:
         held = self._ledger.held.get(call_id)

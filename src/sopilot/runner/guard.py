@@ -254,7 +254,7 @@ class Guard:
             raise failures[0]
         if answer.status is CallStatus.DONE and answer.result is not None:
             return result[0] if result else answer.result.value
-        problem = _problem(answer, hook.session.id)
+        problem = not_carried_out(answer, hook.session.id)
         if self._refusals == "raise":
             raise problem
         return str(problem)
@@ -271,7 +271,8 @@ def _current() -> Conversation:
     return current
 
 
-def _problem(answer: CallAnswer, session: str) -> NotCarriedOut:
+def not_carried_out(answer: CallAnswer, session: str) -> NotCarriedOut:
+    """Why a guarded call wasn't made."""
     text = answer.said()
     if answer.status is CallStatus.UNKNOWN:
         return OutcomeUnknown(text)

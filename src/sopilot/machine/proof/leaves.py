@@ -13,7 +13,7 @@ How good a verdict is.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ from sopilot.machine.evidence import asked_otherwise, done_with, may_disturb, re
 from sopilot.machine.layout import FunctionLayout, Position, ProgramLayout, Programs
 from sopilot.machine.moves import parameter_values, rule_key
 from sopilot.machine.recipes import Absent, Values, WantedCall, wanted_calls
-from sopilot.machine.state import NEVER, Answered, Configuration, Process
+from sopilot.machine.state import NEVER, Answered, Configuration, Process, RuleKey
 from sopilot.messages.catalogue import sentence
 from sopilot.messages.errors import SopilotError
 from sopilot.program.model import Act, Kind, Literal
@@ -181,12 +181,20 @@ class Prover:
     process: Process
     known: Mapping[str, JSON]
     judge: Judge
+    verdicts: dict[RuleKey, LeafVerdict] = field(init=False, default_factory=dict)
+    """Leaves that were asked about already: it is one moment."""
 
     @property
     def program(self) -> ProgramLayout:
         return self.programs.layouts[self.process.goal]
 
     def leaf(self, function: str, values: Mapping[str, JSON]) -> LeafVerdict:
+        key = rule_key(function, values)
+        if key not in self.verdicts:
+            self.verdicts[key] = self._leaf(function, values)
+        return self.verdicts[key]
+
+    def _leaf(self, function: str, values: Mapping[str, JSON]) -> LeafVerdict:
         layout = self.program.functions[function]
         for name in layout.function.parameters:  # P1
             if values.get(name) is None and name not in layout.function.optional:
