@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sopilot.handbook.model import BUILT_IN
 from sopilot.machine.evidence import changes
 from sopilot.machine.layout import Position
-from sopilot.machine.proof.agenda import Need, Plan, asks_for_everything, plan_call
+from sopilot.machine.proof.agenda import Need, Plan, plan_call
 from sopilot.machine.proof.guard import Hold, license_here
 from sopilot.machine.recipes import WantedCall
 from sopilot.machine.terms import plain_arguments, whole_values
@@ -165,8 +165,7 @@ def _choose(
         if here is None:
             continue
         licence = license_here(session.machine, here, arguments, session.judge)
-        only_asks = session.settings.guard == "ask" or not asks_for_everything(here.program)
-        if not licence.missing and only_asks:
+        if not licence.missing and session.settings.guard == "ask":
             return _Candidate(start, here, Plan(), proven=True)
         plan = plan_call(session.machine.programs, here, arguments, session.judge, since=since)
         if not licence.missing:

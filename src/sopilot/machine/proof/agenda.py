@@ -15,7 +15,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from sopilot.handbook.model import BUILT_IN
-from sopilot.machine.layout import FunctionLayout, Position, ProgramLayout, Programs
+from sopilot.machine.layout import FunctionLayout, Position, Programs
 from sopilot.machine.proof.leaves import Prover, gate_call, names_the_same
 from sopilot.machine.proof.licence import argument_problem, values_at_the_act
 from sopilot.machine.recipes import Absent, WantedCall, wanted_calls
@@ -111,16 +111,6 @@ def unguardable(program: Program) -> str:
             if isinstance(step, DoStep | Emit) or (isinstance(step, Act) and not step.goal):
                 return f"{function.name}@{step.label}"
     return ""
-
-
-def asks_for_everything(program: ProgramLayout) -> bool:
-    """Whether some check goes on whatever it comes out as: the program wants the evidence of
-    every option, also where one of them is proven."""
-    return any(
-        isinstance(step, Check) and function.after[label] == function.unmet[label]
-        for function in program.functions.values()
-        for label, step in function.steps.items()
-    )
 
 
 class _Path(NamedTuple):
