@@ -89,7 +89,7 @@ async def play(task: Task, view: str, supplied: bool) -> Played:
     simulation = task.open()
     session = await open_task(task, simulation, conditions, store=MemoryStore())
     if supplied:
-        session.told.update(task.inputs)
+        session.supplied.update(task.inputs)
     async with session:
         done = await finish_task(task, simulation, conditions, session)
     passed = bool(done.verdict and done.verdict["success"]) and done.ending is task.expected

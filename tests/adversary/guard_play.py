@@ -46,7 +46,7 @@ class GuardPlay(SessionPlay):
 
     def supply(self) -> None:
         if self.customer:
-            self.session.told.update(
+            self.session.supplied.update(
                 password=self.sim.passwords[self.customer], code=self.sim.codes[self.customer]
             )
 
@@ -90,7 +90,7 @@ class GuardPlay(SessionPlay):
         user = arguments.get("user")
         if action in _GATES:
             secrets = {name: one for name, one in arguments.items() if name in _SECRETS}
-            supplied = self.session.told
+            supplied = self.session.supplied
             wrong |= any(one != supplied.get(name) for name, one in secrets.items())
         if action == "read_account" and sim.private:
             wrong |= not (isinstance(user, str) and user in sim.logged_in)

@@ -188,7 +188,7 @@ async def test_a_customer_who_is_not_identified_learns_nothing(guard: str) -> No
 async def test_no_secret_shows_in_an_answer_or_in_the_trace(guard: str) -> None:
     bank = Bank()
     session = await opened(bank, guard)
-    session.told["password"] = "sesame"
+    session.supplied["password"] = "sesame"
     texts = [await call(session, "pay", customer="anna", amount=amount) for amount in (900, 50)]
     texts.append(await call(session, "login", customer="anna", password="sesame"))
     texts += [await call(session, "pay", customer="anna", amount=amount) for amount in (900, 50)]

@@ -235,11 +235,13 @@ def judge_proof(run: AuditState, event: Event, call: SessionCall, process: Proce
 def _judge_repeated(run: AuditState, event: Event, call: SessionCall) -> None:
     """P16: without a protocol nothing but the user's words tells one request from the next. A
     message while a question of the runtime is open answers that."""
-    questions = [one for one in run.session_calls if one.action in BUILT_IN]
+    questions = [
+        session_call for session_call in run.session_calls if session_call.action in BUILT_IN
+    ]
     requests = [
         seq
         for seq in run.user_messages
-        if not any(one.seq < seq < one.answered_at() for one in questions)
+        if not any(question.seq < seq < question.answered_at() for question in questions)
     ]
     latest = max(requests, default=-1)
     for earlier in run.session_calls:

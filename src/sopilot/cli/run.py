@@ -25,13 +25,13 @@ from sopilot.views.catalogue import VIEWS
 
 
 @click.command(
-    help="Run one session of SOURCE: a bundled desk (bank, clinic, it), a "
+    help="Run one session of SOURCE: a bundled example (bank, clinic, it), a "
     "handbook file with a scenario file beside it or with --results, or a workflow folder "
     "(program.yaml, tools.py, tasks.yaml), whose Python is run.\n\n"
-    f"MODEL is {MODEL_HELP} `person`: you make the moves.\n\nARM is one of: {', '.join(VIEWS)}."
+    f"MODEL is {MODEL_HELP} `person`: you make the moves.\n\nVIEW is one of: {', '.join(VIEWS)}."
 )
 @click.argument("source")
-@click.option("--goal", help="The procedure; a bundled desk takes its first task for it.")
+@click.option("--goal", help="The procedure; a bundled example takes its first task for it.")
 @click.option(
     "--task",
     help="A task of a desk or folder, or a scenario; `all` runs every task of a folder. "

@@ -103,7 +103,7 @@ class Decisions:
         digest: str,
     ) -> _Call:
         while len(self._calls) >= MOST_CALLS:
-            ended = next((key for key, one in self._calls.items() if _is_over(one)), None)
+            ended = next((key for key, item in self._calls.items() if _is_over(item)), None)
             if ended is None:
                 raise _BadRequest(503, "too many calls wait for their answers")
             del self._calls[ended]

@@ -78,9 +78,9 @@ class SopilotMiddleware(AgentMiddleware[Any, Any, Any]):
         def awrap_tool_call(request: Any, handler: Any) -> Awaitable[Given]:
             return tools(request, handler)
 
-        for one in (awrap_model_call, awrap_tool_call):
+        for item in (awrap_model_call, awrap_tool_call):
             # It asks for this with every call, too, and takes it from here if it is there.
-            vars(one)["__signature__"] = signature(one)
+            vars(item)["__signature__"] = signature(item)
         vars(self).update(awrap_model_call=awrap_model_call, awrap_tool_call=awrap_tool_call)
 
     def _using(self) -> Using:
@@ -129,8 +129,8 @@ class SopilotMiddleware(AgentMiddleware[Any, Any, Any]):
         # The tool itself runs here: the library keeps its configuration in this very thread.
         here = caller()
 
-        async def handle(one: ToolCallRequest) -> Given:
-            return await here.run(lambda: handler(one))
+        async def handle(tool_call_request: ToolCallRequest) -> Given:
+            return await here.run(lambda: handler(tool_call_request))
 
         async def pause(value: dict[str, JSON]) -> object:
             return await here.run(lambda: interrupt(value))
@@ -157,12 +157,12 @@ class SopilotMiddleware(AgentMiddleware[Any, Any, Any]):
             async with using as hook:
                 text = await hook.step(call["args"], call["name"])
             return ToolMessage(text, tool_call_id=call["id"] or "", name=call["name"])
-        given: list[Given] = []
+        givens: list[Given] = []
 
         async def execute(arguments: Mapping[str, JSON]) -> object:
             licensed = request.override(tool_call={**call, "args": dict(arguments)})
             answer = await handler(licensed)
-            given.append(answer)
+            givens.append(answer)
             if not isinstance(answer, ToolMessage):
                 return str(answer)
             return Failed(answer.content) if answer.status == "error" else answer.content
@@ -176,7 +176,7 @@ class SopilotMiddleware(AgentMiddleware[Any, Any, Any]):
             while self._pauses and (waiting := hook.pause(answer)) is not None:
                 with hook.replied(waiting, await pause(waiting.as_json())):
                     answer = await attempt()
-        own = given[0] if given else None
+        own = givens[0] if givens else None
         if isinstance(own, Command) or (own is not None and hook.view.guard):
             return own
         return _message(call, answer, own)
@@ -237,10 +237,10 @@ def _unseen(arguments: Mapping[str, JSON]) -> Mapping[str, JSON]:
 def _thread_id() -> str | None:
     """Of the run that this is called from; outside of one there is none."""
     try:
-        found = get_config().get("configurable", {}).get("thread_id")
+        result = get_config().get("configurable", {}).get("thread_id")
     except RuntimeError:
         return None
-    return None if found is None else str(found)
+    return None if result is None else str(result)
 
 
 @lru_cache(maxsize=256)
@@ -258,12 +258,14 @@ def _joined(own: SystemMessage | None, text: str) -> SystemMessage:
     return SystemMessage([*own.content, {"type": "text", "text": text}])
 
 
-def _message(call: Any, answer: CallAnswer, given: ToolMessage | None) -> ToolMessage:
+def _message(call: Any, answer: CallAnswer, tool_message: ToolMessage | None) -> ToolMessage:
     """The session's line, and beside it what of the tool's own message is not text."""
     content: Any = answer.text
-    if given is not None and isinstance(given.content, list):
+    if tool_message is not None and isinstance(tool_message.content, list):
         pictures = [
-            one for one in given.content if isinstance(one, dict) and one.get("type") != "text"
+            item
+            for item in tool_message.content
+            if isinstance(item, dict) and item.get("type") != "text"
         ]
         if pictures:
             content = [{"type": "text", "text": answer.text}, *pictures]
@@ -272,5 +274,5 @@ def _message(call: Any, answer: CallAnswer, given: ToolMessage | None) -> ToolMe
         tool_call_id=call["id"] or "",
         name=call["name"],
         status="success" if was_made(answer) else "error",
-        artifact=given.artifact if given is not None else None,
+        artifact=tool_message.artifact if tool_message is not None else None,
     )

@@ -47,8 +47,8 @@ def log_to_stderr(form: str = "text") -> None:
 class _Text(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         mark = "sopilot: " if record.name == LOG.name else ""
-        told = _problem(record)
-        cause = f": {told['problem']} ({told['place']})" if told else ""
+        problem = _problem(record)
+        cause = f": {problem['problem']} ({problem['place']})" if problem else ""
         return mark + visible(record.getMessage().rstrip() + cause)
 
 

@@ -99,11 +99,15 @@ class PrometheusMetrics(NoMetrics):
         prometheus.ProcessCollector(registry=self._registry)
         self._made: dict[str, Any] = {}
         for table, kind in ((COUNTERS, prometheus.Counter), (GAUGES, prometheus.Gauge)):
-            for name, (told, labels) in table.items():
-                self._made[name] = kind(f"sopilot_{name}", told, labels, registry=self._registry)
-        for name, (told, labels) in TIMES.items():
+            for name, (message, labels) in table.items():
+                self._made[name] = kind(f"sopilot_{name}", message, labels, registry=self._registry)
+        for name, (message, labels) in TIMES.items():
             self._made[f"{name} seconds"] = prometheus.Histogram(
-                f"sopilot_{name}_seconds", told, labels, registry=self._registry, buckets=_SECONDS
+                f"sopilot_{name}_seconds",
+                message,
+                labels,
+                registry=self._registry,
+                buckets=_SECONDS,
             )
 
     def count(self, name: str, amount: float = 1, **labels: str) -> None:
@@ -153,10 +157,10 @@ class _MeteredStore:
 def _timed(
     own: Callable[..., Awaitable[Any]], name: str, meter: NoMetrics
 ) -> Callable[..., Awaitable[Any]]:
-    async def timed(*given: Any, **named: Any) -> Any:
+    async def timed(*value: Any, **named: Any) -> Any:
         try:
             with meter.timing("store", operation=name):
-                return await own(*given, **named)
+                return await own(*value, **named)
         except StoreUnavailable:  # a lease that another has is an answer
             meter.count("store_failures", operation=name)
             raise

@@ -121,7 +121,7 @@ def _refuse_unseen(hooks: Hooks, agent: Agent[Any]) -> None:
         raise _unseen("what the agent hands over by `handoffs` goes on")
     hooked = _HOOKED.get(hooks, [])
     for tool in agent.tools:
-        if not any(tool is one for one in hooked):
+        if not any(tool is item for item in hooked):
             raise _unseen(f"the tool `{tool.name}` runs")
 
 
@@ -186,10 +186,10 @@ def _hooked(
 
     async def guarded(hook: ProcedureHook, context: ToolContext[Any], arguments: str) -> Any:
         try:
-            given = json.loads(arguments) if arguments.strip() else {}
+            value = json.loads(arguments) if arguments.strip() else {}
         except (ValueError, RecursionError):
-            given = None
-        if not isinstance(given, dict):
+            value = None
+        if not isinstance(value, dict):
             details = {"tool": tool.name, "problem": "the arguments are not a JSON object"}
             await hook.session.note(MALFORMED_CALL, details)
             return "Not done: the arguments are not a JSON object."
@@ -200,19 +200,19 @@ def _hooked(
             return made[0]
 
         answer, problem = await hook.attempt(
-            tool.name, given, context.tool_call_id, execute, validate
+            tool.name, value, context.tool_call_id, execute, validate
         )
         if problem is None and made and hook.view.guard:
             return made[0]
         if problem is None:
             return _with_pictures(answer.text, made)
-        said = await maybe_invoke_function_tool_failure_error_function(
+        reply = await maybe_invoke_function_tool_failure_error_function(
             function_tool=tool, context=context, error=problem
         )
-        if said is None:
+        if reply is None:
             raise problem
         # Of a call whose outcome is unknown, the session's own words are the ones that matter.
-        return answer.text if answer.seq is None else f"#{answer.seq} (failed): {json.dumps(said)}"
+        return answer.text if answer.seq is None else f"#{answer.seq} (failed): {json.dumps(reply)}"
 
     return replace(tool, on_invoke_tool=invoke)
 
@@ -228,10 +228,10 @@ def _validation(tool: FunctionTool) -> Validate | None:
 
 def _with_pictures(text: str, made: Sequence[Any]) -> Any:
     """The library reads pictures and files in a result by their types."""
-    given = made[0] if made else None
-    kept = [
-        one
-        for one in (given if isinstance(given, list | tuple) else [given])
-        if isinstance(one, ToolOutputImage | ToolOutputFileContent)
+    value = made[0] if made else None
+    stored = [
+        item
+        for item in (value if isinstance(value, list | tuple) else [value])
+        if isinstance(item, ToolOutputImage | ToolOutputFileContent)
     ]
-    return [ToolOutputText(text=text), *kept] if kept else text
+    return [ToolOutputText(text=text), *stored] if stored else text

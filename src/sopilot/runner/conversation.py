@@ -181,7 +181,7 @@ class ProcedureHook:
             raise UserMistake(f"the view `{view.name}` keeps no program; choose `pg`")
         if view.guard:
             require_guardable(briefing)
-        rechecked = [one.action for one in session.programs.guarded.values() if one.recheck]
+        rechecked = [item.action for item in session.programs.guarded.values() if item.recheck]
         if rechecked and reader is None and view.has_steps:
             message = f"`{rechecked[0]}` has `recheck`, and a hook cannot read again by itself"
             cure = "pass `reader=`, the tools that the machine may read with"
@@ -558,7 +558,7 @@ class AgentsOwnTools:
                 return await self._reader.call(name, arguments, key=key)
             return await self._read(name, arguments)
         try:
-            given = await under_way[1](arguments)
+            argument = await under_way[1](arguments)
         except (Exception, asyncio.CancelledError) as problem:
             task = asyncio.current_task()
             if isinstance(problem, asyncio.CancelledError) and task and task.cancelling():
@@ -566,9 +566,9 @@ class AgentsOwnTools:
             # A guarded call may have done its work before it raised: the session must know.
             self.broken[key.rpartition(":")[0]] = problem
             raise ToolBroke(name, problem) from problem
-        if isinstance(given, Failed):
-            return ToolResult(False, as_json(given.value))
-        value = as_json(given)
+        if isinstance(argument, Failed):
+            return ToolResult(False, as_json(argument.value))
+        value = as_json(argument)
         return ToolResult(self._is_ok(name, value), value)
 
     async def _read(self, name: str, arguments: Mapping[str, JSON]) -> ToolResult:
@@ -685,9 +685,9 @@ class Conversations:
                 if not mine:
                     continue  # another message of it has come first
                 with self._lock:
-                    found = self._hooks.pop(conversation, None)
-                    if found is not None:
-                        return self._kept(conversation, found)
+                    result = self._hooks.pop(conversation, None)
+                    if result is not None:
+                        return self._kept(conversation, result)
                 made = await ProcedureHook.for_conversation(
                     self._store, conversation, self._briefing, self._view,
                     programs=self._programs, **self._options,
@@ -704,8 +704,8 @@ class Conversations:
     async def close(self) -> None:
         """Gives every session up; whoever comes next finds them."""
         hooks, self._hooks = self._hooks, {}
-        for one in hooks.values():
-            await one.close()
+        for hook in hooks.values():
+            await hook.close()
 
     @asynccontextmanager
     async def _turn(self, conversation: str) -> AsyncIterator[bool]:
@@ -727,8 +727,8 @@ class Conversations:
             idle = (name for name, hook in self._hooks.items() if not hook.busy)
             leaving = list(islice(idle, max(0, len(self._hooks) - self._most)))
             hooks = [self._hooks.pop(name) for name in leaving]
-        for one in hooks:
-            await one.close()
+        for item in hooks:
+            await item.close()
 
 
 class _Using(AbstractAsyncContextManager[ProcedureHook]):

@@ -35,7 +35,7 @@ _NEED_NO_CHECK = ("reference", "person")
 def checked_view(model: str, source: TaskSource) -> tuple[str, str]:
     """The view to use, and what it follows from; nothing where that goes without saying."""
     guarded = _has_guarded_actions(source)
-    # The bundled desks are simulations: nothing has to be held there.
+    # The bundled examples are simulations: nothing has to be blocked there.
     needs_machine = guarded and not source.own_simulator
     result = None
     if (data_folder() / "checks").is_dir():

@@ -57,7 +57,7 @@ class Refused(NotCarriedOut):
 
     @property
     def remedy(self) -> str:
-        return " ".join(dict.fromkeys(one.remedy for one in self.reasons if one.remedy))
+        return " ".join(dict.fromkeys(reason.remedy for reason in self.reasons if reason.remedy))
 
 
 class Missing(NotCarriedOut):
@@ -131,7 +131,7 @@ class Conversation:
     async def attend(self, hook: ProcedureHook) -> None:
         """Pass on to a session what the application supplied."""
         session = hook.session
-        session.told.update(self._values)
+        session.supplied.update(self._values)
         session.asker = asker_of(session, self.user) if self.user is not None else None
         while self._messages:
             await session.user_said(self._messages.pop(0))

@@ -24,12 +24,12 @@ def validation_by(model: Any) -> Validate:
 
     def validate(arguments: Mapping[str, JSON]) -> Mapping[str, Any]:
         result = model.model_validate(dict(arguments))
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for name, field in model.model_fields.items():
             alias = field.validation_alias or field.alias
             renamed = isinstance(alias, str) and (alias in arguments or name not in arguments)
-            found[alias if renamed else name] = getattr(result, name)
-        return {**found, **(result.model_extra or {})}
+            values[alias if renamed else name] = getattr(result, name)
+        return {**values, **(result.model_extra or {})}
 
     return validate
 
@@ -56,9 +56,9 @@ def _argument(value: Any) -> JSON:
     if isinstance(value, date | time):
         return value.isoformat()
     if isinstance(value, Mapping):
-        return {str(name): _argument(one) for name, one in value.items()}
+        return {str(name): _argument(item) for name, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [_argument(one) for one in value]
+        return [_argument(item) for item in value]
     if callable(secret := getattr(value, "get_secret_value", None)):
         return _argument(secret())
     if callable(dump := getattr(value, "model_dump", None)):

@@ -33,33 +33,33 @@ class ToolFailed(Exception):
     """Raised by a tool that did not do what its name says, and is sure of it."""
 
 
-def as_tools(given: GivenTools, actions: Mapping[str, Action]) -> Tools:
+def as_tools(given_tools: GivenTools, actions: Mapping[str, Action]) -> Tools:
     """``actions`` are the handbook's: each one that is offered needs its function."""
-    if isinstance(given, Tools):
-        return given
+    if isinstance(given_tools, Tools):
+        return given_tools
     offered = {name: action for name, action in actions.items() if action.offered}
-    functions = _functions(given, offered)
+    functions = _functions(given_tools, offered)
     problems = [_problem(name, functions.get(name), action) for name, action in offered.items()]
     problems += [
         Diagnostic("unknown-tool", f"`{name}` is no action", help=did_you_mean(name, offered))
         for name in functions
         if name not in offered
     ]
-    found = [problem for problem in problems if problem is not None]
-    if found:
-        raise UserMistake(found)
-    if isinstance(given, RecallsOutcomes):
-        return _Recalling(functions, offered, given)
+    results = [problem for problem in problems if problem is not None]
+    if results:
+        raise UserMistake(results)
+    if isinstance(given_tools, RecallsOutcomes):
+        return _Recalling(functions, offered, given_tools)
     return PlainTools(functions, offered)
 
 
-def _functions(given: GivenTools, offered: Mapping[str, Action]) -> dict[str, Function]:
-    if isinstance(given, Mapping):
-        return dict(given)
-    if isinstance(given, Iterable):
-        listed: Iterable[Any] = given
-        return {getattr(one, "__name__", str(one)): one for one in listed}
-    return {name: getattr(given, name) for name in offered if hasattr(given, name)}
+def _functions(given_tools: GivenTools, offered: Mapping[str, Action]) -> dict[str, Function]:
+    if isinstance(given_tools, Mapping):
+        return dict(given_tools)
+    if isinstance(given_tools, Iterable):
+        listed: Iterable[Any] = given_tools
+        return {getattr(item, "__name__", str(item)): item for item in listed}
+    return {name: getattr(given_tools, name) for name in offered if hasattr(given_tools, name)}
 
 
 def _problem(name: str, function: Function | None, action: Action) -> Diagnostic | None:
@@ -84,8 +84,8 @@ def _problem(name: str, function: Function | None, action: Action) -> Diagnostic
 
 def _key(function: Function, action: Action, key: str) -> dict[str, str]:
     """The call's own key, for a function that asks for it and knows a repetition by it."""
-    asked = KEY in inspect.signature(function).parameters
-    return {KEY: key} if asked and all(each.name != KEY for each in action.inputs) else {}
+    request = KEY in inspect.signature(function).parameters
+    return {KEY: key} if request and all(each.name != KEY for each in action.inputs) else {}
 
 
 class PlainTools:
@@ -104,12 +104,12 @@ class PlainTools:
         if problem:
             return ToolResult(False, {"error": problem})
         function = self._functions[name]
-        given = {**arguments, **_key(function, self._actions[name], key)}
+        values = {**arguments, **_key(function, self._actions[name], key)}
         try:
             if inspect.iscoroutinefunction(function):
-                value = await function(**given)
+                value = await function(**values)
             else:
-                value = await asyncio.to_thread(function, **given)
+                value = await asyncio.to_thread(function, **values)
                 if inspect.isawaitable(value):
                     value = await value
         except ToolFailed as failed:

@@ -20,10 +20,10 @@ from sopilot.program.model import Guarded
 from sopilot.protocols import RecallsOutcomes, ToolResult
 from sopilot.session.fence import fence_reason
 from sopilot.session.outcomes import (
-    asked,
     broken_off,
     call_key,
     connections,
+    invoke_tool,
     note_broken_off,
     note_connections,
     read_failure,
@@ -209,7 +209,7 @@ async def _read_again(session: Session, call: WantedCall) -> None:
     await session.step(DomainCall(own_id, action, arguments), actor=Actor.MACHINE)
     try:
         key = call_key(session.id, own_id, action, arguments)
-        result = await asked(session.tools, action, arguments, key, connection)
+        result = await invoke_tool(session.tools, action, arguments, key, connection)
     except Exception as problem:  # as for every tool: it broke off
         result = broken_off(problem)
     result = read_failure(session, action, result)

@@ -187,7 +187,7 @@ def _starts(session: Session, action: str, arguments: Mapping[str, JSON]) -> lis
                 continue
             values = {
                 name: value
-                for name, value in session.told.items()
+                for name, value in session.supplied.items()
                 if name in layout.entry.parameters
             }
             for parameter, term in plain_arguments(step.arguments):
@@ -256,11 +256,11 @@ def _filled(
         if function.principal or function.is_fact:
             return None
         own = {
-            parameter: session.told[term.name]
+            parameter: session.supplied[term.name]
             for parameter, term in plain_arguments(call.act.arguments)
             if parameter in call.open
             and not isinstance(term, Literal)
-            and term.name in session.told
+            and term.name in session.supplied
         }
         return (
             call._replace(arguments={**call.arguments, **own}, open=())

@@ -159,7 +159,7 @@ async def note_connections(
     return next((entry.id for entry in present if name in entry.actions), "")
 
 
-async def asked(
+async def invoke_tool(
     tools: Tools, name: str, arguments: Mapping[str, JSON], key: str, connection: str = ""
 ) -> ToolResult:
     """What a tool answers. It is somebody else's: what is no answer is a tool that broke off."""

@@ -174,7 +174,7 @@ class Session(Leased):
         self.judge: Judge = judge or judge_verdict
         self.asker: Asker | None = None
         """How the machine asks the user; without one its questions fail."""
-        self.told: dict[str, JSON] = {}
+        self.supplied: dict[str, JSON] = {}
         """Values that the application supplied, never the model; kept in memory alone."""
         self.judgements: dict[str, Need] = {}
         """Checks that a guarded call waits for and that a model must judge, by predicate."""

@@ -14,10 +14,10 @@ from sopilot.messages.errors import LeaseHeld, LeaseLost, OutcomeUnrecorded, Run
 from sopilot.protocols import ToolResult
 from sopilot.session.admission import admit, hold_call, under_way
 from sopilot.session.outcomes import (
-    asked,
     broken_off,
     call_key,
     connections,
+    invoke_tool,
     note_answered_late,
     note_broken_off,
     note_connections,
@@ -146,7 +146,7 @@ async def perform(
                 result = await ask(session, call_id, name, arguments)
             else:
                 key = call_key(session.id, call_id, name, arguments)
-                result = await asked(session.tools, name, arguments, key, connection)
+                result = await invoke_tool(session.tools, name, arguments, key, connection)
         except Exception as problem:  # a tool is somebody else's: whatever it raises, it broke off
             result = broken_off(problem)
         result = read_failure(session, name, result)

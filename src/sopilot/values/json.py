@@ -302,7 +302,7 @@ def is_same_act(left: Mapping[str, JSON], right: Mapping[str, JSON]) -> bool:
     that look the same may be one."""
     names = left.keys() | right.keys()
     pairs = ((left.get(name), right.get(name)) for name in names)
-    return all(same(one, other) or look_the_same(one, other) for one, other in pairs)
+    return all(same(item, other) or look_the_same(item, other) for item, other in pairs)
 
 
 ArgumentsKey = frozenset[Hashable]

@@ -128,7 +128,9 @@ def _on_one_line(block: types.ContentBlock) -> types.ContentBlock:
     block = _unmarked(block)
     if isinstance(block, types.ResourceLink):
         words = {"name": block.name, "title": block.title, "description": block.description}
-        return block.model_copy(update={name: one and visible(one) for name, one in words.items()})
+        return block.model_copy(
+            update={name: item and visible(item) for name, item in words.items()}
+        )
     if not isinstance(block, types.EmbeddedResource) or not _has_text(block):
         return block
     held = block.resource
@@ -172,4 +174,4 @@ def foreign(meta: Mapping[str, JSON] | None) -> dict[str, JSON] | None:
     """Without the runtime's own marks, which a server could forge."""
     if meta is None:
         return None
-    return {name: one for name, one in meta.items() if not name.lower().startswith(_OWN_MARKS)}
+    return {name: item for name, item in meta.items() if not name.lower().startswith(_OWN_MARKS)}

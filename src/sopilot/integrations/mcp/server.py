@@ -108,7 +108,7 @@ class Subscribers:
         self._by_caller.pop((owner, key), None)
 
     async def resources_changed(self, session_id: str, uris: Iterable[str]) -> None:
-        watching = [one for one in self._by_caller.values() if one.watched]
+        watching = [item for item in self._by_caller.values() if item.watched]
         for uri in uris:
             for subscriber in watching:
                 if (session_id, uri) in subscriber.watched:

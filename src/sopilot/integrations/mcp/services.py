@@ -29,7 +29,7 @@ def gateway_service(
         offer.name for offer in catalogue.offers() if offer.name in handbook.actions
     )
     compiled = compile_handbook(handbook, offered=offered, tools="gateway")
-    briefing = Briefing(handbook, {goal: one.program for goal, one in compiled.items()}, language)
+    briefing = Briefing(handbook, {goal: item.program for goal, item in compiled.items()}, language)
     if view.guard:
         require_guardable(briefing)
     shared = catalogue.spare if share_upstreams else None
