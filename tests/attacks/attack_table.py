@@ -22,9 +22,22 @@ NOT_MADE = ("Not called: ", "Not done: ")
 GUARDED = (*NOT_MADE, "Not called yet: ", "Refused: ")
 
 
+LAWFUL_WITHOUT_STEPS = {
+    "05 text at the start, a number at the act": ("ask", "auto"),
+    "12 a text that the executor cut itself": ("auto",),
+    "12 one guest of a list that is too long for a frame": ("auto",),
+}
+"""Attacks on a start or on a copied value. The guard has no start, and with ``auto`` the runtime
+reads for exactly the values of the call: the requirement is met, and the call is lawful."""
+
+
 def assert_held(case: Case, view: View, script: Script, tools: RecordingTools) -> None:
     """By the world's own record, and with a message that says what is missing. A machine that
     judges by itself found it out before, and the message names the check that is not met."""
+    if view.guard in LAWFUL_WITHOUT_STEPS.get(case.id, ()):
+        last = case.attack[-1]
+        assert tools.carried_out == [*case.before, (last.tool, last.arguments)]
+        return
     assert tools.carried_out == list(case.before)
     assert len(script.answers) == len(case.attack)
     told = script.answers[-1]

@@ -102,4 +102,6 @@ def test_a_yes_fills_one_tank(view: str) -> None:
     first = (start("refill", tank="t", note="x"), begin, *asks, act, DONE)
     again = (ENTER, say(True, about="wanted"), act)
     assert len(looped("false", (*first, *again), ["yes"], view).carried_out) == 1
-    assert len(looped("false", (*first, *asks, act), ["yes"], view).carried_out) == 2
+    # Without a protocol an answer to a question is no new request: the same act isn't repeated.
+    acts = 1 if VIEWS[view].guard else 2
+    assert len(looped("false", (*first, *asks, act), ["yes"], view).carried_out) == acts
