@@ -380,6 +380,7 @@ class Program:
     read_only: tuple[str, ...] = ()
     secrets: tuple[str, ...] = ()
     not_found: Mapping[str, str] = field(default_factory=dict)
+    format: int = FORMAT
 
 
 MISSING_RECIPE = "missing recipe"
