@@ -104,6 +104,30 @@ def read_answers(text: str) -> dict[str, int]:
     return answers
 
 
+def limits(text: str, name: str, *, true: bool = True) -> set[str]:
+    """``upper`` and ``lower`` where a true (or false) verdict limits the variable to that side;
+    ``other`` where it is used in another way."""
+    node = _parsed(text)
+    return _limits(node, name, true) if isinstance(node, Node) else set()
+
+
+def _limits(node: Node, name: str, true: bool) -> set[str]:
+    if name not in expression_parser.free_names(node):
+        return set()
+    if node.kind in ("!", "&&", "||"):
+        side = not true if node.kind == "!" else true
+        return set().union(*(_limits(part, name, side) for part in node.parts))
+    if node.kind not in ("<", "<=", ">", ">="):
+        return {"other"}
+    is_less = node.kind.startswith("<") is true
+    sides = [name in expression_parser.free_names(part) for part in node.parts]
+    return {
+        "upper" if is_left is is_less else "lower"
+        for is_left, is_there in zip((True, False), sides, strict=True)
+        if is_there
+    }
+
+
 # --- problems that don't depend on values -------------------------------------------------
 
 _RESULTS = {
