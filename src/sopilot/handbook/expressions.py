@@ -35,21 +35,15 @@ from sopilot.messages.errors import SopilotError
 FUEL = 1_000_000
 """Steps of an evaluation, the parts of the values that operators compare among them."""
 
-
 DEEPEST = 64
 """Nesting of a value that an expression reads."""
 
-
 _INT64 = 2**63
-
 
 _STAND_INS = frozenset({"$dropped", "$ref"})
 """Keys of values that a trace withholds or that JSON can't express."""
 
-
 _COSTLY = "it takes too much time or memory"
-
-
 _NO_FIELDS = "a field is read of a value that has none: a list, a text, a number"
 
 
