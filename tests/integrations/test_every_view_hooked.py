@@ -85,7 +85,8 @@ def owned(events: Iterable[Event]) -> list[tuple[Any, ...]]:
     found = []
     for event in events:
         name = event.payload.get("name") if event.kind == "note" else None
-        if event.kind in ("user_said", "assistant_said") or name in ("model_request", "opened"):
+        own_notes = ("model_request", "answers", "opened")
+        if event.kind in ("user_said", "assistant_said") or name in own_notes:
             continue
         payload = {
             key: one

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from sopilot.agent.approvers import KeepsUnmadeCalls, Operator
 from sopilot.agent.budgets import Spending
@@ -73,6 +74,13 @@ class Waiting(RunEnded):
         self.text = text
 
 
+class Answered(NamedTuple):
+    """The answer to a call; ``seq`` is the number of the result that it quotes."""
+
+    text: str
+    seq: int | None = None
+
+
 class CallHandler:
     def __init__(
         self,
@@ -105,8 +113,14 @@ class CallHandler:
         self.fitted = True
         """Whether the last step of the program was taken; calls of tools leave it alone."""
 
-    async def handle(self, call: ToolCall) -> str:
-        """Do it; the text is the answer to the model."""
+    async def handle(self, call: ToolCall) -> Answered:
+        """Do what a call asks for, and answer it."""
+        answer = await self._handle(call)
+        if isinstance(answer, str):
+            return Answered(answer)
+        return Answered(answer.said(self._language), answer.seq)
+
+    async def _handle(self, call: ToolCall) -> str | CallAnswer:
         taken: list[str] = []
         call, problem = await self.take_steps(call, taken)
         if problem is not None:
@@ -135,7 +149,7 @@ class CallHandler:
         lost = answer.status is CallStatus.UNKNOWN and guarded
         if lost or undecided or self._insists(answer):
             raise Waiting(answer.problem, answer.said(self._language))
-        return answer.said(self._language)
+        return answer
 
     async def take_steps(self, call: ToolCall, taken: list[str]) -> tuple[ToolCall, str | None]:
         """Take the steps that a tool call carries among its arguments. Return the call without
@@ -277,10 +291,10 @@ class CallHandler:
     def _is_step(self, name: str) -> bool:
         return self._toolbox.machine and name in self._toolbox.step_names
 
-    async def leave_out(self, call: ToolCall) -> str:
-        """A call that was meant to follow a step which did not fit: it is not made."""
+    async def leave_out(self, call: ToolCall) -> Answered:
+        """Refuse a call that was meant to follow a step which didn't fit."""
         problem = sentence("step-before")
-        return await self._malformed(call, Malformed(call.name, problem))
+        return Answered(await self._malformed(call, Malformed(call.name, problem)))
 
     def _stepped(self, operation: ToolOperation, *, accepted: bool) -> str:
         frame = self._session.configuration.frame

@@ -338,8 +338,8 @@ class ProcedureHook:
         async with self._in_order():
             await self.ready()
             if self._misfit:
-                return await calls.leave_out(call)
-            text = await calls.handle(call)
+                return (await calls.leave_out(call)).text
+            text = (await calls.handle(call)).text
             self._misfit = self.view.in_order and not calls.fitted
             return text
 
@@ -359,7 +359,7 @@ class ProcedureHook:
         await self.ready()
         problem: str | None = None
         if self._misfit:
-            problem = await calls.leave_out(call)
+            problem = (await calls.leave_out(call)).text
         else:
             call, problem = await calls.take_steps(call, taken)
             self._misfit = problem is not None

@@ -184,9 +184,9 @@ def _write_check(writer: Writer, lead: str, step: Check, program: Program, langu
         value = step.arguments
         where = (step.slot, step.wanted, step.met, step.unmet, step.says)
         key = (_CheckText, language, id(value), *where, *texts)
-        result = called.kept.get(key)
+        result = called.cache.get(key)
         if result is None:
-            result = called.kept[key] = (_check_text(step, program, language), value)
+            result = called.cache[key] = (_check_text(step, program, language), value)
         text = result[0]
     before, saying, quoted, after = text
     if quoted:
@@ -528,9 +528,9 @@ def function_text(function: Function, program: Program) -> FunctionText:
         else []
     )
     key = (FunctionText, *map(id, called))
-    text: FunctionText | None = function.kept.get(key)
+    text: FunctionText | None = function.cache.get(key)
     if text is None:
-        text = function.kept[key] = FunctionText(function, called)
+        text = function.cache[key] = FunctionText(function, called)
     return text
 
 
