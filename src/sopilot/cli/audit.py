@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,34 @@ from sopilot.cli.stores import STORE, TOKEN_FILE, session_named
 from sopilot.files.processes import On
 from sopilot.files.text import write_whole
 from sopilot.messages.errors import UserMistake
-from sopilot.runner.audit_inputs import Told, TraceInput, read_input, reports_json
+from sopilot.runner.audit_inputs import (
+    Audited,
+    Told,
+    TraceInput,
+    clean_together,
+    read_input,
+    reports_json,
+)
 from sopilot.runner.audit_store import audit_store, chain_check, exit_code, on_record, record_lines
 from sopilot.runner.opened_stores import with_person
 from sopilot.runner.options import pairs
 from sopilot.trace.signing import load_key
-from sopilot.web.audit_page import page_of
+from sopilot.web.audit_page import render_audit
+
+
+def _page_of(audited: Sequence[Audited], language: str) -> str:
+    """The page of the first report with findings, else of the first that wasn't judged."""
+    together = clean_together(item.report.clean for item in audited)
+    worst = next(item for item in audited if item.report.clean is together)
+    return render_audit(
+        worst.report,
+        worst.events,
+        transcript=worst.transcript,
+        seal=worst.seal,
+        stored=worst.stored,
+        name=worst.name,
+        language=language,
+    )
 
 
 @click.command()
@@ -120,7 +143,7 @@ def command(
     if page is not None:
         if len(audited) > 1:
             say("the page shows the first report with findings")
-        write_whole(page, page_of(audited, language), private=True)
+        write_whole(page, _page_of(audited, language), private=True)
     reports = [item.report for item in audited]
     records: dict[str, Any] = {}
     if isinstance(value, TraceInput) and not Path(what).exists():

@@ -28,25 +28,9 @@ from sopilot.audit.timeline import (
     rows_of,
 )
 from sopilot.audit.transcript_files import Transcript
-from sopilot.runner.audit_inputs import Audited, clean_together
 from sopilot.trace.events import Event
 from sopilot.values.text import moment
 from sopilot.web.pages import render
-
-
-def page_of(audited: Sequence[Audited], language: str = "en") -> str:
-    """The page of the first report with findings, else of the first that wasn't judged."""
-    together = clean_together(item.report.clean for item in audited)
-    worst = next(item for item in audited if item.report.clean is together)
-    return render_audit(
-        worst.report,
-        worst.events,
-        transcript=worst.transcript,
-        seal=worst.seal,
-        stored=worst.stored,
-        name=worst.name,
-        language=language,
-    )
 
 
 def render_audit(
