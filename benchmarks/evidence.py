@@ -105,6 +105,7 @@ CAMPAIGNS: dict[str, Campaign] = {
         ("archive-order", "archive_order.py --json {file}", "tasks*archives"),
         ("planned-cost", "planned_cost.py --json {file}", _sum("cells", "tasks")),
         ("mcp-conformance", "mcp_conformance.py --json {file}", "scenarios"),
+        ("real-servers", "real_servers.py --json {file}", "servers"),
         ("mcp-storm", "mcp_storm.py --json {file}", "requests"),
         ("mcp-gateway", "mcp_gateway.py --json {file}", "calls"),
         ("throughput", "throughput.py --json {file}", lambda f: f["audit"]["sessions"]),

@@ -173,7 +173,7 @@ def gateway(log_format: str, servers: Path | None, **options: Any) -> None:
 
 
 def _serve(log_format: str, **options: Any) -> None:
-    _need_mcp()
+    need_mcp()
     from sopilot.integrations.mcp.serve import serve
 
     log_to_stderr(log_format)
@@ -185,7 +185,7 @@ def _tell(text: str) -> None:
     LOG.warning("%s", text)
 
 
-def _need_mcp() -> None:
+def need_mcp() -> None:
     from importlib.util import find_spec
 
     if find_spec("mcp") is None:
