@@ -323,10 +323,10 @@ class ProcedureHook:
             raise LeaseLost(self.session.id)
         if not self.view.has_steps:
             return ""
-        shown = self.driver.shown().slot
+        shown = self.driver.shown()
         self._misfit = False
-        self.driver.calls.slot = lambda: shown
-        return shown
+        self.driver.calls.move = lambda: shown.move
+        return shown.slot
 
     # --- what a model does ----------------------------------------------------------
 
