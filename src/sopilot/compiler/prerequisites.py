@@ -51,7 +51,6 @@ from sopilot.messages.errors import UserMistake
 
 CONJUNCTION = (All, InOrder)
 
-
 Chosen = Callable[[str], Recipe]
 """Predicate → the recipe that verifies it."""
 

@@ -58,14 +58,11 @@ class Path:
 
 Term = Name | Constant
 
-
 Origin = Name | Constant | Path
 """Where an argument of a recipe's call comes from."""
 
-
 Binding = tuple[tuple[str, Term], ...]
 """Parameter → term, in the declared order of the parameters."""
-
 
 CallBinding = tuple[tuple[str, Origin], ...]
 
@@ -130,11 +127,7 @@ class First:
 
 
 Tree = Leaf | All | InOrder | AnyOf | First
-
-
 NOTHING = All(())
-
-
 _DUAL: dict[type, type] = {All: AnyOf, AnyOf: All, InOrder: First, First: InOrder}
 
 

@@ -34,10 +34,7 @@ from sopilot.messages.diagnostic import DiagnosticCollector, Place
 from sopilot.values.json import JSON
 
 _PLAIN = re.compile(r"[A-Za-z_(][^\x00-\x1f\x22\x27\x5c\x60\x7f-\xa0\u2028\u2029\ufeff]*")
-
-
 _ESCAPED = re.compile("[\x7f-\xa0\u2028\u2029\ufeff\ufffe\uffff]")
-
 
 Value = str | list["Value"] | dict[str, "Value"]
 """What the emitter takes: ready-made scalars, lists and mappings."""
@@ -99,22 +96,14 @@ def _emit_inside(lines: list[str], value: list[Value] | dict[str, Value], indent
 
 
 LARGEST = 2_000_000
-
-
 DEEPEST = 64
-
-
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
 
 _UNPRINTABLE = re.compile(
     "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"  # YAML 1.1, 5.1
 )
 
-
 _SURROGATE = re.compile("[\ud800-\udfff]")
-
-
 _LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 
 

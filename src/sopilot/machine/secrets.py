@@ -48,9 +48,7 @@ _WORDS: Mapping[str, frozenset[str]] = {
 }
 """Fields in which somebody writes what they like."""
 
-
 _NONE: frozenset[str] = frozenset()
-
 
 _UNREAD = frozenset({"arguments", "problem"})
 """Of a call that could not be read, and that may have had a secret in it."""

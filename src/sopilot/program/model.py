@@ -54,14 +54,10 @@ class Unknown:
 
 
 Argument = Local | Literal | Unknown
-
-
 Arguments = tuple[tuple[str, Argument], ...]
-
 
 CallArgument = Argument | Path
 """Of an action: a ``Path`` leads into an earlier answer of the same recipe."""
-
 
 CallArguments = tuple[tuple[str, CallArgument], ...]
 
