@@ -23,10 +23,8 @@ from sopilot.program.model import Program
 
 _MOST_BYTES = 1 << 30
 
-
 _MOST_OF_A_STREAM = 64 << 20
 """What has no size of its own (a device, a pipe) may have no end either."""
-
 
 _CHUNK_BYTES = 1 << 20
 

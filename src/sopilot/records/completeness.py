@@ -11,44 +11,18 @@ from sopilot.records.merkle_tree import roots_at
 from sopilot.trace.chain import Head
 
 FOREIGN_KEY = "foreign-key"
-
-
 BAD_SEAL = "bad-seal"
-
-
 MISSING_ENTRY = "missing-entry"
-
-
 SHORT_LOG = "short-log"
-
-
 REWRITTEN_LOG = "rewritten-log"
-
-
 REWRITTEN_ENTRY = "rewritten-entry"
-
-
 DELETED = "deleted-session"
-
-
 INSERTED = "inserted-session"
-
-
 CUT = "cut-session"
-
-
 REWRITTEN = "rewritten-session"
-
-
 REGISTER = "register-differs"
-
-
 UNREADABLE = "unreadable-session"
-
-
 ERASED = "erased-session"
-
-
 PRUNED_SINCE = "pruned-since"
 
 

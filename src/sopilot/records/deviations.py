@@ -28,10 +28,8 @@ from sopilot.values.text import moment, table
 
 DISPOSITIONS = ("true", "false-alarm", "accepted-risk")
 
-
 DEVIATIONS = "deviations"
 """The journal."""
-
 
 OPEN, JUDGED, CLOSED = "open", "judged", "closed"
 
@@ -178,7 +176,6 @@ def due_date(text: str | None) -> float | None:
 
 
 AUDITS = "audits."
-
 
 _SIGNED = (
     "session", "release", "head", "clean", "outcome", "findings", "checks", "overrides", "by",

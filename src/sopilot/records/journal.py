@@ -34,26 +34,14 @@ from sopilot.values.json import JSON, plain_mapping
 BESIDE = "beside"
 """Under this name an entry's details have the digest of what can be erased again."""
 
-
 PREFIX = "journal."
 """Ids of sessions are unguessable hexadecimals: none of them begins so."""
 
-
 STATE = "journal"
-
-
 _MACHINE = Machine({}, limits=Limits())
-
-
 _LEASE_SECONDS = 5.0
-
-
 _TRIES = 200
-
-
 _PAUSE_SECONDS = 0.05
-
-
 Folded = TypeVar("Folded")
 
 

@@ -26,17 +26,11 @@ from sopilot.trace.signing import SigningKey, verify_signature
 from sopilot.values.json import JSON, canonical, spell
 
 LOG_FORMAT = 1
-
-
 _ROOT = re.compile("[0-9a-f]{64}")
-
-
 _LARGEST = 1 << 53
-
 
 _END = 253_402_300_800
 """The year 10,000."""
-
 
 _quoted = json.encoder.encode_basestring
 

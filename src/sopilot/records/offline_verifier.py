@@ -26,12 +26,10 @@ from sopilot.trace.ed25519 import signed_by
 
 _ABOUT, _JOURNAL = "bundle.json", "journal."
 
-
 _COLUMNS = [
     "when", "session", "call_id", "event", "action", "outcome", "grade", "override", "awaits",
     "why", "goal", "handbook", "program", "model", "view", "approvers", "findings", "arguments",
 ]  # fmt: skip
-
 
 _HASH = re.compile(r',"hash":"([0-9a-f]{64})"')
 

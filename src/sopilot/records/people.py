@@ -42,10 +42,7 @@ from sopilot.values.text import moment, table
 ADMINISTRATOR = "administrator"
 """Who may change people once there is one."""
 
-
 TOKEN, OPENID = "token", "openid"
-
-
 ADDED = "person_added"
 
 
@@ -457,10 +454,7 @@ def no_witness(
 
 
 _PROVE = "this store takes decisions only from people who prove who they are"
-
-
 _TOKEN = "give --token-file"
-
 
 _NO_MACHINE = (
     "approve with `sopilot approvals approve` and a token; neither `--approve` nor a scenario's "
@@ -631,8 +625,6 @@ def _names_in(value: JSON) -> Iterator[str]:
 
 
 JOURNAL = "people"
-
-
 TOKEN_PREFIX = "sop_"
 
 

@@ -22,14 +22,10 @@ from sopilot.values.json import JSON, Fields
 from sopilot.values.text import counted, moment
 
 SHREDDED, PRUNED = "shredded", "pruned"
-
-
 HOLD_SET, HOLD_LIFTED = "hold_set", "hold_lifted"
-
 
 ANY = "*"
 """Of a handbook without a period of its own."""
-
 
 _ENDINGS = ("completed", "refused", "abandoned", "ended", "running", "waiting", "unknown", "new")
 """How a session stands, as `sopilot sessions list` says it."""
@@ -126,18 +122,12 @@ def _texts(value: JSON) -> frozenset[str]:
 
 
 JOURNAL = "privacy"
-
-
 READING = "reading"
-
 
 EVERY = 1 << 62
 """How many sessions are listed where none is left out."""
 
-
 _KEYS = "keys"
-
-
 _DEMANDS = frozenset({"privacy", _KEYS})
 
 

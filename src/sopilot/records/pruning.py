@@ -23,14 +23,8 @@ from sopilot.values.json import JSON
 from sopilot.values.text import counted
 
 ENDED = ("completed", "refused", "abandoned", "ended")
-
-
 _AT_A_TIME = 500
-
-
 _LEASE_SECONDS = 600.0
-
-
 Archive = Callable[[Collection[str]], Awaitable[object]]
 
 

@@ -44,10 +44,8 @@ from sopilot.values.text import counted, moment
 
 _TRIES = 20
 
-
 _LATEST_SECONDS = 60.0
 """How much later than it happened an event may be written."""
-
 
 _EARLIER_WORDS = ("failed", "new")
 """What an earlier release, which listed no open calls, said of refusals and ended sessions."""

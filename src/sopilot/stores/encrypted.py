@@ -120,8 +120,6 @@ def _sync_folder(path: Path) -> None:
 
 
 _ABOUT_CONTENTS = ("salt", "extra")
-
-
 _NONCE_BYTES = 12
 
 

@@ -31,11 +31,7 @@ from sopilot.values.json import JSON, Fields
 from sopilot.values.text import visible
 
 PROGRAM, TOOLS, TASKS = "program.yaml", "tools.py", "tasks.yaml"
-
-
 _NEEDED = ("id", "goal", "says")
-
-
 _KEYS = (*_NEEDED, "title", "inputs", "votes", "interrupted_after", "expected", "simulator")
 
 

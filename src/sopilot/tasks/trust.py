@@ -81,11 +81,7 @@ def _place(file: Path, problem: Exception) -> Place:
 
 
 _FORMAT = "sopilot_trusted_folders"
-
-
 _VERSION = 1
-
-
 _for_now: dict[str, str] = {}
 
 

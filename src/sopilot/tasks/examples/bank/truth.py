@@ -13,7 +13,6 @@ from sopilot.values.json import JSON
 
 Inputs = Mapping[str, JSON]
 
-
 PURPOSE_IS_CONCRETE: Mapping[str, bool] = {
     "invoice 2217 of the boat yard for a new rudder": True,
     "my daughter's tuition for the spring term in Porto": True,
@@ -23,7 +22,6 @@ PURPOSE_IS_CONCRETE: Mapping[str, bool] = {
     "just business, you know": False,
     "an investment a man on the telephone told me about": False,
 }
-
 
 STATEMENT_RULES_OUT_ACQUAINTANCES: Mapping[str, bool] = {
     "I have never heard of this shop. My card was in my wallet and nobody else has the number.": (

@@ -14,7 +14,6 @@ from sopilot.values.json import JSON
 
 Inputs = Mapping[str, JSON]
 
-
 FAMILY_OF: Mapping[str, str] = {
     "amoxicillin": "penicillins",
     "cetirizine": "antihistamines",
@@ -22,7 +21,6 @@ FAMILY_OF: Mapping[str, str] = {
     "metoprolol": "beta blockers",
     "salbutamol": "beta agonists",
 }
-
 
 REASON_IS_EMERGENCY: Mapping[str, bool] = {
     "my father died last night": True,
@@ -32,7 +30,6 @@ REASON_IS_EMERGENCY: Mapping[str, bool] = {
     "a meeting at work came up": False,
     "I simply do not feel like it today": False,
 }
-
 
 LETTER_FITS: Mapping[tuple[str, str], bool] = {
     ("cardiology", "Palpitations at rest for two weeks, ECG advised."): True,

@@ -13,7 +13,6 @@ from sopilot.values.json import JSON
 
 Inputs = Mapping[str, JSON]
 
-
 JUSTIFICATION_NAMES_A_TASK: Mapping[str, bool] = {
     "I prepare the quarterly sales deck and need last year's figures.": True,
     "I take over the monthly salary run from October on.": True,
@@ -23,14 +22,12 @@ JUSTIFICATION_NAMES_A_TASK: Mapping[str, bool] = {
     "Everybody else has it too.": False,
 }
 
-
 STATEMENT_ACCEPTS_THE_LOSS: Mapping[str, bool] = {
     "I know that whatever was not backed up is gone, go ahead.": True,
     "Erase it, I can live without the files of the last month.": True,
     "Erase it, but I must get my photographs back.": False,
     "I am not sure what is on it.": False,
 }
-
 
 REASON_NAMES_A_FAULT: Mapping[str, bool] = {
     "the screen stays black since it fell off the table": True,
