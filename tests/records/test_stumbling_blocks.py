@@ -185,7 +185,7 @@ def test_a_bundle_goes_into_an_empty_folder_and_over_nothing(tmp_path: Path) -> 
     out.mkdir()
     wanted = ("records", "export", "--from", "2020-01-01", "--to", "2099-01-01", "-o", str(out))
     assert run(*wanted).exit_code == 0
-    assert (out / "verify.py").exists()
+    assert (out / "verify.pyz").exists()
     assert refused(run(*wanted)) == "exists"
 
 

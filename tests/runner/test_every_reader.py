@@ -21,10 +21,10 @@ from sopilot.machine.secrets import shown_events
 from sopilot.messages.diagnostic import Severity
 from sopilot.messages.errors import UserMistake
 from sopilot.protocols import SystemClock, ToolResult, ToolSchema
-from sopilot.records.bundle import bundle_files
-from sopilot.records.deviations import keep_audit
+from sopilot.records.audits import keep_audit
+from sopilot.records.export import bundle_files
 from sopilot.records.loading import export_trace
-from sopilot.records.privacy import shred
+from sopilot.records.privacy import erase_contents
 from sopilot.records.pruning import prune
 from sopilot.records.sealing import seal_store
 from sopilot.records.store import Settings, Store
@@ -372,7 +372,7 @@ def test_after_erasure_and_pruning_the_kept_verdict_counts(
     async def erase() -> None:
         store = made.store()
         records = [await store.record(one) for one in made.kinds]
-        done = await shred(
+        done = await erase_contents(
             store, records, "asked for", unfinished=True, who=None, clock=SystemClock()
         )
         assert len(done.erased) == len(made.kinds)

@@ -14,7 +14,7 @@ from postgres_here import PostgresHere
 from sopilot.messages.errors import StoreUnavailable
 from sopilot.records.journal import entries
 from sopilot.records.log import SealFile
-from sopilot.records.privacy import shred_wanted
+from sopilot.records.privacy import erase_wanted
 from sopilot.records.pruning import prune
 from sopilot.records.sealing import seal_store, verify_store
 from sopilot.records.store import Settings, Store
@@ -44,7 +44,7 @@ async def try_to_delete(store: Store, clock: HandClock) -> None:
     with pytest.raises(StoreUnavailable):
         await prune(store, days=30, why="a month", clock=clock)
     with pytest.raises(StoreUnavailable):
-        await shred_wanted(
+        await erase_wanted(
             store, subjects=(), session_ids=["a"], due=False, why="request 7", who=None,
             clock=clock,
         )  # fmt: skip

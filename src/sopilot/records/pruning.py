@@ -8,7 +8,7 @@ from functools import partial
 
 from sopilot.messages.errors import LeaseHeld, mistake
 from sopilot.protocols import Clock
-from sopilot.records.journal import is_journal
+from sopilot.records.log import is_journal
 from sopilot.records.people import Principal
 from sopilot.records.privacy import (
     EVERY,

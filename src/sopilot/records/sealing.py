@@ -23,15 +23,16 @@ from sopilot.records.completeness import (
     register_differs,
     rewritten,
 )
-from sopilot.records.journal import PREFIX, is_journal
 from sopilot.records.loading import Loaded, Traces, summarise
 from sopilot.records.log import (
     NO_ACTIONS,
+    PREFIX,
     LogEntry,
     SealedHead,
     SealFile,
     digest_of,
     head_of,
+    is_journal,
     seal_head,
 )
 from sopilot.records.privacy import JOURNAL, Policy, load_policy

@@ -161,7 +161,7 @@ def is_locked(value: JSON) -> bool:
     return isinstance(value, Mapping) and set(value) == {LOCKED}
 
 
-_ERASED, _PRUNED = "shredded", "pruned"
+_ERASED, _PRUNED = "erased", "pruned"
 _KEPT = ("format", "handbook", "goals", "view", "model", "programs", "settings", "requester")
 
 DAMAGED = "damaged"

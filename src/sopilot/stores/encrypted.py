@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from sopilot.files.text import whole_bytes
 from sopilot.messages.errors import StoreCorrupt, StoreUnavailable, UserMistake
-from sopilot.records.journal import is_journal
+from sopilot.records.log import is_journal
 from sopilot.records.store import (
     LOCKED,
     Append,

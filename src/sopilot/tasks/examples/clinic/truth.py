@@ -6,7 +6,7 @@ that is not listed has none, and asking for it is a mistake.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from sopilot.tasks.examples.simulator import State
@@ -158,30 +158,3 @@ def _referral(state: State, patient_id: str, specialty: str) -> State | None:
         ),
         None,
     )
-
-
-TRUTHS: Mapping[str, Callable[..., bool]] = {
-    holds.__name__: holds
-    for holds in (
-        identified,
-        phone_confirmed,
-        registered,
-        slot_free,
-        insured,
-        owes,
-        own_appointment,
-        in_notice_time,
-        excuse_accepted,
-        moved_before,
-        prescribed,
-        refills_left,
-        due_for_refill,
-        allergic,
-        results_reviewed,
-        same_person,
-        consent_on_file,
-        referred,
-        referral_in_date,
-        letter_fits,
-    )
-}

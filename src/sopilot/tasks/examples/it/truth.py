@@ -6,7 +6,7 @@ that is not listed has none, and asking for it is a mistake.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from sopilot.tasks.examples.simulator import State
 from sopilot.values.json import JSON
@@ -134,30 +134,3 @@ def _request(state: State, employee: str, group: str) -> State | None:
         ),
         None,
     )
-
-
-TRUTHS: Mapping[str, Callable[..., bool]] = {
-    holds.__name__: holds
-    for holds in (
-        signed_in,
-        token_confirmed,
-        employed,
-        same_person,
-        manages,
-        security_hold,
-        request_filed,
-        request_approved,
-        justified,
-        trained,
-        member_of,
-        sensitive,
-        cleared,
-        device_owned,
-        licence_free,
-        reported_lost,
-        backed_up,
-        loss_accepted,
-        damage_described,
-        in_stock,
-    )
-}
