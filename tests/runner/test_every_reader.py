@@ -291,13 +291,15 @@ def test_without_keys(made: Made, full: dict[str, Report], keys: str | None) -> 
 def test_from_an_exported_trace_or_bundle(
     made: Made, full: dict[str, Report], tmp_path: Path, payloads: bool, bundled: bool
 ) -> None:
-    async def export() -> dict[str, str]:
+    async def export() -> dict[str, bytes]:
         store = made.store()
         if bundled:
             await seal_store(store, KEY, at=SystemClock().now())
             return await bundle_files(store, 0.0, 1e11, payloads=payloads)
         return {
-            f"traces/{each}.jsonl": write_trace(await export_trace(store, each, payloads=payloads))
+            f"traces/{each}.jsonl": write_trace(
+                await export_trace(store, each, payloads=payloads)
+            ).encode()
             for each in made.kinds
         }
 
@@ -305,7 +307,7 @@ def test_from_an_exported_trace_or_bundle(
     other = {}
     for session_id in made.kinds:
         file = tmp_path / f"{session_id}.jsonl"
-        file.write_text(files[f"traces/{session_id}.jsonl"], "utf-8")
+        file.write_bytes(files[f"traces/{session_id}.jsonl"])
         (audited,) = file_input(str(file), handbook=None, goal=None).audit()
         # A file doesn't say whether its session goes on.
         if made.kinds[session_id] not in ("waiting", "crashed"):
