@@ -12,7 +12,7 @@ import pytest
 
 from counter_desk import COUNTER, ERRANDS, CountingTools, HandClock, walk
 from sopilot.audit.audit import audit_trace
-from sopilot.audit.text import render_text, rows_of_trace
+from sopilot.audit.text import render_text
 from sopilot.files.sign_in import sign_in
 from sopilot.machine.approvals import HeldState
 from sopilot.machine.state import Configuration, Pending
@@ -36,7 +36,7 @@ from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
 from sopilot.trace.events import DECISION_REFUSED
 from sopilot.values.json import JSON, look_the_same, same_name
-from sopilot.web.pages import render_audit
+from sopilot.web.audit_page import render_audit
 
 WIRE = ERRANDS["wire"]
 DAY = 86_400.0
@@ -308,10 +308,10 @@ async def test_how_people_proved_who_they_are_is_shown_everywhere() -> None:
     (entry,) = (await register(here.store, Wanted())).entries(None)
     assert entry.approvers == ("Sue (supervisor, token)", "Otto (auditor, unauthenticated)")
     report = audit_trace(wire.programs.programs, wire.events)
-    text, page = render_text(report), render_audit(report, rows_of_trace(wire.events))
+    text, page = render_text(report), render_audit(report, [item.event for item in wire.events])
     for shown in (text, page):
-        assert "approve by Sue as supervisor (token)" in shown
-    assert "approve by Otto as auditor (unauthenticated)" in text
+        assert "approved by Sue as supervisor (token)" in shown
+    assert "approved by Otto as auditor (unauthenticated)" in text
     assert "approve w by Otto as auditor (unauthenticated)" in page
     alone = Office()
     wire = await alone.wire()
@@ -319,6 +319,7 @@ async def test_how_people_proved_who_they_are_is_shown_everywhere() -> None:
         await wire.decide("approve", "w", by=f"the {role}", role=role, who=THE_MACHINE)
     (entry,) = (await register(alone.store, Wanted())).entries(None)
     assert entry.approvers[0] == "the supervisor (supervisor, the machine itself)"
+    assert "(the runtime itself)" in render_text(audit_trace(wire.programs.programs, wire.events))
 
 
 async def test_only_an_administrator_changes_people_once_there_is_one() -> None:
