@@ -7,22 +7,9 @@ import re
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
-
-from sopilot.cli.main import sopilot
-from sopilot.messages.errors import UserMistake
-from sopilot.records.selection import read_condition
+from records_cli import run
 
 ORDER = '{"username": "anna", "to": "ben", "amount": 200}'
-
-
-@pytest.fixture(autouse=True)
-def own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SOPILOT_STORE", f"sqlite:{tmp_path}/store.db")
-
-
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(sopilot, list(arguments))
 
 
 def bare_transfer(view: str) -> tuple[str, list[str]]:
@@ -79,15 +66,3 @@ def test_moments_are_dates(tmp_path: Path) -> None:
     text = page.read_text("utf-8")
     assert re.search(r"expires_at&#34;: &#34;2\d{3}-\d\d-\d\d", text)
     assert not re.search(r"\b1[678]\d{8}\.\d", text)
-
-
-@pytest.mark.parametrize("written", ["amount<<5", "amount<=5,000", "amount>>100", "amount=="])
-def test_a_condition_that_nobody_can_mean_is_refused(written: str) -> None:
-    with pytest.raises(UserMistake, match="no condition"):
-        read_condition(written)
-
-
-def test_what_waits_is_told_without_a_date(tmp_path: Path) -> None:
-    store = f"sqlite:{tmp_path / 's.db'}"
-    found = CliRunner().invoke(sopilot, ["approvals", "list", "--store", store])
-    assert "inf" not in found.output + str(found.exception)

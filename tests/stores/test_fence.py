@@ -7,7 +7,7 @@ import json
 import shutil
 import sqlite3
 import subprocess
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -140,10 +140,6 @@ async def pay(session: Session, goal: str) -> None:
 
 async def again(store: Store, goal: str, tools: Ledger, clock: HandClock) -> Session:
     return await resume_session(store, goal, tools=tools, clock=clock, take_over=True)
-
-
-def run(case: Callable[[], Awaitable[None]]) -> None:
-    asyncio.run(case())  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("goal", ["transfer", "wire"])
