@@ -131,7 +131,8 @@ def test_holds_periods_and_sessions_without_privacy_are_respected(
     ran("privacy", "set", "retain", "till", "3650")
     assert shown(*ERASE, "--due")["erased"] == []
     ran("privacy", "set", "retain", "till", "0")
-    assert shown(*ERASE, "--due")["erased"] == [held]
+    due = run(*ERASE, "--due", "--json")
+    assert json.loads(due.stdout)["erased"] == [held]
 
 
 def test_a_session_that_waits_is_not_erased_without_a_word(tmp_path: Path) -> None:

