@@ -212,8 +212,8 @@ def test_who_can_decide_in_time() -> None:
         "session": "s", "call_id": "c", "action": "wire", "approvals": 1, "needed": 2,
         "expires_at": None, "people": {"boss": ["ann"], "head": []}, "escalated": {"head": "boss"},
     }  # fmt: skip
-    assert due.told_as == "s c head"
-    assert replace(due, escalated={"b": "x", "a": "y"}).told_as == "s c a,b"
+    assert due.noted_as == "s c head"
+    assert replace(due, escalated={"b": "x", "a": "y"}).noted_as == "s c a,b"
 
 
 # --- a store held against a seal ------------------------------------------------------
