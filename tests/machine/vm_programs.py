@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from hypothesis import strategies as st
 
 from sopilot.handbook.requirements import Path
 from sopilot.program.model import (
     Act,
-    ActionFacts,
     Ask,
     Branch,
     Check,
@@ -21,7 +18,6 @@ from sopilot.program.model import (
     Every,
     FailStep,
     Function,
-    Guarded,
     Holds,
     Kind,
     Literal,
@@ -272,17 +268,6 @@ ODD = program(
     SECOND_FACTOR,
     EITHER,
     constants={"largest": 500},
-)
-TOLD = ActionFacts({"user": {}, "code": {}, "id": {}}, changes=(), reads=("stock",))
-STRICT_ODD = replace(
-    ODD,
-    guarded=(Guarded("pay"),),
-    types={"user": {}, "amount": {}},
-    actions={
-        **dict.fromkeys(("find", "read", "look", "look_all", "check_voucher"), TOLD),
-        "reserve": ActionFacts({"user": {}, "amount": {}, "detail": {}}, changes=("stock",)),
-        "pay": ActionFacts({"user": {}, "amount": {}, "by": {}}, ("user", "amount")),
-    },
 )
 
 

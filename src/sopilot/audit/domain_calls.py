@@ -292,7 +292,7 @@ def _premature(
         if any(item.goal == goal for item in run.processes.values()):
             return  # what that one checked stands in its own findings
         entry, value = program.entry, dict(call.arguments)
-        frame = Frame(entry.name, entry.first, value, {}, None, event.seq, entry.name)
+        frame = Frame(entry.name, entry.first, value, {}, event.seq, entry.name)
         begun = Process("", goal, "", value, (frame,), known=value)
         _skipped(run, event, call, ProcessView("", goal, program, begun))
         return

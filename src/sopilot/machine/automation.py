@@ -1,10 +1,9 @@
 """Transitions that need no judgement, taken by the machine where a run allows it.
 
-What a check need not ask again: in its frame, and in the whole process.
-
-In the frame: a slot that is bound. In the process: a gate that is open, and, where a run
-allows it, a verdict on the same rule for the same values whose evidence is still whole, newest
-and fresh. Neither is a proof for a guarded action: that is made anew at the act.
+A check isn't asked again while its slot is bound in the frame or its gate is open. Where a run
+allows it, nor while the process has a verdict on the same rule for the same values whose evidence
+is whole, newest and fresh. Neither proves anything for a guarded action: its proof is made anew
+at the act.
 """
 
 from __future__ import annotations
@@ -216,7 +215,6 @@ def _stands(here: Position, step: Check, values: dict[str, JSON], bound: Bound) 
         layout.first,
         values,
         {},
-        step.slot,
         here.configuration.next_seq,
         f"{here.frame.path}/{step.function}",
         (),

@@ -1,7 +1,4 @@
-"""Which results speak for a verdict: citation, admissibility, staleness.
-
-P4 and P5: whether an answer is the newest, and nothing may have changed what it says since.
-"""
+"""Results that speak for a verdict: citation, admissibility, freshness (P4 and P5)."""
 
 from __future__ import annotations
 

@@ -70,17 +70,8 @@ def domain_call(
             known, frame = {**known, **chosen}, frame.knowing({**frame.locals, **chosen})
         frames = (*process.frames[:-1], frame.called(seq))
         processes = {**processes, process.id: process.moved(frames, known=known, steps=0)}
-    after = Configuration(
-        processes,
-        configuration.active,
-        configuration.suspended,
-        configuration.next_seq + 1,
-        {**configuration.pending, call_id: pending},
-        configuration.goal_seq,
-        configuration.answers,
-        configuration.clock,
-        configuration.used,
-        configuration.connections,
+    after = configuration._replace(
+        processes=processes, next_seq=seq + 1, pending={**configuration.pending, call_id: pending}
     )
     return Moved(after, {"opened": pending.opened})
 
@@ -142,17 +133,13 @@ def domain_result(
         processes = {**processes, process.id: process}
     waiting = {**configuration.pending}
     del waiting[call_id]
-    after = Configuration(
-        processes,
-        configuration.active,
-        configuration.suspended,
-        configuration.next_seq + 1,
-        waiting,
-        goal_seq,
-        _answered(configuration.answers, _as_said(observed, pending), operation.unknown),
-        configuration.clock,
-        configuration.used.union(pending.uses if operation.ok or operation.unknown else ()),
-        configuration.connections,
+    after = configuration._replace(
+        processes=processes,
+        next_seq=seq + 1,
+        pending=waiting,
+        goal_seq=goal_seq,
+        answers=_answered(configuration.answers, _as_said(observed, pending), operation.unknown),
+        used=configuration.used.union(pending.uses if operation.ok or operation.unknown else ()),
     )
     added = {
         "action": pending.action,

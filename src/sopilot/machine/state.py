@@ -68,7 +68,7 @@ class Observed(NamedTuple):
 
 class Answered(NamedTuple):
     """The newest answer to a call, in whatever process. ``succeeded`` is the seq of its latest
-    success and ``asked`` that success's call; ``touched`` the seq of the latest answer after
+    success and ``success_call`` its call; ``touched`` the seq of the latest answer after
     which it may have been carried out, ``UNRESOLVED`` once one broke off; each may be
     ``NEVER``."""
 
@@ -78,7 +78,7 @@ class Answered(NamedTuple):
     ok: bool
     value: JSON
     succeeded: int
-    asked: int
+    success_call: int
     touched: int
 
 
@@ -107,7 +107,6 @@ class Frame(NamedTuple):
     cursor: str
     locals: Mapping[str, JSON]
     slots: Mapping[str, Bound]
-    returns_to: str | None
     opened: int
     path: str
     calls: tuple[int, ...] = ()
@@ -130,10 +129,10 @@ class Frame(NamedTuple):
         return made(Frame, (self[0], cursor, self[2], slots, *self[4:]))
 
     def called(self, seq: int) -> Frame:
-        return made(Frame, (*self[:7], (*self.calls, seq), self.borrowed))
+        return made(Frame, (*self[:6], (*self.calls, seq), self.borrowed))
 
     def borrowing(self, seq: int, cursor: str) -> Frame:
-        return made(Frame, (self[0], cursor, *self[2:8], (*self.borrowed, seq)))
+        return made(Frame, (self[0], cursor, *self[2:7], (*self.borrowed, seq)))
 
 
 RuleKey = tuple[str, ArgumentsKey]
@@ -198,41 +197,21 @@ class Process(NamedTuple):
     def begun_again(self, root: Frame, known: Mapping[str, JSON]) -> Process:
         """With other values from its beginning on. What was answered and judged stays on record
         for the values that it was about; what the executor did for the old ones is undone."""
-        return Process(
-            self.id,
-            self.goal,
-            self.program,
-            {**self.arguments, **{name: known[name] for name in root.locals if name in known}},
-            (root,),
-            self.status,
-            known,
-            self.gates,
-            self.results,
-            NONE,
-            self.steps + 1,
-            self.ending,
-            self.verdicts,
+        own = {name: known[name] for name in root.locals if name in known}
+        return self._replace(
+            arguments={**self.arguments, **own},
+            frames=(root,),
+            known=known,
+            artifacts=NONE,
+            steps=self.steps + 1,
+            passed=frozenset(),
         )
 
     def with_status(self, status: Status, ending: str = "") -> Process:
         """Ending a process drops its frames; suspending keeps them."""
         ended = status in (Status.COMPLETED, Status.FAILED)
-        return Process(
-            self.id,
-            self.goal,
-            self.program,
-            self.arguments,
-            () if ended else self.frames,
-            status,
-            self.known,
-            self.gates,
-            self.results,
-            self.artifacts,
-            self.steps + 1,
-            ending,
-            self.verdicts,
-            self.passed,
-        )
+        frames = () if ended else self.frames
+        return self._replace(frames=frames, status=status, steps=self.steps + 1, ending=ending)
 
 
 class Connection(NamedTuple):
@@ -277,15 +256,4 @@ class Configuration(NamedTuple):
         return made(Configuration, (processes, *self[1:3], self.next_seq + 1, *self[4:]))
 
     def numbered(self, next_seq: int) -> Configuration:
-        return Configuration(
-            self.processes,
-            self.active,
-            self.suspended,
-            next_seq,
-            self.pending,
-            self.goal_seq,
-            self.answers,
-            self.clock,
-            self.used,
-            self.connections,
-        )
+        return made(Configuration, (*self[:3], next_seq, *self[4:]))
