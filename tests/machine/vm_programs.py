@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from sopilot.handbook.requirements import Path
 from sopilot.program.model import (
     Act,
     Ask,
@@ -156,119 +155,6 @@ ERRAND = program(
     ),
 )
 PROGRAMS = {"transfer": TRANSFER, "errand": ERRAND}
-
-
-# --- what no handbook leads to ----------------------------------------------------------
-
-USER, AMOUNT, OWNER = (
-    ("user", Local("user")),
-    ("amount", Local("amount")),
-    ("user", Unknown("owner")),
-)
-FOUND = Function(
-    "found",
-    Kind.RULE,
-    ("user",),
-    (
-        Ask("ask", ("code",)),
-        Act("find", "find", (USER, ("code", Unknown("code")))),
-        Act("each", "read", (("id", Path("row", ("id",))),), each=Path("find", ("rows",)),
-            element="row"),
-        Act("last", "look", (("id", Path("find", ("id",))), USER)),
-        ReturnStep("judge"),
-    ),
-    predicate="found",
-    fallbacks=((Act("all", "look_all", (("code", Unknown("code")),), name="whole"),),),
-    verdict="found",
-)  # fmt: skip
-VOUCHER = Function(
-    "voucher_holds",
-    Kind.RULE,
-    ("amount",),
-    (
-        Ask("ask", ("voucher",)),
-        Act("check", "check_voucher", (AMOUNT, ("voucher", Unknown("voucher")))),
-        ReturnStep("judge"),
-    ),
-    predicate="voucher_holds",
-    verdict="voucher",
-)
-TRUSTED = Function(
-    "trusted",
-    Kind.RULE,
-    ("user",),
-    (Act("read", "read", (("id", Local("user")),)), ReturnStep("judge")),
-    predicate="trusted",
-    judged_by_model=True,
-)
-NESTED = Function(
-    "nested",
-    Kind.RULE,
-    ("user",),
-    (
-        Check("first", "trusted", (("user", Local("user")),), "first", unmet="judge"),
-        Act("read", "look", (("id", Literal(1)), USER)),
-        ReturnStep("judge"),
-    ),
-    predicate="nested",
-    judged_by_model=True,
-)
-SECOND_FACTOR = Function(
-    "second_factor",
-    Kind.GATE,
-    ("user",),
-    (
-        Act("send", "send_code", (USER,)),
-        Act("confirm", "confirm_code", (USER, ("code", Unknown("code")))),
-        ReturnStep("judge"),
-    ),
-    predicate="second_factor",
-    closed_by=Act("end", "log_out", (USER,)),
-    verdict="opened",
-)
-EITHER = Function(
-    "either",
-    Kind.GROUP,
-    ("user", "amount"),
-    (
-        Check("one", "trusted", (USER,), "one", met="two", unmet="two"),
-        Check("two", "voucher_holds", (AMOUNT,), "two", wanted=False, met="end", unmet="end"),
-        ReturnStep("end", Some((Holds("one"), Holds("two", wanted=False)))),
-    ),
-)
-ODD = program(
-    "odd",
-    Function(
-        "odd",
-        Kind.PROCESS,
-        ("user", "amount"),
-        (
-            Choose("pick", "Which?", (Option("short", "gate"), Option("long", "look"))),
-            Do("look", "Look around.", ("search",)),
-            Ask("more", ("detail",)),
-            Act("reserve", "reserve", (USER, AMOUNT, ("detail", Unknown("detail")))),
-            Check("gate", "second_factor", (USER,), "gate", met="find", unmet="find"),
-            Check("find", "found", (USER,), "found", met="any", unmet="any"),
-            Check("any", "either", (USER, AMOUNT), "any", unmet="deep"),
-            Check(
-                "deep", "nested", (("user", Unknown("owner")),), "deep", met="fork", unmet="fork"
-            ),
-            Branch("fork", Some((Holds("deep"), Holds("gate"))), "write", "once"),
-            Check("once", "trusted", (USER,), "once", met="pick", unmet="refuse"),
-            Emit("write", "memo", schema={"type": "object"}),
-            Act("act", "pay", (USER, AMOUNT, ("by", Literal("card"))), goal=True),
-            CompleteStep("finish"),
-            FailStep("refuse", "No."),
-        ),
-    ),
-    FOUND,
-    VOUCHER,
-    TRUSTED,
-    NESTED,
-    SECOND_FACTOR,
-    EITHER,
-    constants={"largest": 500},
-)
 
 
 # --- random programs ------------------------------------------------------------------
