@@ -291,6 +291,11 @@ class Session(Leased):
             return await attempts.call_guarded(self, guarded, arguments, spelled)
         return await tool_calls.call_tool(self, name, arguments, spelled)
 
+    async def rehearse(self, name: str, arguments: Mapping[str, JSON]) -> CallAnswer | None:
+        """Why a guarded call isn't made now; ``None`` if it would be. It isn't made."""
+        guarded = self.programs.guarded.get(name) if self.settings.guard else None
+        return None if guarded is None else await attempts.rehearse(self, guarded, arguments)
+
     async def judge_check(self, check: str, holds: bool) -> str:
         return await attempts.judge_check(self, check, holds)
 

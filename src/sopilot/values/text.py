@@ -66,7 +66,8 @@ class Lines(str):
 
 
 def moment(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+    """A time as ISO 8601, in UTC."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def counted(number: int, noun: str) -> str:

@@ -398,7 +398,7 @@ def told_on_failing(
 ) -> str:
     """All that the user may hear of why the function fails, by the checks that came out
     otherwise than it wants them; empty where nothing is kept from the user."""
-    return " ".join(telling(_blamed(function, results), program, language))
+    return " ".join(telling(blamed(function, results), program, language))
 
 
 def remedies(
@@ -406,16 +406,16 @@ def remedies(
 ) -> str:
     """What the user could do about the checks for which the function fails."""
     functions = program.functions
-    blamed = [functions[name] for name in _blamed(function, results) if name in functions]
+    unmet = [functions[name] for name in blamed(function, results) if name in functions]
     replies = [
         in_language(item.remedy, language)
-        for item in blamed
+        for item in unmet
         if item.remedy and not item.customer_message
     ]
     return _cut(" ".join(dict.fromkeys(replies)), REMEDY_BUDGET)
 
 
-def _blamed(function: Function, results: Mapping[str, FrameResult]) -> list[str]:
+def blamed(function: Function, results: Mapping[str, FrameResult]) -> list[str]:
     """The checks that came out otherwise than the function wants them."""
     return [
         name

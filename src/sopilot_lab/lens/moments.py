@@ -16,7 +16,7 @@ from sopilot.protocols import Message, ToolSchema
 from sopilot.trace.events import Event
 from sopilot.views.briefing import Briefing
 from sopilot.views.moment import Moment
-from sopilot.views.state_text import frame_slot
+from sopilot.views.state_text import frame_text
 from sopilot.views.view import Request, View
 from sopilot_lab.lens.context import Context, Piece, Region, Turn
 from sopilot_lab.lens.gold import gold_move, made_move
@@ -68,7 +68,7 @@ def moments_of(
         )
         request = view.request(moment, first, toolbox.schemas)
         clean = replace(request, dialog=_user_alone(dialog))
-        resident, frame = view.resident(briefing).rstrip(), frame_slot(moment)
+        resident, frame = view.resident(briefing).rstrip(), frame_text(moment)
         move = gold_move(machine, configuration, did, goal) if view.machine else made_move(did)
         results.append(
             ReadMoment(
