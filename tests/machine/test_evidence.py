@@ -10,7 +10,7 @@ from vm_runs import ARGUMENTS, Run, decided, logged_in
 
 from sopilot.machine.automation import Automation
 from sopilot.machine.evidence import available, was_done
-from sopilot.machine.state import Bound, Observed
+from sopilot.machine.state import Bound, CallRecord
 from sopilot.program.model import (
     Act,
     ActionFacts,
@@ -75,7 +75,7 @@ def test_citations_by_number_call_and_name() -> None:
     assert cited["earlier"] == []
 
 
-def citable(run: Run) -> tuple[Observed, ...]:
+def citable(run: Run) -> tuple[CallRecord, ...]:
     here = run.machine.position(run.configuration)
     return available(here) if here is not None else ()
 

@@ -11,7 +11,7 @@ from vm_runs import Run
 from sopilot.handbook.model import ASK_USER, CONFIRM
 from sopilot.machine.evidence import is_current, may_disturb, stale_since
 from sopilot.machine.layout import Limits, Programs
-from sopilot.machine.state import Answered, Configuration, Observed
+from sopilot.machine.state import Answered, CallRecord, Configuration
 from sopilot.program.model import ActionFacts
 from sopilot.trace.events import DomainCall, DomainResult, Note, UserSaid
 from sopilot.values.json import JSON, key_of
@@ -52,7 +52,7 @@ def test_what_may_change_what_is_read(
 
 
 READ = Answered({"a": 1}, 10, 12, True, 5, 12, 10, 12)
-SEEN = Observed(12, 10, "c", "read_money", {"a": 1}, True, 5, -1)
+SEEN = CallRecord(10, "c", "read_money", {"a": 1}, seq=12, ok=True, value=5)
 
 
 def after(action: str, arguments: Mapping[str, JSON], touched: int) -> Configuration:

@@ -11,7 +11,7 @@ from test_four_eyes import WIRE, office
 
 from sopilot.files.sign_in import sign_in
 from sopilot.machine.approvals import HeldState
-from sopilot.machine.state import Configuration, Pending
+from sopilot.machine.state import CallRecord, Configuration
 from sopilot.records.people import People, load_people, no_witness, objection
 from sopilot.session.decisions import decide_or_leave
 from sopilot.values.json import JSON, look_the_same, same_name
@@ -85,7 +85,7 @@ def test_a_customer_is_known_by_name_however_it_is_written(given: dict[str, JSON
 
 
 def test_who_wrote_the_rules_does_not_say_how_a_call_ended() -> None:
-    pending = Pending(3, "wire", {"to": "una"}, None, 1)
+    pending = CallRecord(3, "c", "wire", {"to": "una"}, None, 1)
     found = no_witness(People(), {}, Configuration(), pending, "ＡＤＡ", None, {"ada"})
     assert found is not None
     assert found.code == "party"

@@ -21,7 +21,7 @@ from sopilot.machine.evidence import (
 )
 from sopilot.machine.layout import Position
 from sopilot.machine.moves import rule_key
-from sopilot.machine.state import Bound, Frame, Observed
+from sopilot.machine.state import Bound, CallRecord, Frame
 from sopilot.machine.terms import known_arguments
 from sopilot.messages.catalogue import sentence
 from sopilot.messages.errors import SopilotError
@@ -121,7 +121,7 @@ def _determined_return(
     return None
 
 
-def _cited(here: Position) -> list[Observed]:
+def _cited(here: Position) -> list[CallRecord]:
     seqs = set(bind_evidence(here, ()).evidence)
     return [result for result in here.process.results if result.seq in seqs]
 

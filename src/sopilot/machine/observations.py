@@ -21,10 +21,9 @@ from sopilot.machine.state import (
     UNRESOLVED,
     Answered,
     Answers,
+    CallRecord,
     Configuration,
     Connection,
-    Observed,
-    Pending,
     Process,
 )
 from sopilot.machine.terms import Learning, plain_arguments
@@ -54,8 +53,9 @@ def domain_call(
         return Refused("call-pending", sentence("call-pending", call=shown(call_id)))
     seq = configuration.next_seq
     process, frame = configuration.process, configuration.frame
-    pending = Pending(
+    pending = CallRecord(
         seq,
+        call_id,
         fields["action"],
         fields["arguments"],
         process.id if process is not None else None,
@@ -103,16 +103,7 @@ def domain_result(
     if pending is None:
         return Refused("no-such-call", sentence("no-such-call", call=shown(call_id)))
     seq = configuration.next_seq
-    observed = Observed(
-        seq,
-        pending.seq,
-        call_id,
-        pending.action,
-        pending.arguments,
-        operation.ok,
-        fields["value"],
-        pending.opened,
-    )
+    observed = pending._replace(seq=seq, ok=operation.ok, value=fields["value"])
     goal_seq = configuration.goal_seq
     if operation.ok and pending.action in programs.goal_actions:
         goal_seq = seq
@@ -138,12 +129,12 @@ def domain_result(
         next_seq=seq + 1,
         pending=waiting,
         goal_seq=goal_seq,
-        answers=_answered(configuration.answers, _as_said(observed, pending), operation.unknown),
+        answers=_answered(configuration.answers, _as_said(observed), operation.unknown),
         used=configuration.used.union(pending.uses if operation.ok or operation.unknown else ()),
     )
     added = {
         "action": pending.action,
-        "call": pending.seq,
+        "call": pending.call_seq,
         "opened": pending.opened,
         "moved": moved,
         "learned": learned,
@@ -151,14 +142,14 @@ def domain_result(
     return Moved(after, added, pending.process, place)
 
 
-def _as_said(observed: Observed, pending: Pending) -> Observed:
+def _as_said(observed: CallRecord) -> CallRecord:
     """What answers a question is the user's latest message; another one proves nothing."""
-    if observed.action not in BUILT_IN or NEVER != spoken_at(observed.value) == pending.heard:
+    if observed.action not in BUILT_IN or NEVER != spoken_at(observed.value) == observed.heard:
         return observed
     return observed._replace(ok=False)
 
 
-def _answered(answers: Answers, observed: Observed, unknown: bool) -> Answers:
+def _answered(answers: Answers, observed: CallRecord, unknown: bool) -> Answers:
     of_action = answers.get(observed.action, NONE)
     key = key_of(observed.arguments)
     earlier = of_action.get(key)
@@ -187,7 +178,7 @@ def _answered(answers: Answers, observed: Observed, unknown: bool) -> Answers:
     return {**answers, observed.action: {**of_action, key: newest}}
 
 
-def _pass(here: Position, observed: Observed) -> tuple[Process, str, dict[str, JSON]] | None:
+def _pass(here: Position, observed: CallRecord) -> tuple[Process, str, dict[str, JSON]] | None:
     """The process with its cursor behind what this success fulfils, or ``None``."""
     layout = here.layout
     label = layout.past_asking(here.frame.cursor)
@@ -219,7 +210,7 @@ def _pass(here: Position, observed: Observed) -> tuple[Process, str, dict[str, J
 
 def _past_done(here: Position, label: str) -> str:
     """A recipe's calls may come in any order: skip the ones this frame has made already."""
-    done: list[Observed] | None = None
+    done: list[CallRecord] | None = None
     seen = set()
     while label not in seen:
         seen.add(label)
@@ -235,7 +226,7 @@ def _past_done(here: Position, label: str) -> str:
 
 
 def _past_fallback(
-    here: Position, label: str, observed: Observed, learning: Learning
+    here: Position, label: str, observed: CallRecord, learning: Learning
 ) -> str | None:
     """Behind the whole recipe, once an equivalent one is complete in this frame."""
     for recipe in here.layout.function.fallbacks:
@@ -250,7 +241,7 @@ def _past_fallback(
     return None
 
 
-def _successes(here: Position) -> list[Observed]:
+def _successes(here: Position) -> list[CallRecord]:
     return [result for result in frame_results(here) if result.ok]
 
 

@@ -53,17 +53,26 @@ class Bound(NamedTuple):
     unmet: tuple[str, ...] = ()
 
 
-class Observed(NamedTuple):
-    """A domain call with its result. ``opened`` names the frame in which the call was made."""
+class CallRecord(NamedTuple):
+    """A domain call and its answer.
 
-    seq: int
+    ``call_seq`` is the event of the call, ``seq`` that of its answer: ``NEVER`` while the call is
+    pending. ``process`` is ``None`` outside of a process; ``opened`` names the frame in which the
+    call was made. ``heard`` is the user's latest message since a question was put. ``uses`` are
+    the user's answers that the call rests on, each of which serves one call.
+    """
+
     call_seq: int
     call_id: str
     action: str
     arguments: Mapping[str, JSON]
-    ok: bool
-    value: JSON
-    opened: int
+    process: str | None = None
+    opened: int = NEVER
+    heard: int = NEVER
+    uses: tuple[int, ...] = ()
+    seq: int = NEVER
+    ok: bool = False
+    value: JSON = None
 
 
 class Answered(NamedTuple):
@@ -84,20 +93,6 @@ class Answered(NamedTuple):
 
 Answers = Mapping[str, Mapping[ArgumentsKey, Answered]]
 """Action → arguments → its newest answer."""
-
-
-class Pending(NamedTuple):
-    """A domain call without a result yet. Outside of a process, ``process`` is ``None``. Of a
-    question to the user, ``heard`` is the user's latest message since. ``uses`` are the user's
-    answers that it rests on, which serve one call."""
-
-    seq: int
-    action: str
-    arguments: Mapping[str, JSON]
-    process: str | None
-    opened: int
-    heard: int = NEVER
-    uses: tuple[int, ...] = ()
 
 
 class Frame(NamedTuple):
@@ -155,7 +150,7 @@ class Process(NamedTuple):
     status: Status = Status.RUNNING
     known: Mapping[str, JSON] = NONE
     gates: Mapping[RuleKey, Bound] = NONE
-    results: tuple[Observed, ...] = ()
+    results: tuple[CallRecord, ...] = ()
     artifacts: Mapping[str, JSON] = NONE
     steps: int = 0
     ending: str = ""
@@ -172,7 +167,7 @@ class Process(NamedTuple):
         *,
         known: Mapping[str, JSON] | None = None,
         gates: Mapping[RuleKey, Bound] | None = None,
-        results: tuple[Observed, ...] | None = None,
+        results: tuple[CallRecord, ...] | None = None,
         artifacts: Mapping[str, JSON] | None = None,
         verdicts: Mapping[RuleKey, Bound] | None = None,
         passed: PassedStep | None = None,
@@ -231,7 +226,7 @@ class Configuration(NamedTuple):
     active: str | None = None
     suspended: tuple[str, ...] = ()
     next_seq: int = 0
-    pending: Mapping[str, Pending] = NONE
+    pending: Mapping[str, CallRecord] = NONE
     goal_seq: int = NEVER
     answers: Answers = NONE
     clock: str = ""

@@ -267,7 +267,7 @@ class Prover:
         for pending in self.configuration.pending.values():
             # One that was asked for earlier can only answer about an earlier moment; but a user
             # who was asked twice may answer the first question last.
-            later = newest is None or pending.seq > newest.call_seq or action in BUILT_IN
+            later = newest is None or pending.call_seq > newest.call_seq or action in BUILT_IN
             if later and pending.action == action and key_of(pending.arguments) == key:
                 return Absent(sentence("not-answered", call=_spelled(call)))
         if newest is None:
@@ -412,7 +412,7 @@ class Prover:
         events = [renewed(self.programs, self.configuration, act.action) for act in acts]
         for action in changing:
             events += [min(item.touched, item.seq) for item in answers.get(action, _NONE).values()]
-        events += [item.seq for item in pending if item.action in changing]
+        events += [item.call_seq for item in pending if item.action in changing]
         return max(events, default=NEVER)
 
     def _identifying(self) -> set[str]:
