@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 from random_desks import Desk
 
-from sopilot.compiler.factoring import Names, numbered
 from sopilot.compiler.pipeline import Compiler
 from sopilot.compiler.recipes import judged_by_model, unprovable
 from sopilot.handbook.model import (
@@ -28,15 +27,9 @@ from sopilot.handbook.model import (
     Procedure,
 )
 from sopilot.handbook.requirements import (
-    NOTHING,
-    All,
-    AnyOf,
     Constant,
-    First,
-    InOrder,
     Leaf,
     Name,
-    Tree,
 )
 from sopilot.messages.errors import UserMistake
 from sopilot.program.codec import program_to_yaml
@@ -121,37 +114,3 @@ def test_what_was_compiled_before_leaves_no_mark() -> None:
         texts.add(program_to_yaml(replace(found.program, source=source)))
     # To be asked by the action or by the procedure is the same; so are no text and an empty one.
     assert len(texts) == len(handbooks) - 2
-
-
-def test_names_that_are_taken_are_numbered() -> None:
-    taken: dict[str, int] = {}
-    assert [numbered("a", taken) for _ in range(3)] == ["a", "a_2", "a_3"]
-    assert [numbered(one, taken) for one in ("a_2", "b", "b_2", "b", "b")] == [
-        "a_2_2", "b", "b_2", "b_3", "b_4",
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("tree", "name"),
-    [
-        (All((Leaf("a"), Leaf("b"))), "all_of_a_b"),
-        (AnyOf((Leaf("a"), Leaf("b", (), False))), "any_of_a_not_b"),
-        (First((Leaf("a"), All((Leaf("b"), Leaf("c"))))), "first_of_a_c"),
-        (InOrder((Leaf("a"), Leaf("b"), Leaf("c"))), "in_order_3_to_c"),
-        (InOrder((Leaf("a"), All((Leaf("b"), Leaf("c"))))), "in_order_3_to_c"),
-        (All((Leaf("a"), AnyOf((Leaf("a", (), False), Leaf("b"))))), "all_of_a_b"),
-        (AnyOf((Leaf("a"), Leaf("b"), Leaf("c"), Leaf("c", (), False))), "any_of_3_to_not_c"),
-        (AnyOf((Leaf("a"), NOTHING)), "any_of_a"),
-    ],
-)
-def test_a_group_is_named_for_what_it_comes_to(tree: Tree, name: str) -> None:
-    names = Names("goal", ["a", "b", "all_of_b_c"])
-    assert [names.group(tree), names.group(tree)] == [name, f"{name}_2"]
-    assert names.group(All((Leaf("b"), Leaf("c")))) == "all_of_b_c_2"
-
-
-def test_only_the_namesake_of_the_goal_is_called_otherwise() -> None:
-    assert Names("all_of_a_b", ["a", "b"]).group(All((Leaf("a"), Leaf("b")))) == "all_of_a_b_2"
-    names = Names("all_of_a_b", ["a", "all_of_a_b", "verify_all_of_a_b"])
-    assert [names.rule(one) for one in ("a", "all_of_a_b")] == ["a", "verify_all_of_a_b_2"]
-    assert names.group(All((Leaf("a"), Leaf("b")))) == "all_of_a_b_2"
