@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from hypothesis import strategies as st
 
+from sopilot.program.codec import program_from_yaml
 from sopilot.program.model import (
     Act,
     Ask,
     Branch,
     Check,
-    Choose,
     CompleteStep,
     Condition,
-    Do,
-    Emit,
     Every,
     FailStep,
     Function,
@@ -21,7 +21,6 @@ from sopilot.program.model import (
     Kind,
     Literal,
     Local,
-    Option,
     Program,
     ReturnStep,
     Some,
@@ -43,117 +42,13 @@ def program(entry: str, *functions: Function, constants: dict[str, int] | None =
     )
 
 
-LOGGED_IN = Function(
-    "logged_in",
-    Kind.GATE,
-    ("username",),
-    (
-        Ask("ask", ("password",), "Ask for the password."),
-        Act("login", "login", (("username", Local("username")), ("password", Unknown("password")))),
-        ReturnStep("done"),
-    ),
-    predicate="logged_in",
-)
-FUNDS = Function(
-    "funds_cover",
-    Kind.RULE,
-    ("username", "amount"),
-    (Act("read", "read_balance", (("username", Local("username")),)), ReturnStep("done")),
-    predicate="funds_cover",
-    fallbacks=(
-        (Act("ledger", "read_ledger"),),
-        (Act("b1", "read_part_one"), Act("b2", "read_part_two", (("n", Literal(2)),))),
-    ),
-    verdict="result.balance >= amount",
-)
-OVERDRAFT = Function(
-    "overdraft",
-    Kind.RULE,
-    ("username",),
-    (
-        Act("read", "read_balance", (("username", Local("username")),)),
-        Act("limit", "read_limit", (("username", Local("username")),)),
-        ReturnStep("done"),
-    ),
-    predicate="overdraft",
-)
-MONEY = Function(
-    "any_of_funds",
-    Kind.GROUP,
-    ("username", "amount"),
-    (
-        Check(
-            "check_1",
-            "funds_cover",
-            (("username", Local("username")), ("amount", Local("amount"))),
-            "funds",
-            met="check_2",
-            unmet="check_2",
-        ),
-        Check(
-            "check_2",
-            "overdraft",
-            (("username", Local("username")),),
-            "over",
-            met="end",
-            unmet="end",
-        ),
-        ReturnStep("end", Some((Holds("funds"), Holds("over")))),
-    ),
-)
-TRANSFER_STEPS: tuple[Step, ...] = (
-    Check("login", "logged_in", (("username", Local("username")),), "logged", unmet="refuse"),
-    Check(
-        "money",
-        "any_of_funds",
-        (("username", Local("username")), ("amount", Local("amount"))),
-        "money",
-        met="login_again",
-        unmet="login_again",
-    ),
-    Check("login_again", "logged_in", (("username", Local("username")),), "again", unmet="refuse"),
-    Branch("decide", Every((Holds("logged"), Holds("money"))), "act", "refuse"),
-    Act(
-        "act",
-        "transfer",
-        (("username", Local("username")), ("amount", Local("amount")), ("to", Local("to"))),
-        goal=True,
-    ),
-    CompleteStep("finish"),
-    FailStep("refuse", "Refuse."),
-)
-TRANSFER = program(
-    "transfer",
-    Function("transfer", Kind.PROCESS, ("username", "amount", "to"), TRANSFER_STEPS),
-    LOGGED_IN,
-    MONEY,
-    FUNDS,
-    OVERDRAFT,
-    constants={"largest": 500},
-)
-ERRAND = program(
-    "errand",
-    Function(
-        "errand",
-        Kind.PROCESS,
-        ("what",),
-        (
-            Choose("pick", "Which?", (Option("short", "write"), Option("long", "look"))),
-            Do("look", "Look around.", ("search",)),
-            Ask("more", ("detail",)),
-            Emit(
-                "write",
-                "memo",
-                schema={
-                    "type": "object",
-                    "required": ["title"],
-                    "properties": {"title": {"type": "string"}},
-                },
-            ),
-            CompleteStep("finish"),
-        ),
-    ),
-)
+def _written(name: str) -> Program:
+    path = Path(__file__).parent / "programs" / f"{name}.yaml"
+    return program_from_yaml(path.read_text(encoding="utf-8"), path.name)
+
+
+TRANSFER, ERRAND = _written("transfer"), _written("errand")
+LOGGED_IN = TRANSFER.functions["logged_in"]
 PROGRAMS = {"transfer": TRANSFER, "errand": ERRAND}
 
 

@@ -42,7 +42,7 @@ from sopilot.trace.events import (
     Note,
     UserSaid,
 )
-from sopilot.values.json import JSON, Fields, key_of, shown, spoken_at
+from sopilot.values.json import JSON, Fields, key_of, made, shown, spoken_at
 
 
 def domain_call(
@@ -53,14 +53,10 @@ def domain_call(
         return Refused("call-pending", sentence("call-pending", call=shown(call_id)))
     seq = configuration.next_seq
     process, frame = configuration.process, configuration.frame
+    opened = frame.opened if frame is not None else NEVER
+    where = (process.id if process is not None else None, opened)
     pending = CallRecord(
-        seq,
-        call_id,
-        fields["action"],
-        fields["arguments"],
-        process.id if process is not None else None,
-        frame.opened if frame is not None else NEVER,
-        uses=_uses(fields),
+        seq, call_id, fields["action"], fields["arguments"], *where, uses=_uses(fields)
     )
     processes = configuration.processes
     if process is not None and frame is not None:
@@ -70,9 +66,9 @@ def domain_call(
             known, frame = {**known, **chosen}, frame.knowing({**frame.locals, **chosen})
         frames = (*process.frames[:-1], frame.called(seq))
         processes = {**processes, process.id: process.moved(frames, known=known, steps=0)}
-    after = configuration._replace(
-        processes=processes, next_seq=seq + 1, pending={**configuration.pending, call_id: pending}
-    )
+    waiting = {**configuration.pending, call_id: pending}
+    parts = (processes, *configuration[1:3], seq + 1, waiting, *configuration[5:])
+    after = made(Configuration, parts)
     return Moved(after, {"opened": pending.opened})
 
 
@@ -103,7 +99,7 @@ def domain_result(
     if pending is None:
         return Refused("no-such-call", sentence("no-such-call", call=shown(call_id)))
     seq = configuration.next_seq
-    observed = pending._replace(seq=seq, ok=operation.ok, value=fields["value"])
+    observed = made(CallRecord, (*pending[:8], seq, operation.ok, fields["value"]))
     goal_seq = configuration.goal_seq
     if operation.ok and pending.action in programs.goal_actions:
         goal_seq = seq
@@ -124,14 +120,12 @@ def domain_result(
         processes = {**processes, process.id: process}
     waiting = {**configuration.pending}
     del waiting[call_id]
-    after = configuration._replace(
-        processes=processes,
-        next_seq=seq + 1,
-        pending=waiting,
-        goal_seq=goal_seq,
-        answers=_answered(configuration.answers, _as_said(observed), operation.unknown),
-        used=configuration.used.union(pending.uses if operation.ok or operation.unknown else ()),
-    )
+    answers = _answered(configuration.answers, _as_said(observed), operation.unknown)
+    used = configuration.used
+    if pending.uses and (operation.ok or operation.unknown):
+        used = used.union(pending.uses)
+    parts = (processes, *configuration[1:3], seq + 1, waiting, goal_seq, answers)
+    after = made(Configuration, (*parts, configuration.clock, used, configuration.connections))
     added = {
         "action": pending.action,
         "call": pending.call_seq,
