@@ -8,19 +8,16 @@ ones *may page* or *page*, and 80 of 100 of helped ones *page*.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import json
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from itertools import repeat
-from pathlib import Path
 from typing import Any
 
+from campaign import main
 from population import SIMULATED_ARMS, SUBJECTS, Laboratory, Subject
 from sopilot.compiler.pipeline import compile_handbook
 from sopilot.runner.qualifications import Answer
@@ -119,16 +116,27 @@ async def measured(lab: Laboratory, subject: Subject, seeds: int) -> dict[str, A
     }
 
 
-def campaign(given: argparse.Namespace) -> dict[str, Any]:
-    names = [one.name for one in SUBJECTS if given.only is None or one.name in given.only]
+def measure(
+    checks: int, strong: int, cases: int, seeds: int, only: list[str], jobs: int
+) -> dict[str, Any]:
+    """So many checks per subject (``strong`` of them for a strong subject) of so many cases; the
+    truth is measured with ``seeds`` seeds."""
+    names = [one.name for one in SUBJECTS if not only or one.name in only]
     rows = []
-    with ProcessPoolExecutor(given.jobs) as pool:
-        how = [repeat(value) for value in (given.checks, given.strong, given.cases, given.seeds)]
+    with ProcessPoolExecutor(jobs) as pool:
+        how = [repeat(value) for value in (checks, strong, cases, seeds)]
         for row in pool.map(tried, names, *how):
             rows.append(row)
             print(row, flush=True)
-    head = {"rule_version": RULE_VERSION, "margin": MARGIN, "cases": given.cases}
-    return head | {"subjects": rows, "classes": list(classes(rows))}
+    found = {
+        "rule_version": RULE_VERSION,
+        "margin": MARGIN,
+        "cases": cases,
+        "subjects": rows,
+        "classes": list(classes(rows)),
+    }
+    show(found)
+    return {"passed": good(found), **found}
 
 
 def classes(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -190,26 +198,5 @@ def table(found: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--checks", type=int, default=10, help="a subject")
-    parser.add_argument("--strong", type=int, default=25, help="checks of a strong subject")
-    parser.add_argument("--cases", type=int, default=CASES, help="a check")
-    parser.add_argument("--seeds", type=int, default=2, help="for the truth")
-    parser.add_argument("--only", action="append", help="this subject (repeatable)")
-    parser.add_argument("--jobs", type=int, default=2, help="subjects at a time")
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--table", type=Path, help="no run: the figures of this file as Markdown")
-    given = parser.parse_args()
-    if given.table:
-        print(table(json.loads(given.table.read_text(encoding="utf-8"))))
-        return
-    found = campaign(given)
-    show(found)
-    if given.json:
-        given.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
-    sys.exit(0 if good(found) else 1)
-
-
 if __name__ == "__main__":
-    main()
+    main(__doc__, measure, checks=10, strong=25, cases=CASES, seeds=2, only=[], jobs=2)
