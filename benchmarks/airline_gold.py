@@ -37,7 +37,6 @@ COMPLAINTS = {
     "45": ("compensate_delayed", ""),
     "46": ("compensate_delayed", ""),
 }
-
 _NO_GROUND = (
     "booked more than a day ago, not business, and neither health nor weather is given as the "
     "reason: gold cancels what the policy keeps"

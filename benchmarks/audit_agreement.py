@@ -45,7 +45,6 @@ ROOT = Path(__file__).resolve().parent.parent
 DOMAINS = ("bank", "dmv", "library")
 OFFICIAL = ("dirgraph_satisfied", "constraint_not_violated")
 FIELDS = ("dirgraph", "constraint", "both")
-
 ASSUMPTIONS = (
     "the truth of a predicate at a call is upstream's own, on the task's initial database after "
     "the calls before it: the evidence-faithful assumption",

@@ -26,8 +26,8 @@ from sopilot.tasks.example_tasks import example_tasks
 from sopilot.tasks.examples.example import bundled_names, load_example
 from sopilot.tasks.task import Task
 from sopilot.views.briefing import Briefing
-from sopilot_lab.qualification.plan import CASES
-from sopilot_lab.qualification.rehearsal import rehearse
+from sopilot_lab.qualification.cases import CASES
+from sopilot_lab.qualification.prepared import rehearse
 from sopilot_lab.qualification.rule import FLAT, MARGIN, PAGED, RULE_VERSION
 
 CLASSES = ("harmed", "neutral", "helped", "strong", "lost")
@@ -135,7 +135,7 @@ def measure(
         "subjects": rows,
         "classes": list(classes(rows)),
     }
-    show(found)
+    print(table(found))
     return {"passed": good(found), **found}
 
 
@@ -164,22 +164,6 @@ def good(found: dict[str, Any]) -> bool:
         and strong[Answer.PAGE] + strong[Answer.MAY_PAGE] >= 0.95
         and share["helped"][Answer.PAGE] >= 0.80
     )
-
-
-def show(found: dict[str, Any]) -> None:
-    print(f"\nrule {found['rule_version']}, {found['cases']} cases a check")
-    answers = (Answer.PAGE, Answer.MAY_PAGE, Answer.DO_NOT_PAGE)
-    told = "".join(f" {answer:>12}" for answer in answers)
-    print(f"{'subject':30} {'truth':8} {'flat':>6} {'pg':>6} {'ΔR2':>6} {'probe':>6}{told}")
-    for row in found["subjects"]:
-        counts = "".join(f" {row['answers'].get(str(answer), 0):12d}" for answer in answers)
-        print(
-            f"{row['subject']:30} {row['truth']:8} {row['flat']:6.3f} {row['pg']:6.3f} "
-            f"{row['delta_r2']:+6.2f} {row['localisation']:6.2f}{counts}"
-        )
-    for one in found["classes"]:
-        counts = "".join(f" {one['answers'].get(str(answer), 0):12d}" for answer in answers)
-        print(f"{one['class']:30} {one['checks']:4d} checks {'':27}{counts}")
 
 
 def table(found: dict[str, Any]) -> str:

@@ -66,7 +66,6 @@ WORDS = {
     "zh": {"且": "and", "或": "or", "非": "not"},
 }
 MACHINE_MOVES = re.compile(r"\b(call|select_branch|enter)\b|进入函数")
-
 Truth = Mapping[str, bool]
 
 

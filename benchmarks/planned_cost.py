@@ -23,8 +23,8 @@ from sopilot.models.wire import wire_request
 from sopilot.protocols import Model, ModelReply, ModelRequest
 from sopilot_lab.experiments import trial as _trial
 from sopilot_lab.experiments.study.cells import study_cells
+from sopilot_lab.experiments.study.estimate import plan_document
 from sopilot_lab.experiments.study.plan import load_study
-from sopilot_lab.experiments.study.plan_text import plan_document
 from sopilot_lab.experiments.sweep import run_sweep
 from sopilot_lab.sopbench.process import shared_upstream
 from vocabulary import smollm2

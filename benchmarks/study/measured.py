@@ -392,7 +392,7 @@ def _defect(name: str) -> dict[str, str]:
 
 @cache
 def _effort_rows() -> dict[str, str]:
-    from sopilot_lab.experiments.report.compiler_effort import compiler_effort
+    from sopilot_lab.experiments.report.tables import compiler_effort
 
     return dict(compiler_effort(shared_upstream()).rows)  # type: ignore[arg-type]
 
