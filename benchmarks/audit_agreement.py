@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import ast
 import json
-import subprocess
 import time
 from collections import Counter
 from collections.abc import Mapping
@@ -277,13 +276,6 @@ def study_run(
 
 def share(part: int, whole: int) -> dict[str, object]:
     return {"agree": part, "of": whole, "share": round(part / whole, 5) if whole else None}
-
-
-def commit() -> str:
-    found = subprocess.run(
-        ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    return found.stdout.strip() or "unknown"
 
 
 def percent(one: Mapping[str, Any]) -> str:

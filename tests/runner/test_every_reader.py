@@ -21,10 +21,10 @@ from sopilot.machine.secrets import shown_events
 from sopilot.messages.diagnostic import Severity
 from sopilot.messages.errors import UserMistake
 from sopilot.protocols import SystemClock, ToolResult, ToolSchema
-from sopilot.records.bundle import bundle_files
-from sopilot.records.deviations import keep_audit
+from sopilot.records.audits import keep_audit
+from sopilot.records.export import bundle_files
 from sopilot.records.loading import export_trace
-from sopilot.records.privacy import shred
+from sopilot.records.privacy import erase_contents
 from sopilot.records.pruning import prune
 from sopilot.records.sealing import seal_store
 from sopilot.records.store import Settings, Store
@@ -36,7 +36,7 @@ from sopilot.stores.memory import MemoryStore
 from sopilot.trace.events import Complete, Fail, Return, Start
 from sopilot.trace.files import write_trace
 from sopilot.trace.signing import generate_key
-from sopilot.web.pages import render_audit
+from sopilot.web.audit_page import render_audit
 
 KEY = generate_key()
 BOOK = """
@@ -220,7 +220,7 @@ def read(made: Made, store: Store, *, masked: bool = False) -> dict[str, Report]
             (audited,) = given.audit()
             reports[session_id] = audited.report
             if masked and len(reports) <= len(KINDS):
-                assert "zelda" not in render_audit(audited.report, audited.rows)
+                assert "zelda" not in render_audit(audited.report, audited.events)
             assert render_text(audited.report).split(": ", 1)[0] == f"session {session_id}"
         return reports
 
@@ -270,7 +270,7 @@ def test_with_full_rights_every_session_has_its_verdict(
         assert bool(report.overrides) is override, kind
         assert ("override" in render_text(report)) is override
         assert bool(report.as_json()["overrides"]) is override
-        page = render_audit(report, [])
+        page = render_audit(report)
         assert ("let through unproven by Mia" in page) is override
         assert not override or ">clean<" not in page
 
@@ -291,13 +291,15 @@ def test_without_keys(made: Made, full: dict[str, Report], keys: str | None) -> 
 def test_from_an_exported_trace_or_bundle(
     made: Made, full: dict[str, Report], tmp_path: Path, payloads: bool, bundled: bool
 ) -> None:
-    async def export() -> dict[str, str]:
+    async def export() -> dict[str, bytes]:
         store = made.store()
         if bundled:
             await seal_store(store, KEY, at=SystemClock().now())
             return await bundle_files(store, 0.0, 1e11, payloads=payloads)
         return {
-            f"traces/{each}.jsonl": write_trace(await export_trace(store, each, payloads=payloads))
+            f"traces/{each}.jsonl": write_trace(
+                await export_trace(store, each, payloads=payloads)
+            ).encode()
             for each in made.kinds
         }
 
@@ -305,7 +307,7 @@ def test_from_an_exported_trace_or_bundle(
     other = {}
     for session_id in made.kinds:
         file = tmp_path / f"{session_id}.jsonl"
-        file.write_text(files[f"traces/{session_id}.jsonl"], "utf-8")
+        file.write_bytes(files[f"traces/{session_id}.jsonl"])
         (audited,) = file_input(str(file), handbook=None, goal=None).audit()
         # A file doesn't say whether its session goes on.
         if made.kinds[session_id] not in ("waiting", "crashed"):
@@ -372,7 +374,7 @@ def test_after_erasure_and_pruning_the_kept_verdict_counts(
     async def erase() -> None:
         store = made.store()
         records = [await store.record(one) for one in made.kinds]
-        done = await shred(
+        done = await erase_contents(
             store, records, "asked for", unfinished=True, who=None, clock=SystemClock()
         )
         assert len(done.erased) == len(made.kinds)

@@ -4,25 +4,49 @@ from __future__ import annotations
 
 import functools
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
 from sopilot.audit.report import batch
-from sopilot.audit.text import render_batch_text, render_text
-from sopilot.cli.audit_page import page_of
+from sopilot.audit.text import about_lines, render_batch_text, render_text
+from sopilot.audit.timeline import about_session
 from sopilot.cli.options import FILE, NEW_FILE
 from sopilot.cli.output import give, json_option, print_json, progress, say, tell
 from sopilot.cli.stores import STORE, TOKEN_FILE, session_named
 from sopilot.files.processes import On
 from sopilot.files.text import write_whole
 from sopilot.messages.errors import UserMistake
-from sopilot.runner.audit_inputs import Told, TraceInput, read_input, reports_json
+from sopilot.runner.audit_inputs import (
+    Audited,
+    Told,
+    TraceInput,
+    clean_together,
+    read_input,
+    reports_json,
+)
 from sopilot.runner.audit_store import audit_store, chain_check, exit_code, on_record, record_lines
 from sopilot.runner.opened_stores import with_person
 from sopilot.runner.options import pairs
 from sopilot.trace.signing import load_key
+from sopilot.web.audit_page import render_audit
+
+
+def _page_of(audited: Sequence[Audited], language: str) -> str:
+    """The page of the first report with findings, else of the first that wasn't judged."""
+    together = clean_together(item.report.clean for item in audited)
+    worst = next(item for item in audited if item.report.clean is together)
+    return render_audit(
+        worst.report,
+        worst.events,
+        transcript=worst.transcript,
+        seal=worst.seal,
+        stored=worst.stored,
+        name=worst.name,
+        language=language,
+    )
 
 
 @click.command()
@@ -47,6 +71,13 @@ from sopilot.trace.signing import load_key
     metavar="NAME=VALUE",
     help="What the user of a transcript told, for a procedure's own inputs. May be given again.",
 )
+@click.option(
+    "--language",
+    type=click.Choice(["en", "zh"]),
+    default="en",
+    show_default=True,
+    help="Language of the report; --json stays English.",
+)
 @click.option("--verify", is_flag=True, help="Check chain and signatures alone.")
 @click.option("--html", "page", type=NEW_FILE, help="Write a self-contained page as well.")
 @click.option("--keep", is_flag=True, help="Keep the result as a record; findings open deviations.")
@@ -65,6 +96,7 @@ def command(
     goal: str | None,
     now: str,
     inputs: tuple[str, ...],
+    language: str,
     verify: bool,
     page: Path | None,
     keep: bool,
@@ -90,7 +122,7 @@ def command(
             store_spec, token_file=token_file, begin=begin, end=end, keep=keep, key_file=key_file,
             workers=workers, on=on, progress=functools.partial(progress, same_line=True),
         )  # fmt: skip
-        give(as_json, judged.as_json(), judged.lines())
+        give(as_json, judged.as_json(), judged.lines(language))
         sys.exit(exit_code([judged.clean]))
     if not Path(what).exists():
         what = session_named(store_spec, what)
@@ -111,7 +143,7 @@ def command(
     if page is not None:
         if len(audited) > 1:
             say("the page shows the first report with findings")
-        write_whole(page, page_of(audited), private=True)
+        write_whole(page, _page_of(audited, language), private=True)
     reports = [item.report for item in audited]
     records: dict[str, Any] = {}
     if isinstance(value, TraceInput) and not Path(what).exists():
@@ -124,11 +156,13 @@ def command(
     elif keep:
         raise UserMistake("only the audit of a session of the store can be kept with it")
     if as_json:
-        print_json({**reports_json(reports), **records})
+        print_json({**reports_json(audited), **records})
     elif len(reports) == 1:
-        say(render_text(reports[0]))
+        about = about_session(audited[0].events)
+        facts = about_lines(about, audited[0].seal, language, stored=audited[0].stored)
+        say(render_text(reports[0], language, tuple(facts)))
     else:
-        say(render_batch_text(batch(reports)))
+        say(render_batch_text(batch(reports), language))
     if not as_json:
         tell(record_lines(records))
     if page is not None and not as_json:

@@ -81,8 +81,8 @@ upstream_options = all_of(
     click.option(
         "--handbook-only",
         is_flag=True,
-        help="Hide upstream tools that the handbook doesn't name. Under the views `guard` and "
-        "`guard-auto` they are offered otherwise, recorded and not guarded.",
+        help="Hide every upstream tool that the handbook doesn't name. Under the views `guard` and "
+        "`guard-auto`, tools that are marked as read-only are offered otherwise, and recorded.",
     ),
     click.option("--share-upstream", is_flag=True, help="One connection for all sessions."),
     click.option(

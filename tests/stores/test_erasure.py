@@ -13,7 +13,7 @@ from sopilot.messages.errors import RunEnded
 from sopilot.records.journal import entries, write
 from sopilot.records.loading import rebuild_register, register
 from sopilot.records.log import SealFile
-from sopilot.records.privacy import sessions_with, shred
+from sopilot.records.privacy import erase_contents, sessions_with
 from sopilot.records.sealing import seal_store, verify_store
 from sopilot.records.selection import Wanted
 from sopilot.records.store import Settings, Store
@@ -42,11 +42,11 @@ async def test_what_is_left_verifies_and_names_nobody(open_store: StoreFactory) 
     found = await sessions_with(store, ["UNA"])
     assert {one.id for one in found} == set(ids)
     seals = SealFile(((await seal_store(store, key, at=6.0)).seal,))
-    first = await shred(store, found[1:], "asked for", who=None, clock=clock)
+    first = await erase_contents(store, found[1:], "asked for", who=None, clock=clock)
     assert first.unfinished, "a call that waits is not erased without a word"
     assert not first.all_erased
     rest = [one for one in found if one.id in first.unfinished]
-    done = await shred(store, rest, "asked for", unfinished=True, who=None, clock=clock)
+    done = await erase_contents(store, rest, "asked for", unfinished=True, who=None, clock=clock)
     assert {*first.erased, *done.erased} == {one.id for one in found[1:]}
     assert done.all_erased
     assert [one.id for one in await sessions_with(store, ["una"])] == [found[0].id]
