@@ -50,7 +50,7 @@ async def one_move(session: Session, source: random.Random) -> bool:
         return True
     if session.unknown_outcomes:
         # An operator settles it; the run itself must not make the call again.
-        await session.settle_outcome(session.unknown_outcomes[0], ok=True, by="operator")
+        await session.resolve_outcome(session.unknown_outcomes[0], ok=True, by="operator")
         return True
     move = next_move(session.machine, session.configuration)
     if move is None:

@@ -21,9 +21,9 @@ from sopilot.records.people import (
 )
 from sopilot.records.privacy import fold_policy
 from sopilot.records.selection import Wanted, register_lines
-from sopilot.session.decisions import settle_when_free
+from sopilot.session.decisions import resolve_when_free
 from sopilot.session.opening import open_session
-from sopilot.session.orphans import settle_orphan
+from sopilot.session.orphans import resolve_orphan
 from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
 
@@ -134,7 +134,7 @@ async def test_who_settles_proves_who_they_are() -> None:
     session = await open_session(store, COUNTER, tools=Broken(), clock=clock)
     await walk(session, "transfer")
     await session.release()
-    await settle_orphan(store, session.id, clock=clock)
+    await resolve_orphan(store, session.id, clock=clock)
     (entry,) = (await register(store, Wanted(outcome="unknown"))).entries(None)
     person = {"person": "Dana", "roles": [], "aliases": [], "subjects": []}
     await change_people(store, "person_added", person, who=None, clock=clock)
@@ -144,8 +144,8 @@ async def test_who_settles_proves_who_they_are() -> None:
     token = await issue_token(store, "token_issued", details, who=None, clock=clock)
     who = (await load_people(store)).of_token(token, clock.now())
     with pytest.raises(UserMistake, match="prove who they are"):
-        await settle_when_free(store, session.id, entry.call_id, ok=True, by="Dana")
-    await settle_when_free(store, session.id, entry.call_id, ok=True, by="", who=who)  # type: ignore[arg-type]
+        await resolve_when_free(store, session.id, entry.call_id, ok=True, by="Dana")
+    await resolve_when_free(store, session.id, entry.call_id, ok=True, by="", who=who)  # type: ignore[arg-type]
     (said,) = [
         one
         for entry in (await register(store, Wanted(action="transfer"))).entries(None)

@@ -28,7 +28,7 @@ from sopilot.records.pruning import prune
 from sopilot.records.reminders import due_calls
 from sopilot.records.store import Settings
 from sopilot.session.opening import open_session
-from sopilot.session.orphans import keep_sweeping, settle_orphan, sweep, waiting_in
+from sopilot.session.orphans import keep_sweeping, resolve_orphan, sweep, waiting_in
 from sopilot.stores.memory import MemoryStore
 from sopilot.values.json import JSON
 
@@ -243,7 +243,7 @@ def test_a_sweep_waits_until_the_owner_counts_as_gone() -> None:
             await one.call_tool("transfer", ERRANDS["transfer"], "t")
         waiting = await waiting_in(store, "s", clock=clock)
         assert (waiting.unknown, waiting.running) == ((), True)
-        assert await settle_orphan(store, "s", clock=clock) == []
+        assert await resolve_orphan(store, "s", clock=clock) == []
         clock.advance(one.settings.lease_seconds + 1.9)
         assert await sweep(store, clock=clock) == []
         waiting = await waiting_in(store, "s", clock=clock)
