@@ -14,7 +14,7 @@ from sopilot.cli.stores import BY, session_named, signed
 from sopilot.records.reminders import due_calls, due_lines
 from sopilot.runner.opened_stores import may_see, with_person, with_store
 from sopilot.runner.options import json_object
-from sopilot.session.decisions import decide_or_leave, settle_when_free
+from sopilot.session.decisions import decide_or_leave, resolve_when_free
 from sopilot.session.orphans import held_lines, waiting_in, waiting_lines
 
 SESSION = click.argument("session_id", metavar="ID")
@@ -91,7 +91,7 @@ def resolve(session_id: str, call_id: str, as_json: bool, **value: Any) -> None:
     left = with_person(
         spec,
         token_file,
-        lambda store, who: settle_when_free(store, session_id, call_id, who=who, **value),
+        lambda store, who: resolve_when_free(store, session_id, call_id, who=who, **value),
     )
     report = {"session": session_id, "call_id": call_id, "happened": happened}
     give(as_json, {**report, "unknown": list(left)}, [f"{call_id}: recorded"], indent=None)

@@ -8,13 +8,9 @@ from sopilot.cli.journal_commands import EntryCommands
 from sopilot.cli.output import give, json_option
 from sopilot.cli.stores import BY, STORE
 from sopilot.protocols import SystemClock
-from sopilot.records.deviations import (
-    DISPOSITIONS,
-    deviation_lines,
-    deviation_step,
-    due_date,
-    load_deviations,
-)
+from sopilot.records.audits import deviation_step, load_deviations
+from sopilot.records.deviations import DISPOSITIONS, deviation_lines
+from sopilot.records.selection import read_moment
 from sopilot.runner.opened_stores import with_store
 
 NUMBER = click.argument("number", type=int)
@@ -50,7 +46,10 @@ steps.add(
     "assign", "assigned", "Give it an owner and a date.",
     click.option("--owner", metavar="NAME"),
     click.option("--due", metavar="DATE", help="Up to and with this date (UTC)."),
-    read=lambda value: {**value, "due": due_date(value["due"])},
+    read=lambda value: {
+        **value,
+        "due": None if value["due"] is None else read_moment(value["due"], whole_day=True),
+    },
 )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ import click
 from sopilot.cli.options import NEW
 from sopilot.cli.output import say
 from sopilot.cli.stores import require_readable, signed
-from sopilot.records.bundle import bundle_files
+from sopilot.records.export import bundle_files
 from sopilot.records.selection import read_moment
 from sopilot.runner.opened_stores import with_store
 from sopilot.runner.versions import write_bundle
@@ -25,9 +25,9 @@ def command(
     begin: str, end: str, output: Path, payloads: bool, token_file: Path | None, **text: str | None
 ) -> None:
     """Register, traces, log, sealed heads, journals, handbooks, a summary, and a verifier that
-    runs offline in one file: python3 verify.py PUBLIC_KEY."""
+    runs offline in one file: python3 verify.pyz PUBLIC_KEY."""
     since, until, spec = read_moment(begin), read_moment(end, whole_day=True), text["store_spec"]
     require_readable(spec, token_file, "bundle", [f"{begin} to {end}"], contents=payloads)
     files = with_store(spec, lambda store: bundle_files(store, since, until, payloads=payloads))
     write_bundle(output, files)
-    say(f"{output}: {len(files)} files; check them with its verify.py")
+    say(f"{output}: {len(files)} files; check them with its verify.pyz")

@@ -18,10 +18,10 @@ from sopilot.records.journal import entries
 from sopilot.records.privacy import (
     READING,
     change_policy,
+    erase_wanted,
     period_details,
     reading_lines,
     sessions_with,
-    shred_wanted,
 )
 from sopilot.runner.opened_stores import with_person, with_store
 from sopilot.runner.options import forget_simulators
@@ -97,7 +97,7 @@ def erase(token_file: Path | None, as_json: bool, store_spec: str | None, **want
     done = with_person(
         store_spec,
         token_file,
-        lambda store, who: shred_wanted(store, who=who, clock=SystemClock(), **wanted),
+        lambda store, who: erase_wanted(store, who=who, clock=SystemClock(), **wanted),
     )
     forget_simulators(done.erased, store_spec)
     give(as_json, done.as_json(), done.lines())

@@ -82,7 +82,7 @@ def command(
 
     async def use(store: Store) -> Selected:
         if rebuild:
-            await make_anew(store, told=warn)
+            await make_anew(store, tell=warn)
         return await register(store, wanted, conditions, columns=names)
 
     result = with_store(store_spec, use, reading=True)

@@ -16,7 +16,7 @@ from sopilot.records.store import Store
 from sopilot.runner.opened_stores import with_store
 from sopilot.runner.options import chosen_budgets, kept_options
 from sopilot.runner.sources import open_source
-from sopilot.session.orphans import Waiting, settle_orphan, unknown_lines, waiting_in
+from sopilot.session.orphans import Waiting, resolve_orphan, unknown_lines, waiting_in
 
 
 def _tidy(session_id: str, store_spec: str | None, *, take_over: bool, as_json: bool) -> None:
@@ -24,7 +24,7 @@ def _tidy(session_id: str, store_spec: str | None, *, take_over: bool, as_json: 
     its client goes on with it."""
 
     async def use(store: Store) -> Waiting:
-        await settle_orphan(store, session_id, take_over=take_over)
+        await resolve_orphan(store, session_id, take_over=take_over)
         return await waiting_in(store, session_id)
 
     result = with_store(store_spec, use)

@@ -65,7 +65,7 @@ def command(
         raise UserMistake("give --head and a store, or --proof, or --bundle")
     keys = [public_key(given_key) for given_key in given_keys]
     if bundle is not None:
-        from sopilot.records.offline_verifier import examined
+        from sopilot.records.bundle import examined
         from sopilot.runner.versions import unpacked
 
         with unpacked(bundle) as folder:
