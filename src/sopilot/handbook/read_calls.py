@@ -31,8 +31,8 @@ class NamedRequirement(NamedTuple):
 
 @dataclass(slots=True)
 class Signatures:
-    """What can be called, with its parameters; filled before any call is read. ``constants`` are
-    the handbook's parameters."""
+    """Everything that can be called, with parameters; filled before any call is read. ``constants``
+    are the handbook's parameters."""
 
     report: DiagnosticCollector
     constants: Mapping[str, Any]

@@ -252,7 +252,7 @@ def _asks(
     declaration: Declaration,
     constants: Mapping[str, Any],
 ) -> tuple[str, ...]:
-    """What only the user has."""
+    """Values that only the user has."""
     if "ask" not in result:
         return ()
     node = result["ask"].value

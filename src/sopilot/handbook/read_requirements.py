@@ -104,7 +104,7 @@ def _operator(node: MapNode, scope: Scope) -> Tree:
         wanted = _tree(value, scope)
         _refuses_nothing(report, value, wanted, "`not` turns it round")
         negated = negate(wanted)
-        # What could not be read stands as nothing, and that is not the author's.
+        # An unreadable part stands as nothing, which isn't the author's mistake.
         if report.errors == before and _is_hopeless(negated):
             message = "`not` stands over a list with nothing in it, so it could never hold"
             report.error("empty-operator", message, value)
@@ -119,7 +119,7 @@ def _operator(node: MapNode, scope: Scope) -> Tree:
         report.error("empty-operator", message, value)
         return NOTHING
     children = tuple(_tree(item, scope) for item in value.items)
-    # What is unmet here is no refusal yet: another option may hold.
+    # An unmet option isn't a refusal yet: another option may hold.
     options = {"any": len(children), "first": len(children) - 1}.get(key.text, 0)
     for item, child in list(zip(value.items, children, strict=True))[:options]:
         _refuses_nothing(report, item, child, f"another option of `{key.text}` may hold")
