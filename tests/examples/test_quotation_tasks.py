@@ -12,10 +12,11 @@ import pytest
 from click.testing import CliRunner
 from quotation_runs import EXAMPLE
 
-from sopilot.cli.folder_runs import run_all
 from sopilot.cli.main import sopilot
+from sopilot.cli.run import run_all
 from sopilot.runner.options import RunOptions
 from sopilot.runner.sources import FolderSource
+from sopilot.runner.store_access import StoreAccess
 from sopilot.tasks.folder_tasks import TaskRun, folder_coverage
 from sopilot.tasks.folders import load_folder
 
@@ -26,7 +27,8 @@ Runs = tuple[dict[str, TaskRun], Path]
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
     out = tmp_path_factory.mktemp("tasks")
     options = RunOptions(source=str(EXAMPLE), out=str(out))
-    made = run_all(options, FolderSource(str(EXAMPLE), out), f"sqlite:{out}/sessions.db")
+    store = StoreAccess(f"sqlite:{out}/sessions.db")
+    made = run_all(options, FolderSource(str(EXAMPLE), out), store)
     return {run.task.id: run for run in made}, out
 
 
