@@ -291,7 +291,7 @@ def commit() -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("domains", nargs="*", choices=DOMAINS)
+    parser.add_argument("domains", nargs="*", metavar="DOMAIN", help=", ".join(DOMAINS))
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     domains = options.domains or list(DOMAINS)

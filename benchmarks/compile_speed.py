@@ -33,7 +33,7 @@ from sopilot_lab.sopbench.checkout import find_checkout
 from sopilot_lab.sopbench.source import load_tasks, offered_actions, sopbench_handbook
 
 ROUNDS = 25
-MOST = 0.08
+MOST = 0.1
 """Seconds for all programs, compiled and rendered, by either tool list."""
 
 

@@ -37,7 +37,8 @@ from langchain_core.tools import tool
 from postgres_here import postgres_here
 from sopilot.integrations.langchain import SopilotMiddleware
 from sopilot.machine.replay import whole_events
-from sopilot.runner.conversation import Conversations, conversation_id
+from sopilot.runner.conversations import Conversations
+from sopilot.runner.hook import conversation_id
 from sopilot.runner.sources import open_source
 from sopilot.stores.postgres import PostgresStore
 from sopilot.views.catalogue import view_named

@@ -143,7 +143,7 @@ def slot_at_depth(depth: int) -> int:
     here = moment.here
     assert here is not None
     assert len(here.process.frames) == depth + 1
-    return smollm2().count(arm.slot(moment))
+    return smollm2().count(arm.slot(moment).text)
 
 
 def measure(turns: Sequence[int]) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from desk_runs import ScriptedModel, briefing_of, calls, user_of
 
 from sopilot.agent.approvers import Operator, RoleApprovers, Vote
 from sopilot.agent.budgets import Budgets
-from sopilot.agent.dialog import MOST_KEPT
 from sopilot.agent.driver import Driver
 from sopilot.agent.loop import open_run, resume_run, run_session
 from sopilot.agent.reference.executor import Reference
@@ -148,7 +147,7 @@ ODD: Sequence[ModelReply] = (
     calls(("pg_program_step", '{"operation": "dance"}'), ("read_ledger", "{}")),
     ModelReply("Wer sind Sie – bitte?"),
     ModelReply("", (ToolCall("", "read_ledger", "{}"), ToolCall("", "read_ledger", ""))),
-    calls(("pg_program_step", '{"operation":"fail","reason":"' + "long " * MOST_KEPT + '"}')),
+    calls(("pg_program_step", '{"operation":"fail","reason":"' + "long " * 8_000 + '"}')),
 )
 
 
@@ -188,7 +187,7 @@ def test_values_that_stay_out_of_the_trace_are_still_told() -> None:
     secret = load_example("bank").task("transfer-rent-share").inputs["password"]
     assert result.ending is Ending.EXECUTED
     asked = [call.arguments for message in result.messages for call in message.tool_calls]
-    assert any(f'"password":"{secret}"' in arguments for arguments in asked)
+    assert any(f'"password": "{secret}"' in arguments for arguments in asked)
     done = [s.event.payload for s in session.events if s.event.kind != "user_said"]
     assert not any(secret in str(payload) for payload in done)
 

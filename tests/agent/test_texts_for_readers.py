@@ -27,6 +27,7 @@ from sopilot.views.briefing import Briefing, instructions
 from sopilot.views.catalogue import VIEWS
 from sopilot.views.frame import render_function
 from sopilot.views.moment import Moment
+from sopilot.views.moves import FrameMessage
 from sopilot.views.program_text import render_prose
 from sopilot.views.quoting import signature
 from sopilot.views.step_tool import TOOL_NAME, answer_text, parse_step
@@ -91,7 +92,7 @@ def slot(view: str, *operations: object, language: str = "en") -> str:
     moment = Moment(
         briefing, machine, configuration, (), VIEWS[view].automation, lambda *_: None, tool
     )
-    return VIEWS[view].slot(moment)
+    return VIEWS[view].slot(moment).text
 
 
 START = Start("extend", {"guest": "ann", "nights": 3})
@@ -130,7 +131,7 @@ def test_a_group_says_its_condition_and_a_refusal_names_the_check() -> None:
     for operation in (CallOperation(), Return(False), Return()):
         configuration = machine.step(configuration, operation, at=0.0).configuration
     briefing = Briefing(load_handbook(text), {"go": program})
-    frame = PG.slot(Moment(briefing, machine, configuration, ()))
+    frame = PG.slot(Moment(briefing, machine, configuration, ())).text
     assert f"Results: {group} = false (not met: c1)" in frame
 
 
@@ -367,9 +368,10 @@ def test_no_move_is_offered_twice(example_name: str) -> None:
     example = load_example(example_name)
     slots: list[str] = []
 
-    def slot_of(moment: Moment) -> str:
-        slots.append(FUSED.slot(moment))
-        return slots[-1]
+    def slot_of(moment: Moment) -> FrameMessage:
+        message = FUSED.slot(moment)
+        slots.append(message.text)
+        return message
 
     answers: list[str] = []
     for task in example.tasks[::9]:

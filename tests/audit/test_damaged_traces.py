@@ -10,10 +10,10 @@ from trace_programs import judge, random_world
 
 from sopilot.audit.audit import audit_trace
 from sopilot.audit.report import Report
-from sopilot.audit.text import render_text, rows_of_trace
+from sopilot.audit.text import render_text
 from sopilot.trace.chain import SealedEvent
 from sopilot.trace.events import Event
-from sopilot.web.pages import render_audit
+from sopilot.web.audit_page import render_audit
 
 VALUES: tuple[Any, ...] = (
     None,
@@ -80,6 +80,6 @@ def test_damaged_traces_give_a_report() -> None:
             report = audit_trace(world.programs, events, judge=judge)
             assert isinstance(report, Report)
             render_text(report)
-            render_audit(report, rows_of_trace(events))
+            render_audit(report, events)
             found += not report.clean
     assert found > 200

@@ -87,7 +87,7 @@ def test_a_refusal_says_what_follows_the_requirement(
 ) -> None:
     report = audited(*operations)
     assert [one.follows for one in report.refusals] == [follows]
-    assert f"    what follows: {follows}" in render_text(report).splitlines()
+    assert f"    next: {follows}" in render_text(report).splitlines()
     assert notes(report) == []  # nothing came after it: who knows
 
 

@@ -1,4 +1,4 @@
-"""What a row of a report says of each kind of event, word for word."""
+"""Entries and rows: what a report shows of each kind of event."""
 
 from __future__ import annotations
 
@@ -6,118 +6,126 @@ from typing import Any
 
 import pytest
 
-from sopilot.audit.text import LONGEST, rows_of_trace, rows_of_transcript
-from sopilot.audit.transcript_files import read_messages, success_first_outcome
+from sopilot.audit.timeline import (
+    LONGEST,
+    about_session,
+    entries_of,
+    entries_of_transcript,
+    rows_of,
+)
+from sopilot.audit.transcript_files import read_messages
 from sopilot.trace.events import Event
 
 REF = {"$ref": "00", "bytes": 5}
-SAID: list[tuple[str, dict[str, Any], str]] = [
+ROWS: list[tuple[str, dict[str, Any], str]] = [
     ("start", {"goal": "pay", "arguments": {"amount": 5}}, "pay(amount=5)"),
     ("start", {"goal": "pay", "arguments": {}, "reactivated": True}, "pay() again"),
-    ("start", {"goal": "pay", "arguments": [1]}, "pay((withheld))"),
-    ("start", {"goal": "pay"}, "pay((not an object))"),
-    ("amend", {"arguments": {"a": REF}}, "a=(withheld)"),
+    ("start", {"goal": "pay", "arguments": REF}, "pay((withheld))"),
+    ("amend", {"arguments": {"a": REF}}, "a: (withheld)"),
     ("call", {"function": "known", "resolved": {"who": "ann"}}, "known(who=ann)"),
-    ("call", {"slot": "known", "resolved": {}}, "known()"),
+    ("call", {"slot": "all_of_6_to_x", "resolved": {}}, "all of 6 requirements()"),
     ("return", {"function": "known", "bound": {"holds": True}, "grade": "proven"},
-     "known holds (proven)"),
-    ("return", {"function": "known", "bound": {"holds": False}}, "known does not hold"),
-    ("return", {"function": "known", "holds": True}, "known holds"),
+     "known is true (proven)"),
+    ("return", {"function": "known", "bound": {"holds": False}}, "known is false"),
     ("return", {"function": "known"}, "known is undecided"),
     ("reuse", {"result": 4}, "takes over #4"),
     ("reuse", {"function": "known", "producer": 4}, "known from #4"),
     ("select_branch", {"label": "yes", "target": "end"}, "yes → end"),
-    ("emit_artifact", {"name": "note", "content": {"a": 1}}, 'note: {"a": 1}'),
-    ("emit_artifact", {"name": "note", "content": {"a": "ä"}}, 'note: {"a": "ä"}'),
+    ("emit_artifact", {"name": "note", "content": {"a": {"b": ["ä", 2]}}}, "note: a: b: ä, 2"),
     ("domain_call", {"action": "pay", "arguments": {"a": None}}, "pay(a=null)"),
-    ("domain_result", {"action": "pay", "ok": True, "value": "ä"}, "pay → ä"),
-    ("domain_result", {"action": "pay", "value": [1]}, "pay → failed: [1]"),
+    ("domain_result", {"action": "pay", "value": [1]}, "pay → failed: 1"),
     ("decision", {"decision": "approve", "call_id": "c", "by": "Sue", "role": "head"},
      "approve c by Sue as head (unauthenticated)"),
-    ("decision", {"decision": "expire", "call_id": "c", "by": "x",
-      "principal": {"method": "token"}},
-     "expire c by x (token)"),
-    ("note", {"name": "held_call", "details": {"a": 1}}, 'call held back {"a": 1}'),
-    ("note", {"name": "lease_lost"}, "lease lost {}"),
-    ("rejected", {"operation": {"operation": "return"}, "reason": "not here"}, "return: not here"),
-    ("rejected", {"operation": "x", "reason": REF}, "?: (withheld)"),
-    ("user_said", {"text": "hello"}, "hello"),
-    ("complete", {"summary": "paid", "goal": "pay"}, "paid"),
+    ("note", {"name": "held_call", "details": {"expires_at": 10}},
+     "call held back expires_at: 1970-01-01T00:00:10Z"),
+    ("rejected", {"operation": {"operation": "return"}, "reason": REF}, "return: (withheld)"),
     ("fail", {"reason": "no money"}, "no money"),
-    ("ended", {"goal": "pay"}, "pay"),
     ("ended", {}, ""),
-    ("user_said", {"text": "x" * LONGEST}, "x" * LONGEST),
     ("user_said", {"text": "x" * (LONGEST + 1)}, "x" * (LONGEST - 1) + "…"),
 ]  # fmt: skip
 
 
-def event(kind: str, payload: dict[str, Any], frame: str = "") -> Event:
-    return Event(7, 1.5, "model", kind, None, frame, payload)
+def event(kind: str, payload: dict[str, Any], seq: int = 7, frame: str = "") -> Event:
+    return Event(seq, 1.5, "model", kind, None, frame, payload)
 
 
-@pytest.mark.parametrize(("kind", "payload", "says"), SAID)
+@pytest.mark.parametrize(("kind", "payload", "says"), ROWS)
 def test_an_event_in_words(kind: str, payload: dict[str, Any], says: str) -> None:
-    (row,) = rows_of_trace([event(kind, payload)])
-    assert (row.says, row.seq, row.at, row.actor, row.kind) == (says, 7, 1.5, "model", kind)
+    (row,) = rows_of([event(kind, payload, frame="p1/all_of_2_to_x/r_2@x")])
+    assert (row.says, row.seq, row.kind, row.place) == (says, 7, kind, "p1 › r 2")
 
 
-def test_what_it_cites_how_deep_it_is_and_how_it_sounds() -> None:
-    rows = rows_of_trace(
-        [
-            event(
-                "return", {"bound": {"holds": True, "evidence": [3, True, "4", 5]}}, "p1/r2/g3@x"
-            ),
-            event("return", {"evidence": "none"}, "p1@x"),
-            event("domain_result", {"ok": True, "evidence": [2]}),
-            event("domain_result", {"ok": False}),
-            event("complete", {}),
-            event("fail", {}),
-            event("rejected", {}),
-            event("note", {"name": "model_request", "details": {"tokens": 5}}),
-        ]
-    )
-    assert [(one.depth, one.evidence, one.tone) for one in rows] == [
-        (2, (3, 5), ""), (0, (), ""), (0, (2,), "good"), (0, (), "bad"), (0, (), "good"),
-        (0, (), "bad"), (0, (), "bad"),
-    ]  # fmt: skip
+def test_the_cost_of_requests_is_no_row() -> None:
+    assert rows_of([event("note", {"name": "model_request", "details": {"tokens": 5}})]) == []
 
 
-def test_a_transcripts_calls_in_words() -> None:
-    def call(number: str) -> dict[str, Any]:
-        return {
-            "id": number,
-            "type": "function",
-            "function": {"name": "pay", "arguments": '{"a": 1}'},
-        }
+def call(*more: tuple[str, dict[str, Any]], held: str = "") -> list[Event]:
+    made = {"call_id": "c", "action": "pay", "arguments": {"amount": 5}}
+    first = {"name": "held_call", "details": {**made, "awaits": held, "why": "not yet"}}
+    kinds = [("note", first)] if held else [("domain_call", made)]
+    return [event(kind, payload, seq) for seq, (kind, payload) in enumerate([*kinds, *more])]
 
-    messages = [
-        {"role": "assistant", "content": "", "tool_calls": [call("1"), call("2")]},
-        {"role": "tool", "tool_call_id": "1", "content": '{"ok": true}'},
-    ]
-    rows = rows_of_transcript(read_messages(messages, effects=frozenset({"pay"})))
-    assert [(one.seq, one.actor, one.kind, one.depth) for one in rows] == [
-        (0, "model", "domain_call", 0),
-        (1, "model", "domain_call", 0),
-    ]
-    assert [(one.says, one.tone, one.place) for one in rows] == [
-        ('pay(a=1) → {"ok": true}', "good", "message 0"),
-        ("pay(a=1) → no answer", "", "message 0"),
-    ]
+
+RESULT = {"call_id": "c", "action": "pay"}
 
 
 @pytest.mark.parametrize(
-    ("native", "ok", "value", "let_through"),
+    ("state", "tone", "events"),
     [
-        (True, True, True, True),
-        (False, False, False, False),
-        ((True, {"a": 1}), True, {"a": 1}, True),
-        ((False, "no"), False, "no", True),
-        ({"a": 1}, True, {"a": 1}, True),
-        (None, False, None, True),
+        ("unanswered", "", call()),
+        ("carried_out", "good", call(("domain_result", {**RESULT, "ok": True}))),
+        ("failed", "bad", call(("domain_result", {**RESULT, "ok": False}))),
+        ("unknown", "bad", call(("domain_result", {**RESULT, "ok": False, "unknown": True}))),
+        ("unknown", "bad", call(("note", {"name": "outcome_unknown", "details": RESULT}))),
+        ("blocked", "warn", call(held="root")),
+        ("waits", "warn", call(held="approval")),
+        ("rejected", "warn", call(("decision", {**RESULT, "decision": "reject"}), held="approval")),
+        ("expired", "warn", call(("decision", {**RESULT, "decision": "expire"}), held="approval")),
     ],
-)
-def test_a_tools_own_answer_is_read(
-    native: object, ok: bool, value: object, let_through: bool
+)  # fmt: skip
+def test_a_call_its_answer_and_its_decisions_are_one_entry(
+    state: str, tone: str, events: list[Event]
 ) -> None:
-    found = success_first_outcome(native)
-    assert (found.ok, found.value, found.let_through) == (ok, value, let_through)
+    (entry,) = entries_of(events, guarded=[0])
+    assert (entry.title, entry.state, entry.tone) == ("pay", state, tone)
+    assert sorted({*entry.events}) == [item.seq for item in events]
+
+
+def test_an_amended_call_shows_the_final_values_and_the_requested_ones() -> None:
+    other = {"amount": 4}
+    events = call(
+        ("decision", {**RESULT, "decision": "amend", "by": "Mia", "arguments": other}),
+        ("domain_call", {**RESULT, "arguments": other}),
+        ("domain_result", {**RESULT, "ok": True, "value": {"paid": 4}}),
+        held="approval",
+    )
+    (entry,) = entries_of(events)
+    assert (entry.arguments, entry.requested, entry.answer) == (other, "amount 5", {"paid": 4})
+    assert [item.by for item in entry.decisions] == ["Mia"]
+
+
+def test_the_facts_of_a_session() -> None:
+    opened = {"handbook": "desk", "requester": "ann", "programs": {"pay": "0123456789"}}
+    changed = {"programs": {"pay": "abcdefabcdef"}}
+    events = [
+        event("note", {"name": "opened", "details": opened}, 0),
+        event("note", {"name": "program_changed", "details": changed}, 1),
+    ]
+    about = about_session(events)
+    assert (about.handbook, about.requester, about.programs) == ("desk", "ann", ("pay abcdefab",))
+    assert (about.begin, about.end, about.events) == (1.5, 1.5, 2)
+
+
+def test_a_transcripts_calls_are_entries() -> None:
+    def asked(number: str) -> dict[str, Any]:
+        return {"id": number, "function": {"name": "pay", "arguments": '{"a": 1}'}}
+
+    messages = [
+        {"role": "assistant", "content": "", "tool_calls": [asked("1"), asked("2")]},
+        {"role": "tool", "tool_call_id": "1", "content": '{"ok": true}'},
+    ]
+    entries = entries_of_transcript(read_messages(messages, effects=frozenset({"pay"})))
+    assert [(item.seq, item.arguments, item.state) for item in entries] == [
+        (0, {"a": 1}, "answered"),
+        (1, {"a": 1}, "unanswered"),
+    ]

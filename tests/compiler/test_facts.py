@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import gc
-import weakref
 from dataclasses import replace
 
 import pytest
 
-from sopilot.compiler.action_facts import input_schema, scope_types
+from sopilot.compiler.action_facts import scope_types
 from sopilot.compiler.pipeline import Compiler, compile_handbook
-from sopilot.handbook.model import Input
 from sopilot.handbook.reader import load_handbook
 from sopilot.handbook.requirements import Leaf, Name
 from sopilot.program.model import ActionFacts, Program
-from sopilot.views.program_text import render_flat
 
 DESK = """\
 handbook: facts-desk
@@ -115,48 +111,6 @@ def test_recheck_stands_at_the_guard() -> None:
     assert guards == {"approve_me": False, "send": False, "wipe": True}
 
 
-@pytest.mark.parametrize(
-    ("item", "schema"),
-    [
-        (Input("a", "number"), {"type": "number"}),
-        (Input("a", "number", schema={"minimum": 0}), {"type": "number", "minimum": 0}),
-        (Input("a", schema={"enum": ["x", "y"], "title": "A"}), {"enum": ["x", "y"]}),
-        (
-            Input(
-                "a", "array", schema={"type": "array", "items": {"type": "string", "title": "B"}}
-            ),
-            {"type": "array", "items": {"type": "string"}},
-        ),
-        (
-            Input("a", "object", schema={"properties": {"k": {"type": "integer", "minimum": 1}}}),
-            {"type": "object", "properties": {"k": {"type": "integer", "minimum": 1}}},
-        ),
-    ],
-)
-def test_of_a_schema_that_is_kept_which_says_what_a_value_is(
-    item: Input, schema: dict[str, object]
-) -> None:
-    assert input_schema(item) == schema
-
-
-def test_types_inside_of_objects_and_lists_are_kept_and_words_are_not() -> None:
-    told = {"type": "string", "description": "as in the register"}
-    given = {
-        "type": "object",
-        "description": "whose account",
-        "properties": {"name": told, "any": True},
-        "required": ["name"],
-    }
-    kept = {
-        "type": "object",
-        "properties": {"name": {"type": "string"}, "any": True},
-        "required": ["name"],
-    }
-    assert input_schema(Input("who", "object", schema=given)) == kept
-    listed = {"type": "array", "items": given}
-    assert input_schema(Input("all", "array", schema=listed)) == {"type": "array", "items": kept}
-
-
 @pytest.mark.parametrize("first", [True, False])
 def test_a_goal_is_not_read_only_whatever_was_compiled_before(first: bool) -> None:
     """Handbooks that differ in their procedures alone share what they have of their actions."""
@@ -186,18 +140,3 @@ procedures:
   look: {action: read, requires: known(user)}
   change: {action: write, requires: known(user)}
 """
-
-
-def test_a_compiler_is_gone_when_nobody_holds_it() -> None:
-    """Nothing in it leads back to it, so its programs do not wait for the collector."""
-    handbook = load_handbook(DESK)
-    compiler = Compiler(handbook.actions, handbook.predicates)
-    for procedure in handbook.procedures.values():
-        render_flat(compiler.compile(handbook, procedure).program)
-    there = weakref.ref(compiler)
-    gc.disable()
-    try:
-        del compiler
-        assert there() is None
-    finally:
-        gc.enable()

@@ -5,14 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from random_desks import Desk
 
 from sopilot.compiler.action_facts import (
     HandbookFacts,
-    SharedFacts,
-    _facts,
+    handbook_facts,
     input_schema,
-    read_only_actions,
 )
 from sopilot.compiler.functions import left_out, verifier_call
 from sopilot.compiler.pipeline import compile_handbook, compile_procedure
@@ -83,14 +80,6 @@ def test_no_option_at_all(tree: Tree) -> None:
     assert (told.code, told.help) == ("empty-any", "give `any` or `first` at least one option")
 
 
-def test_of_equal_leaves_the_first_stands_for_all() -> None:
-    same: dict[Leaf, Leaf] = {}
-    first, second = Leaf("a"), Leaf("a")
-    assert simplify(first, same) is first
-    assert simplify(second, same) is first
-    assert simplify(second) is second
-
-
 # --- what all programs of a handbook share --------------------------------------------
 
 GOAL = Action("goal", (Input("user"),), irreversible=True)
@@ -108,61 +97,24 @@ def acting(*actions: Action) -> Handbook:
     return replace(PLAIN, actions={one.name: one for one in actions})
 
 
-@pytest.mark.parametrize(
-    ("other", "same"),
-    [
-        (replace(PLAIN, name="other", parameters={"limit": 3}), True),
-        (acting(replace(GOAL, requires=A), replace(LOOK, requires=B)), True),
-        (acting(replace(GOAL), replace(LOOK)), True),
-        (acting(GOAL, replace(LOOK, reads=("money",))), False),
-        (acting(GOAL, replace(LOOK, not_found="true")), False),
-        (acting(GOAL, LOOK, Action("more")), False),
-        (replace(PLAIN, predicates=dict(SHARED)), False),
-        (replace(PLAIN, procedures={"look": Procedure("look", "look", A)}), False),
-        (
-            replace(
-                PLAIN, procedures={"goal": Procedure("goal", "goal", A, inputs=(Input("more"),))}
-            ),
-            True,
-        ),
-    ],
-)
-def test_facts_are_computed_again_where_something_may_differ(other: Handbook, same: bool) -> None:
-    shared = SharedFacts()
-    first = shared.of(PLAIN)
-    assert shared.of(PLAIN) is first
-    found = shared.of(other)
-    assert (found is first) is same
-    assert found == SharedFacts().of(other)
-    assert shared.of(other) is found
-    assert shared.of(PLAIN) == first
-
-
-def test_where_a_secret_goes_is_looked_for_in_every_handbook() -> None:
+def test_secrets_of_actions_and_procedures() -> None:
     secret = Action("look", (Input("user", secret=True),))
-    hiding = acting(GOAL, secret)
-    shared = SharedFacts()
-    first = shared.of(hiding)
-    assert first.secrets == ("user",)
-    assert shared.of(hiding) is first
-    again = shared.of(replace(hiding, name="other"))
-    assert again is not first
-    assert again == first
+    assert handbook_facts(acting(GOAL, secret)).secrets == ("user",)
     own = Procedure("goal", "goal", A, inputs=(Input("code", secret=True),))
-    assert shared.of(PLAIN).secrets == ()
-    assert shared.of(replace(PLAIN, procedures={"goal": own})).secrets == ("code",)
+    assert handbook_facts(PLAIN).secrets == ()
+    assert handbook_facts(replace(PLAIN, procedures={"goal": own})).secrets == ("code",)
 
 
 def test_what_the_facts_of_a_handbook_are() -> None:
-    found = SharedFacts().of(acting(GOAL, replace(LOOK, not_found="result == null")))
+    found = handbook_facts(acting(GOAL, replace(LOOK, not_found="result == null")))
     assert isinstance(found, HandbookFacts)
     assert [one.action for one in found.guarded] == ["goal"]
     assert (list(found.actions), found.read_only) == (["goal", "look"], ())
     assert (found.secrets, found.not_found) == ((), {"look": "result == null"})
-    free = SharedFacts().of(acting(replace(GOAL, irreversible=False), LOOK))
+    free = handbook_facts(acting(replace(GOAL, irreversible=False), LOOK))
     assert (free.guarded, dict(free.actions), free.read_only) == ((), {}, ("look",))
     asking = Procedure("goal", "goal", A, confirm="Really?")
-    asked = SharedFacts().of(
+    asked = handbook_facts(
         replace(
             acting(replace(GOAL, irreversible=False), LOOK),
             procedures={"goal": asking},
@@ -186,26 +138,13 @@ LOOKING = Predicate("a", recipes=((ActionCall("look"),),))
 def test_a_goal_changes_things_unless_it_says_otherwise(
     look: Action, read_only: tuple[str, ...]
 ) -> None:
-    """Whichever way its facts are found."""
     book = Handbook(
         "h",
         actions={"look": look, "other": Action("other", read_only=True)},
         predicates={"a": LOOKING},
         procedures={"look": Procedure("look", "look", NOTHING)},
     )
-    assert SharedFacts().of(book).read_only == (*read_only, "other")
-    assert read_only_actions(book) == (*read_only, "other")
-
-
-def test_facts_are_the_same_by_the_short_way() -> None:
-    for seed in range(60):
-        book = Desk(seed).handbook()
-        shared = SharedFacts()
-        found = shared.of(book)
-        assert found == _facts(book)
-        for name in book.procedures:
-            alone = replace(book, procedures={name: book.procedures[name]})
-            assert shared.of(alone) == _facts(alone)
+    assert handbook_facts(book).read_only == (*read_only, "other")
 
 
 def test_names_that_a_call_may_leave_out() -> None:

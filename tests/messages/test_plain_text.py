@@ -25,7 +25,7 @@ def test_nothing_of_others_breaks_a_row() -> None:
 
 def test_counts_and_moments() -> None:
     assert [counted(number, "task") for number in (0, 1, 2)] == ["0 tasks", "1 task", "2 tasks"]
-    assert moment(0) == "1970-01-01 00:00:00Z"
+    assert moment(0) == "1970-01-01T00:00:00Z"
 
 
 def test_a_heading_is_a_line() -> None:

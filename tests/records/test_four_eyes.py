@@ -10,7 +10,7 @@ import pytest
 
 from counter_desk import COUNTER, ERRANDS, CountingTools, HandClock, walk
 from sopilot.audit.audit import audit_trace
-from sopilot.audit.text import render_text, rows_of_trace
+from sopilot.audit.text import render_text
 from sopilot.files.sign_in import sign_in
 from sopilot.machine.approvals import HeldState
 from sopilot.messages.errors import UserMistake
@@ -23,7 +23,7 @@ from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
 from sopilot.trace.events import DECISION_REFUSED
 from sopilot.values.json import JSON
-from sopilot.web.pages import render_audit
+from sopilot.web.audit_page import render_audit
 
 WIRE = ERRANDS["wire"]
 DAY = 86_400.0
@@ -324,11 +324,11 @@ async def test_how_people_proved_who_they_are_is_shown_everywhere() -> None:
     assert entry.approvers == ("Sue (supervisor, token)", "Otto (auditor, unauthenticated)")
     report = audit_trace(wire.programs.programs, wire.events)
     text = render_text(report)
-    assert "approve by Sue as supervisor (token)" in text
-    assert "approve by Otto as auditor (unauthenticated)" in text
-    page = render_audit(report, rows_of_trace(wire.events))
+    assert "approved by Sue as supervisor (token)" in text
+    assert "approved by Otto as auditor (unauthenticated)" in text
+    page = render_audit(report, [item.event for item in wire.events])
     assert "approve w by Otto as auditor (unauthenticated)" in page
-    assert "approve by Sue as supervisor (token)" in page
+    assert "approved by Sue as supervisor (token)" in page
 
 
 async def test_a_machines_own_approval_is_marked() -> None:
@@ -339,7 +339,7 @@ async def test_a_machines_own_approval_is_marked() -> None:
     await wire.run_held("w")
     (entry,) = (await register(here.store, Wanted())).entries(None)
     assert entry.approvers[0] == "the supervisor (supervisor, the machine itself)"
-    assert "(the machine itself)" in render_text(audit_trace(wire.programs.programs, wire.events))
+    assert "(the runtime itself)" in render_text(audit_trace(wire.programs.programs, wire.events))
 
 
 async def test_only_an_administrator_changes_people_once_there_is_one() -> None:

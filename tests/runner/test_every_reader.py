@@ -36,7 +36,7 @@ from sopilot.stores.memory import MemoryStore
 from sopilot.trace.events import Complete, Fail, Return, Start
 from sopilot.trace.files import write_trace
 from sopilot.trace.signing import generate_key
-from sopilot.web.pages import render_audit
+from sopilot.web.audit_page import render_audit
 
 KEY = generate_key()
 BOOK = """
@@ -220,7 +220,7 @@ def read(made: Made, store: Store, *, masked: bool = False) -> dict[str, Report]
             (audited,) = given.audit()
             reports[session_id] = audited.report
             if masked and len(reports) <= len(KINDS):
-                assert "zelda" not in render_audit(audited.report, audited.rows)
+                assert "zelda" not in render_audit(audited.report, audited.events)
             assert render_text(audited.report).split(": ", 1)[0] == f"session {session_id}"
         return reports
 
@@ -270,7 +270,7 @@ def test_with_full_rights_every_session_has_its_verdict(
         assert bool(report.overrides) is override, kind
         assert ("override" in render_text(report)) is override
         assert bool(report.as_json()["overrides"]) is override
-        page = render_audit(report, [])
+        page = render_audit(report)
         assert ("let through unproven by Mia" in page) is override
         assert not override or ">clean<" not in page
 

@@ -23,7 +23,7 @@ from counter_desk import (
     walk,
     wander,
 )
-from sopilot.agent.dialog import Retelling, refreshed
+from sopilot.agent.dialog import RecordedDialog, refreshed
 from sopilot.machine.automation import Automation
 from sopilot.machine.program_set import ProgramSet
 from sopilot.messages.errors import (
@@ -122,10 +122,10 @@ def test_resumed_at_any_step_equals_uninterrupted(seed: int, automated: bool) ->
 
 
 async def told(session: Session) -> tuple[list[Message], list[Message]]:
-    retelling = Retelling(session.machine)
+    recorded = RecordedDialog()
     for event in await session.whole_events():
-        retelling.take(event)
-    return retelling.messages, refreshed(retelling.messages, Answers.WHOLE)
+        recorded.take(event)
+    return recorded.messages, refreshed(recorded.messages, Answers.WHOLE)
 
 
 @pytest.mark.parametrize("seed", range(3))

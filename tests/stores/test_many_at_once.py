@@ -22,7 +22,7 @@ from sopilot.messages.errors import (
 from sopilot.records.actions import ActionRow
 from sopilot.records.selection import Wanted
 from sopilot.records.store import Batch, Lease, NewSession, Store
-from sopilot.runner.conversation import ProcedureHook
+from sopilot.runner.hook import ProcedureHook
 from sopilot.runner.sources import open_source
 from sopilot.stores.group_commit import GroupCommit, WriteRefused
 from sopilot.stores.memory import MemoryStore

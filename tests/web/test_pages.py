@@ -18,12 +18,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sopilot.audit.findings import Finding
-from sopilot.audit.report import Decided, Report, card
+from sopilot.audit.report import Decided, Report, ScoreCard
 from sopilot.audit.state import CheckMade, RefusedGoal
-from sopilot.audit.text import TimelineRow
 from sopilot.cli.main import sopilot
+from sopilot.trace.events import Event
 from sopilot.values.text import LINES, visible
 from sopilot.views.catalogue import VIEWS
+from sopilot.web.audit_page import render_audit
 from sopilot.web.pages import (
     Bar,
     Mark,
@@ -32,7 +33,6 @@ from sopilot.web.pages import (
     even_ticks,
     grouped_bars,
     render,
-    render_audit,
     view_colour,
 )
 from sopilot_lab.experiments.report.document import Document, to_html
@@ -143,24 +143,21 @@ def spoiled(value: Any, text: str) -> Any:
     return value
 
 
-def audited(text: str) -> tuple[Report, list[TimelineRow]]:
+def audited(text: str) -> tuple[Report, list[Event]]:
     finding = Finding(text, 0, f"`{text}`", text, text, text, text)
-    cause = {"sentence": text, "evidence": [0], "remedy": text}
+    cause = {"predicate": text, "sentence": text, "evidence": [0], "remedy": text}
     refusal = RefusedGoal(0, text, text, text, (cause,), text)
     made = CheckMade(0, text, text, text, text, True, (0, 7), True, True)
     decided = Decided(0, text, text, text, text, text)
-    blank = card(
-        [finding],
-        session_id=text,
-        outcome=text,
-        calls=0,
-        calls_after_goal=0,
-        checks=0,
-        needing=0,
-        covered=0,
+    report = Report(
+        (finding,), ScoreCard(text, text), (refusal,), (made,), (decided,), proofs={0: (made,)}
     )
-    report = Report((finding,), blank, (refusal,), (made,), (decided,))
-    return report, [TimelineRow(0, text, text, text, text, 1, "", (0,))]
+    call = {"call_id": text, "action": text, "arguments": {text: text}}
+    return report, [
+        Event(0, 1.0, text, "domain_call", text, text, call),
+        Event(1, 1.0, text, "domain_result", text, text, {**call, "ok": True, "value": [text]}),
+        Event(2, 1.0, text, text, text, text, {"text": text}),
+    ]
 
 
 @settings(deadline=None, max_examples=20)
@@ -170,7 +167,8 @@ def test_no_text_becomes_markup_or_stays_unseen(text: str) -> None:
     pages = [
         render_page(spoiled(VERDICT, hostile)),
         to_html(bench_document(hostile)),
-        render_audit(*audited(hostile), title=hostile),
+        render_audit(*audited(hostile), name=hostile),
+        render_audit(*audited(hostile), name=hostile, language="zh"),
     ]
     for page in pages:
         reader = read(page)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from sopilot.agent.approvers import KeepsUnmadeCalls, Operator
 from sopilot.agent.budgets import Spending
@@ -18,7 +18,6 @@ from sopilot.machine.approvals import HeldCall, HeldState
 from sopilot.machine.state import Status
 from sopilot.messages.catalogue import message_json, sentence
 from sopilot.messages.errors import RunEnded, UserMistake
-from sopilot.messages.scaffold import LANGUAGES
 from sopilot.protocols import ToolCall
 from sopilot.records.people import THE_MACHINE
 from sopilot.session.session import Session
@@ -28,6 +27,7 @@ from sopilot.values.text import quote_value
 from sopilot.views.answers import Answers, CallAnswer, CallStatus, step_answer, waiting_text
 from sopilot.views.fused import first_arguments
 from sopilot.views.guard_answers import JUDGE_TOOL
+from sopilot.views.moves import Move
 from sopilot.views.refusals import to_customer
 from sopilot.views.step_tool import StepMove, did
 
@@ -39,13 +39,6 @@ KEPT_BY_TOOLS = "kept_by_tools"
 
 
 _LONGEST_NOTED = 400
-
-
-_JUDGE = re.compile(
-    "|".join(
-        re.escape(table["ahead_judge"].partition("{")[0]) for table in LANGUAGES.values()
-    ).join(("(?:", r")(\d+) (\w+)\("))
-)
 
 
 MOST_INSISTENCE = 3
@@ -73,6 +66,13 @@ class Waiting(RunEnded):
         self.text = text
 
 
+class Answered(NamedTuple):
+    """The answer to a call; ``seq`` is the number of the result that it quotes."""
+
+    text: str
+    seq: int | None = None
+
+
 class CallHandler:
     def __init__(
         self,
@@ -98,15 +98,21 @@ class CallHandler:
         self._in_order = in_order
         self.words = ""
         """What the model says to the user in the message whose calls are handled."""
-        self.slot: Callable[[], str] = str
-        """The slot that the model answers, whose numbers it may use."""
+        self.move: Callable[[], Move | None] = lambda: None
+        """What the frame message asked for: the model may use its numbers."""
         self._language = language
         self._insisted: list[str] = []
         self.fitted = True
         """Whether the last step of the program was taken; calls of tools leave it alone."""
 
-    async def handle(self, call: ToolCall) -> str:
-        """Do it; the text is the answer to the model."""
+    async def handle(self, call: ToolCall) -> Answered:
+        """Do what a call asks for, and answer it."""
+        answer = await self._handle(call)
+        if isinstance(answer, str):
+            return Answered(answer)
+        return Answered(answer.said(self._language), answer.seq)
+
+    async def _handle(self, call: ToolCall) -> str | CallAnswer:
         taken: list[str] = []
         call, problem = await self.take_steps(call, taken)
         if problem is not None:
@@ -135,7 +141,7 @@ class CallHandler:
         lost = answer.status is CallStatus.UNKNOWN and guarded
         if lost or undecided or self._insists(answer):
             raise Waiting(answer.problem, answer.said(self._language))
-        return answer.said(self._language)
+        return answer
 
     async def take_steps(self, call: ToolCall, taken: list[str]) -> tuple[ToolCall, str | None]:
         """Take the steps that a tool call carries among its arguments. Return the call without
@@ -228,12 +234,14 @@ class CallHandler:
         return step_answer(outcome, self._answers, self._language, self._toolbox.step)
 
     def _by_name(self, move: StepMove) -> StepMove:
-        """The rule that a number stands for, by the slot that gave it."""
+        """The rule that a number stands for, by the frame message that gave it."""
         if not move.about.isdigit():
             return move
         frame = self._session.configuration.frame
         names = {"1": frame.function} if frame is not None else {}
-        names |= dict(_JUDGE.findall(self.slot()))
+        asked = self.move()
+        ahead = asked.ahead.values() if asked is not None else ()
+        names |= {item.number: item.name for item in ahead if item.number}
         return move._replace(about=names.get(move.about, move.about))
 
     def _next_of(self, waiting: Sequence[StepMove]) -> StepMove:
@@ -277,10 +285,10 @@ class CallHandler:
     def _is_step(self, name: str) -> bool:
         return self._toolbox.machine and name in self._toolbox.step_names
 
-    async def leave_out(self, call: ToolCall) -> str:
-        """A call that was meant to follow a step which did not fit: it is not made."""
+    async def leave_out(self, call: ToolCall) -> Answered:
+        """Refuse a call that was meant to follow a step which didn't fit."""
         problem = sentence("step-before")
-        return await self._malformed(call, Malformed(call.name, problem))
+        return Answered(await self._malformed(call, Malformed(call.name, problem)))
 
     def _stepped(self, operation: ToolOperation, *, accepted: bool) -> str:
         frame = self._session.configuration.frame

@@ -1,73 +1,41 @@
-"""The messages of a run, told again from its trace. Pure.
+"""The messages of a run, read back from its trace. Pure.
 
-A run that goes on in another process and a lens on a recording have nothing but the
-trace. The note of a request keeps the calls as the model wrote them; their answers
-follow from the events, so that what is told again is what the model had, to the byte.
+A run that goes on in another process and a lens on a recording have nothing but the trace. The
+note of a request keeps the calls as the model wrote them, and a second note their answers.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from sopilot.agent.toolbox import END_SESSION
 from sopilot.handbook.model import BUILT_IN
-from sopilot.machine.approvals import CallLedger, HeldState
-from sopilot.machine.machine import Machine, Outcome
-from sopilot.machine.proof.agenda import Plan
-from sopilot.machine.replay import replay
-from sopilot.machine.state import Configuration
-from sopilot.messages.catalogue import kept_message, sentence, worded
+from sopilot.messages.catalogue import worded
 from sopilot.messages.scaffold import LANGUAGES, LONG_TOOL, StepTool, words
 from sopilot.protocols import Message, ToolCall, ToolResult
-from sopilot.session.session import Session
-from sopilot.trace.codec import decode_operation
-from sopilot.trace.events import (
-    AWAITS_PROOF,
-    HELD_CALL,
-    OUTCOME_UNKNOWN,
-    REJECTED,
-    TOOL_OPERATIONS,
-    Actor,
-    Event,
-)
+from sopilot.trace.events import TOOL_OPERATIONS, Actor, Event
 from sopilot.values.json import JSON, Fields, canonical, plain
 from sopilot.values.text import visible
-from sopilot.views.answers import Answers, CallAnswer, CallStatus, step_answer, waiting_text
+from sopilot.views.answers import Answers, result_text
 from sopilot.views.dialog_folding import DONE, done_pattern, without_answers
 from sopilot.views.step_tool import STEP_NAMES, did, parse_steps
 
 MODEL_REQUEST = "model_request"
 """The note that stands for one request to the model and its reply."""
-
-
+ANSWERS = "answers"
+"""The note of what the calls of a reply were answered, in their order: a text, or the number of
+the result that the answer quotes. ``waits``: the run ended at the last one."""
 MALFORMED_CALL, MALFORMED_STEP = "malformed_call", "malformed_step"
-
-
 REFRESH = "refresh"
-
-
 RUN_RESUMED = "run_resumed"
-
-
 BUDGET = "budget"
-
-
-MOST_KEPT = 8_000
-"""Bytes of a reply's calls that its note keeps; longer ones are told in the machine's words."""
-
-
 USER_SILENT = "user_silent"
 """The user had nothing to say to a message, and the model may end what is open."""
 
-
 _STEPS = frozenset(operation.kind for operation in TOOL_OPERATIONS)
-
-
 _LIFECYCLE = done_pattern("start|complete|fail")
-
-
 _TAKEN = done_pattern(r"\w+")
 
 
@@ -87,271 +55,163 @@ def not_done(problem: str, language: str) -> str:
 
 
 def after_steps(steps: Sequence[str], text: str, language: str) -> str:
-    """Why a call was not made, behind the steps in its arguments, which were taken."""
+    """Say why a call wasn't made, after the steps in its arguments that were taken."""
     if not steps:
         return text
     return f"{words(language)['done'].format(did=', '.join(steps))} {text}"
 
 
-def kept_calls(session: Session, calls: Sequence[ToolCall]) -> list[JSON] | None:
-    """The calls as a note keeps them, beside the trace where a handbook has secrets. ``None``
-    where they are too long for it, or the session keeps values of its own choice elsewhere."""
-    written: list[JSON] = [[call.id, call.name, call.arguments] for call in calls]
-    limit = session.settings.inline_limit
-    most = MOST_KEPT if limit is None else min(MOST_KEPT, limit // 2)
-    fits = len(canonical(plain(written))) <= most
-    return written if fits and not session.settings.by_reference else None
+@dataclass(slots=True)
+class _Reply:
+    """A message of the model. ``results`` and ``steps`` are on record before the answers are:
+    after a crash they answer the calls."""
+
+    calls: Sequence[ToolCall] = ()
+    content: str = ""
+    answers: list[str] = field(default_factory=list)
+    results: list[tuple[str, str]] = field(default_factory=list)
+    steps: list[str] = field(default_factory=list)
+    waits: bool = False
+    ended: bool = False
 
 
-_SAID = ("user_said", "assistant_said")
-
-
-class Retelling:
-    """Events in, messages out. ``changes`` are the machines that took over at an event;
-    ``answers`` is the view's."""
+class RecordedDialog:
+    """Events in, messages out. ``answers`` is the view's; ``steps``: the view has a machine."""
 
     def __init__(
         self,
-        machine: Machine,
         *,
         answers: Answers = Answers.WHOLE,
-        changes: Mapping[int, Machine] | None = None,
         language: str = "en",
         steps: bool = True,
         step_tool: StepTool = LONG_TOOL,
     ) -> None:
-        """``steps``: the view has a machine."""
-        self.configuration: Configuration = machine.initial()
-        self.since_refresh = 0
-        """Calls that were answered since the context was refreshed."""
-        self._machine = machine
-        self._telling = answers
-        self._changes = changes or {}
+        self._style = answers
         self._language = language
-        self._steps = steps
-        self._ledger = CallLedger()
-        self._messages: list[Message] = []
-        self._in_reply = False
-        self._at: int | None = None  # where the message of the present reply stands
-        self._written: list[ToolCall] = []  # its calls that were not met yet
-        self._unmet = 0
-        self._step: tuple[Outcome, int, list[Event]] | None = None
+        self._has_steps = steps
         self._step_tool = step_tool
-        self._more = 0  # operations of the present call that may still come
-        self._passed: list[str] = []  # steps in the arguments of a tool call that is not made yet
-        self._told = ""  # what the ones before them were answered
-        self._answers: dict[str, int] = {}  # id in the trace → where the answer stands
-        self._holding = ""  # the held call about which votes may still come
-        self._step_at = 0  # where the answer to the present call of the step tool stands
+        self._messages: list[Message] = []
+        self._refreshed = 0  # messages that a refreshed context began with
+        self._reply: _Reply | None = None
+        self._calls: dict[str, ToolCall] = {}  # made by the model and not answered yet
+        self._results: dict[int, str] = {}
+        self._questions: set[str] = set()
 
     @property
     def messages(self) -> list[Message]:
-        self._answer_step()
-        return list(self._messages)
+        return [*self._messages, *self._replied()]
 
     @property
     def unanswered(self) -> str:
-        """What was said to the user last, if that was all of the reply."""
-        reply = self._messages[self._at] if self._in_reply and self._at is not None else None
-        return reply.content if reply and not (reply.tool_calls or self._unmet) else ""
+        """The text of the last reply, if it had no calls and the user hasn't answered it."""
+        return self._reply.content if self._reply and not self._reply.calls else ""
+
+    @property
+    def since_refresh(self) -> int:
+        """The number of calls answered since the context was refreshed."""
+        return sum(message.role == "tool" for message in self.messages[self._refreshed :])
 
     def take(self, event: Event) -> None:
-        if event.actor != Actor.MACHINE:
-            self._answer_step()
-        elif self._step is not None:
-            self._step[2].append(event)
-        before = self.configuration
-        self._machine = self._changes.get(event.seq, self._machine)
-        self.configuration = replay(self._machine, [event], begin=before)
-        self._ledger.fold(event)
         kind, payload = event.kind, event.payload
-        if kind in _SAID and self._machine_asks(before):
-            return  # the answer to the call tells both
-        if kind == "user_said":
-            self._messages.append(Message("user", _text(payload["text"])))
-            self._in_reply, self._at = False, None
-        elif kind == "assistant_said":
-            self._messages.append(Message("assistant", _text(payload["text"])))
-            self._at = len(self._messages) - 1
-        elif kind == "domain_call" and event.actor != Actor.MACHINE:
-            self._domain_call(payload)
+        if kind == "user_said" and not self._questions:
+            self._append(Message("user", _text(payload["text"])))
+        elif kind == "assistant_said" and not self._questions:
+            if self._reply is None or self._reply.content:
+                self._append(Message("assistant", _text(payload["text"])))
+            else:
+                self._reply.content = _text(payload["text"])
+        elif kind == "domain_call":
+            call_id, action = payload["call_id"], payload["action"]
+            if action in BUILT_IN:
+                self._questions.add(call_id)
+            if event.actor != Actor.MACHINE:
+                self._calls[call_id] = ToolCall(call_id, action, _spelled(payload["arguments"]))
         elif kind == "domain_result":
-            self._domain_result(event)
-        elif kind == "decision":
-            self._decided(str(payload["call_id"]))
+            self._result(event)
         elif kind == "note":
-            details = payload["details"]
-            self._note(event, details if isinstance(details, Mapping) else {})
-        elif event.actor == Actor.MODEL and (kind in _STEPS or kind == REJECTED):
-            self._stepped(before, event)
+            self._note(payload["name"], payload["details"])
+        elif kind in _STEPS and event.actor == Actor.MODEL and self._reply is not None:
+            self._reply.steps.append(did(kind, self._step_tool))
 
-    def _machine_asks(self, configuration: Configuration) -> bool:
-        return any(item.action in BUILT_IN for item in configuration.pending.values())
+    def _append(self, *messages: Message) -> None:
+        self._messages += [*self._replied(), *messages]
+        self._reply = None
 
-    # --- calls and their answers ----------------------------------------------------
-
-    def _met(self, understood: ToolCall) -> int:
-        """The next call of the reply, as the model wrote it where that was kept. Where its
-        answer will stand."""
-        call = self._written.pop(0) if self._written else understood
-        self._unmet = max(0, self._unmet - 1)
-        if self._at is None:
-            self._messages.append(Message("assistant", tool_calls=(call,)))
-            self._at = len(self._messages) - 1
-        else:
-            message = self._messages[self._at]
-            self._messages[self._at] = replace(message, tool_calls=(*message.tool_calls, call))
-        if not self._in_reply:
-            self._at = None  # nobody noted which calls came in one message
-        self._messages.append(Message("tool", "", tool_call_id=call.id, name=call.name))
-        self.since_refresh += 1
-        return len(self._messages) - 1
-
-    def _answer(self, at: int | None, text: str) -> None:
-        """Nowhere, if the call was forgotten with an old context."""
-        if at is not None:
-            self._messages[at] = replace(self._messages[at], content=text)
-
-    def _stepped(self, before: Configuration, event: Event) -> None:
-        rejected = event.kind == REJECTED
-        fields: Fields = event.payload["operation"] if rejected else event.payload
-        kind = fields["operation"] if rejected else event.kind
-        if kind not in _STEPS:
-            return
-        operation = decode_operation(fields, kind)
-        outcome = self._machine.step(before, operation, at=event.at, actor=event.actor)
-        written = {name: fields[name] for name in operation.__dataclass_fields__ if name in fields}
-        shown = {name: value for name, value in written.items() if value not in (None, "", [], {})}
-        name = self._step_tool.name
-        call = ToolCall(f"step_{event.seq}", name, _spelled({"operation": kind, **shown}))
-        in_passing = bool(self._written) and self._written[0].name not in STEP_NAMES
-        if in_passing and outcome.accepted:
-            self._passed.append(did(kind, self._step_tool))
-            return  # the tool call in whose arguments it stood is answered, and comes next
-        at = self._met(call) if in_passing else self._met_step(call)
-        self._step = outcome, at, [event]
-
-    def _met_step(self, understood: ToolCall) -> int:
-        """One call may hold several operations: the later ones are answered where it is."""
-        if self._more > 0:
-            self._more -= 1
-            return self._step_at
-        written = self._written[0] if self._written else None
-        several = parse_steps(written.arguments) if written is not None else ()
-        self._more = len(several) - 1 if isinstance(several, tuple) and several else 0
-        self._told = ""
-        self._step_at = self._met(understood)
-        return self._step_at
-
-    def _answer_step(self) -> None:
-        """When it is known what the machine did by itself behind the step."""
-        if self._step is None:
-            return
-        outcome, at, events = self._step
-        self._step = None
-        done = replace(outcome, configuration=self.configuration, events=tuple(events))
-        text = step_answer(done, self._telling, self._language, self._step_tool)
-        text, self._passed = after_steps(self._passed, text, self._language), []
-        self._told = told_in_one(self._told, text)
-        self._answer(at, self._told)
-        if not outcome.accepted:
-            self._more = 0
-
-    def _domain_call(self, payload: Fields) -> None:
-        call_id = payload["call_id"]
-        # A held call that was let go is the one that was held, or the same one made again.
-        again = call_id != self._holding and (not self._in_reply or self._unmet > 0)
-        if call_id not in self._answers or again:
-            self._passed = []
-            call = ToolCall(call_id, payload["action"], _spelled(payload["arguments"]))
-            self._answers[call_id] = self._met(call)
-
-    def _domain_result(self, event: Event) -> None:
+    def _result(self, event: Event) -> None:
         call_id = event.payload["call_id"]
-        result = ToolResult(event.payload["ok"], event.payload["value"])
-        answer = CallAnswer(call_id, CallStatus.DONE, result, event.seq)
-        self._answer(self._answers.get(call_id), answer.said(self._language))
+        self._questions.discard(call_id)
+        call = self._calls.pop(call_id, None)
+        if call is None:
+            return
+        text = result_text(ToolResult(event.payload["ok"], event.payload["value"]), event.seq)
+        self._results[event.seq] = text
+        if self._reply is not None and len(self._reply.answers) < len(self._reply.calls):
+            self._reply.results.append((call.name, text))
+        else:  # of an agent whose messages aren't on record
+            self._append(Message("assistant", tool_calls=(call,)), _answer(call, text))
 
-    def _held(self, event: Event, details: Fields) -> None:
-        call_id, about = details["call_id"], details.get("held", details["call_id"])
-        standing = self._ledger.held.get(about)
-        problem = kept_message(details.get("message")) or str(details.get("why", ""))
-        if standing is not None:
-            doubted = standing.why and standing.state is HeldState.WAITING
-            problem = standing.why if doubted else waiting_text(standing)
-        if about != self._holding:
-            call = ToolCall(call_id, details["action"], _spelled(details.get("arguments", {})))
-            self._answers[call_id] = self._met(call)
-            self._passed = []
-        # The votes on the call that is held have come to their end, or may still come.
-        answered = call_id if about != self._holding else about
-        # The guard's own text is a whole sentence.
-        plan = Plan(problem=problem) if details["awaits"] == AWAITS_PROOF else None
-        message = CallAnswer(call_id, CallStatus.HELD, problem=problem, plan=plan).said(
-            self._language
-        )
-        self._answer(self._answers.get(answered), message)
-        self._holding = call_id if standing is not None and about == call_id else ""
-
-    def _decided(self, call_id: str) -> None:
-        held = self._ledger.held.get(call_id)
-        if call_id == self._holding and held is not None and held.state is HeldState.WAITING:
-            call_answer = CallAnswer(call_id, CallStatus.HELD, problem=waiting_text(held))
-            self._answer(self._answers.get(call_id), call_answer.said(self._language))
-
-    def _resumed(self) -> None:
-        """A run that waited had not answered the call it waited for: it is asked for again."""
-        answer = self._answers.pop(self._holding, None)
-        if answer is not None:
-            waited = self._messages[answer]
-            self._messages = without_answers(self._messages, lambda item: item is waited)
-            self._at = None
-        self._holding = ""
-        self._written.clear()
-
-    # --- notes ----------------------------------------------------------------------
-
-    def _note(self, event: Event, details: Fields) -> None:
-        name = event.payload["name"]
+    def _note(self, name: str, details: object) -> None:
+        fields: Fields = details if isinstance(details, Mapping) else {}
         if name == MODEL_REQUEST:
-            self._in_reply, self._at, self._holding, self._more = True, None, "", 0
-            self._passed = []
-            self._written = [ToolCall(*map(str, item)) for item in details.get("calls") or ()]
-            self._unmet = int(details.get("tool_calls", 0))
-        elif name == HELD_CALL:
-            self._held(event, details)
-        elif name == OUTCOME_UNKNOWN:
-            lost = sentence("broke-off", action=details["action"])
-            answer = CallAnswer(details["call_id"], CallStatus.UNKNOWN, problem=lost)
-            self._answer(self._answers.get(answer.call_id), answer.said(self._language))
-        elif name in (MALFORMED_CALL, MALFORMED_STEP):
-            if not details.get("tool"):
-                self._messages.append(empty_reply(self._language))
-                return
-            stored = kept_message(details.get("message")) or str(details["problem"])
-            problem = not_done(stored, self._language)
-            if self._more > 0:
-                self._answer(self._step_at, told_in_one(self._told, problem))
-                self._more = 0
-                return
-            written = str(details.get("arguments", ""))
-            at = self._met(ToolCall(f"note_{event.seq}", str(details["tool"]), written))
-            self._answer(at, after_steps(self._passed, problem, self._language))
-            self._passed = []
-        elif name == END_SESSION:
-            call = ToolCall(f"note_{event.seq}", END_SESSION, _spelled(details))
-            del self._messages[self._met(call)]  # nobody answers it
-        elif name == BUDGET and self._written:
-            del self._messages[self._met(self._written[0])]  # asked for, not made
+            self._append()
+            self._reply = _Reply([ToolCall(*map(str, item)) for item in fields.get("calls", ())])
+        elif name == ANSWERS and self._reply is not None:
+            self._reply.answers = [
+                self._results.get(answer, "") if isinstance(answer, int) else _text(answer)
+                for answer in fields["answers"]
+            ]
+            self._reply.results, self._reply.steps = [], []
+            self._reply.waits = bool(fields.get("waits"))
+        elif name == RUN_RESUMED and self._reply is not None and self._reply.waits:
+            # The run goes on with the call it waited for.
+            self._reply.answers.pop()
+            self._reply.waits = False
+        elif name == END_SESSION and self._reply is not None:
+            self._reply.ended = True
+        elif name == MALFORMED_CALL and not fields.get("tool"):
+            self._append(empty_reply(self._language))
         elif name == USER_SILENT:
-            self._messages.append(user_silent(self._language, machine=self._steps))
-            self._in_reply, self._at = False, None
-        elif name == RUN_RESUMED:
-            self._resumed()
+            self._append(user_silent(self._language, machine=self._has_steps))
         elif name == REFRESH:
-            self._messages = refreshed(self._messages, self._telling)
-            self._at, self.since_refresh = None, 0
-            self._answers.clear()
+            self._messages = refreshed(self.messages, self._style)
+            self._reply, self._refreshed = None, len(self._messages)
+
+    def _replied(self) -> Iterable[Message]:
+        """The present reply and its answers. A call that nobody answered is left out."""
+        reply = self._reply
+        if reply is None:
+            return ()
+        results, steps = list(reply.results), list(reply.steps)
+        answers = dict(enumerate(reply.answers))
+        for number, call in enumerate(reply.calls[len(answers) :], len(answers)):
+            answers[number] = self._recovered(call, results, steps)
+        calls = tuple(
+            call
+            for number, call in enumerate(reply.calls)
+            if answers[number] or (reply.ended and call.name == END_SESSION)
+        )
+        if not reply.content and not calls:
+            return ()
+        message = Message("assistant", reply.content, calls)
+        texts = zip(reply.calls, answers.values(), strict=True)
+        return (message, *(_answer(call, text) for call, text in texts if text))
+
+    def _recovered(self, call: ToolCall, results: list[tuple[str, str]], steps: list[str]) -> str:
+        """The answer to a call that was carried out just before a crash."""
+        if call.name not in STEP_NAMES:
+            match = next((item for item in results if item[0] == call.name), None)
+            if match is None:
+                return ""
+            results.remove(match)
+            return match[1]
+        moves = parse_steps(call.arguments)
+        count = min(len(moves), len(steps)) if isinstance(moves, tuple) else 0
+        taken = [steps.pop(0) for _ in range(count)]
+        return words(self._language)["done"].format(did=", ".join(taken)) if taken else ""
+
+
+def _answer(call: ToolCall, text: str) -> Message:
+    return Message("tool", text, tool_call_id=call.id, name=call.name)
 
 
 _REMINDERS = [

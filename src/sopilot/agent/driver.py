@@ -12,16 +12,16 @@ from itertools import takewhile
 from typing import Protocol, runtime_checkable
 
 from sopilot.agent.approvers import Operator
-from sopilot.agent.budgets import Budgets, Spending
-from sopilot.agent.calls import CallHandler, Ended, Waiting
+from sopilot.agent.budgets import Budgets, BudgetSpent, Spending
+from sopilot.agent.calls import Answered, CallHandler, Ended, Waiting
 from sopilot.agent.dialog import (
+    ANSWERS,
     MALFORMED_CALL,
     MODEL_REQUEST,
     REFRESH,
     USER_SILENT,
-    Retelling,
+    RecordedDialog,
     empty_reply,
-    kept_calls,
     refreshed,
     user_silent,
 )
@@ -29,14 +29,16 @@ from sopilot.agent.providers import Attempts
 from sopilot.agent.result import Ending, Progress, RequestRecord, Watch, nobody_watches
 from sopilot.agent.resume import SkipsTurns, recover
 from sopilot.agent.toolbox import Toolbox
-from sopilot.machine.machine import Machine
 from sopilot.messages.catalogue import sentence
+from sopilot.messages.errors import RunEnded
 from sopilot.protocols import Message, ModelReply, ToolCall, ToolSchema, User
 from sopilot.session.questions import UserAnswer
 from sopilot.session.session import Session
+from sopilot.values.json import JSON
 from sopilot.views.briefing import Briefing
 from sopilot.views.moment import Moment
-from sopilot.views.view import Request, Shown, View
+from sopilot.views.moves import Shown
+from sopilot.views.view import Request, View
 
 NOT_OFFERED = "not_offered"
 """Notes the goal actions that no tool carries out: who refuses there has a cause."""
@@ -115,27 +117,18 @@ class Driver:
         await self.catch_up()
 
     async def catch_up(self) -> None:
-        """The dialog as the trace tells it: somebody else may have written."""
-        session = self.session
-        limits = session.settings.limits
-        changed = session.program_changes.items()
-        changes = {seq: Machine(programs, limits=limits) for seq, programs in changed}
-        if changes:
-            changes[max(changes)] = session.machine
-        first = session.first_programs.machine(limits)
-        retelling = Retelling(
-            first,
+        """The dialog as the trace has it: another process may have written."""
+        recorded = RecordedDialog(
             answers=self.view.answers,
-            changes=changes,
             language=self.briefing.language,
             steps=self.view.has_steps,
             step_tool=self.toolbox.step,
         )
-        for event in session.own_events:
-            retelling.take(event)
-        self._show(retelling.messages)
-        self._since_refresh = retelling.since_refresh
-        self.unanswered = retelling.unanswered
+        for event in self.session.own_events:
+            recorded.take(event)
+        self._show(recorded.messages)
+        self._since_refresh = recorded.since_refresh
+        self.unanswered = recorded.unanswered
 
     def _show(self, messages: list[Message]) -> None:
         self.dialog = messages
@@ -176,16 +169,14 @@ class Driver:
         """The model's whole message, done; the answers to its calls, or the user's."""
         content = reply.content if reply.content.strip() else ""
         calls = self._numbered(reply.tool_calls)
-        slot = (self._asked or self.request()).slot
-        self.calls.slot, self.calls.words = lambda: slot, content
-        note_request = await self._note_request(reply, calls, attempts or Attempts(1), seconds)
+        move = (self._asked or self.request()).shown.move
+        self.calls.move, self.calls.words = lambda: move, content
+        await self._note_request(reply, calls, attempts or Attempts(1), seconds)
         await self._said(content, calls)
         if calls:
             answers = await self._called(calls)
         else:
             answers = [await (self.user_turn(content) if content else self._empty_reply())]
-        if not note_request:
-            await self.catch_up()
         if self._since_refresh >= self.spending.budgets.refresh_actions:
             self._since_refresh = 0
             await self.session.note(REFRESH, {"messages": len(self.dialog)})
@@ -195,9 +186,9 @@ class Driver:
     async def call(self, call: ToolCall, text: str = "") -> str:
         """One call of somebody whose messages are not known, with what was said beside it."""
         calls = self._numbered((call,))
-        self.calls.slot, self.calls.words = lambda: self.shown().slot, text
+        self.calls.move, self.calls.words = lambda: self.shown().move, text
         await self._said(text if text.strip() else "", calls)
-        return await self._answered(calls[0])
+        return (await self._answered(calls[0])).text
 
     async def say(self, text: str) -> str:
         await self._said(text, ())
@@ -249,25 +240,41 @@ class Driver:
             self._watch(Progress("assistant", content))
 
     async def _called(self, calls: Sequence[ToolCall]) -> list[str]:
-        answers = []
+        answers: list[Answered] = []
         broken = False
-        for call in calls:
-            answers.append(await self._answered(call, leave_out=broken))
-            broken = broken or (self.view.in_order and not self.calls.fitted)
-            self._since_refresh += 1
-            self.calls.raise_if_over()
-        return answers
-
-    async def _answered(self, call: ToolCall, *, leave_out: bool = False) -> str:
-        waiting: Waiting | None = None
+        ended: RunEnded | None = None
         try:
-            text = await (self.calls.leave_out(call) if leave_out else self.calls.handle(call))
+            for call in calls:
+                answers.append(await self._answered(call, leave_out=broken))
+                broken = broken or (self.view.in_order and not self.calls.fitted)
+                self._since_refresh += 1
+                self.calls.raise_if_over()
+        except (Ended, BudgetSpent) as problem:
+            ended = problem
         except Waiting as problem:
-            waiting, text = problem, problem.text
+            answers.append(Answered(problem.text))
+            ended = problem
+        texts = [answer.text for answer in answers]
+        details: dict[str, JSON] = {
+            "answers": [text if seq is None else seq for text, seq in answers],
+            **({"waits": True} if isinstance(ended, Waiting) else {}),
+        }
+        await self.session.note(ANSWERS, details)
+        if ended is not None:
+            raise ended
+        return texts
+
+    async def _answered(self, call: ToolCall, *, leave_out: bool = False) -> Answered:
+        try:
+            answer = await (self.calls.leave_out(call) if leave_out else self.calls.handle(call))
+        except Waiting as problem:
+            self._show_answer(call, problem.text)
+            raise
+        self._show_answer(call, answer.text)
+        return answer
+
+    def _show_answer(self, call: ToolCall, text: str) -> None:
         self.dialog.append(Message("tool", text, tool_call_id=call.id, name=call.name))
-        if waiting is not None:
-            raise waiting
-        return text
 
     async def _empty_reply(self) -> str:
         await self.session.note(MALFORMED_CALL, {"tool": "", "problem": sentence("empty-message")})
@@ -290,8 +297,7 @@ class Driver:
 
     async def _note_request(
         self, reply: ModelReply, calls: Sequence[ToolCall], attempts: Attempts, seconds: float
-    ) -> bool:
-        """Whether the note keeps the calls as they were written."""
+    ) -> None:
         sent, self._asked = (self._asked or self.request()).messages, None
         usage, served, lost = reply.usage, reply.served, attempts.discarded
         record = RequestRecord(
@@ -311,10 +317,10 @@ class Driver:
             response_id=served.response_id,
         )
         self.spending.requests.append(record)
-        stored = kept_calls(self.session, calls)
-        written = {"calls": stored} if stored else {}
-        await self.session.note(MODEL_REQUEST, {**record.as_json(), **written})
-        return stored is not None
+        written: list[JSON] = [[call.id, call.name, call.arguments] for call in calls]
+        await self.session.note(
+            MODEL_REQUEST, {**record.as_json(), **({"calls": written} if written else {})}
+        )
 
 
 def without_secrets(session: Session, watch: Watch) -> Watch:

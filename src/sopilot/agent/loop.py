@@ -137,6 +137,7 @@ class Run:
             timeout_seconds=budgets.request_seconds,
             seed=budgets.seed,
             reply_tokens=budgets.reply_tokens,
+            shown=turn.shown,
         )
         self._watch(Progress("request", self._model.name, turn.slot))
         attempts = Attempts()

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from sopilot.audit import domain_calls, endings, returns
 from sopilot.audit.disclosure import judge_told
 from sopilot.audit.findings import Finding
-from sopilot.audit.report import Report, decided, score
+from sopilot.audit.report import Report, report_of
 from sopilot.audit.state import AuditState, ProcessView
 from sopilot.handbook.model import BUILT_IN
 from sopilot.machine.layout import Position
@@ -51,17 +51,7 @@ def audit_trace(
     if broken is not None:
         run.findings.insert(0, broken)
     findings = tuple(sorted(run.findings, key=lambda finding: finding.seq))
-    card = score(run, findings, unbroken, session_id, ended=ended)
-    return Report(
-        findings,
-        card,
-        tuple(run.refusals),
-        tuple(run.checks),
-        decided(run),
-        run.unguarded(),
-        tuple(run.not_judged),
-        overrides=tuple(run.overrides),
-    )
+    return report_of(run, findings, unbroken, session_id, ended=ended)
 
 
 def read_events(

@@ -58,10 +58,11 @@ class Doubt:
 
 @dataclass(frozen=True, slots=True)
 class CallReading:
-    """``doubts`` is empty for a call that the trace proves."""
+    """``doubts`` is empty for a call that the trace proves; ``checks`` are its requirements."""
 
     doubts: tuple[Doubt, ...]
     leaves: tuple[LeafReading, ...] = ()
+    checks: tuple[LeafReading, ...] = ()
 
     @property
     def grade(self) -> AuditGrade:
@@ -132,8 +133,11 @@ def _read(
     cursor = process.frames[0].cursor
     walk = Walk(process.program.functions, path, values, cursor, exhaustive=True)
     reached = walk.enter(Activation(process.program.entry, values)) is True
-    leaves = tuple(leaf for leaf in path.leaves.values() if leaf.holds is not None)
-    return CallReading(() if reached else path.doubts(step.action), leaves)
+    every = tuple(path.leaves.values())
+    leaves = tuple(leaf for leaf in every if leaf.holds is not None)
+    # Of a call that is proven, a way that was not needed is no requirement.
+    checks = tuple(leaf for leaf in every if leaf.holds is leaf.wanted) if reached else every
+    return CallReading(() if reached else path.doubts(step.action), leaves, checks)
 
 
 def _argument_doubts(
@@ -194,7 +198,8 @@ class _Path:
         layout = self.moment.process.program.functions[callee.function.name]
         key = (layout.name, key_of(values))
         if key not in self.leaves:
-            self.leaves[key] = self._trusted(layout, read_leaf(self.moment, layout, values))
+            reading = self._trusted(layout, read_leaf(self.moment, layout, values))
+            self.leaves[key] = replace(reading, wanted=check.wanted)
         reading = self.leaves[key]
         if reading.holds is not check.wanted:
             self.unmet.setdefault(key, (reading, check.wanted))

@@ -488,8 +488,9 @@ def note(run: AuditState, event: Event) -> None:
     if name == "not_offered" and event.actor == Actor.RUNTIME:
         named = details.get("actions")
         run.not_offered.update(map(str, named) if isinstance(named, list | tuple) else ())
-    if name == HELD_CALL and details.get("awaits") == AWAITS_APPROVAL:
-        run.held[call_id] = event.at
+    if name == HELD_CALL:
+        if details.get("awaits") == AWAITS_APPROVAL:
+            run.held[call_id] = event.at
         hold(run, event, details)
     if name == HELD_CALL and details.get("awaits") == AWAITS_ROOT:
         _held_back(run, event, str(details.get("action", "")))

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from sopilot.messages.audit import TITLES as WORDED_TITLES
 from sopilot.messages.diagnostic import Severity
 from sopilot.values.json import JSON
 
@@ -83,41 +84,5 @@ class NotJudged:
         return asdict(self) | {"code": self.reason.name.lower().replace("_", "-")}
 
 
-TITLES: Final[Mapping[str, str]] = {
-    "return-without-evidence": "Verdict without evidence",
-    "incomplete-evidence": "Verdict on part of the evidence",
-    "unproven-verdict": "Verdict that its evidence does not prove",
-    "evidence-contradicts-verdict": "Evidence contradicts the verdict",
-    "evidence-unresolved": "Cited evidence does not exist",
-    "evidence-outside-interval": "Evidence of another process",
-    "evidence-stale": "Evidence from before a change",
-    "evidence-wrong-call": "Evidence of a call that does not verify this",
-    "evidence-wrong-arguments": "Evidence about something else",
-    "unproven-value": "Checked for another value, or none",
-    "unproven-evidence": "Nothing verifies this",
-    "evidence-superseded": "A newer answer says otherwise, or nothing",
-    "model-verdict": "Guarded action rests on a model's word",
-    "gate-shut": "Gate not open for these values",
-    "not-read-again": "Not read again before the action",
-    "guard-disagrees": "Guard and audit read the proof differently",
-    "unlicensed-call": "Call outside the procedure",
-    "premature-goal": "Goal action before acceptance",
-    "skipped-check": "Required check skipped",
-    "calls-after-goal": "Call after the goal succeeded",
-    "refusal-without-cause": "Refusal without a false predicate",
-    "otherwise-not-started": "What follows a refusal was not started",
-    "completion-without-goal": "Completion without the goal",
-    "tipped-off": "The customer was told what must not be told",
-    "claimed-completion": "Completion claimed, never accepted",
-    "goal-without-completion": "Goal reached, process never completed",
-    "wrong-branch": "Branch against the bound results",
-    "unknown-outcome": "Outcome unknown",
-    "guard-violated": "Guarded action ran without acceptance",
-    "approval-missing": "Guarded action ran without approval",
-    "approval-exceeded": "Guarded action ran otherwise than approved",
-    "executed-against-condition": "Action ran although a requirement was false",
-    "inconsistent-trace": "Trace contradicts its programs",
-    "other-program": "Not the program of this handbook",
-    "tampering": "Not what was recorded",
-}
-"""Every code the audit can give, with the words a report uses for it. Codes are stable."""
+TITLES: Final[Mapping[str, str]] = {code: english for code, (english, _) in WORDED_TITLES.items()}
+"""Every code the audit can give, with a report's words for it."""

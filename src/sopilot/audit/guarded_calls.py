@@ -13,16 +13,18 @@ from sopilot.audit.leaf_reading import AuditGrade
 from sopilot.audit.state import (
     CLOSING,
     AuditState,
+    CheckMade,
     HeldRequest,
     Override,
     ProcessView,
     SessionCall,
+    filled_sentence,
 )
 from sopilot.handbook.model import BUILT_IN
 from sopilot.messages.diagnostic import Severity
 from sopilot.messages.errors import SopilotError
 from sopilot.program.model import Guarded, Kind
-from sopilot.trace.events import Event
+from sopilot.trace.events import AWAITS_APPROVAL, Event
 from sopilot.trace.redaction import has_withheld, is_reference, words_of
 from sopilot.values.json import JSON, is_same_act, same, same_name, spell
 
@@ -168,12 +170,16 @@ def _the_same(amended: JSON, called: JSON) -> bool:
 
 
 def hold(run: AuditState, event: Event, details: Mapping[str, JSON]) -> None:
-    """A call was held for people: what was in doubt then, and whether anything was."""
+    """Record what was in doubt when a call was held, for people or as unproven."""
     action, arguments = str(details.get("action", "")), details.get("arguments")
     process = run.process
     if not isinstance(arguments, Mapping):
         return
     reading = read_call(run, process, action, arguments) if process is not None else None
+    if reading is not None and process is not None:
+        run.proofs[event.seq] = _requirements(event, process, reading)
+    if details.get("awaits") != AWAITS_APPROVAL:
+        return
     run.requests[str(details.get("call_id", ""))] = HeldRequest(
         action,
         dict(arguments),
@@ -192,6 +198,34 @@ def hold(run: AuditState, event: Event, details: Mapping[str, JSON]) -> None:
         )
 
 
+def _requirements(
+    event: Event, process: ProcessView, reading: CallReading
+) -> tuple[CheckMade, ...]:
+    """The requirements of a guarded call as the trace shows them."""
+    constants = process.program.program.constants
+    return tuple(
+        CheckMade(
+            event.seq,
+            process.id,
+            event.frame,
+            leaf.predicate,
+            filled_sentence(
+                process.program.functions[leaf.function].function,
+                constants,
+                leaf.values,
+                wanted=leaf.wanted,
+            ),
+            leaf.holds,
+            leaf.evidence,
+            needs_evidence=bool(process.program.functions[leaf.function].recipes),
+            covered=leaf.holds is not None,
+            grade=str(leaf.grade) if leaf.holds is not None else "",
+            wanted=leaf.wanted,
+        )
+        for leaf in reading.checks
+    )
+
+
 def judge_proof(run: AuditState, event: Event, call: SessionCall, process: ProcessView) -> None:
     """Findings about a guarded call at its step: unproven, or told otherwise by the guard."""
     guarded = process.program.guarded.get(call.action)
@@ -206,6 +240,7 @@ def judge_proof(run: AuditState, event: Event, call: SessionCall, process: Proce
             _override(run, event, call, [words_of(recorded["missing"])])
         return
     call.uses = _used_answers(process, reading)
+    run.proofs[event.seq] = _requirements(event, process, reading)
     _compare_licence(run, event, call, process, reading)
     if guarded.recheck and not reading.doubts:
         _judge_rereading(run, event, call, process, reading)

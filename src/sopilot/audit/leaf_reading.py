@@ -100,6 +100,7 @@ class LeafReading:
     grade: AuditGrade = AuditGrade.CLAIMED
     evidence: tuple[int, ...] = ()
     lack: Lack | None = None
+    wanted: bool = True
 
 
 VALUE, NOTHING, OTHER, PART = (

@@ -13,13 +13,10 @@ from sopilot.audit.leaf_reading import AuditGrade
 from sopilot.audit.state import AuditState, CheckMade, Override, RefusedGoal
 from sopilot.machine.state import Status, ending_of
 from sopilot.messages.diagnostic import Severity
-from sopilot.trace.events import identity_of
+from sopilot.trace.events import Event, identity_of
 from sopilot.values.json import JSON
 
-COMPLETED, REFUSED = "completed", "refused"
-
-
-WAITING, ABANDONED = "waiting", "abandoned"
+COMPLETED, REFUSED, WAITING, ABANDONED = "completed", "refused", "waiting", "abandoned"
 
 
 NOT_JUDGED = "not judged"
@@ -30,62 +27,60 @@ GRADES = tuple(str(grade) for grade in reversed(AuditGrade))
 
 @dataclass(frozen=True, slots=True)
 class ScoreCard:
-    """``calls_after_goal`` is the paper's R2. ``evidence_coverage`` is the share of verdicts
-    that need evidence and are proven or attested by it, ``None`` where none needs any: a claim
-    is covered by nothing. ``grades`` counts all verdicts. ``chain`` is whether the
-    chain of hashes is whole, ``None`` where there is none to check.
+    """The sums of one session.
 
-    ``outcome`` is that of the process started last: ``completed``; ``refused``, with
-    or without a cause; ``waiting`` for one that goes on once people have decided or the user has
-    answered; ``abandoned`` for one that the user gave up, or that did not end otherwise.
+    ``outcome`` is that of the process started last: ``completed``; ``refused``, with or without a
+    cause; ``waiting`` for people or the user; ``abandoned``. ``calls_after_goal`` is the paper's
+    R2. ``chain`` is whether the hash chain is whole, ``None`` without one.
     """
 
     session_id: str | None
     outcome: str
-    counts: Mapping[str, int]
-    errors: int
-    warnings: int
-    calls: int
-    calls_after_goal: int
-    checks: int
-    checks_with_evidence: int
-    checks_needing_evidence: int
-    reused: int
-    rejected: int
-    processes: Mapping[str, str]
-    chain: bool | None
-    grades: Mapping[str, int] = field(default_factory=dict)
+    calls: int = 0
+    calls_after_goal: int = 0
+    checks: int = 0
+    checks_with_evidence: int = 0
+    checks_needing_evidence: int = 0
+    reused: int = 0
+    rejected: int = 0
+    processes: Mapping[str, str] = field(default_factory=dict[str, str])
+    chain: bool | None = None
+    grades: Mapping[str, int] = field(default_factory=dict[str, int])
+    counts: Mapping[str, int] = field(default_factory=dict[str, int])
+    errors: int = 0
+    warnings: int = 0
+
+    def counting(self, findings: Iterable[Finding]) -> ScoreCard:
+        listed = list(findings)
+        return replace(
+            self,
+            counts=dict(sorted(Counter(finding.code for finding in listed).items())),
+            errors=sum(finding.severity is Severity.ERROR for finding in listed),
+            warnings=sum(finding.severity is Severity.WARNING for finding in listed),
+        )
 
     @property
     def evidence_coverage(self) -> float | None:
-        if not self.checks_needing_evidence:
-            return None
-        return self.checks_with_evidence / self.checks_needing_evidence
+        """The share of verdicts that need evidence and are proven or attested by it."""
+        needing = self.checks_needing_evidence
+        return self.checks_with_evidence / needing if needing else None
 
     def as_json(self) -> dict[str, JSON]:
-        return {
-            "session_id": self.session_id,
-            "outcome": self.outcome,
-            "findings": dict(self.counts),
-            "errors": self.errors,
-            "warnings": self.warnings,
-            "domain_calls": self.calls,
-            "calls_after_goal": self.calls_after_goal,
-            "checks": self.checks,
-            "checks_needing_evidence": self.checks_needing_evidence,
-            "checks_with_evidence": self.checks_with_evidence,
-            "evidence_coverage": self.evidence_coverage,
-            "grades": dict(self.grades),
-            "reused": self.reused,
-            "rejected_operations": self.rejected,
-            "processes": dict(self.processes),
-            "chain_verified": self.chain,
-        }
+        values = {_JSON_NAMES.get(name, name): item for name, item in asdict(self).items()}
+        return values | {"evidence_coverage": self.evidence_coverage}
+
+
+_JSON_NAMES = {
+    "calls": "domain_calls",
+    "rejected": "rejected_operations",
+    "chain": "chain_verified",
+    "counts": "findings",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What a person decided about a held call."""
+    """A person's decision about a held call; ``identity`` is how they proved who they are."""
 
     seq: int
     decision: str
@@ -94,25 +89,36 @@ class Decided:
     role: str
     reason: str
     identity: str = ""
-    """How they proved who they are."""
+
+
+def decided(event: Event) -> Decided:
+    payload = event.payload
+    reason = payload.get("reason")
+    texts = {name: str(payload.get(name) or "") for name in ("decision", "call_id", "by", "role")}
+    return Decided(
+        event.seq,
+        **texts,
+        reason=reason if isinstance(reason, str) else "",
+        identity=identity_of(payload.get("principal")),
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
+    """``checks`` are the verdicts in the order of events, ``proofs`` the requirements of each
+    guarded call by its event. ``unguarded`` are actions that change something and that no program
+    would have held. ``verdict_of`` names the kept audit that a reader without contents gets."""
+
     findings: tuple[Finding, ...]
     score_card: ScoreCard
     refusals: tuple[RefusedGoal, ...] = ()
     checks: tuple[CheckMade, ...] = ()
-    """What was judged, on which evidence, in the order of the events."""
     decisions: tuple[Decided, ...] = ()
     unguarded: tuple[str, ...] = ()
-    """Actions that were called, change something, and that no program would have held."""
     not_judged: tuple[NotJudged, ...] = ()
-    """Everything that this reader can't judge, each with its reason."""
     overrides: tuple[Override, ...] = ()
-    """Guarded calls that people let through unproven. They may, and every report shows it."""
+    proofs: Mapping[int, tuple[CheckMade, ...]] = field(default_factory=dict)
     verdict_of: str = ""
-    """The kept audit that the verdict is from, where this reader can't judge."""
 
     @property
     def clean(self) -> bool | None:
@@ -135,16 +141,9 @@ class Report:
         return replace(report, decisions=self.decisions)
 
     def with_findings(self, more: Sequence[Finding]) -> Report:
-        """The report with what was found outside of the events, counted in."""
-        result = (*more, *self.findings)
-        counts = dict(sorted(Counter(finding.code for finding in result).items()))
-        card = replace(
-            self.score_card,
-            counts=counts,
-            errors=sum(finding.severity is Severity.ERROR for finding in result),
-            warnings=sum(finding.severity is Severity.WARNING for finding in result),
-        )
-        return replace(self, findings=result, score_card=card)
+        """The report with findings from outside of the events."""
+        findings = (*more, *self.findings)
+        return replace(self, findings=findings, score_card=self.score_card.counting(findings))
 
     def with_texts(self, shown: Callable[[JSON], JSON]) -> Report:
         """The report with every text and every detail as ``shown`` makes it."""
@@ -157,8 +156,8 @@ class Report:
                 return replace(value, **parts)
             return tuple(map(change, value)) if isinstance(value, tuple) else shown(value)
 
-        message = ("findings", "refusals", "checks", "decisions", "not_judged", "overrides")
-        return replace(self, **{name: change(getattr(self, name)) for name in message})
+        texts = ("findings", "refusals", "checks", "decisions", "not_judged", "overrides")
+        return replace(self, **{name: change(getattr(self, name)) for name in texts})
 
     def as_json(self) -> dict[str, JSON]:
         return {
@@ -170,6 +169,10 @@ class Report:
             "unguarded": list(self.unguarded),
             "not_judged": [missing.as_json() for missing in self.not_judged],
             "overrides": [override.as_json() for override in self.overrides],
+            "proofs": {
+                str(seq): [check.as_json() for check in checks]
+                for seq, checks in self.proofs.items()
+            },
             "verdict_of": self.verdict_of or None,
             "score_card": self.score_card.as_json(),
         }
@@ -190,41 +193,28 @@ class BatchCard:
     checks_needing_evidence: int
     checks_with_evidence: int
     chains_broken: int
-    grades: Mapping[str, int] = field(default_factory=dict)
-    not_judged: Mapping[str, int] = field(default_factory=dict)
-    overrides: int = 0
+    grades: Mapping[str, int]
+    not_judged: Mapping[str, int]
+    overrides: int
 
     @property
     def evidence_coverage(self) -> float | None:
-        if not self.checks_needing_evidence:
-            return None
-        return self.checks_with_evidence / self.checks_needing_evidence
+        needing = self.checks_needing_evidence
+        return self.checks_with_evidence / needing if needing else None
 
     def as_json(self) -> dict[str, JSON]:
-        return {
-            "sessions": self.sessions,
-            "clean": self.clean,
-            "not_judged": dict(self.not_judged),
-            "overrides": self.overrides,
-            "outcomes": dict(self.outcomes),
-            "findings": dict(self.counts),
-            "sessions_with": dict(self.sessions_with),
-            "domain_calls": self.calls,
-            "calls_after_goal": self.calls_after_goal,
-            "evidence_coverage": self.evidence_coverage,
-            "grades": dict(self.grades),
-            "chains_broken": self.chains_broken,
-        }
+        values = {_JSON_NAMES.get(name, name): item for name, item in asdict(self).items()}
+        return values | {"evidence_coverage": self.evidence_coverage}
 
 
-def score(
+def report_of(
     run: AuditState,
     findings: tuple[Finding, ...],
     chain: bool | None,
     session_id: str | None,
     *,
-    ended: bool = True,
-) -> ScoreCard:
+    ended: bool,
+) -> Report:
     unfinished = WAITING if run.waits_for_people or not ended else ABANDONED
     outcomes = {}
     for process in run.processes.values():
@@ -234,72 +224,32 @@ def score(
         else:
             outcomes[process.id] = unfinished if process.id == run.active else ABANDONED
     needing = [check for check in run.checks if check.needs_evidence]
-    return card(
-        findings,
-        session_id=session_id,
-        outcome=list(outcomes.values())[-1] if outcomes else unfinished,
+    grades = Counter(check.grade for check in run.checks)
+    card = ScoreCard(
+        session_id,
+        list(outcomes.values())[-1] if outcomes else unfinished,
         calls=run.calls,
         calls_after_goal=run.calls_after_goal,
         checks=len(run.checks),
-        needing=len(needing),
-        covered=sum(check.covered for check in needing),
+        checks_with_evidence=sum(check.covered for check in needing),
+        checks_needing_evidence=len(needing),
         reused=run.reused,
         rejected=run.rejected,
         processes=outcomes,
         chain=chain,
-        grades=Counter(check.grade for check in run.checks if check.grade),
+        grades={grade: grades[grade] for grade in GRADES if grades[grade]},
     )
-
-
-def decided(run: AuditState) -> tuple[Decided, ...]:
-    events = sorted((item for some in run.decisions.values() for item in some), key=lambda e: e.seq)
-    return tuple(
-        Decided(
-            seq=event.seq,
-            decision=str(event.payload.get("decision") or ""),
-            call_id=str(event.payload.get("call_id") or ""),
-            by=str(event.payload.get("by") or ""),
-            role=str(event.payload.get("role") or ""),
-            reason=reason if isinstance(reason := event.payload.get("reason"), str) else "",
-            identity=identity_of(event.payload.get("principal")),
-        )
-        for event in events
-    )
-
-
-def card(
-    findings: Iterable[Finding],
-    *,
-    session_id: str | None,
-    outcome: str,
-    calls: int,
-    calls_after_goal: int,
-    checks: int,
-    needing: int,
-    covered: int,
-    reused: int = 0,
-    rejected: int = 0,
-    processes: Mapping[str, str] | None = None,
-    chain: bool | None = None,
-    grades: Mapping[str, int] | None = None,
-) -> ScoreCard:
-    result = list(findings)
-    return ScoreCard(
-        session_id,
-        outcome,
-        dict(sorted(Counter(finding.code for finding in result).items())),
-        sum(finding.severity is Severity.ERROR for finding in result),
-        sum(finding.severity is Severity.WARNING for finding in result),
-        calls,
-        calls_after_goal,
-        checks,
-        covered,
-        needing,
-        reused,
-        rejected,
-        processes or {},
-        chain,
-        {grade: count for grade in GRADES if (count := (grades or {}).get(grade, 0))},
+    decisions = (event for events in run.decisions.values() for event in events)
+    return Report(
+        findings,
+        card.counting(findings),
+        tuple(run.refusals),
+        tuple(run.checks),
+        tuple(decided(event) for event in sorted(decisions, key=lambda event: event.seq)),
+        run.unguarded(),
+        tuple(run.not_judged),
+        tuple(run.overrides),
+        run.proofs,
     )
 
 
@@ -311,12 +261,10 @@ def kept_report(
     verdict_of: str,
     overrides: Sequence[Override] = (),
 ) -> Report:
-    """A verdict from the records. What it rested on isn't there, and isn't counted."""
-    known = card(
-        findings, session_id=session_id, outcome=outcome, grades=grades,
-        calls=0, calls_after_goal=0, checks=sum(grades.values()), needing=0, covered=0,
-    )  # fmt: skip
-    return Report(tuple(findings), known, overrides=tuple(overrides), verdict_of=verdict_of)
+    """A verdict from the records, without the sums that it rested on."""
+    card = ScoreCard(session_id, outcome, checks=sum(grades.values()), grades=grades)
+    card = card.counting(findings)
+    return Report(tuple(findings), card, overrides=tuple(overrides), verdict_of=verdict_of)
 
 
 def not_judged(
@@ -327,49 +275,44 @@ def not_judged(
     findings: Sequence[Finding] = (),
 ) -> Report:
     """The report on a session that this reader can't judge."""
-    empty = card(
-        findings, session_id=session_id, outcome=NOT_JUDGED, chain=chain,
-        calls=0, calls_after_goal=0, checks=0, needing=0, covered=0,
-    )  # fmt: skip
-    return Report(tuple(findings), empty, not_judged=(missing,))
+    card = ScoreCard(session_id, NOT_JUDGED, chain=chain).counting(findings)
+    return Report(tuple(findings), card, not_judged=(missing,))
 
 
 def batch(reports: Iterable[Report]) -> BatchCard:
-    return together(_alone(report) for report in reports)
+    return together(map(_alone, reports))
 
 
 def together(cards: Iterable[BatchCard]) -> BatchCard:
     """The sums of several batches."""
-    result = list(cards)
-    grades = _summed(item.grades for item in result)
-    return BatchCard(
-        sum(item.sessions for item in result),
-        sum(item.clean for item in result),
-        _summed(item.outcomes for item in result),
-        _summed(item.counts for item in result),
-        _summed(item.sessions_with for item in result),
-        sum(item.calls for item in result),
-        sum(item.calls_after_goal for item in result),
-        sum(item.checks_needing_evidence for item in result),
-        sum(item.checks_with_evidence for item in result),
-        sum(item.chains_broken for item in result),
-        {grade: grades[grade] for grade in GRADES if grades.get(grade)},
-        _summed(item.not_judged for item in result),
-        sum(item.overrides for item in result),
-    )
+    listed = list(cards)
+    sums: dict[str, Any] = {}
+    for item in fields(BatchCard):
+        values = [getattr(card, item.name) for card in listed]
+        is_number = item.type == "int"
+        sums[item.name] = sum(values) if is_number else _summed(values)
+    grades = sums["grades"]
+    sums["grades"] = {grade: grades[grade] for grade in GRADES if grades.get(grade)}
+    return BatchCard(**sums)
 
 
 def _alone(report: Report) -> BatchCard:
-    card = report.score_card
-    reasons = {str(report.not_judged[0].reason): 1} if report.clean is None else {}
-    judged = report.unjudged is None
+    card, judged = report.score_card, report.unjudged is None
     return BatchCard(
-        int(judged), int(report.clean is True), {card.outcome: 1} if judged else {},
-        card.counts, dict.fromkeys(card.counts, 1),
-        card.calls, card.calls_after_goal, card.checks_needing_evidence,
-        card.checks_with_evidence, int(card.chain is False), card.grades, reasons,
-        len(report.overrides),
-    )  # fmt: skip
+        sessions=int(judged),
+        clean=int(report.clean is True),
+        outcomes={card.outcome: 1} if judged else {},
+        counts=card.counts,
+        sessions_with=dict.fromkeys(card.counts, 1),
+        calls=card.calls,
+        calls_after_goal=card.calls_after_goal,
+        checks_needing_evidence=card.checks_needing_evidence,
+        checks_with_evidence=card.checks_with_evidence,
+        chains_broken=int(card.chain is False),
+        grades=card.grades,
+        not_judged={str(report.not_judged[0].reason): 1} if report.clean is None else {},
+        overrides=len(report.overrides),
+    )
 
 
 def _summed(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:

@@ -68,6 +68,13 @@ class ReturnReview:
     def predicate(self) -> str:
         return self.function.judges
 
+    @property
+    def wanted(self) -> bool:
+        """The outcome that the caller requires."""
+        frames = self.here.process.frames
+        caller = step_of(self.here.program, frames[-2]) if len(frames) > 1 else None
+        return caller.wanted if isinstance(caller, Check) else True
+
     def find(
         self, code: str, explanation: str, severity: Severity = Severity.ERROR, **details: Any
     ) -> None:
@@ -151,12 +158,13 @@ class ReturnReview:
                 self.process.id,
                 self.event.frame,
                 self.predicate,
-                self.run.sentence_of(self.here),
+                self.run.sentence_of(self.here, wanted=self.wanted),
                 self.holds,
                 self.cited.evidence,
                 needs,
                 not needs or grade in (AuditGrade.PROVEN, AuditGrade.STATED, AuditGrade.ATTESTED),
                 grade,
+                self.wanted,
             )
         )
 
@@ -164,12 +172,10 @@ class ReturnReview:
         """A gate that must be shut is not opened to find that out: the session shows it, as it
         shows what was done."""
         gate = self.function.kind is Kind.GATE
-        frames = self.here.process.frames
         if self.function.is_fact:
             return self._grade() == AuditGrade.PROVEN
-        caller = step_of(self.here.program, frames[-2]) if len(frames) > 1 else None
-        wanted_shut = isinstance(caller, Check) and not caller.wanted
-        return gate and self.holds is False and wanted_shut and self._grade() == AuditGrade.PROVEN
+        shut_as_wanted = gate and self.holds is False and not self.wanted
+        return shut_as_wanted and self._grade() == AuditGrade.PROVEN
 
     def _grade(self) -> str:
         """By the trace alone; none where a value that it needs is withheld."""

@@ -250,9 +250,15 @@ class CheckMade:
     grade: str = ""
     """``proven``, ``attested`` or ``claimed``, by the audit's own reading; nothing for a verdict
     that says neither true nor false."""
+    wanted: bool = True
+
+    @property
+    def met(self) -> bool:
+        """Whether the outcome is the required one."""
+        return self.holds is self.wanted
 
     def as_json(self) -> dict[str, JSON]:
-        return asdict(self) | {"evidence": list(self.evidence)}
+        return asdict(self) | {"evidence": list(self.evidence), "met": self.met}
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,6 +344,8 @@ class AuditState:
     not_judged: list[NotJudged] = field(default_factory=list)
     overrides: list[Override] = field(default_factory=list)
     checks: list[CheckMade] = field(default_factory=list)
+    proofs: dict[int, tuple[CheckMade, ...]] = field(default_factory=dict)
+    """Event of a guarded call, made or held → its requirements as the trace shows them."""
     blamed: dict[int, frozenset[int]] = field(default_factory=dict)
     """Return of a group → the returns in it that it is to be blamed on."""
     reused: int = 0

@@ -1,356 +1,265 @@
-"""A report for a terminal.
-
-What a report shows of a run: one row an event, in words.
-
-Places and moments of a run in words: what the compiler and the clock call them is no reading.
-"""
+"""A report for a terminal, in English or Chinese."""
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
 
-from sopilot.audit.findings import TITLES, Finding, NotJudged
-from sopilot.audit.report import BatchCard, Report, ScoreCard
-from sopilot.audit.state import RefusedGoal
-from sopilot.audit.transcript_files import Transcript
-from sopilot.trace.chain import SealedEvent
-from sopilot.trace.events import CLOCK, HELD_CALL, OPENED, Event, identity_of
-from sopilot.trace.redaction import is_reference
-from sopilot.values.json import JSON
-from sopilot.values.text import visible
-
-_GROUP = re.compile(r"(all_of|any_of|in_order|first_of)_(?:(\d+)_to_)?\w+")
-
-
-_TOGETHER = {
-    "all_of": "all of {0} requirements",
-    "any_of": "one of {0} ways",
-    "in_order": "{0} requirements in their order",
-    "first_of": "the first of {0} ways that holds",
-}
+from sopilot.audit.findings import Finding
+from sopilot.audit.leaf_reading import AuditGrade
+from sopilot.audit.report import (
+    ABANDONED,
+    COMPLETED,
+    REFUSED,
+    BatchCard,
+    Decided,
+    Report,
+    ScoreCard,
+)
+from sopilot.audit.state import CheckMade, RefusedGoal
+from sopilot.audit.timeline import About, Seal, place_in_words
+from sopilot.handbook.grammar import in_language
+from sopilot.messages.audit import LABELS, TITLES
+from sopilot.messages.catalogue import worded
+from sopilot.values.text import CodedText, moment, visible
 
 
-def place_in_words(frame: str) -> str:
-    """``transfer/all_of_6_to_within_limit/logged_in@ask`` is `transfer › logged in`."""
-    path = frame.split("@", 1)[0].split("/")
-    return " › ".join(part.replace("_", " ") for part in path if not _GROUP.fullmatch(part))
+def label(language: str, code: str, **fields: object) -> str:
+    """The report's words for a code; a code without any stands for itself."""
+    pair = LABELS.get(code) or TITLES.get(code)
+    return pair[language == "zh"].format(**fields) if pair is not None else code
 
 
-def function_in_words(name: str) -> str:
-    """The handbook's own name, or what a group of checks is: only the compiler named that one."""
-    match = _GROUP.fullmatch(name)
-    return name if match is None else _TOGETHER[match[1]].format(match[2] or "the")
+def speak(language: str, text: str) -> str:
+    """A message or a sentence of the handbook in this language, if it has it."""
+    spoken = in_language(text, language)
+    return worded(spoken, language) if isinstance(spoken, CodedText) else spoken
 
 
-def moment(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+def number_of(language: str, code: str, count: int) -> str:
+    return label(language, f"{code}_{'1' if count == 1 else 'n'}", n=count)
 
 
-def with_moments(value: JSON) -> JSON:
-    """Numbers under names such as ``expires_at`` as dates."""
-    if not isinstance(value, Mapping):
-        return value
-    return {
-        key: moment(item)
-        if (key == "at" or key.endswith("_at"))
-        and isinstance(item, int | float)
-        and 0 < item < 1e11
-        else item
-        for key, item in value.items()
-    }
+def mark(check: CheckMade) -> str:
+    """Against the requirement: met, not met, or not shown. A claim shows nothing."""
+    if check.holds is None or (check.grade == AuditGrade.CLAIMED and check.needs_evidence):
+        return "?"
+    return "✓" if check.met else "✗"
 
 
-def render_text(report: Report) -> str:
-    return "\n".join(map(visible, _lines(report)))
+def verdict_words(report: Report, language: str = "en") -> str:
+    """The verdict in a few words, for the first line of every form of the report."""
+    say = partial(label, language)
+    outcome, count = report.score_card.outcome, len(report.findings)
+    parts = [] if report.unjudged is not None else [say(outcome)]
+    if count:
+        parts.append(number_of(language, "findings", count))
+    if report.unjudged is not None:
+        parts.append(say("unjudged", why=_reason(language, str(report.unjudged.reason), report)))
+    elif report.not_judged:
+        parts.append(say("not_judged_n", n=len(report.not_judged)))
+    elif not count:
+        parts.append(say("no_findings_yet" if outcome == "waiting" else "no_findings"))
+    if report.overrides:
+        parts.append(number_of(language, "overrides", len(report.overrides)))
+    return COMMAS[language].join(parts)
 
 
-def render_batch_text(batch: BatchCard) -> str:
-    lines = [
-        f"{batch.sessions} sessions, {batch.clean} clean",
-        *([f"overrides: {batch.overrides}"] if batch.overrides else []),
-        *(f"cannot be judged: {n} ({reason})" for reason, n in batch.not_judged.items()),
-        "outcomes: " + (_counts(dict(batch.outcomes)) or "none"),
-        f"evidence coverage: {_share(batch.evidence_coverage)}",
-        "verdicts: " + (_counts(dict(batch.grades)) or "none"),
-        f"calls after the goal: {batch.calls_after_goal} of {batch.calls}",
-    ]
-    if batch.chains_broken:
-        lines.append(f"broken chains: {batch.chains_broken}")
-    for code, count in batch.counts.items():
-        lines.append(f"  {count:>5}  {code} in {batch.sessions_with[code]} sessions")
-    return "\n".join(lines)
+COMMAS = {"en": ", ", "zh": "，"}
+SEMICOLONS = {"en": "; ", "zh": "；"}
 
 
-def _lines(report: Report) -> Iterator[str]:
-    card = report.score_card
-    name = f"session {card.session_id}" if card.session_id else "audit"
-    yield f"{name}: {verdict_words(report)}{_chain(card)}"
+def _reason(language: str, reason: str, report: Report) -> str:
+    explanation = report.unjudged.explanation if report.unjudged is not None else ""
+    words = label(language, reason)
+    return f"{words}: {speak(language, explanation)}" if explanation else words
+
+
+def is_as_required(report: Report) -> bool | None:
+    """Whether the outcome is the one that the requirements ask for; ``None``: neither."""
+    outcome = report.score_card.outcome
+    if report.unjudged is not None or outcome not in (COMPLETED, REFUSED, ABANDONED):
+        return None
+    if report.score_card.errors:
+        return False
+    return True if outcome != ABANDONED and not report.overrides else None
+
+
+def about_lines(
+    about: About | None, seal: Seal | None, language: str, *, stored: bool = False
+) -> Iterator[str]:
+    """``stored``: the session is in a store, where seals are."""
+    say = partial(label, language)
+    if about is None or not about.events:
+        return
+    if about.begin and about.end:
+        yield say("opened_to", begin=moment(about.begin), end=moment(about.end))
+    if about.handbook or about.programs:
+        programs = ", ".join(about.programs) or "–"
+        yield say("by_handbook", handbook=about.handbook or "–", programs=programs)
+    if about.requester:
+        yield say("requested_by", requester=about.requester)
+    if stored:
+        yield seal_words(about, seal, language)
+
+
+def seal_words(about: About, seal: Seal | None, language: str) -> str:
+    if seal is None:
+        return label(language, "not_sealed")
+    code = "sealed" if seal.seq >= about.events - 1 else "sealed_part"
+    return label(language, code, at=moment(seal.at), n=about.events, seq=seal.seq)
+
+
+def render_text(report: Report, language: str = "en", about: Sequence[str] = ()) -> str:
+    return "\n".join(map(visible, _lines(report, language, about)))
+
+
+def _lines(report: Report, language: str, about: Sequence[str]) -> Iterator[str]:
+    say, card = partial(label, language), report.score_card
+    name = say("session", id=card.session_id) if card.session_id else say("audit")
+    chain = {None: (), True: (say("chain_ok"),), False: (say("chain_broken"),)}[card.chain]
+    verdict = COMMAS[language].join((verdict_words(report, language), *chain))
+    yield say("first_line", name=name, verdict=verdict)
+    yield from (f"    {line}" for line in about)
     if report.verdict_of:
-        yield f"the verdict is that of {report.verdict_of}"
+        yield say("verdict_of", whom=report.verdict_of)
     for missing in report.not_judged:
         yield ""
-        yield from _not_judged(missing)
+        where = f"#{missing.seq} " if missing.seq is not None else ""
+        yield where + say("unjudged_line", why=say(missing.reason))
+        yield from _indented(speak(language, missing.explanation))
     for override in report.overrides:
         yield ""
-        by = ", ".join(override.by) or "nobody on record"
-        yield f"#{override.seq} override: {override.action} was let through unproven by {by}"
-        yield from (f"    {why}" for why in override.unproven)
+        by = ", ".join(override.by) or say("nobody_on_record")
+        yield f"#{override.seq} " + say("override_line", action=override.action, by=by)
+        yield from _indented(*(speak(language, why) for why in override.unproven))
     for finding in report.findings:
         yield ""
-        yield from _finding(finding)
+        yield from _finding(finding, language)
     for refusal in report.refusals:
         yield ""
-        yield from _refusal(refusal)
+        yield from refusal_lines(refusal, language)
     if report.checks:
         yield ""
-        yield from _checks(report)
+        yield say("checked")
+        yield from (f"    {check_line(check, language)}" for check in report.checks)
+    for seq, checks in () if report.checks else report.proofs.items():
+        yield ""
+        yield say("proof_of", seq=seq)
+        yield from (f"    {check_line(check, language)}" for check in checks)
+    yield from (f"    {decision_words(item, language)}" for item in report.decisions)
     if report.unguarded:
         yield ""
-        yield f"recorded, not held: {', '.join(report.unguarded)} (the handbook guards none of it)"
+        yield say("unguarded", actions=", ".join(report.unguarded))
     if report.unjudged is None:
         yield ""
-        yield from _card(card)
+        yield from _card(card, language)
 
 
-def verdict_words(report: Report) -> str:
-    """The verdict in a few words, for the first line of every form of the report."""
-    count = len(report.findings)
-    message = [] if report.unjudged is not None else [report.score_card.outcome]
-    if count:
-        message.append(f"{count} finding{'s' if count > 1 else ''}")
-    if report.unjudged is not None:
-        message.append(f"cannot be judged ({report.unjudged})")
-    elif report.not_judged:
-        message.append(f"{len(report.not_judged)} not judged")
-    elif not count:
-        waits = report.score_card.outcome == "waiting"
-        message.append("no findings so far" if waits else "no findings")
-    if overrides := len(report.overrides):
-        message.append(f"{overrides} override{'s' if overrides > 1 else ''}")
-    return ", ".join(message)
+def _indented(*lines: str) -> Iterator[str]:
+    return (f"    {line}" for line in lines if line)
 
 
-def _not_judged(missing: NotJudged) -> Iterator[str]:
-    where = f"#{missing.seq} " if missing.seq is not None else ""
-    yield f"{where}cannot be judged: {missing.reason}"
-    if missing.explanation:
-        yield f"    {missing.explanation}"
-
-
-def _finding(finding: Finding) -> Iterator[str]:
-    title = TITLES.get(finding.code, finding.code)
-    yield f"#{finding.seq} {finding.severity} {finding.code}: {title.lower()}"
-    yield f"    {finding.explanation}"
-    if finding.sentence:
-        yield f"    the SOP says: {finding.sentence}"
-    if finding.frame:
-        yield f"    at {place_in_words(finding.frame)}"
-
-
-def _refusal(refusal: RefusedGoal) -> Iterator[str]:
-    yield f"refused: {refusal.goal} at #{refusal.seq}"
-    if refusal.reason:
-        stored = any(cause.get("customer_message") for cause in refusal.causes)
-        yield f"    {'reason' if stored else 'said'}: {refusal.reason}"
-    if refusal.obstacle:
-        yield f"    could not be carried out: {refusal.obstacle}"
-    for cause in refusal.causes:
-        evidence = ", ".join(f"#{seq}" for seq in cause["evidence"])
-        cited = f" (evidence: {evidence})" if evidence else ""
-        yield f"    required: {cause['sentence'] or cause['predicate']}"
-        yield f"    found: {cause.get('found') or 'otherwise'}{cited}"
-        if cause.get("customer_message"):
-            yield f"    the customer is told only: {cause['customer_message']}"
-        if cause["remedy"]:
-            yield f"    the user could: {cause['remedy']}"
-    if refusal.follows:
-        yield f"    what follows: {refusal.follows}"
-
-
-def _checks(report: Report) -> Iterator[str]:
-    yield "what was checked:"
-    for check in report.checks:
-        word = "open" if check.holds is None else "yes" if check.holds else "no"
-        evidence = ", ".join(f"#{seq}" for seq in check.evidence)
-        message = [check.grade] if check.grade else []
-        message += [f"evidence: {evidence}"] if evidence else []
-        shown = f" ({'; '.join(message)})" if message else ""
-        yield f"    {word:<4} {check.sentence or check.predicate}{shown}"
-    for decision in report.decisions:
-        why = f": {decision.reason}" if decision.reason else ""
-        role = f" as {decision.role}" if decision.role else ""
-        yield f"    {decision.decision} by {decision.by}{role} ({decision.identity}){why}"
-
-
-def _card(card: ScoreCard) -> Iterator[str]:
-    graded = f" ({_counts(dict(card.grades))})" if card.grades else ""
-    yield (
-        f"checks {card.checks}{graded}, {_evidence(card)}, "
-        f"reused {card.reused}, rejected operations {card.rejected}"
+def _finding(finding: Finding, language: str) -> Iterator[str]:
+    say = partial(label, language)
+    title = say(finding.code).lower()
+    name = f"#{finding.seq} {say(finding.severity)} {finding.code}"
+    yield say("first_line", name=name, verdict=title)
+    sentence = speak(language, finding.sentence)
+    yield from _indented(
+        speak(language, finding.explanation),
+        say("sop_says", sentence=sentence) if sentence else "",
+        say("at_place", place=place_in_words(finding.frame)) if finding.frame else "",
     )
-    yield f"calls of tools {card.calls}, after the goal {card.calls_after_goal}"
+
+
+def refusal_lines(refusal: RefusedGoal, language: str) -> Iterator[str]:
+    say = partial(label, language)
+    yield say("refused_line", goal=refusal.goal, seq=refusal.seq)
+    yield from _indented(
+        say("reason", text=refusal.reason) if refusal.reason else "",
+        say("not_possible", why=speak(language, refusal.obstacle)) if refusal.obstacle else "",
+    )
+    for cause in refusal.causes:
+        yield from _indented(*cause_lines(cause, language))
+    yield from _indented(say("follows", text=refusal.follows) if refusal.follows else "")
+
+
+def cause_lines(cause: Mapping[str, Any], language: str) -> Iterator[str]:
+    """The requirement that ruled a goal out, with the outcome, its evidence and the remedy."""
+    say = partial(label, language)
+    texts = {name: speak(language, cause.get(name) or "") for name in _CAUSE_TEXTS}
+    cited = _cited(cause["evidence"], language)
+    yield "✗ " + say("required", sentence=texts["sentence"] or str(cause["predicate"]))
+    yield say("outcome_was", sentence=texts["found"] or say("otherwise")) + cited
+    if texts["customer_message"]:
+        yield say("customer_hears", text=texts["customer_message"])
+    if texts["remedy"]:
+        yield say("remedy", text=texts["remedy"])
+
+
+_CAUSE_TEXTS = ("sentence", "found", "customer_message", "remedy")
+
+
+def _cited(seqs: Sequence[object], language: str) -> str:
+    events = ", ".join(f"#{seq}" for seq in seqs)
+    cited = label(language, "evidence_of", events=events)
+    return label(language, "in_brackets", text=cited) if events else ""
+
+
+def check_line(check: CheckMade, language: str) -> str:
+    parts = [label(language, check.grade)] if check.grade else []
+    events = ", ".join(f"#{seq}" for seq in check.evidence)
+    parts += [label(language, "evidence_of", events=events)] if events else []
+    words = speak(language, check.sentence) or check.predicate
+    shown = label(language, "in_brackets", text=SEMICOLONS[language].join(parts)) if parts else ""
+    return f"{mark(check)} {words}{shown}"
+
+
+def decision_words(item: Decided, language: str) -> str:
+    word = label(language, "amend_decision" if item.decision == "amend" else item.decision)
+    code = "decided_as" if item.role else "decided_by"
+    words = label(language, code, decision=word, by=item.by, role=item.role)
+    words += label(language, "in_brackets", text=label(language, item.identity))
+    return words + (label(language, "because", text=item.reason) if item.reason else "")
+
+
+def _card(card: ScoreCard, language: str) -> Iterator[str]:
+    say, needing = partial(label, language), card.checks_needing_evidence
+    evidence = say("evidence_for", covered=card.checks_with_evidence, needing=needing)
+    yield say(
+        "card_checks",
+        n=card.checks,
+        grades=say("in_brackets", text=_counts(card.grades, language)) if card.grades else "",
+        evidence=evidence if needing else say("no_evidence_needed"),
+        reused=card.reused,
+        rejected=card.rejected,
+    )
+    yield say("card_calls", n=card.calls, after=card.calls_after_goal)
     if card.counts:
-        yield f"findings: {_counts(dict(card.counts))}"
+        counts = ", ".join(f"{code} {count}" for code, count in card.counts.items())
+        yield say("card_findings", counts=counts)
 
 
-def _evidence(card: ScoreCard) -> str:
-    """Of those that rest on an answer: what follows from the request alone needs none."""
-    needing = card.checks_needing_evidence
-    if not needing:
-        return "none of them needs evidence"
-    return f"evidence for {card.checks_with_evidence} of the {needing} that need it"
+def _counts(counts: Mapping[str, int], language: str) -> str:
+    listed = (f"{label(language, name)} {count}" for name, count in counts.items())
+    return COMMAS[language].join(listed)
 
 
-def _chain(card: ScoreCard) -> str:
-    if card.chain is None:
-        return ""
-    return ", chain verified" if card.chain else ", CHAIN BROKEN"
-
-
-def _counts(counts: dict[str, int]) -> str:
-    return ", ".join(f"{name} {count}" for name, count in counts.items())
-
-
-def _share(share: float | None) -> str:
-    return "not needed" if share is None else f"{100 * share:.0f} %"
-
-
-REQUEST_NOTE = "model_request"
-
-
-LONGEST = 240
-"""Characters of a value that a row shows."""
-
-
-_NOTES = {OPENED: "session opened", HELD_CALL: "call held back", CLOCK: "the clock shows"}
-
-
-@dataclass(frozen=True, slots=True)
-class TimelineRow:
-    """``tone`` is ``good``, ``bad`` or nothing; ``evidence`` are the events it cites."""
-
-    seq: int
-    actor: str
-    kind: str
-    place: str
-    says: str
-    depth: int = 0
-    tone: str = ""
-    evidence: tuple[int, ...] = ()
-    at: float | None = None
-
-
-def rows_of_trace(events: Iterable[Event | SealedEvent]) -> list[TimelineRow]:
-    rows = []
-    for entry in events:
-        event = entry.event if isinstance(entry, SealedEvent) else entry
-        if event.kind == "note" and event.payload.get("name") == REQUEST_NOTE:
-            continue  # what a request cost is accounting, not procedure; the trace keeps it
-        path = event.frame.split("@", 1)[0]
-        depth = path.count("/") if path else 0
-        cited = _evidence_timeline(event.payload)
-        rows.append(
-            TimelineRow(
-                event.seq,
-                event.actor,
-                event.kind,
-                place_in_words(event.frame),
-                _says(event.kind, event.payload),
-                depth,
-                _tone(event.kind, event.payload),
-                cited,
-                event.at,
-            )
-        )
-    return rows
-
-
-def rows_of_transcript(transcript: Transcript) -> list[TimelineRow]:
-    rows = []
-    for call in transcript.calls:
-        answer = shown(call.value) if call.answered else "no answer"
-        says = f"{call.action}({arguments(call.arguments)}) → {answer}"
-        tone = "" if not call.answered else "good" if call.ok else "bad"
-        place = f"message {call.message}"
-        rows.append(TimelineRow(call.index, "model", "domain_call", place, says, 0, tone))
-    return rows
-
-
-def shown(value: JSON) -> str:
-    if is_reference(value):
-        return "(withheld)"
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
-
-
-def arguments(values: JSON) -> str:
-    if not isinstance(values, Mapping) or is_reference(values):
-        return "(withheld)" if values is not None else "(not an object)"
-    return ", ".join(f"{name}={shown(value)}" for name, value in values.items())
-
-
-def _says(kind: str, payload: Mapping[str, JSON]) -> str:
-    match kind:
-        case "start":
-            again = " again" if payload.get("reactivated") else ""
-            return f"{payload.get('goal')}({arguments(payload.get('arguments'))}){again}"
-        case "amend":
-            return arguments(payload.get("arguments"))
-        case "call":
-            called = function_in_words(str(payload.get("function") or payload.get("slot")))
-            return f"{called}({arguments(payload.get('resolved'))})"
-        case "return":
-            bound = payload.get("bound")
-            holds = bound.get("holds") if isinstance(bound, Mapping) else payload.get("holds")
-            word = "is undecided" if holds is None else "holds" if holds else "does not hold"
-            grade = f" ({payload['grade']})" if payload.get("grade") else ""
-            return f"{function_in_words(str(payload.get('function')))} {word}{grade}"
-        case "reuse":
-            if "result" in payload:
-                return f"takes over #{payload['result']}"
-            return (
-                f"{function_in_words(str(payload.get('function')))} from #{payload.get('producer')}"
-            )
-        case "select_branch":
-            return f"{payload.get('label')} → {payload.get('target')}"
-        case "emit_artifact":
-            return f"{payload.get('name')}: {shown(payload.get('content'))}"
-        case "domain_call":
-            return f"{payload.get('action')}({arguments(payload.get('arguments'))})"
-        case "domain_result":
-            word = "" if payload.get("ok") else "failed: "
-            return f"{payload.get('action')} → {word}{shown(payload.get('value'))}"
-        case "decision":
-            role = f" as {payload['role']}" if payload.get("role") else ""
-            done = f"{payload.get('decision')} {payload.get('call_id')} by {payload.get('by')}"
-            return f"{done}{role} ({identity_of(payload.get('principal'))})"
-        case "note":
-            named = str(payload.get("name"))
-            details = with_moments(payload.get("details", {}))
-            return f"{_NOTES.get(named, named.replace('_', ' '))} {shown(details)}"
-        case "rejected":
-            operation = payload.get("operation")
-            name = operation.get("operation") if isinstance(operation, Mapping) else "?"
-            return f"{name}: {shown(payload.get('reason'))}"
-    for key in ("text", "summary", "reason", "goal"):
-        if payload.get(key):
-            return shown(payload[key])
-    return ""
-
-
-def _tone(kind: str, payload: Mapping[str, JSON]) -> str:
-    if kind == "domain_result":
-        return "good" if payload.get("ok") else "bad"
-    return {"complete": "good", "fail": "bad", "rejected": "bad"}.get(kind, "")
-
-
-def _evidence_timeline(payload: Mapping[str, JSON]) -> tuple[int, ...]:
-    bound = payload.get("bound", payload)
-    cited = bound.get("evidence", ()) if isinstance(bound, Mapping) else ()
-    if not isinstance(cited, list | tuple):
-        return ()
-    return tuple(item for item in cited if isinstance(item, int) and not isinstance(item, bool))
+def render_batch_text(batch: BatchCard, language: str = "en") -> str:
+    say, share = partial(label, language), batch.evidence_coverage
+    covered = say("not_needed") if share is None else f"{100 * share:.0f} %"
+    lines = [
+        say("batch", sessions=batch.sessions, clean=batch.clean),
+        *([say("batch_overrides", n=batch.overrides)] if batch.overrides else []),
+        *(say("batch_unjudged", n=n, why=say(reason)) for reason, n in batch.not_judged.items()),
+        say("batch_outcomes", counts=_counts(batch.outcomes, language) or say("none")),
+        say("batch_coverage", share=covered),
+        say("batch_grades", counts=_counts(batch.grades, language) or say("none")),
+        say("batch_after", n=batch.calls_after_goal, calls=batch.calls),
+        *([say("batch_broken", n=batch.chains_broken)] if batch.chains_broken else []),
+    ]
+    for code, count in batch.counts.items():
+        lines.append(f"  {count:>5}  " + say("batch_code", name=code, n=batch.sessions_with[code]))
+    return "\n".join(lines)

@@ -45,11 +45,12 @@ class AskedCall:
 
 @dataclass(frozen=True, slots=True)
 class GivenResult:
-    """``call_id`` is ``None`` where the message names no call."""
+    """``call_id`` is ``None`` where the message names no call, ``tool`` its tool if named."""
 
     call_id: str | None
     content: object
     failed: bool = False
+    tool: str = ""
 
 
 def calls_and_results(message: object, number: int) -> Iterator[AskedCall | GivenResult]:
@@ -71,7 +72,8 @@ def calls_and_results(message: object, number: int) -> Iterator[AskedCall | Give
     yield from _asked(message, number)
     if _is_result(message):
         named = message.get("tool_call_id")
-        yield GivenResult(None if named is None else str(named), text_of(content))
+        tool = str(message.get("tool_name") or message.get("name") or "")
+        yield GivenResult(None if named is None else str(named), text_of(content), tool=tool)
 
 
 def _parts(message: Mapping[str, Any]) -> Iterator[object]:
@@ -272,6 +274,8 @@ def read_messages(
                 raise unreadable(
                     number, "a tool's result answers no call", "keep the calls as well"
                 )
+            if result.tool.lower() in ignored and result.call_id not in dict(waiting):
+                continue
             position = _answered(result.call_id, waiting, number)
             if position is not None:
                 answer = judge_outcome(read_value(result.content))

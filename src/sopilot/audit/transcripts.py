@@ -19,7 +19,7 @@ from sopilot.audit.guarded_calls import without_procedure
 from sopilot.audit.guarded_transcript import SHOWN, GuardedCalls
 from sopilot.audit.leaf_reading import Unreadable
 from sopilot.audit.refusals import Grounds
-from sopilot.audit.report import ABANDONED, COMPLETED, REFUSED, Report, card, not_judged
+from sopilot.audit.report import ABANDONED, COMPLETED, REFUSED, Report, ScoreCard, not_judged
 from sopilot.audit.requirement import (
     Proof,
     TruthAt,
@@ -163,17 +163,16 @@ class Review:
         checked, missing = self.checked - unjudged, self.missing - unjudged
         return Report(
             findings,
-            card(
-                findings,
-                session_id=session_id,
-                outcome=self._outcome(),
+            ScoreCard(
+                session_id,
+                self._outcome(),
                 calls=len(self.transcript.calls),
                 calls_after_goal=self.after_goal,
                 checks=len(checked),
-                needing=len(checked | missing),
-                covered=len(checked - missing),
+                checks_needing_evidence=len(checked | missing),
+                checks_with_evidence=len(checked - missing),
                 chain=chain,
-            ),
+            ).counting(findings),
             tuple(self.refusals),
             not_judged=tuple(self.not_judged),
         )

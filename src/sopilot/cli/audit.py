@@ -11,8 +11,9 @@ from typing import Any
 import click
 
 from sopilot.audit.report import batch
-from sopilot.audit.text import render_batch_text, render_text
-from sopilot.cli.options import FILE, GOAL, NEW_FILE, SIGNED, json_option, period
+from sopilot.audit.text import about_lines, render_batch_text, render_text
+from sopilot.audit.timeline import about_session
+from sopilot.cli.options import FILE, GOAL, LANGUAGE, NEW_FILE, SIGNED, json_option, period
 from sopilot.cli.output import Exit, give, progress, say
 from sopilot.files.processes import On
 from sopilot.files.text import write_whole
@@ -30,7 +31,7 @@ from sopilot.runner.options import pairs
 from sopilot.runner.store_access import StoreAccess
 from sopilot.trace.signing import load_key
 from sopilot.values.text import Lines
-from sopilot.web.pages import render_audit
+from sopilot.web.audit_page import render_audit
 
 
 @click.command()
@@ -53,6 +54,7 @@ from sopilot.web.pages import render_audit
     metavar="NAME=VALUE",
     help="Value that the user of a transcript gave (repeatable).",
 )
+@LANGUAGE
 @click.option("--verify", is_flag=True, help="Check only the hash chain and the signatures.")
 @click.option("--html", "page", type=NEW_FILE, help="Also write a self-contained HTML page.")
 @click.option("--keep", is_flag=True, help="Record the result; findings open deviations.")
@@ -70,6 +72,7 @@ def command(
     goal: str | None,
     now: str,
     inputs: tuple[str, ...],
+    language: str,
     verify: bool,
     page: Path | None,
     keep: bool,
@@ -94,7 +97,7 @@ def command(
             store, begin=begin, end=end, keep=keep, key_file=key_file, workers=workers, on=on,
             progress=functools.partial(progress, same_line=True),
         )  # fmt: skip
-        give(as_json, judged.as_json(), judged.lines())
+        give(as_json, judged.as_json(), judged.lines(language))
         _exit(judged.clean)
     is_file = Path(what).exists()
     value = read_input(
@@ -113,7 +116,7 @@ def command(
     if page is not None:
         if len(audited) > 1:
             say("the page shows the first report with findings", err=True)
-        write_whole(page, _page_of(audited), private=True)
+        write_whole(page, _page_of(audited, language), private=True)
     reports = [item.report for item in audited]
     records: dict[str, Any] = {}
     if isinstance(value, TraceInput) and not is_file:
@@ -123,18 +126,31 @@ def command(
         )
     elif keep:
         raise UserMistake("only the audit of a session of the store can be kept")
-    text = render_text(reports[0]) if len(reports) == 1 else render_batch_text(batch(reports))
+    if len(reports) == 1:
+        about = about_session(audited[0].events)
+        facts = about_lines(about, audited[0].seal, language, stored=audited[0].stored)
+        text = render_text(reports[0], language, tuple(facts))
+    else:
+        text = render_batch_text(batch(reports), language)
     written = [] if page is None else [f"\nwritten: {page}"]
     lines = [Lines(text), *record_lines(records), *written]
-    give(as_json, {**reports_json(reports), **records}, lines)
+    give(as_json, {**reports_json(audited), **records}, lines)
     _exit(clean_together(report.clean for report in reports))
 
 
-def _page_of(audited: Sequence[Audited]) -> str:
+def _page_of(audited: Sequence[Audited], language: str) -> str:
     """The first report with findings, else the first that couldn't be judged."""
     together = clean_together(item.report.clean for item in audited)
     worst = next(item for item in audited if item.report.clean is together)
-    return render_audit(worst.report, worst.rows, title=worst.title)
+    return render_audit(
+        worst.report,
+        worst.events,
+        transcript=worst.transcript,
+        seal=worst.seal,
+        stored=worst.stored,
+        name=worst.name,
+        language=language,
+    )
 
 
 def _exit(clean: bool | None) -> None:

@@ -15,7 +15,8 @@ from sopilot.cli.output import Exit, print_json, say
 from sopilot.messages.errors import TraceError
 from sopilot.records.loading import export_trace
 from sopilot.records.store import Store
-from sopilot.runner.guard import Guard, Missing, Refused, conversation
+from sopilot.runner.conversations import conversation
+from sopilot.runner.guard import Guard, Missing, Refused
 from sopilot.runner.runner import load
 from sopilot.stores.memory import MemoryStore
 from sopilot.stores.open import open_store

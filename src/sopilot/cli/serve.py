@@ -65,7 +65,7 @@ upstream_options = all_of(
         help="Offer this tool although the handbook doesn't name it.",
     ),
     click.option(
-        "--handbook-only", is_flag=True, help="Hide upstream tools that the handbook doesn't name."
+        "--handbook-only", is_flag=True, help="Hide every tool that the handbook doesn't name."
     ),
     click.option("--share-upstream", is_flag=True, help="Use one connection for all sessions."),
     click.option(

@@ -1,25 +1,17 @@
 """What a proof must know of the actions: types of their inputs, what they change and read.
 
 In:  the handbook's actions, predicates and procedures.
-Out: facts an action, and the types of a procedure's own names.
+Out: facts per action, the types of a procedure's own names, guards and secret names.
 
 An action that verifies, or opens or shuts a gate, changes nothing but gates; unless a
 procedure is there for it, it is guarded, or it says otherwise. Every other action may
 change everything. See ``design/proof.md``.
-
-What every program of a handbook has of its actions: guards, facts, secrets, failures.
-
-In:  a handbook.
-Out: the same for all its procedures, and for handbooks that differ from it in nothing but what
-     their actions require and their constants, as the tasks of one desk do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields, replace
-from itertools import compress
-from operator import attrgetter, is_not
+from dataclasses import dataclass
 
 from sopilot.compiler.schedule import guard_of
 from sopilot.handbook.model import (
@@ -34,29 +26,9 @@ from sopilot.handbook.model import (
 )
 from sopilot.handbook.requirements import CallBinding, Leaf, Name, Path, leaves
 from sopilot.program.model import ActionFacts, Guarded
-from sopilot.values.frozen import frozen
+from sopilot.values.schema import READ
 
 Schema = Mapping[str, object]
-
-
-_KEPT = (
-    "type",
-    "enum",
-    "const",
-    "items",
-    "properties",
-    "required",
-    "additionalProperties",
-    "minimum",
-    "maximum",
-    "exclusiveMinimum",
-    "exclusiveMaximum",
-    "minLength",
-    "maxLength",
-    "minItems",
-    "maxItems",
-    "pattern",
-)
 
 
 def action_facts(handbook: Handbook) -> dict[str, ActionFacts]:
@@ -146,15 +118,6 @@ def read_only_actions(handbook: Handbook) -> tuple[str, ...]:
     return tuple(name for name in (*declared, *built_in) if name not in gates)
 
 
-def read_only_goals(read_only: tuple[str, ...], handbook: Handbook) -> tuple[str, ...]:
-    """Of the actions that change nothing, were none a goal: those that still do not."""
-    goals = {procedure.action for procedure in handbook.procedures.values()}
-    actions = handbook.actions
-    return tuple(
-        [name for name in read_only if name not in goals or _changes(actions[name], False) == ()]
-    )
-
-
 def _quiet(predicates: Iterable[Predicate]) -> set[str]:
     """Who looks changes nothing. What opens or closes a gate may: it says so, or does not."""
     return {
@@ -181,10 +144,9 @@ def input_schema(item: Input) -> Schema:
 
 def _kept(schema: Schema) -> dict[str, object]:
     values: dict[str, object] = {}
-    for key in _KEPT:
-        if key not in schema:
+    for key, value in schema.items():
+        if key not in READ:
             continue
-        value = schema[key]
         if key == "items" and isinstance(value, Mapping):
             value = _kept(value)
         elif key == "properties" and isinstance(value, Mapping):
@@ -230,12 +192,7 @@ def _parameter_type(
     return None
 
 
-_all_but_requires = attrgetter(
-    *(field.name for field in fields(Action) if field.name != "requires")
-)
-
-
-@frozen
+@dataclass(frozen=True, slots=True)
 class HandbookFacts:
     guarded: tuple[Guarded, ...]
     actions: Mapping[str, ActionFacts]
@@ -244,52 +201,8 @@ class HandbookFacts:
     not_found: Mapping[str, str]
 
 
-class SharedFacts:
-    def __init__(self) -> None:
-        self._last: tuple[Handbook, HandbookFacts] | None = None
-        self._facts: dict[object, HandbookFacts] = {}
-        self._without_goals: HandbookFacts | None = None
-
-    def of(self, handbook: Handbook) -> HandbookFacts:
-        if self._last is not None and self._last[0] is handbook:
-            return self._last[1]
-        if self._last is None or not _alike(handbook, self._last[0]):
-            self._facts.clear()
-            self._without_goals = None
-        procedures = handbook.procedures.values()
-        key = tuple([(procedure.action, bool(procedure.confirm)) for procedure in procedures])
-        hides = any(item.secret for procedure in procedures for item in procedure.inputs)
-        facts = None if hides else self._facts.get(key)
-        if facts is None:
-            facts = self._made(handbook, hides)
-            # Where a secret goes is written in what is required.
-            if not facts.secrets:
-                self._facts[key] = facts
-        self._last = (handbook, facts)
-        return facts
-
-    def _made(self, handbook: Handbook, hides: bool) -> HandbookFacts:
-        """Where nothing is guarded and nothing secret, a goal only ceases to be read-only."""
-        if self._without_goals is None:
-            self._without_goals = _facts(replace(handbook, procedures={}))
-        plain = self._without_goals
-        asks = any(procedure.confirm for procedure in handbook.procedures.values())
-        if hides or asks or plain.guarded or plain.secrets:
-            return _facts(handbook)
-        read_only = read_only_goals(plain.read_only, handbook)
-        return HandbookFacts((), {}, read_only, (), plain.not_found)
-
-
-def _alike(handbook: Handbook, other: Handbook) -> bool:
-    """Whether nothing but names, constants, procedures and what actions require may differ."""
-    if handbook.predicates is not other.predicates or list(handbook.actions) != list(other.actions):
-        return False
-    actions, before = handbook.actions.values(), other.actions.values()
-    differing = compress(zip(actions, before, strict=True), map(is_not, actions, before))
-    return all(_all_but_requires(new) == _all_but_requires(old) for new, old in differing)
-
-
-def _facts(handbook: Handbook) -> HandbookFacts:
+def handbook_facts(handbook: Handbook) -> HandbookFacts:
+    """The same for every program of the handbook."""
     requests = {procedure.action for procedure in handbook.procedures.values() if procedure.confirm}
     actions = sorted(handbook.actions.items())
     guarded = tuple(guard_of(item) for name, item in actions if item.is_guarded or name in requests)

@@ -54,14 +54,8 @@ class FactorNode:
 
 
 Plan = Leaf | FactorNode | Group
-
-
 Naming = Callable[[Tree], str]
-
-
 _Keys = frozenset[object]
-
-
 _Part = tuple[Tree, Plan, _Keys]
 
 
@@ -165,7 +159,6 @@ _PREFIX: dict[type, str] = {
     InOrder: "in_order",
     First: "first_of",
 }
-
 
 _SHOWN = 2
 

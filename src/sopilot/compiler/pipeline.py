@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sopilot import __version__
-from sopilot.compiler.action_facts import HandbookFacts, SharedFacts, scope_types
+from sopilot.compiler.action_facts import HandbookFacts, handbook_facts, scope_types
 from sopilot.compiler.factoring import Factoring, Group, Names
 from sopilot.compiler.functions import (
     done_function,
@@ -37,7 +37,7 @@ from sopilot.compiler.prerequisites import (
     order_by_prerequisite,
     unopened_gates,
 )
-from sopilot.compiler.recipes import Callees, ChosenRecipes, Passed, RankedRecipes, require_origins
+from sopilot.compiler.recipes import Callees, ChosenRecipes, RankedRecipes, require_origins
 from sopilot.compiler.schedule import (
     Schedule,
     goal_arguments,
@@ -57,10 +57,9 @@ from sopilot.messages.diagnostic import Place, did_you_mean
 from sopilot.messages.errors import mistake
 from sopilot.program.model import Act, CompleteStep, Function, Kind, Program, Source
 from sopilot.program.verifier import require_valid
-from sopilot.values.frozen import frozen
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """Why the program looks as it does."""
 
@@ -89,7 +88,7 @@ class Skeleton:
     types: Mapping[str, Mapping[str, object]]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Compiled:
     program: Program
     explanation: Explanation
@@ -128,29 +127,20 @@ class Compiler:
         self._functions: dict[tuple[str, str, tuple[str, ...]], Function] = {}
         self._accepted: dict[str, Function] = {}
         self._skeletons: dict[object, Skeleton] = {}
-        self._seen: dict[tuple[int, ...], tuple[Skeleton, HandbookFacts, object]] = {}
         self._recipes = ChosenRecipes(
             predicates, self._actions, self._offered, wide_first=wide_first
         )
         self._closure = GuardClosure(self._actions, predicates, self._recipes.verifying)
         self._disturbing: dict[str, bool] = {}
-        self._passed: Passed = {}
-        self._facts = SharedFacts()
+        self._facts: dict[object, HandbookFacts] = {}
 
     def compile(
         self, handbook: Handbook, procedure: Procedure, *, source_hash: str | None = None
     ) -> Compiled:
-        # By identity, which the entry keeps alive: handbooks that demand the same share it.
-        parts = (procedure, handbook.procedures, handbook.actions, handbook.predicates)
-        identity = tuple(map(id, parts))
-        seen = self._seen.get(identity)
-        if seen is None:
-            key = _key(procedure, handbook.actions[procedure.action])
-            stored = self._skeletons.get(key)
-            skeleton = stored or self._skeleton(handbook, procedure)
-            facts = self._facts.of(handbook)
-        else:
-            skeleton, facts, _ = seen
+        key = _key(procedure, handbook.actions[procedure.action])
+        stored = self._skeletons.get(key)
+        skeleton = stored or self._skeleton(handbook, procedure)
+        facts = self._facts_of(handbook)
         program = Program(
             entry=procedure.name,
             functions=skeleton.functions,
@@ -170,12 +160,25 @@ class Compiler:
             secrets=facts.secrets,
             not_found=facts.not_found,
         )
-        if seen is None:
-            if stored is None:
-                self._verify(program)
-                self._skeletons[key] = skeleton
-            self._seen[identity] = (skeleton, facts, parts)
+        if stored is None:
+            self._verify(program)
+            self._skeletons[key] = skeleton
         return Compiled(program, skeleton.explanation)
+
+    def _facts_of(self, handbook: Handbook) -> HandbookFacts:
+        """Handbooks with the same goals share their facts, unless something is secret: where a
+        secret goes depends on the requirements."""
+        procedures = handbook.procedures.values()
+        goals = tuple([(item.action, bool(item.confirm)) for item in procedures])
+        guarded = tuple([item.name for item in handbook.actions.values() if item.is_guarded])
+        key = (goals, guarded)
+        hides = any(item.secret for procedure in procedures for item in procedure.inputs)
+        facts = None if hides else self._facts.get(key)
+        if facts is None:
+            facts = handbook_facts(handbook)
+            if not facts.secrets:
+                self._facts[key] = facts
+        return facts
 
     def _verify(self, program: Program) -> None:
         """Constants do not matter to the verifier, so a skeleton is looked at once."""
@@ -215,7 +218,7 @@ class Compiler:
         optional = optional_parameters(
             required, left_out(procedure, goal, terms), self._predicates, self._actions
         )
-        callees = Callees(names, scope, optional, self._passed)
+        callees = Callees(names, scope, optional)
         functions: dict[str, Function] = {}
         act = Act("act", procedure.action, goal_arguments(terms, scope), goal=True)
         functions[procedure.name] = Function(

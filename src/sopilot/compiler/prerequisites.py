@@ -48,10 +48,8 @@ from sopilot.handbook.requirements import (
 )
 from sopilot.messages.diagnostic import Diagnostic, Place
 from sopilot.messages.errors import UserMistake
-from sopilot.values.frozen import frozen
 
 CONJUNCTION = (All, InOrder)
-
 
 Chosen = Callable[[str], Recipe]
 """Predicate → the recipe that verifies it."""
@@ -71,7 +69,7 @@ def required_gates(requires: Tree, predicates: Mapping[str, Predicate]) -> tuple
     return ()
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Guard:
     """A gate in ``H_T``, the action that needs it and the leaf it was needed for."""
 

@@ -42,24 +42,15 @@ from sopilot.handbook.requirements import Leaf, Name, Path, Tree, plain_binding,
 from sopilot.messages.diagnostic import Diagnostic, Place
 from sopilot.messages.errors import UserMistake
 from sopilot.program.model import Act, ActionFacts, Arguments, Function, Kind, Local, Program
-from sopilot.values.frozen import frozen
-
-Passed = dict[str, tuple[frozenset[str], Arguments]]
 
 
 class Callees:
     """``scope`` are the names of the process, ``optional`` the parameters of each predicate that
-    may be without a value. ``passed`` is kept from program to program: what a leaf is given where
-    the process has all of its names."""
+    may be without a value."""
 
     def __init__(
-        self,
-        names: Names,
-        scope: frozenset[str],
-        optional: Mapping[str, tuple[str, ...]],
-        passed: Passed,
+        self, names: Names, scope: frozenset[str], optional: Mapping[str, tuple[str, ...]]
     ) -> None:
-        self._passed = passed
         self._names = names
         self._scope = scope
         self._optional = optional
@@ -82,16 +73,6 @@ class Callees:
 
     def _rule(self, leaf: Leaf) -> tuple[str, Arguments]:
         optional = self._optional.get(leaf.predicate, ())
-        if not optional:
-            passed = self._passed.get(leaf.question)
-            if passed is None:
-                names = frozenset(
-                    [term.name for _, term in leaf.arguments if isinstance(term, Name)]
-                )
-                values = [(name, argument_of(term, names)) for name, term in leaf.arguments]
-                passed = self._passed[leaf.question] = (names, tuple(values))
-            if passed[0] <= self._scope:
-                return self._names.rule(leaf.predicate), passed[1]
         arguments = tuple(
             [
                 (parameter, argument_of(term, self._scope))
@@ -182,7 +163,7 @@ def _is_never_fresh(facts: ActionFacts) -> bool:
 _Rank = tuple[bool, int, bool, int, int, int, int]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class RankedRecipes:
     """``chosen`` is empty when no alternative has a single offered call."""
 

@@ -127,7 +127,6 @@ def guard_of(action: Action) -> Guarded:
 Resolve = Callable[[Leaf | Group], tuple[str, Arguments]]
 """A leaf or group → the function that checks it and its arguments."""
 
-
 _Draft = tuple[str, str, Arguments, str, bool]
 """A check that does not know yet where it goes: label, function, arguments, slot, wanted."""
 

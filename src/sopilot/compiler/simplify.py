@@ -25,6 +25,7 @@ undecided: it cannot hold further on, and its opposite need not hold either.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from sopilot.compiler.prerequisites import CONJUNCTION
 from sopilot.handbook.model import Action, Predicate
@@ -41,14 +42,13 @@ from sopilot.handbook.requirements import (
     with_children,
 )
 from sopilot.messages.errors import mistake
-from sopilot.values.frozen import frozen
 
 Facts = dict[str, tuple[Leaf, bool]]
 """What a rule asks → the leaf that was met on every way here, or (``False``) the opposite
 of one that was not."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Dropped:
     """``what`` needs no check any more because ``known`` came before it; ``impossible``: it could
     not hold, else it holds already."""

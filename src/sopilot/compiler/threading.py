@@ -22,7 +22,6 @@ from sopilot.program.model import Act, Branch, Check, Function, Step
 
 _ANY = frozenset((True, False, None))
 
-
 _Facts = dict[str, frozenset[bool | None]]
 """A bound result → what it may be."""
 

@@ -11,20 +11,10 @@ from sopilot.handbook.nodes import resolve
 from sopilot.handbook.requirements import Constant, Name, Origin, Path, Scalar
 
 _SPACE = re.compile(r"\s*")
-
-
 _IDENTIFIER = re.compile(IDENTIFIER)
-
-
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"|\'[^\']*\'', re.DOTALL)
-
-
 _NUMBER = re.compile(r"[-+.0-9][A-Za-z0-9_.+-]*")
-
-
 _STEP = re.compile(rf"\.{IDENTIFIER}|\[[0-9]{{1,6}}\]")
-
-
 _OPERATOR = re.compile(r"\s*(and|or|&&|\|\|)(\W|$)")
 
 

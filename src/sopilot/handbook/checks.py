@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sopilot.handbook.expressions import free_names
+from sopilot.handbook.expressions import free_names, limits
 from sopilot.handbook.model import (
     Action,
     Handbook,
+    Predicate,
     Procedure,
     computed_name,
     confirmation,
@@ -32,6 +33,7 @@ from sopilot.handbook.requirements import (
     substitute,
 )
 from sopilot.handbook.wording import placeholders
+from sopilot.messages.catalogue import sentence
 from sopilot.messages.diagnostic import DiagnosticCollector, Positioned, did_you_mean
 
 
@@ -51,6 +53,7 @@ def check_handbook(
     _check_shadows(report, handbook, action_places)
     _check_confirmations(report, handbook, action_places)
     _check_principals(report, handbook, places)
+    _check_limits(report, handbook, places)
     if not handbook.procedures and not report.failed:
         report.warning("no-procedures", "the handbook has no procedure, so it serves nobody", root)
 
@@ -153,6 +156,48 @@ def _check_principals(
             )
             help = "give both the same ones, such as a customer number that the action answers"
             report.warning("principal-parameters", message, places[gate.name], help)
+
+
+_LOWER = frozenset({"minimum", "exclusiveMinimum", "enum", "const"})
+
+
+def _check_limits(
+    report: DiagnosticCollector, handbook: Handbook, places: Mapping[str, Positioned]
+) -> None:
+    """A number of a guarded action that is limited from above alone may be negative."""
+    for procedure in handbook.procedures.values() if not report.failed else ():
+        action = handbook.actions[procedure.action]
+        if not action.is_guarded and not procedure.confirm:
+            continue
+        bound = dict(procedure.arguments)
+        computed = {item.name for item in procedure.computed}
+        numbers = {
+            term.name
+            for item in action.inputs
+            if item.type in ("number", "integer") and _LOWER.isdisjoint(item.schema or ())
+            if isinstance(term := bound.get(item.name, Name(item.name)), Name)
+        }
+        limited: dict[str, dict[str, str]] = {name: {} for name in sorted(numbers - computed)}
+        for leaf in leaves(obligations(handbook, procedure)):
+            predicate = handbook.predicates[leaf.predicate]
+            for parameter, term in leaf.arguments:
+                if isinstance(term, Name) and term.name in limited:
+                    for side in _limits(predicate, parameter, leaf.wanted):
+                        limited[term.name].setdefault(side, predicate.name)
+        for name, sides in limited.items():
+            if sides.keys() == {"upper"}:
+                message = sentence(
+                    "no-lower-bound", goal=procedure.name, name=name, predicate=sides["upper"]
+                )
+                help = sentence("add-lower-bound", name=name)
+                report.warning("no-lower-bound", message, places[sides["upper"]], help)
+
+
+def _limits(predicate: Predicate, parameter: str, wanted: bool) -> set[str]:
+    calls = [call for recipe in predicate.recipes for call in recipe]
+    if any(Name(parameter) == term for call in calls for _, term in call.arguments):
+        return {"other"}  # a tool reads it, and may refuse it
+    return limits(predicate.verdict, parameter, true=wanted) if predicate.verdict else set()
 
 
 def _check_inputs(

@@ -17,12 +17,10 @@ from sopilot.handbook.model import CONFIRM
 
 _LONGEST = 200
 
-
 _ENGLISH_GO_AHEAD = (
     "by all means|that works|sounds good|looks good|(?:(?:please|you can|you may) )?"
     "(?:go ahead|proceed)|(?:please )?do (?:it|so|that)|please do"
 )
-
 
 _ENGLISH_YES = (
     "y|yes|yeah|yep|yup|ok|okay|sure|absolutely|certainly|definitely|of course"
@@ -31,9 +29,7 @@ _ENGLISH_YES = (
     f"|(?:yes )?confirm(?= yes|$)|{_ENGLISH_GO_AHEAD}"
 )
 
-
 _ENGLISH_PLAIN_NO = "n|no|nope|nah|no way|never|i (?:don't|do not)"
-
 
 _ENGLISH_NO = (
     f"{_ENGLISH_PLAIN_NO}|i refuse|i decline|i disagree|i (?:don't|do not)( agree)?"
@@ -41,30 +37,16 @@ _ENGLISH_NO = (
     "|(?:that's|that is|it's|it is) (?:not (?:correct|right)|wrong)|incorrect"
 )
 
-
 _ENGLISH_POLITE = (
     "thanks(?: a lot)?|thank you(?: (?:very|so) much)?|many thanks|thx|great|perfect|sorry"
 )
 
-
 _CHINESE_GO_AHEAD = "请?继续|请办理"
-
-
 _CHINESE_YES = f"是的?|好的?|对的?|行|可以|没错|没问题|我?确认|我?确定|我?同意|{_CHINESE_GO_AHEAD}"
-
-
 _CHINESE_PLAIN_NO = "否|不(?!拒绝)|不是|没有"
-
-
 _CHINESE_NO = f"{_CHINESE_PLAIN_NO}|不要|不行|不可以|不同意|不确认|不用了?|不需要|不对|算了|我?拒绝"
-
-
 _CHINESE_POLITE = "谢谢[您你]?|多谢|吧|啊|呀|哦|嗯|抱歉"
-
-
 _YES_SIGNS = "[👍👌✅✔☑]"
-
-
 _IGNORED = re.compile("[\\s,.!;，。！；、🙏🙂😊\ufe0f🏻-🏿]+")
 
 
@@ -76,14 +58,8 @@ def _reply(english: str, chinese: str) -> re.Pattern[str]:
 
 
 _YES = _reply(_ENGLISH_YES, f"{_CHINESE_YES}|{_YES_SIGNS}")
-
-
 _NO = _reply(_ENGLISH_NO, _CHINESE_NO)
-
-
 _GO_AHEAD = _reply(_ENGLISH_GO_AHEAD, _CHINESE_GO_AHEAD)
-
-
 _PLAIN_NO = _reply(_ENGLISH_PLAIN_NO, _CHINESE_PLAIN_NO)
 
 

@@ -15,13 +15,10 @@ from dataclasses import dataclass
 LONGEST = 10_000
 """Characters in an expression. The parser is linear, but nobody audits more than that."""
 
-
 DEEPEST = 120
 """Nested parts in an expression, which the evaluator walks recursively."""
 
-
 MACROS = {"all": 2, "exists": 2, "exists_one": 2, "map": 2, "filter": 2}
-
 
 BINARY = (
     ("==", "!=", "<", "<=", ">", ">=", "in"),
@@ -62,18 +59,13 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 
-
 _RAW_TEXT = re.compile(r"""[rR](?:'''[\s\S]*?'''|\"\"\"[\s\S]*?\"\"\"|'[^'\n]*'|"[^"\n]*")""")
-
 
 _ESCAPE = re.compile(
     r"\\(?:[xX]([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-3][0-7]{2})|(.))", re.DOTALL
 )
 
-
 _NAMED_ESCAPES = dict(zip("abfnrtv\\'\"`?", "\a\b\f\n\r\t\v\\'\"`?", strict=True))
-
-
 _WORDS = {"and": "&&", "or": "||", "not": "!"}
 
 

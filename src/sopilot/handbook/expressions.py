@@ -35,21 +35,15 @@ from sopilot.messages.errors import SopilotError
 FUEL = 1_000_000
 """Steps of an evaluation, the parts of the values that operators compare among them."""
 
-
 DEEPEST = 64
 """Nesting of a value that an expression reads."""
 
-
 _INT64 = 2**63
-
 
 _STAND_INS = frozenset({"$dropped", "$ref"})
 """Keys of values that a trace withholds or that JSON can't express."""
 
-
 _COSTLY = "it takes too much time or memory"
-
-
 _NO_FIELDS = "a field is read of a value that has none: a list, a text, a number"
 
 
@@ -102,6 +96,30 @@ def read_answers(text: str) -> dict[str, int]:
             if part.parts[0].kind == "name":
                 answers.setdefault(str(part.value), offset)
     return answers
+
+
+def limits(text: str, name: str, *, true: bool = True) -> set[str]:
+    """``upper`` and ``lower`` where a true (or false) verdict limits the variable to that side;
+    ``other`` where it is used in another way."""
+    node = _parsed(text)
+    return _limits(node, name, true) if isinstance(node, Node) else set()
+
+
+def _limits(node: Node, name: str, true: bool) -> set[str]:
+    if name not in expression_parser.free_names(node):
+        return set()
+    if node.kind in ("!", "&&", "||"):
+        side = not true if node.kind == "!" else true
+        return set().union(*(_limits(part, name, side) for part in node.parts))
+    if node.kind not in ("<", "<=", ">", ">="):
+        return {"other"}
+    is_less = node.kind.startswith("<") is true
+    sides = [name in expression_parser.free_names(part) for part in node.parts]
+    return {
+        "upper" if is_left is is_less else "lower"
+        for is_left, is_there in zip((True, False), sides, strict=True)
+        if is_there
+    }
 
 
 # --- problems that don't depend on values -------------------------------------------------

@@ -63,11 +63,7 @@ from sopilot.handbook.yaml import Value, flow, json_value, scalar
 from sopilot.messages.diagnostic import DiagnosticCollector, did_you_mean
 
 Json = dict[str, object]
-
-
 Schema = dict[str, object]
-
-
 OPERATORS: dict[type, str] = {All: "all", AnyOf: "any", InOrder: "in_order", First: "first"}
 
 
@@ -197,19 +193,10 @@ def _write_names(names: tuple[str, ...], handbook: Handbook) -> Value:
 
 
 _NAME: Schema = {"type": "string", "pattern": f"^{IDENTIFIER}$"}
-
-
 _ROLE: Schema = {"type": "string", "pattern": r"^[A-Za-z_][A-Za-z0-9_-]*$"}
-
-
 _CALL: Schema = {"type": "string", "pattern": r"^\s*[A-Za-z_]"}
-
-
 _TEXT: Schema = {"type": "string"}
-
-
 TEXT = Kind(_TEXT, _written, read=fields.text)
-
 
 WORDING = Kind(
     {
@@ -228,28 +215,17 @@ WORDING = Kind(
     fields.worded,
 )
 
-
 CONFIRM_TEXT = Kind(
     {"anyOf": [{"type": "string", "minLength": 1}, {"const": False}]},
     lambda message, _: scalar(message) if message else "false",
     read=_read_confirm,
 )
 
-
 FLAG = Kind({"type": "boolean"}, _written, read=fields.flag)
-
-
 NAME = Kind(_NAME, _written)
-
-
 NAMES = Kind({"anyOf": [_NAME, {"type": "array", "items": _NAME}]}, _write_names, list, _read_names)
-
-
 TYPE = Kind({"enum": list(TYPES)}, _written, read=_read_type)
-
-
 SCHEMA = Kind({"type": "object"}, lambda item, _: flow(dict(item)), dict, _read_schema)
-
 
 EXAMPLES = Kind(
     {"anyOf": [{"type": "object"}, {"type": "array", "items": {"type": "object"}}]},
@@ -258,9 +234,7 @@ EXAMPLES = Kind(
     _read_examples,
 )
 
-
 COUNT = Kind({"type": "integer", "minimum": 1}, _written, read=_read_count)
-
 
 ROLES = Kind(
     {"anyOf": [_ROLE, {"type": "array", "items": _ROLE, "minItems": 1}]},
@@ -268,7 +242,6 @@ ROLES = Kind(
     list,
     _read_roles,
 )
-
 
 SECONDS_LONG = Kind(
     {
@@ -281,10 +254,7 @@ SECONDS_LONG = Kind(
     read=_read_seconds,
 )
 
-
 JUDGE = Kind({"enum": list(JUDGES)}, lambda item, _: "model")
-
-
 STATE = Kind({"enum": list(STATES)}, lambda item, _: "shared")
 
 
@@ -368,9 +338,7 @@ CALL = Kind(
     _CALL, lambda call, handbook: write_call(call.action, call.arguments, handbook), _call_to_json
 )
 
-
 TREE = Kind(ref("requirement"), _write_tree, tree_to_json)
-
 
 RECIPES = Kind(
     ref("recipe"),
@@ -378,16 +346,9 @@ RECIPES = Kind(
     lambda recipes: [[_call_to_json(call) for call in recipe] for recipe in recipes],
 )
 
-
 GOAL = Kind(_CALL, _written)
-
-
 BINDING = Kind(_CALL, _written, binding_to_json)
-
-
 TOOL_FREE = Kind({"const": ARGUMENTS}, lambda item, _: ARGUMENTS)
-
-
 NOT_CONSTANT = r"(?!(true|false|null)$)"
 
 
@@ -406,8 +367,6 @@ class Entry(NamedTuple):
 
 
 Table = tuple[Entry, ...]
-
-
 _DEFAULTS: dict[type[Any], dict[str, object]] = {}
 
 
@@ -497,7 +456,6 @@ INPUT: Table = (
     Entry("secret", FLAG),
 )
 
-
 COMPUTED: Table = (
     Entry("", NAME, "name"),
     Entry("value", TEXT),
@@ -524,7 +482,6 @@ INPUTS = Kind(
     lambda inputs: [as_json(item, INPUT) for item in inputs],
 )
 
-
 COMPUTATIONS = Kind(
     {
         "type": "object",
@@ -542,7 +499,6 @@ COMPUTATIONS = Kind(
     lambda computed: [as_json(item, COMPUTED) for item in computed],
 )
 
-
 APPROVAL: Table = (
     Entry("roles", ROLES),
     Entry("needed", COUNT, always=True),
@@ -550,13 +506,11 @@ APPROVAL: Table = (
     Entry("when", TEXT),
 )
 
-
 APPROVALS = Kind(
     ref("approval"),
     lambda approval, handbook: written(approval, APPROVAL, handbook),
     lambda approval: as_json(approval, APPROVAL),
 )
-
 
 ACTION: Table = (
     Entry("says", WORDING),
@@ -577,9 +531,7 @@ ACTION: Table = (
     Entry("tool", TEXT),
 )
 
-
 CALL_IN_RECIPE: Table = (Entry("call", CALL), Entry("name", NAME), Entry("for_each", CALL))
-
 
 PREDICATE: Table = (
     Entry("", NAMES, "parameters"),
@@ -601,7 +553,6 @@ PREDICATE: Table = (
     Entry("holds_for", EXAMPLES),
     Entry("fails_for", EXAMPLES),
 )
-
 
 PROCEDURE: Table = (
     Entry("says", WORDING),
@@ -660,18 +611,12 @@ def _or_nothing(schema: Schema) -> Schema:
 
 
 _CONSTANT: Schema = {"type": ["string", "number", "boolean", "null", "object", "array"]}
-
-
 _ONE_WAY: Schema = {"oneOf": [{"required": [way]} for way in ("verify", "established_by", "done")]}
-
-
 _WHEN = closed_object({"when": ref("tree"), "then": ref("requirement")}, ["when", "then"])
-
 
 _REFUSED = closed_object(
     {"requires": ref("requirement"), "otherwise": TEXT.schema}, ["requires", "otherwise"]
 )
-
 
 _ROLE_SCHEMA = next(iter(ROLES.schema["anyOf"]))  # type: ignore[call-overload]  # a list of schemas
 

@@ -24,14 +24,8 @@ from sopilot.messages.diagnostic import DiagnosticCollector
 from sopilot.messages.errors import InternalBug, UserMistake
 
 _BRACKET_OPEN = (yaml.FlowSequenceStartToken, yaml.FlowMappingStartToken)
-
-
 _BRACKET_CLOSE = (yaml.FlowSequenceEndToken, yaml.FlowMappingEndToken)
-
-
 _BLOCK_OPEN = (yaml.BlockSequenceStartToken, yaml.BlockMappingStartToken)
-
-
 _SIMPLE_SINGLE_QUOTED = re.compile(r"'[^'\"\\\n]*'")
 
 

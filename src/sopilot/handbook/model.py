@@ -11,18 +11,13 @@ from sopilot.handbook.grammar import Translated
 from sopilot.handbook.requirements import NOTHING, Binding, CallBinding, Constant, Name, Path, Tree
 
 ASK_USER = "ask_user"
-
-
 CONFIRM = "confirm_with_user"
-
 
 PROCEDURE = "procedure"
 """The argument of a confirmation that names whose words the user was shown."""
 
-
 BUILT_IN = (ASK_USER, CONFIRM)
 """Calls that the machine itself carries out, by asking the user."""
-
 
 _OWN = {ASK_USER: re.compile("question_*"), CONFIRM: re.compile("(action|procedure)_*")}
 

@@ -24,19 +24,13 @@ from typing import TypeGuard
 from sopilot.handbook.requirements import Scalar
 
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,299})")
-
-
 _BROKEN = re.compile(r"-?(0|[1-9][0-9]{0,299})(\.[0-9]{1,300})?([eE][+-]?[0-9]{1,4})?")
-
-
 _WORDS: dict[str, Scalar] = {"": None, "null": None, "true": True, "false": False}
-
 
 _SURPRISING = re.compile(
     r"(?i:yes|no|on|off|y|n|true|false|null|~|[-+]?\.(inf|nan)|"
     r"[-+]?[0-9][0-9_.:oxeabcdf+-]*|[-+]?\.[0-9]+|0x[0-9a-f_]+|<<|=)"
 )
-
 
 _DATE = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}.*")
 

@@ -35,20 +35,13 @@ from sopilot.values.patterns import UnreadablePattern, has_form
 WRITTEN_NULL: Final = object()
 """A ``null`` that the author wrote; one in the data is ``None``."""
 
-
 _INT64 = 2**63
-
-
 _DECIMALS = Context(prec=60)
-
 
 _WRITTEN = 15
 """So many digits of a decimal survive as a double; one with more is the outcome of a division."""
 
-
 _LOOKS = "two texts look the same and are spelled differently"
-
-
 _SPELLED = "two times are spelled differently: compare `timestamp(…)`"
 
 
@@ -500,8 +493,6 @@ def _timestamp(value: object) -> datetime:
 
 
 _DURATION = re.compile(r"(-?)((?:\d+(?:\.\d+)?(?:h|ms|m|s|us|ns))+)")
-
-
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
 
@@ -517,8 +508,6 @@ def _duration(value: object) -> timedelta:
 
 
 _WHOLE_TEXT = re.compile(r"-?[0-9]{1,19}")
-
-
 _NUMBER_TEXT = re.compile(r"-?[0-9]{1,300}(\.[0-9]{1,300})?([eE][-+]?[0-9]{1,3})?")
 
 
@@ -568,7 +557,6 @@ FUNCTIONS: dict[str, Function] = {
     "timestamp": Function(_timestamp, 1, "a time with an offset, to compare"),
     "duration": Function(_duration, 1, "a length of time, to compare"),
 }
-
 
 METHODS: dict[str, Function] = {
     ".contains": Function(seen_alike(lambda text, part: part in text, "contains"), 2, "", "truth"),

@@ -25,7 +25,6 @@ from sopilot.messages.diagnostic import DiagnosticCollector, did_you_mean
 
 _POSITION = re.compile(r"\b((?:result|results)\b[\w.]*)\[\s*[0-9]+\s*\]")
 
-
 _NOT_BOUND = (
     "neither a parameter of the predicate nor of the handbook",
     "no parameter of the handbook: what a customer is told names nothing of the case",

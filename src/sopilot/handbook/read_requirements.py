@@ -29,7 +29,6 @@ _LISTS: dict[str, type[All] | type[AnyOf] | type[InOrder] | type[First]] = {
     "first": First,
 }
 
-
 _ELSEWHERE = {
     "and": "all",
     "or": "any",

@@ -10,27 +10,20 @@ The reference meaning of a requirement tree (the paper's Eq. 1).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from operator import is_
-
-from sopilot.values.frozen import frozen
 
 Scalar = str | int | float | bool | None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Name:
     """A value that is known under this name where the tree stands."""
 
     name: str
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Name) and self.name == other.name
 
-    def __hash__(self) -> int:
-        return hash(self.name)
-
-
-@frozen
+@dataclass(frozen=True, slots=True, eq=False)
 class Constant:
     """A value. ``1``, ``1.0`` and ``true`` are three values, as they are three texts."""
 
@@ -47,7 +40,7 @@ class Constant:
         return hash((type(self.value), self.value))
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Path:
     """A place in an earlier answer of the same recipe, or in the element of its ``for_each``.
 
@@ -65,57 +58,25 @@ class Path:
 
 Term = Name | Constant
 
-
 Origin = Name | Constant | Path
 """Where an argument of a recipe's call comes from."""
-
 
 Binding = tuple[tuple[str, Term], ...]
 """Parameter → term, in the declared order of the parameters."""
 
-
 CallBinding = tuple[tuple[str, Origin], ...]
 
 
-class _KnowsItsHash:
-    """Trees are keys of many tables; each computes its hash once, when it is asked for."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Leaf:
+    """``question`` spells what it asks, whichever answer is wanted: a leaf and its negation have
+    the same. ``key`` spells the leaf itself."""
 
-    __slots__ = ("_hash",)
-    _hash: int
-    children: tuple[Tree, ...]
-
-    def __hash__(self) -> int:
-        try:
-            return self._hash
-        except AttributeError:
-            _set_hash(self, hash((type(self).__name__, self.children)))
-            return self._hash
-
-
-class _KnowsItsQuestion:
-    """``question`` spells what a leaf asks, whichever answer is wanted: a leaf and its negation
-    have the same. ``key`` spells the leaf itself. Equal leaves have equal keys and no others do:
-    in a table, a text is found faster than what must be asked for its hash."""
-
-    __slots__ = ("key", "question")
-    key: str
-    question: str
-
-
-_set_hash = vars(_KnowsItsHash)["_hash"].__set__
-
-
-_set_question = vars(_KnowsItsQuestion)["question"].__set__
-
-
-_set_key = vars(_KnowsItsQuestion)["key"].__set__
-
-
-@frozen
-class Leaf(_KnowsItsQuestion):
     predicate: str
     arguments: Binding = ()
     wanted: bool = True
+    question: str = field(init=False, repr=False)
+    key: str = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         requests = [
@@ -125,9 +86,8 @@ class Leaf(_KnowsItsQuestion):
             for parameter, term in self.arguments
         ]
         question = f"{self.predicate!r}({', '.join(requests)})"
-        key = question if self.wanted else f"not {question}"
-        _set_question(self, question)
-        _set_key(self, key)
+        object.__setattr__(self, "question", question)
+        object.__setattr__(self, "key", question if self.wanted else f"not {question}")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Leaf) and self.key == other.key
@@ -136,50 +96,38 @@ class Leaf(_KnowsItsQuestion):
         return hash(self.key)
 
 
-@frozen
-class All(_KnowsItsHash):
+@dataclass(frozen=True, slots=True)
+class All:
     """Every child must hold; their order is free."""
 
     children: tuple[Tree, ...]
 
-    __hash__ = _KnowsItsHash.__hash__
 
-
-@frozen
-class InOrder(_KnowsItsHash):
+@dataclass(frozen=True, slots=True)
+class InOrder:
     """Every child must hold, and they are checked in this order. ``otherwise`` is what follows
     where the goal is refused for one of them: another procedure, or words."""
 
     children: tuple[Tree, ...]
     otherwise: str = ""
 
-    __hash__ = _KnowsItsHash.__hash__
 
-
-@frozen
-class AnyOf(_KnowsItsHash):
+@dataclass(frozen=True, slots=True)
+class AnyOf:
     """One child must hold; every child is evaluated before that is decided."""
 
     children: tuple[Tree, ...]
 
-    __hash__ = _KnowsItsHash.__hash__
 
-
-@frozen
-class First(_KnowsItsHash):
+@dataclass(frozen=True, slots=True)
+class First:
     """One child must hold; they are tried in order up to the first success."""
 
     children: tuple[Tree, ...]
 
-    __hash__ = _KnowsItsHash.__hash__
-
 
 Tree = Leaf | All | InOrder | AnyOf | First
-
-
 NOTHING = All(())
-
-
 _DUAL: dict[type, type] = {All: AnyOf, AnyOf: All, InOrder: First, First: InOrder}
 
 

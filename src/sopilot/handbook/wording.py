@@ -16,12 +16,10 @@ from sopilot.handbook.requirements import Leaf, Name
 
 _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{(=?)([A-Za-z_][A-Za-z0-9_]*)\}")
 
-
 _DENIED: Final[Mapping[str, str]] = {
     "en": "This must NOT be the case: ",
     "zh": "以下情况不得成立：",
 }
-
 
 _QUOTES: Final = dict(zip("\"'`“‘「『«", "\"'`”’」』»", strict=True))
 """Around a placeholder that its author has set apart already."""

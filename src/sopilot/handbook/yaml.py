@@ -34,10 +34,7 @@ from sopilot.messages.diagnostic import DiagnosticCollector, Place
 from sopilot.values.json import JSON
 
 _PLAIN = re.compile(r"[A-Za-z_(][^\x00-\x1f\x22\x27\x5c\x60\x7f-\xa0\u2028\u2029\ufeff]*")
-
-
 _ESCAPED = re.compile("[\x7f-\xa0\u2028\u2029\ufeff\ufffe\uffff]")
-
 
 Value = str | list["Value"] | dict[str, "Value"]
 """What the emitter takes: ready-made scalars, lists and mappings."""
@@ -99,22 +96,14 @@ def _emit_inside(lines: list[str], value: list[Value] | dict[str, Value], indent
 
 
 LARGEST = 2_000_000
-
-
 DEEPEST = 64
-
-
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
 
 _UNPRINTABLE = re.compile(
     "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"  # YAML 1.1, 5.1
 )
 
-
 _SURROGATE = re.compile("[\ud800-\udfff]")
-
-
 _LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 
 
@@ -284,11 +273,11 @@ def locate_requirement(text: str, source: str, procedure: str, predicate: str = 
 
     A text that is not YAML has no such place: then only the source and the path are known.
     """
-    value = _value(_value(parse_nodes(text, DiagnosticCollector(source)), "procedures"), procedure)
+    value = child(child(parse_nodes(text, DiagnosticCollector(source)), "procedures"), procedure)
     if value is None:
         return Place(source, path=f"procedures.{procedure}")
     named = re.compile(rf"\b{re.escape(predicate)}\b")
-    for scalar in _scalars(_value(value, "requires")):
+    for scalar in _scalars(child(value, "requires")):
         match = named.search(scalar.text) if predicate else None
         if match:
             column = scalar.column + len(scalar.style) + (match.start() if scalar.one_line else 0)
@@ -299,7 +288,7 @@ def locate_requirement(text: str, source: str, procedure: str, predicate: str = 
 def locate_input(text: str, source: str, action: str, name: str) -> Place:
     """The place of an action's input."""
     root = parse_nodes(text, DiagnosticCollector(source))
-    inputs = _value(_value(_value(root, "actions"), action), "input")
+    inputs = child(child(child(root, "actions"), action), "input")
     for key, _ in inputs.pairs if isinstance(inputs, MapNode) else ():
         if key.text == name:
             return Place(source, key.line, key.column)
@@ -308,14 +297,15 @@ def locate_input(text: str, source: str, action: str, name: str) -> Place:
 
 def locate_predicate(text: str, source: str, name: str) -> Place:
     """The place where a predicate is declared."""
-    declared = _value(parse_nodes(text, DiagnosticCollector(source)), "predicates")
+    declared = child(parse_nodes(text, DiagnosticCollector(source)), "predicates")
     for key, _ in declared.pairs if isinstance(declared, MapNode) else ():
         if re.match(rf"\s*{re.escape(name)}\b", key.text):
             return Place(source, key.line, key.column)
     return Place(source, path=f"predicates.{name}")
 
 
-def _value(node: Node | None, key: str) -> Node | None:
+def child(node: Node | None, key: str) -> Node | None:
+    """The value under a key of a mapping."""
     if not isinstance(node, MapNode):
         return None
     return next((value for name, value in node.pairs if name.text == key), None)

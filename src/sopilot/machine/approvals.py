@@ -193,10 +193,8 @@ def count_approvals(rulings: Sequence[Ruling], roles: Sequence[str], needed: int
 
 _OF_CALLS = frozenset({"domain_call", "domain_result", "decision", "note", "fail"})
 
-
 END_SESSION = "end_session"
 """The note of an executor that has no machine, at its end."""
-
 
 LONGEST_ID = 200
 """Of a call, in characters."""

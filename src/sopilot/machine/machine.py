@@ -386,7 +386,6 @@ _OUTSIDE: dict[type, Callable[..., Moved | Refused]] = {
     Decision: observing.decision,
 }
 
-
 _INSIDE: dict[type, Callable[..., Moved | Refused]] = {
     Amend: lifecycle.amend,
     Call: moves.call,
@@ -398,7 +397,6 @@ _INSIDE: dict[type, Callable[..., Moved | Refused]] = {
     BindEvidence: observing.bind_earlier,
     JudgeCheck: moves.judge_check,
 }
-
 
 _ACTORS: dict[type, Actor] = {
     DomainResult: Actor.TOOL,

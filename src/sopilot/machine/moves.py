@@ -31,11 +31,7 @@ from sopilot.values.json import JSON, MISSING, Fields, key_of, plain, shown
 from sopilot.values.schema import violation
 
 NEXT = "next"
-
-
 _YES = frozenset({"then", "true", "yes", "met", "真", "是"})
-
-
 _NO = frozenset({"otherwise", "else", "false", "no", "unmet", "假", "否"})
 
 

@@ -29,7 +29,6 @@ class Absent:
 Values = Callable[[str], "JSON | Absent"]
 """A name's value, or ``Absent``."""
 
-
 MOST_ELEMENTS = 1_000
 """A list that is longer has no end that a session would reach."""
 

@@ -111,10 +111,8 @@ class Replay:
 _UNLIMITED = Limits(sys.maxsize, sys.maxsize, sys.maxsize)
 """A session may have run under any limits; a trace has an end."""
 
-
 FOLLOWED = frozenset({"start", "domain_call", "domain_result", "decision", "note", RESUMED})
 """Kinds of event that are followed even in a process whose position is lost."""
-
 
 RECORDED = ("note", "decision")
 """Kinds of event that move nothing: what they say may be withheld."""

@@ -32,6 +32,10 @@ from sopilot.trace.redaction import (
 )
 from sopilot.values.json import JSON, plain_mapping
 
+WRITTEN = frozenset({"calls", "answers"})
+"""Fields of notes that keep a model's calls, and their answers, word for word."""
+
+
 _WORDS: Mapping[str, frozenset[str]] = {
     "user_said": frozenset({"text"}),
     "assistant_said": frozenset({"text"}),
@@ -40,13 +44,11 @@ _WORDS: Mapping[str, frozenset[str]] = {
     "emit_artifact": frozenset({"content"}),
     "return": frozenset({"value"}),
     "decision": frozenset({"reason"}),
-    "note": frozenset({"reason", "calls"}),
+    "note": frozenset({"reason", *WRITTEN}),
 }
 """Fields in which somebody writes what they like."""
 
-
 _NONE: frozenset[str] = frozenset()
-
 
 _UNREAD = frozenset({"arguments", "problem"})
 """Of a call that could not be read, and that may have had a secret in it."""
@@ -110,7 +112,7 @@ class SecretPlaces:
 
     def kept_back_in(self, event: Event) -> frozenset[str]:
         """The names of an event under which nobody is shown anything."""
-        unread = frozenset({"calls"}) if event.kind == "note" else frozenset()
+        unread = WRITTEN if event.kind == "note" else frozenset()
         if _is_unread(event):
             unread |= {"arguments"}
         return self.names | unread | self.strange_in(event)

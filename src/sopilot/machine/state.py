@@ -17,10 +17,8 @@ from sopilot.values.json import JSON, ArgumentsKey, made
 NONE: Mapping[Any, Any] = MappingProxyType({})
 """Shared by everything that has nothing yet."""
 
-
 NEVER = -1
 """The number of what did not happen; events are numbered from 0."""
-
 
 UNRESOLVED = sys.maxsize
 """The number of what may still happen: a call that broke off may be carried out at any time."""
@@ -140,7 +138,6 @@ class Frame(NamedTuple):
 
 RuleKey = tuple[str, ArgumentsKey]
 """The function of a rule or gate and its argument values."""
-
 
 PassedStep = tuple[str, str, ArgumentsKey]
 """Function, label, and the arguments of a call; nothing where none was asked for."""

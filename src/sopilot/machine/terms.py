@@ -18,8 +18,6 @@ from sopilot.values.json import JSON, MISSING, Missing
 from sopilot.values.text import abbreviation_name, digest_of
 
 _OPEN = (Unknown, Path)
-
-
 _GIVEN = (Literal, Path)
 
 

@@ -343,6 +343,9 @@ CHINESE_SENTENCES: Final[Mapping[str, str]] = {
     # --- names that nobody knows ---
     "did-you-mean": "是否想用 `{name}`？",
     "known-names": "已知名称：{names}",
+    # --- handbooks ---
+    "no-lower-bound": "`{goal}` 只限制了 `{name}` 的上限（见 `{predicate}`）：负数也能通过",
+    "add-lower-bound": "在该输入中写 `schema: {{minimum: 0}}`，或在 verdict 中加上 `{name} > 0`",
     # --- steps that do not fit ---
     "unknown-goal": "没有名为 {goal} 的请求；{hint}",
     "unknown-parameter": "`{goal}` 没有参数 {name}；{hint}",

@@ -387,6 +387,11 @@ ENGLISH_SENTENCES: Final[Mapping[str, str]] = {
     # --- names that nobody knows ---
     "did-you-mean": "did you mean `{name}`?",
     "known-names": "known names: {names}",
+    # --- handbooks ---
+    "no-lower-bound": "`{goal}` limits `{name}` from above only, in `{predicate}`: a negative "
+    "value passes",
+    "add-lower-bound": "write `schema: {{minimum: 0}}` at the input, or add `{name} > 0` to the "
+    "verdict",
     # --- steps that do not fit ---
     "unknown-goal": "no program is called {goal}; {hint}",
     "unknown-parameter": "`{goal}` takes no {name}; {hint}",

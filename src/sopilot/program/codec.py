@@ -32,21 +32,14 @@ A program can be written by hand in the same form::
           - {step: judge, return: null}    # null: judged from the evidence
 
 ``$name`` is a value of the function, ``$call.key`` a place in an earlier answer of the
-recipe (``$call.`` all of it), ``?name`` one that must be found out, ``$$`` and ``??``
+recipe (``$call.`` all of it), ``?name`` a value that isn't known yet, ``$$`` and ``??``
 stand for a text that starts with the sign. An ``act`` may ``name`` its answer and be
 made ``for_each: call.list as element``. A condition is a slot,
 ``not slot``, ``true``, ``false``, ``{all: […]}`` or ``{any: […]}``.
 
-YAML → program, as input from anyone: strict, bounded, every mistake at its place.
-
-One step of a program from its YAML node.
-
-Program → YAML. Built by hand: the same program always gives the same bytes, fast.
-
-How a single value is written in a program's YAML, and what a written value means.
-
-Strings stay plain only where no YAML reader could take them for anything else;
-everything else is double-quoted with JSON's escapes.
+One table of fields per kind of part drives reading, checking of keys and writing. The same
+program always gives the same bytes. Files may come from anyone: reading is strict and bounded,
+and every mistake has its place.
 """
 
 from __future__ import annotations
@@ -56,36 +49,32 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
-from typing import Any
+from dataclasses import MISSING
+from dataclasses import fields as dataclass_fields
+from typing import Any, NamedTuple
 
 from sopilot.handbook.fields import (
-    Field,
-    Fields,
     constant,
     entries,
     fields,
     flag,
     missing,
-    optional_text,
     text,
-    text_or_none,
-    wording,
+    worded,
     wrong,
 )
 from sopilot.handbook.grammar import Translated
 from sopilot.handbook.nodes import ListNode, MapNode, Node, ScalarNode
 from sopilot.handbook.requirements import Path, Scalar
-from sopilot.handbook.yaml import parse_nodes
-from sopilot.messages.diagnostic import Diagnostic, DiagnosticCollector, Place
+from sopilot.handbook.yaml import Value, child, emit, parse_nodes
+from sopilot.messages.diagnostic import Diagnostic, DiagnosticCollector, Place, Positioned
 from sopilot.messages.errors import UserMistake, mistake
+from sopilot.program import model
 from sopilot.program.model import (
     FORMAT,
     Act,
     ActionFacts,
     Always,
-    Argument,
-    Arguments,
     Ask,
     Branch,
     CallArgument,
@@ -101,7 +90,6 @@ from sopilot.program.model import (
     Function,
     Guarded,
     Holds,
-    Kind,
     Literal,
     Local,
     Option,
@@ -114,94 +102,38 @@ from sopilot.program.model import (
 )
 from sopilot.program.verifier import WHOLE, verify_program
 
+LARGEST_PROGRAM = 20_000_000
+"""Characters. A program says at length what its handbook says in a line."""
+
+# --- single values ------------------------------------------------------------------------
+
 _PLAIN = re.compile(r"[A-Za-z_$](?:[A-Za-z0-9_$./ -]*[A-Za-z0-9_$./])?")
-
-
 _NOT_PLAIN = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
-
-
 _UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufdd0-\ufdef\ufeff\ufffe\uffff]")
-
-
+_HALF_PAIR = re.compile("[\ud800-\udfff]")
 _LARGEST = 10**300
 
 
-_HALF_PAIR = re.compile("[\ud800-\udfff]")
-
-
-@lru_cache(maxsize=8192)
 def text_to_yaml(text: str) -> str:
-    """A text that is written in several languages becomes a mapping."""
+    """Plain where every YAML reader takes it for text, else double-quoted with JSON's escapes.
+    A text in several languages becomes a mapping."""
     if isinstance(text, Translated):
-        written = [f"{item}: {text_to_yaml(reply)}" for item, reply in text.texts.items()]
-        return "{" + ", ".join(written) + "}"
+        return _flow({language: text_to_yaml(item) for language, item in text.texts.items()})
     if _PLAIN.fullmatch(text) and text.lower() not in _NOT_PLAIN:
         return text
     if _HALF_PAIR.search(text):
         raise _unwritable(f"a text holds half a surrogate pair: {ascii(text)[:80]}")
-    return _UNPRINTABLE.sub(
-        lambda match: f"\\u{ord(match.group()):04x}", json.dumps(text, ensure_ascii=False)
-    )
+    return _escaped(json.dumps(text, ensure_ascii=False))
 
 
 def scalar_to_yaml(value: Scalar) -> str:
     if isinstance(value, str):
         return text_to_yaml(value)
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            raise _unwritable("a number is infinite or not a number")
-        return repr(value)
-    if abs(value) >= _LARGEST:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise _unwritable("a number is infinite or not a number")
+    if isinstance(value, int) and abs(value) >= _LARGEST:
         raise _unwritable("a whole number has too many digits")
-    return repr(value)
-
-
-def argument_to_yaml(argument: CallArgument) -> str:
-    if isinstance(argument, Local):
-        return text_to_yaml("$" + argument.name)
-    if isinstance(argument, Unknown):
-        return text_to_yaml("?" + argument.name)
-    if isinstance(argument, Path):
-        return text_to_yaml("$" + path_to_text(argument))
-    value = argument.value
-    if isinstance(value, str) and value[:1] in ("$", "?"):
-        return text_to_yaml(value[0] + value)
-    return scalar_to_yaml(value)
-
-
-def argument_from_scalar(value: Scalar) -> CallArgument:
-    """``$name`` is a local, ``$name.key`` a place in an answer, ``?name`` nobody knows yet; a
-    doubled sign stands for itself."""
-    if isinstance(value, str) and value[:1] in ("$", "?"):
-        if value[1:2] == value[0]:
-            return Literal(value[1:])
-        if value[0] == "?":
-            return Unknown(value[1:])
-        return path_from_text(value[1:]) or Local(value[1:])
-    return Literal(value)
-
-
-_PATH = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\.|(?:\.[A-Za-z_][A-Za-z0-9_]*|\[[0-9]{1,6}\])+)")
-
-
-_STEP = re.compile(r"\.([A-Za-z_][A-Za-z0-9_]*)|\[([0-9]+)\]")
-
-
-def path_to_text(path: Path) -> str:
-    """``call.key[0]``; a whole answer ends with a dot, which tells it from a local."""
-    return str(path) if path.steps else f"{path.root}."
-
-
-def path_from_text(text: str) -> Path | None:
-    match = _PATH.fullmatch(text)
-    if match is None:
-        return None
-    steps = tuple(key or int(position) for key, position in _STEP.findall(match[2]))
-    return Path(match[1], steps)
+    return json.dumps(value)
 
 
 def json_to_yaml(value: object) -> str:
@@ -212,6 +144,10 @@ def json_to_yaml(value: object) -> str:
         raise _unwritable(f"a schema is not JSON: {error}") from error
     if _HALF_PAIR.search(text):
         raise _unwritable("a schema holds half a surrogate pair")
+    return _escaped(text)
+
+
+def _escaped(text: str) -> str:
     return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
 
 
@@ -219,204 +155,198 @@ def _unwritable(message: str) -> UserMistake:
     return mistake("unwritable-value", message, help="use a plain JSON value")
 
 
-_NOTHING_ELSE: tuple[str, ...] = ()
+def _flow(value: Value) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}: {_flow(item)}" for key, item in value.items()) + "}"
+    return "[" + ", ".join(map(_flow, value)) + "]" if isinstance(value, list) else value
 
 
-VERBS: dict[str, tuple[str, ...]] = {
-    "call": ("with", "bind", "wanted", "met", "unmet", "says"),
-    "branch": ("then", "otherwise"),
-    "choose": ("options",),
-    "act": ("with", "goal", "name", "for_each", "says", "next"),
-    "ask": ("says", "next"),
-    "do": ("uses", "next"),
-    "emit": ("says", "schema", "next"),
-    "return": ("says",),
-    "complete": _NOTHING_ELSE,
-    "fail": ("starts",),
-}
-"""What a step is → the keys it may have beside its label."""
+def _argument_to_yaml(argument: CallArgument) -> str:
+    if isinstance(argument, Local):
+        return text_to_yaml("$" + argument.name)
+    if isinstance(argument, Unknown):
+        return text_to_yaml("?" + argument.name)
+    if isinstance(argument, Path):
+        return text_to_yaml("$" + _path_to_text(argument))
+    value = argument.value
+    if isinstance(value, str) and value[:1] in ("$", "?"):
+        return text_to_yaml(value[0] + value)
+    return scalar_to_yaml(value)
 
 
-_NEEDED: dict[str, tuple[str, ...]] = {
-    "call": ("bind",),
-    "branch": ("then", "otherwise"),
-    "choose": ("options",),
-}
+def _argument_from_scalar(value: Scalar) -> CallArgument:
+    if isinstance(value, str) and value[:1] in ("$", "?"):
+        if value[1:2] == value[0]:
+            return Literal(value[1:])
+        if value[0] == "?":
+            return Unknown(value[1:])
+        return path_from_text(value[1:]) or Local(value[1:])
+    return Literal(value)
 
 
-def load_step(report: DiagnosticCollector, node: Node) -> Step | None:
-    """The step, with harmless values where a diagnostic was reported; ``None`` without a kind."""
-    if not isinstance(node, MapNode):
-        wrong(report, node, "a step", "a mapping")
+_PATH = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\.|(?:\.[A-Za-z_][A-Za-z0-9_]*|\[[0-9]{1,6}\])+)")
+_PATH_STEP = re.compile(r"\.([A-Za-z_][A-Za-z0-9_]*)|\[([0-9]+)\]")
+
+
+def _path_to_text(path: Path) -> str:
+    """``call.key[0]``; a whole answer ends with a dot, which tells it from a local."""
+    return str(path) if path.steps else f"{path.root}."
+
+
+def path_from_text(text: str) -> Path | None:
+    match = _PATH.fullmatch(text)
+    if match is None:
         return None
-    verbs = [key for key, _ in node.pairs if key.text in VERBS]
-    if len(verbs) != 1:
-        seen = " and ".join(f"`{key.text}`" for key in verbs) or "none"
-        names = ", ".join(f"`{verb}`" for verb in VERBS)
-        message = f"a step does exactly one thing, found {seen}"
-        report.error("wrong-step", message, node, f"use one of {names}")
-        return None
-    verb = verbs[0].text
-    result = fields(report, node, ("step", verb, *VERBS[verb]), f"a `{verb}` step")
-    for key in ("step", *_NEEDED.get(verb, ())):
-        if key not in result:
-            missing(report, node, key, f"a `{verb}` step")
-    return _LOAD[verb](report, optional_text(report, result, "step"), result)
+    steps = tuple(key or int(position) for key, position in _PATH_STEP.findall(match[2]))
+    return Path(match[1], steps)
 
 
-def _call(report: DiagnosticCollector, label: str, result: Fields) -> Step:
-    wanted = flag(report, result["wanted"].value, "`wanted`") if "wanted" in result else True
-    return Check(
-        label=label,
-        function=optional_text(report, result, "call"),
-        arguments=_arguments(report, result),
-        slot=optional_text(report, result, "bind"),
-        wanted=wanted,
-        met=text_or_none(report, result, "met"),
-        unmet=text_or_none(report, result, "unmet"),
-        says=wording(report, result, "says"),
+def _json_of(node: Node) -> object:
+    if isinstance(node, ListNode):
+        return [_json_of(item) for item in node.items]
+    if isinstance(node, MapNode):
+        return {key.text: _json_of(value) for key, value in node.pairs}
+    return node.value
+
+
+# --- kinds of field -----------------------------------------------------------------------
+
+
+class Kind(NamedTuple):
+    """How a field is read and written. ``empty`` stands for a required field that is missing."""
+
+    read: Callable[[DiagnosticCollector, Node, str], Any]
+    write: Callable[[Any], Value]
+    empty: Any = ""
+
+
+def _read_items(report: DiagnosticCollector, node: Node, what: str) -> tuple[Node, ...]:
+    if isinstance(node, ListNode):
+        return node.items
+    wrong(report, node, what, "a list")
+    return ()
+
+
+def _list_of(kind: Kind, what: str = "", *, inline: bool = False) -> Kind:
+    def read(report: DiagnosticCollector, node: Node, name: str) -> tuple[Any, ...]:
+        items = _read_items(report, node, name)
+        return tuple(kind.read(report, item, what or f"an entry of {name}") for item in items)
+
+    def write(values: Iterable[Any]) -> Value:
+        written = [kind.write(value) for value in values]
+        return _flow(written) if inline else written
+
+    return Kind(read, write, ())
+
+
+def _mapping_of(kind: Kind, what: str = "") -> Kind:
+    """Under names of the author's."""
+
+    def read(report: DiagnosticCollector, node: Node, name: str) -> dict[str, Any]:
+        return {
+            key.text: kind.read(report, value, f"{what}`{key.text}`")
+            for key, value in entries(report, node, name)
+        }
+
+    def write(values: Mapping[str, Any]) -> Value:
+        return {text_to_yaml(name): kind.write(value) for name, value in values.items()}
+
+    return Kind(read, write, {})
+
+
+def _read_whole(report: DiagnosticCollector, node: Node, what: str) -> int:
+    value = node.value if isinstance(node, ScalarNode) else None
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    wrong(report, node, what, "a whole number")
+    return 0
+
+
+def _read_version(report: DiagnosticCollector, node: Node, what: str) -> int:
+    version = _read_whole(report, node, what)
+    if version not in (0, FORMAT):
+        message = f"program format {version} is not known"
+        report.error("unknown-format", message, node, f"this version reads format {FORMAT}")
+    return version
+
+
+def _read_constant(report: DiagnosticCollector, node: Node, what: str) -> object:
+    return constant(report, node, what) if isinstance(node, ScalarNode) else _json_of(node)
+
+
+def _write_constant(value: Any) -> str:
+    return json_to_yaml(value) if isinstance(value, list | dict) else scalar_to_yaml(value)
+
+
+def _read_schema(report: DiagnosticCollector, node: Node, what: str) -> Mapping[str, object]:
+    """A bare word is a type."""
+    value = _json_of(node)
+    if isinstance(value, str):
+        return {"type": value}
+    if isinstance(value, dict):
+        return value
+    wrong(report, node, what, "a type or a JSON Schema")
+    return {}
+
+
+def _write_schema(schema: Mapping[str, object]) -> str:
+    kind = schema.get("type")
+    return (
+        text_to_yaml(kind) if len(schema) == 1 and isinstance(kind, str) else json_to_yaml(schema)
     )
 
 
-def _branch(report: DiagnosticCollector, label: str, result: Fields) -> Step:
-    return Branch(
-        label,
-        _condition(report, result["branch"].value),
-        optional_text(report, result, "then"),
-        optional_text(report, result, "otherwise"),
+def _read_object_schema(
+    report: DiagnosticCollector, node: Node, what: str
+) -> dict[str, object] | None:
+    value = _json_of(node)
+    if isinstance(value, dict):
+        return value
+    wrong(report, node, what, "a JSON Schema object")
+    return None
+
+
+def _read_closing(report: DiagnosticCollector, node: Node, what: str) -> str:
+    return "" if _is_null(node) else worded(report, node, what)
+
+
+def _is_null(node: Node) -> bool:
+    return isinstance(node, ScalarNode) and node.value is None
+
+
+def _read_call_arguments(report: DiagnosticCollector, node: Node, what: str) -> CallArguments:
+    return tuple(
+        (key.text, _argument_from_scalar(constant(report, value, f"`{key.text}`")))
+        for key, value in entries(report, node, what)
     )
 
 
-def _choose(report: DiagnosticCollector, label: str, result: Fields) -> Step:
-    options: list[Option] = []
-    if "options" in result:
-        node = result["options"].value
-        if not isinstance(node, ListNode):
-            wrong(report, node, "`options`", "a list")
-        else:
-            for item in node.items:
-                inner = fields(report, item, ("name", "to", "says"), "an option")
-                for key in ("name", "to"):
-                    if key not in inner:
-                        missing(report, item, key, "an option")
-                name, target = (optional_text(report, inner, key) for key in ("name", "to"))
-                options.append(Option(name, target, wording(report, inner, "says")))
-    return Choose(label, wording(report, result, "choose"), tuple(options))
+def _read_arguments(report: DiagnosticCollector, node: Node, what: str) -> CallArguments:
+    """Of a function, which knows no answers."""
+    arguments = _read_call_arguments(report, node, what)
+    for name, argument in arguments:
+        if isinstance(argument, Path):
+            wrong(report, node, f"`{name}`", "a value, not a place in an answer")
+    return tuple(item for item in arguments if not isinstance(item[1], Path))
 
 
-def _act(report: DiagnosticCollector, label: str, result: Fields) -> Step:
-    goal = flag(report, result["goal"].value, "`goal`") if "goal" in result else False
-    each, element = _each(report, result)
-    return Act(
-        label=label,
-        action=optional_text(report, result, "act"),
-        arguments=_call_arguments(report, result),
-        goal=goal,
-        says=wording(report, result, "says"),
-        next=text_or_none(report, result, "next"),
-        name=optional_text(report, result, "name"),
-        each=each,
-        element=element,
-    )
+def _write_arguments(arguments: CallArguments) -> str:
+    return _flow({text_to_yaml(name): _argument_to_yaml(value) for name, value in arguments})
 
 
-def _each(report: DiagnosticCollector, result: Fields) -> tuple[Path | None, str]:
-    """``call.items as item``."""
-    if "for_each" not in result:
-        return None, ""
-    where, _, element = optional_text(report, result, "for_each").partition(" as ")
+def _read_each(report: DiagnosticCollector, node: Node, what: str) -> tuple[Path | None, str]:
+    where, _, element = text(report, node, what).partition(" as ")
     path = path_from_text(where)
     if path is None or not element:
-        wrong(report, result["for_each"].value, "`for_each`", "a list like `read.items as item`")
+        wrong(report, node, what, "a list like `read.items as item`")
     return path, element
 
 
-def _ask(report: DiagnosticCollector, label: str, result: Fields) -> Step:
-    says = wording(report, result, "says")
-    return Ask(label, texts(report, result, "ask"), says, text_or_none(report, result, "next"))
+def _write_each(each: tuple[Path, str]) -> str:
+    return text_to_yaml(f"{_path_to_text(each[0])} as {each[1]}")
 
 
-def _do(report: DiagnosticCollector, label: str, result: Fields) -> Step:
-    says = wording(report, result, "do")
-    return Do(label, says, texts(report, result, "uses"), text_or_none(report, result, "next"))
-
-
-def _emit(report: DiagnosticCollector, label: str, result: Fields) -> Step:
-    schema: dict[str, object] | None = None
-    if "schema" in result:
-        node = result["schema"].value
-        value = json_of(node)
-        if isinstance(value, dict):
-            schema = value
-        else:
-            wrong(report, node, "`schema`", "a JSON Schema object")
-    return Emit(
-        label=label,
-        artifact=optional_text(report, result, "emit"),
-        says=wording(report, result, "says"),
-        schema=schema,
-        next=text_or_none(report, result, "next"),
-    )
-
-
-def _return(report: DiagnosticCollector, label: str, result: Fields) -> Step:
-    node = result["return"].value
-    judged = isinstance(node, ScalarNode) and node.value is None
-    holds = None if judged else _condition(report, node)
-    return ReturnStep(label, holds, wording(report, result, "says"))
-
-
-def _complete(report: DiagnosticCollector, label: str, result: Fields) -> Step:
-    return CompleteStep(label, _closing(report, result, "complete"))
-
-
-def _fail(report: DiagnosticCollector, label: str, result: Fields) -> Step:
-    starts = optional_text(report, result, "starts")
-    return FailStep(label, _closing(report, result, "fail"), starts)
-
-
-_LOAD: dict[str, Callable[[DiagnosticCollector, str, Fields], Step]] = {
-    "call": _call,
-    "branch": _branch,
-    "choose": _choose,
-    "act": _act,
-    "ask": _ask,
-    "do": _do,
-    "emit": _emit,
-    "return": _return,
-    "complete": _complete,
-    "fail": _fail,
-}
-
-
-def _closing(report: DiagnosticCollector, result: Fields, key: str) -> str:
-    node = result[key].value
-    if isinstance(node, ScalarNode) and node.value is None:
-        return ""
-    return wording(report, result, key)
-
-
-def _arguments(report: DiagnosticCollector, result: Fields) -> Arguments:
-    """Of a function, which knows no answers."""
-    arguments: list[tuple[str, Argument]] = []
-    for name, argument in _call_arguments(report, result):
-        if isinstance(argument, Path):
-            wrong(report, result["with"].value, f"`{name}`", "a value, not a place in an answer")
-        else:
-            arguments.append((name, argument))
-    return tuple(arguments)
-
-
-def _call_arguments(report: DiagnosticCollector, result: Fields) -> CallArguments:
-    if "with" not in result:
-        return ()
-    return tuple(
-        (key.text, argument_from_scalar(constant(report, value, f"`{key.text}`")))
-        for key, value in entries(report, result["with"].value, "`with`")
-    )
-
-
-def _condition(report: DiagnosticCollector, node: Node) -> Condition:
+def _read_condition(report: DiagnosticCollector, node: Node, what: str) -> Condition:
     """The parser bounds the depth of nodes, so this recursion is bounded too."""
     if isinstance(node, ScalarNode):
         value = node.value
@@ -428,590 +358,356 @@ def _condition(report: DiagnosticCollector, node: Node) -> Condition:
     elif isinstance(node, MapNode) and len(node.pairs) == 1:
         key, inner = node.pairs[0]
         if key.text in ("all", "any") and isinstance(inner, ListNode):
-            parts = tuple(_condition(report, part) for part in inner.items)
+            parts = tuple(_read_condition(report, part, what) for part in inner.items)
             return Every(parts) if key.text == "all" else Some(parts)
     expected = "a slot, `not slot`, `true`, `false`, `{all: […]}` or `{any: […]}`"
     wrong(report, node, "a condition", expected)
     return Always(True)
 
 
-def json_of(node: Node) -> object:
-    if isinstance(node, ListNode):
-        return [json_of(item) for item in node.items]
-    if isinstance(node, MapNode):
-        return {key.text: json_of(value) for key, value in node.pairs}
-    return node.value
-
-
-def texts(report: DiagnosticCollector, result: Fields, key: str) -> tuple[str, ...]:
-    """A list of text under ``key``; nothing when it is absent."""
-    if key not in result:
-        return ()
-    node = result[key].value
-    if not isinstance(node, ListNode):
-        wrong(report, node, f"`{key}`", "a list")
-        return ()
-    return tuple(text(report, item, f"an entry of `{key}`") for item in node.items)
-
-
-LARGEST_PROGRAM = 20_000_000
-"""Characters. A program says at length what its handbook says in a line."""
-
-
-_PROGRAM_KEYS = (
-    "sopilot_program",
-    "entry",
-    "compiler",
-    "source",
-    "constants",
-    "guarded",
-    "types",
-    "actions",
-    "read_only",
-    "functions",
-    "secrets",
-    "not_found",
-)
-
-
-_FUNCTION_KEYS = (
-    "kind",
-    "parameters",
-    "predicate",
-    "says",
-    "says_not",
-    "verdict",
-    "remedy",
-    "steps",
-    "fallbacks",
-    "notes",
-    "judged_by",
-    "closed_by",
-    "principal",
-    "reusable",
-    "computes",
-    "value",
-    "optional",
-    "question",
-    "customer_message",
-)
-
-
-def program_from_yaml(written: str, source: str = "<input>") -> Program:
-    """The program in ``written``, verified. Raises ``UserMistake`` with every mistake found."""
-    report = DiagnosticCollector(source)
-    root = parse_nodes(written, report, largest=LARGEST_PROGRAM)
-    if root is None:
-        raise UserMistake(report.diagnostics())
-    loader = _Loader(source, report)
-    program = loader.program(root)
-    mistakes = [*report.diagnostics(), *loader.diagnostics]
-    results = verify_program(program, places=loader.places)
-    if mistakes:
-        # What could not be read is missing from the program: only what the verifier says
-        # about functions that were read whole, and does not rest on the others, is certain.
-        results = [item for item in results if loader.is_certain(item)]
-    mistakes += results
-    if mistakes:
-        raise UserMistake(sorted(mistakes, key=lambda item: (item.place.line, item.place.column)))
-    return program
-
-
-class _Loader:
-    def __init__(self, source: str, report: DiagnosticCollector) -> None:
-        self.source = source
-        self.report = report
-        self.places: dict[tuple[str, int], Place] = {}
-        self.diagnostics: list[Diagnostic] = []
-        self._broken: set[str] = set()
-
-    def is_certain(self, diagnostic: Diagnostic) -> bool:
-        function = diagnostic.place.path.split("@", 1)[0]
-        rests_on_others = ("unused-function", "wrong-arguments")
-        return (
-            (function, WHOLE) in self.places
-            and function not in self._broken
-            and diagnostic.code not in rests_on_others
-        )
-
-    def program(self, root: Node) -> Program:
-        report = self.report
-        result = fields(report, root, _PROGRAM_KEYS, "a program")
-        self.places["", WHOLE] = Place(self.source, root.line, root.column)
-        for needed in ("sopilot_program", "entry", "functions"):
-            if needed not in result and isinstance(root, MapNode):
-                missing(report, root, needed, "a program")
-        _check_format(report, result)
-        functions: dict[str, Function] = {}
-        if "functions" in result:
-            for key, value in entries(report, result["functions"].value, "`functions`"):
-                functions[key.text] = self._function(key, value)
-        return Program(
-            entry=optional_text(report, result, "entry"),
-            functions=functions,
-            source=self._source(result),
-            compiler=optional_text(report, result, "compiler"),
-            constants=self._constants(result),
-            guarded=self._guarded(result),
-            types=_schemas(report, result, "types"),
-            actions=_actions(report, result),
-            read_only=texts(report, result, "read_only"),
-            secrets=texts(report, result, "secrets"),
-            not_found=_expressions(report, result, "not_found"),
-        )
-
-    def _source(self, result: Fields) -> Source:
-        if "source" not in result:
-            return Source("", "", "")
-        keys = ("handbook", "procedure", "sha256", "tools")
-        inner = fields(self.report, result["source"].value, keys, "`source`")
-        values = [optional_text(self.report, inner, key) for key in keys]
-        return Source(*values)
-
-    def _constants(self, result: Fields) -> dict[str, Any]:
-        if "constants" not in result:
-            return {}
-        return {
-            key.text: constant(self.report, value, f"`{key.text}`")
-            if isinstance(value, ScalarNode)
-            else json_of(value)
-            for key, value in entries(self.report, result["constants"].value, "`constants`")
-        }
-
-    def _guarded(self, result: Fields) -> tuple[Guarded, ...]:
-        if "guarded" not in result:
-            return ()
-        node = result["guarded"].value
-        if not isinstance(node, ListNode):
-            wrong(self.report, node, "`guarded`", "a list")
-            return ()
-        guards = []
-        for item in node.items:
-            keys = ("action", "roles", "needed", "expires_seconds", "recheck", "when")
-            inner = fields(self.report, item, keys, "a guard")
-            if "action" not in inner:
-                missing(self.report, item, "action", "a guard")
-            guards.append(
-                Guarded(
-                    action=optional_text(self.report, inner, "action"),
-                    roles=texts(self.report, inner, "roles"),
-                    needed=_whole(self.report, inner, "needed") or 0,
-                    expires_seconds=_whole(self.report, inner, "expires_seconds"),
-                    recheck="recheck" in inner
-                    and flag(self.report, inner["recheck"].value, "`recheck`"),
-                    when=text_or_none(self.report, inner, "when"),
-                )
-            )
-        return tuple(guards)
-
-    def _function(self, key: ScalarNode, node: Node) -> Function:
-        report = DiagnosticCollector(self.source)
-        name = key.text
-        self.places[name, WHOLE] = Place(self.source, key.line, key.column)
-        what = f"function `{name}`"
-        result = fields(report, node, _FUNCTION_KEYS, what)
-        for needed in ("kind", "steps"):
-            if needed not in result and isinstance(node, MapNode):
-                missing(report, key, needed, what)
-        function = Function(
-            name=name,
-            kind=_kind(report, result),
-            parameters=texts(report, result, "parameters"),
-            steps=self._steps(report, name, result),
-            says=wording(report, result, "says"),
-            says_not=wording(report, result, "says_not"),
-            predicate=text_or_none(report, result, "predicate"),
-            fallbacks=_fallbacks(report, result),
-            verdict=text_or_none(report, result, "verdict"),
-            remedy=wording(report, result, "remedy"),
-            notes=texts(report, result, "notes"),
-            judged_by_model=_judged_by_model(report, result),
-            closed_by=_closed_by(report, result),
-            principal="principal" in result
-            and flag(report, result["principal"].value, "`principal`"),
-            reusable="reusable" in result and flag(report, result["reusable"].value, "`reusable`"),
-            computes=optional_text(report, result, "computes"),
-            value=text_or_none(report, result, "value"),
-            optional=texts(report, result, "optional"),
-            question=optional_text(report, result, "question"),
-            customer_message=wording(report, result, "customer_message"),
-        )
-        if report.failed:
-            self._broken.add(name)
-            self.diagnostics += report.diagnostics()
-        return function
-
-    def _steps(
-        self, report: DiagnosticCollector, function: str, result: Fields
-    ) -> tuple[Step, ...]:
-        steps: list[Step] = []
-        for item in _items(report, result, "steps"):
-            step = load_step(report, item)
-            if step is not None:
-                place = Place(self.source, item.line, item.column)
-                self.places[function, len(steps)] = place
-                steps.append(step)
-        return tuple(steps)
-
-
-def _check_format(report: DiagnosticCollector, result: Fields) -> None:
-    version = _whole(report, result, "sopilot_program")
-    if version is not None and version != FORMAT:
-        report.error(
-            "unknown-format",
-            f"program format {version} is not known",
-            result["sopilot_program"].value,
-            f"this version reads format {FORMAT}",
-        )
-
-
-def _kind(report: DiagnosticCollector, result: Fields) -> Kind:
-    word = optional_text(report, result, "kind")
-    if word in set(Kind):
-        return Kind(word)
-    if "kind" in result:
-        kinds = ", ".join(f"`{kind}`" for kind in Kind)
-        wrong(report, result["kind"].value, "`kind`", f"one of {kinds}")
-    return Kind.RULE
-
-
-def _fallbacks(report: DiagnosticCollector, result: Fields) -> tuple[tuple[Act, ...], ...]:
-    fallbacks = []
-    for item in _items(report, result, "fallbacks"):
-        if not isinstance(item, ListNode):
-            wrong(report, item, "a fallback", "a list of `act` steps")
-            continue
-        acts = []
-        for inner in item.items:
-            step = load_step(report, inner)
-            if isinstance(step, Act):
-                acts.append(step)
-            elif step is not None:
-                wrong(report, inner, "a part of a fallback", "an `act` step")
-        fallbacks.append(tuple(acts))
-    return tuple(fallbacks)
-
-
-def _judged_by_model(report: DiagnosticCollector, result: Fields) -> bool:
-    if "judged_by" not in result:
-        return False
-    if optional_text(report, result, "judged_by") != "model":
-        wrong(report, result["judged_by"].value, "`judged_by`", "`model`")
-    return True
-
-
-def _closed_by(report: DiagnosticCollector, result: Fields) -> Act | None:
-    if "closed_by" not in result:
-        return None
-    step = load_step(report, result["closed_by"].value)
-    if isinstance(step, Act):
-        return step
-    if step is not None:
-        wrong(report, result["closed_by"].value, "`closed_by`", "an `act` step")
-    return None
-
-
-def _schemas(
-    report: DiagnosticCollector, result: Fields, key: str
-) -> dict[str, Mapping[str, object]]:
-    """Name → JSON Schema; a bare word is a type."""
-    if key not in result:
-        return {}
-    schemas: dict[str, Mapping[str, object]] = {}
-    for name, node in entries(report, result[key].value, f"`{key}`"):
-        value = json_of(node)
-        if isinstance(value, str):
-            value = {"type": value}
-        if isinstance(value, dict):
-            schemas[name.text] = value
-        else:
-            wrong(report, node, f"`{name.text}`", "a type or a JSON Schema")
-    return schemas
-
-
-def _expressions(report: DiagnosticCollector, result: Fields, key: str) -> dict[str, str]:
-    if key not in result:
-        return {}
-    return {
-        name.text: text(report, node, f"`{name.text}`")
-        for name, node in entries(report, result[key].value, f"`{key}`")
-    }
-
-
-def _actions(report: DiagnosticCollector, result: Fields) -> dict[str, ActionFacts]:
-    if "actions" not in result:
-        return {}
-    actions: dict[str, ActionFacts] = {}
-    for name, node in entries(report, result["actions"].value, "`actions`"):
-        keys = ("input", "required", "changes", "reads", "shared")
-        inner = fields(report, node, keys, f"the action `{name.text}`")
-        actions[name.text] = ActionFacts(
-            _schemas(report, inner, "input"),
-            texts(report, inner, "required"),
-            texts(report, inner, "changes") if "changes" in inner else None,
-            texts(report, inner, "reads") if "reads" in inner else None,
-            "shared" in inner and flag(report, inner["shared"].value, "`shared`"),
-        )
-    return actions
-
-
-def _items(report: DiagnosticCollector, result: Fields, key: str) -> tuple[Node, ...]:
-    if key not in result:
-        return ()
-    node = result[key].value
-    if isinstance(node, ListNode):
-        return node.items
-    wrong(report, node, f"`{key}`", "a list")
-    return ()
-
-
-def _whole(report: DiagnosticCollector, result: Fields, key: str) -> int | None:
-    field: Field | None = result.get(key)
-    if field is None:
-        return None
-    node = field.value
-    value = node.value if isinstance(node, ScalarNode) else None
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    wrong(report, node, f"`{key}`", "a whole number")
-    return None
-
-
-Parts = list[str]
-"""``key: value`` texts in the order they are shown, for a block or a flow mapping."""
-
-
-def program_to_yaml(program: Program) -> str:
-    """The artifact: deterministic, readable, and read back to an equal program."""
-    source = program.source
-    lines = [
-        f"sopilot_program: {FORMAT}",
-        f"entry: {text_to_yaml(program.entry)}",
-    ]
-    if program.compiler:
-        lines.append(f"compiler: {text_to_yaml(program.compiler)}")
-    named = [
-        ("handbook", source.handbook),
-        ("procedure", source.procedure),
-        ("sha256", source.sha256),
-        ("tools", source.tools),
-    ]
-    if any(value for _, value in named):
-        lines.append("source:")
-        lines += [f"  {key}: {text_to_yaml(value)}" for key, value in named if value]
-    if program.constants:
-        lines.append("constants:")
-        lines += [
-            f"  {text_to_yaml(name)}: {_constant(value)}"
-            for name, value in program.constants.items()
-        ]
-    if program.guarded:
-        lines.append("guarded:")
-        for guarded in program.guarded:
-            parts = [f"action: {text_to_yaml(guarded.action)}"]
-            if guarded.roles:
-                parts.append(f"roles: {_names(guarded.roles)}")
-            if guarded.needed:
-                parts.append(f"needed: {guarded.needed!r}")
-            if guarded.expires_seconds is not None:
-                parts.append(f"expires_seconds: {guarded.expires_seconds!r}")
-            if guarded.recheck:
-                parts.append("recheck: true")
-            if guarded.when is not None:
-                parts.append(f"when: {text_to_yaml(guarded.when)}")
-            lines.append(f"  - {_flow(parts)}")
-    if program.secrets:
-        lines.append(f"secrets: {_names(program.secrets)}")
-    if program.not_found:
-        lines.append("not_found:")
-        lines += [
-            f"  {text_to_yaml(name)}: {text_to_yaml(item)}"
-            for name, item in program.not_found.items()
-        ]
-    if program.types:
-        lines.append("types:")
-        lines += [
-            f"  {text_to_yaml(name)}: {_schema(schema)}" for name, schema in program.types.items()
-        ]
-    if program.actions:
-        lines.append("actions:")
-        lines += [
-            f"  {text_to_yaml(name)}: {_facts(facts)}" for name, facts in program.actions.items()
-        ]
-    if program.read_only:
-        lines.append(f"read_only: {_names(program.read_only)}")
-    lines.append("functions:" if program.functions else "functions: {}")
-    for name, function in program.functions.items():
-        _write_function(name, function, lines)
-    lines.append("")
-    return "\n".join(lines)
-
-
-def _constant(value: object) -> str:
-    return json_to_yaml(value) if isinstance(value, list | dict) else scalar_to_yaml(value)  # type: ignore[arg-type]  # JSON
-
-
-def _schema(schema: Mapping[str, object]) -> str:
-    kind = schema.get("type")
-    if len(schema) == 1 and isinstance(kind, str):
-        return text_to_yaml(kind)
-    return json_to_yaml(schema)
-
-
-def _facts(facts: ActionFacts) -> str:
-    parts = []
-    if facts.inputs:
-        written = [f"{text_to_yaml(name)}: {_schema(item)}" for name, item in facts.inputs.items()]
-        parts.append(f"input: {{{', '.join(written)}}}")
-    if facts.required:
-        parts.append(f"required: {_names(facts.required)}")
-    if facts.changes is not None:
-        parts.append(f"changes: {_names(facts.changes)}")
-    if facts.reads is not None:
-        parts.append(f"reads: {_names(facts.reads)}")
-    if facts.shared:
-        parts.append("shared: true")
-    return _flow(parts)
-
-
-def _write_function(name: str, function: Function, lines: list[str]) -> None:
-    lines.append(f"  {text_to_yaml(name)}:")
-    lines.append(f"    kind: {function.kind.value}")
-    if function.parameters:
-        lines.append(f"    parameters: {_names(function.parameters)}")
-    for key, value in (
-        ("predicate", function.predicate),
-        ("says", function.says or None),
-        ("says_not", function.says_not or None),
-        ("verdict", function.verdict),
-        ("remedy", function.remedy or None),
-        ("computes", function.computes or None),
-        ("value", function.value),
-        ("question", function.question or None),
-        ("customer_message", function.customer_message or None),
-    ):
-        if value is not None:
-            lines.append(f"    {key}: {text_to_yaml(value)}")
-    if function.optional:
-        lines.append(f"    optional: {_names(function.optional)}")
-    if function.principal:
-        lines.append("    principal: true")
-    if function.reusable:
-        lines.append("    reusable: true")
-    if function.judged_by_model:
-        lines.append("    judged_by: model")
-    if function.closed_by is not None:
-        lines.append(f"    closed_by: {_flow(step_parts(function.closed_by))}")
-    lines.append("    steps:" if function.steps else "    steps: []")
-    lines += ["      - " + "\n        ".join(step_parts(step)) for step in function.steps]
-    if function.fallbacks:
-        lines.append("    fallbacks:")
-        lines += [
-            "      - [" + ", ".join(_flow(step_parts(act)) for act in acts) + "]"
-            for acts in function.fallbacks
-        ]
-    if function.notes:
-        lines.append("    notes:")
-        lines += [f"      - {text_to_yaml(note)}" for note in function.notes]
-
-
-def step_parts(step: Step) -> Parts:
-    """A step as it is written: its label, what it is, then what it needs."""
-    parts = [f"step: {text_to_yaml(step.label)}"]
-    if isinstance(step, Check):
-        parts.append(f"call: {text_to_yaml(step.function)}")
-        _with(parts, step.arguments)
-        parts.append(f"bind: {text_to_yaml(step.slot)}")
-        if not step.wanted:
-            parts.append("wanted: false")
-        _jump(parts, "met", step.met)
-        _jump(parts, "unmet", step.unmet)
-        _says(parts, step.says)
-    elif isinstance(step, Act):
-        parts.append(f"act: {text_to_yaml(step.action)}")
-        _with(parts, step.arguments)
-        if step.goal:
-            parts.append("goal: true")
-        if step.name:
-            parts.append(f"name: {text_to_yaml(step.name)}")
-        if step.each is not None:
-            each = f"{path_to_text(step.each)} as {step.element}"
-            parts.append(f"for_each: {text_to_yaml(each)}")
-        _says(parts, step.says)
-        _jump(parts, "next", step.next)
-    elif isinstance(step, ReturnStep):
-        value = "null" if step.holds is None else condition_to_yaml(step.holds)
-        parts.append(f"return: {value}")
-        _says(parts, step.says)
-    elif isinstance(step, Branch):
-        parts.append(f"branch: {condition_to_yaml(step.when)}")
-        _jump(parts, "then", step.then)
-        _jump(parts, "otherwise", step.otherwise)
-    elif isinstance(step, CompleteStep):
-        parts.append(f"complete: {text_to_yaml(step.says)}")
-    elif isinstance(step, FailStep):
-        parts.append(f"fail: {text_to_yaml(step.says)}")
-        _jump(parts, "starts", step.starts or None)
-    elif isinstance(step, Choose):
-        parts.append(f"choose: {text_to_yaml(step.says)}")
-        parts.append("options: [" + ", ".join(map(_option, step.options)) + "]")
-    elif isinstance(step, Ask):
-        parts.append(f"ask: {_names(step.wants)}")
-        _says(parts, step.says)
-        _jump(parts, "next", step.next)
-    elif isinstance(step, Do):
-        parts.append(f"do: {text_to_yaml(step.says)}")
-        if step.uses:
-            parts.append(f"uses: {_names(step.uses)}")
-        _jump(parts, "next", step.next)
-    elif isinstance(step, Emit):
-        parts.append(f"emit: {text_to_yaml(step.artifact)}")
-        _says(parts, step.says)
-        if step.schema is not None:
-            parts.append(f"schema: {json_to_yaml(step.schema)}")
-        _jump(parts, "next", step.next)
-    return parts
-
-
-def condition_to_yaml(condition: Condition) -> str:
+def _write_condition(condition: Condition | None) -> str:
+    if condition is None:
+        return "null"
     if isinstance(condition, Holds):
         return text_to_yaml(condition.slot if condition.wanted else f"not {condition.slot}")
     if isinstance(condition, Always):
         return "true" if condition.value else "false"
     word = "all" if isinstance(condition, Every) else "any"
-    return f"{{{word}: [" + ", ".join(map(condition_to_yaml, condition.conditions)) + "]}"
+    return _flow({word: [_write_condition(part) for part in condition.conditions]})
 
 
-def _option(option: Option) -> str:
-    parts = [f"name: {text_to_yaml(option.name)}", f"to: {text_to_yaml(option.target)}"]
-    _says(parts, option.says)
-    return _flow(parts)
+def _read_kind(report: DiagnosticCollector, node: Node, what: str) -> model.Kind:
+    word = text(report, node, what)
+    if word in set(model.Kind):
+        return model.Kind(word)
+    kinds = ", ".join(f"`{kind}`" for kind in model.Kind)
+    wrong(report, node, what, f"one of {kinds}")
+    return model.Kind.RULE
 
 
-def _with(parts: Parts, arguments: CallArguments) -> None:
-    if arguments:
-        written = [f"{text_to_yaml(name)}: {argument_to_yaml(value)}" for name, value in arguments]
-        parts.append(f"with: {{{', '.join(written)}}}")
+def _read_judged_by(report: DiagnosticCollector, node: Node, what: str) -> bool:
+    if text(report, node, what) != "model":
+        wrong(report, node, what, "`model`")
+    return True
 
 
-def _jump(parts: Parts, key: str, target: str | None) -> None:
-    if target is not None:
-        parts.append(f"{key}: {text_to_yaml(target)}")
+def _read_step(report: DiagnosticCollector, node: Node, what: str) -> Step | None:
+    """The step, with harmless values where a mistake was reported; ``None`` without a kind."""
+    if not isinstance(node, MapNode):
+        wrong(report, node, "a step", "a mapping")
+        return None
+    verbs = [key.text for key, _ in node.pairs if key.text in _BY_VERB]
+    if len(verbs) != 1:
+        seen = " and ".join(f"`{verb}`" for verb in verbs) or "none"
+        names = ", ".join(f"`{verb}`" for verb in _BY_VERB)
+        message = f"a step does exactly one thing, found {seen}"
+        report.error("wrong-step", message, node, f"use one of {names}")
+        return None
+    step: Step = _read(report, node, _BY_VERB[verbs[0]], f"a `{verbs[0]}` step")
+    return step
 
 
-def _says(parts: Parts, says: str) -> None:
-    if says:
-        parts.append(f"says: {text_to_yaml(says)}")
+def _read_steps(report: DiagnosticCollector, node: Node, what: str) -> tuple[Step, ...]:
+    steps = [_read_step(report, item, what) for item in _read_items(report, node, what)]
+    return tuple(step for step in steps if step is not None)
 
 
-def _names(names: Iterable[str]) -> str:
-    return "[" + ", ".join(map(text_to_yaml, names)) + "]"
+def _read_act(report: DiagnosticCollector, node: Node, what: str) -> Act | None:
+    step = _read_step(report, node, what)
+    if step is not None and not isinstance(step, Act):
+        wrong(report, node, what, "an `act` step")
+    return step if isinstance(step, Act) else None
 
 
-def _flow(parts: Parts) -> str:
-    return "{" + ", ".join(parts) + "}"
+def _read_fallback(report: DiagnosticCollector, node: Node, what: str) -> tuple[Act, ...]:
+    if not isinstance(node, ListNode):
+        wrong(report, node, "a fallback", "a list of `act` steps")
+        return ()
+    acts = [_read_act(report, item, "a part of a fallback") for item in node.items]
+    return tuple(act for act in acts if act is not None)
+
+
+def _write_step(step: Step) -> dict[str, Value]:
+    return _written(step, _BY_TYPE[type(step)])
+
+
+def _write_act(act: Act) -> str:
+    return _flow(_write_step(act))
+
+
+TEXT = Kind(text, text_to_yaml)
+WORDING = Kind(worded, text_to_yaml)
+CLOSING = Kind(_read_closing, text_to_yaml)
+FLAG = Kind(flag, scalar_to_yaml, False)
+WHOLE_NUMBER = Kind(_read_whole, scalar_to_yaml, 0)
+VERSION = Kind(_read_version, scalar_to_yaml, FORMAT)
+TEXTS = _list_of(TEXT)
+NAMES = _list_of(TEXT, inline=True)
+CONSTANTS = _mapping_of(Kind(_read_constant, _write_constant))
+SCHEMAS = _mapping_of(Kind(_read_schema, _write_schema))
+OBJECT_SCHEMA = Kind(_read_object_schema, json_to_yaml)
+ARGUMENTS = Kind(_read_arguments, _write_arguments)
+CALL_ARGUMENTS = Kind(_read_call_arguments, _write_arguments)
+EACH = Kind(_read_each, _write_each)
+CONDITION = Kind(_read_condition, _write_condition, Always(True))
+OPTIONAL_CONDITION = Kind(
+    lambda report, node, what: None if _is_null(node) else _read_condition(report, node, what),
+    _write_condition,
+)
+FUNCTION_KIND = Kind(_read_kind, str, model.Kind.RULE)
+JUDGED_BY = Kind(_read_judged_by, lambda _: "model")
+STEPS = Kind(_read_steps, lambda steps: [_write_step(step) for step in steps], ())
+ACT = Kind(_read_act, _write_act)
+FALLBACKS = _list_of(Kind(_read_fallback, lambda acts: _flow([_write_act(act) for act in acts])))
+
+# --- tables -------------------------------------------------------------------------------
+
+_REQUIRED: Any = object()
+
+
+class Entry(NamedTuple):
+    """``attribute`` is the model's, where its name differs; two share a pair. Without a
+    ``default`` of its own the entry has the model's."""
+
+    key: str
+    kind: Kind
+    attribute: str = ""
+    default: Any = MISSING
+
+
+class Table(NamedTuple):
+    make: Callable[..., Any]
+    entries: tuple[Entry, ...]
+
+
+def _table(part: type[Any], *entries: Entry) -> Table:
+    defaults = {
+        item.name: item.default if item.default_factory is MISSING else item.default_factory()
+        for item in dataclass_fields(part)
+    }
+    filled = []
+    for entry in entries:
+        attribute = entry.attribute or entry.key
+        default = defaults.get(attribute, MISSING) if entry.default is MISSING else entry.default
+        default = _REQUIRED if default is MISSING else default
+        filled.append(Entry(entry.key, entry.kind, attribute, default))
+    return Table(part, tuple(filled))
+
+
+def _read(
+    report: DiagnosticCollector,
+    node: Node,
+    table: Table,
+    what: str,
+    at: Positioned | None = None,
+    **values: object,
+) -> Any:
+    """The part. ``at`` is where a missing field is reported; ``values`` are read already."""
+    result = fields(report, node, [entry.key for entry in table.entries], what)
+    for entry in table.entries:
+        if entry.key not in result and entry.default is _REQUIRED and isinstance(node, MapNode):
+            missing(report, at or node, entry.key, what)
+        if entry.attribute in values:
+            continue
+        if entry.key in result:
+            value = entry.kind.read(report, result[entry.key].value, f"`{entry.key}`")
+        else:
+            value = entry.kind.empty if entry.default is _REQUIRED else entry.default
+        names = entry.attribute.split()
+        values.update(zip(names, value if len(names) > 1 else (value,), strict=True))
+    return table.make(**values)
+
+
+def _written(part: Any, table: Table) -> dict[str, Value]:
+    """The fields that aren't at their defaults, in the order of the table."""
+    written: dict[str, Value] = {}
+    for entry in table.entries:
+        values = tuple(getattr(part, name) for name in entry.attribute.split())
+        value = values if len(values) > 1 else values[0]
+        if entry.default is _REQUIRED or value != entry.default:
+            written[entry.key] = entry.kind.write(value)
+    return written
+
+
+def _part(table: Table, *, inline: bool = True) -> Kind:
+    return Kind(
+        lambda report, node, what: _read(report, node, table, what),
+        lambda part: _flow(_written(part, table)) if inline else _written(part, table),
+    )
+
+
+_LABEL = Entry("step", TEXT, "label")
+_SAYS = Entry("says", WORDING)
+_NEXT = Entry("next", TEXT)
+
+OPTION = _table(Option, Entry("name", TEXT), Entry("to", TEXT, "target"), _SAYS)
+
+
+def _step(part: type[Any], verb: str, kind: Kind, attribute: str, *entries: Entry) -> Table:
+    return _table(part, _LABEL, Entry(verb, kind, attribute, _REQUIRED), *entries)
+
+
+_STEP_TABLES = (
+    _step(
+        Check,
+        "call",
+        TEXT,
+        "function",
+        Entry("with", ARGUMENTS, "arguments", ()),
+        Entry("bind", TEXT, "slot"),
+        Entry("wanted", FLAG),
+        Entry("met", TEXT),
+        Entry("unmet", TEXT),
+        _SAYS,
+    ),
+    _step(Branch, "branch", CONDITION, "when", Entry("then", TEXT), Entry("otherwise", TEXT)),
+    _step(
+        Choose,
+        "choose",
+        WORDING,
+        "says",
+        Entry("options", _list_of(_part(OPTION), "an option", inline=True)),
+    ),
+    _step(
+        Act,
+        "act",
+        TEXT,
+        "action",
+        Entry("with", CALL_ARGUMENTS, "arguments"),
+        Entry("goal", FLAG),
+        Entry("name", TEXT),
+        Entry("for_each", EACH, "each element", (None, "")),
+        _SAYS,
+        _NEXT,
+    ),
+    _step(Ask, "ask", NAMES, "wants", _SAYS, _NEXT),
+    _step(Do, "do", WORDING, "says", Entry("uses", NAMES), _NEXT),
+    _step(Emit, "emit", TEXT, "artifact", _SAYS, Entry("schema", OBJECT_SCHEMA), _NEXT),
+    _step(ReturnStep, "return", OPTIONAL_CONDITION, "holds", _SAYS),
+    _step(CompleteStep, "complete", CLOSING, "says"),
+    _step(FailStep, "fail", CLOSING, "says", Entry("starts", TEXT)),
+)
+_BY_TYPE = {table.make: table for table in _STEP_TABLES}
+_BY_VERB = {table.entries[1].key: table for table in _STEP_TABLES}
+
+FUNCTION = _table(
+    Function,
+    Entry("kind", FUNCTION_KIND),
+    Entry("parameters", NAMES, default=()),
+    Entry("predicate", TEXT),
+    Entry("says", WORDING),
+    Entry("says_not", WORDING),
+    Entry("verdict", TEXT),
+    Entry("remedy", WORDING),
+    Entry("computes", TEXT),
+    Entry("value", TEXT),
+    Entry("question", TEXT),
+    Entry("customer_message", WORDING),
+    Entry("optional", NAMES),
+    Entry("principal", FLAG),
+    Entry("reusable", FLAG),
+    Entry("judged_by", JUDGED_BY, "judged_by_model"),
+    Entry("closed_by", ACT),
+    Entry("steps", STEPS),
+    Entry("fallbacks", FALLBACKS),
+    Entry("notes", TEXTS),
+)
+
+GUARDED = _table(
+    Guarded,
+    Entry("action", TEXT),
+    Entry("roles", NAMES),
+    Entry("needed", WHOLE_NUMBER),
+    Entry("expires_seconds", WHOLE_NUMBER),
+    Entry("recheck", FLAG),
+    Entry("when", TEXT),
+)
+
+ACTION_FACTS = _table(
+    ActionFacts,
+    Entry("input", SCHEMAS, "inputs", {}),
+    Entry("required", NAMES),
+    Entry("changes", NAMES),
+    Entry("reads", NAMES),
+    Entry("shared", FLAG),
+)
+
+SOURCE = _table(
+    Source, *(Entry(key, TEXT, default="") for key in ("handbook", "procedure", "sha256", "tools"))
+)
+
+PROGRAM = _table(
+    Program,
+    Entry("sopilot_program", VERSION, "format", _REQUIRED),
+    Entry("entry", TEXT),
+    Entry("compiler", TEXT, default=""),
+    Entry(
+        "source",
+        _part(SOURCE, inline=False),
+        default=Source("", "", ""),
+    ),
+    Entry("constants", CONSTANTS),
+    Entry("guarded", _list_of(_part(GUARDED), "a guard")),
+    Entry("secrets", NAMES),
+    Entry("not_found", _mapping_of(TEXT)),
+    Entry("types", SCHEMAS),
+    Entry("actions", _mapping_of(_part(ACTION_FACTS), "the action ")),
+    Entry("read_only", NAMES),
+    Entry("functions", _mapping_of(_part(FUNCTION, inline=False))),
+)
+
+# --- whole programs -----------------------------------------------------------------------
+
+
+def program_to_yaml(program: Program) -> str:
+    """The artifact: deterministic, readable, and read back to an equal program."""
+    lines: list[str] = []
+    for key, value in _written(program, PROGRAM).items():
+        emit(lines, key, value, 0)
+    return "\n".join(lines) + "\n"
 
 
 def program_hash(program: Program) -> str:
     """SHA-256 of the artifact's bytes: two programs share it only if they are written alike."""
     return hashlib.sha256(program_to_yaml(program).encode()).hexdigest()
+
+
+def program_from_yaml(written: str, source: str = "<input>") -> Program:
+    """The program in ``written``, verified. Raises ``UserMistake`` with every mistake."""
+    report = DiagnosticCollector(source)
+    root = parse_nodes(written, report, largest=LARGEST_PROGRAM)
+    if root is None:
+        raise UserMistake(report.diagnostics())
+    places = {("", WHOLE): Place(source, root.line, root.column)}
+    functions: dict[str, Function] = {}
+    mistakes: list[Diagnostic] = []
+    unread: set[str] = set()
+    body = child(root, "functions")
+    for key, value in entries(report, body, "`functions`") if body is not None else ():
+        places[key.text, WHOLE] = Place(source, key.line, key.column)
+        steps = child(value, "steps")
+        for index, item in enumerate(steps.items if isinstance(steps, ListNode) else ()):
+            places[key.text, index] = Place(source, item.line, item.column)
+        inner = DiagnosticCollector(source)
+        what = f"function `{key.text}`"
+        functions[key.text] = _read(inner, value, FUNCTION, what, key, name=key.text)
+        if inner.failed:
+            unread.add(key.text)
+            mistakes += inner.diagnostics()
+    program: Program = _read(report, root, PROGRAM, "a program", functions=functions)
+    mistakes += report.diagnostics()
+    problems = verify_program(program, places=places)
+    if mistakes:
+        # Functions that couldn't be read are missing from the program: only what the verifier
+        # says about the others, and doesn't rest on those, is certain.
+        problems = [
+            item
+            for item in problems
+            if (name := item.place.path.split("@", 1)[0], WHOLE) in places
+            and name not in unread
+            and item.code not in ("unused-function", "wrong-arguments")
+        ]
+    mistakes += problems
+    if mistakes:
+        raise UserMistake(sorted(mistakes, key=lambda item: (item.place.line, item.place.column)))
+    return program

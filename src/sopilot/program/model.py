@@ -10,33 +10,26 @@ What a proof must know of the actions of several programs that run side by side.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from sopilot.handbook.expressions import free_names
 from sopilot.handbook.grammar import NOW
 from sopilot.handbook.requirements import Path, Scalar
-from sopilot.values.frozen import frozen
 
 FORMAT = 1
 """Version of the program artifact."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Local:
     """A parameter of the function, or a value it learned under that name."""
 
     name: str
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Local) and self.name == other.name
 
-    def __hash__(self) -> int:
-        return hash(self.name)
-
-
-@frozen
+@dataclass(frozen=True, slots=True, eq=False)
 class Literal:
     """A value. ``1``, ``1.0`` and ``true`` are three values."""
 
@@ -53,7 +46,7 @@ class Literal:
         return hash((type(self.value), self.value))
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Unknown:
     """Nobody can know this value beforehand: earlier evidence or the user supplies it."""
 
@@ -61,19 +54,15 @@ class Unknown:
 
 
 Argument = Local | Literal | Unknown
-
-
 Arguments = tuple[tuple[str, Argument], ...]
-
 
 CallArgument = Argument | Path
 """Of an action: a ``Path`` leads into an earlier answer of the same recipe."""
 
-
 CallArguments = tuple[tuple[str, CallArgument], ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Holds:
     """The result bound to ``slot`` has ``holds == wanted``."""
 
@@ -81,17 +70,17 @@ class Holds:
     wanted: bool = True
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Every:
     conditions: tuple[Condition, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Some:
     conditions: tuple[Condition, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Always:
     value: bool
 
@@ -99,7 +88,7 @@ class Always:
 Condition = Holds | Every | Some | Always
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Check:
     """Call ``function``, bind its ``{holds, evidence}`` to ``slot``, go on by the result.
 
@@ -118,7 +107,7 @@ class Check:
     says: str = ""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Branch:
     """A condition over bound results, which the machine can evaluate."""
 
@@ -128,14 +117,14 @@ class Branch:
     otherwise: str
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Option:
     name: str
     target: str
     says: str = ""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Choose:
     """A branch that only the executor can judge."""
 
@@ -144,7 +133,7 @@ class Choose:
     options: tuple[Option, ...]
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Act:
     """Call a domain action. ``goal`` marks the one the process exists for.
 
@@ -167,7 +156,7 @@ class Act:
         return self.name or self.action
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Ask:
     """Ask the user for values that are not known yet."""
 
@@ -177,7 +166,7 @@ class Ask:
     next: str | None = None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Do:
     """Something the executor does by itself; ``uses`` are the actions it may call for it."""
 
@@ -187,7 +176,7 @@ class Do:
     next: str | None = None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Emit:
     """Hand over a named artifact; ``schema`` is the JSON Schema it must satisfy."""
 
@@ -198,7 +187,7 @@ class Emit:
     next: str | None = None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ReturnStep:
     """Leave the function. ``holds`` is its value as a condition; ``None`` means the
     executor judges it from the evidence."""
@@ -208,13 +197,13 @@ class ReturnStep:
     says: str = ""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class CompleteStep:
     label: str
     says: str = ""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class FailStep:
     """``starts`` is the goal that follows the refusal, where one does."""
 
@@ -242,24 +231,8 @@ class Kind(StrEnum):
     """Verifies one predicate, whatever polarity the SOP wants."""
 
 
-class _Keeps:
-    """``checks`` are the steps of a function that check something. ``kept`` is room beside it for
-    what readers derive from it again and again. Neither is a part of it: not compared, not
-    written, not copied, and gone with it."""
-
-    __slots__ = ("checks", "kept")
-    checks: tuple[Check, ...]
-    kept: dict[Any, Any]
-
-
-_set_checks = vars(_Keeps)["checks"].__set__
-
-
-_set_kept = vars(_Keeps)["kept"].__set__
-
-
-@frozen
-class Function(_Keeps):
+@dataclass(frozen=True, slots=True)
+class Function:
     """``predicate`` names what a rule or gate judges, ``says``/``says_not`` its wording.
 
     ``fallbacks`` are equivalent recipes, best first after the one in ``steps``;
@@ -292,10 +265,13 @@ class Function(_Keeps):
     question: str = ""
     reusable: bool = False
     customer_message: str = ""
+    checks: tuple[Check, ...] = field(init=False, repr=False, compare=False)
+    cache: dict[Any, Any] = field(init=False, repr=False, compare=False, default_factory=dict)
+    """Room for readers to keep what they derive from it."""
 
     def __post_init__(self) -> None:
-        _set_checks(self, tuple([step for step in self.steps if isinstance(step, Check)]))
-        _set_kept(self, {})
+        checks = tuple([step for step in self.steps if isinstance(step, Check)])
+        object.__setattr__(self, "checks", checks)
 
     @property
     def judges(self) -> str:
@@ -325,7 +301,7 @@ class Function(_Keeps):
         return self.kind is Kind.GATE and not any(isinstance(step, Act) for step in self.steps)
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Guarded:
     """An action that is held until the root accepts (and, if so asked, until approved; with
     ``when``, only where that expression over the arguments holds or is undecided)."""
@@ -338,7 +314,7 @@ class Guarded:
     when: str | None = None
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ActionFacts:
     """What a proof must know of an action. ``inputs`` are JSON Schemas by name; topics are
     ``None`` where everything is meant."""
@@ -351,7 +327,7 @@ class ActionFacts:
     """What it answers and opens holds for every connection to its server (P8)."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Source:
     handbook: str
     procedure: str
@@ -359,7 +335,7 @@ class Source:
     tools: str = ""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Program:
     """``constants`` are the handbook's parameters, which verdicts and wording may use.
 
@@ -380,6 +356,7 @@ class Program:
     read_only: tuple[str, ...] = ()
     secrets: tuple[str, ...] = ()
     not_found: Mapping[str, str] = field(default_factory=dict)
+    format: int = FORMAT
 
 
 MISSING_RECIPE = "missing recipe"

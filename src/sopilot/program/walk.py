@@ -38,14 +38,10 @@ from sopilot.values.json import JSON
 
 Targets = tuple[str | None, ...]
 
-
 Successors = list[tuple[int, ...]]
 """Position of a step → positions it may go to. A target that does not exist is left out."""
 
-
 _ENDS = (ReturnStep, CompleteStep, FailStep)
-
-
 _JOINED = (Every, Some)
 
 

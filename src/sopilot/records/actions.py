@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -27,7 +27,6 @@ from sopilot.trace.events import (
     identity_of,
 )
 from sopilot.trace.redaction import words_of
-from sopilot.values.frozen import frozen
 from sopilot.values.json import JSON, made, spell
 
 
@@ -72,7 +71,7 @@ class _KeepsItsRow:
     _row: ActionRow
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class ActionEntry(_KeepsItsRow):
     """``arguments`` are those that ran, or would: people may have amended them, ``asked`` are
     the ones before. Values that the trace keeps by reference are references here, too.

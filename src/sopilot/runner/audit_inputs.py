@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from sopilot.audit.audit import audit_trace, judge_chain
 from sopilot.audit.findings import Finding, NotJudged, Unjudgeable
 from sopilot.audit.report import Report, batch, not_judged
-from sopilot.audit.text import TimelineRow, rows_of_trace, rows_of_transcript
+from sopilot.audit.timeline import Seal, about_session
 from sopilot.audit.transcript_files import Transcript, read_messages, success_first_outcome
 from sopilot.audit.transcripts import audit_transcript, audit_untracked
 from sopilot.compiler.action_facts import secret_names
@@ -42,9 +42,15 @@ _DIALOG_TOOLS = frozenset({"exit_conversation", "n/a", "na", "none", "null"})
 
 @dataclass(frozen=True, slots=True)
 class Audited:
-    title: str
+    """A report, with what its page shows beside it: the events, or the transcript. ``stored``: the
+    session is in a store, where ``seal`` is the newest that covers it."""
+
+    name: str
     report: Report
-    rows: list[TimelineRow]
+    events: Sequence[Event] = ()
+    transcript: Transcript | None = None
+    seal: Seal | None = None
+    stored: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +69,8 @@ class TraceInput:
     named: bool = False
     missing: Unjudgeable | None = Unjudgeable.NOT_IN_TRACE
     stored: Report | None = None
+    in_store: bool = False
+    seal: Seal | None = None
 
     def verify(self) -> list[Problem]:
         return verify_trace(self.trace)
@@ -72,10 +80,10 @@ class TraceInput:
         is believed: neither a payload nor a program."""
         if self.missing is Unjudgeable.PRUNED:
             gone = not_judged(NotJudged(self.missing), self.trace.session_id)
-            return [Audited("Audit of a session that was pruned", self.stored or gone, [])]
+            return [Audited(self._name, self.stored or gone)]
         problems = [item for item in self.verify() if item.code != "broken-chain"]
         if not problems:
-            return [self._judged()]
+            return [self._with_seal(self._judged())]
         touched = [
             Finding(
                 "tampering", problem.index or 0, problem.message, details={"check": problem.code}
@@ -89,9 +97,12 @@ class TraceInput:
             empty = audit_trace(
                 {}, (), session_id=self.trace.session_id, chain=self.trace.events
             ).without_verdict(missing)
-            rows = rows_of_trace([sealed.event for sealed in self.trace.events])
-            audited = Audited("Audit of a trace that was touched", empty, rows)
-        return [replace(audited, report=audited.report.with_findings(touched))]
+            audited = Audited(self._name, empty, [sealed.event for sealed in self.trace.events])
+        report = audited.report.with_findings(touched)
+        return [self._with_seal(replace(audited, report=report))]
+
+    def _with_seal(self, audited: Audited) -> Audited:
+        return replace(audited, seal=self.seal, stored=self.in_store)
 
     def _judged(self) -> Audited:
         trace = self.trace
@@ -101,7 +112,7 @@ class TraceInput:
         view = VIEWS.get(str(trace.about.get("view")))
         if self.missing is not None and not has_all_contents(trace.events, trace.payloads, places):
             report = self._without_contents(whole, self.missing)
-            return Audited(f"Audit of {self._name}", report, rows_of_trace(whole))
+            return Audited(self._name, report, whole)
         if view is not None and not view.machine:
             return self._untracked(whole)
         changes = {index: self._programs(hashes) for index, hashes in program_changes(whole)}
@@ -118,7 +129,7 @@ class TraceInput:
         if self.named and self.handbook is not None:
             strange = others(self.handbook, {0: first, **changes})
             report = report.with_findings(strange) if strange else report
-        return Audited(f"Audit of {self._name}", report, rows_of_trace(whole))
+        return Audited(self._name, report, whole)
 
     @property
     def _name(self) -> str:
@@ -150,7 +161,7 @@ class TraceInput:
             session_id=self.trace.session_id,
             judge=judge,
         )
-        return Audited(f"Audit of {goal or 'session'}", report, rows_of_trace(whole))
+        return Audited(goal or self._name, report, whole)
 
     def _programs(self, hashes: Mapping[str, str]) -> dict[str, Program]:
         texts = self.trace.program_texts
@@ -183,18 +194,18 @@ class ForeignInput:
             _without_secrets(
                 book,
                 transcript,
-                f"Audit of {goal or book.name}",
+                goal or book.name,
                 audit_transcript(book, transcript, goal=goal, judge=judge, session_id=name),
             )
             for name, book, goal, transcript in self.transcripts
         ]
 
 
-def _without_secrets(book: Handbook, transcript: Transcript, title: str, report: Report) -> Audited:
+def _without_secrets(book: Handbook, transcript: Transcript, name: str, report: Report) -> Audited:
     """Judged with all values; shown without those of inputs that the handbook marks `secret`."""
     names = frozenset(secret_names(book))
     if not names:
-        return Audited(title, report, rows_of_transcript(transcript))
+        return Audited(name, report, transcript=transcript)
     exchanged = [item for call in transcript.calls for item in (call.arguments, call.value)]
     secrets = SecretTexts(secrets_under(names, [*exchanged, dict(transcript.told)]))
 
@@ -206,8 +217,8 @@ def _without_secrets(book: Handbook, transcript: Transcript, title: str, report:
         arguments = shown(call.arguments)
         clear = arguments if isinstance(arguments, Mapping) else None
         calls.append(replace(call, arguments=clear, value=shown(call.value)))
-    rows = rows_of_transcript(replace(transcript, calls=tuple(calls)))
-    return Audited(title, report.with_texts(lambda text: shown(text)), rows)
+    clear_transcript = replace(transcript, calls=tuple(calls))
+    return Audited(name, report.with_texts(shown), transcript=clear_transcript)
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,10 +269,23 @@ def read_input(
     access = StoreAccess(store_spec, token_file)
     masked = not access.may_see("audit", [what])
     return access.read(
-        lambda store: session_input(
+        lambda store: _sealed_input(
             store, what, handbook=handbook, goal=goal, masked=masked, secrets=secrets
         )
     )
+
+
+async def _sealed_input(store: Store, session_id: str, **options: Any) -> TraceInput:
+    """The session with its seal, which takes reading the whole log."""
+    value = await session_input(store, session_id, **options)
+    newest = (await store.records.seals())[-1:]
+    log = await store.records.log() if newest else ()
+    covered = [
+        entry for seal in newest for entry in log[: seal.head.size]
+        if entry.session_id == session_id and entry.seq >= 0
+    ]  # fmt: skip
+    seal = Seal(newest[0].head.at, covered[-1].seq) if covered else None
+    return replace(value, in_store=True, seal=seal)
 
 
 async def session_input(
@@ -404,9 +428,14 @@ def clean_together(verdicts: Iterable[bool | None]) -> bool | None:
     return False if False in known else None if None in known else True
 
 
-def reports_json(reports: list[Report]) -> dict[str, JSON]:
-    if len(reports) == 1:
-        return reports[0].as_json()
+def reports_json(audited: Sequence[Audited]) -> dict[str, JSON]:
+    reports = [item.report for item in audited]
+    if len(audited) == 1:
+        seal, about = audited[0].seal, about_session(audited[0].events)
+        facts = asdict(about) | {"programs": list(about.programs)}
+        sealed: JSON = asdict(seal) if seal is not None else None
+        session = {"session": facts | {"seal": sealed}} if about.events else {}
+        return {**reports[0].as_json(), **session}
     return {
         "clean": clean_together(report.clean for report in reports),
         "batch": batch(reports).as_json(),

@@ -119,8 +119,8 @@ class Judged:
             "not_judged": dict(self.not_judged),
         }
 
-    def lines(self) -> Iterator[str]:
-        yield Lines(render_batch_text(self.card))
+    def lines(self, language: str = "en") -> Iterator[str]:
+        yield Lines(render_batch_text(self.card, language))
         for title, rows in (
             ("with findings", {item: _codes(codes) for item, codes in self.findings.items()}),
             ("can't be judged", self.not_judged),

@@ -41,9 +41,10 @@ from sopilot.values.json import JSON
 from sopilot.values.text import Heading, Lines
 from sopilot.views.briefing import Briefing
 from sopilot.views.catalogue import view_named
+from sopilot.views.moves import Shown
 from sopilot.views.quoting import signature
 from sopilot.views.step_tool import TOOL_NAME, parse_step
-from sopilot.views.view import Shown, View
+from sopilot.views.view import View
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from sopilot.program.model import Program
 from sopilot.protocols import Model, Tools, User
 from sopilot.records.store import Store
 from sopilot.runner.audit_inputs import session_input
-from sopilot.runner.conversation import JudgeResult, ProcedureHook, always_ok
+from sopilot.runner.hook import JudgeResult, ProcedureHook, always_ok
 from sopilot.runner.options import check_told
 from sopilot.runner.sources import FolderSource, TaskSource, open_source
 from sopilot.runner.tools import GivenTools, as_tools

@@ -14,7 +14,7 @@ from sopilot.handbook.model import Action
 from sopilot.messages.diagnostic import Diagnostic, did_you_mean
 from sopilot.messages.errors import UserMistake
 from sopilot.protocols import RecallsOutcomes, ToolResult, Tools, ToolSchema
-from sopilot.runner.conversation import ToolBroke
+from sopilot.runner.hook import ToolBroke
 from sopilot.runner.json_values import as_json
 from sopilot.values.json import JSON
 

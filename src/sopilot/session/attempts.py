@@ -66,6 +66,26 @@ async def call_guarded(
     session: Session, guarded: Guarded, arguments: Mapping[str, JSON], call_id: str
 ) -> CallAnswer:
     """Carry the call out if it is proven; else say what it needs, or why it is refused."""
+    answer = await _attempt(session, guarded, arguments, call_id, rehearsed=False)
+    assert answer is not None
+    return answer
+
+
+async def rehearse(
+    session: Session, guarded: Guarded, arguments: Mapping[str, JSON]
+) -> CallAnswer | None:
+    """Decide as ``call_guarded`` does, without the call; ``None`` if it would be carried out."""
+    return await _attempt(session, guarded, arguments, "", rehearsed=True)
+
+
+async def _attempt(
+    session: Session,
+    guarded: Guarded,
+    arguments: Mapping[str, JSON],
+    call_id: str,
+    *,
+    rehearsed: bool,
+) -> CallAnswer | None:
     action = guarded.action
     sent = whole_values(session.configuration, without_references(plain_mapping(arguments)))
     since = session.configuration.next_seq
@@ -79,6 +99,8 @@ async def call_guarded(
             if isinstance(decided, CallAnswer):
                 return decided
             if not isinstance(decided, WantedCall):
+                if rehearsed:
+                    return None
                 own_id, wanted, licence, _, recalled = decided
                 await tool_calls.begin(session, DomainCall(own_id, action, wanted, licence))
         if not isinstance(decided, WantedCall):

@@ -25,7 +25,7 @@ from sopilot.machine.program_set import ProgramSet
 from sopilot.machine.proof.agenda import Need
 from sopilot.machine.proof.leaves import grade_of_return
 from sopilot.machine.replay import whole_events
-from sopilot.machine.secrets import Secrets, shown_events
+from sopilot.machine.secrets import WRITTEN, Secrets, shown_events
 from sopilot.machine.state import Configuration
 from sopilot.messages.errors import InternalBug
 from sopilot.program.model import Program
@@ -128,6 +128,8 @@ def _seal_kept(
         payloads.update(stored)
         return seal_line(event, previous)
     names, limit = settings.by_reference, settings.inline_limit
+    if names and event.kind == Note.kind:
+        names |= WRITTEN
     strange: frozenset[str] = frozenset()
     if secrets.names:
         strange = secrets.learn(event)
@@ -288,6 +290,11 @@ class Session(Leased):
         if guarded is not None:
             return await attempts.call_guarded(self, guarded, arguments, spelled)
         return await tool_calls.call_tool(self, name, arguments, spelled)
+
+    async def rehearse(self, name: str, arguments: Mapping[str, JSON]) -> CallAnswer | None:
+        """Why a guarded call isn't made now; ``None`` if it would be. It isn't made."""
+        guarded = self.programs.guarded.get(name) if self.settings.guard else None
+        return None if guarded is None else await attempts.rehearse(self, guarded, arguments)
 
     async def judge_check(self, check: str, holds: bool) -> str:
         return await attempts.judge_check(self, check, holds)

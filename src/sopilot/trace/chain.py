@@ -15,7 +15,6 @@ from sopilot.values.json import JSON, canonical, made, spell
 FORMAT = 1
 """Version of the trace. Part of every hash."""
 
-
 _quoted = json.encoder.encode_basestring
 
 

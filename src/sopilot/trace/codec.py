@@ -160,7 +160,6 @@ _KINDS: Mapping[type[Operation], Mapping[str, _Kind]] = {
     JudgeCheck: {"function": _TEXT, "arguments": _OBJECT, "holds": _FLAG, "evidence": _NUMBERS},
 }
 
-
 _RARE = frozenset({"act", "undecided", "licence", "amended", "unknown", "principal"})
 """Fields that most events don't have."""
 
@@ -188,12 +187,10 @@ _WRITTEN = {
     for operation, table in _TABLES.items()
 }
 
-
 _TYPED = {
     operation: tuple((item.name, item.kind.types) for item in table if item.kind.types)
     for operation, table in _TABLES.items()
 }
-
 
 _BY_NAME: dict[str, type[Operation]] = {operation.kind: operation for operation in _KINDS}
 

@@ -5,17 +5,9 @@ from __future__ import annotations
 import hashlib
 
 _P = 2**255 - 19
-
-
 _ORDER = 2**252 + 27742317777372353535851937790883648493
-
-
 _D = -121665 * pow(121666, _P - 2, _P) % _P
-
-
 _ROOT = pow(2, (_P - 1) // 4, _P)
-
-
 Point = tuple[int, int, int, int]
 
 

@@ -17,8 +17,6 @@ from typing import ClassVar, NamedTuple
 from sopilot.values.json import JSON, Fields
 
 MACHINE = "machine"
-
-
 UNAUTHENTICATED = "unauthenticated"
 
 
@@ -43,13 +41,8 @@ class Actor(StrEnum):
 EXECUTORS = (Actor.MODEL, Actor.MACHINE)
 """Who carries a procedure out."""
 
-
 REUSE = "reuse"
-
-
 RESUMED = "resumed"
-
-
 REJECTED = "rejected"
 
 
@@ -71,7 +64,6 @@ class Event(NamedTuple):
 
 ABOUT = ("handbook", "view", "model", "goals")
 """What a session's metadata, and the header of its trace, repeat of its first event."""
-
 
 Text = str | Mapping[str, JSON]
 """Words; a mapping is a reference to words that are kept elsewhere."""
@@ -204,10 +196,8 @@ class Decision:
 CLOCK = "clock"
 """The note of what the clock showed: ``now`` in expressions until the next one."""
 
-
 CONNECTED = "connected"
 """The note that the tools of an upstream server are called on another connection from now on."""
-
 
 PROGRAM_CHANGED = "program_changed"
 """The note that a session goes on with other programs."""
@@ -243,13 +233,8 @@ class JudgeCheck:
 
 
 ToolOperation = Start | Amend | Call | Return | SelectBranch | EmitArtifact | Complete | Fail
-
-
 Observation = DomainCall | DomainResult | UserSaid | AssistantSaid | Decision | Note
-
-
 Operation = ToolOperation | Observation | BindEvidence | JudgeCheck
-
 
 TOOL_OPERATIONS: tuple[type[ToolOperation], ...] = (
     Start,
@@ -262,51 +247,34 @@ TOOL_OPERATIONS: tuple[type[ToolOperation], ...] = (
     Fail,
 )
 
-
 DECISIONS = ("approve", "reject", "amend", "expire")
-
-
 OPENED = "opened"
-
 
 TAKEN_UP = "taken_up"
 """Somebody other than its requester goes on with the session."""
 
-
 HELD_CALL = "held_call"
-
-
 OUTCOME_UNKNOWN = "outcome_unknown"
-
 
 ANSWERED_LATE = "answered_late"
 """A tool said how a call ended after a person had said otherwise."""
 
-
 DECISION_REFUSED = "decision_refused"
 """Somebody tried to decide who may not."""
 
-
 AWAITS_ROOT = "root"
-
 
 AWAITS_PROOF = "proof"
 """A guarded call of an agent without a protocol: what it needs isn't proven, or rules it out."""
 
-
 AWAITS_APPROVAL = "approval"
-
-
 AWAITS_OUTCOME = "outcome"
-
 
 AWAITS_RELEASE = "release"
 """A person must release the session from a fence."""
 
-
 AWAITS_DECISION = "decision"
 """A call like one that waits already."""
-
 
 RESERVED = frozenset(
     {

@@ -22,8 +22,6 @@ from sopilot.trace.signing import SignedHead, signed_head_from_json, verify_head
 from sopilot.values.json import JSON, canonical
 
 TRACE_FILE_FORMAT = 1
-
-
 _HEADER = frozenset({"sopilot_trace", "session", "programs", "program_texts", "about"})
 
 

@@ -19,18 +19,13 @@ from sopilot.trace.events import CLOCK, RESERVED, Actor, Event
 from sopilot.values.json import JSON, canonical
 
 REF = "$ref"
-
-
 _REFERENCE = frozenset({REF, "bytes"})
-
 
 SCALARS = frozenset({str, int, float, bool, type(None)})
 """Most values are one; nothing is slower to find out than that something is no mapping."""
 
-
 _WHOLE = ("value", "text", "content", "summary", "reason", "details", "arguments")
 """Payload fields that may be large, and may be withheld as wholes."""
-
 
 DEEPEST = 16
 """Values inside of withheld values that are restored."""
@@ -285,9 +280,7 @@ def without_names(value: JSON, names: frozenset[str]) -> JSON:
 _DATA = frozenset({"arguments", "value", "resolved", "learned"})
 """Fields of what people and tools gave; a number elsewhere is the machine's own."""
 
-
 _FEW = 40
-
 
 SHORTEST = 3
 """Shorter secrets are withheld by their names alone: every text holds a digit."""
@@ -353,13 +346,8 @@ _STRUCTURE = frozenset(
     }
 )  # fmt: skip
 
-
 _INSIDE = frozenset({"bound", "licence"})
-
-
 _WITHHELD_OF_NOTES = frozenset({"arguments", "message", "why"})
-
-
 _CITED = re.compile(r"#?\d+")
 
 

@@ -27,7 +27,6 @@ _UNSEEN = frozenset(
 """Marks, letters and unassigned signs that Unicode has screens leave out, and the empty braille
 cell; those of the categories below are told by their category."""
 
-
 _UNSEEN_CATEGORIES = ("Cf", "Cc")
 
 
@@ -81,7 +80,6 @@ Fields: TypeAlias = Mapping[str, Any]
 """A JSON object whose shape its reader knows by its kind: an operation's fields that were
 checked, the payload of an event, what this program wrote itself."""
 
-
 Judge: TypeAlias = Callable[[str, Mapping[str, JSON]], bool | None]
 """A verdict expression over its variables; ``None``, or an error, where it cannot say."""
 
@@ -93,26 +91,14 @@ class Missing(Enum):
 MISSING: Final = Missing.MISSING
 """Stands where there is no value: ``None`` is one."""
 
-
 DEEPEST = 64
 """Nesting beyond this is dropped: no honest tool needs it, and encoders recurse."""
 
-
 _MOST = 1 << 4096
-
-
 _LEAST = -_MOST
-
-
 _REF = "$ref"
-
-
 _DROPPED = "$dropped"
-
-
 _NUMBER = (int, float)
-
-
 _LISTS = (list, tuple)
 
 
@@ -136,7 +122,6 @@ def _encoder() -> Callable[[JSON], str]:
 
 made = tuple.__new__
 """A named tuple from its values in order: half the price of calling its class."""
-
 
 spell = _encoder()
 """The text of ``canonical``."""
@@ -306,8 +291,6 @@ def is_same_act(left: Mapping[str, JSON], right: Mapping[str, JSON]) -> bool:
 
 
 ArgumentsKey = frozenset[Hashable]
-
-
 _PLAINLY_EQUAL = frozenset((str, int, float, type(None)))
 
 

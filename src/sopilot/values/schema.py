@@ -20,9 +20,7 @@ TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,),
 }
 
-
 _LISTS = (list, tuple)
-
 
 READ = frozenset(
     (
@@ -100,14 +98,12 @@ def _form_violation(value: str, pattern: str, where: str) -> str | None:
 
 _Bound = tuple[str, Callable[[float, float], bool], str]
 
-
 _NUMBER_BOUNDS: tuple[_Bound, ...] = (
     ("minimum", operator.ge, "at least"),
     ("maximum", operator.le, "at most"),
     ("exclusiveMinimum", operator.gt, "greater than"),
     ("exclusiveMaximum", operator.lt, "less than"),
 )
-
 
 _LENGTH_BOUNDS: dict[type, tuple[_Bound, ...]] = {
     str: (("minLength", operator.ge, "at least"), ("maxLength", operator.le, "at most")),

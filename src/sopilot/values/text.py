@@ -41,7 +41,6 @@ SPACES = "".join(
 )
 """Every space that there is beside the plain one."""
 
-
 LINES = f"\n\t{SPACES}"
 """What may stay where a text of several lines is shown as one."""
 
@@ -71,7 +70,8 @@ class Lines(str):
 
 
 def moment(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+    """A time as ISO 8601, in UTC."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def counted(number: int, noun: str) -> str:
@@ -102,13 +102,8 @@ def _is_number(text: str) -> bool:
 VALUE_BUDGET = 80
 """The most characters one value takes in a frame."""
 
-
 _CUT = "…"
-
-
 _NO_BUDGET = 1_000_000
-
-
 _NAMED = re.compile(r"@([0-9a-f]{8})(?: |$)")
 
 

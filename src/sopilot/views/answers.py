@@ -93,15 +93,20 @@ class CallAnswer:
         return self.said()
 
     def said(self, language: str = "en") -> str:
-        """What the model reads. A result stands as one line of JSON, so that no line of a
-        tool's text can pass for the runtime's."""
+        """What the model reads."""
         if self.result is not None:
-            spelled = visible(canonical(plain(self.result.value)).decode("utf-8", "replace"))
-            return f"#{self.seq} ({'ok' if self.result.ok else 'failed'}): {spelled}"
+            return result_text(self.result, self.seq)
         if self.plan is not None:
             return self.problem
         key = "outcome_unknown" if self.status is CallStatus.UNKNOWN else "not_called"
         return words(language)[key].format(problem=visible(worded(self.problem, language)))
+
+
+def result_text(result: ToolResult, seq: int | None) -> str:
+    """A result as one line of JSON, so that no line of a tool's text can pass for the
+    runtime's."""
+    spelled = visible(canonical(plain(result.value)).decode("utf-8", "replace"))
+    return f"#{seq} ({'ok' if result.ok else 'failed'}): {spelled}"
 
 
 def waiting_text(held: HeldCall) -> str:

@@ -184,9 +184,9 @@ def _write_check(writer: Writer, lead: str, step: Check, program: Program, langu
         value = step.arguments
         where = (step.slot, step.wanted, step.met, step.unmet, step.says)
         key = (_CheckText, language, id(value), *where, *texts)
-        result = called.kept.get(key)
+        result = called.cache.get(key)
         if result is None:
-            result = called.kept[key] = (_check_text(step, program, language), value)
+            result = called.cache[key] = (_check_text(step, program, language), value)
         text = result[0]
     before, saying, quoted, after = text
     if quoted:
@@ -398,7 +398,7 @@ def told_on_failing(
 ) -> str:
     """All that the user may hear of why the function fails, by the checks that came out
     otherwise than it wants them; empty where nothing is kept from the user."""
-    return " ".join(telling(_blamed(function, results), program, language))
+    return " ".join(telling(blamed(function, results), program, language))
 
 
 def remedies(
@@ -406,16 +406,16 @@ def remedies(
 ) -> str:
     """What the user could do about the checks for which the function fails."""
     functions = program.functions
-    blamed = [functions[name] for name in _blamed(function, results) if name in functions]
+    unmet = [functions[name] for name in blamed(function, results) if name in functions]
     replies = [
         in_language(item.remedy, language)
-        for item in blamed
+        for item in unmet
         if item.remedy and not item.customer_message
     ]
     return _cut(" ".join(dict.fromkeys(replies)), REMEDY_BUDGET)
 
 
-def _blamed(function: Function, results: Mapping[str, FrameResult]) -> list[str]:
+def blamed(function: Function, results: Mapping[str, FrameResult]) -> list[str]:
     """The checks that came out otherwise than the function wants them."""
     return [
         name
@@ -528,9 +528,9 @@ def function_text(function: Function, program: Program) -> FunctionText:
         else []
     )
     key = (FunctionText, *map(id, called))
-    text: FunctionText | None = function.kept.get(key)
+    text: FunctionText | None = function.cache.get(key)
     if text is None:
-        text = function.kept[key] = FunctionText(function, called)
+        text = function.cache[key] = FunctionText(function, called)
     return text
 
 

@@ -105,10 +105,10 @@ def render_flat(program: Program, language: str = "en") -> Rendered:
     resident text is asked for with every request."""
     entry = program.functions[program.entry]
     key = (_ProgramText, *map(id, program.functions.values()))
-    result = entry.kept.get(key)
+    result = entry.cache.get(key)
     if result is None:
         others = [function for function in program.functions.values() if function is not entry]
-        result = entry.kept[key] = (_ProgramText(program), others)
+        result = entry.cache[key] = (_ProgramText(program), others)
     text: _ProgramText = result[0]
     return text.of(program, language)
 

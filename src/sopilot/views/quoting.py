@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final, NamedTuple
-
-from sopilot.values.frozen import frozen
 
 
 class Quote(NamedTuple):
@@ -26,7 +25,7 @@ _Placed = tuple[int, int, str, str]
 """A quotation before anybody asks for it: most texts are only read."""
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Rendered:
     """``own`` quotations, and ``parts`` that stand in it with theirs, each at its ``places``."""
 

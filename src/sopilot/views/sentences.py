@@ -210,9 +210,9 @@ def condition_of(function: Function, language: str) -> str:
     """A group's condition in words; its author's where one wrote some."""
     if function.says:
         return in_language(function.says, language)
-    if "condition" not in function.kept:
-        function.kept["condition"] = group_condition(function)
-    condition: Condition | None = function.kept["condition"]
+    if "condition" not in function.cache:
+        function.cache["condition"] = group_condition(function)
+    condition: Condition | None = function.cache["condition"]
     return condition_text(condition, words(language)) if condition is not None else ""
 
 
@@ -258,7 +258,7 @@ def _judged(
 
 def named_constants(function: Function) -> tuple[str, ...]:
     """The constants that a function's sentences may name; what it is always given is none."""
-    stored = function.kept
+    stored = function.cache
     names: tuple[str, ...] | None = stored.get("constants")
     if names is None:
         value = set(function.parameters) - set(function.optional)

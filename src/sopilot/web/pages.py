@@ -1,12 +1,7 @@
-"""Rows on a shared scale: values with their intervals, bars, bars to either side.
+"""Pages and pictures: templates to text, and drawings as SVG.
 
-A row's label stands above it, so that a long one fits a narrow screen.
-
-The page of an audit: what was found, refused and checked, and the run event by event.
-
-A picture as SVG. It stands in a page or alone: text takes the colour around it.
-
-Templates to text: escaped, and nothing invisible gets through.
+Text is escaped, and nothing invisible gets through. A picture stands in a page or alone: its text
+takes the colour around it. A row's label stands above it, so that a long one fits a narrow screen.
 """
 
 from __future__ import annotations
@@ -18,9 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from sopilot.audit.findings import TITLES, Finding
-from sopilot.audit.report import Report, ScoreCard
-from sopilot.audit.text import TimelineRow, moment, place_in_words
 from sopilot.values.text import LINES, visible
 from sopilot.views.catalogue import VIEWS
 
@@ -61,83 +53,8 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters["words"] = words
+    environment.filters["capitalize_first"] = lambda text: text[:1].upper() + text[1:]
     return environment
-
-
-def render_audit(report: Report, rows: Sequence[TimelineRow], *, title: str = "Audit") -> str:
-    by_event: dict[int, list[Finding]] = {}
-    for finding in report.findings:
-        by_event.setdefault(finding.seq, []).append(finding)
-    card = report.score_card
-    count = len(report.findings)
-    result = f"{count} finding" + ("" if count == 1 else "s")
-    under = [f"session {card.session_id}"] if card.session_id else []
-    times = [row.at for row in rows if row.at]
-    if times:
-        under.append(f"{moment(min(times))} to {moment(max(times))}")
-    return render(
-        "audit.html",
-        title=title,
-        heading=title,
-        under=under,
-        verdict=_verdict(report, result),
-        words_of=_WORDS,
-        tiles=_tiles(card) if report.unjudged is None else [],
-        report=report,
-        titles=TITLES,
-        place=place_in_words,
-        rows=rows,
-        by_event=by_event,
-        known={row.seq for row in rows},
-    )
-
-
-_WORDS = {
-    "domain_call": "tool called",
-    "domain_result": "tool answered",
-    "user_said": "customer said",
-    "assistant_said": "agent said",
-    "select_branch": "way taken",
-    "bind_evidence": "evidence taken over",
-    "reuse": "verdict reused",
-    "emit_artifact": "document made",
-    "rejected": "move refused",
-}
-"""What happened, in words for people who have not read the machine's."""
-
-
-def _verdict(report: Report, text: str) -> tuple[str, str]:
-    if report.clean is False:
-        return text, "bad"
-    if report.unjudged is not None:
-        return f"cannot be judged: {report.unjudged.reason}", ""
-    if report.clean is None:
-        return f"{len(report.not_judged)} not judged; nothing found in the rest", ""
-    if report.overrides:
-        count = len(report.overrides)
-        return f"{count} override{'s' if count > 1 else ''}; nothing else found", ""
-    if report.score_card.outcome == "waiting":
-        return "still waits; nothing found so far", ""
-    return "clean", "good"
-
-
-def _tiles(card: ScoreCard) -> list[tuple[str, object, str]]:
-    coverage = card.evidence_coverage
-    chain = {None: ("not sealed", ""), True: ("verified", "good"), False: ("broken", "bad")}
-    return [
-        ("Outcome", card.outcome, ""),
-        ("Checks made", card.checks, ""),
-        (
-            "Evidence",
-            "none needed"
-            if coverage is None
-            else f"{card.checks_with_evidence} of {card.checks_needing_evidence} that need it",
-            "bad" if coverage is not None and coverage < 1 else "",
-        ),
-        ("Calls of tools", card.calls, ""),
-        ("After the goal", card.calls_after_goal, "bad" if card.calls_after_goal else ""),
-        ("Chain", *chain[card.chain]),
-    ]
 
 
 PALETTE: Final = (

@@ -6,16 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from sopilot.agent.dialog import MODEL_REQUEST, Retelling
+from sopilot.agent.dialog import MODEL_REQUEST, RecordedDialog
 from sopilot.agent.toolbox import Toolbox
 from sopilot.handbook.expressions import judge as judge_verdict
 from sopilot.machine.machine import Machine
+from sopilot.machine.replay import replay
 from sopilot.models.local import plain_messages
 from sopilot.protocols import Message, ToolSchema
 from sopilot.trace.events import Event
 from sopilot.views.briefing import Briefing
 from sopilot.views.moment import Moment
-from sopilot.views.state_text import frame_slot
+from sopilot.views.state_text import frame_text
 from sopilot.views.view import Request, View
 from sopilot_lab.lens.context import Context, Piece, Region, Turn
 from sopilot_lab.lens.gold import gold_move, made_move
@@ -50,22 +51,24 @@ def moments_of(
     first = Message("system", view.first_message(briefing))
     toolbox = Toolbox(view, briefing, tools)
     step = toolbox.step
-    retelling = Retelling(
-        machine, answers=view.answers, language=briefing.language, steps=view.machine
+    recorded = RecordedDialog(
+        answers=view.answers, language=briefing.language, steps=view.machine, step_tool=step
     )
+    configuration = machine.initial()
     results = []
     taken = 0
     for number, (index, until) in enumerate(pairwise([*requests, len(events)])):
         for event in events[taken:index]:
-            retelling.take(event)
+            recorded.take(event)
+        configuration = replay(machine, events[taken:index], begin=configuration)
         taken, did = index, events[index:until]
-        configuration, dialog = retelling.configuration, retelling.messages
+        dialog = recorded.messages
         moment = Moment(
             briefing, machine, configuration, dialog, view.automation, judge_verdict, step
         )
         request = view.request(moment, first, toolbox.schemas)
         clean = replace(request, dialog=_user_alone(dialog))
-        resident, frame = view.resident(briefing).rstrip(), frame_slot(moment)
+        resident, frame = view.resident(briefing).rstrip(), frame_text(moment)
         move = gold_move(machine, configuration, did, goal) if view.machine else made_move(did)
         results.append(
             ReadMoment(

@@ -35,7 +35,6 @@ from sopilot.values.schema import violation
 _WEAKEST = (Grade.ATTESTED, Grade.STATED)
 """A licence is as good as the weakest leaf."""
 
-
 Slots = dict[str, bool | None]
 
 

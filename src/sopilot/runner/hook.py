@@ -1,7 +1,4 @@
-"""A session beside another framework's agent: it records and guards the agent's calls.
-
-``ProcedureHook`` is one session. ``Conversations`` opens one per conversation of a service.
-"""
+"""A session beside another framework's agent: it records and guards the agent's calls."""
 
 from __future__ import annotations
 
@@ -9,30 +6,17 @@ import asyncio
 import hashlib
 import inspect
 import json
-import threading
-from collections.abc import (
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Coroutine,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import (
     AbstractAsyncContextManager,
     AbstractContextManager,
-    asynccontextmanager,
     contextmanager,
     nullcontext,
     suppress,
 )
 from contextvars import ContextVar
 from dataclasses import dataclass
-from itertools import islice
-from os import PathLike, fspath
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
 from sopilot.agent.approvers import Operator, action_schema
 from sopilot.agent.budgets import UNLIMITED
@@ -46,6 +30,7 @@ from sopilot.machine.approvals import HeldState
 from sopilot.machine.program_set import ProgramSet
 from sopilot.machine.proof.agenda import unguardable
 from sopilot.messages.errors import (
+    InternalBug,
     LeaseLost,
     RunEnded,
     SessionExists,
@@ -57,18 +42,13 @@ from sopilot.messages.errors import (
 from sopilot.protocols import ToolCall, ToolResult, Tools, ToolSchema
 from sopilot.records.store import Settings, Store
 from sopilot.runner.json_values import as_json
-from sopilot.runner.loop_thread import caller
 from sopilot.runner.received import Validate, received
-from sopilot.runner.sources import open_source
 from sopilot.session.lease import when_free
 from sopilot.session.questions import Asker, UserAnswer, find_question
 from sopilot.session.session import Session
-from sopilot.stores.memory import MemoryStore
-from sopilot.stores.open import open_store
 from sopilot.values.json import JSON, same
 from sopilot.views.answers import CallAnswer, CallStatus
 from sopilot.views.briefing import Briefing
-from sopilot.views.catalogue import view_named
 from sopilot.views.guard_answers import JUDGE_TOOL
 from sopilot.views.step_tool import TOOL_NAME
 from sopilot.views.view import View
@@ -76,44 +56,22 @@ from sopilot.views.view import View
 if TYPE_CHECKING:
     from sopilot.integrations.telemetry import Telemetry
 
-
 Execute = Callable[[Mapping[str, JSON]], Awaitable[object]]
 """The agent's own call, with the arguments that were let through: not always as written."""
-
-
 Read = Callable[[Mapping[str, JSON]], Awaitable[object]]
 """A call of one of the agent's tools that the runtime makes by itself."""
-
-
 JudgeResult = Callable[[str, JSON], bool]
-
-
 AskUser = Callable[[str], "str | Awaitable[str | None] | None"]
-"""Shows a question to the user and returns the reply; ``None`` where there is none."""
+"""Shows a question to the user and returns the reply; ``None`` if there is none."""
 
-
-Answer = TypeVar("Answer")
-
-
+YES = "yes"
+"""The reply of a user who approves a call in the framework's own way."""
 _UNDER_WAY: ContextVar[tuple[str, Execute] | None] = ContextVar("sopilot_execute", default=None)
 """The tool that the agent is calling, by name."""
 
 
-class CurrentConversation(Protocol):
-    """The block ``with sopilot.conversation(ID):`` around the agent's run."""
-
-    @property
-    def id(self) -> str: ...
-
-    async def attend(self, hook: ProcedureHook) -> None:
-        """Pass on the values, messages and questions of the application."""
-
-
-CURRENT: ContextVar[CurrentConversation | None] = ContextVar("sopilot_conversation", default=None)
-
-
 class ToolBroke(RunEnded):
-    """The agent's own tool raised. ``problem`` is what it raised."""
+    """The agent's own tool raised ``problem``."""
 
     def __init__(self, name: str, problem: BaseException) -> None:
         super().__init__(f"`{name}` broke off: {type(problem).__name__}: {problem}")
@@ -122,7 +80,7 @@ class ToolBroke(RunEnded):
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """What a tool gave that the framework itself knows to be a failure."""
+    """A tool's value that the framework itself reports as a failure."""
 
     value: object
 
@@ -146,8 +104,15 @@ class Pause(NamedTuple):
         return {"kind": kind, "text": text, "session": self.session, "call": self.call_id}
 
 
+class Reply(NamedTuple):
+    """What the user answered to a question of the runtime."""
+
+    question: str
+    text: str
+
+
 class HookOptions(TypedDict, total=False):
-    """Of every hook, however its session is found."""
+    """Options of every hook."""
 
     is_ok: JudgeResult
     operator: Operator | None
@@ -192,11 +157,11 @@ class ProcedureHook:
         self._tools = AgentsOwnTools(is_ok, reader)
         session.tools = self._tools
         self.conversation: str | None = None
-        """What the framework calls the conversation, once it has said so."""
+        """The framework's name of the conversation, once known."""
         self.telemetry: Telemetry | None = None
         """Set it, and every domain call is a span."""
         self.busy = 0
-        """How many use it now, for who keeps several."""
+        """Calls that use it now."""
         schemas = tuple(action_schema(each) for each in self._actions.values() if each.offered)
         self.driver = Driver(
             session, briefing, view, budgets=UNLIMITED, operator=operator, tools=schemas
@@ -219,8 +184,7 @@ class ProcedureHook:
         token: str = "",
         **options: Unpack[HookOptions],
     ) -> ProcedureHook:
-        """On a new session. For one that was interrupted, pass it to the constructor. An
-        agent that is not asynchronous opens its hook with ``asyncio.run``."""
+        """Open a hook on a new session."""
         session = await open_run(
             store, briefing, view, tools=None, model=model, settings=settings, extra=extra,
             requester=await who_asks(store, None, token),
@@ -247,9 +211,9 @@ class ProcedureHook:
         token: str = "",
         **options: Unpack[HookOptions],
     ) -> ProcedureHook:
-        """On the session of this conversation, opened if there is none: whichever process the
-        next message reaches goes on with it. One that another process is using is waited for.
-        ``token`` proves who asks; without one, ``SOPILOT_TOKEN`` does."""
+        """Open or resume the session of this conversation, in whichever process the next message
+        reaches. Wait if another process is using it. ``token`` proves who asks; without one,
+        ``SOPILOT_TOKEN`` does."""
         requester = await who_asks(store, None, token)
         programs = programs or run_programs(briefing, view)
         session_id = conversation_id(briefing.handbook.name, conversation)
@@ -261,12 +225,10 @@ class ProcedureHook:
             )  # fmt: skip
 
         session: Session | None = None
-        # Opened outside of `except`: what is handled there holds every frame that it came by
-        # until then, and hundreds may open at once.
         with suppress(UnknownSession):
             session = await when_free(resume, patience_seconds=patience_seconds)
         if session is None:
-            with suppress(SessionExists):  # else somebody else was first
+            with suppress(SessionExists):  # another process was first
                 session = await open_run(
                     store, briefing, view, tools=None, model=model, settings=settings,
                     extra={"conversation": conversation}, programs=programs,
@@ -277,7 +239,7 @@ class ProcedureHook:
         try:
             hook = cls(session, briefing, view, **options)
             hook.belongs_to(conversation)
-            for call_id in session.retryable:  # nobody is there to make them: they failed
+            for call_id in session.retryable:  # the agent that made them is gone: they failed
                 await session.retry(call_id)
         except SopilotError:
             await session.release()
@@ -285,7 +247,7 @@ class ProcedureHook:
         return hook
 
     def belongs_to(self, conversation: str) -> None:
-        """Raises where another conversation has it: two customers are never one trace."""
+        """Raise if the hook serves another conversation: two customers never share a trace."""
         if self.conversation is None:
             self.conversation = conversation
         elif self.conversation != conversation:
@@ -293,20 +255,19 @@ class ProcedureHook:
                 f"this hook is the session of conversation `{self.conversation}`, "
                 f"and `{conversation}` is another"
             )
-            cure = "give the middleware `Conversations(store, briefing, view)`: a session for each"
+            cure = "pass `Conversations.of(handbook)`: it has a session for each conversation"
             raise mistake("mixed-conversations", message, help=cure)
 
     @property
     def reads(self) -> dict[str, Read]:
-        """The agent's tools, for the runtime's own reads. The integration enters those of the
+        """The agent's tools, for the runtime's own reads. The integration sets those of the
         present run: another conversation's tools may belong to another customer."""
         return self._tools.reads
 
     # --- what a model is shown ------------------------------------------------------
 
     async def ready(self) -> None:
-        """Before a model call: the session is this hook's, and up to date. It may have been
-        given up, or taken by another process while nobody asked."""
+        """Bring the session up to date: another process may have used it meanwhile."""
         if await self.session.refresh():
             await self.driver.catch_up()
         await self.session.take_decisions()
@@ -317,29 +278,29 @@ class ProcedureHook:
         return self.driver.first.content if self.view.has_steps else ""
 
     def slot(self) -> str:
-        """The frame message: the last thing before every model call, never kept. Call it once
-        per model call: it also begins the next message of the model."""
+        """The frame message, for the end of the prompt. Call it once per model call: it also
+        begins the next message of the model."""
         if not self.session.is_current:
             raise LeaseLost(self.session.id)
         if not self.view.has_steps:
             return ""
-        shown = self.driver.shown().slot
+        shown = self.driver.shown()
         self._misfit = False
-        self.driver.calls.slot = lambda: shown
-        return shown
+        self.driver.calls.move = lambda: shown.move
+        return shown.slot
 
     # --- what a model does ----------------------------------------------------------
 
     async def step(self, arguments: Mapping[str, JSON] | str, name: str = TOOL_NAME) -> str:
-        """A call of one of ``own_tools``; the text is its answer to the model."""
+        """Answer a call of one of ``own_tools``."""
         if not isinstance(arguments, str):
             arguments = json.dumps(dict(arguments), ensure_ascii=False)
         call, calls = ToolCall("", name, arguments), self.driver.calls
         async with self._in_order():
             await self.ready()
             if self._misfit:
-                return await calls.leave_out(call)
-            text = await calls.handle(call)
+                return (await calls.leave_out(call)).text
+            text = (await calls.handle(call)).text
             self._misfit = self.view.in_order and not calls.fitted
             return text
 
@@ -359,7 +320,7 @@ class ProcedureHook:
         await self.ready()
         problem: str | None = None
         if self._misfit:
-            problem = await calls.leave_out(call)
+            problem = (await calls.leave_out(call)).text
         else:
             call, problem = await calls.take_steps(call, taken)
             self._misfit = problem is not None
@@ -376,9 +337,9 @@ class ProcedureHook:
         execute: Execute,
         validate: Validate | None = None,
     ) -> CallAnswer:
-        """A domain call on record: ``execute`` does it, if nothing holds it. The answer's text
-        is for the model. What ``execute`` raises is on record, then raised. ``validate`` is what
-        the framework does to the arguments before the tool receives them."""
+        """Record a domain call, and make it with ``execute`` unless the guard blocks it. Raise
+        what ``execute`` raises. ``validate`` is what the framework does to the arguments before
+        the tool receives them."""
         answer, problem = await self.attempt(name, arguments, call_id, execute, validate)
         if problem is not None:
             raise problem
@@ -392,7 +353,7 @@ class ProcedureHook:
         execute: Execute,
         validate: Validate | None = None,
     ) -> tuple[CallAnswer, BaseException | None]:
-        """As ``tool_call``, with what ``execute`` raised beside the answer."""
+        """As ``tool_call``, but return what ``execute`` raised beside the answer."""
         async with self._in_order():
             arguments, left_out = await self.take_steps(name, arguments, call_id)
             if left_out is not None:
@@ -407,14 +368,11 @@ class ProcedureHook:
         execute: Execute,
         validate: Validate | None,
     ) -> tuple[CallAnswer, BaseException | None]:
-        if name in self._actions and not self._actions[name].offered:
-            return await self._unmade(name, call_id, f"there is no tool `{name}`"), None
+        try:
+            arguments = self._judged(name, arguments, validate)
+        except UserMistake as problem:
+            return await self._unmade(name, call_id, str(problem)), None
         if validate is not None:
-            try:
-                arguments = self.received(name, validate(arguments), arguments)
-            except Exception as problem:  # validators are the agent's own: they raise anything
-                why = f"the arguments do not fit `{name}`: {problem}"
-                return await self._unmade(name, call_id, why), None
             execute = self._as_judged(name, execute, validate)
         token = _UNDER_WAY.set((name, execute))
         try:
@@ -426,17 +384,48 @@ class ProcedureHook:
             _UNDER_WAY.reset(token)
         return answer, self._tools.broken.pop(f"{self.session.id}:{answer.call_id}", None)
 
+    async def rehearse(
+        self, name: str, arguments: Mapping[str, JSON], validate: Validate | None = None
+    ) -> Pause | None:
+        """Whether people must act before the call can be made. The call isn't made."""
+        if name not in self.session.programs.guarded:
+            return None
+        try:
+            arguments = self._judged(name, arguments, validate)
+        except UserMistake:
+            return None
+        await self.ready()
+        token = _UNDER_WAY.set(("", _never))
+        try:
+            answer = await self.session.rehearse(name, arguments)
+        finally:
+            _UNDER_WAY.reset(token)
+        return None if answer is None else self.pause(answer)
+
+    def _judged(
+        self, name: str, arguments: Mapping[str, JSON], validate: Validate | None
+    ) -> Mapping[str, JSON]:
+        """The arguments that the guard judges; raise if the call can't be made at all."""
+        if name in self._actions and not self._actions[name].offered:
+            raise UserMistake(f"there is no tool `{name}`")
+        if validate is None:
+            return arguments
+        try:
+            return self.received(name, validate(arguments), arguments)
+        except Exception as problem:  # validators are the agent's own: they raise anything
+            raise UserMistake(f"the arguments do not fit `{name}`: {problem}") from None
+
     def received(
         self, name: str, validated: Mapping[str, Any], written: Mapping[str, JSON]
     ) -> dict[str, JSON]:
-        """What the guard judges: the arguments as the tool will receive them. A recipe's call is
-        the one that it writes, so defaults count for guarded actions alone."""
+        """The arguments as the tool will receive them. Defaults count for guarded actions alone:
+        a recipe names its call without them."""
         judged = name in self._actions and name in self.session.programs.guarded
         return received(validated, written, self._actions[name].input_names() if judged else ())
 
     def _as_judged(self, name: str, execute: Execute, validate: Validate) -> Execute:
-        """Validation runs once more in front of the tool: it must leave alone what was judged,
-        what an approver amended, and long values that were filled in."""
+        """Refuse the dispatch if validation, which runs once more in front of the tool, changes
+        the arguments that were judged or amended."""
 
         async def dispatch(arguments: Mapping[str, JSON]) -> object:
             if same(self.received(name, validate(arguments), arguments), dict(arguments)):
@@ -452,7 +441,7 @@ class ProcedureHook:
         return own
 
     def pause(self, answer: CallAnswer) -> Pause | None:
-        """What people must do before the call can be made; ``None`` where the agent must act."""
+        """Whom the call waits for; ``None`` if the agent itself must act."""
         needs = answer.plan.needs if answer.plan is not None else ()
         wanted = [call for need in needs for call in need.calls]
         if needs and all(need.calls for need in needs):
@@ -466,15 +455,16 @@ class ProcedureHook:
         return Pause(self.session.id, answer.call_id, answer.text) if waits else None
 
     @contextmanager
-    def replied(self, pause: Pause, reply: object) -> Iterator[None]:
-        """Answer the question that was shown, and no other, with the user's reply."""
-        if not pause.question:
+    def replied(self, reply: Reply | None) -> Iterator[None]:
+        """Answer the question that was shown to the user, and no other."""
+        if reply is None or not reply.question:
             yield
             return
-        replies = [str(reply)]
+        texts = [reply.text]
         session, before = self.session, self.session.asker
         session.asker = asker_of(
-            session, lambda question: replies.pop() if question == pause.question else None
+            session,
+            lambda question: texts.pop() if texts and question == reply.question else None,
         )
         try:
             yield
@@ -491,17 +481,13 @@ class ProcedureHook:
             return nullcontext()
         return self.telemetry.tool(name, f"{self.session.id}:{call_id}")
 
-    def wait(self, work: Coroutine[Any, Any, Answer]) -> Answer:
-        """For agents that are not asynchronous: one of the hook's coroutines, to its end."""
-        return caller().wait(work)
-
     async def close(self) -> None:
         await self.session.release()
 
 
 def own_tools(view: View, toolbox: Toolbox) -> tuple[ToolSchema, ...]:
-    """The tools that a view adds to the agent's: the bookkeeping tool; under a guard view
-    `judge_check`, if the handbook leaves checks to the model."""
+    """The tools that a view adds: the bookkeeping tool; under a guard view `judge_check`, if the
+    handbook leaves checks to the model."""
     if view.has_steps:
         return toolbox.schemas[:1]
     return tuple(schema for schema in toolbox.schemas if schema.name == JUDGE_TOOL)
@@ -523,7 +509,7 @@ def asker_of(session: Session, show: AskUser) -> Asker:
 
 
 def require_guardable(briefing: Briefing) -> None:
-    """Refuse a handbook with steps that a model must be led to: a guard leads nobody."""
+    """Refuse a handbook with steps that a model must be led to."""
     for goal, program in briefing.programs.items():
         step = unguardable(program)
         if step:
@@ -532,12 +518,16 @@ def require_guardable(briefing: Briefing) -> None:
 
 
 def conversation_id(handbook: str, conversation: str) -> str:
-    """The id of a conversation's session: the same wherever it is asked for."""
+    """The id of a conversation's session, the same in every process."""
     return hashlib.sha256(f"{handbook}\n{conversation}".encode()).hexdigest()[:32]
 
 
+async def _never(arguments: Mapping[str, JSON]) -> object:
+    raise InternalBug("a rehearsed call was made")
+
+
 class AgentsOwnTools:
-    """The tools are the agent's: the call that is under way brings its own execution."""
+    """The agent's tools: the call under way brings its own execution."""
 
     def __init__(self, is_ok: JudgeResult, reader: Tools | None = None) -> None:
         self._is_ok = is_ok
@@ -562,7 +552,7 @@ class AgentsOwnTools:
         except (Exception, asyncio.CancelledError) as problem:
             task = asyncio.current_task()
             if isinstance(problem, asyncio.CancelledError) and task and task.cancelling():
-                raise  # it is this run that somebody cancels
+                raise  # this run is being cancelled
             # A guarded call may have done its work before it raised: the session must know.
             self.broken[key.rpartition(":")[0]] = problem
             raise ToolBroke(name, problem) from problem
@@ -583,203 +573,3 @@ class AgentsOwnTools:
 
 def was_made(answer: CallAnswer) -> bool:
     return answer.status is CallStatus.DONE and answer.result is not None and answer.result.ok
-
-
-_POLL_SECONDS = 0.01
-
-
-class ConversationOptions(HookOptions, total=False):
-    """Of every hook that is made here; as ``ProcedureHook.for_conversation`` takes them."""
-
-    model: str
-    settings: Settings | None
-    accept_changed: bool
-    token: str
-
-
-class Conversations:
-    """One session per conversation, opened or resumed when its first message comes.
-
-    The block ``with sopilot.conversation(ID):`` names the conversation; without one, the
-    framework's own name does (LangGraph's ``thread_id``, ``RunConfig.group_id``, Pydantic AI's
-    ``conversation_id``). At most ``most`` stay open; the least recently used are released, and
-    resumed from the store. For any number of threads and event loops.
-    """
-
-    def __init__(
-        self,
-        store: Store,
-        briefing: Briefing,
-        view: View,
-        *,
-        most: int = 1000,
-        telemetry: Telemetry | None = None,
-        **options: Unpack[ConversationOptions],
-    ) -> None:
-        self._store = store
-        self._briefing = briefing
-        self._view = view
-        self._options = options
-        self._most = most
-        self._telemetry = telemetry
-        self._programs = run_programs(briefing, view)
-        self._hooks: dict[str, ProcedureHook] = {}
-        self._opening: set[str] = set()
-        self._lock = threading.Lock()
-        if view.guard:
-            require_guardable(briefing)
-        self.view = view
-        self.own_tools = own_tools(view, Toolbox(view, briefing, ()))
-
-    @classmethod
-    def of(
-        cls,
-        handbook: str | PathLike[str],
-        *,
-        view: str = "guard",
-        store: Store | str | None = None,
-        language: str = "en",
-        most: int = 1000,
-        **options: Unpack[ConversationOptions],
-    ) -> Conversations:
-        """The conversations of a handbook file or a bundled example; in memory by default."""
-        briefing = open_source(fspath(handbook)).briefing(language=language)
-        opened = open_store(store) if isinstance(store, str) else store or MemoryStore()
-        return cls(opened, briefing, view_named(view), most=most, **options)
-
-    def using(self, conversation: str | None) -> AbstractAsyncContextManager[ProcedureHook]:
-        """The hook of the conversation around the call, else of the one that the framework
-        names. It isn't released meanwhile."""
-        current = CURRENT.get()
-        name = current.id if current is not None else conversation
-        if name is None:
-            message = "the agent runs outside of a conversation"
-            cure = "wrap its run in `with sopilot.conversation(ID):`, or pass the framework's own"
-            ids = "`thread_id`, `group_id` or `conversation_id`"
-            raise mistake("no-conversation", message, help=f"{cure} {ids}")
-        return _Using(self, name, current)
-
-    async def let_go(self, hook: ProcedureHook) -> None:
-        """A session that waits for people is released: they decide in another process."""
-        name = hook.conversation or ""
-        with self._lock:
-            hook.busy -= 1
-            waits = not hook.busy and bool(hook.session.held_calls)
-            leaves = waits and self._hooks.get(name) is hook
-            if leaves:
-                del self._hooks[name]
-        if leaves:
-            await hook.close()
-        if len(self._hooks) > self._most:
-            await self._make_room()
-
-    async def found(self, conversation: str) -> ProcedureHook:
-        with self._lock:
-            known = None
-            if conversation not in self._opening:
-                known = self._hooks.pop(conversation, None)
-            if known is not None:
-                return self._kept(conversation, known)
-        while True:
-            async with self._turn(conversation) as mine:
-                if not mine:
-                    continue  # another message of it has come first
-                with self._lock:
-                    result = self._hooks.pop(conversation, None)
-                    if result is not None:
-                        return self._kept(conversation, result)
-                made = await ProcedureHook.for_conversation(
-                    self._store, conversation, self._briefing, self._view,
-                    programs=self._programs, **self._options,
-                )  # fmt: skip
-                with self._lock:
-                    return self._kept(conversation, made)
-
-    def _kept(self, conversation: str, hook: ProcedureHook) -> ProcedureHook:
-        hook.busy += 1
-        hook.telemetry = self._telemetry
-        self._hooks[conversation] = hook  # the last to give way
-        return hook
-
-    async def close(self) -> None:
-        """Gives every session up; whoever comes next finds them."""
-        hooks, self._hooks = self._hooks, {}
-        for hook in hooks.values():
-            await hook.close()
-
-    @asynccontextmanager
-    async def _turn(self, conversation: str) -> AsyncIterator[bool]:
-        with self._lock:
-            mine = conversation not in self._opening
-            self._opening.add(conversation)
-        if not mine:
-            await asyncio.sleep(_POLL_SECONDS)
-            yield False
-            return
-        try:
-            yield True
-        finally:
-            with self._lock:
-                self._opening.discard(conversation)
-
-    async def _make_room(self) -> None:
-        with self._lock:
-            idle = (name for name, hook in self._hooks.items() if not hook.busy)
-            leaving = list(islice(idle, max(0, len(self._hooks) - self._most)))
-            hooks = [self._hooks.pop(name) for name in leaving]
-        for item in hooks:
-            await item.close()
-
-
-class _Using(AbstractAsyncContextManager[ProcedureHook]):
-    """Hot path: every model call and tool call comes through here, so it is small."""
-
-    __slots__ = ("_conversation", "_conversations", "_current", "_hook")
-
-    def __init__(
-        self,
-        conversations: Conversations,
-        conversation: str,
-        current: CurrentConversation | None,
-    ) -> None:
-        self._conversations = conversations
-        self._conversation = conversation
-        self._current = current
-
-    async def __aenter__(self) -> ProcedureHook:
-        self._hook = await self._conversations.found(self._conversation)
-        if self._current is not None:
-            await self._current.attend(self._hook)
-        return self._hook
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        problem: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self._conversations.let_go(self._hook)
-
-
-class OneConversation:
-    """A single hook in place of ``Conversations``: a second conversation is refused."""
-
-    def __init__(self, hook: ProcedureHook) -> None:
-        self._hook = hook
-        self.view, self.own_tools = hook.view, hook.own_tools
-
-    def using(self, conversation: str | None) -> AbstractAsyncContextManager[ProcedureHook]:
-        if conversation is not None:
-            self._hook.belongs_to(conversation)
-        return nullcontext(self._hook)
-
-
-Hooks = ProcedureHook | Conversations | str | PathLike[str]
-"""What an integration takes: a handbook, or the sessions of one."""
-
-
-def hooks_of(hooks: Hooks) -> Conversations | OneConversation:
-    """A handbook alone is guarded with the view `guard`, in memory."""
-    if isinstance(hooks, ProcedureHook):
-        return OneConversation(hooks)
-    return hooks if isinstance(hooks, Conversations) else Conversations.of(hooks)

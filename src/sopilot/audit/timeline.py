@@ -1,0 +1,330 @@
+"""A run as a report shows it: entries for people (a call with its answer is one), and every event.
+
+``entries_of`` and ``about_session`` read a trace, ``entries_of_transcript`` a transcript.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from sopilot.audit.report import Decided, decided
+from sopilot.audit.transcript_files import Transcript
+from sopilot.messages.catalogue import kept_message
+from sopilot.trace.events import (
+    AWAITS_APPROVAL,
+    CLOCK,
+    HELD_CALL,
+    OPENED,
+    OUTCOME_UNKNOWN,
+    PROGRAM_CHANGED,
+    Event,
+    identity_of,
+)
+from sopilot.trace.redaction import is_reference, words_of
+from sopilot.values.json import JSON
+from sopilot.values.text import moment
+
+_GROUP = re.compile(r"(all_of|any_of|in_order|first_of)_(?:(\d+)_to_)?\w+")
+
+
+_TOGETHER = {
+    "all_of": "all of {0} requirements",
+    "any_of": "one of {0} ways",
+    "in_order": "{0} requirements in their order",
+    "first_of": "the first of {0} ways that holds",
+}
+
+
+LONGEST = 240
+"""Characters of a value that a report shows."""
+
+
+REQUEST_NOTE = "model_request"
+
+
+WITHHELD = "(withheld)"
+
+
+def place_in_words(frame: str) -> str:
+    """``transfer/all_of_6_to_within_limit/logged_in@ask`` is `transfer › logged in`."""
+    path = frame.split("@", 1)[0].split("/")
+    return " › ".join(part.replace("_", " ") for part in path if not _GROUP.fullmatch(part))
+
+
+def function_in_words(name: str) -> str:
+    """The handbook's name, or a description of a group, which only the compiler named."""
+    match = _GROUP.fullmatch(name)
+    return name if match is None else _TOGETHER[match[1]].format(match[2] or "the")
+
+
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """The newest signed head that covers a session, as far as event ``seq``."""
+
+    at: float
+    seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """The facts of a session at the head of its report."""
+
+    begin: float | None = None
+    end: float | None = None
+    events: int = 0
+    handbook: str = ""
+    model: str = ""
+    view: str = ""
+    requester: str = ""
+    programs: tuple[str, ...] = ()
+    """Goal and first digits of its program, the latest version."""
+
+
+def about_session(events: Iterable[Event]) -> About:
+    listed = list(events)
+    facts: dict[str, str] = {}
+    programs: Mapping[str, JSON] = {}
+    for event in listed:
+        details = event.payload.get("details")
+        if event.kind != "note" or not isinstance(details, Mapping):
+            continue
+        if event.payload.get("name") in (OPENED, PROGRAM_CHANGED):
+            known = details.get("programs")
+            programs = known if isinstance(known, Mapping) else programs
+            for name in ("handbook", "model", "view", "requester"):
+                if details.get(name):
+                    facts[name] = words_of(details[name])
+    times = [event.at for event in listed if event.at]
+    begin, end = (times[0], times[-1]) if times else (None, None)
+    named = tuple(f"{goal} {str(digest)[:8]}" for goal, digest in programs.items())
+    return About(begin, end, len(listed), **facts, programs=named)
+
+
+@dataclass(slots=True)
+class Entry:
+    """Something that happened: a call with its answer and its decisions, a message, a start or an
+    end. ``state`` and ``kind`` are labels of ``messages.audit``; ``asked`` are the arguments that
+    people amended, ``events`` all events that belong to it."""
+
+    seq: int
+    kind: str
+    title: str
+    at: float | None = None
+    arguments: JSON = None
+    asked: JSON = None
+    state: str = ""
+    answer: JSON = None
+    answered: bool = False
+    why: str = ""
+    decisions: list[Decided] = field(default_factory=list)
+    events: list[int] = field(default_factory=list)
+
+    @property
+    def requested(self) -> str:
+        """The values that people changed, as they were requested."""
+        before, after = dict(pairs(self.asked)), dict(pairs(self.arguments))
+        changed = {name: value for name, value in before.items() if after.get(name) != value}
+        return ", ".join(f"{name} {value}" for name, value in changed.items())
+
+    @property
+    def tone(self) -> str:
+        return _TONES.get(self.state or self.kind, "")
+
+
+_TONES = {
+    "carried_out": "good", "overridden": "warn", "complete": "good", "failed": "bad",
+    "unknown": "bad", "blocked": "warn", "rejected": "warn", "expired": "warn", "waits": "warn",
+    "fail": "warn",
+}  # fmt: skip
+
+
+_KINDS = {"user_said": "user", "assistant_said": "agent"}
+_TEXTS = {"complete": "summary", "fail": "reason"}
+
+
+def entries_of(events: Iterable[Event], guarded: Iterable[int] = ()) -> list[Entry]:
+    """``guarded``: the events of guarded calls, which are carried out where reads are answered."""
+    entries: list[Entry] = []
+    calls: dict[str, Entry] = {}
+    effects = frozenset(guarded)
+
+    def add(event: Event, kind: str, title: str, arguments: JSON = None) -> Entry:
+        entry = Entry(event.seq, kind, title, event.at, arguments, events=[event.seq])
+        entries.append(entry)
+        return entry
+
+    for event in events:
+        payload = event.payload
+        details = payload.get("details")
+        noted = details if event.kind == "note" and isinstance(details, Mapping) else None
+        call_id = str((payload if noted is None else noted).get("call_id"))
+        call = calls.get(call_id)
+        if event.kind in _KINDS:
+            add(event, _KINDS[event.kind], words_of(payload.get("text")))
+        elif event.kind in ("start", "amend"):
+            add(event, event.kind, str(payload.get("goal") or ""), payload.get("arguments"))
+        elif event.kind in _TEXTS:
+            add(event, event.kind, words_of(payload.get(_TEXTS[event.kind])))
+        elif noted is not None and payload.get("name") == HELD_CALL:
+            held = add(event, "call", str(noted.get("action") or ""), noted.get("arguments"))
+            waits = noted.get("awaits") == AWAITS_APPROVAL
+            held.state = "waits" if waits else "blocked"
+            held.why = kept_message(noted.get("message")) or words_of(noted.get("why"))
+            calls[call_id] = held
+        elif noted is not None and payload.get("name") == OUTCOME_UNKNOWN and call is not None:
+            call.state = "unknown"
+            call.events.append(event.seq)
+        elif event.kind == "domain_call":
+            arguments = payload.get("arguments")
+            if call is None:
+                call = calls[call_id] = add(event, "call", str(payload.get("action")), arguments)
+            elif call.arguments != arguments and call.asked is None:
+                call.asked = call.arguments
+            call.seq, call.at, call.arguments, call.why = event.seq, event.at, arguments, ""
+            call.state = "unanswered"
+            call.events.append(event.seq)
+        elif event.kind == "domain_result" and call is not None:
+            call.answered, call.answer = True, payload.get("value")
+            done = "answered" if effects.isdisjoint(call.events) else "carried_out"
+            call.state = done if payload.get("ok") else "failed"
+            if payload.get("unknown") is True:
+                call.state = "unknown"
+            call.events.append(event.seq)
+        elif event.kind == "decision" and call is not None:
+            call.decisions.append(decided(event))
+            call.events.append(event.seq)
+            if payload.get("decision") == "amend":
+                call.asked, call.arguments = call.arguments, payload.get("arguments")
+            closed = {"reject": "rejected", "expire": "expired"}
+            call.state = closed.get(str(payload.get("decision")), call.state)
+    return entries
+
+
+def entries_of_transcript(transcript: Transcript) -> list[Entry]:
+    entries = []
+    for call in transcript.calls:
+        state = "unanswered" if not call.answered else "answered" if call.ok else "failed"
+        entries.append(
+            Entry(call.index, "call", call.action, None, call.arguments, None, state, call.value,
+                  call.answered, events=[call.index])
+        )  # fmt: skip
+    return entries
+
+
+def pairs(values: JSON) -> list[tuple[str, str]]:
+    """Names and values of an object for people; one pair without a name for anything else."""
+    if isinstance(values, Mapping) and not is_reference(values):
+        return [(str(name), shown(value)) for name, value in values.items()]
+    return [] if values is None else [("", shown(values))]
+
+
+def shown(value: JSON) -> str:
+    """A value for people: no braces, no quotation marks, cut to a length."""
+    text = _plain(value)
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+
+def _plain(value: JSON) -> str:
+    if is_reference(value):
+        return WITHHELD
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}: {_plain(item)}" for name, item in value.items()) or "–"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_plain, value)) or "–"
+    return value if isinstance(value, str) else json.dumps(value, default=str)
+
+
+def call_in_words(action: str, values: JSON) -> str:
+    listed = (f"{name}={value}" if name else value for name, value in pairs(values))
+    return f"{action}({', '.join(listed)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One event of the complete list."""
+
+    seq: int
+    at: float
+    actor: str
+    kind: str
+    place: str
+    says: str
+
+
+def rows_of(events: Iterable[Event]) -> list[Row]:
+    """Every event but the accounting of model requests, which the trace keeps."""
+    return [
+        Row(
+            event.seq,
+            event.at,
+            event.actor,
+            event.kind,
+            place_in_words(event.frame),
+            _says(event.kind, event.payload),
+        )
+        for event in events
+        if event.kind != "note" or event.payload.get("name") != REQUEST_NOTE
+    ]
+
+
+_NOTES = {OPENED: "session opened", HELD_CALL: "call held back", CLOCK: "the clock shows"}
+
+
+def _says(kind: str, payload: Mapping[str, JSON]) -> str:
+    match kind:
+        case "start":
+            again = " again" if payload.get("reactivated") else ""
+            return call_in_words(str(payload.get("goal")), payload.get("arguments")) + again
+        case "amend":
+            return shown(payload.get("arguments"))
+        case "call":
+            called = function_in_words(str(payload.get("function") or payload.get("slot")))
+            return call_in_words(called, payload.get("resolved"))
+        case "return":
+            bound = payload.get("bound")
+            holds = bound.get("holds") if isinstance(bound, Mapping) else payload.get("holds")
+            word = "is undecided" if holds is None else "is true" if holds else "is false"
+            grade = f" ({payload['grade']})" if payload.get("grade") else ""
+            return f"{function_in_words(str(payload.get('function')))} {word}{grade}"
+        case "reuse":
+            if "result" in payload:
+                return f"takes over #{payload['result']}"
+            name = function_in_words(str(payload.get("function")))
+            return f"{name} from #{payload.get('producer')}"
+        case "select_branch":
+            return f"{payload.get('label')} → {payload.get('target')}"
+        case "emit_artifact":
+            return f"{payload.get('name')}: {shown(payload.get('content'))}"
+        case "domain_call":
+            return call_in_words(str(payload.get("action")), payload.get("arguments"))
+        case "domain_result":
+            failed = "" if payload.get("ok") else "failed: "
+            return f"{payload.get('action')} → {failed}{shown(payload.get('value'))}"
+        case "decision":
+            role = f" as {payload['role']}" if payload.get("role") else ""
+            done = f"{payload.get('decision')} {payload.get('call_id')} by {payload.get('by')}"
+            return f"{done}{role} ({identity_of(payload.get('principal'))})"
+        case "note":
+            name, details = str(payload.get("name")), payload.get("details", {})
+            return f"{_NOTES.get(name, name.replace('_', ' '))} {shown(_with_times(details))}"
+        case "rejected":
+            operation = payload.get("operation")
+            tried = operation.get("operation") if isinstance(operation, Mapping) else "?"
+            return f"{tried}: {shown(payload.get('reason'))}"
+    texts = (payload[key] for key in ("text", "summary", "reason", "goal") if payload.get(key))
+    return next(map(shown, texts), "")
+
+
+def _with_times(value: JSON) -> JSON:
+    """Numbers under names such as ``expires_at`` as times."""
+    if not isinstance(value, Mapping):
+        return value
+    return {
+        key: moment(item)
+        if key.rpartition("_")[2] == "at" and isinstance(item, int | float) and 0 < item < 1e11
+        else item
+        for key, item in value.items()
+    }
