@@ -165,7 +165,7 @@ def test_other_views_of_the_program_come_to_the_same_end(tmp_path: Path) -> None
             ["run", str(EXAMPLE), "--task", "10", "--view", view, "--out", str(tmp_path / view),
              "--store", f"sqlite:{tmp_path}/s.db", "--json"],
         )  # fmt: skip
-        assert result.exit_code == 0, result.output
+        assert result.exit_code == 3, result.output
         assert json.loads(result.stdout)["ending"] == "refused"
 
 
@@ -174,7 +174,7 @@ def test_a_person_makes_the_moves(tmp_path: Path) -> None:
                  str(tmp_path / "out"), "--store", f"sqlite:{tmp_path}/s.db"]  # fmt: skip
     own_move = 'read_customer {"customer": "C-155"}\n'
     result = CliRunner().invoke(sopilot, arguments, input="\n\n\n" + own_move + "\n" * 20)
-    assert result.exit_code == 0, result.output
+    assert result.exit_code == 3, result.output
     assert "[step {" in result.output
     assert "refused, as the task expects" in result.output
 

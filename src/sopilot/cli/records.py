@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 import sys
 import threading
@@ -293,7 +294,7 @@ def prove(session_id: str | None, head: str, since: str | None, store: StoreAcce
         old = (await read_sealed(since)).heads[-1] if since is not None else None
         return prove_in(await opened.records.log(), sealed, session_id=session_id, since=old)
 
-    print_json(store.read(use), indent=None)
+    hand_out(json.dumps(store.read(use), ensure_ascii=False) + "\n")  # signed: byte for byte
 
 
 @command.command()

@@ -23,8 +23,9 @@ from sopilot.cli.options import (
     json_option,
 )
 from sopilot.cli.output import Exit, give, say, warn
-from sopilot.cli.watch import Watcher
+from sopilot.cli.watch import Watcher, result_lines
 from sopilot.messages.errors import UserMistake
+from sopilot.messages.results import result_words
 from sopilot.models.open import MODEL_HELP
 from sopilot.records.store import Store
 from sopilot.runner.default_view import VIEW_HELP, checked_view
@@ -42,7 +43,7 @@ from sopilot.runner.sources import FolderSource, TaskSource, open_source
 from sopilot.runner.store_access import StoreAccess
 from sopilot.session.orphans import Waiting, settle_orphan, unknown_lines, waiting_in
 from sopilot.tasks.folder_tasks import TaskRun, folder_coverage, folder_lines
-from sopilot.tasks.task import Result, result_lines
+from sopilot.tasks.task import Result
 from sopilot.values.text import counted
 from sopilot.views.catalogue import VIEWS
 
@@ -266,9 +267,10 @@ def _finish(
         and source is not None
         and any(item.customer_message for item in source.handbook.predicates.values())
     )
-    give(as_json, done.as_json, result_lines(done, customer=confidential))
-    if options.out is not None and not as_json:
-        say(f"files: {options.out}")
+    lines = [*result_lines(done, options.language, customer=confidential)]
+    if options.out is not None:
+        lines.append(result_words("files", options.language, path=options.out))
+    give(as_json, done.as_json, lines)
     if not done.good:
         raise SystemExit(Exit.FINDINGS)
     codes = {Ending.REFUSED: Exit.REFUSED, Ending.WAITING: Exit.WAITING}

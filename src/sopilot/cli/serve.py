@@ -15,12 +15,11 @@ from sopilot.integrations.mcp.options import LIMITS_HELP, ServerOptions
 from sopilot.messages.errors import mistake
 from sopilot.records.store import Settings
 from sopilot.runner.store_access import StoreAccess
-from sopilot.views.catalogue import VIEWS
 
 
 def _view(default: str) -> Decorator:
     return click.option(
-        "--view", type=click.Choice(VIEWS), default=default, show_default=True, metavar="VIEW",
+        "--view", default=default, show_default=True, metavar="VIEW",
         help="How much of the handbook the model sees.",
     )  # fmt: skip
 
