@@ -243,7 +243,7 @@ def test_an_open_call_has_used_its_answers(resumed: bool, carried_out: bool) -> 
         await desk.start_anew("drain", tank="t")
         await desk.push()
         await desk.held("drain", "serves one call", tank="t")
-        await desk.session.settle_outcome(lost.call_id, ok=carried_out, by="dana")
+        await desk.session.resolve_outcome(lost.call_id, ok=carried_out, by="dana")
         if carried_out:
             await desk.held("drain", "serves one call", tank="t")
         else:

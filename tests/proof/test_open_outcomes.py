@@ -108,7 +108,7 @@ def test_a_withdrawal_that_happens_later(says: str, again: bool) -> None:
         await desk.call("read_balance", user="anna")
         await desk.held("send", "`withdraw`", "its outcome is unknown", **GIVEN)
         bank.carry_out_late()
-        await desk.session.settle_outcome(lost.call_id, ok=True, by="dana")
+        await desk.session.resolve_outcome(lost.call_id, ok=True, by="dana")
         await desk.held("send", "read_balance", "may have changed it", **GIVEN)
         await desk.call("read_balance", user="anna")
         await desk.held("send", "`covered` must be true and is false", **GIVEN)
@@ -128,7 +128,7 @@ def test_a_withdrawal_that_never_happens() -> None:
         lost = await desk.call("withdraw", **GIVEN)
         bank.late = []
         await desk.held("send", "its outcome is unknown", **GIVEN)
-        await desk.session.settle_outcome(lost.call_id, ok=False, by="dana")
+        await desk.session.resolve_outcome(lost.call_id, ok=False, by="dana")
         await desk.done("send", **GIVEN)
         assert not bank.overdrawn
         assert not blamed(desk)
@@ -155,7 +155,7 @@ def test_nothing_is_changed_beneath_an_open_payment(says: str, again: bool) -> N
         await desk.done("read_balance", user="anna")
         bank.carry_out_late()
         assert not bank.overdrawn
-        await desk.session.settle_outcome(lost.call_id, ok=True, by="dana")
+        await desk.session.resolve_outcome(lost.call_id, ok=True, by="dana")
         await desk.done("withdraw", **GIVEN)
         assert not blamed(desk)
 

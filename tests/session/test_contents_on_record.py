@@ -11,22 +11,24 @@ from journal_cases import code_of, person, run, session, who
 
 from counter_desk import COUNTER, ERRANDS, CountingTools, HandClock, walk
 from sopilot.messages.errors import RunEnded, UserMistake
-from sopilot.records.journal import PREFIX, entries, is_journal, write
+from sopilot.records.journal import entries, write
+from sopilot.records.log import PREFIX, is_journal
 from sopilot.records.privacy import (
-    Shredded,
+    Erasure,
+    change_policy,
     due_sessions,
+    erase_contents,
+    erase_wanted,
     note_reading,
     reading_lines,
     sessions_with,
-    shred,
-    shred_wanted,
 )
-from sopilot.records.privacy import _texts_privacy as _texts
+from sopilot.records.privacy import _texts_in as _texts
 from sopilot.records.pruning import prune
 from sopilot.records.reminders import due_calls
 from sopilot.records.store import Settings
 from sopilot.session.opening import open_session
-from sopilot.session.orphans import keep_sweeping, settle_orphan, sweep, waiting_in
+from sopilot.session.orphans import keep_sweeping, resolve_orphan, sweep, waiting_in
 from sopilot.stores.memory import MemoryStore
 from sopilot.values.json import JSON
 
@@ -79,15 +81,15 @@ def test_every_text_in_a_value(value: JSON, texts: list[str]) -> None:
 @pytest.mark.parametrize(
     ("result", "lines", "all_erased"),
     [
-        (Shredded((), {}, (), ()), ["the contents of 0 sessions were erased"], True),
-        (Shredded(("a",), {}, (), ()), ["the contents of 1 session were erased"], True),
-        (Shredded((), {"a": "suit"}, (), ()), ["a is on hold: suit"], False),
-        (Shredded((), {}, ("a",), ()), ["a was opened without privacy: "], False),
-        (Shredded((), {}, (), ("a",)), ["a is running: try again"], False),
-        (Shredded((), {}, (), (), ("a",)), ["a has a call that waits for people"], False),
+        (Erasure((), {}, (), ()), ["the contents of 0 sessions were erased"], True),
+        (Erasure(("a",), {}, (), ()), ["the contents of 1 session were erased"], True),
+        (Erasure((), {"a": "suit"}, (), ()), ["a is on hold: suit"], False),
+        (Erasure((), {}, ("a",), ()), ["a was opened without privacy: "], False),
+        (Erasure((), {}, (), ("a",)), ["a is running: try again"], False),
+        (Erasure((), {}, (), (), ("a",)), ["a has a call that waits for people"], False),
     ],
 )
-def test_what_was_erased_in_words(result: Shredded, lines: list[str], all_erased: bool) -> None:
+def test_what_was_erased_in_words(result: Erasure, lines: list[str], all_erased: bool) -> None:
     assert result.all_erased is all_erased
     assert result.lines()[-1].startswith(lines[-1])
     told = result.as_json()
@@ -107,18 +109,20 @@ def test_what_is_erased_and_what_is_not() -> None:
         await walk(waits, "wire", stop_at_action="wire")
         await waits.call_tool("wire", ERRANDS["wire"], "w")
         await waits.release()
-        await write(store, "privacy", "hold_set", {"what": "kept", "why": "suit"}, clock=clock)
+        await change_policy(
+            store, "hold_set", {"what": "kept", "why": "suit"}, who=None, clock=clock
+        )
         asked: dict[str, Any] = {"subjects": [], "session_ids": [], "due": False, "why": "y"}
         with pytest.raises(UserMistake, match="name what to erase"):
-            await shred_wanted(store, who=None, clock=clock, **asked)
+            await erase_wanted(store, who=None, clock=clock, **asked)
         names = ["a", "kept", "bare", "running", "waits"]
-        told = await shred_wanted(
+        told = await erase_wanted(
             store, who=None, clock=clock, **{**asked, "session_ids": [*names, "a"]}
         )
         assert (told.erased, told.held) == (("a",), {"kept": "suit"})
         assert (told.bare, told.running, told.unfinished) == (("bare",), ("running",), ("waits",))
         assert (await store.record("a")).is_erased
-        again = await shred(
+        again = await erase_contents(
             store, [await store.record(one) for one in ("a", "waits")], "y",
             unfinished=True, who=None, clock=clock,
         )  # fmt: skip
@@ -144,14 +148,16 @@ def test_sessions_in_which_somebody_stands_and_those_beyond_their_period() -> No
         assert await due_sessions(store, clock.now()) == []
         clock.advance(1)
         assert [one.id for one in await due_sessions(store, clock.now())] == ["a"]
-        await write(store, "privacy", "hold_set", {"what": "una", "why": "suit"}, clock=clock)
+        await change_policy(
+            store, "hold_set", {"what": "una", "why": "suit"}, who=None, clock=clock
+        )
         asked: dict[str, Any] = {"session_ids": [], "why": "", "who": None, "clock": clock}
-        told = await shred_wanted(store, subjects=["una"], due=True, **asked)
+        told = await erase_wanted(store, subjects=["una"], due=True, **asked)
         assert (told.erased, set(told.held)) == ((), {"a", "b"})
-        await write(store, "privacy", "hold_lifted", {"what": "una"}, clock=clock)
-        assert (await shred_wanted(store, subjects=[], due=True, **asked)).erased == ("a",)
+        await change_policy(store, "hold_lifted", {"what": "una"}, who=None, clock=clock)
+        assert (await erase_wanted(store, subjects=[], due=True, **asked)).erased == ("a",)
         assert await due_sessions(store, clock.now()) == []
-        assert (await shred_wanted(store, subjects=["bob"], due=False, **asked)).erased == ("b",)
+        assert (await erase_wanted(store, subjects=["bob"], due=False, **asked)).erased == ("b",)
 
     run(case)
 
@@ -161,7 +167,9 @@ def test_what_is_archived_before_it_is_pruned_and_by_whom() -> None:
         for name in ("a", "kept"):
             await walk(one := await session(store, clock, name), "rename")
             await one.release()
-        await write(store, "privacy", "hold_set", {"what": "kept", "why": "suit"}, clock=clock)
+        await change_policy(
+            store, "hold_set", {"what": "kept", "why": "suit"}, who=None, clock=clock
+        )
         archived: list[Sequence[str]] = []
 
         async def archive(ids: Any) -> None:
@@ -235,7 +243,7 @@ def test_a_sweep_waits_until_the_owner_counts_as_gone() -> None:
             await one.call_tool("transfer", ERRANDS["transfer"], "t")
         waiting = await waiting_in(store, "s", clock=clock)
         assert (waiting.unknown, waiting.running) == ((), True)
-        assert await settle_orphan(store, "s", clock=clock) == []
+        assert await resolve_orphan(store, "s", clock=clock) == []
         clock.advance(one.settings.lease_seconds + 1.9)
         assert await sweep(store, clock=clock) == []
         waiting = await waiting_in(store, "s", clock=clock)

@@ -192,8 +192,8 @@ def test_interrupted_irreversible_call_is_reported_and_never_repeated() -> None:
         notes = [one for one in again.events if one.event.payload.get("name") == "outcome_unknown"]
         assert len(notes) == 1
         with pytest.raises(UserMistake, match="who found out"):
-            await again.settle_outcome("t", ok=True, by="")
-        await again.settle_outcome("t", ok=True, value={"receipt": 7}, by="dana")
+            await again.resolve_outcome("t", ok=True, by="")
+        await again.resolve_outcome("t", ok=True, value={"receipt": 7}, by="dana")
         assert again.unknown_outcomes == ()
         await go_on(again)
         assert again.configuration.processes["p1"].status == "completed"
@@ -213,7 +213,7 @@ async def test_settled_as_not_happened_it_may_be_made_again() -> None:
     assert session.unknown_outcomes == ("t",)
     assert (await session.call_tool("transfer", CHECKED, "t")).status is CallStatus.HELD
     tools.failing.clear()
-    await session.settle_outcome("t", ok=False, by="dana")
+    await session.resolve_outcome("t", ok=False, by="dana")
     assert (await session.call_tool("transfer", CHECKED, "t")).status is CallStatus.DONE
     assert tools.made("transfer") == 2
 

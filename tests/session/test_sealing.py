@@ -14,7 +14,7 @@ from sopilot.messages.errors import RunEnded, StoreUnavailable
 from sopilot.records.journal import write
 from sopilot.records.loading import Traces, load, make_anew, rebuild_register
 from sopilot.records.log import SealFile, head_of, seal_head
-from sopilot.records.privacy import shred
+from sopilot.records.privacy import erase_contents
 from sopilot.records.pruning import prune
 from sopilot.records.sealing import Verified, _beside, seal_store, verify_store
 from sopilot.records.store import SessionRecord, Settings
@@ -75,8 +75,8 @@ async def pruned_and_sealed_by_another(store: MemoryStore) -> None:
     await store.records.add_seal(seal_head(generate_key(), head_of(entries, 6.0)))
 
 
-async def shredded(store: MemoryStore) -> None:
-    await shred(store, [await store.record("a")], "asked for", who=None, clock=CLOCK)
+async def contents_erased(store: MemoryStore) -> None:
+    await erase_contents(store, [await store.record("a")], "asked for", who=None, clock=CLOCK)
 
 
 async def pruned_by_nobody(store: MemoryStore) -> None:
@@ -126,7 +126,7 @@ SINCE = [("pruned-since", name, number) for name, number in (("a", 3), ("b", 4),
         (pruned, SINCE, (0, 0, 4, 3, JOURNAL), (0, None)),
         (pruned_and_sealed, [], (0, 0, 5, 3, JOURNAL), (0, None)),
         (pruned_and_sealed_by_another, SINCE, (0, 0, 4, 3, JOURNAL), (0, None)),
-        (shredded, [], (3, 0, 1, 0, JOURNAL), (0, None)),
+        (contents_erased, [], (3, 0, 1, 0, JOURNAL), (0, None)),
         (pruned_by_nobody, [("erased-session", "a", 3)], (2, 0, 0, 1, []), (0, None)),
         (erased_by_nobody, [("erased-session", "a", 3)], (3, 0, 0, 0, []), (0, None)),
         (unreadable, [("unreadable-session", "a", 3)], (3, 0, 0, 0, []), (0, None)),
@@ -158,7 +158,7 @@ def test_what_happened_since_the_seal(
     found, quick = asyncio.run(case())
     assert [(one.code, one.session_id, one.entry) for one in found.gaps] == gaps
     assert found.complete is (gaps == [])
-    assert found.erased_since == (["a"] if happens is shredded else [])
+    assert found.erased_since == (["a"] if happens is contents_erased else [])
     told = (found.events_read, found.moved, found.later, found.pruned, found.unsealed)
     assert told == counts
     assert (found.sessions, found.journals, quick.sessions) == (3, 0, 3)
@@ -229,7 +229,7 @@ async def test_the_register_is_made_from_all_traces_or_is_none() -> None:
     store = MemoryStore()
     await three(store)
     said: list[str] = []
-    await make_anew(store, told=said.append)
+    await make_anew(store, tell=said.append)
     assert said == ["the register was made from the traces of 3 sessions"]
     before = await store.records.digests()
     await other_rows(store)
@@ -238,11 +238,11 @@ async def test_the_register_is_made_from_all_traces_or_is_none() -> None:
     await pruned_by_nobody(store)
     assert await rebuild_register(store) == (3, {})
     store._sessions["b"].metadata = {**store._sessions["b"].metadata, "programs": 1}
-    read, problems = await rebuild_register(store, told=said.append)
+    read, problems = await rebuild_register(store, tell=said.append)
     assert (read, list(problems)) == (2, ["b"])
     assert said[-1] == "session b: session b does not name its programs"
     with pytest.raises(RunEnded, match="1 session could not be read"):
-        await make_anew(store, told=said.append)
+        await make_anew(store, tell=said.append)
     assert said[-1] == "the register was made from the traces of 2 sessions"
 
 
@@ -321,7 +321,7 @@ async def test_the_first_event_of_a_session_is_held_against_the_seal() -> None:
         ({"summary": {"goal": "rename"}}, "status"),
         ({"summary": {"status": "completed", "odd": 1}}, ""),
         ({"metadata": {"locked": "x"}, "summary": {"status": "odd"}}, ""),
-        ({"metadata": {"shredded": 1.0}, "summary": {"status": "odd"}}, ""),
+        ({"metadata": {"erased": 1.0}, "summary": {"status": "odd"}}, ""),
         ({"id": "journal.x", "summary": {"status": "odd"}}, ""),
     ],
 )

@@ -22,7 +22,7 @@ from sopilot.messages.errors import RunEnded, TraceError, UserMistake
 from sopilot.protocols import ToolResult
 from sopilot.records.loading import _replay
 from sopilot.records.reminders import due_calls
-from sopilot.session.decisions import settle_when_free
+from sopilot.session.decisions import resolve_when_free
 from sopilot.session.opening import open_session, resume_session
 from sopilot.session.outcomes import read_failure
 from sopilot.session.questions import UNASKED, find_question
@@ -190,7 +190,7 @@ def test_who_says_how_a_call_ended_hears_what_is_still_unknown() -> None:
         await one.call_tool("transfer", ERRANDS["transfer"], "t")
         assert one.unknown_outcomes == ("t",)
         await one.release()
-        assert await settle_when_free(store, "s", "t", ok=True, by="sue") == ()
+        assert await resolve_when_free(store, "s", "t", ok=True, by="sue") == ()
         back = await resume_session(store, "s", tools=tools, clock=clock)
         assert back.unknown_outcomes == ()
         await go_on(back)

@@ -13,9 +13,10 @@ from sopilot.machine.layout import Limits
 from sopilot.machine.secrets import Secrets, secret_places
 from sopilot.machine.state import Configuration
 from sopilot.messages.errors import RunEnded, StoreCorrupt, TraceBroken, TraceError, UserMistake
-from sopilot.records.journal import PREFIX, entries, write
+from sopilot.records.journal import entries, write
 from sopilot.records.loading import _replay
-from sopilot.records.privacy import change_policy, load_policy, shred_wanted
+from sopilot.records.log import PREFIX
+from sopilot.records.privacy import change_policy, erase_wanted, load_policy
 from sopilot.records.store import Batch, Settings, is_locked
 from sopilot.session.questions import find_question
 from sopilot.stores.memory import MemoryStore
@@ -111,7 +112,7 @@ def test_holds_are_set_lifted_and_forgotten() -> None:
             "session_ids": (), "due": False, "who": None, "clock": clock,
         }  # fmt: skip
         with pytest.raises(UserMistake, match="names who is to be erased"):
-            await shred_wanted(store, subjects=["una"], why="UNA asked", **asked)
+            await erase_wanted(store, subjects=["una"], why="UNA asked", **asked)
         emptied: list[Any] = []
         erase = store.erase
 
@@ -120,15 +121,15 @@ def test_holds_are_set_lifted_and_forgotten() -> None:
             await erase(metadata, recorded)
 
         store.erase = seen  # type: ignore[method-assign]
-        done = await shred_wanted(store, subjects=["una"], why="asked", **asked)
+        done = await erase_wanted(store, subjects=["una"], why="asked", **asked)
         assert (done.erased, emptied) == (("s",), [["s"]])
         words = [one.details["beside"] for one in (await entries(store, "privacy"))[:3]]
         assert [one.get("what") for one in words] == [None, None, "bob"]
         assert dict((await load_policy(store)).holds) == {"bob": "court"}
         await change("hold_lifted", what="bob")
-        done = await shred_wanted(store, subjects=["7"], why="asked", **asked)
+        done = await erase_wanted(store, subjects=["7"], why="asked", **asked)
         assert emptied == [["s"]]  # a digest that has the text in it names nobody
-        done = await shred_wanted(store, subjects=["BOB"], why="asked", **asked)
+        done = await erase_wanted(store, subjects=["BOB"], why="asked", **asked)
         assert (done.erased, emptied) == ((), [["s"], []])
         await change("hold_set", what="cy", why="court")
         store._sessions[PREFIX + "privacy"].payloads.clear()

@@ -19,7 +19,7 @@ from sopilot.files.text import load_yaml, read_text, whole_bytes, whole_text
 from sopilot.integrations.mcp.options import read_upstreams
 from sopilot.integrations.mcp.pins import Pins
 from sopilot.messages.errors import UserMistake
-from sopilot.records.offline_verifier import examined
+from sopilot.records.bundle import examined
 from sopilot.runner.versions import unpacked
 from sopilot.stores.seals import sealed_text, trace_text
 from sopilot_lab.experiments.outcome_files import rows_of

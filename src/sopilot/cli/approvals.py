@@ -12,7 +12,7 @@ from sopilot.cli.output import Exit, give, say
 from sopilot.records.reminders import due_calls, due_lines
 from sopilot.runner.options import json_object
 from sopilot.runner.store_access import StoreAccess
-from sopilot.session.decisions import decide_or_leave, settle_when_free
+from sopilot.session.decisions import decide_or_leave, resolve_when_free
 from sopilot.session.orphans import held_lines, waiting_in, waiting_lines
 
 CALL = click.argument("call_id", metavar="CALL")
@@ -82,7 +82,7 @@ def list_calls(
 def resolve(session_id: str, call_id: str, store: StoreAccess, as_json: bool, **value: Any) -> None:
     """Record how CALL ended when its outcome is unknown."""
     left = store.as_person(
-        lambda opened, who: settle_when_free(opened, session_id, call_id, who=who, **value)
+        lambda opened, who: resolve_when_free(opened, session_id, call_id, who=who, **value)
     )
     report = {"session": session_id, "call_id": call_id, "happened": value["ok"]}
     give(as_json, {**report, "unknown": list(left)}, [f"{call_id}: recorded"], indent=None)

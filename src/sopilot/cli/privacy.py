@@ -17,10 +17,10 @@ from sopilot.records.journal import entries
 from sopilot.records.privacy import (
     READING,
     change_policy,
+    erase_wanted,
     period_details,
     reading_lines,
     sessions_with,
-    shred_wanted,
 )
 from sopilot.runner.options import forget_simulators
 from sopilot.runner.store_access import StoreAccess
@@ -81,7 +81,7 @@ def erase(store: StoreAccess, as_json: bool, **wanted: Any) -> None:
     """Erase the contents of sessions. Exit 1 if some couldn't be erased."""
     wanted["session_ids"] = tuple(map(store.session_id, wanted["session_ids"]))
     done = store.as_person(
-        lambda opened, who: shred_wanted(opened, who=who, clock=SystemClock(), **wanted)
+        lambda opened, who: erase_wanted(opened, who=who, clock=SystemClock(), **wanted)
     )
     forget_simulators(done.erased, store.spec)
     give(as_json, done.as_json(), done.lines())

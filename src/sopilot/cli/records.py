@@ -29,14 +29,9 @@ from sopilot.cli.output import Exit, give, hand_out, print_json, tell, warn
 from sopilot.messages.errors import UserMistake
 from sopilot.protocols import SystemClock
 from sopilot.records.actions import ActionOutcome
-from sopilot.records.bundle import bundle_files
-from sopilot.records.deviations import (
-    DISPOSITIONS,
-    deviation_lines,
-    deviation_step,
-    due_date,
-    load_deviations,
-)
+from sopilot.records.audits import deviation_step, load_deviations
+from sopilot.records.deviations import DISPOSITIONS, deviation_lines
+from sopilot.records.export import bundle_files
 from sopilot.records.loading import make_anew, register
 from sopilot.records.log import prove as prove_in
 from sopilot.records.sealing import (
@@ -131,7 +126,7 @@ def actions(
 
     async def use(opened: Store) -> Selected:
         if rebuild:
-            await make_anew(opened, told=warn)
+            await make_anew(opened, tell=warn)
         return await register(opened, wanted, conditions, columns=names)
 
     result = store.read(use)
@@ -217,7 +212,7 @@ def verify(
         raise UserMistake("use --head with a store, or --proof, or --bundle")
     keys = [public_key(item) for item in trusted]
     if bundle is not None:
-        from sopilot.records.offline_verifier import examined
+        from sopilot.records.bundle import examined
 
         with unpacked(bundle) as folder:
             good, lines = examined(folder, keys)
@@ -307,12 +302,12 @@ def export(
     begin: str, end: str, output: Path, payloads: bool, store: StoreAccess, as_json: bool
 ) -> None:
     """Export a period for an auditor: register, traces, log, sealed heads, journals, handbooks, a
-    summary, and a verifier that runs offline: python3 verify.py PUBLIC_KEY."""
+    summary, and a verifier that runs offline: python3 verify.pyz PUBLIC_KEY."""
     since, until = read_moment(begin), read_moment(end, whole_day=True)
     store.require_readable("bundle", [f"{begin} to {end}"], contents=payloads)
     files = store.write(lambda opened: bundle_files(opened, since, until, payloads=payloads))
     write_bundle(output, files)
-    lines = [f"{output}: {len(files)} files; check them with its verify.py"]
+    lines = [f"{output}: {len(files)} files; check them with its verify.pyz"]
     give(as_json, {"output": str(output), "files": sorted(files)}, lines)
 
 
@@ -346,7 +341,9 @@ steps.add(
     "assign", "assigned", "Assign deviation NUMBER to an owner, with a date.",
     click.option("--owner", metavar="NAME", help="Who takes care of it."),
     click.option("--due", metavar="DATE", help="Due on this date, inclusive (UTC)."),
-    read=lambda value: {**value, "due": due_date(value["due"])},
+    read=lambda value: {
+        **value, "due": None if value["due"] is None else read_moment(value["due"], whole_day=True)
+    },
 )  # fmt: skip
 steps.add("comment", "commented", "Add a comment to deviation NUMBER.", click.argument("text"))
 steps.add(

@@ -41,7 +41,7 @@ from sopilot.runner.options import (
 from sopilot.runner.perform import perform
 from sopilot.runner.sources import FolderSource, TaskSource, open_source
 from sopilot.runner.store_access import StoreAccess
-from sopilot.session.orphans import Waiting, settle_orphan, unknown_lines, waiting_in
+from sopilot.session.orphans import Waiting, resolve_orphan, unknown_lines, waiting_in
 from sopilot.tasks.folder_tasks import TaskRun, folder_coverage, folder_lines
 from sopilot.tasks.task import Result
 from sopilot.values.text import counted
@@ -281,7 +281,7 @@ def _tidy(session_id: str, store: StoreAccess, *, take_over: bool, as_json: bool
     """Record what the owner of a served session, or of an agent's own, left open."""
 
     async def use(opened: Store) -> Waiting:
-        await settle_orphan(opened, session_id, take_over=take_over)
+        await resolve_orphan(opened, session_id, take_over=take_over)
         return await waiting_in(opened, session_id)
 
     result = store.write(use)

@@ -19,7 +19,6 @@ from sopilot.views.step_tool import TOOL_NAME
 
 PERSON = "person"
 
-
 HELP = (
     "Enter makes the move in brackets. `TOOL {JSON}` calls a tool, `step {JSON}` moves the "
     "program, anything else is said to the user."

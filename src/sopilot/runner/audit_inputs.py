@@ -24,7 +24,7 @@ from sopilot.machine.secrets import SecretPlaces, has_all_contents, shown_events
 from sopilot.messages.diagnostic import Place
 from sopilot.messages.errors import TraceError, UserMistake, mistake
 from sopilot.program.model import Program
-from sopilot.records.deviations import stored_verdict
+from sopilot.records.audits import stored_verdict
 from sopilot.records.loading import export_trace
 from sopilot.records.privacy import load_policy
 from sopilot.records.store import SessionRecord, Store

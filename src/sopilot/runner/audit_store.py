@@ -15,7 +15,7 @@ from sopilot.audit.text import render_batch_text
 from sopilot.files.processes import On, in_parts
 from sopilot.messages.errors import SopilotError, UserMistake
 from sopilot.protocols import SystemClock
-from sopilot.records.deviations import differences, keep_audit, kept_audits
+from sopilot.records.audits import differences, keep_audit, kept_audits
 from sopilot.records.people import Principal
 from sopilot.records.privacy import EVERY
 from sopilot.records.selection import read_moment

@@ -22,7 +22,7 @@ from sopilot.agent.budgets import BudgetSpent
 from sopilot.agent.calls import Ended, Waiting
 from sopilot.agent.dialog import BUDGET
 from sopilot.agent.driver import Driver
-from sopilot.agent.loop import open_run, resume_run
+from sopilot.agent.loop import open_run
 from sopilot.agent.result import Ending, audit_session
 from sopilot.agent.toolbox import END_SESSION
 from sopilot.audit.findings import Finding
@@ -34,6 +34,7 @@ from sopilot.messages.scaffold import LANGUAGES
 from sopilot.protocols import ModelReply, ToolCall, ToolSchema
 from sopilot.records.store import Store
 from sopilot.runner.sources import lasting, named_task
+from sopilot.session.opening import resume_session
 from sopilot.session.session import Session
 from sopilot.tasks.task import Simulation
 from sopilot.trace.events import Complete, Event, Fail
@@ -351,7 +352,7 @@ async def resume_play(store: Store, session_id: str) -> Play:
     task = playable_task(str(about["task"]), tools=about["tools"], language=about["language"])
     try:
         await task.simulation.catch_up(session_id, await whole_trace(store, session_id))
-        session = await resume_run(
+        session = await resume_session(
             store, session_id, tools=task.simulation.tools, requester=await who_asks(store, None)
         )
         player = Player(session, task.briefing, view, task.simulation)

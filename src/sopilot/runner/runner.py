@@ -12,7 +12,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sopilot.agent.approvers import Operator, RoleApprovers
 from sopilot.agent.budgets import Budgets
-from sopilot.agent.loop import resume_run, run_programs
+from sopilot.agent.loop import run_programs
 from sopilot.agent.reference.judging import VerdictJudge
 from sopilot.agent.result import Watch, nobody_watches
 from sopilot.audit.report import Report
@@ -29,7 +29,7 @@ from sopilot.runner.hook import JudgeResult, ProcedureHook, always_ok
 from sopilot.runner.options import check_told
 from sopilot.runner.sources import FolderSource, TaskSource, open_source
 from sopilot.runner.tools import GivenTools, as_tools
-from sopilot.session.opening import attach_session
+from sopilot.session.opening import attach_session, resume_session
 from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
 from sopilot.stores.open import open_store
@@ -153,7 +153,7 @@ class Runner:
                     )  # fmt: skip
                 else:
                     present = run_programs(self.briefing, conditions.view)
-                    session = await resume_run(
+                    session = await resume_session(
                         self.store, resume, tools=offered, programs=present, requester=who
                     )
                 async with session:

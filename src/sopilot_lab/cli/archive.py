@@ -14,8 +14,7 @@ from sopilot.files.text import read_text
 from sopilot.messages.diagnostic import Place
 from sopilot.messages.errors import mistake
 from sopilot.runner.sources import open_source
-from sopilot_lab.experiments.archive import Beside, build_archive
-from sopilot_lab.experiments.archive_contents import example_case
+from sopilot_lab.experiments.archive import Beside, build_archive, example_case
 from sopilot_lab.experiments.archive_reading import (
     is_archive,
     opened_archive,

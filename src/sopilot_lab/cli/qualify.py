@@ -21,23 +21,25 @@ from sopilot.tasks.examples.example import bundled_names
 from sopilot.tasks.scenario_tasks import scenario_task
 from sopilot.tasks.task import Task
 from sopilot_lab.experiments.entrants import Contestant
-from sopilot_lab.experiments.recorded_runs import recorded_runs
-from sopilot_lab.qualification.checking import CheckProgress
-from sopilot_lab.qualification.plan import CASES, checkable
-from sopilot_lab.qualification.prepared import rehearsed_check
-from sopilot_lab.qualification.probe import QUESTIONS
-from sopilot_lab.qualification.recorded import recorded_check
-from sopilot_lab.qualification.report import estimate_document
-from sopilot_lab.qualification.rule import ARMS_CHECKED
-from sopilot_lab.qualification.running import TIMEOUT
-from sopilot_lab.qualification.spending import (
+from sopilot_lab.experiments.run_folder import recorded_runs
+from sopilot_lab.qualification.cases import CASES, TIMEOUT, checkable
+from sopilot_lab.qualification.checking import (
     CALLS,
     MINUTES,
     Allowance,
+    CheckProgress,
     CheckSpending,
     Prices,
 )
-from sopilot_lab.qualification.text_report import estimate_lines, recorded_lines, verdict_lines
+from sopilot_lab.qualification.prepared import recorded_check, rehearsed_check
+from sopilot_lab.qualification.probe import QUESTIONS
+from sopilot_lab.qualification.report import (
+    estimate_document,
+    estimate_lines,
+    recorded_lines,
+    verdict_lines,
+)
+from sopilot_lab.qualification.rule import ARMS_CHECKED
 from sopilot_lab.qualification.whole_check import run_check
 
 _option = functools.partial(click.option, show_default=True)

@@ -14,13 +14,13 @@ from sopilot_lab.experiments.archive_reading import archived_document, is_archiv
 from sopilot_lab.experiments.report.document import Document
 from sopilot_lab.experiments.report.files import (
     document_data,
+    to_markdown,
     whole_document,
     write_report,
 )
-from sopilot_lab.experiments.report.markdown import to_markdown
+from sopilot_lab.experiments.report.formats import filled_tables
 from sopilot_lab.experiments.report.mechanism import read_mechanism
 from sopilot_lab.experiments.report.runs import load_runs
-from sopilot_lab.experiments.report.table import filled_tables
 
 
 @click.command()

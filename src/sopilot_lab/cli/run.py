@@ -21,7 +21,7 @@ from sopilot.runner.options import chosen_budgets
 from sopilot.runner.sources import FolderSource, open_source
 from sopilot.tasks.task import Task
 from sopilot_lab.experiments.entrants import Contestant, Patience
-from sopilot_lab.experiments.record import BenchRecord
+from sopilot_lab.experiments.run_folder import BenchRecord
 from sopilot_lab.experiments.selection import KINDS, narrowed, select_tasks
 from sopilot_lab.experiments.summary import summary_lines, whole_summary
 from sopilot_lab.experiments.sweep import make_configuration, run_sweep

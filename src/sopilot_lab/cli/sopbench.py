@@ -33,8 +33,6 @@ from sopilot_lab.sopbench.screen import (
 from sopilot_lab.sopbench.wording_check import check_official, official_lines
 
 Command = TypeVar("Command", bound=Callable[..., None])
-
-
 _NO_RECORDINGS = "this checkout holds no recorded trajectories (its folder `output`)"
 
 

@@ -27,14 +27,8 @@ CONFIDENCE = click.option(
     show_default=True,
     help="Confidence level of the intervals.",
 )
-
-
 COUNT = click.IntRange(min=0)
-
-
 FILE = click.Path(exists=True, path_type=Path)
-
-
 FILES = click.argument("files", nargs=-1, required=True, type=FILE, metavar="FILE...")
 
 

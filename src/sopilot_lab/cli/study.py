@@ -16,14 +16,12 @@ from sopilot_lab.cli.options import FILLED
 from sopilot_lab.cli.report import hand_over
 from sopilot_lab.cli.run import SweepWatcher
 from sopilot_lab.experiments.study.cells import cell_status, run_study, study_cells
+from sopilot_lab.experiments.study.estimate import plan_document, plan_lines, status_lines
 from sopilot_lab.experiments.study.plan import PRESETS, load_study, preset
-from sopilot_lab.experiments.study.plan_text import plan_document, plan_lines, status_lines
 from sopilot_lab.experiments.study.results import study_document
 from sopilot_lab.sopbench.process import shared_upstream
 
 _file = click.argument("file", type=FILE)
-
-
 _base = click.option(
     "--folder", type=NEW_FOLDER, help="Folder of the runs. Default: beside FILE, under its name."
 )

@@ -20,7 +20,7 @@ from sopilot.agent.providers import Retries
 from sopilot_lab.experiments import sweep
 from sopilot_lab.experiments import sweep as _shard
 from sopilot_lab.experiments.entrants import Contestant, Patience
-from sopilot_lab.experiments.record import BenchRecord
+from sopilot_lab.experiments.run_folder import BenchRecord
 from sopilot_lab.experiments.selection import select_tasks
 from sopilot_lab.experiments.summary import summarise
 from sopilot_lab.experiments.sweep import make_configuration
