@@ -151,7 +151,7 @@ def test_a_budget_that_fires_is_not_good() -> None:
         (["run", "bank", "--model", "gpt"], "there is no model `gpt`"),
         (["run", "bank", "--budget", "turns=3"], "`turns` is none of"),
         (["run", "bank", "--input", "x"], "NAME=VALUE"),
-        (["run", "bank", "--view", "prose"], "reads frames and programs, not prose"),
+        (["run", "bank", "--view", "prose"], "acts on frames and programs, not on prose"),
     ],
 )
 def test_mistakes(arguments: list[str], problem: str) -> None:
