@@ -9,11 +9,8 @@ Out: its steps. Outside ``any``, conjunctions and ``first`` are jumping code: ea
                                  check b  (met → accept)
                                  check c  (unmet → refuse)
 
-A result that is known to be met on every way to a check is not asked again; a
-check whose slot may be bound already names the same slot, and the machine
-reuses the result.
-
-The goal of a procedure: the names it is started with, its call, its guard, its refusal.
+A result that is known to be met on every way to a check is not asked again. A check whose slot
+may be bound already names the same slot, and the machine reuses the result.
 """
 
 from __future__ import annotations

@@ -1,25 +1,20 @@
-"""Simplification that changes neither truth nor schedule.
+"""Simplification, and dropping what earlier checks have settled.
 
-In:  any tree.
-Out: the same tree without needless one-child nodes, empty conjunctions, nested nodes of
-     the same operator and repeated children.
+``simplify`` changes neither truth nor schedule: it removes needless one-child nodes, empty
+conjunctions, nested nodes of the same operator and repeated children.
 
     all[all[a, b], a, in_order[c]]  →  all[a, b, c]
 
-Drop what earlier checks have settled: repeats, options that can no longer hold, and options
-that nobody needs once another holds.
-
-In:  a tree in the order of its checks.
-Out: the same tree without rules that are required before on every way there, and without
-     options that contradict one of those. Options of an ``any`` that no tool verifies owe no
-     evidence: they are tried only while nothing else holds.
+``Settled`` drops rules that are required before on every way there, and options that contradict
+one of those. Options of an ``any`` that no tool verifies owe no evidence: they are tried only
+while nothing else holds.
 
     in_order[a, first[not a, b]]  →  in_order[a, b]
     any[read, free]               →  first[read, free]
 
-Gates open while a process runs, so nothing is concluded from one that is shut; neither from
-what was checked before a verifier that changes something. An option that was not met may be
-undecided: it cannot hold further on, and its opposite need not hold either.
+Gates open while a process runs, so a shut gate settles nothing; neither does what was checked
+before a verifier that changes something. An option that was not met may be undecided: it cannot
+hold further on, and its opposite need not hold either.
 """
 
 from __future__ import annotations

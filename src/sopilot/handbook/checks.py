@@ -1,7 +1,4 @@
-"""What is wrong with a handbook whose parts are all well formed.
-
-What a procedure has to check: its own tree, and what its goal action requires anyway.
-"""
+"""Checks of a handbook whose parts are all well formed, and the obligations of a procedure."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The words of the handbook language: one place for the reader, the schema and the writer.
-
-Texts in several languages, as authors may write every ``says``.
-"""
+"""The words of the handbook language, and texts in several languages."""
 
 from __future__ import annotations
 

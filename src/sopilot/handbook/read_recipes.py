@@ -24,7 +24,7 @@ from sopilot.handbook.grammar import RECIPE_OPERATORS, is_identifier
 from sopilot.handbook.model import Action, ActionCall, Predicate, Recipe
 from sopilot.handbook.nodes import ListNode, MapNode, Node
 from sopilot.handbook.read_calls import Scope, Signatures, bind_call, read_call
-from sopilot.handbook.requirements import Constant, Name, Origin, Path
+from sopilot.handbook.requirements import Constant, Origin, Path
 from sopilot.messages.diagnostic import DiagnosticCollector, did_you_mean
 
 MOST_ALTERNATIVES = 64
@@ -237,12 +237,3 @@ def missing_inputs(
         for item in (actions[call.action].inputs if call.action in actions else ())
         if item.required and item.name not in dict(call.arguments)
     ]
-
-
-def asked(predicate: Predicate, call: ActionCall) -> tuple[str, ...]:
-    """The names of a call that only the user can give a value for."""
-    return tuple(
-        term.name
-        for _, term in call.arguments
-        if isinstance(term, Name) and term.name not in predicate.parameters
-    )

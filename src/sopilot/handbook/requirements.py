@@ -1,10 +1,7 @@
 """Requirement trees: what must hold, in which shape and on which schedule.
 
-``All``, ``AnyOf``, ``InOrder`` and ``First`` are the paper's ``and``, ``or``,
-``chain`` and ``gate``. Negation lives on the leaf: a leaf is a literal
-(predicate, arguments, wanted truth).
-
-The reference meaning of a requirement tree (the paper's Eq. 1).
+``All``, ``AnyOf``, ``InOrder`` and ``First`` are the paper's ``and``, ``or``, ``chain`` and
+``gate``. Negation lives on the leaf: a leaf is a literal (predicate, arguments, wanted truth).
 """
 
 from __future__ import annotations

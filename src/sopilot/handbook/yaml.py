@@ -1,11 +1,7 @@
-"""YAML text → nodes with positions, strictly.
+"""YAML text → nodes with positions, strictly; plain values → YAML text.
 
-Reads parser events, never objects: no tag is constructed, no alias expanded,
-and depth is counted before anything recurses.
-
-Plain values as YAML text: scalars that read back as themselves, blocks and one-liners.
-
-Where a procedure's requirement stands in the text, for what is only found out later.
+Reads parser events, never objects: no tag is constructed, no alias expanded, and depth is counted
+before anything recurses.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What would fit now: the answer to an operation that does not, and a frame's affordances.
-
-What a call need not say: the arguments that the program has for it where it stands.
-"""
+"""Operations that would fit now, and the arguments that the program has for a call."""
 
 from __future__ import annotations
 

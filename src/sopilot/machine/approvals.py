@@ -1,8 +1,6 @@
-"""Who has approved a held call, and whether that is enough. Pure.
+"""Calls of a session: ids in use, held calls with their approvals, unknown outcomes. Pure.
 
-What a trace says about calls: ids in use, held calls, unknown outcomes. Pure.
-
-Folded event by event, live and on resume alike, so both agree.
+Folded event by event, live and on resume alike.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Transitions that need no judgement, taken by the machine where a run allows it.
 
-What a check need not ask again: in its frame, and in the whole process.
-
-In the frame: a slot that is bound. In the process: a gate that is open, and, where a run
-allows it, a verdict on the same rule for the same values whose evidence is still whole, newest
-and fresh. Neither is a proof for a guarded action: that is made anew at the act.
+A check isn't asked again while its slot is bound in the frame or its gate is open. Where a run
+allows it, nor while the process has a verdict on the same rule for the same values whose evidence
+is whole, newest and fresh. Neither proves anything for a guarded action: its proof is made anew
+at the act.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from sopilot.machine.evidence import (
 )
 from sopilot.machine.layout import Position
 from sopilot.machine.moves import rule_key
-from sopilot.machine.state import Bound, Frame, Observed
+from sopilot.machine.state import Bound, CallRecord, Frame
 from sopilot.machine.terms import known_arguments
 from sopilot.messages.catalogue import sentence
 from sopilot.messages.errors import SopilotError
@@ -122,7 +121,7 @@ def _determined_return(
     return None
 
 
-def _cited(here: Position) -> list[Observed]:
+def _cited(here: Position) -> list[CallRecord]:
     seqs = set(bind_evidence(here, ()).evidence)
     return [result for result in here.process.results if result.seq in seqs]
 
@@ -216,7 +215,6 @@ def _stands(here: Position, step: Check, values: dict[str, JSON], bound: Bound) 
         layout.first,
         values,
         {},
-        step.slot,
         here.configuration.next_seq,
         f"{here.frame.path}/{step.function}",
         (),

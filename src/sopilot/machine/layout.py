@@ -1,7 +1,4 @@
-"""Programs prepared for running: every jump resolved, every recipe at hand.
-
-Where an operation lands: the active process, its top frame and the step at the cursor.
-"""
+"""Programs prepared for running, and the position where an operation lands."""
 
 from __future__ import annotations
 
@@ -140,8 +137,17 @@ class ProgramLayout:
 def lay_out(program: Program, *, redacted: bool = False) -> ProgramLayout:
     """Raises ``UserMistake`` with every dangling name; the verifier says more, and earlier.
 
-    With ``redacted`` a withheld value agrees with every value that is not withheld.
+    With ``redacted`` a withheld value agrees with every value that is not withheld. A program
+    keeps its layouts: many sessions run it, and many traces are judged by it.
     """
+    key = ("layout", redacted)
+    if key not in program.cache:
+        program.cache[key] = _laid_out(program, redacted)
+    layout: ProgramLayout = program.cache[key]
+    return layout
+
+
+def _laid_out(program: Program, redacted: bool) -> ProgramLayout:
     problems: list[Diagnostic] = []
     agreement = _may_agree if redacted else same
     functions = {
@@ -194,8 +200,7 @@ def _lay_out_function(
         )
     if not steps:
         problems.append(_dangling(program, function.name, "", ()))
-    main = tuple(step for step in function.steps if isinstance(step, Act))
-    recipes = (main, *function.fallbacks) if main else tuple(function.fallbacks)
+    recipes = function.recipes
     recipe_acts = tuple(act for recipe in recipes for act in recipe)
     return FunctionLayout(
         function,

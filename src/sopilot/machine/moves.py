@@ -88,7 +88,6 @@ def call(here: Position, operation: Call, fields: Fields) -> Moved | Refused:
         here.program.functions[step.function].first,
         resolved,
         {},
-        step.slot,
         here.configuration.next_seq,
         f"{here.frame.path}/{step.function}",
     )

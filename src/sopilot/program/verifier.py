@@ -8,6 +8,7 @@ bound, or loop for ever by itself.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
@@ -125,7 +126,7 @@ def callees(function: Function) -> tuple[str, ...]:
 def _repeated(names: Sequence[str]) -> Iterable[str]:
     if len(names) == len(set(names)):
         return ()
-    return dict.fromkeys(name for name in names if names.count(name) > 1)
+    return [name for name, count in Counter(names).items() if count > 1]
 
 
 def _path_problems(act: Act, roots: Collection[str]) -> Iterator[str]:

@@ -1,11 +1,4 @@
-"""One entry of a trace.
-
-The eight operations of the one tool, and what the machine observes beside them.
-
-The notes that only the runtime writes, by name.
-
-How a trace says who stood behind a decision: proven, or not.
-"""
+"""Events and operations of a trace, and the notes that only the runtime writes."""
 
 from __future__ import annotations
 

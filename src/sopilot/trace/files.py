@@ -1,9 +1,7 @@
 """A trace as a file: JSON Lines with a header, readable without this project.
 
-Line one is the header, then one event a line, then signed heads, then payloads
-if they were asked for.
-
-Whether a trace is what was recorded: chain and signed heads, offline.
+The header comes first, then one event per line, then signed heads, then payloads if they were
+exported. ``verify_trace`` checks offline that a file is what was recorded.
 """
 
 from __future__ import annotations

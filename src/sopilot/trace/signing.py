@@ -1,6 +1,6 @@
-"""Ed25519 over heads (extra ``sign``). ``cryptography`` is imported on use.
+"""Ed25519 signatures over heads (extra ``sign``). ``cryptography`` is imported on use.
 
-A signed head as data: who signs a head signs every event before it.
+Signing a head signs every event before it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""JSON values as the machine keeps them: plain, comparable, canonical.
+"""JSON values: plain, comparable, canonical.
 
-Texts that nobody can tell apart by looking: two spellings of `é`, a space at the end, a sign
-without width. A tool may take them for one, so they are neither the same nor different.
+Texts that nobody can tell apart by looking (two spellings of `é`, a space at the end, a sign
+without width) are neither the same nor different: a tool may treat them alike.
 """
 
 from __future__ import annotations
