@@ -15,7 +15,6 @@ import pytest
 from click.testing import CliRunner, Result
 
 from counter_desk import COUNTER, ERRANDS, CountingTools, HandClock, walk
-from sopilot.cli.beside import beside
 from sopilot.cli.main import main
 from sopilot.records.journal import write
 from sopilot.session.opening import open_session
@@ -147,7 +146,7 @@ def test_seal_verify_prove_and_what_is_missing(kept: list[str], tmp_path: Path) 
 def test_a_long_log_is_verified_by_two_processes_with_the_same_answer(
     kept: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sopilot.cli.verify._LONG_LOG", 0)
+    monkeypatch.setattr("sopilot.cli.records._LONG_LOG", 0)
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     run("records", "seal", "--key", "seal.key", "--to", "heads.jsonl")
     good = (
@@ -167,15 +166,6 @@ def test_a_long_log_is_verified_by_two_processes_with_the_same_answer(
     db.close()
     gaps = json.loads(run(*good).output)["gaps"]
     assert {gap["code"] for gap in gaps} == {"register-differs"}
-
-
-def test_work_beside_that_fails_is_left_to_whoever_asked() -> None:
-    with beside(str, "7", worth=True) as done:
-        assert done() in ("7", None)  # nothing where this process has threads
-    with beside(open, "nowhere", worth=True) as failed:
-        assert failed() is None
-    with beside(str, "7", worth=False) as left:
-        assert left() is None
 
 
 def test_a_second_store_keeps_heads_and_proves_the_first(kept: list[str], tmp_path: Path) -> None:
