@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from sopilot.machine.recipes import linked
 from sopilot.machine.state import Configuration, Frame, Process
@@ -306,6 +307,11 @@ class Position:
     @property
     def source(self) -> Program:
         return self.program.program
+
+    def with_frame(self, frame: Frame, **changes: Any) -> Configuration:
+        """The configuration after a transition of the process to another top frame."""
+        frames = (*self.process.frames[:-1], frame)
+        return self.configuration.updated(self.process.moved(frames, **changes))
 
     def wrong_step(self, operation: str) -> Refused:
         return Refused(

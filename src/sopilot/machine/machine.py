@@ -294,8 +294,7 @@ class Machine:
         target = (here.layout.after if bound.holds == step.wanted else here.layout.unmet)[
             step.label
         ]
-        frames = (*here.process.frames[:-1], here.frame.bound(step.slot, bound, target))
-        after = here.configuration.updated(here.process.moved(frames))
+        after = here.with_frame(here.frame.bound(step.slot, bound, target))
         payload = {
             "label": step.label,
             "slot": step.slot,

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from sopilot.machine.evidence import bind_evidence
 from sopilot.machine.layout import Moved, Position, Refused
-from sopilot.machine.state import Bound, Configuration, Frame, PassedStep, RuleKey
+from sopilot.machine.state import Bound, Frame, RuleKey
 from sopilot.machine.terms import Learning, value_of
 from sopilot.messages.catalogue import sentence
 from sopilot.program.model import (
@@ -272,7 +272,8 @@ def select_branch(here: Position, operation: SelectBranch, fields: Fields) -> Mo
     else:
         return here.wrong_step("select_branch")
     done = (here.layout.name, step.label, key_of({})) if isinstance(step, Do) else None
-    return Moved(_at(here, target, done), {"label": step.label, "target": target})
+    after = here.with_frame(here.frame.at(target), passed=done)
+    return Moved(after, {"label": step.label, "target": target})
 
 
 def _branch_target(here: Position, step: Branch, option: str | None) -> str | Refused:
@@ -307,11 +308,10 @@ def emit(here: Position, operation: EmitArtifact, fields: Fields) -> Moved | Ref
                 "bad-artifact", sentence("bad-artifact", name=step.artifact, problem=problem)
             )
     target = here.layout.after[step.label]
-    frames = (*here.process.frames[:-1], here.frame.at(target))
     artifacts = {**here.process.artifacts, step.artifact: content}
     done = (here.layout.name, step.label, key_of({}))
-    process = here.process.moved(frames, artifacts=artifacts, passed=done)
-    return Moved(here.configuration.updated(process), {"label": step.label})
+    after = here.with_frame(here.frame.at(target), artifacts=artifacts, passed=done)
+    return Moved(after, {"label": step.label})
 
 
 def _spelled(text: str) -> JSON:
@@ -319,8 +319,3 @@ def _spelled(text: str) -> JSON:
         return plain(json.loads(text))
     except (ValueError, RecursionError):
         return text
-
-
-def _at(here: Position, target: str, done: PassedStep | None) -> Configuration:
-    frames = (*here.process.frames[:-1], here.frame.at(target))
-    return here.configuration.updated(here.process.moved(frames, passed=done))

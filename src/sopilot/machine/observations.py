@@ -259,8 +259,7 @@ def user_said(
     if here is None or not isinstance(here.step, Ask):
         return Moved(configuration.numbered(configuration.next_seq + 1), {"moved": None})
     target = here.layout.after[here.step.label]
-    frames = (*here.process.frames[:-1], here.frame.at(target))
-    return Moved(configuration.updated(here.process.moved(frames)), {"moved": target})
+    return Moved(here.with_frame(here.frame.at(target)), {"moved": target})
 
 
 def recorded(
@@ -347,6 +346,5 @@ def bind_earlier(here: Position, operation: BindEvidence, fields: Fields) -> Mov
     if not fits_result(here, step, result):
         return Refused("other-call", sentence("other-call", seq=operation.result))
     target = here.layout.after[label]
-    frames = (*here.process.frames[:-1], here.frame.borrowing(result.seq, target))
     added = {"label": label, "evidence": [result.seq]}
-    return Moved(here.configuration.updated(here.process.moved(frames)), added)
+    return Moved(here.with_frame(here.frame.borrowing(result.seq, target)), added)
