@@ -287,7 +287,12 @@ class Refused:
     reason: str
 
 
-NO_PROCESS = Refused("no-process", sentence("no-process"))
+def refused(code: str, wording: str = "", /, **fields: object) -> Refused:
+    """``wording`` is the code of the sentence, where it isn't that of the refusal."""
+    return Refused(code, sentence(wording or code, **fields))
+
+
+NO_PROCESS = refused("no-process")
 
 
 @dataclass(slots=True)
@@ -314,12 +319,8 @@ class Position:
         return self.configuration.updated(self.process.moved(frames, **changes))
 
     def wrong_step(self, operation: str) -> Refused:
-        return Refused(
-            "wrong-step",
-            sentence(
-                "wrong-step", operation=operation, place=self.frame.place, kind=step_kind(self.step)
-            ),
-        )
+        place, kind = self.frame.place, step_kind(self.step)
+        return refused("wrong-step", operation=operation, place=place, kind=kind)
 
 
 def locate(programs: Programs, configuration: Configuration) -> Position | None:
