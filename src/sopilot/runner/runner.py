@@ -26,7 +26,7 @@ from sopilot.protocols import Model, Tools, User
 from sopilot.records.store import Store
 from sopilot.runner.audit_inputs import session_input
 from sopilot.runner.hook import JudgeResult, ProcedureHook, always_ok
-from sopilot.runner.options import check_told
+from sopilot.runner.options import check_inputs
 from sopilot.runner.sources import FolderSource, TaskSource, open_source
 from sopilot.runner.tools import GivenTools, as_tools
 from sopilot.session.opening import attach_session, resume_session
@@ -121,7 +121,7 @@ class Runner:
         programs = self.programs
         if goal is not None and goal in programs:
             programs = {goal: programs[goal]}
-        check_told(inputs or {}, programs, "inputs")
+        check_inputs(inputs or {}, programs, "inputs")
         decides = operator or (RoleApprovers(approvers) if approvers else None)
         fields: Fields = {
             "request": request,
