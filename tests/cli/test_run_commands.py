@@ -167,7 +167,7 @@ def test_a_handbook_without_tools(tmp_path: Path) -> None:
     path.write_text(HANDBOOK)
     done = call("run", str(path))
     assert isinstance(done.exception, UserMistake)
-    assert "comes without tools" in str(done.exception)
+    assert "has no tools" in str(done.exception)
     assert "--results" in str(done.exception)
 
 

@@ -33,11 +33,8 @@ from sopilot.values.json import JSON, Fields
 from sopilot.values.schema import violation
 
 DEEPEST = 64
-
-
 MOST_VALUES = 100_000
 """In one file, with aliases written out: a few lines of them can stand for more than fits."""
-
 
 LARGEST_BUDGET = 10**9
 

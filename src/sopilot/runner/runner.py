@@ -41,13 +41,8 @@ from sopilot.views.catalogue import view_named
 SERVED = "served"
 """Where a session's record keeps what its user asked for."""
 
-
 Reply = Callable[[str], str | Awaitable[str | None] | None]
-
-
 P = ParamSpec("P")
-
-
 Answer = TypeVar("Answer")
 
 

@@ -17,7 +17,6 @@ from sopilot.records.store import Store
 from sopilot.stores.open import open_store
 
 Answer = TypeVar("Answer")
-
 LAST, ID_LENGTH, SHORTEST_PREFIX, RECENT = "last", 32, 4, 10_000
 
 
