@@ -10,7 +10,7 @@ import pytest
 
 from sopilot.machine.approvals import CallLedger, HeldCall, HeldState, Ruling, count_approvals, rule
 from sopilot.machine.proof.guard import guarded_actions
-from sopilot.machine.state import Configuration, Pending
+from sopilot.machine.state import CallRecord, Configuration
 from sopilot.messages.errors import UserMistake
 from sopilot.program.model import ActionFacts, Guarded, Program, Source
 from sopilot.records.people import (
@@ -268,14 +268,14 @@ def test_where_identity_is_demanded_nobody_decides_without(
     assert objected(people=people, who=who)[0] == (code or "no-requester")
     assert objected(people=people, who=who, decision="reject")[0] == code
     wanted = "unauthenticated" if who is None else None
-    pending = Pending(3, "wire", {"to": "una"}, "p1", 1)
+    pending = CallRecord(3, "c", "wire", {"to": "una"}, "p1", 1)
     witness = no_witness(people, {}, Configuration(), pending, "ann", who)
     assert (witness.code if witness else None) == wanted
 
 
 @pytest.mark.parametrize(("by", "code"), [("", "nobody"), ("una", "party"), ("ann", None)])
 def test_who_may_say_how_a_call_ended(by: str, code: str | None) -> None:
-    pending = Pending(3, "wire", {"to": ["una", True]}, None, 1)
+    pending = CallRecord(3, "c", "wire", {"to": ["una", True]}, None, 1)
     found = no_witness(People(), {}, Configuration(), pending, by, None)
     assert (found.code if found else None) == code
 

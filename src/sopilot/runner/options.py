@@ -42,7 +42,7 @@ MOST_VALUES = 100_000
 LARGEST_BUDGET = 10**9
 
 
-def told(written: tuple[str, ...], programs: Mapping[str, Program]) -> dict[str, Any]:
+def typed_inputs(written: tuple[str, ...], programs: Mapping[str, Program]) -> dict[str, Any]:
     """What ``--input`` says. ``order=17`` is a text where the procedures take nothing else."""
     result = pairs("--input", written)
     texts = dict(pair.split("=", 1) for pair in written)
@@ -199,21 +199,6 @@ class _Walk:
             if result is not None:
                 return result
         return None
-
-
-def sweep_budgets(values: Mapping[str, Any]) -> dict[str, Any]:
-    """What was asked for beside the defaults; ``--budget`` has the last word."""
-    chosen: dict[str, Any] = {}
-    if values["temperature"] is not None:
-        chosen |= chosen_budgets((f"temperature={values['temperature']}",), deep=False)
-    named = (
-        ("seed", "seed"),
-        ("max_tokens", "reply_tokens"),
-        ("context", "context_tokens"),
-        ("timeout", "request_seconds"),
-    )
-    chosen |= {budget: values[option] for option, budget in named if values[option] is not None}
-    return chosen | chosen_budgets(values["budget"], deep=False)
 
 
 def json_object(option: str, text: str) -> dict[str, Any]:
