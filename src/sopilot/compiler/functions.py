@@ -202,7 +202,7 @@ def verifier_call(
     """The call under the predicate's own parameter names."""
     mapped = dict(call.arguments)
     arguments: list[tuple[str, CallArgument]] = []
-    # What the machine itself carries out takes whatever the recipe gives it.
+    # Built-in questions take whatever the recipe gives them.
     own = tuple(Input(name) for name in mapped) if call.action in BUILT_IN else ()
     for item in own or action.inputs:
         term = mapped.get(item.name)

@@ -286,7 +286,7 @@ class _Search:
         self._met: set[Leaf] = set()
 
     def walk(self, tree: Tree, opened: frozenset[Leaf]) -> frozenset[Leaf]:
-        """What is open after the tree, if it holds."""
+        """The gates that are open after the tree, if it holds."""
         if isinstance(tree, Leaf):
             for gate, action in self._closure.direct(tree):
                 if gate not in opened:

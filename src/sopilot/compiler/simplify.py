@@ -39,7 +39,7 @@ from sopilot.handbook.requirements import (
 from sopilot.messages.errors import mistake
 
 Facts = dict[str, tuple[Leaf, bool]]
-"""What a rule asks → the leaf that was met on every way here, or (``False``) the opposite
+"""Question of a rule → the leaf that was met on every way here, or (``False``) the opposite
 of one that was not."""
 
 
@@ -105,7 +105,7 @@ class Settled:
         return bool(some) and all(item.tool_free and not item.is_gate for item in some)
 
     def _left(self, tree: Tree, facts: Facts, *, complete: bool = False) -> Tree | Dropped:
-        """What is left to check, ``NOTHING`` where it holds already; why it cannot hold.
+        """The tree that is left to check, ``NOTHING`` if it holds already; the reason if it can't.
         ``complete``: inside an ``any``, where every check is made before anything is decided."""
         if isinstance(tree, Leaf):
             fact = facts.get(tree.question)
@@ -135,7 +135,7 @@ class Settled:
             left = self._left(child, facts, complete=complete)
             if isinstance(left, Dropped):
                 del self.dropped[before:]
-                # What is asked before it, or in any case, is asked still.
+                # Checks before it, and those of every option, are still made.
                 if not children and (not complete or self._all_known(tree, facts)):
                     return left
                 children.append(child)
@@ -185,7 +185,7 @@ class Settled:
         return with_children(tree, tuple(children))
 
     def _learn(self, tree: Tree, facts: Facts) -> None:
-        """What is known once the tree was met."""
+        """Add the facts that are known once the tree was met."""
         if any(self._disturbs(leaf.predicate) for leaf in leaves(tree)):
             facts.clear()
         else:

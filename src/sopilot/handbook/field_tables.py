@@ -155,7 +155,7 @@ def _read_examples(report: DiagnosticCollector, node: Node, what: str) -> tuple[
 
 
 def _read_confirm(report: DiagnosticCollector, node: Node, what: str) -> str | None:
-    """What the user is told; `false` says that nobody is asked, which is empty text."""
+    """The question to the user; `false` asks nobody and is empty text."""
     if isinstance(node, ScalarNode) and node.value is False:
         return ""
     if isinstance(node, ScalarNode) and isinstance(node.value, str) and node.text.strip():

@@ -280,7 +280,7 @@ def _kind(value: object) -> str:
 
 
 def _is_number(value: object) -> bool:
-    """What is no number at all, as ``double('nan')``, has no place in any order."""
+    """Raise for values such as ``double('nan')``, which have no order."""
     if isinstance(value, float) and not math.isfinite(value):
         raise Undecided("a number is not finite")
     return isinstance(value, int | float) and not isinstance(value, bool)

@@ -33,7 +33,7 @@ _PLAIN = re.compile(r"[A-Za-z_(][^\x00-\x1f\x22\x27\x5c\x60\x7f-\xa0\u2028\u2029
 _ESCAPED = re.compile("[\x7f-\xa0\u2028\u2029\ufeff\ufffe\uffff]")
 
 Value = str | list["Value"] | dict[str, "Value"]
-"""What the emitter takes: ready-made scalars, lists and mappings."""
+"""Input of the emitter: ready-made scalars, lists and mappings."""
 
 
 def scalar(value: object) -> str:

@@ -32,8 +32,8 @@ from sopilot.values.json import JSON, Judge
 
 @dataclass(frozen=True, slots=True)
 class Automation:
-    """What the machine does by itself beyond reuse in a frame. All off: the executor does
-    everything.
+    """Transitions that the machine takes by itself beyond reuse in a frame. Without any, the
+    executor does everything.
 
     ``reuse_verdicts``: checks that the process has judged for the same values already, on
     evidence that is still whole, newest and fresh.
@@ -127,7 +127,7 @@ def _cited(here: Position) -> list[CallRecord]:
 
 
 def _computed(here: Position, expression: str) -> JSON:
-    """What the machine computes for an argument, ``None`` where it cannot be told."""
+    """The computed value of an argument, ``None`` if it is undecided."""
     variables = _variables(here)
     if variables is None:
         return None
@@ -149,7 +149,7 @@ def _judged(here: Position, expression: str, judge: Judge) -> bool | None:
 
 
 def _variables(here: Position) -> dict[str, JSON] | None:
-    """What a verdict sees, ``None`` where something has no value yet."""
+    """The variables of a verdict, ``None`` while a value is missing."""
     function = here.layout.function
     clock = here.configuration.clock
     variables: dict[str, JSON] = {"now": clock} if clock else {}
@@ -231,7 +231,7 @@ def _stands(here: Position, step: Check, values: dict[str, JSON], bound: Bound) 
     )
     if frame_answers(inside) is not None:
         return True
-    # What failed would fail again, unless the user gives another value this time.
+    # A failed call would fail again, unless the user gives another value this time.
     return not layout.learnable and any(
         not result.ok and admissible(inside, result) for result in results
     )

@@ -78,7 +78,7 @@ def renewed(programs: Programs, configuration: Configuration, action: str) -> in
 def stale_since(
     programs: Programs, configuration: Configuration, verifier: str, newest: Answered
 ) -> str:
-    """What may have changed since ``newest`` was asked for, in words; empty when nothing."""
+    """The reason why ``newest`` may be out of date; empty if there is none."""
     since = renewed(programs, configuration, verifier)
     if newest.call_seq < since:
         return sentence("connection-changed", seq=since)

@@ -106,7 +106,7 @@ class ProgramLayout:
 
     @property
     def names(self) -> frozenset[str]:
-        """What a process of it may know: what it is started with, and what it learns."""
+        """The names that a process may know: its inputs, and those that it learns."""
         return self.entry.parameters.union(
             *(function.learnable for function in self.functions.values())
         )
@@ -256,7 +256,7 @@ def _dangling(
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """What a machine runs: goal → program, prepared, with hashes and bounds."""
+    """Programs of a machine: goal → prepared program, with hashes and limits."""
 
     layouts: Mapping[str, ProgramLayout]
     hashes: Mapping[str, str]

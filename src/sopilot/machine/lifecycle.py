@@ -170,7 +170,7 @@ def _activate(configuration: Configuration, process: Process, added: dict[str, J
 
 
 def resume(configuration: Configuration) -> Moved | None:
-    """What was suspended last runs again once nothing else does."""
+    """Resume the process that was suspended last once no other runs."""
     if configuration.active is not None or not configuration.suspended:
         return None
     process = configuration.processes[configuration.suspended[-1]].with_status(Status.RUNNING)

@@ -137,7 +137,7 @@ def domain_result(
 
 
 def _as_said(observed: CallRecord) -> CallRecord:
-    """What answers a question is the user's latest message; another one proves nothing."""
+    """Only the user's latest message answers a question."""
     if observed.action not in BUILT_IN or NEVER != spoken_at(observed.value) == observed.heard:
         return observed
     return observed._replace(ok=False)
@@ -276,7 +276,7 @@ def recorded(
     elif isinstance(operation, Note) and operation.name == CONNECTED:
         after = _connected(programs, after, fields["details"], configuration.next_seq)
     elif isinstance(operation, Note) and operation.name == PROGRAM_CHANGED:
-        # What the user said to the questions of other programs answers none of these.
+        # Answers to the questions of other programs don't count for these.
         stored = {name: item for name, item in after.answers.items() if name not in BUILT_IN}
         after = after._replace(answers=stored)
     return Moved(after)

@@ -1,4 +1,4 @@
-"""What of a session must not be kept or shown in clear: the values of secret inputs.
+"""Values of secret inputs, which must not be kept or shown in clear.
 
 In the trace a digest stands for them, as for every value that is kept beside it; a text that
 holds one is kept beside it as a whole. What people and models say in words of their own is always
@@ -184,7 +184,7 @@ class Secrets:
             self.values.learn(secrets_under(self.names, called))
 
     def learn(self, event: Event) -> frozenset[str]:
-        """What is strange in it."""
+        """The undeclared names in it."""
         result, strange = self.places.read(event)
         self.values.learn(result)
         return strange

@@ -1,4 +1,4 @@
-"""What a run is at one moment: frames in processes in a configuration. Never changed in place.
+"""The state of a run: frames in processes in a configuration. Never changed in place.
 
 Named tuples rather than frozen dataclasses: a step makes five of them, and they
 are made four times as fast.
@@ -230,7 +230,7 @@ class Configuration(NamedTuple):
     goal_seq: int = NEVER
     answers: Answers = NONE
     clock: str = ""
-    """What the clock showed when it was looked at last, as expressions call ``now``."""
+    """The last recorded time, ``now`` in expressions."""
     used: frozenset[int] = frozenset()
     """Answers of the user that a guarded call was carried out on; each serves one call."""
     connections: Mapping[str, Connection] = NONE

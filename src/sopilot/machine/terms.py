@@ -126,7 +126,7 @@ class Learning:
     def learn_from_call(
         self, act: Act, arguments: Mapping[str, JSON], layout: FunctionLayout
     ) -> None:
-        """What a successful call of ``act`` tells about names that had no value."""
+        """Learn names that had no value from a successful call of ``act``."""
         for parameter, term in act.arguments:
             if isinstance(term, _GIVEN) or parameter not in arguments:
                 continue

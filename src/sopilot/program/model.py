@@ -46,7 +46,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """Nobody can know this value beforehand: earlier evidence or the user supplies it."""
+    """A value that isn't known beforehand: earlier evidence or the user supplies it."""
 
     name: str
 
@@ -273,7 +273,7 @@ class Function:
 
     @property
     def judges(self) -> str:
-        """What it judges, by name; without a predicate of its own, that is its own."""
+        """The name of its predicate, else its own name."""
         return self.predicate or self.name
 
     @property
@@ -320,7 +320,7 @@ class Guarded:
 
 @dataclass(frozen=True, slots=True)
 class ActionFacts:
-    """What a proof must know of an action. ``inputs`` are JSON Schemas by name; topics are
+    """Facts of an action for proofs. ``inputs`` are JSON Schemas by name; topics are
     ``None`` where everything is meant."""
 
     inputs: Mapping[str, Mapping[str, object]]
@@ -328,7 +328,7 @@ class ActionFacts:
     changes: tuple[str, ...] | None = None
     reads: tuple[str, ...] | None = None
     shared: bool = False
-    """What it answers and opens holds for every connection to its server (P8)."""
+    """Its answers and gates count for every connection to its server (P8)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -384,7 +384,7 @@ def known_facts(programs: Iterable[Program]) -> dict[str, ActionFacts]:
 
 
 def _unsaid(program: Program) -> dict[str, ActionFacts]:
-    """What a program written by hand need not say: who looks changes nothing, and an action that
+    """Facts that a program written by hand may omit: verifiers change nothing, and an action that
     nobody described changes everything."""
     if "unsaid" not in program.cache:
         looks, does = set[str](), {item.action for item in program.guarded}

@@ -139,7 +139,7 @@ def _path_problems(act: Act, roots: Collection[str]) -> Iterator[str]:
 
 
 class _Verifier:
-    """What concerns the program as a whole, and the diagnostics of everything."""
+    """Checks of the program as a whole; collects all diagnostics."""
 
     def __init__(self, program: Program, places: Places) -> None:
         self.program = program

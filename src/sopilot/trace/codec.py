@@ -15,7 +15,7 @@ Given = Mapping[str, JSON]
 
 
 class _Kind(NamedTuple):
-    """What a field holds. ``types`` are its Python types, any where there are none; ``read``
+    """The kind of a field. ``types`` are its Python types, empty for any; ``read``
     raises ``TraceError`` for a value that it can't be."""
 
     types: tuple[type, ...]
@@ -164,7 +164,7 @@ def operation_fields(operation: Operation) -> dict[str, Any]:
 
 
 def misshapen(operation: object) -> str | None:
-    """What keeps an object from being an operation: callers are not always type-checked."""
+    """The reason why an object isn't an operation: callers are not always type-checked."""
     table = _TYPED.get(type(operation))
     if table is None:
         return "this is not an operation"

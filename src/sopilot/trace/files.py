@@ -223,7 +223,7 @@ def _header_trace_check(trace: TraceFile) -> Iterator[Problem]:
 
 
 def _opening(trace: TraceFile) -> Mapping[str, Any]:
-    """What the session was opened with; a reference where that is not at hand."""
+    """The details of the opening of the session; a reference where they are not at hand."""
     details: Any = trace.events[0].event.payload.get("details") if trace.events else None
     if is_reference(details):
         # A payload that is another value is a problem of its own; it says nothing here.
@@ -273,7 +273,7 @@ def as_recorded(trace: TraceFile) -> TraceFile:
     known = named.items() if isinstance(named, Mapping) else trace.programs.items()
     return replace(
         trace,
-        # Whoever touched it may have named them by something that is no text.
+        # A forger may have put something else than text there.
         programs={goal: digest for goal, digest in known if isinstance(digest, str)},
         payloads={name: item for name, item in trace.payloads.items() if name not in wrong},
         program_texts={

@@ -20,7 +20,7 @@ REF = "$ref"
 _REFERENCE = frozenset({REF, "bytes"})
 
 SCALARS = frozenset({str, int, float, bool, type(None)})
-"""Most values are one; nothing is slower to find out than that something is no mapping."""
+"""Most values have one of these types; checking for a mapping is slower."""
 
 _WHOLE = ("value", "text", "content", "summary", "reason", "details", "arguments")
 """Payload fields that may be large, and may be withheld as wholes."""
@@ -79,7 +79,7 @@ def references_in(value: JSON) -> Iterator[str]:
 
 
 class SecretTexts:
-    """What must not be shown, as texts spell it. A conversation may know thousands: then the
+    """Texts that must not be shown. A conversation may know thousands: then the
     parts of a short text are looked up, instead of looking for each."""
 
     __slots__ = ("_lengths", "_texts")
@@ -295,7 +295,7 @@ def holds_secret(value: JSON, secrets: SecretTexts) -> bool:
 
 def secrets_under(names: frozenset[str], value: JSON) -> set[str]:
     """The values under these names, as a text would spell them; those of an object's fields, too.
-    A reference is none: it stands for a value that is not here."""
+    References don't count: they stand for values that are not here."""
     texts: set[str] = set()
     _gather(names, value, texts)
     return {item for item in texts if len(item) >= SHORTEST} if texts else texts

@@ -39,7 +39,7 @@ class SignedHead:
 
 
 def head_statement(head: Head, at: float) -> dict[str, JSON]:
-    """What is signed: nothing else of the same shape can be passed off for it."""
+    """The signed statement: nothing else of the same shape can be passed off for it."""
     return {
         "sopilot_head": SIGNED_HEAD_FORMAT,
         "session": head.session_id,

@@ -38,7 +38,7 @@ SPACES = "".join(
 """Every space that there is beside the plain one."""
 
 LINES = f"\n\t{SPACES}"
-"""What may stay where a text of several lines is shown as one."""
+"""Characters that stay where a text of several lines is shown as one."""
 
 
 def visible(text: str, keep: str = SPACES) -> str:

@@ -89,7 +89,7 @@ def license_here(
         return license_call(machine.programs, here, arguments, judge)
     except (SopilotError, LookupError, TypeError, ValueError, AttributeError) as problem:
         kind = type(problem).__name__
-        # Nobody knows what it depends on: with the next answer it is another problem.
+        # Its cause is unknown: with the next answer it counts as another problem.
         answers = (
             item.seq for some in here.configuration.answers.values() for item in some.values()
         )
@@ -139,7 +139,7 @@ def _root(
 
 
 def _first(here: Position) -> str:
-    """What comes next where the program stands, in words that every tool list has."""
+    """The next step of the program, in words that fit every tool list."""
     step = here.step
     if isinstance(step, Ask):
         behind = here.layout.steps[here.layout.past_asking(step.label)]
