@@ -12,14 +12,11 @@ two messages and does nothing else. A second ratio is of a process that has froz
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import gc
-import json
 import multiprocessing
 import os
 import statistics
-import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -34,6 +31,7 @@ from langchain_core.messages import AIMessage, BaseMessage, SystemMessage, ToolM
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import tool
 
+from campaign import main
 from postgres_here import postgres_here
 from sopilot.integrations.langchain import SopilotMiddleware
 from sopilot.machine.replay import whole_events
@@ -137,7 +135,7 @@ async def count(store: PostgresStore, people: list[str]) -> int:
     return good
 
 
-def measure(dsn: str, folder: str, conversations: int, latency: float) -> dict[str, Any]:
+def behind_a_proxy(dsn: str, folder: str, conversations: int, latency: float) -> dict[str, Any]:
     found = psycopg.conninfo.conninfo_to_dict(dsn)
     target = f"{found['host']}/.s.PGSQL.{found.get('port', 5432)}"
     source = f"{folder}/.s.PGSQL.5432"
@@ -216,21 +214,13 @@ def figures(dsn: str, conversations: int) -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--conversations", type=int, default=300)
-    parser.add_argument("--latency-ms", type=float, default=2.7)
-    parser.add_argument("--json", type=Path)
-    given = parser.parse_args()
+def measure(conversations: int, latency_ms: float) -> dict[str, Any]:
     with postgres_here() as server, tempfile.TemporaryDirectory() as folder:
-        found = measure(server.dsn, folder, given.conversations, given.latency_ms / 1000)
-    found = {**found, "latency_ms": given.latency_ms}
-    print(json.dumps(found, indent=2))
-    if given.json:
-        given.json.write_text(json.dumps(found, indent=2) + "\n")
-    every = found["whole"] == found["synchronous_whole"] == given.conversations
-    sys.exit(0 if every and found["ratio"] <= MOST_RATIO and found["connections"] <= POOL else 1)
+        found = behind_a_proxy(server.dsn, folder, conversations, latency_ms / 1000)
+    whole = found["whole"] == found["synchronous_whole"] == conversations
+    passed = whole and found["ratio"] <= MOST_RATIO and found["connections"] <= POOL
+    return {"passed": passed, **found, "latency_ms": latency_ms}
 
 
 if __name__ == "__main__":
-    main()
+    main(__doc__, measure, conversations=300, latency_ms=2.7)

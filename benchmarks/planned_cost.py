@@ -8,9 +8,7 @@ reference executor's. Exits 1 if requests or cost are more than 15 % away from t
 
 from __future__ import annotations
 
-import argparse
 import json
-import sys
 import tempfile
 import threading
 import urllib.request
@@ -20,12 +18,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from campaign import main
 from sopilot.models.wire import wire_request
 from sopilot.protocols import Model, ModelReply, ModelRequest
 from sopilot_lab.experiments import trial as _trial
 from sopilot_lab.experiments.study.cells import study_cells
+from sopilot_lab.experiments.study.estimate import plan_document
 from sopilot_lab.experiments.study.plan import load_study
-from sopilot_lab.experiments.study.plan_text import plan_document
 from sopilot_lab.experiments.sweep import run_sweep
 from sopilot_lab.sopbench.process import shared_upstream
 from vocabulary import smollm2
@@ -133,19 +132,5 @@ def measure(per_domain: int, seed: int) -> dict[str, Any]:
     return {"seed": seed, "close": CLOSE, "cells": rows, "passed": within}
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--per-domain", type=int, default=12)
-    parser.add_argument("--seed", type=int, default=2026, help="draws the tasks; 7 set the plan")
-    parser.add_argument("--json", type=Path)
-    given = parser.parse_args()
-    found = measure(given.per_domain, given.seed)
-    for row in found["cells"]:
-        print(row)
-    if given.json:
-        given.json.write_text(json.dumps(found, indent=1) + "\n")
-    return int(not found["passed"])
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    main(__doc__, measure, per_domain=12, seed=2026)  # seed 7 set the plan

@@ -18,15 +18,18 @@ from sopilot.agent.reference.misbehaviour import SWITCHES, Misbehaviour
 from sopilot.protocols import Message, Model, ModelReply, ModelRequest
 from sopilot.tasks.task import Task
 from sopilot.views.catalogue import VIEWS
-from sopilot_lab.qualification.cursor import Cursor
+from sopilot_lab.qualification.cases import (
+    ProgramSets,
+    RunRecord,
+    StoreFor,
+    planned,
+    run_budgets,
+    run_case,
+)
 from sopilot_lab.qualification.paging_decision import Verdict, decide
-from sopilot_lab.qualification.plan import planned
-from sopilot_lab.qualification.probe import spread
-from sopilot_lab.qualification.probe_grading import ProbeGrade, grade
-from sopilot_lab.qualification.record import RunRecord
-from sopilot_lab.qualification.rehearsal import Rehearsal
+from sopilot_lab.qualification.prepared import Rehearsal
+from sopilot_lab.qualification.probe import Cursor, ProbeGrade, grade, spread
 from sopilot_lab.qualification.rule import FLAT, OFFICIAL, PAGED, PROSE
-from sopilot_lab.qualification.running import ProgramSets, StoreFor, run_budgets, run_case
 
 LONG = 15_000
 """Characters: more than any paged request of the bundled desks, less than any with a whole

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from claims import BENCHMARKS, REPRODUCED, Claim, evidence
+from claims import BENCHMARKS, REPRODUCED, Claim, figures_of
 
 from sopilot.agent.budgets import DEEP_BUDGETS, Budgets
 from sopilot.compiler.factoring import LEAF_BUDGET
@@ -229,18 +229,20 @@ def _proofs() -> Iterator[Claim]:
     yield Claim("prop. 1", f"{what} in {RANDOM_CASES} random handbooks and every tree of 2 leaves",
                 "0", _proposition_1, "python benchmarks/proposition_1.py --cases 400",
                 REPRODUCED)  # fmt: skip
-    yield Claim(
-        "prop. 1", f"{what} in the campaign `evidence/proposition-1.json`", "0",
-        lambda: str(evidence("proposition-1")["differences"]),
-        "python benchmarks/evidence.py proposition-1", REPRODUCED, evidence="proposition-1",
-    )  # fmt: skip
-    yield Claim(
-        "prop. 2", "violations that the trace doesn't show, and false alarms, in the campaign "
-        "`evidence/labelled-traces.json`", "0, 0",
-        lambda: f"{evidence('labelled-traces')['false_negatives']}, "
-        f"{evidence('labelled-traces')['false_positives']}",
-        "python benchmarks/evidence.py labelled-traces", REPRODUCED, evidence="labelled-traces",
-    )  # fmt: skip
+    for where, text, paper, campaign, names in (
+        ("prop. 1", f"{what} in the campaign `evidence/compile.json`", "0",
+         "compile/proposition-1", ("differences",)),
+        ("prop. 2", "violations that the trace doesn't show, and false alarms, in the campaign "
+         "`evidence/audit.json`", "0, 0", "audit/labelled-traces",
+         ("false_negatives", "false_positives")),
+    ):  # fmt: skip
+        yield Claim(
+            where, text, paper,
+            lambda campaign=campaign, names=names: ", ".join(
+                str(figures_of(campaign)[name]) for name in names
+            ),
+            f"python benchmarks/evidence.py {campaign}", REPRODUCED, evidence=campaign,
+        )  # fmt: skip
 
 
 # --- how each is found out ------------------------------------------------------------
@@ -390,7 +392,7 @@ def _defect(name: str) -> dict[str, str]:
 
 @cache
 def _effort_rows() -> dict[str, str]:
-    from sopilot_lab.experiments.report.compiler_effort import compiler_effort
+    from sopilot_lab.experiments.report.tables import compiler_effort
 
     return dict(compiler_effort(shared_upstream()).rows)  # type: ignore[arg-type]
 

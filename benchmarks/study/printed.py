@@ -93,8 +93,6 @@ SEVEN_B = [
     ("Execute", 39, "46.2", "23.1", "12.8", "10.3"),
     ("Refusal", 86, "79.1", "97.7", "74.4", "74.4"),
 ]
-
-
 PROBE = "sopilot qualify --model MODEL --from RUNS --json"
 AFTER_GOAL = "sopilot lab stats compare OUTCOMES --arms pg-paper flat"
 LENS = "sopilot lab lens RUNS --model WEIGHTS --json"

@@ -28,8 +28,6 @@ from adversary.small_handbooks import small_cases
 SEED = 8
 OF_BOTH = {"P13 look-alikes differ"}
 """Guard and audit evaluate expressions by one evaluator: only the simulator finds these."""
-
-
 AMONG: dict[str, Callable[[Book], bool]] = {
     "judged for anybody": lambda book: book.trusting,
     "judged for good": lambda book: book.trusting,

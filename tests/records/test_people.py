@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from records_cli import ran, refused, shown
+from records_cli import WAITING, ran, refused, shown
 
 from counter_desk import COUNTER, ERRANDS, CountingTools, HandClock, walk
 from sopilot.integrations.mcp.options import ServerOptions
@@ -26,9 +26,9 @@ from sopilot.records.people import (
     token_digest,
 )
 from sopilot.records.selection import Wanted, read_condition, read_moment, register_lines
-from sopilot.session.decisions import settle_when_free
+from sopilot.session.decisions import resolve_when_free
 from sopilot.session.opening import open_session
-from sopilot.session.orphans import settle_orphan
+from sopilot.session.orphans import resolve_orphan
 from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
 
@@ -205,7 +205,7 @@ async def test_who_settles_proves_who_they_are() -> None:
     session = await open_session(store, COUNTER, tools=Broken(), clock=CLOCK)
     await walk(session, "transfer")
     await session.release()
-    await settle_orphan(store, session.id, clock=CLOCK)
+    await resolve_orphan(store, session.id, clock=CLOCK)
     (entry,) = (await register(store, Wanted(outcome="unknown"))).entries(None)
     await change_people(store, "person_added", person("Dana"), who=None, clock=CLOCK)
     demand = {"what": "identity", "on": True}
@@ -215,8 +215,8 @@ async def test_who_settles_proves_who_they_are() -> None:
     who = (await load_people(store)).of_token(token, CLOCK.now())
     assert isinstance(who, Principal)
     with pytest.raises(UserMistake, match="prove who they are"):
-        await settle_when_free(store, session.id, entry.call_id, ok=True, by="Dana")
-    await settle_when_free(store, session.id, entry.call_id, ok=True, by="", who=who)
+        await resolve_when_free(store, session.id, entry.call_id, ok=True, by="Dana")
+    await resolve_when_free(store, session.id, entry.call_id, ok=True, by="", who=who)
     entries = (await register(store, Wanted(action="transfer"))).entries(None)
     decision: Mapping[str, Any]
     (decision,) = [decision for entry in entries for decision in entry.decisions]
@@ -232,6 +232,6 @@ def test_where_identity_is_demanded_a_run_waits_for_people(
     ran("people", "require", "identity")
     assert refused("handbooks", "release", "bank", "--as", "Ada") == "unauthenticated"
     monkeypatch.setenv("SOPILOT_TOKEN", ran("people", "token", "Sue", "--name", "desk").split()[-1])
-    waits = ran("run", "bank", "--task", "wire-rent-lyon")
+    waits = ran("run", "bank", "--task", "wire-rent-lyon", code=WAITING)
     assert "neither `--approve` nor a scenario's `approvals` can" in waits
     assert "waiting" in waits

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from records_cli import ran, refused, shown
+from records_cli import WAITING, ran, refused, shown
 
 from sopilot.records.versions import fold_versions
 
@@ -38,7 +38,7 @@ def paid(book: Path) -> tuple[object, ...]:
 
 
 def test_nothing_runs_unsigned_where_the_store_demands_it(book: Path) -> None:
-    assert "session" in shown(*paid(book))
+    assert "session" in shown(*paid(book), code=WAITING)
     ran("people", "require", "sign-off")
     assert refused(*paid(book)) == "not-released"
     released = shown("handbooks", "release", book, "--as", "Ada")
@@ -48,7 +48,7 @@ def test_nothing_runs_unsigned_where_the_store_demands_it(book: Path) -> None:
     assert refused("handbooks", "sign-off", "till", 1) == "nobody"
     assert refused("handbooks", "sign-off", "till", 7, "--as", "Bo") == "unknown-version"
     ran("handbooks", "sign-off", "till", 1, "--as", "Bo")
-    waiting = shown(*paid(book))["session"]
+    waiting = shown(*paid(book), code=WAITING)["session"]
     # Who wrote it does not decide in it.
     call = shown("approvals", "list", waiting)["held"][0]["call_id"]
     vote = ("approvals", "approve", waiting, call, "--role", "supervisor", "--as")
@@ -98,7 +98,7 @@ def test_who_starts_a_run_asks_for_it_and_does_not_decide(book: Path) -> None:
     for name in ("Rita", "Sue"):
         ran("people", "add", name, "--role", "supervisor")
         tokens[name] = ran("people", "token", name, "--name", name).strip()
-    session = shown(*paid(book), token=tokens["Rita"])["session"]
+    session = shown(*paid(book), token=tokens["Rita"], code=WAITING)["session"]
     call = shown("approvals", "list", session)["held"][0]["call_id"]
     vote = ("approvals", "approve", session, call, "--role", "supervisor")
     assert refused(*vote, token=tokens["Rita"]) == "party"

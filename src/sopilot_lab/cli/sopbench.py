@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
-from sopilot.cli.output import give, json_option, progress
+from sopilot.cli.options import json_option
+from sopilot.cli.output import give, progress
 from sopilot_lab.experiments.selection import select_tasks
 from sopilot_lab.sopbench.baselines import (
     baseline_lines,
@@ -32,8 +33,6 @@ from sopilot_lab.sopbench.screen import (
 from sopilot_lab.sopbench.wording_check import check_official, official_lines
 
 Command = TypeVar("Command", bound=Callable[..., None])
-
-
 _NO_RECORDINGS = "this checkout holds no recorded trajectories (its folder `output`)"
 
 

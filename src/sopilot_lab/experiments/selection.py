@@ -16,8 +16,6 @@ from sopilot_lab.sopbench.reference import TaskReference, task_references
 from sopilot_lab.sopbench.screen import Screen, everything_stays
 
 KINDS: Final = ("execute", "refuse")
-
-
 One = TypeVar("One", TaskReference, OwnReference)
 
 

@@ -17,8 +17,6 @@ from pathlib import Path
 from typing import Final
 
 VERSION: Final = 2
-
-
 PACKAGES: Final = (
     *("sopilot/values", "sopilot/messages", "sopilot/protocols.py", "sopilot/trace"),
     *("sopilot/handbook", "sopilot/program", "sopilot/compiler", "sopilot/machine"),
@@ -26,15 +24,9 @@ PACKAGES: Final = (
     *("sopilot/files", "sopilot/stores", "sopilot/models", "sopilot/tasks"),
     *("sopilot_lab/sopbench", "sopilot_lab/experiments"),
 )
-
-
 _SOURCES: Final = Path(__file__).parents[2]
-
-
 _AFTERWARDS: Final = ("sopilot_lab/experiments/report/", "sopilot/tasks/examples/")
 """Tables and pages of finished runs: they change no run."""
-
-
 _MOST_NAMED: Final = 5
 
 

@@ -11,8 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from sopilot.values.text import counted, table
-from sopilot_lab.experiments.record import BenchRecord
-from sopilot_lab.experiments.run_folder import NOT_RUN, Missing, RunFolder
+from sopilot_lab.experiments.run_folder import NOT_RUN, BenchRecord, Missing, RunFolder
 from sopilot_lab.experiments.selection import select_tasks
 from sopilot_lab.experiments.sweep import Sweep
 from sopilot_lab.sopbench.process import ToolList, Upstream

@@ -28,8 +28,12 @@ from sopilot_lab.experiments.entrants import (
     concerns_all,
     lasting,
 )
-from sopilot_lab.experiments.record import BenchRecord, RunConfiguration
-from sopilot_lab.experiments.run_folder import RecordWriter, RunFolder
+from sopilot_lab.experiments.run_folder import (
+    BenchRecord,
+    RecordWriter,
+    RunConfiguration,
+    RunFolder,
+)
 from sopilot_lab.experiments.selection import should_succeed
 from sopilot_lab.experiments.source_fingerprint import deciding_sources
 from sopilot_lab.experiments.trial import Reference, Trial, TrialRunner
@@ -39,8 +43,6 @@ from sopilot_lab.sopbench.process import ToolList, Upstream, shared_upstream
 from sopilot_lab.sopbench.reference import DOMAINS
 
 Runner = Literal["inspect", "plain"]
-
-
 Seen = Callable[[BenchRecord], None]
 
 
@@ -163,14 +165,8 @@ def shares(references: Sequence[Reference], count: int) -> list[tuple[Reference,
 
 ALONE: Final = frozenset({"local"})
 """Models that answer one request at a time: waiting in a row would spend the wall clock."""
-
-
 NO_UPSTREAM: Final = "none"
-
-
 _AT_ONCE = 8
-
-
 _FEW = 24
 """Fewer tasks than this are not worth a second process."""
 

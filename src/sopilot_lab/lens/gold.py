@@ -18,8 +18,6 @@ from sopilot.values.json import JSON
 from sopilot.views.step_tool import TOOL_NAME
 
 ASKS = '{"say": "'
-
-
 _NAMED = {
     "start": "goal",
     "call": "function",

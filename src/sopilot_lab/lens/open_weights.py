@@ -20,8 +20,6 @@ from sopilot_lab.lens.parity import Attention, attention_of
 
 SLICE: Final = 256
 """Tokens of a request that are read at once."""
-
-
 _ORDER: Final = tuple(Region)
 
 

@@ -8,11 +8,7 @@ from sopilot.web.pages import Drawing, draw_axis, even_ticks
 from sopilot_lab.lens.report import Summary
 
 _WIDTH, _LEFT, _TOP, _BAR, _LABEL = 360, 30, 50, 17, 150
-
-
 _MOST_CELL = 16.0
-
-
 _LEAST_RANGE = 2.0
 
 

@@ -16,7 +16,7 @@ from sopilot.trace.events import Event
 from sopilot.trace.redaction import is_reference
 from sopilot.views.briefing import Briefing
 from sopilot.views.catalogue import view_named
-from sopilot_lab.experiments.recorded_runs import recorded_runs
+from sopilot_lab.experiments.run_folder import recorded_runs
 from sopilot_lab.lens.moments import ReadMoment, moments_of, spread
 from sopilot_lab.sopbench.reference import is_sopbench
 

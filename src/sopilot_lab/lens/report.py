@@ -11,8 +11,6 @@ from sopilot_lab.lens.parity import Attention, Grid
 from sopilot_lab.lens.study import MomentStudy
 
 Presentation = Callable[[MomentStudy], Attention | None]
-
-
 PRESENTATIONS: dict[str, Presentation] = {
     "own": lambda item: item.own.attention,
     "clean": lambda item: item.clean.attention,

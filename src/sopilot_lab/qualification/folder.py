@@ -24,10 +24,9 @@ from sopilot.messages.errors import mistake
 from sopilot.protocols import Usage
 from sopilot.runner.qualifications import LATEST, answer_of, model_folder, read_verdict
 from sopilot.values.json import JSON, Fields
-from sopilot_lab.qualification.checking import MemoryJournal
-from sopilot_lab.qualification.probe_grading import ProbeGrade, grade_from_json
-from sopilot_lab.qualification.record import RunRecord, record_from_json
-from sopilot_lab.qualification.spending import Question, Spent
+from sopilot_lab.qualification.cases import RunRecord, record_from_json
+from sopilot_lab.qualification.checking import MemoryJournal, Question, Spent
+from sopilot_lab.qualification.probe import ProbeGrade, grade_from_json
 
 
 class CheckFolder:

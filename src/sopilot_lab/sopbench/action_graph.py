@@ -13,8 +13,6 @@ from typing import Any
 
 Way = tuple[int, ...]
 """Nodes of calls in the order in which they are made, the goal last."""
-
-
 MOST_CHOICES = 4096
 """Combinations that are looked at for a node; many of them come to the same way."""
 

@@ -18,11 +18,7 @@ from sopilot_lab.sopbench.process import ReplayTools, Simulator, Upstream
 from sopilot_lab.sopbench.reference import TaskReference
 
 MOST_WAYS = 256
-
-
 INVENTED = "invented"
-
-
 TOOL_LISTS: tuple[ReplayTools, ...] = ("official", "full-state")
 
 

@@ -25,8 +25,6 @@ _NAME = re.compile(
     r"(?P<user>usr_(?P<kind>[^-]+)-)?ast_(?P<model>.+)-mode_(?P<mode>[a-z-]+)"
     r"-dep_(?P<dep>\w+)-fmt_(?P<format>\w+)-tool_(?P<tools>\w+)-shuffle_(?P<shuffle>\w+)"
 )
-
-
 _LEAST_BYTES = 2_048
 """A smaller file stands for a recording that this copy of the checkout lacks."""
 

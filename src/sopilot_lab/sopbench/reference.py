@@ -10,11 +10,7 @@ from sopilot.messages.errors import UserMistake, mistake
 from sopilot_lab.sopbench.process import Upstream, shared_upstream
 
 SCHEME = "sopbench:"
-
-
 DOMAINS = ("bank", "dmv", "healthcare", "hotel", "library", "online_market", "university")
-
-
 _SHAPE = re.compile(r"(?P<domain>[^/#]+)(?:/(?P<goal>[^/#]+)(?:#(?P<index>[0-9]+))?)?")
 
 

@@ -14,8 +14,6 @@ from sopilot_lab.sopbench.reference import TaskReference
 
 Screen = Callable[[TaskReference, bool], bool]
 """``screen(task, should_succeed)``: whether the task stays."""
-
-
 SCREENED_GOALS: Final = (
     ("bank", "cancel_credit_card"),
     ("bank", "pay_bill_with_credit_card"),

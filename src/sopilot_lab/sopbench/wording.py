@@ -28,18 +28,10 @@ from sopilot_lab.sopbench.source import (
 
 BEFORE_CONSTRAINTS = "\n\n\n"
 """What upstream itself writes between its preamble and the constraints."""
-
-
 Said = tuple[str, str]
 """An action and a sentence about it."""
-
-
 _BULLET = re.compile(r"\s*(?:•|\d+\.) ")
-
-
 _HEADERS = tuple(LANGUAGES["en"][f"official_{name}"] for name in ("all", "any", "in_order"))
-
-
 _NOTHING = LANGUAGES["en"]["official_none"]
 
 

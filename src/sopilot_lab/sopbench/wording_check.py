@@ -28,8 +28,6 @@ from sopilot_lab.sopbench.source import SopbenchTask, load_task, sopbench_handbo
 from sopilot_lab.sopbench.wording import Said, official_code, own_text, read_sentences, required
 
 PAPER = 834
-
-
 PAPER_RULE = (
     "leaves of the goal's own block in off-code, and checks of the compiled prose, on the screened "
     "Bank tasks; the study says `leaf correspondences` and not which, so this is our reading"

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from sopilot_lab.statistics.undefined import Interval, Undefined, require, require_open_share
 
 DRAWS = 10_000
-
-
 Sums = tuple[int, ...]
 
 

@@ -14,14 +14,8 @@ from sopilot_lab.statistics.paired import Discordance, Pairs, mcnemar, pool
 from sopilot_lab.statistics.undefined import Undefined, require
 
 DRAWS = 20_000
-
-
 SEED = 27
-
-
 FEW_UNITS = 16
-
-
 LARGE_SUM = 20_000
 
 

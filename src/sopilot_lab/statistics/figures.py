@@ -79,8 +79,6 @@ def figure_json(report: FigureObject) -> dict[str, Any]:
 
 
 Figures = dict[str, Any]
-
-
 Arms = tuple[str, str] | None
 
 

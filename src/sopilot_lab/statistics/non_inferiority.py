@@ -22,20 +22,10 @@ from sopilot_lab.statistics.intervals import score
 from sopilot_lab.statistics.undefined import Undefined, require, require_open_share
 
 _POINTS = 64
-
-
 _REFINED = 3
-
-
 _ZOOMS = 2
-
-
 _NEGLIGIBLE = 1e-15
-
-
 _ROUNDING = 1e-9
-
-
 _MOST_PAIRS = 2_000
 
 

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 import sopilot
 from sopilot.messages.errors import UserMistake
-from sopilot_lab.experiments.record import BenchRecord
-from sopilot_lab.experiments.run_folder import RunFolder
+from sopilot_lab.experiments.run_folder import BenchRecord, RunFolder
 from sopilot_lab.experiments.source_fingerprint import (
     PACKAGES,
     Sources,

@@ -23,7 +23,6 @@ from sopilot_lab.sopbench.source import (
 )
 
 pytestmark = NEEDS_SOPBENCH
-
 TASKS = {
     "bank": (134, 14),
     "dmv": (97, 11),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from sopilot_lab.qualification.record import RunRecord
+from sopilot_lab.qualification.cases import RunRecord
 
 
 def records(

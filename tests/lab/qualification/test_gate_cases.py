@@ -23,9 +23,8 @@ from sopilot.tasks.scenario_verdict import MadeCall, judge_ending, post_goal_cal
 from sopilot.tasks.scenarios import load_scenarios
 from sopilot.tasks.task import Task
 from sopilot.views.briefing import Briefing
-from sopilot_lab.qualification.plan import checkable, kind_of, planned
-from sopilot_lab.qualification.rehearsal import rehearse
-from sopilot_lab.qualification.running import run_case
+from sopilot_lab.qualification.cases import checkable, kind_of, planned, run_case
+from sopilot_lab.qualification.prepared import rehearse
 
 HANDBOOK = """
 handbook: tiny

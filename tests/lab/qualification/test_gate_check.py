@@ -20,18 +20,21 @@ from sopilot.protocols import Model, ModelReply, ModelRequest, Usage
 from sopilot.runner.qualifications import Answer, last_verdict
 from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.task import Task
+from sopilot_lab.qualification.cases import RunRecord
 from sopilot_lab.qualification.checking import (
+    Allowance,
     CheckProgress,
+    CheckSpending,
     DisciplineCheck,
     Journal,
     MemoryJournal,
+    Prices,
+    Question,
 )
 from sopilot_lab.qualification.folder import CheckFolder, check_path
 from sopilot_lab.qualification.paging_decision import decide
-from sopilot_lab.qualification.probe_grading import ProbeGrade
-from sopilot_lab.qualification.record import RunRecord
-from sopilot_lab.qualification.rehearsal import Rehearsal
-from sopilot_lab.qualification.spending import Allowance, CheckSpending, Prices, Question
+from sopilot_lab.qualification.prepared import Rehearsal
+from sopilot_lab.qualification.probe import ProbeGrade
 
 BY_NAME = {subject.name: subject for subject in SUBJECTS}
 

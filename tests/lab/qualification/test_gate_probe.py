@@ -15,10 +15,16 @@ from sopilot.program.model import Program
 from sopilot.protocols import ModelReply, ToolCall
 from sopilot.tasks.task import Task
 from sopilot.values.json import JSON
-from sopilot_lab.qualification.cursor import Cursor
-from sopilot_lab.qualification.probe import answer_text, probe_request, spread
-from sopilot_lab.qualification.probe_grading import grade, probe_score, scores_by_depth
-from sopilot_lab.qualification.rehearsal import Rehearsal
+from sopilot_lab.qualification.prepared import Rehearsal
+from sopilot_lab.qualification.probe import (
+    Cursor,
+    answer_text,
+    grade,
+    probe_request,
+    probe_score,
+    scores_by_depth,
+    spread,
+)
 
 
 def perfect(cursor: Cursor) -> dict[str, JSON]:

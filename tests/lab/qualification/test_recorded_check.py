@@ -13,14 +13,17 @@ from sopilot.cli.main import sopilot
 from sopilot.messages.errors import UserMistake
 from sopilot.protocols import ModelReply, ModelRequest
 from sopilot.stores.memory import MemoryStore
-from sopilot_lab.experiments.recorded_runs import recorded_runs
-from sopilot_lab.qualification.checking import DisciplineCheck, MemoryJournal
-from sopilot_lab.qualification.cursor import Cursor
+from sopilot_lab.experiments.run_folder import recorded_runs
+from sopilot_lab.qualification.checking import (
+    Allowance,
+    CheckSpending,
+    DisciplineCheck,
+    MemoryJournal,
+    Prices,
+)
 from sopilot_lab.qualification.paging_decision import decide
-from sopilot_lab.qualification.prepared import PreparedCheck
-from sopilot_lab.qualification.probe import probe_request
-from sopilot_lab.qualification.recorded import recorded_check
-from sopilot_lab.qualification.spending import Allowance, CheckSpending, Prices
+from sopilot_lab.qualification.prepared import PreparedCheck, recorded_check
+from sopilot_lab.qualification.probe import Cursor, probe_request
 
 
 @pytest.fixture(scope="module")

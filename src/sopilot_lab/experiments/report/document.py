@@ -7,15 +7,6 @@ from dataclasses import dataclass, field
 
 from sopilot import __version__
 from sopilot.web.pages import Bar, Drawing, diverging_bars, grouped_bars, render, view_colour
-from sopilot_lab.experiments.report.class_split import (
-    class_split,
-    classes_by_domain,
-    cost,
-    official,
-    spending,
-    wall_clock,
-)
-from sopilot_lab.experiments.report.compiler_effort import compiler_effort
 from sopilot_lab.experiments.report.contrasts import (
     DRAWS,
     FAMILY,
@@ -27,17 +18,24 @@ from sopilot_lab.experiments.report.contrasts import (
     headline,
     paired_arms,
 )
-from sopilot_lab.experiments.report.harness import harness_fingerprint
+from sopilot_lab.experiments.report.formats import Table, percent
 from sopilot_lab.experiments.report.mechanism import Mechanism, mechanism_figure, mechanism_table
-from sopilot_lab.experiments.report.missing import (
+from sopilot_lab.experiments.report.runs import Keep, RunSet, harness_fingerprint, screened
+from sopilot_lab.experiments.report.tables import (
     MOST_MISSING,
     alarming,
+    class_split,
+    classes_by_domain,
+    compiler_effort,
+    cost,
+    delta_r2,
     full_denominators,
     missing_runs,
+    official,
+    repeated_arms,
+    spending,
+    wall_clock,
 )
-from sopilot_lab.experiments.report.repeats import delta_r2, repeated_arms
-from sopilot_lab.experiments.report.runs import Keep, RunSet, screened
-from sopilot_lab.experiments.report.table import Table, percent
 from sopilot_lab.experiments.summary import ASSUMPTION
 from sopilot_lab.sopbench.baselines import Baseline, leaderboard, recompute, subset_size
 from sopilot_lab.sopbench.defects import replay_goals
