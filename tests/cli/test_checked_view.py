@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sopilot.runner import qualifications as checks
-from sopilot.runner.default_view import checked_view
+from sopilot.runner.qualifications import checked_view
 from sopilot.runner.sources import open_source
 from sopilot.tasks.starter import starter
 

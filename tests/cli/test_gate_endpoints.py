@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from sopilot.cli.main import sopilot
-from sopilot.runner.default_view import checked_view
+from sopilot.runner.qualifications import checked_view
 from sopilot.runner.sources import open_source
 
 EMPTY = {

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from sopilot.agent.result import RETRY, Progress
 from sopilot.cli.main import sopilot
+from sopilot.cli.watch import Watcher
 from sopilot.messages.errors import UserMistake
 
 HANDBOOK = """
@@ -165,7 +167,7 @@ def test_a_handbook_without_tools(tmp_path: Path) -> None:
     path.write_text(HANDBOOK)
     done = call("run", str(path))
     assert isinstance(done.exception, UserMistake)
-    assert "comes without tools" in str(done.exception)
+    assert "has no tools" in str(done.exception)
     assert "--results" in str(done.exception)
 
 
@@ -269,3 +271,22 @@ def test_chat_without_a_word() -> None:
 def test_chat_with_the_reference_executor_names_the_goals() -> None:
     result = CliRunner().invoke(sopilot, ["chat", "bank"], input="hello\n")
     assert "one of: transfer, " in result.output
+
+
+def test_chat_takes_a_bare_answer() -> None:
+    typed = "I would like a refund.\nrefund_dispute\nfarid\ncopper-lake\n420\n"
+    done = call("chat", "bank", "--task", "refund-unknown-shop", typed=typed)
+    assert done.exit_code == 4, done.output
+    assert "waiting: `refund_dispute` waits for approval" in done.output
+
+
+def test_results_are_in_chinese() -> None:
+    done = call("run", "bank", "--task", "transfer-to-frozen", "--language", "zh")
+    assert done.exit_code == 3
+    for part in ("已拒绝：", "不满足：", "可以这样做：", "符合任务预期", "审计", "轨迹："):
+        assert part in done.output
+
+
+def test_a_retry_is_reported(capfd: pytest.CaptureFixture[str]) -> None:
+    Watcher(quiet=True)(Progress(RETRY, "m: HTTP 503; retrying in 1 s"))
+    assert capfd.readouterr().err == "m: HTTP 503; retrying in 1 s\n"

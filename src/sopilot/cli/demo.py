@@ -127,7 +127,7 @@ def _step(
 async def _judged(handbook: Path, store: Store, session: str) -> list[Step]:
     report = await load(handbook, store=store).audit(session)
     findings = len(report.findings)
-    audit = f"{findings} findings in {report.score_card.calls} calls of tools"
+    audit = f"{findings} findings in {report.score_card.calls} tool calls"
     text = write_trace(await export_trace(store, session))
     forged = text.replace('"amount":120', '"amount":920', 1)
     try:

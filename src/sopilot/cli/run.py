@@ -28,7 +28,6 @@ from sopilot.messages.errors import UserMistake
 from sopilot.messages.results import result_words
 from sopilot.models.open import MODEL_HELP
 from sopilot.records.store import Store
-from sopilot.runner.default_view import VIEW_HELP, checked_view
 from sopilot.runner.options import (
     RunOptions,
     chosen_budgets,
@@ -39,6 +38,7 @@ from sopilot.runner.options import (
     who_answers,
 )
 from sopilot.runner.perform import perform
+from sopilot.runner.qualifications import VIEW_HELP, checked_view
 from sopilot.runner.sources import FolderSource, TaskSource, open_source
 from sopilot.runner.store_access import StoreAccess
 from sopilot.session.orphans import Waiting, resolve_orphan, unknown_lines, waiting_in

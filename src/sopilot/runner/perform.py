@@ -15,7 +15,7 @@ from sopilot.models.open import close_model, make_model
 from sopilot.models.person import PERSON, HumanUser, PersonModel
 from sopilot.protocols import Model
 from sopilot.records.store import Store
-from sopilot.runner.options import RunOptions, chosen_task, simulator_file
+from sopilot.runner.options import RunOptions, chosen_task, simulator_file, typed_value
 from sopilot.runner.sources import BenchmarkSource, TaskSource
 from sopilot.tasks.run import Conditions, resume_task, run_task
 from sopilot.tasks.task import Result, Task
@@ -48,7 +48,7 @@ async def perform(
         view_named(options.view),
         model,
         model_name=options.model,
-        user=HumanUser(options.request) if options.person else None,
+        user=_person(options.request, task) if options.person else None,
         budgets=replace(budgets, **dict(options.budgets)),
         watch=watch,
     )
@@ -71,6 +71,10 @@ async def perform(
     finally:
         await close_model(model)
         await simulation.close()
+
+
+def _person(request: str | None, task: Task) -> HumanUser:
+    return HumanUser(request, lambda name, text: typed_value(name, text, task.briefing.programs))
 
 
 def _model(options: RunOptions, task: Task, session_id: str) -> Model:

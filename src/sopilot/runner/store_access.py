@@ -17,7 +17,6 @@ from sopilot.records.store import Store
 from sopilot.stores.open import open_store
 
 Answer = TypeVar("Answer")
-
 LAST, ID_LENGTH, SHORTEST_PREFIX, RECENT = "last", 32, 4, 10_000
 
 
@@ -29,14 +28,11 @@ class StoreAccess:
     spec: str | None = None
     token_file: Path | None = None
 
-    def write(self, use: Callable[[Store], Awaitable[Answer]]) -> Answer:
-        return self._run(use, reading=False)
-
     def read(self, use: Callable[[Store], Awaitable[Answer]]) -> Answer:
         """Like ``write``, but never create a store."""
-        return self._run(use, reading=True)
+        return self.write(use, reading=True)
 
-    def _run(self, use: Callable[[Store], Awaitable[Answer]], *, reading: bool) -> Answer:
+    def write(self, use: Callable[[Store], Awaitable[Answer]], *, reading: bool = False) -> Answer:
         answers: list[Answer] = []
 
         async def run() -> None:
