@@ -15,8 +15,7 @@ from sopilot_lab.experiments.run_folder import NOT_RUN, BenchRecord, Missing, Ru
 from sopilot_lab.experiments.selection import select_tasks
 from sopilot_lab.experiments.sweep import Sweep
 from sopilot_lab.sopbench.process import ToolList, Upstream
-from sopilot_lab.sopbench.reach import Reach
-from sopilot_lab.sopbench.reach_survey import reach_cache, survey
+from sopilot_lab.sopbench.reach import Reach, reach_cache, survey
 from sopilot_lab.sopbench.recorded import objections, tally
 
 ASSUMPTION = (

@@ -37,10 +37,9 @@ from sopilot_lab.experiments.run_folder import (
 from sopilot_lab.experiments.selection import should_succeed
 from sopilot_lab.experiments.source_fingerprint import deciding_sources
 from sopilot_lab.experiments.trial import Reference, Trial, TrialRunner
-from sopilot_lab.sopbench.budgets import domain_budgets
-from sopilot_lab.sopbench.own_tasks import OwnReference
 from sopilot_lab.sopbench.process import ToolList, Upstream, shared_upstream
-from sopilot_lab.sopbench.reference import DOMAINS
+from sopilot_lab.sopbench.reference import DOMAINS, domain_budgets
+from sopilot_lab.sopbench.tasks import OwnReference
 
 Runner = Literal["inspect", "plain"]
 Seen = Callable[[BenchRecord], None]

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sopilot_lab.sopbench.action_graph import ActionGraph
+from sopilot_lab.sopbench.reach import ActionGraph
 
 GRAPH: dict[str, Any] = {
     "nodes": [["goal", {"u": "u"}], "and", ["login", {"u": "u"}], "or", ["read", {}], ["dump", {}]],

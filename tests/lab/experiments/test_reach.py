@@ -7,10 +7,9 @@ from sopbench_checkout import NEEDS_SOPBENCH
 
 from sopilot_lab.sopbench.defects import replay_goals
 from sopilot_lab.sopbench.process import ToolList, shared_upstream
-from sopilot_lab.sopbench.reach import find_reach, transition
-from sopilot_lab.sopbench.reach_survey import survey
+from sopilot_lab.sopbench.reach import find_reach, survey, transition
+from sopilot_lab.sopbench.recorded import SCREENED_GOALS
 from sopilot_lab.sopbench.reference import TaskReference
-from sopilot_lab.sopbench.screen import SCREENED_GOALS
 
 pytestmark = NEEDS_SOPBENCH
 

@@ -17,8 +17,7 @@ from sopilot_lab.experiments.source_fingerprint import deciding_sources
 from sopilot_lab.experiments.sweep import make_configuration
 from sopilot_lab.experiments.trial import Trial, TrialRunner
 from sopilot_lab.sopbench.process import ToolList, Upstream
-from sopilot_lab.sopbench.reach import find_reach
-from sopilot_lab.sopbench.reach_survey import survey
+from sopilot_lab.sopbench.reach import find_reach, survey
 from sopilot_lab.sopbench.source import load_task
 
 REACHABLE: dict[ToolList, int] = {"official": 6, "full-state": 7}

@@ -10,16 +10,18 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 from sopilot.messages.errors import UserMistake
-from sopilot_lab.statistics.binomial import binom
-from sopilot_lab.statistics.bootstrap import BootstrapInterval, bootstrap_interval
+from sopilot_lab.statistics.clustered import clustered_difference
 from sopilot_lab.statistics.intervals import (
+    BootstrapInterval,
+    Interval,
+    Undefined,
+    binom,
+    bootstrap_interval,
     clopper_pearson,
-    clustered_difference,
     paired_difference,
 )
 from sopilot_lab.statistics.outcomes import TaskKind
 from sopilot_lab.statistics.paired import Pair, Pairs, benjamini_hochberg
-from sopilot_lab.statistics.undefined import Interval, Undefined
 
 QUICK = settings(deadline=None, max_examples=60)
 

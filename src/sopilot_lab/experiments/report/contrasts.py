@@ -15,12 +15,11 @@ from typing import Final
 
 from sopilot_lab.experiments.report.formats import Table, figure, p_text, percent, points
 from sopilot_lab.experiments.report.runs import Keep, RunSet, Series
-from sopilot_lab.statistics.bootstrap import BootstrapInterval
 from sopilot_lab.statistics.comparison import Comparison, compare
+from sopilot_lab.statistics.intervals import BootstrapInterval, Undefined
 from sopilot_lab.statistics.outcomes import RunOutcome, TaskKind
 from sopilot_lab.statistics.paired import Pairs, benjamini_hochberg, pair
-from sopilot_lab.statistics.post_goal import PostGoal, post_goal
-from sopilot_lab.statistics.undefined import Undefined
+from sopilot_lab.statistics.rates import PostGoal, post_goal
 
 Contrast = tuple[str, str]
 PG: Final = "pg-paper"

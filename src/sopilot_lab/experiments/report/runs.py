@@ -24,8 +24,8 @@ from sopilot_lab.experiments.run_folder import (
     RunFolder,
     task_order,
 )
+from sopilot_lab.sopbench.recorded import Screen
 from sopilot_lab.sopbench.reference import SCHEME, TaskReference
-from sopilot_lab.sopbench.screen import Screen
 from sopilot_lab.statistics.outcomes import RunOutcome, TaskKind
 
 COMPARED: Final = ("arm", "model", "run", "tools", "language")

@@ -19,18 +19,14 @@ from sopilot_lab.experiments.report.formats import Table, figure, percent
 from sopilot_lab.experiments.report.runs import Keep, RunSet, Series, screened
 from sopilot_lab.experiments.run_folder import BenchRecord
 from sopilot_lab.experiments.summary import ends_not_reached
-from sopilot_lab.sopbench.baselines import Baseline, subset_size
 from sopilot_lab.sopbench.process import Upstream
 from sopilot_lab.sopbench.programs import ProgramShelf
 from sopilot_lab.sopbench.reach import Reach
-from sopilot_lab.sopbench.recorded import tally
+from sopilot_lab.sopbench.recorded import Baseline, Screen, subset_size, tally
 from sopilot_lab.sopbench.reference import DOMAINS
-from sopilot_lab.sopbench.screen import Screen
 from sopilot_lab.sopbench.source import load_tasks
-from sopilot_lab.statistics.intervals import clopper_pearson
-from sopilot_lab.statistics.post_goal import post_goal
-from sopilot_lab.statistics.repeats import pass_k, run_to_run
-from sopilot_lab.statistics.undefined import Undefined
+from sopilot_lab.statistics.intervals import Undefined, clopper_pearson
+from sopilot_lab.statistics.rates import pass_k, post_goal, run_to_run
 
 
 def class_split(

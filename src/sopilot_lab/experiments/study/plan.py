@@ -21,8 +21,8 @@ from sopilot.views.catalogue import VIEWS
 from sopilot_lab.experiments.entrants import DEFAULT_USER, Contestant, Patience
 from sopilot_lab.experiments.selection import KINDS
 from sopilot_lab.sopbench.process import ToolList
+from sopilot_lab.sopbench.recorded import SCREENS
 from sopilot_lab.sopbench.reference import DOMAINS
-from sopilot_lab.sopbench.screen import SCREENS
 
 TESTS: Final = ("clustered", "mcnemar")
 
