@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from sopilot_lab.qualification.checking import (
     Allowance,
     CheckSpending,
     DisciplineCheck,
-    MemoryJournal,
+    Journal,
     Prices,
 )
 from sopilot_lab.qualification.paging_decision import decide
@@ -69,12 +68,12 @@ def _truth(cursor: Cursor) -> dict[str, object]:
     }
 
 
-def test_its_places_are_asked_about_and_its_runs_judged(sweeps: Path) -> None:
+async def test_its_places_are_asked_about_and_its_runs_judged(sweeps: Path) -> None:
     prepared = recorded_check("any", "reference", recorded_runs([sweeps]), 12)
     assert (prepared.arms, prepared.planned, len(prepared.runs)) == (("flat", "pg"), 6, 12)
     assert prepared.sessions == 6
     assert len({cursor.case for cursor, _ in prepared.questions}) > 1
-    journal = MemoryJournal()
+    journal = Journal()
     check = DisciplineCheck(
         cases=(),
         arms=prepared.arms,
@@ -86,7 +85,7 @@ def test_its_places_are_asked_about_and_its_runs_judged(sweeps: Path) -> None:
         questions=prepared.questions,
         probed=Oriented(prepared),
     )
-    asyncio.run(check.run())
+    await check.run()
     verdict = decide("any", prepared.runs, journal.grades(), planned=prepared.planned)
     assert (verdict.probe.questions, verdict.probe.localisation) == (12, 1.0)
     assert verdict.natural.delta == 0.0
