@@ -275,7 +275,7 @@ class RunFolder:
         results = [(record.task, record) for record in self._rows() if record.discarded]
         return [record for _, record in sorted(results, key=task_order)]
 
-    def asked(self) -> dict[str, bool]:
+    def planned(self) -> dict[str, bool]:
         """Task → whether its goal should be executed, for everything that was asked for here.
         Folders of older releases know of the tasks that were judged alone."""
         try:
@@ -287,7 +287,7 @@ class RunFolder:
 
     def ask(self, tasks: Mapping[str, bool]) -> None:
         """Before they are run: what is missing in the end is known by it."""
-        known = self.asked()
+        known = self.planned()
         if tasks.items() <= known.items() and (self.path / "asked.json").exists():
             return
         everything = dict(sorted({**known, **tasks}.items(), key=task_order))
@@ -300,7 +300,7 @@ class RunFolder:
         for record in self.discarded():
             broken.setdefault(record.task, []).append(record)
         results = {}
-        for task, should in self.asked().items():
+        for task, should in self.planned().items():
             if task not in judged:
                 runs = broken.get(task, [])
                 fault = runs[-1].fault or "provider" if runs else NOT_RUN

@@ -29,7 +29,7 @@ def whole_summary(sweep: Sweep, upstream: Upstream | None, tools: ToolList) -> d
     """With what can be reached, where upstream is there; kept in the sweep's folder as well."""
     reach: Mapping[str, Reach] = {}
     if upstream is not None:
-        request = {str(each) for each in sweep.asked} | set(sweep.folder.asked())
+        request = {str(each) for each in sweep.planned} | set(sweep.folder.planned())
         references = [each for each in select_tasks("all", upstream) if str(each) in request]
         reach = survey(references, tools, upstream, cache=reach_cache())
     sweep.folder.write_summary(summarise_folder(sweep.folder, reach))
@@ -38,7 +38,7 @@ def whole_summary(sweep: Sweep, upstream: Upstream | None, tools: ToolList) -> d
 
 def summarise(sweep: Sweep, reach: Mapping[str, Reach]) -> dict[str, Any]:
     """The tasks of a sweep. ``reach`` is empty where nobody searched."""
-    requests = {str(each) for each in sweep.asked}
+    requests = {str(each) for each in sweep.planned}
     judged = [item for task, item in sweep.folder.records().items() if task in requests]
     why = sweep.stopped and f"the sweep stopped before it: {sweep.stopped}"
     missing = [

@@ -131,11 +131,11 @@ async def _run_plainly(shard: Shard, upstream: Upstream | None, seen: Seen) -> i
     with folder.writer() as writer:
         standing = Standing(shard, runner, folder, writer, seen)
 
-        async def one(reference: Reference) -> bool:
+        async def run_free(reference: Reference) -> bool:
             async with free:
                 return await run_and_record(reference, standing, runner.run) is not None
 
-        done = await asyncio.gather(*(one(each) for each in shard.references))
+        done = await asyncio.gather(*(run_free(each) for each in shard.references))
     return done.count(False)
 
 
@@ -176,7 +176,7 @@ class Sweep:
     ``stopped`` says why not all of them."""
 
     folder: RunFolder
-    asked: tuple[Reference, ...]
+    planned: tuple[Reference, ...]
     ran: int
     seconds: float
     runner: Runner

@@ -60,12 +60,12 @@ class ActionGraph:
         parts = [self._ways(each, limit, known) for each in self.needs.get(node, ())]
         own = self.nodes[node]
         if own == "or":
-            unfolded: Iterable[Way] = itertools.chain.from_iterable(part.found for part in parts)
+            unfolded: Iterable[Way] = itertools.chain.from_iterable(part.ways for part in parts)
         else:
             last: Way = () if isinstance(own, str) else (node,)
             unfolded = (
                 tuple(dict.fromkeys([*itertools.chain.from_iterable(choice), *last]))
-                for choice in _product([part.found for part in parts])
+                for choice in _product([part.ways for part in parts])
             )
         result: dict[Way, None] = {}
         cut = any(part.cut for part in parts)
@@ -82,7 +82,7 @@ class ActionGraph:
 class Ways:
     """``cut``: there may be more of them."""
 
-    found: tuple[Way, ...]
+    ways: tuple[Way, ...]
     cut: bool
 
 
@@ -189,7 +189,7 @@ def plans(reference: TaskReference, upstream: Upstream) -> Iterator[tuple[Planne
     links = upstream.metadata(reference.domain)["links"]
     gates = [action for action, _ in links.values()]
     seen: set[tuple[str, ...]] = set()
-    for way in graph.ways(MOST_WAYS).found:
+    for way in graph.ways(MOST_WAYS).ways:
         plain = tuple(graph.call(node) for node in way)
         first = tuple(sorted(plain[:-1], key=lambda call: call.action not in gates))
         for plan in (plain, (*first, plain[-1])):
@@ -357,8 +357,8 @@ def transition(reference: TaskReference, upstream: Upstream) -> Transition:
     return Transition(True, best.goal_ok, tuple(best.changed), writes, text)
 
 
-Told = Callable[[int, int], None]
-"""``told(done, of)``"""
+Progress = Callable[[int, int], None]
+"""``progress(done, of)``"""
 
 
 def survey(
@@ -368,7 +368,7 @@ def survey(
     *,
     cache: Path | None,
     workers: int = 2,
-    told: Told = lambda done, of: None,
+    progress: Progress = lambda done, of: None,
 ) -> dict[str, Reach]:
     """Task → reach. What is not in the cache is searched for, by several simulators at once."""
     path = None if cache is None else cache / f"{_key(upstream)}-{tools}.json"
@@ -376,7 +376,7 @@ def survey(
     missing = [each for each in references if str(each) not in known]
     for done, result in enumerate(_search(missing, tools, upstream, workers), 1):
         known[result.task] = result
-        told(done, len(missing))
+        progress(done, len(missing))
     if missing and path is not None:
         _save(path, known)
     return {str(each): known[str(each)] for each in references}

@@ -72,7 +72,7 @@ def test_what_was_found_is_kept_and_a_torn_cache_is_searched_again(tmp_path: Pat
     (kept,) = tmp_path.iterdir()
     searched: list[int] = []
     again = survey(
-        tasks, "official", upstream, cache=tmp_path, told=lambda done, of: searched.append(done)
+        tasks, "official", upstream, cache=tmp_path, progress=lambda done, of: searched.append(done)
     )
     assert {key: value.as_json() for key, value in again.items()} == {
         key: {**value.as_json(), "calls": list(value.calls), "obstacles": list(value.obstacles)}
@@ -80,5 +80,7 @@ def test_what_was_found_is_kept_and_a_torn_cache_is_searched_again(tmp_path: Pat
     }
     assert searched == []
     kept.write_text(kept.read_text()[:50])
-    survey(tasks, "official", upstream, cache=tmp_path, told=lambda done, of: searched.append(done))
+    survey(
+        tasks, "official", upstream, cache=tmp_path, progress=lambda done, of: searched.append(done)
+    )
     assert searched == [1, 2]

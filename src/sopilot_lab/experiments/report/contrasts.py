@@ -56,14 +56,14 @@ _METHOD = (
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """``asked`` are the tasks that each side was asked, judged or not."""
+    """``planned`` are the tasks that each side was asked, judged or not."""
 
     label: str
     scope: str
     kind: str
     name: str
     sides: tuple[Sequence[RunOutcome], Sequence[RunOutcome]]
-    asked: tuple[set[str], set[str]] = (set(), set())
+    planned: tuple[set[str], set[str]] = (set(), set())
     in_family: bool = False
 
 
@@ -282,7 +282,7 @@ def interval_text(interval: BootstrapInterval | Undefined) -> str:
 def _bounds(row: Row) -> str:
     """The difference over the tasks that both sides were asked, if every missing run of the first
     failed and of the second passed, and the reverse."""
-    both = row.asked[0] & row.asked[1]
+    both = row.planned[0] & row.planned[1]
     if not both:
         return "–"
     first, second = ({each.task: bool(each.passed) for each in side} for side in row.sides)

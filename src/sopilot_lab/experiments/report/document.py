@@ -135,7 +135,7 @@ def _results(runs: RunSet, keep: Keep, contrasts: Table) -> list[str]:
     """Pass rates by view, then the contrasts that were fixed beforehand."""
     sentences = []
     for series in runs.series:
-        judged = {arm: series.kept(arm, keep) for arm in series.arms}
+        judged = {arm: series.judged(arm, keep) for arm in series.arms}
         rates = [
             f"{percent(sum(each.passed for each in records), len(records))} % of {len(records)} "
             f"under {arm}"
@@ -237,7 +237,7 @@ def _plots(runs: RunSet, keep: Keep, by_domain: Mapping[str, Keep]) -> list[Draw
     after: dict[str, dict[str, Bar]] = {}
     for series in runs.series:
         for arm in series.arms:
-            stored = series.kept(arm, keep)
+            stored = series.judged(arm, keep)
             if not stored:
                 continue
             passed.setdefault(series.label, {})[arm] = _pass_bar([each.passed for each in stored])

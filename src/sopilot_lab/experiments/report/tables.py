@@ -49,7 +49,7 @@ def class_split(
     )  # fmt: skip
     for series in runs.series:
         for arm in series.arms:
-            stored = series.kept(arm, keep)
+            stored = series.judged(arm, keep)
             if not stored:
                 continue
             counts = tally(each.verdict or {} for each in stored)
@@ -102,7 +102,7 @@ def cost(runs: RunSet, keep: Keep, scope: str) -> Table:
     )  # fmt: skip
     for series in runs.series:
         for arm in series.arms:
-            stored = series.kept(arm, keep)
+            stored = series.judged(arm, keep)
             if stored:
                 table.rows.append(
                     [series.label, arm, str(len(stored)), *_spent(table, series, stored)]
@@ -121,7 +121,7 @@ def classes_by_domain(runs: RunSet, pools: Mapping[str, Keep]) -> Table:
     for series in runs.series:
         for domain, keep in pools.items():
             for arm in series.arms:
-                counts = tally(each.verdict or {} for each in series.kept(arm, keep))
+                counts = tally(each.verdict or {} for each in series.judged(arm, keep))
                 if not counts.n:
                     continue
                 table.rows.append(
@@ -153,9 +153,9 @@ def wall_clock(runs: RunSet, pools: Mapping[str, Keep]) -> Table:
     )  # fmt: skip
     for series in runs.series:
         for domain, keep in pools.items():
-            flat = {each.task: each.seconds for each in series.kept("flat", keep)}
+            flat = {each.task: each.seconds for each in series.judged("flat", keep)}
             for arm in series.arms:
-                stored = {each.task: each.seconds for each in series.kept(arm, keep)}
+                stored = {each.task: each.seconds for each in series.judged(arm, keep)}
                 if not stored:
                     continue
                 both = stored.keys() & flat.keys()
@@ -184,7 +184,7 @@ def spending(runs: RunSet, keep: Keep, scope: str) -> Table:
     )  # fmt: skip
     for series in runs.series:
         for arm in series.arms:
-            stored = series.kept(arm, keep)
+            stored = series.judged(arm, keep)
             requests = [request for each in stored for request in each.requests]
             if not requests:
                 why = f"{series.label}, {arm}: its records do not tell requests apart"
@@ -295,7 +295,7 @@ def missing_runs(runs: RunSet, keep: Keep) -> Table:
     )  # fmt: skip
     for series in runs.series:
         for arm in series.arms:
-            judged = series.kept(arm, keep)
+            judged = series.judged(arm, keep)
             absent = series.missing(arm, keep)
             passed = sum(each.passed for each in judged)
             request = len(judged) + len(absent)
@@ -341,7 +341,7 @@ def full_denominators(
                     cells.append(table.lacks(f"{series.label}: no runs of {arm}"))
                     continue
                 keep = screened(screen, domain)
-                stored = series.kept(arm, keep)
+                stored = series.judged(arm, keep)
                 request = len(stored) + len(series.missing(arm, keep))
                 if request < left_in:
                     why = f"{series.label}, {arm}: {request} of {left_in} tasks were asked"
@@ -361,7 +361,7 @@ def alarming(runs: RunSet, keep: Keep, most: float = MOST_MISSING) -> list[str]:
     results = []
     for series in runs.series:
         for arm in series.arms:
-            absent, judged = len(series.missing(arm, keep)), len(series.kept(arm, keep))
+            absent, judged = len(series.missing(arm, keep)), len(series.judged(arm, keep))
             if absent > most * (absent + judged):
                 share = percent(absent, absent + judged)
                 results.append(f"{series.label}, {arm}: {absent} tasks ({share} %) have no verdict")
@@ -415,8 +415,8 @@ def repeated_arms(runs: RunSet, keep: Keep) -> Table:
 def _neighbours(series: Series, arm: str, keep: Keep) -> float | Undefined:
     shares = []
     for item, other in pairwise(sorted(series.arms[arm].runs)):
-        left = {each.task: each.passed for each in series.kept(arm, keep, item)}
-        right = {each.task: each.passed for each in series.kept(arm, keep, other)}
+        left = {each.task: each.passed for each in series.judged(arm, keep, item)}
+        right = {each.task: each.passed for each in series.judged(arm, keep, other)}
         both = left.keys() & right.keys()
         if both:
             shares.append(sum(left[task] == right[task] for task in both) / len(both))
