@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from gate_records import perfect
 
 from sopilot.cli.main import sopilot
 from sopilot.messages.errors import UserMistake
@@ -22,7 +23,7 @@ from sopilot_lab.qualification.checking import (
 )
 from sopilot_lab.qualification.paging_decision import decide
 from sopilot_lab.qualification.prepared import PreparedCheck, recorded_check
-from sopilot_lab.qualification.probe import Cursor, probe_request
+from sopilot_lab.qualification.probe import probe_request
 
 
 @pytest.fixture(scope="module")
@@ -54,18 +55,7 @@ class Oriented:
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         cursor = self._truth[request.messages[-1].content]
-        return ModelReply(json.dumps(_truth(cursor)))
-
-
-def _truth(cursor: Cursor) -> dict[str, object]:
-    operation, name = sorted(cursor.licensed)[0]
-    return {
-        "function": cursor.function,
-        "step": cursor.step,
-        "results": dict(cursor.results),
-        "callers": list(cursor.callers),
-        "next": {"operation": operation, "name": name},
-    }
+        return ModelReply(json.dumps(perfect(cursor)))
 
 
 async def test_its_places_are_asked_about_and_its_runs_judged(sweeps: Path) -> None:
