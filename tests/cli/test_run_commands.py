@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from sopilot.agent.result import RETRY, Progress
 from sopilot.cli.main import sopilot
+from sopilot.cli.watch import Watcher
 from sopilot.messages.errors import UserMistake
 
 HANDBOOK = """
@@ -41,9 +43,11 @@ def call(*arguments: str, typed: str = "") -> Result:
 
 
 def as_json(*arguments: str) -> dict[str, Any]:
+    """The exit code tells executed, refused and waiting apart."""
     done = call(*arguments, "--json")
-    assert done.exit_code == 0, done.output
     document: dict[str, Any] = json.loads(done.stdout)
+    codes = {"refused": 3, "waiting": 4}
+    assert done.exit_code == codes.get(document.get("ending", ""), 0), done.output
     return document
 
 
@@ -70,7 +74,7 @@ def test_demo_as_json() -> None:
 
 def test_a_refusal_names_rule_evidence_and_remedy() -> None:
     done = call("run", "bank", "--task", "transfer-to-frozen")
-    assert done.exit_code == 0
+    assert done.exit_code == 3
     assert "not met: The account greta is frozen." in done.output
     assert "shown by #" in done.output
     assert "find_account" in done.output, "the narrowest verifier"
@@ -149,7 +153,7 @@ def test_a_budget_that_fires_is_not_good() -> None:
         (["run", "bank", "--model", "gpt"], "there is no model `gpt`"),
         (["run", "bank", "--budget", "turns=3"], "`turns` is none of"),
         (["run", "bank", "--input", "x"], "NAME=VALUE"),
-        (["run", "bank", "--view", "prose"], "reads frames and programs, not prose"),
+        (["run", "bank", "--view", "prose"], "acts on frames and programs, not on prose"),
     ],
 )
 def test_mistakes(arguments: list[str], problem: str) -> None:
@@ -163,7 +167,7 @@ def test_a_handbook_without_tools(tmp_path: Path) -> None:
     path.write_text(HANDBOOK)
     done = call("run", str(path))
     assert isinstance(done.exception, UserMistake)
-    assert "comes without tools" in str(done.exception)
+    assert "has no tools" in str(done.exception)
     assert "--results" in str(done.exception)
 
 
@@ -253,7 +257,7 @@ def test_a_role_that_nobody_asks_for(tea_room: str) -> None:
 
 def test_waiting_for_an_approval_is_called_waiting() -> None:
     done = call("run", "bank", "--task", "wire-boat-yard", "--approve", "auditor")
-    assert done.exit_code == 0, done.output
+    assert done.exit_code == 4, done.output
     assert "waiting: `wire_abroad` waits for approval: 1 of 2" in done.stdout
     assert ": waiting, no findings so far, chain verified" in done.stdout
     session = done.stdout.rsplit("trace export ", 1)[1].strip()
@@ -267,3 +271,22 @@ def test_chat_without_a_word() -> None:
 def test_chat_with_the_reference_executor_names_the_goals() -> None:
     result = CliRunner().invoke(sopilot, ["chat", "bank"], input="hello\n")
     assert "one of: transfer, " in result.output
+
+
+def test_chat_takes_a_bare_answer() -> None:
+    typed = "I would like a refund.\nrefund_dispute\nfarid\ncopper-lake\n420\n"
+    done = call("chat", "bank", "--task", "refund-unknown-shop", typed=typed)
+    assert done.exit_code == 4, done.output
+    assert "waiting: `refund_dispute` waits for approval" in done.output
+
+
+def test_results_are_in_chinese() -> None:
+    done = call("run", "bank", "--task", "transfer-to-frozen", "--language", "zh")
+    assert done.exit_code == 3
+    for part in ("已拒绝：", "不满足：", "可以这样做：", "符合任务预期", "审计", "轨迹："):
+        assert part in done.output
+
+
+def test_a_retry_is_reported(capfd: pytest.CaptureFixture[str]) -> None:
+    Watcher(quiet=True)(Progress(RETRY, "m: HTTP 503; retrying in 1 s"))
+    assert capfd.readouterr().err == "m: HTTP 503; retrying in 1 s\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import random
 import sqlite3
@@ -57,7 +56,7 @@ def test_every_tampering_is_detected(tamperings: int, tmp_path: Path) -> None:
     assert len(report["by_class"]) == 9
 
 
-def test_the_crash_judge_can_see_a_fault(tmp_path: Path) -> None:
+async def test_the_crash_judge_can_see_a_fault(tmp_path: Path) -> None:
     """A campaign that could not fail would prove nothing."""
 
     from counter_desk import COUNTER, HandClock, walk
@@ -65,30 +64,27 @@ def test_the_crash_judge_can_see_a_fault(tmp_path: Path) -> None:
     from sopilot.session.opening import open_session
     from sopilot.stores.memory import MemoryStore
 
-    async def case() -> None:
-        store = MemoryStore()
-        journal = tmp_path / "journal"
-        session = await open_session(store, COUNTER, tools=JournalTools(journal), clock=HandClock())
-        await walk(session, "transfer")
-        judge = Judge(store, journal)
-        judge.heard(Acknowledged.of(session))
-        await judge.check()
-        assert judge.tally.faults == []
-        events = store._sessions[session.id].events
-        lost = events.pop()
-        judge.heard(Acknowledged.of(session))
-        await judge.check()
-        events.append(lost)
-        with journal.open("a") as file:
-            file.write(f"{session.id}:elsewhere\n" * 2)
-        wrong = Acknowledged(session.id, session.head.seq, session.head.hash, "0" * 16)
-        judge.heard(wrong)
-        await judge.check()
-        found = " ".join(judge.tally.faults)
-        for fault in ("lost", "forked", "another cursor", "carried out twice", "before it was"):
-            assert fault in found
-
-    asyncio.run(case())
+    store = MemoryStore()
+    journal = tmp_path / "journal"
+    session = await open_session(store, COUNTER, tools=JournalTools(journal), clock=HandClock())
+    await walk(session, "transfer")
+    judge = Judge(store, journal)
+    judge.heard(Acknowledged.of(session))
+    await judge.check()
+    assert judge.tally.faults == []
+    events = store._sessions[session.id].events
+    lost = events.pop()
+    judge.heard(Acknowledged.of(session))
+    await judge.check()
+    events.append(lost)
+    with journal.open("a") as file:
+        file.write(f"{session.id}:elsewhere\n" * 2)
+    wrong = Acknowledged(session.id, session.head.seq, session.head.hash, "0" * 16)
+    judge.heard(wrong)
+    await judge.check()
+    found = " ".join(judge.tally.faults)
+    for fault in ("lost", "forked", "another cursor", "carried out twice", "before it was"):
+        assert fault in found
 
 
 @pytest.mark.parametrize("count", [75, pytest.param(100_000, marks=pytest.mark.slow)])

@@ -1,8 +1,6 @@
-"""Who has approved a held call, and whether that is enough. Pure.
+"""Calls of a session: ids in use, held calls with their approvals, unknown outcomes. Pure.
 
-What a trace says about calls: ids in use, held calls, unknown outcomes. Pure.
-
-Folded event by event, live and on resume alike, so both agree.
+Folded event by event, live and on resume alike.
 """
 
 from __future__ import annotations
@@ -74,7 +72,7 @@ class HeldCall:
     amended: bool = False
     why: str = ""
     facts: tuple[JSON, ...] | None = ()
-    """What is not proven, as data (``Licence.facts``); ``None``: it can't be read."""
+    """The unproven checks as data (``Licence.facts``); ``None``: they can't be read."""
 
     @property
     def lasts(self) -> int | None:
@@ -214,7 +212,7 @@ class CallLedger:
     """Call id → seq of the note that its outcome is unknown, until somebody settles it."""
     held: dict[str, HeldCall] = field(default_factory=dict)
     requesters: set[str] = field(default_factory=set)
-    """Who asked for what is done in the session: its opener, and whoever took it up."""
+    """The people who asked for the session: its opener, and those who took it up."""
     ended: bool = False
     """An executor without a machine has said that it is done."""
     given_up: str | None = None
@@ -275,7 +273,7 @@ class CallLedger:
                 self.held[call_id] = _held(call_id, details, event)
 
     def forecast(self, events: Sequence[Event]) -> CallLedger:
-        """What is held and unknown after these events, which are not written yet."""
+        """The ledger of held and unknown calls after these events, which are not written yet."""
         if not (self.held or self.unknown):
             for event in events:
                 if event.kind in ("note", "fail"):  # nothing else changes what is forecast

@@ -1,7 +1,4 @@
-"""Programs prepared for running: every jump resolved, every recipe at hand.
-
-Where an operation lands: the active process, its top frame and the step at the cursor.
-"""
+"""Programs prepared for running, and the position where an operation lands."""
 
 from __future__ import annotations
 
@@ -109,7 +106,7 @@ class ProgramLayout:
 
     @property
     def names(self) -> frozenset[str]:
-        """What a process of it may know: what it is started with, and what it learns."""
+        """The names that a process may know: its inputs, and those that it learns."""
         return self.entry.parameters.union(
             *(function.learnable for function in self.functions.values())
         )
@@ -140,8 +137,17 @@ class ProgramLayout:
 def lay_out(program: Program, *, redacted: bool = False) -> ProgramLayout:
     """Raises ``UserMistake`` with every dangling name; the verifier says more, and earlier.
 
-    With ``redacted`` a withheld value agrees with every value that is not withheld.
+    With ``redacted`` a withheld value agrees with every value that is not withheld. A program
+    keeps its layouts: many sessions run it, and many traces are judged by it.
     """
+    key = ("layout", redacted)
+    if key not in program.cache:
+        program.cache[key] = _laid_out(program, redacted)
+    layout: ProgramLayout = program.cache[key]
+    return layout
+
+
+def _laid_out(program: Program, redacted: bool) -> ProgramLayout:
     problems: list[Diagnostic] = []
     agreement = _may_agree if redacted else same
     functions = {
@@ -194,8 +200,7 @@ def _lay_out_function(
         )
     if not steps:
         problems.append(_dangling(program, function.name, "", ()))
-    main = tuple(step for step in function.steps if isinstance(step, Act))
-    recipes = (main, *function.fallbacks) if main else tuple(function.fallbacks)
+    recipes = function.recipes
     recipe_acts = tuple(act for recipe in recipes for act in recipe)
     return FunctionLayout(
         function,
@@ -251,7 +256,7 @@ def _dangling(
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """What a machine runs: goal → program, prepared, with hashes and bounds."""
+    """Programs of a machine: goal → prepared program, with hashes and limits."""
 
     layouts: Mapping[str, ProgramLayout]
     hashes: Mapping[str, str]

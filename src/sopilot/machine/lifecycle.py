@@ -65,7 +65,7 @@ def start(
             "depth-exceeded", sentence("suspended-exceeded", limit=programs.limits.depth)
         )
     seq = configuration.next_seq
-    frame = Frame(layout.entry.name, cursor, values, {}, None, seq, layout.entry.name)
+    frame = Frame(layout.entry.name, cursor, values, {}, seq, layout.entry.name)
     process = Process(
         f"p{len(configuration.processes) + 1}",
         goal,
@@ -127,17 +127,7 @@ def amend(here: Position, operation: Amend, fields: Fields) -> Moved | Refused:
         and not here.program.depends_on(step, changed)
     }
     own = {name: value for name, value in values.items() if name in entry.parameters}
-    frame = Frame(
-        root.function,
-        entry.first,
-        {**root.locals, **own},
-        stored,
-        None,
-        root.opened,
-        root.path,
-        root.calls,
-        root.borrowed,
-    )
+    frame = root._replace(cursor=entry.first, locals={**root.locals, **own}, slots=stored)
     amended = process.begun_again(frame, known)
     added = {
         "changed": sorted(changed),
@@ -172,38 +162,20 @@ def _activate(configuration: Configuration, process: Process, added: dict[str, J
         left = configuration.processes[configuration.active]
         processes[left.id] = left.with_status(Status.SUSPENDED)
         suspended = (*suspended, left.id)
-    after = Configuration(
-        processes,
-        process.id,
-        suspended,
-        configuration.next_seq + 1,
-        configuration.pending,
-        configuration.goal_seq,
-        configuration.answers,
-        configuration.clock,
-        configuration.used,
-        configuration.connections,
+    after = configuration.updated(process)._replace(
+        processes=processes, active=process.id, suspended=suspended
     )
     added = {**added, "suspended": configuration.active}
     return Moved(after, added, process.id, process.frames[-1].place)
 
 
 def resume(configuration: Configuration) -> Moved | None:
-    """What was suspended last runs again once nothing else does."""
+    """Resume the process that was suspended last once no other runs."""
     if configuration.active is not None or not configuration.suspended:
         return None
     process = configuration.processes[configuration.suspended[-1]].with_status(Status.RUNNING)
-    after = Configuration(
-        {**configuration.processes, process.id: process},
-        process.id,
-        configuration.suspended[:-1],
-        configuration.next_seq + 1,
-        configuration.pending,
-        configuration.goal_seq,
-        configuration.answers,
-        configuration.clock,
-        configuration.used,
-        configuration.connections,
+    after = configuration.updated(process)._replace(
+        active=process.id, suspended=configuration.suspended[:-1]
     )
     return Moved(after, {"goal": process.goal}, process.id, process.frames[-1].place)
 
@@ -223,17 +195,7 @@ def fail(here: Position, operation: Fail, fields: Fields) -> Moved | Refused:
 
 def _end(here: Position, status: Status, accepting: bool) -> Moved:
     configuration, process = here.configuration, here.process
-    after = Configuration(
-        {**configuration.processes, process.id: process.with_status(status, here.frame.place)},
-        None,
-        configuration.suspended,
-        configuration.next_seq + 1,
-        configuration.pending,
-        configuration.goal_seq,
-        configuration.answers,
-        configuration.clock,
-        configuration.used,
-        configuration.connections,
-    )
+    ended = process.with_status(status, here.frame.place)
+    after = configuration.updated(ended)._replace(active=None)
     unwound = [frame.path for frame in reversed(process.frames)]
     return Moved(after, {"label": here.step.label, "accepting": accepting, "unwound": unwound})

@@ -54,13 +54,12 @@ from sopilot.trace.events import (
 from sopilot.values.json import Fields, Judge, made
 
 Grader = Callable[[Position, Return, Sequence[int]], str | None]
-"""What a prover says of a verdict that is given there on these results; the machine only records
-it."""
+"""The grade of a verdict on these results by a prover; the machine only records it."""
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What a step did. ``answer`` is for the executor: what was done, where it stands now."""
+    """The result of a step. ``answer`` tells the executor what was done and where it stands."""
 
     configuration: Configuration
     events: tuple[Event, ...]

@@ -88,7 +88,6 @@ def call(here: Position, operation: Call, fields: Fields) -> Moved | Refused:
         here.program.functions[step.function].first,
         resolved,
         {},
-        step.slot,
         here.configuration.next_seq,
         f"{here.frame.path}/{step.function}",
     )
@@ -151,7 +150,7 @@ def _learn_beside(
 
 
 def _mistyped(here: Position, learning: Learning) -> Refused | None:
-    """What was learned for the goal must be what the goal takes."""
+    """Refuse learned values that don't have the types of the goal's inputs."""
     had, have = here.process.frames[0].locals, learning.frames[0].locals
     for name, value in have.items():
         if name not in had or had[name] is not value:

@@ -1,9 +1,7 @@
 """Where values come from, and where learned ones go.
 
-Abbreviations of frames, taken back for the whole values that they stand for.
-
-A frame has room for so much of a value. What it cuts it gives a name, and whoever copies that
-from a frame cannot be wrong by copying: the machine puts the whole value in its place.
+A frame has room for a part of a long value and gives that part a name. ``whole_values`` puts the
+whole value back where an executor copied the name.
 """
 
 from __future__ import annotations
@@ -128,7 +126,7 @@ class Learning:
     def learn_from_call(
         self, act: Act, arguments: Mapping[str, JSON], layout: FunctionLayout
     ) -> None:
-        """What a successful call of ``act`` tells about names that had no value."""
+        """Learn names that had no value from a successful call of ``act``."""
         for parameter, term in act.arguments:
             if isinstance(term, _GIVEN) or parameter not in arguments:
                 continue

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sopilot.machine.approvals import HeldCall, HeldState
-from sopilot.machine.state import Configuration, Pending
+from sopilot.machine.state import CallRecord, Configuration
 from sopilot.messages.diagnostic import Diagnostic, did_you_mean
 from sopilot.messages.errors import UserMistake, mistake
 from sopilot.program.model import Program
@@ -390,7 +390,7 @@ def objection(
 
 
 def no_witness(
-    people: People, metadata: Fields, configuration: Configuration, pending: Pending, by: str,
+    people: People, metadata: Fields, configuration: Configuration, pending: CallRecord, by: str,
     who: Principal | None, authors: Collection[str] = (), requesters: Collection[str] = (),
 ) -> Diagnostic | None:  # fmt: skip
     """What keeps somebody from saying how a call ended: who has a part in it could have it made

@@ -164,7 +164,7 @@ def _asked_since(session: Session, seq: int) -> bool:
     questions: set[str] = {
         call_id
         for call_id, pending in session.configuration.pending.items()
-        if pending.action in BUILT_IN and pending.seq < seq
+        if pending.action in BUILT_IN and pending.call_seq < seq
     }
     for event in session.own_events[seq + 1 :]:
         if event.kind == DomainCall.kind and event.payload["action"] in BUILT_IN:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
-from sopilot.cli.options import FILE, FOLDER, NEW_FILE
-from sopilot.cli.output import give, json_option, progress
-from sopilot.cli.run_and_audit import TRUST, allow_code
+from sopilot.cli.options import FILE, FOLDER, NEW_FILE, json_option
+from sopilot.cli.output import give, progress
+from sopilot.cli.run import TRUST, allow_code
 from sopilot.files.text import read_text
 from sopilot.messages.diagnostic import Place
 from sopilot.messages.errors import mistake

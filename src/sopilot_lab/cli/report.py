@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from sopilot.cli.output import give, json_option, progress
+from sopilot.cli.options import json_option
+from sopilot.cli.output import give, progress
 from sopilot.values.text import Lines
 from sopilot_lab.cli.options import FILLED, report_options
 from sopilot_lab.experiments.archive_reading import archived_document, is_archive, opened_archive

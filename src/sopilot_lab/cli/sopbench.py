@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
-from sopilot.cli.output import give, json_option, progress
+from sopilot.cli.options import json_option
+from sopilot.cli.output import give, progress
 from sopilot_lab.experiments.selection import select_tasks
 from sopilot_lab.sopbench.checkout import find_checkout
 from sopilot_lab.sopbench.defects import defect_lines, replay_goals

@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from sopilot.cli.options import NEW_FILE
-from sopilot.cli.output import give, json_option
+from sopilot.cli.options import NEW_FILE, json_option
+from sopilot.cli.output import give
 from sopilot.files.text import write_whole
 from sopilot_lab.experiments.outcome_files import foreign_rows, rows_of
 from sopilot_lab.statistics import figures, paired

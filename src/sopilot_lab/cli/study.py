@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from sopilot.cli.options import FILE, NEW_FILE, NEW_FOLDER
-from sopilot.cli.output import give, json_option, print_json, progress, say
+from sopilot.cli.options import FILE, NEW_FILE, NEW_FOLDER, json_option
+from sopilot.cli.output import Exit, give, print_json, progress, say
 from sopilot.cli.watch import interrupted
 from sopilot.files.text import write_whole
 from sopilot_lab.cli.options import FILLED
@@ -46,12 +46,14 @@ def study() -> None:
     show_default=True,
     help="Study to start from.",
 )
-def new(file: Path, name: str) -> None:
+@json_option
+def new(file: Path, name: str, as_json: bool) -> None:
     """Write a study to start from. `paper` is the paper's design; fill in the model names."""
     if file.exists():
         raise click.UsageError(f"{file} exists already")
     write_whole(file, preset(name))
-    say(f"{file} written: edit the models, then `sopilot lab study plan {file}`")
+    lines = [f"{file} written: edit the models, then `sopilot lab study plan {file}`"]
+    give(as_json, {"written": str(file)}, lines)
 
 
 @study.command()
@@ -96,7 +98,7 @@ def run(
     if as_json:
         print_json({"study": whole.name, "cells": done, "missing": missing})
     if missing:
-        sys.exit(1)
+        sys.exit(Exit.FINDINGS)
 
 
 @study.command()

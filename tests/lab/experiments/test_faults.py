@@ -192,6 +192,6 @@ def test_ctrl_c_leaves_a_word_and_books_no_failure(tmp_path: Path) -> None:
         sweep.send_signal(signal.SIGINT)
         _, told = sweep.communicate(timeout=30)
     assert sweep.returncode == 130, told
-    assert "interrupted: 0 of 8 tasks were judged just now; the same command goes on" in told
+    assert "interrupted: 0 of 8 tasks were judged just now; the same command resumes" in told
     assert "Traceback" not in told
     assert all(not path.read_bytes() for path in tmp_path.glob("runs/records/*.jsonl"))

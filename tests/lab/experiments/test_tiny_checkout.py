@@ -224,7 +224,16 @@ def test_ones_own_scenarios_are_swept_without_a_checkout(tmp_path: Path) -> None
 
 def test_budgets_and_repetitions_are_part_of_a_configuration(tmp_path: Path) -> None:
     choice = ("run", "--goal", "lend_tool", "--limit", "2", "--runner", "plain")
-    terms = ("--budget", "domain_calls=1", "--temperature", "none", "--seed", "7", "--run", "2")
+    terms = (
+        "--budget",
+        "domain_calls=1",
+        "--budget",
+        "temperature=none",
+        "--budget",
+        "seed=7",
+        "--run",
+        "2",
+    )
     summary = bench(tmp_path, *choice, *terms, "-o", str(tmp_path / "runs"))
     configuration = summary["configuration"]
     assert configuration["run"] == 2
