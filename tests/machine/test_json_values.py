@@ -110,13 +110,18 @@ def test_agreement(left: JSON, right: JSON, same: bool) -> None:
     assert agree(right, left) is same
 
 
+BOUNDS = [
+    *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
+    *("minLength", "maxLength", "minItems", "maxItems"),
+]
 SCHEMAS = st.recursive(
     st.one_of(
         st.fixed_dictionaries(
             {"type": st.sampled_from(["string", "number", "integer", "boolean", "null", "array"])}
         ),
         st.fixed_dictionaries({"enum": st.lists(JSONS, min_size=1, max_size=3)}),
-        st.just({}),
+        st.fixed_dictionaries({"const": JSONS}),
+        st.dictionaries(st.sampled_from(BOUNDS), st.integers(0, 4), max_size=2),
     ),
     lambda inner: st.one_of(
         st.fixed_dictionaries({"type": st.just("array"), "items": inner}),

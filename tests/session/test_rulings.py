@@ -36,10 +36,8 @@ def ruled(held: HeldCall, *decisions: str, at: float = 150.0) -> HeldCall:
     for one in decisions:
         decision, by, role = one.split(":")
         changed: Mapping[str, JSON] = {"amount": 1} if decision == "amend" else {}
-        held = rule(
-            held, decision=decision, by=by, role=role, arguments=changed, reason="so",
-            seq=8, at=at, principal={"method": "token"},
-        )  # fmt: skip
+        ruling = Ruling(decision, by, role, "so", 8, {"method": "token"})
+        held = rule(held, ruling, at=at, arguments=changed)
     return held
 
 

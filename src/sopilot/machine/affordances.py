@@ -77,9 +77,7 @@ def _known(here: Position, act: Act) -> Mapping[str, JSON]:
     if here.layout.linked:
         wanted = next_wanted(here, act)
         return wanted.arguments if wanted is not None else {}
-    return known_arguments(
-        plain_arguments(act.arguments), here.layout, here.frame, here.process.known
-    )[0]
+    return known_arguments(here, plain_arguments(act.arguments))[0]
 
 
 Shape = Fields
@@ -173,5 +171,5 @@ def _act(here: Position, step: Act) -> Shape:
 
 
 def _arguments(here: Position, arguments: Arguments) -> Shape:
-    values, missing = known_arguments(arguments, here.layout, here.frame, here.process.known)
+    values, missing = known_arguments(here, arguments)
     return {"arguments": values, "missing": missing}

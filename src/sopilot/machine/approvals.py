@@ -129,18 +129,7 @@ class HeldCall:
         }
 
 
-def rule(
-    held: HeldCall,
-    *,
-    decision: str,
-    by: str,
-    role: str,
-    arguments: Mapping[str, JSON],
-    reason: JSON,
-    seq: int,
-    at: float,
-    principal: Mapping[str, JSON],
-) -> HeldCall:
+def rule(held: HeldCall, ruling: Ruling, *, at: float, arguments: Mapping[str, JSON]) -> HeldCall:
     """The held call after a decision; unchanged by one that does not count.
 
     A decision counts from a named person in one of the roles, while the call is
@@ -148,14 +137,13 @@ def rule(
     """
     if held.state not in (HeldState.WAITING, HeldState.APPROVED):
         return held
-    ruling = Ruling(decision, by, role, reason, seq, principal)
-    if decision == "expire":
+    if ruling.decision == "expire":
         return replace(held, state=HeldState.EXPIRED, rulings=(*held.rulings, ruling))
-    if held.has_expired(at) or not by or role not in held.roles:
+    if held.has_expired(at) or not ruling.by or ruling.role not in held.roles:
         return held
-    if decision == "reject":
+    if ruling.decision == "reject":
         return replace(held, state=HeldState.REJECTED, rulings=(*held.rulings, ruling))
-    if decision == "amend":
+    if ruling.decision == "amend":
         # Earlier approvals were for other arguments.
         held = replace(held, arguments=dict(arguments), amended=True, rulings=(ruling,))
     else:
@@ -244,17 +232,11 @@ class CallLedger:
         payload = event.payload
         held = self.held.get(str(payload["call_id"]))
         if held is not None:
-            self.held[held.call_id] = rule(
-                held,
-                decision=str(payload["decision"]),
-                by=str(payload["by"]),
-                role=str(payload["role"]),
-                arguments=_mapping(payload["arguments"]),
-                reason=payload["reason"],
-                seq=event.seq,
-                at=event.at,
-                principal=_mapping(payload.get("principal")),
-            )
+            decision, by, role = (str(payload[key]) for key in ("decision", "by", "role"))
+            principal = _mapping(payload.get("principal"))
+            ruling = Ruling(decision, by, role, payload["reason"], event.seq, principal)
+            arguments = _mapping(payload["arguments"])
+            self.held[held.call_id] = rule(held, ruling, at=event.at, arguments=arguments)
 
     def _note(self, event: Event) -> None:
         self.ended = self.ended or event.payload.get("name") == END_SESSION

@@ -84,7 +84,7 @@ def determined(
 
 def _missing(here: Position, step: Check) -> list[str]:
     callee = here.program.functions[step.function].function
-    missing = known_arguments(step.arguments, here.layout, here.frame, here.process.known)[1]
+    missing = known_arguments(here, step.arguments)[1]
     return [name for name in missing if name not in (*callee.optional, callee.computes)]
 
 
@@ -181,7 +181,7 @@ def bound_already(here: Position, step: Check) -> tuple[Bound, str] | None:
         here.program.functions[step.function].function.kind is not Kind.GATE
     ):
         return None
-    values, missing = known_arguments(step.arguments, here.layout, here.frame, here.process.known)
+    values, missing = known_arguments(here, step.arguments)
     if missing:
         return None
     bound = here.process.gates.get(rule_key(step.function, values))
@@ -192,7 +192,7 @@ def judged_already(here: Position, step: Check) -> tuple[Bound, str] | None:
     """The process's verdict on the same rule for the same values, if it still stands."""
     if not here.process.verdicts:
         return None
-    values, missing = known_arguments(step.arguments, here.layout, here.frame, here.process.known)
+    values, missing = known_arguments(here, step.arguments)
     if missing:
         return None
     bound = here.process.verdicts.get(rule_key(step.function, values))

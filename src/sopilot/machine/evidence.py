@@ -9,7 +9,7 @@ from sopilot.handbook.requirements import Path
 from sopilot.machine.layout import Position, Programs
 from sopilot.machine.recipes import Absent, Values, WantedCall, wanted_calls
 from sopilot.machine.state import NEVER, UNRESOLVED, Answered, CallRecord, Configuration
-from sopilot.machine.terms import fits_act, value_of
+from sopilot.machine.terms import fits_act, value_at
 from sopilot.messages.catalogue import sentence
 from sopilot.program.model import Act, ActionFacts, Kind, Local
 from sopilot.values.json import JSON, MISSING, key_of, same
@@ -202,9 +202,7 @@ def fits_result(here: Position, act: Act, result: CallRecord) -> bool:
         return not isinstance(wanted, Absent) and any(
             _is_answer(here, item, result) for item in wanted
         )
-    return fits_act(
-        act, result.action, result.arguments, here.layout, here.frame, here.process.known
-    )
+    return fits_act(here, act, result.action, result.arguments)
 
 
 def _is_answer(here: Position, wanted: WantedCall, result: CallRecord) -> bool:
@@ -231,7 +229,7 @@ def wanted_here(here: Position, act: Act) -> list[WantedCall] | Absent:
 
 def _values(here: Position) -> Values:
     def value(name: str) -> JSON | Absent:
-        result = value_of(Local(name), here.layout, here.frame, here.process.known)
+        result = value_at(here, Local(name))
         return Absent(sentence("no-value", name=name)) if result is MISSING else result
 
     return value
@@ -331,9 +329,7 @@ def borrowable(here: Position, act: Act) -> CallRecord | None:
         if isinstance(wanted, Absent) or any(item.open for item in wanted):
             return None
     elif any(
-        isinstance(term, Path)
-        or value_of(term, here.layout, here.frame, here.process.known) is MISSING
-        for _, term in act.arguments
+        isinstance(term, Path) or value_at(here, term) is MISSING for _, term in act.arguments
     ):
         return None
     for result in reversed(available(here)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from sopilot.machine.recipes import linked
 from sopilot.machine.state import Configuration, Frame, Process
@@ -286,7 +287,12 @@ class Refused:
     reason: str
 
 
-NO_PROCESS = Refused("no-process", sentence("no-process"))
+def refused(code: str, wording: str = "", /, **fields: object) -> Refused:
+    """``wording`` is the code of the sentence, where it isn't that of the refusal."""
+    return Refused(code, sentence(wording or code, **fields))
+
+
+NO_PROCESS = refused("no-process")
 
 
 @dataclass(slots=True)
@@ -307,13 +313,14 @@ class Position:
     def source(self) -> Program:
         return self.program.program
 
+    def with_frame(self, frame: Frame, **changes: Any) -> Configuration:
+        """The configuration after a transition of the process to another top frame."""
+        frames = (*self.process.frames[:-1], frame)
+        return self.configuration.updated(self.process.moved(frames, **changes))
+
     def wrong_step(self, operation: str) -> Refused:
-        return Refused(
-            "wrong-step",
-            sentence(
-                "wrong-step", operation=operation, place=self.frame.place, kind=step_kind(self.step)
-            ),
-        )
+        place, kind = self.frame.place, step_kind(self.step)
+        return refused("wrong-step", operation=operation, place=place, kind=kind)
 
 
 def locate(programs: Programs, configuration: Configuration) -> Position | None:

@@ -14,6 +14,7 @@ from sopilot.machine.layout import (
     Refused,
     locate,
     locate_process,
+    refused,
 )
 from sopilot.machine.state import (
     NEVER,
@@ -27,7 +28,6 @@ from sopilot.machine.state import (
     Process,
 )
 from sopilot.machine.terms import Learning, plain_arguments
-from sopilot.messages.catalogue import sentence
 from sopilot.program.model import Act, Ask, Do, Literal, Step
 from sopilot.trace.events import (
     CLOCK,
@@ -50,7 +50,7 @@ def domain_call(
 ) -> Moved | Refused:
     call_id = fields["call_id"]
     if call_id in configuration.pending:
-        return Refused("call-pending", sentence("call-pending", call=shown(call_id)))
+        return refused("call-pending", call=shown(call_id))
     seq = configuration.next_seq
     process, frame = configuration.process, configuration.frame
     opened = frame.opened if frame is not None else NEVER
@@ -97,7 +97,7 @@ def domain_result(
     call_id = fields["call_id"]
     pending = configuration.pending.get(call_id)
     if pending is None:
-        return Refused("no-such-call", sentence("no-such-call", call=shown(call_id)))
+        return refused("no-such-call", call=shown(call_id))
     seq = configuration.next_seq
     observed = made(CallRecord, (*pending[:8], seq, operation.ok, fields["value"]))
     goal_seq = configuration.goal_seq
@@ -259,8 +259,7 @@ def user_said(
     if here is None or not isinstance(here.step, Ask):
         return Moved(configuration.numbered(configuration.next_seq + 1), {"moved": None})
     target = here.layout.after[here.step.label]
-    frames = (*here.process.frames[:-1], here.frame.at(target))
-    return Moved(configuration.updated(here.process.moved(frames)), {"moved": target})
+    return Moved(here.with_frame(here.frame.at(target)), {"moved": target})
 
 
 def recorded(
@@ -327,7 +326,7 @@ def decision(
     programs: Programs, configuration: Configuration, operation: Decision, fields: Fields
 ) -> Moved | Refused:
     if operation.decision not in DECISIONS:
-        return Refused("unknown-decision", sentence("unknown-decision", names=", ".join(DECISIONS)))
+        return refused("unknown-decision", names=", ".join(DECISIONS))
     return Moved(configuration.numbered(configuration.next_seq + 1))
 
 
@@ -341,12 +340,11 @@ def bind_earlier(here: Position, operation: BindEvidence, fields: Fields) -> Mov
         if result.seq == operation.result:
             break
     else:
-        return Refused("no-such-result", sentence("no-such-result", seq=operation.result))
+        return refused("no-such-result", seq=operation.result)
     if not result.ok or result.seq <= here.configuration.goal_seq:
-        return Refused("stale-result", sentence("stale-result", seq=operation.result))
+        return refused("stale-result", seq=operation.result)
     if not fits_result(here, step, result):
-        return Refused("other-call", sentence("other-call", seq=operation.result))
+        return refused("other-call", seq=operation.result)
     target = here.layout.after[label]
-    frames = (*here.process.frames[:-1], here.frame.borrowing(result.seq, target))
     added = {"label": label, "evidence": [result.seq]}
-    return Moved(here.configuration.updated(here.process.moved(frames)), added)
+    return Moved(here.with_frame(here.frame.borrowing(result.seq, target)), added)

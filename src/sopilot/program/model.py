@@ -229,6 +229,13 @@ class Kind(StrEnum):
     """Verifies one predicate, whatever polarity the SOP wants."""
 
 
+class Cache(dict[Any, Any]):
+    """Room for readers to keep what they derive from a part; a copy of the part starts empty."""
+
+    def __reduce__(self) -> tuple[type[Cache], tuple[()]]:
+        return Cache, ()
+
+
 @dataclass(frozen=True, slots=True)
 class Function:
     """``predicate`` names what a rule or gate judges, ``says``/``says_not`` its wording.
@@ -264,8 +271,7 @@ class Function:
     reusable: bool = False
     customer_message: str = ""
     checks: tuple[Check, ...] = field(init=False, repr=False, compare=False)
-    cache: dict[Any, Any] = field(init=False, repr=False, compare=False, default_factory=dict)
-    """Room for readers to keep what they derive from it."""
+    cache: Cache = field(init=False, repr=False, compare=False, default_factory=Cache)
 
     def __post_init__(self) -> None:
         checks = tuple([step for step in self.steps if isinstance(step, Check)])
@@ -361,8 +367,7 @@ class Program:
     secrets: tuple[str, ...] = ()
     not_found: Mapping[str, str] = field(default_factory=dict)
     format: int = FORMAT
-    cache: dict[Any, Any] = field(init=False, repr=False, compare=False, default_factory=dict)
-    """Room for readers to keep what they derive from it."""
+    cache: Cache = field(init=False, repr=False, compare=False, default_factory=Cache)
 
 
 MISSING_RECIPE = "missing recipe"

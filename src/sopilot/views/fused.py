@@ -113,9 +113,7 @@ def first_arguments(
     step = here.layout.steps[here.layout.past_asking(here.frame.cursor)] if here else None
     if here is None or not isinstance(step, Act):
         return {}
-    known = known_arguments(
-        plain_arguments(step.arguments), here.layout, here.frame, here.process.known
-    )[0]
+    known = known_arguments(here, plain_arguments(step.arguments))[0]
     return {
         step.action: {
             parameter: value.removeprefix(OPEN)

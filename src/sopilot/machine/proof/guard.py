@@ -14,7 +14,7 @@ from sopilot.machine.machine import Machine
 from sopilot.machine.moves import unmet_checks
 from sopilot.machine.proof.licence import Licence, license_call
 from sopilot.machine.state import Configuration
-from sopilot.machine.terms import fits_act, plain_arguments, value_of
+from sopilot.machine.terms import fits_act, plain_arguments, value_at
 from sopilot.messages.catalogue import sentence
 from sopilot.messages.errors import SopilotError
 from sopilot.program.model import (
@@ -175,10 +175,10 @@ def _arguments(
             return _held("stand-in", name=name)
     if amended:
         return _other_act(step, arguments)
-    if fits_act(step, step.action, arguments, here.layout, here.frame, here.process.known):
+    if fits_act(here, step, step.action, arguments):
         return None
     for parameter, term in plain_arguments(step.arguments):
-        value = value_of(term, here.layout, here.frame, here.process.known)
+        value = value_at(here, term)
         if value is MISSING or value is None:
             continue
         if parameter not in arguments or not same(value, arguments[parameter]):
