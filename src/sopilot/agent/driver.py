@@ -78,6 +78,7 @@ class Driver:
         self.view = view
         self.user = user
         session.asker = self._ask_user if user is not None else None
+        session.language = briefing.language
         tools = (*tools, *briefing.user_tools())
         self.toolbox = Toolbox(view, briefing, tools)
         self.spending = Spending.of(session, budgets or Budgets())
