@@ -37,9 +37,8 @@ from sopilot.web.pages import (
 )
 from sopilot_lab.experiments.report.document import Document, to_html
 from sopilot_lab.experiments.report.formats import Table
-from sopilot_lab.lens.context import Region
-from sopilot_lab.lens.plot import plot
-from sopilot_lab.lens.report import FigureLine, Summary
+from sopilot_lab.lens.moments import Region
+from sopilot_lab.lens.report import FigureLine, Summary, plot
 from sopilot_lab.qualification.report import render_page
 
 VERDICT = json.loads(Path(__file__).with_name("qualification_verdict.json").read_text())
