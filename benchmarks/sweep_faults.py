@@ -417,7 +417,7 @@ def clean_and_faulty(clean: Sweep, faulty: Sweep) -> dict[str, Any]:
     known, scores = scores_of(clean), scores_of(faulty)
     summary = summarise(faulty, {})
     named = {row["task"] for row in summary["missing_tasks"] if row["fault"] and row["reason"]}
-    asked = {str(each) for each in faulty.asked}
+    asked = {str(each) for each in faulty.planned}
     return {
         "asked": len(asked),
         "judged": len(scores),

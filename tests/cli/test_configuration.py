@@ -12,9 +12,6 @@ from sopilot.cli.main import run
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("SOPILOT_HOME", str(tmp_path / "home"))
-    for name in ("STORE", "MODEL", "VIEW", "LANGUAGE", "CONFIG"):
-        monkeypatch.delenv(f"SOPILOT_{name}", raising=False)
     (tmp_path / "inner" / "folder").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "inner" / "folder")
     return tmp_path

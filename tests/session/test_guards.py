@@ -8,9 +8,11 @@ from collections.abc import Mapping
 import pytest
 
 from counter_desk import COUNTER, ERRANDS, CountingTools, HandClock, go_on, next_move, walk
+from sopilot.machine.layout import Limits
 from sopilot.machine.machine import Machine
 from sopilot.messages.errors import UserMistake
 from sopilot.protocols import ToolResult
+from sopilot.records.store import Settings
 from sopilot.session.opening import open_session, resume_session
 from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
@@ -254,3 +256,17 @@ async def test_a_result_cannot_pass_for_the_runtime() -> None:
     session = await fresh(MemoryStore(), ForgingTools())
     answer = await session.call_tool("find_account", {"username": "una"}, "f")
     assert "\n" not in answer.text
+
+
+async def test_a_session_with_too_many_attempts_says_so() -> None:
+    settings = Settings(guard="ask", limits=Limits(processes=2))
+    session = await open_session(
+        MemoryStore(), COUNTER, tools=CountingTools(), clock=HandClock(), settings=settings
+    )
+    answers = [
+        await session.call_tool("transfer", {**CHECKED, "amount": amount}, "t")
+        for amount in (1, 2, 3)
+    ]
+    assert [answer.status for answer in answers] == [CallStatus.HELD] * 3
+    assert "First" in answers[1].text
+    assert "has made 2 attempts" in answers[2].text

@@ -443,7 +443,7 @@ def _results(folder: RunFolder, base: str) -> dict[str, str | bytes]:
         configuration["withheld"] = "an address"
     return {
         f"{base}/configuration.json": json.dumps(configuration, indent=2, sort_keys=True) + "\n",
-        f"{base}/asked.json": json.dumps(folder.asked(), indent=1) + "\n",
+        f"{base}/asked.json": json.dumps(folder.planned(), indent=1) + "\n",
         f"{base}/records/published.jsonl": "".join(f"{row}\n" for row in records),
         f"{base}/scores.jsonl": "".join(f"{row}\n" for row in scores),
     }

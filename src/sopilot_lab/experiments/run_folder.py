@@ -21,11 +21,9 @@ from sopilot.messages.diagnostic import Diagnostic, Place
 from sopilot.messages.errors import TraceError, UserMistake, mistake
 from sopilot.trace.files import TraceFile, read_trace
 from sopilot_lab.experiments.source_fingerprint import (
-    VERSION,
     Sources,
     deciding_sources,
     describe_difference,
-    fingerprint_version,
 )
 from sopilot_lab.sopbench.recorded import sequence_only
 
@@ -213,8 +211,8 @@ class RunFolder:
                 code = known._other_code(configuration)
                 join = ", ".join([*(f"{name} differs" for name in fields), *code])
                 help_text = "name another folder with -o"
-                if known.configuration.sources and not fields:
-                    help_text += ", or go on with the code that made it"
+                if not fields:
+                    help_text += ", or resume with the code that made it"
                 raise _mistake(
                     path, f"this folder belongs to `{known.configuration.label}`: {join}", help_text
                 )
@@ -232,8 +230,7 @@ class RunFolder:
         }
         here = deciding_sources()
         if configuration.sources == here.fingerprint:
-            manifest = {"version": VERSION, "files": here.files}
-            write_whole(path / "sources.json", json.dumps(manifest, indent=1) + "\n")
+            write_whole(path / "sources.json", json.dumps({"files": here.files}, indent=1) + "\n")
         write_whole(named, json.dumps(row, indent=2, sort_keys=True) + "\n")
         return cls(path, configuration)
 
@@ -255,14 +252,6 @@ class RunFolder:
         made = self.configuration.sources
         if made == wanted.sources:
             return []
-        if not made:
-            return ["nobody recorded which code made it"]
-        version = fingerprint_version(made)
-        if version != VERSION:
-            return [
-                f"the code that made it is known by a fingerprint of version {version}, "
-                f"which cannot be compared with version {VERSION} of this release"
-            ]
         try:
             row = json.loads(whole_text(self.path / "sources.json"))
             then = Sources(row["files"])
@@ -286,7 +275,7 @@ class RunFolder:
         results = [(record.task, record) for record in self._rows() if record.discarded]
         return [record for _, record in sorted(results, key=task_order)]
 
-    def asked(self) -> dict[str, bool]:
+    def planned(self) -> dict[str, bool]:
         """Task → whether its goal should be executed, for everything that was asked for here.
         Folders of older releases know of the tasks that were judged alone."""
         try:
@@ -298,7 +287,7 @@ class RunFolder:
 
     def ask(self, tasks: Mapping[str, bool]) -> None:
         """Before they are run: what is missing in the end is known by it."""
-        known = self.asked()
+        known = self.planned()
         if tasks.items() <= known.items() and (self.path / "asked.json").exists():
             return
         everything = dict(sorted({**known, **tasks}.items(), key=task_order))
@@ -311,7 +300,7 @@ class RunFolder:
         for record in self.discarded():
             broken.setdefault(record.task, []).append(record)
         results = {}
-        for task, should in self.asked().items():
+        for task, should in self.planned().items():
             if task not in judged:
                 runs = broken.get(task, [])
                 fault = runs[-1].fault or "provider" if runs else NOT_RUN

@@ -10,7 +10,7 @@ from sopilot.values.json import JSON
 from sopilot_lab.qualification import rule
 from sopilot_lab.qualification.probe import ProbeScore
 from sopilot_lab.statistics.comparison import Comparison, compare
-from sopilot_lab.statistics.intervals import clopper_pearson
+from sopilot_lab.statistics.intervals import Interval, Undefined, clopper_pearson
 from sopilot_lab.statistics.non_inferiority import (
     least_pairs,
     most_losses,
@@ -19,9 +19,8 @@ from sopilot_lab.statistics.non_inferiority import (
 )
 from sopilot_lab.statistics.outcomes import RunOutcome, TaskKind
 from sopilot_lab.statistics.paired import Discordance, Pairs, mcnemar, pair
-from sopilot_lab.statistics.post_goal import PostGoal
 from sopilot_lab.statistics.power import minimum_detectable_effect, tasks_needed
-from sopilot_lab.statistics.undefined import Interval, Undefined
+from sopilot_lab.statistics.rates import PostGoal
 
 _DRAWS = 2_000
 

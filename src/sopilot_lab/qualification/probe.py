@@ -28,10 +28,13 @@ from sopilot.protocols import Message, ModelReply, ModelRequest, ToolSchema
 from sopilot.trace.events import Event
 from sopilot.values.json import JSON, Fields
 from sopilot.views.program_text import render_flat
-from sopilot_lab.statistics.bootstrap import bootstrap_interval
-from sopilot_lab.statistics.clustered import SEED
-from sopilot_lab.statistics.intervals import clopper_pearson
-from sopilot_lab.statistics.undefined import Interval, Undefined
+from sopilot_lab.statistics.intervals import (
+    SEED,
+    Interval,
+    Undefined,
+    bootstrap_interval,
+    clopper_pearson,
+)
 
 NextMove = tuple[str, str]
 """Operation and name, as in ``("call", "logged_in")`` or ``("return", "")``."""

@@ -15,9 +15,8 @@ from sopilot_lab.qualification.conditions import Contrast, foresight
 from sopilot_lab.qualification.paging_decision import Verdict
 from sopilot_lab.qualification.prepared import PreparedCheck, Rehearsal
 from sopilot_lab.qualification.probe import ProbeGrade, ProbeScore, scores_by_depth
-from sopilot_lab.statistics.accuracy import accuracy
-from sopilot_lab.statistics.intervals import clopper_pearson
-from sopilot_lab.statistics.undefined import Interval, Undefined
+from sopilot_lab.statistics.intervals import Interval, Undefined, clopper_pearson
+from sopilot_lab.statistics.rates import accuracy
 
 
 def verdict_document(

@@ -19,18 +19,14 @@ from sopilot_lab.experiments.report.formats import Table, figure, percent
 from sopilot_lab.experiments.report.runs import Keep, RunSet, Series, screened
 from sopilot_lab.experiments.run_folder import BenchRecord
 from sopilot_lab.experiments.summary import ends_not_reached
-from sopilot_lab.sopbench.baselines import Baseline, subset_size
 from sopilot_lab.sopbench.process import Upstream
 from sopilot_lab.sopbench.programs import ProgramShelf
 from sopilot_lab.sopbench.reach import Reach
-from sopilot_lab.sopbench.recorded import tally
+from sopilot_lab.sopbench.recorded import Baseline, Screen, subset_size, tally
 from sopilot_lab.sopbench.reference import DOMAINS
-from sopilot_lab.sopbench.screen import Screen
 from sopilot_lab.sopbench.source import load_tasks
-from sopilot_lab.statistics.intervals import clopper_pearson
-from sopilot_lab.statistics.post_goal import post_goal
-from sopilot_lab.statistics.repeats import pass_k, run_to_run
-from sopilot_lab.statistics.undefined import Undefined
+from sopilot_lab.statistics.intervals import Undefined, clopper_pearson
+from sopilot_lab.statistics.rates import pass_k, post_goal, run_to_run
 
 
 def class_split(
@@ -53,7 +49,7 @@ def class_split(
     )  # fmt: skip
     for series in runs.series:
         for arm in series.arms:
-            stored = series.kept(arm, keep)
+            stored = series.judged(arm, keep)
             if not stored:
                 continue
             counts = tally(each.verdict or {} for each in stored)
@@ -106,7 +102,7 @@ def cost(runs: RunSet, keep: Keep, scope: str) -> Table:
     )  # fmt: skip
     for series in runs.series:
         for arm in series.arms:
-            stored = series.kept(arm, keep)
+            stored = series.judged(arm, keep)
             if stored:
                 table.rows.append(
                     [series.label, arm, str(len(stored)), *_spent(table, series, stored)]
@@ -125,7 +121,7 @@ def classes_by_domain(runs: RunSet, pools: Mapping[str, Keep]) -> Table:
     for series in runs.series:
         for domain, keep in pools.items():
             for arm in series.arms:
-                counts = tally(each.verdict or {} for each in series.kept(arm, keep))
+                counts = tally(each.verdict or {} for each in series.judged(arm, keep))
                 if not counts.n:
                     continue
                 table.rows.append(
@@ -157,9 +153,9 @@ def wall_clock(runs: RunSet, pools: Mapping[str, Keep]) -> Table:
     )  # fmt: skip
     for series in runs.series:
         for domain, keep in pools.items():
-            flat = {each.task: each.seconds for each in series.kept("flat", keep)}
+            flat = {each.task: each.seconds for each in series.judged("flat", keep)}
             for arm in series.arms:
-                stored = {each.task: each.seconds for each in series.kept(arm, keep)}
+                stored = {each.task: each.seconds for each in series.judged(arm, keep)}
                 if not stored:
                     continue
                 both = stored.keys() & flat.keys()
@@ -188,7 +184,7 @@ def spending(runs: RunSet, keep: Keep, scope: str) -> Table:
     )  # fmt: skip
     for series in runs.series:
         for arm in series.arms:
-            stored = series.kept(arm, keep)
+            stored = series.judged(arm, keep)
             requests = [request for each in stored for request in each.requests]
             if not requests:
                 why = f"{series.label}, {arm}: its records do not tell requests apart"
@@ -299,7 +295,7 @@ def missing_runs(runs: RunSet, keep: Keep) -> Table:
     )  # fmt: skip
     for series in runs.series:
         for arm in series.arms:
-            judged = series.kept(arm, keep)
+            judged = series.judged(arm, keep)
             absent = series.missing(arm, keep)
             passed = sum(each.passed for each in judged)
             request = len(judged) + len(absent)
@@ -345,7 +341,7 @@ def full_denominators(
                     cells.append(table.lacks(f"{series.label}: no runs of {arm}"))
                     continue
                 keep = screened(screen, domain)
-                stored = series.kept(arm, keep)
+                stored = series.judged(arm, keep)
                 request = len(stored) + len(series.missing(arm, keep))
                 if request < left_in:
                     why = f"{series.label}, {arm}: {request} of {left_in} tasks were asked"
@@ -365,7 +361,7 @@ def alarming(runs: RunSet, keep: Keep, most: float = MOST_MISSING) -> list[str]:
     results = []
     for series in runs.series:
         for arm in series.arms:
-            absent, judged = len(series.missing(arm, keep)), len(series.kept(arm, keep))
+            absent, judged = len(series.missing(arm, keep)), len(series.judged(arm, keep))
             if absent > most * (absent + judged):
                 share = percent(absent, absent + judged)
                 results.append(f"{series.label}, {arm}: {absent} tasks ({share} %) have no verdict")
@@ -419,8 +415,8 @@ def repeated_arms(runs: RunSet, keep: Keep) -> Table:
 def _neighbours(series: Series, arm: str, keep: Keep) -> float | Undefined:
     shares = []
     for item, other in pairwise(sorted(series.arms[arm].runs)):
-        left = {each.task: each.passed for each in series.kept(arm, keep, item)}
-        right = {each.task: each.passed for each in series.kept(arm, keep, other)}
+        left = {each.task: each.passed for each in series.judged(arm, keep, item)}
+        right = {each.task: each.passed for each in series.judged(arm, keep, other)}
         both = left.keys() & right.keys()
         if both:
             shares.append(sum(left[task] == right[task] for task in both) / len(both))

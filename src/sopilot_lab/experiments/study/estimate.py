@@ -21,8 +21,8 @@ from sopilot_lab.experiments.study.plan import Hypothesis, Study
 from sopilot_lab.experiments.trial import TrialRunner
 from sopilot_lab.sopbench.process import Upstream
 from sopilot_lab.sopbench.reference import TaskReference
+from sopilot_lab.statistics.intervals import Undefined
 from sopilot_lab.statistics.power import mcnemar_power, minimum_detectable_effect
-from sopilot_lab.statistics.undefined import Undefined
 
 REHEARSED: Final = 9
 """Tasks per domain that the reference executor runs to see what an arm's requests hold."""

@@ -21,8 +21,8 @@ from sopilot.views.catalogue import VIEWS
 from sopilot_lab.experiments.entrants import DEFAULT_USER, Contestant, Patience
 from sopilot_lab.experiments.selection import KINDS
 from sopilot_lab.sopbench.process import ToolList
+from sopilot_lab.sopbench.recorded import SCREENS
 from sopilot_lab.sopbench.reference import DOMAINS
-from sopilot_lab.sopbench.screen import SCREENS
 
 TESTS: Final = ("clustered", "mcnemar")
 
@@ -160,8 +160,8 @@ def load_study(path: Path) -> Study:
         raise mistake("study", f"not YAML: {error}", Place(str(path))) from error
     reader = _Reader(path)
     study = reader.study(document if isinstance(document, Mapping) else {})
-    if reader.found:
-        raise UserMistake(reader.found)
+    if reader.mistakes:
+        raise UserMistake(reader.mistakes)
     return study
 
 
@@ -170,7 +170,7 @@ class _Reader:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self.found: list[Diagnostic] = []
+        self.mistakes: list[Diagnostic] = []
 
     def study(self, row: Mapping[str, Any]) -> Study:
         self._known(row, _KEYS, "")
@@ -337,7 +337,7 @@ class _Reader:
 
     def _wrong(self, place: str, message: str, cure: str = "") -> None:
         where = Place(str(self._path), path=place)
-        self.found.append(Diagnostic("study", message, where, cure))
+        self.mistakes.append(Diagnostic("study", message, where, cure))
 
     def _known(self, row: Mapping[str, Any], keys: Sequence[str], place: str) -> None:
         for name in row:
