@@ -18,7 +18,6 @@ from sopilot.stores.postgres import PostgresStore
 
 DECISIONS = {"given": "approve", "rejected": "reject"}
 """By the kind that the order's name begins with; what else waits is left until it expires."""
-
 TO_FIND_OUT = 0.4
 """Hours that people take to ask how a call ended."""
 

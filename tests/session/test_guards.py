@@ -31,6 +31,7 @@ from sopilot.agent.calls import MOST_INSISTENCE, Waiting
 from sopilot.agent.driver import Driver
 from sopilot.handbook.reader import load_handbook
 from sopilot.machine.approvals import HeldState
+from sopilot.machine.layout import Limits
 from sopilot.machine.machine import Machine
 from sopilot.machine.proof import guard
 from sopilot.messages.errors import RunEnded, UserMistake
@@ -448,3 +449,11 @@ async def test_an_agent_that_only_repeats_an_unproven_call_waits_for_a_person() 
         await driver.call(call)
     assert [held.action for held in session.held_calls] == ["transfer"]
     assert tools_of(session).calls == []
+
+
+async def test_a_session_with_too_many_attempts_says_so() -> None:
+    session = await opened(settings=Settings(guard="ask", limits=Limits(processes=2)))
+    answers = [await attempt(session, "transfer", amount=amount) for amount in (1, 2, 3)]
+    assert [answer.status for answer in answers] == [CallStatus.HELD] * 3
+    assert "First" in answers[1].text
+    assert "has made 2 attempts" in answers[2].text

@@ -130,7 +130,7 @@ def test_seal_verify_prove_and_what_is_missing(kept: list[str], tmp_path: Path) 
 def test_a_long_log_is_verified_by_two_processes_with_the_same_answer(
     kept: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sopilot.cli.verify._LONG_LOG", 0)
+    monkeypatch.setattr("sopilot.cli.records._LONG_LOG", 0)
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     run("records", "seal", "--key", "seal.key", "--to", "heads.jsonl")
     good = (

@@ -85,12 +85,8 @@ BOMB = "a: &a [1,1,1,1,1,1,1,1,1,1]\n" + "".join(
 )
 
 
-def test_aliases_that_multiply_are_told_at_once(tmp_path: Path) -> None:
-    file = tmp_path / "settings.yaml"
-    file.write_text(BOMB, "utf-8")
+def test_aliases_that_multiply_are_told_at_once() -> None:
     begun = time.monotonic()
-    with pytest.raises(UserMistake, match="too many values"):
-        read_settings(file)
     for text in (BOMB, "a: &a [*a]"):
         with pytest.raises(yaml.YAMLError, match="too many values"):
             load_yaml(text)

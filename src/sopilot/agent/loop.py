@@ -1,7 +1,4 @@
-"""The loop: a model is asked what the driver shows, and the driver does what it says.
-
-Opening the session of a run.
-"""
+"""Open the session of a run, and run it: ask the model, do what it says, until the run ends."""
 
 from __future__ import annotations
 
@@ -24,7 +21,14 @@ from sopilot.agent.providers import (
     complete_with_retries,
 )
 from sopilot.agent.refusals import refusals
-from sopilot.agent.result import Ending, Progress, SessionResult, Watch, nobody_watches
+from sopilot.agent.result import (
+    RETRY,
+    Ending,
+    Progress,
+    SessionResult,
+    Watch,
+    nobody_watches,
+)
 from sopilot.agent.resume import must_start_again, recover
 from sopilot.machine.program_set import ProgramSet
 from sopilot.messages.errors import InternalBug, RunEnded, mistake
@@ -133,10 +137,16 @@ class Run:
         self._watch(Progress("request", self._model.name, turn.slot))
         attempts = Attempts()
         begun = monotonic()
+
+        async def pause(seconds: float) -> None:
+            why = f"{self._model.name}: {attempts.problem}; retrying in {seconds:g} s"
+            self._watch(Progress(RETRY, why))
+            await asyncio.sleep(seconds)
+
         try:
             async with asyncio.timeout(left):
                 reply, _ = await complete_with_retries(
-                    self._model, request, self._retries, attempts=attempts
+                    self._model, request, self._retries, sleep=pause, attempts=attempts
                 )
         except TimeoutError:
             self._lost = attempts.discarded

@@ -26,8 +26,8 @@ from sopilot.messages.errors import InternalBug, UserMistake
 from sopilot.protocols import ToolSchema
 from sopilot.runner.conversations import Conversations, Hooks, hooks_of
 from sopilot.runner.hook import Failed, ProcedureHook, Read, Reply, was_made
+from sopilot.runner.json_values import Validate, validation_by
 from sopilot.runner.loop_thread import caller
-from sopilot.runner.received import Validate, validation_by
 from sopilot.values.json import JSON
 from sopilot.views.answers import CallAnswer
 

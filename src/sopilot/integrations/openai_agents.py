@@ -40,7 +40,7 @@ from sopilot.messages.errors import UserMistake, mistake
 from sopilot.protocols import ToolSchema
 from sopilot.runner.conversations import CURRENT, Conversations, OneConversation, hooks_of
 from sopilot.runner.hook import YES, ProcedureHook, Read, Reply
-from sopilot.runner.received import Validate, validation_by
+from sopilot.runner.json_values import Validate, validation_by
 from sopilot.values.json import JSON
 
 __all__ = ["Conversations", "hooked_config", "hooked_tools"]

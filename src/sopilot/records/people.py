@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sopilot.machine.approvals import HeldCall, HeldState
-from sopilot.machine.state import Configuration, Pending
+from sopilot.machine.state import CallRecord, Configuration
 from sopilot.messages.diagnostic import Diagnostic, did_you_mean
 from sopilot.messages.errors import UserMistake, mistake
 from sopilot.program.model import Program
@@ -49,8 +49,8 @@ class Principal:
     proof: str = ""
 
     def as_json(self, through: str = "") -> dict[str, JSON]:
-        replies = {"method": self.method, "proof": self.proof, "through": through}
-        return {name: value for name, value in replies.items() if value}
+        values = {"method": self.method, "proof": self.proof, "through": through}
+        return {name: value for name, value in values.items() if value}
 
 
 THE_MACHINE = Principal("", MACHINE)
@@ -390,7 +390,7 @@ def objection(
 
 
 def no_witness(
-    people: People, metadata: Fields, configuration: Configuration, pending: Pending, by: str,
+    people: People, metadata: Fields, configuration: Configuration, pending: CallRecord, by: str,
     who: Principal | None, authors: Collection[str] = (), requesters: Collection[str] = (),
 ) -> Diagnostic | None:  # fmt: skip
     """What keeps somebody from saying how a call ended: who has a part in it could have it made
@@ -598,11 +598,11 @@ async def change_people(
                 "only an administrator changes the people of this store",
                 help="give an administrator's token: --token-file",
             )
-    reply = added(people, details) if name == ADDED else details
-    problem = why_not(people, name, reply)
+    entry = added(people, details) if name == ADDED else details
+    problem = why_not(people, name, entry)
     if problem is not None:
         raise UserMistake([problem])
-    await write(store, JOURNAL, name, {**reply, **written_by(who)}, clock=clock)
+    await write(store, JOURNAL, name, {**entry, **written_by(who)}, clock=clock)
 
 
 def requester_name(people: People, requester: Principal | str | None) -> str:
@@ -666,6 +666,6 @@ async def issue_token(
     if any(same_name(item.name) == same_name(name) for item in people.tokens.values()):
         raise mistake("token-exists", f"there is a token `{name}` already")
     token = TOKEN_PREFIX + secrets.token_urlsafe(32)
-    replies = {**details, "person": result.name, "sha256": token_digest(token)}
-    await change_people(store, entry, replies, who=who, clock=clock)
+    values = {**details, "person": result.name, "sha256": token_digest(token)}
+    await change_people(store, entry, values, who=who, clock=clock)
     return token

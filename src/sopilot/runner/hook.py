@@ -41,8 +41,7 @@ from sopilot.messages.errors import (
 )
 from sopilot.protocols import ToolCall, ToolResult, Tools, ToolSchema
 from sopilot.records.store import Settings, Store
-from sopilot.runner.json_values import as_json
-from sopilot.runner.received import Validate, received
+from sopilot.runner.json_values import Validate, as_json, received
 from sopilot.session.lease import when_free
 from sopilot.session.opening import resume_session
 from sopilot.session.questions import Asker, UserAnswer, find_question

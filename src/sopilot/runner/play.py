@@ -1,14 +1,4 @@
-"""Playing a task across processes: the session's record says which task it is.
-
-A task or a served session, driven from outside one move at a time.
-
-The loop asks a model and does what it says; a player is told the move. Everything is
-on record after every move, so the next one may come from another process.
-
-What a player is shown: everything that a model would be sent now.
-
-Tasks that can be played.
-"""
+"""Tasks and served sessions, driven from outside one move at a time, each from any process."""
 
 from __future__ import annotations
 
@@ -70,13 +60,8 @@ def playable_task(reference: str, *, tools: str = "official", language: str = "e
 PLAY_ENDED = "play_ended"
 """The note that says how a play came to its end."""
 
-
 _DONE = "|".join(re.escape(table["done"].partition("{")[0]) for table in LANGUAGES.values())
-
-
 _LOST = tuple(table["outcome_unknown"].partition("{")[0] for table in LANGUAGES.values())
-
-
 _GOOD = re.compile(rf"#[0-9]+ \(ok\): |{_DONE}")
 """How the runtime's answers begin when the move was made; a tool's text stands behind that."""
 
@@ -199,7 +184,6 @@ async def whole_trace(store: Store, session_id: str) -> list[Event]:
 
 PLAY = "play"
 
-
 SAY_TOOL = ToolSchema(
     "say_to_user",
     "Say something to the user you serve; the result is the user's answer.",
@@ -211,13 +195,11 @@ SAY_TOOL = ToolSchema(
     },
 )
 
-
 FINISH_TOOL = ToolSchema(
     "finish_task",
     "The task is over: end the session and get its score.",
     {"type": "object", "properties": {}, "additionalProperties": False},
 )
-
 
 Answer = TypeVar("Answer")
 
@@ -313,7 +295,7 @@ async def start_play(
     language: str = "en",
     model: str = "played",
 ) -> Play:
-    """A new session on a fresh simulator of the task, with the user's request on record."""
+    """Open a session on a fresh simulator of the task, with the user's request on record."""
     chosen = view_named(view)
     task = playable_task(reference, tools=tools, language=language)
     extra = {PLAY: play_record(task, tools=tools, language=language)}
@@ -342,7 +324,7 @@ def play_record(task: PlayableTask, *, tools: str, language: str) -> dict[str, J
 
 
 async def resume_play(store: Store, session_id: str) -> Play:
-    """The play as it stands, its simulator rebuilt from the trace."""
+    """Continue a play; its simulator is rebuilt from the trace."""
     record = await store.record(session_id)
     about = record.metadata.get("extra", {}).get(PLAY)
     if not isinstance(about, Mapping):

@@ -26,7 +26,7 @@ from sopilot.protocols import Model, Tools, User
 from sopilot.records.store import Store
 from sopilot.runner.audit_inputs import session_input
 from sopilot.runner.hook import JudgeResult, ProcedureHook, always_ok
-from sopilot.runner.options import check_told
+from sopilot.runner.options import check_inputs
 from sopilot.runner.sources import FolderSource, TaskSource, open_source
 from sopilot.runner.tools import GivenTools, as_tools
 from sopilot.session.opening import attach_session, resume_session
@@ -41,13 +41,8 @@ from sopilot.views.catalogue import view_named
 SERVED = "served"
 """Where a session's record keeps what its user asked for."""
 
-
 Reply = Callable[[str], str | Awaitable[str | None] | None]
-
-
 P = ParamSpec("P")
-
-
 Answer = TypeVar("Answer")
 
 
@@ -121,7 +116,7 @@ class Runner:
         programs = self.programs
         if goal is not None and goal in programs:
             programs = {goal: programs[goal]}
-        check_told(inputs or {}, programs, "inputs")
+        check_inputs(inputs or {}, programs, "inputs")
         decides = operator or (RoleApprovers(approvers) if approvers else None)
         fields: Fields = {
             "request": request,

@@ -1,6 +1,6 @@
-"""Ed25519 over heads (extra ``sign``). ``cryptography`` is imported on use.
+"""Ed25519 signatures over heads (extra ``sign``). ``cryptography`` is imported on use.
 
-A signed head as data: who signs a head signs every event before it.
+Signing a head signs every event before it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class SignedHead:
 
 
 def head_statement(head: Head, at: float) -> dict[str, JSON]:
-    """What is signed: nothing else of the same shape can be passed off for it."""
+    """The signed statement: nothing else of the same shape can be passed off for it."""
     return {
         "sopilot_head": SIGNED_HEAD_FORMAT,
         "session": head.session_id,
