@@ -51,7 +51,7 @@ Truth = Mapping[str, bool]
 
 
 def problems(program: Program, language: str, held: Counter[str]) -> Iterator[str]:
-    """What the texts of a program's functions say wrongly; ``held`` counts what was compared."""
+    """Wrong texts of a program's functions; ``held`` counts the comparisons."""
     for function in program.functions.values():
         text = render_function(function, program, language)
         lines = text.splitlines()
@@ -251,7 +251,7 @@ def read_condition(text: str, words: Mapping[str, str]) -> Callable[[Truth], boo
 
 
 def walked(function: Function, truth: Truth) -> tuple[bool, set[str]]:
-    """What the steps come to when every check comes out so, and which were asked."""
+    """The result of the steps for these verdicts, and the checks that were asked."""
     steps = {step.label: index for index, step in enumerate(function.steps)}
     asked: set[str] = set()
     position = 0

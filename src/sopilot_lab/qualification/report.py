@@ -135,7 +135,7 @@ def _plain(value: Any) -> JSON:
 def estimate_document(
     rehearsal: Rehearsal, arms: Sequence[str], allowance: Allowance, cases: int
 ) -> Fields:
-    """What a check will take at least, before anything is spent."""
+    """The least that a check will take, before anything is spent."""
     total = rehearsal.total
     cost = allowance.prices.cost(total.prompt_tokens, total.completion_tokens)
     return {

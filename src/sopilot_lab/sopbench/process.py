@@ -73,7 +73,7 @@ class PredicateReading:
 
 @dataclass(frozen=True, slots=True)
 class OfficialText:
-    """What upstream's own runner shows to the model. ``preamble`` is the part of ``system``
+    """The text that upstream's own runner shows to the model. ``preamble`` is the part of ``system``
     before the constraints; ``blocks`` are what is put into words behind it: actions and their
     trees in upstream's notation."""
 

@@ -170,7 +170,7 @@ def wall_clock(runs: RunSet, pools: Mapping[str, Keep]) -> Table:
 
 
 def spending(runs: RunSet, keep: Keep, scope: str) -> Table:
-    """What a sweep took that its outcomes do not show."""
+    """The cost of a sweep beside its outcomes."""
     table = Table(
         "spending",
         f"Spent on all tasks ({scope})",
