@@ -55,7 +55,7 @@ def shown_by(move: Move) -> Iterator[set[str]]:
         yield from ({act.action}, *held(act.arguments))
     yield from ({option} for option in move.options)
     if move.kind == "fail":
-        yield {move.told}
+        yield {move.message}
     for edge, ahead in move.ahead.items():
         yield from ({edge}, {ahead.name if ahead.kind != "call" else ""}, {ahead.number})
         yield from held(ahead.arguments) if ahead.kind != "call" else ()

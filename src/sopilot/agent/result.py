@@ -1,9 +1,4 @@
-"""What a run came to.
-
-The audit of a session as it stands: configured here, and nowhere else.
-
-What happens in a run, for people who look on.
-"""
+"""The result of a run, its closing audit, and its progress for people who look on."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A view is a visibility policy: what of the SOP reaches the model, and where it stands.
-
-Which tool schemas a request carries. What is not offered can still be called by name.
-"""
+"""A view is a visibility policy: what of the SOP a model sees, where, and with which tools."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What the messages of a request say, as any reader could know it.
-
-Values for a call: from the frame, from what the user told, from earlier evidence.
-"""
+"""The facts in the messages of a request, and the values they give to a call."""
 
 from __future__ import annotations
 
