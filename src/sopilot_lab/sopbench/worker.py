@@ -252,8 +252,8 @@ class Upstream:
         return {goal: [read(task) for task in tasks] for goal, tasks in self.data(domain).items()}
 
     def official_text(self, domain: str, goal: str, index: int, tools: str = "official") -> Any:
-        """The text that upstream's runner shows with its own defaults and its full or `oracle` tool list,
-        and the trees that it puts into words: ``blocks``, in the order of the text."""
+        """The text that upstream's runner shows by default with its full or `oracle` tool list, and
+        the trees that it puts into words: ``blocks``, in the order of the text."""
         task = self.task(domain, goal, index)
         innate, requires, described = self.defaults(domain)
         names = included(task) if tools == "oracle" else None
