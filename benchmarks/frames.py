@@ -1,30 +1,22 @@
-"""What frames say, held against what programs do; and frames of two revisions side by side.
+"""Hold the text of frames against what programs do.
 
     python benchmarks/frames.py [--limit N] [--json FILE]
-    python benchmarks/frames.py --beside REVISION [--task sopbench:hotel/book_room#7 …]
 
 Reads the text of every function of all 830 SOPBench programs in both languages, by a reader of
 its own, and prints how many lines it held against the program. Exits 1 if a sentence stands on
 the wrong side, a way to verify is offered twice, a line names a move that the machine makes, or a
-group's sentence has another truth table than its steps. `--beside` prints the frames of hard
-tasks as a revision of this repository shows them, before those of the present one.
+group's sentence has another truth table than its steps.
 """
 
 from __future__ import annotations
 
-import argparse
-import difflib
 import itertools
-import json
-import os
 import re
-import subprocess
-import sys
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from campaign import main
 from sopilot.handbook.grammar import in_language
 from sopilot.machine.layout import FunctionLayout, lay_out
 from sopilot.program.model import (
@@ -44,18 +36,6 @@ from sopilot.program.model import (
 from sopilot.views.frame import render_function
 
 ROOT = Path(__file__).resolve().parent.parent
-HARD = (
-    "sopbench:hotel/book_room#7",
-    "sopbench:hotel/book_room#31",
-    "sopbench:hotel/modify_reservation#4",
-    "sopbench:hotel/modify_reservation#21",
-    "sopbench:hotel/place_room_service_order#8",
-    "sopbench:healthcare/schedule_appointment#20",
-    "sopbench:healthcare/submit_claim#0",
-    "sopbench:dmv/schedule_test#12",
-    "sopbench:dmv/transfer_title#0",
-    "sopbench:online_market/exchange_product#18",
-)
 # Written down here a second time: what is read must not come from what wrote it.
 TRUE_IF = {"en": "True if: ", "zh": "为 true 的条件："}
 EVERY_ONE = {"en": "; check every one, then decide", "zh": "；全部查明之后再作判断"}
@@ -67,12 +47,11 @@ WORDS = {
     "zh": {"且": "and", "或": "or", "非": "not"},
 }
 MACHINE_MOVES = re.compile(r"\b(call|select_branch|enter)\b|进入函数")
-
 Truth = Mapping[str, bool]
 
 
 def problems(program: Program, language: str, held: Counter[str]) -> Iterator[str]:
-    """What the texts of a program's functions say wrongly; ``held`` counts what was compared."""
+    """Wrong texts of a program's functions; ``held`` counts the comparisons."""
     for function in program.functions.values():
         text = render_function(function, program, language)
         lines = text.splitlines()
@@ -272,7 +251,7 @@ def read_condition(text: str, words: Mapping[str, str]) -> Callable[[Truth], boo
 
 
 def walked(function: Function, truth: Truth) -> tuple[bool, set[str]]:
-    """What the steps come to when every check comes out so, and which were asked."""
+    """The result of the steps for these verdicts, and the checks that were asked."""
     steps = {step.label: index for index, step in enumerate(function.steps)}
     asked: set[str] = set()
     position = 0
@@ -318,59 +297,12 @@ def over_sopbench(limit: int | None) -> tuple[Counter[str], list[str]]:
     return held, found
 
 
-def beside(revision: str, tasks: tuple[str, ...]) -> None:
-    """The frames of these tasks at a revision and now, where they differ."""
-    with tempfile.TemporaryDirectory(prefix="sopilot-frames-") as scratch:
-        archive = subprocess.run(
-            ["git", "archive", revision, "src"], cwd=ROOT, capture_output=True, check=True
-        )
-        subprocess.run(["tar", "-x", "-C", scratch], input=archive.stdout, check=True)
-        for task in tasks:
-            before = _frames(task, Path(scratch) / "src")
-            after = _frames(task, ROOT / "src")
-            print(f"\n=== {task}")
-            for line in difflib.ndiff(before.splitlines(), after.splitlines()):
-                if not line.startswith("?"):
-                    print(line)
-
-
-def _frames(task: str, source: Path) -> str:
-    program = (
-        "import sys; from sopilot.cli.main import main; "
-        "sys.argv = ['sopilot', 'show', *sys.argv[1:]]; main()"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program, task, "--as", "frame"],
-        env={**os.environ, "PYTHONPATH": str(source)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return done.stdout
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--limit", type=int)
-    parser.add_argument("--json", type=Path, help="also write the figures there")
-    parser.add_argument("--beside", metavar="REVISION")
-    parser.add_argument("--task", action="append", default=[])
-    arguments = parser.parse_args()
-    if arguments.beside:
-        beside(arguments.beside, tuple(arguments.task) or HARD)
-        return
-    held, found = over_sopbench(arguments.limit)
-    for name, count in held.items():
-        print(f"{name}: {count}")
-    print(f"problems: {len(found)}")
+def measure(limit: int | None) -> dict[str, object]:
+    held, found = over_sopbench(limit)
     for problem in found[:20]:
         print(f"  {problem}")
-    if arguments.json:
-        figures = {**held, "problems": len(found)}
-        arguments.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
-    if found:
-        sys.exit(1)
+    return {"passed": not found, **held, "problems": len(found)}
 
 
 if __name__ == "__main__":
-    main()
+    main(__doc__, measure, limit=int)

@@ -12,7 +12,7 @@ from sopilot.files.settings import read_settings
 from sopilot.files.sign_in import subject_of
 from sopilot.messages.errors import StoreCorrupt
 from sopilot.protocols import SystemClock
-from sopilot.records.deviations import load_deviations
+from sopilot.records.audits import load_deviations
 from sopilot.records.journal import write
 from sopilot.records.log import check_proof
 from sopilot.records.people import load_people
@@ -25,7 +25,7 @@ SETTINGS = Path(tempfile.gettempdir()) / "sopilot-fuzz-settings"
 
 
 def read_records(data: bytes) -> None:
-    """What others may have written about a store: proofs, tokens, settings, entries."""
+    """Documents about a store that others may have written: proofs, tokens, settings, entries."""
     kind, rest = data[:1], data[1:]
     if kind == b"t":
         subject_of(rest.decode("utf-8", "surrogateescape"), {})

@@ -1,6 +1,6 @@
 """Public MCP servers, directly and through the gateway: nothing differs but what is blocked.
 
-    python benchmarks/real_servers.py [--json evidence/real-servers.json]
+    python benchmarks/real_servers.py [--json FILE]
 
 Installs three servers from npm and three from PyPI, once, into the user's cache. Every server has
 a small handbook. Its honest calls are made directly and through `sopilot gateway`, and every answer
@@ -10,7 +10,6 @@ commits, rows, entities) says whether one was carried out. Exits 1 if anything d
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import os
@@ -29,6 +28,8 @@ from typing import Any
 import mcp_types as types
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
+
+from campaign import main
 
 NPM = {
     name: f"@modelcontextprotocol/server-{name}" for name in ("filesystem", "everything", "memory")
@@ -421,31 +422,21 @@ async def judged(server: Server) -> dict[str, Any]:
     return {**report, "passed": passed}
 
 
-async def campaign(names: Sequence[str]) -> dict[str, Any]:
-    chosen = [server for server in SERVERS if not names or server.name in names]
-    rows = {server.name: await judged(server) for server in chosen}
+def measure(server: list[str]) -> dict[str, Any]:
+    rows: dict[str, dict[str, Any]] = {}
+    for each in SERVERS:
+        if server and each.name not in server:
+            continue
+        row = rows[each.name] = asyncio.run(judged(each))
+        print(
+            f"{each.name:11} {row['tools through the gateway']:2} of {row['tools']:2} tools; "
+            f"{row['same answers']} of {row['honest calls']} answers the same; "
+            f"{row['blocked']} of {row['hostile calls']} hostile calls answered as errors; "
+            f"{'STATE CHANGED' if row['carried out'] else 'none carried out'}",
+            file=sys.stderr,
+        )
     return {"servers": rows, "passed": all(row["passed"] for row in rows.values())}
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("servers", nargs="*")
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args()
-    report = asyncio.run(campaign(options.servers))
-    for name, row in report["servers"].items():
-        print(
-            f"{name:11} {row['tools through the gateway']:2} of {row['tools']:2} tools; "
-            f"{row['same answers']} of {row['honest calls']} answers the same; "
-            f"{row['blocked']} of {row['hostile calls']} hostile calls answered as errors; "
-            f"{'STATE CHANGED' if row['carried out'] else 'none carried out'}"
-        )
-        for pair in row.get("differences", ()):
-            print(f"    direct:  {pair[0]}\n    gateway: {pair[1]}")
-    if options.json is not None:
-        options.json.write_text(json.dumps(report, indent=1) + "\n")
-    return 0 if report["passed"] else 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    main(__doc__, measure, server=[])

@@ -33,7 +33,7 @@ def event(kind: str = "domain_call", seq: int = 9, actor: str = "model", **paylo
 def at(label: str, values: dict[str, Any] | None = None, code: ProgramLayout = CODE) -> ProcessView:
     given = dict(ARGUMENTS) if values is None else values
     goal = code.program.entry
-    frame = Frame(goal, label, given, {}, None, 0, goal)
+    frame = Frame(goal, label, given, {}, 0, goal)
     state = Process("p1", goal, "", given, (frame,), known=given)
     return ProcessView("p1", goal, code, state)
 

@@ -60,7 +60,8 @@ class HookedDesk:
             messages, slot = [Message("system", before + own), *rest], slot.lstrip("\n")
         tools = [self.hook.own_tools[0], *self.world.schemas()]
         last = [Message("system", slot)] if slot else []
-        request = ModelRequest([*messages, *last], tools)
+        shown = self.hook.driver.shown()
+        request = ModelRequest([*messages, *last], tools, shown=shown)
         self.requests.append(request)
         if self.premature and len(self.requests) == 1:
             arguments = '{"username": "carla", "payout_to": "anna"}'
@@ -70,7 +71,7 @@ class HookedDesk:
         kept = [m for m in messages if m.tool_call_id != "hasty"]
         kept = [m for m in kept if not any(call.id == "hasty" for call in m.tool_calls)]
         return await Reference(example_judge(self.example)).complete(
-            ModelRequest([*kept, *last], tools)
+            ModelRequest([*kept, *last], tools, shown=shown)
         )
 
     @property

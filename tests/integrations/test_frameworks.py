@@ -213,7 +213,7 @@ async def test_a_filter_of_ones_own_still_runs() -> None:
     agent: OpenAIAgent[Any] = OpenAIAgent(name="desk")
     shown: Any = show(CallModelData(ModelInputData(given, None), agent, None))
     shown = await shown
-    assert [item["content"] for item in shown.input] == ["b", hook.slot()]
+    assert [item["content"] for item in shown.input] == ["b", hook.frame_message()]
     assert shown.instructions == f"Be kind.\n\n{hook.instructions}"
     await hook.close()
 

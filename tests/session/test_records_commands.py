@@ -12,29 +12,14 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from counter_sessions import attempt, opened, run
 
-from counter_desk import COUNTER, ERRANDS, CountingTools, HandClock, walk
-from sopilot.cli.beside import beside
-from sopilot.cli.main import main
+from counter_desk import COUNTER, HandClock, walk
 from sopilot.records.journal import write
-from sopilot.session.opening import open_session
 from sopilot.stores.open import open_store
 from sopilot.trace.signing import generate_key, write_key
 
 KEY = generate_key()
-
-
-def run(*arguments: str) -> Result:
-    """Through ``main``, so that exit codes are the real ones."""
-    import click
-
-    @click.command(context_settings={"ignore_unknown_options": True})
-    @click.argument("rest", nargs=-1, type=click.UNPROCESSED)
-    def whole(rest: tuple[str, ...]) -> None:
-        main(list(rest))
-
-    return CliRunner().invoke(whole, ["--", *arguments])
 
 
 @pytest.fixture
@@ -48,13 +33,11 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     async def prepare() -> list[str]:
         store, ids = open_store(), []
         for goal in ("transfer", "wire"):
-            session = await open_session(
-                store, COUNTER, tools=CountingTools(), clock=HandClock(1_783_000_000.0),
-                handbook="counter", model="m", view="pg",
-            )  # fmt: skip
+            clock = HandClock(1_783_000_000.0)
+            session = await opened(store, clock=clock, handbook="counter", model="m", view="pg")
             await walk(session, goal, stop_at_action="wire")
             if goal == "wire":
-                await session.call_tool("wire", {**ERRANDS["wire"]}, "w")
+                await attempt(session, "wire", "w")
             await session.release()
             ids.append(session.id)
         await store.close()
@@ -147,7 +130,7 @@ def test_seal_verify_prove_and_what_is_missing(kept: list[str], tmp_path: Path) 
 def test_a_long_log_is_verified_by_two_processes_with_the_same_answer(
     kept: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sopilot.cli.verify._LONG_LOG", 0)
+    monkeypatch.setattr("sopilot.cli.records._LONG_LOG", 0)
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     run("records", "seal", "--key", "seal.key", "--to", "heads.jsonl")
     good = (
@@ -167,15 +150,6 @@ def test_a_long_log_is_verified_by_two_processes_with_the_same_answer(
     db.close()
     gaps = json.loads(run(*good).output)["gaps"]
     assert {gap["code"] for gap in gaps} == {"register-differs"}
-
-
-def test_work_beside_that_fails_is_left_to_whoever_asked() -> None:
-    with beside(str, "7", worth=True) as done:
-        assert done() in ("7", None)  # nothing where this process has threads
-    with beside(open, "nowhere", worth=True) as failed:
-        assert failed() is None
-    with beside(str, "7", worth=False) as left:
-        assert left() is None
 
 
 def test_a_second_store_keeps_heads_and_proves_the_first(kept: list[str], tmp_path: Path) -> None:

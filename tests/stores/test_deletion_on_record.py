@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
-from pathlib import Path
 
 import pytest
 from runtime_role import runtime_dsn
+from store_parts import OpenDurable
 
 from counter_desk import COUNTER, CountingTools, HandClock, walk
 from postgres_here import PostgresHere
 from sopilot.messages.errors import StoreUnavailable
 from sopilot.records.journal import entries
 from sopilot.records.log import SealFile
-from sopilot.records.privacy import shred_wanted
+from sopilot.records.privacy import erase_wanted
 from sopilot.records.pruning import prune
 from sopilot.records.sealing import seal_store, verify_store
 from sopilot.records.store import Settings, Store
 from sopilot.session.opening import open_session
 from sopilot.stores.postgres import PostgresStore
+from sopilot.stores.sql import SqlStore
 from sopilot.stores.sqlite import SQLiteStore
 from sopilot.trace.signing import generate_key
 
@@ -44,7 +44,7 @@ async def try_to_delete(store: Store, clock: HandClock) -> None:
     with pytest.raises(StoreUnavailable):
         await prune(store, days=30, why="a month", clock=clock)
     with pytest.raises(StoreUnavailable):
-        await shred_wanted(
+        await erase_wanted(
             store, subjects=(), session_ids=["a"], due=False, why="request 7", who=None,
             clock=clock,
         )  # fmt: skip
@@ -65,52 +65,42 @@ async def check_seal(store: Store, clock: HandClock) -> None:
     assert (await verify_store(store, SealFile((sealed.seal,)), [KEY.public])).gaps == []
 
 
-def test_a_role_without_delete_records_nothing(postgres: PostgresHere) -> None:
+async def test_a_role_without_delete_records_nothing(postgres: PostgresHere) -> None:
     schema = "deletion_on_record"
-    dsn = runtime_dsn(postgres, schema)
+    dsn = await asyncio.to_thread(runtime_dsn, postgres, schema)
 
-    async def case() -> None:
-        clock = HandClock()
-        store = PostgresStore(dsn, schema=schema)
-        await fill(store, clock)
-        log = await store.records.log()
-        await try_to_delete(store, clock)
-        assert await store.records.log() == log, "rights are checked before anything is logged"
-        await check_seal(store, clock)
-        await store.close()
-        owner = PostgresStore(postgres.dsn, schema=schema)
-        assert (await prune(owner, days=30, clock=clock)).pruned == ("c", "b", "a")
-        await owner.close()
-
-    asyncio.run(case())
+    clock = HandClock()
+    store = PostgresStore(dsn, schema=schema)
+    await fill(store, clock)
+    log = await store.records.log()
+    await try_to_delete(store, clock)
+    assert await store.records.log() == log, "rights are checked before anything is logged"
+    await check_seal(store, clock)
+    await store.close()
+    owner = PostgresStore(postgres.dsn, schema=schema)
+    assert (await prune(owner, days=30, clock=clock)).pruned == ("c", "b", "a")
+    await owner.close()
 
 
-def test_a_deletion_that_fails_is_not_recorded(tmp_path: Path, postgres: PostgresHere) -> None:
+async def test_a_deletion_that_fails_is_not_recorded(open_durable: OpenDurable) -> None:
     """The right is there and the database refuses in the middle, by a trigger."""
-
-    async def case(store: Store) -> None:
-        clock = HandClock()
-        await fill(store, clock)
+    store, clock = open_durable(), HandClock()
+    await fill(store, clock)
+    assert isinstance(store, SqlStore)
+    async with store.driver.write() as db:
         if isinstance(store, SQLiteStore):
-            with sqlite3.connect(store.path) as db:
-                db.execute(
-                    "CREATE TRIGGER kept BEFORE DELETE ON payloads"
-                    " BEGIN SELECT raise(ABORT, 'kept'); END"
-                )
+            await db.execute(
+                "CREATE TRIGGER kept BEFORE DELETE ON payloads"
+                " BEGIN SELECT raise(ABORT, 'kept'); END"
+            )
         else:
-            import psycopg
-
-            with psycopg.connect(postgres.dsn, autocommit=True) as connection:
-                connection.execute(
-                    "CREATE FUNCTION deletion_refused.kept() RETURNS trigger LANGUAGE plpgsql AS"
-                    " $$ BEGIN RAISE EXCEPTION 'kept'; END $$"
-                )
-                connection.execute(
-                    "CREATE TRIGGER kept BEFORE DELETE ON deletion_refused.payloads"
-                    " FOR EACH ROW EXECUTE FUNCTION deletion_refused.kept()"
-                )
-        await try_to_delete(store, clock)
-        await store.close()
-
-    asyncio.run(case(SQLiteStore(tmp_path / "sessions.db")))
-    asyncio.run(case(PostgresStore(postgres.dsn, schema="deletion_refused")))
+            await db.execute(
+                "CREATE FUNCTION public.kept() RETURNS trigger LANGUAGE plpgsql AS"
+                " $$ BEGIN RAISE EXCEPTION 'kept'; END $$"
+            )
+            await db.execute(
+                "CREATE TRIGGER kept BEFORE DELETE ON {payloads}"
+                " FOR EACH ROW EXECUTE FUNCTION public.kept()"
+            )
+    await try_to_delete(store, clock)
+    await store.close()

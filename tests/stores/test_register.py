@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 import sqlite3
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from store_parts import StoreFactory
 
 from counter_desk import COUNTER, ERRANDS, CountingTools, HandClock, walk, wander
 from sopilot.messages.errors import StoreUnavailable
@@ -19,8 +19,6 @@ from sopilot.session.opening import open_session
 from sopilot.session.session import Session
 from sopilot.stores.sqlite import SQLiteStore
 from sopilot.trace.events import Start
-
-StoreFactory = Callable[[], Store]
 
 
 async def opened(
@@ -143,7 +141,7 @@ async def test_failed_and_unknown_and_settled(open_store: StoreFactory) -> None:
     session = await opened(store, tools)
     await walk(session, "transfer", limit=30)
     [row] = await rows_of(store, outcome="unknown")
-    await session.settle_outcome(row.call_id, ok=True, by="Ann")
+    await session.resolve_outcome(row.call_id, ok=True, by="Ann")
     [row] = await rows_of(store, action="transfer", outcome="carried out")
     assert row.decisions[-1]["by"] == "Ann"
     assert row.decisions[-1]["decision"] == "settle"

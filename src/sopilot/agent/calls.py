@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -19,7 +18,6 @@ from sopilot.machine.approvals import HeldCall, HeldState
 from sopilot.machine.state import Status
 from sopilot.messages.catalogue import message_json, sentence
 from sopilot.messages.errors import RunEnded, UserMistake
-from sopilot.messages.scaffold import LANGUAGES
 from sopilot.protocols import ToolCall
 from sopilot.records.people import THE_MACHINE
 from sopilot.session.questions import UserAbsent
@@ -30,30 +28,16 @@ from sopilot.values.text import quote_value
 from sopilot.views.answers import Answers, CallAnswer, CallStatus, step_answer, waiting_text
 from sopilot.views.fused import first_arguments
 from sopilot.views.guard_answers import JUDGE_TOOL
+from sopilot.views.moves import Move
 from sopilot.views.refusals import to_customer
 from sopilot.views.step_tool import StepMove, did
 
 USER_LEFT = "the user no longer wants this"
-
-
 KEPT_BY_TOOLS = "kept_by_tools"
 """In the note of a malformed call: the tools have it in their own log."""
-
-
 _LONGEST_NOTED = 400
-
-
-_JUDGE = re.compile(
-    "|".join(
-        re.escape(table["ahead_judge"].partition("{")[0]) for table in LANGUAGES.values()
-    ).join(("(?:", r")(\d+) (\w+)\("))
-)
-
-
 MOST_INSISTENCE = 3
 """Times the same unproven call is made, and nothing else, until people are waited for."""
-
-
 _UNDECIDED = frozenset(HeldState) - {HeldState.APPROVED, HeldState.REJECTED}
 
 
@@ -107,8 +91,8 @@ class CallHandler:
         self._in_order = in_order
         self.words = ""
         """What the model says to the user in the message whose calls are handled."""
-        self.slot: Callable[[], str] = str
-        """The slot that the model answers, whose numbers it may use."""
+        self.move: Callable[[], Move | None] = lambda: None
+        """What the frame message asked for: the model may use its numbers."""
         self._language = language
         self._insisted: list[str] = []
         self.fitted = True
@@ -119,7 +103,7 @@ class CallHandler:
         answer = await self._handle(call)
         if isinstance(answer, str):
             return Answered(answer)
-        return Answered(answer.said(self._language), answer.seq)
+        return Answered(answer.wording(self._language), answer.seq)
 
     async def _handle(self, call: ToolCall) -> str | CallAnswer:
         taken: list[str] = []
@@ -130,7 +114,7 @@ class CallHandler:
         self.fitted = not (isinstance(parsed, Malformed) and self._is_step(parsed.tool))
         if isinstance(parsed, Malformed):
             kept_by_tools = await self._kept_by_tools(call, parsed)
-            text = await self._malformed(call, parsed, kept=kept_by_tools)
+            text = await self._malformed(call, parsed, logged=kept_by_tools)
             return after_steps(taken, text, self._language)
         if isinstance(parsed, EndCall):
             details = {"outcome": parsed.outcome, "reason": parsed.reason}
@@ -149,7 +133,7 @@ class CallHandler:
         guarded = parsed.name in self._session.programs.guarded
         lost = answer.status is CallStatus.UNKNOWN and guarded
         if lost or undecided or self._insists(answer):
-            raise Waiting(answer.problem, answer.said(self._language))
+            raise Waiting(answer.problem, answer.wording(self._language))
         return answer
 
     async def take_steps(self, call: ToolCall, taken: list[str]) -> tuple[ToolCall, str | None]:
@@ -243,12 +227,14 @@ class CallHandler:
         return step_answer(outcome, self._answers, self._language, self._toolbox.step)
 
     def _by_name(self, move: StepMove) -> StepMove:
-        """The rule that a number stands for, by the slot that gave it."""
+        """The rule that a number stands for, by the frame message that gave it."""
         if not move.about.isdigit():
             return move
         frame = self._session.configuration.frame
         names = {"1": frame.function} if frame is not None else {}
-        names |= dict(_JUDGE.findall(self.slot()))
+        asked = self.move()
+        ahead = asked.ahead.values() if asked is not None else ()
+        names |= {item.number: item.name for item in ahead if item.number}
         return move._replace(about=names.get(move.about, move.about))
 
     def _next_of(self, waiting: Sequence[StepMove]) -> StepMove:
@@ -311,7 +297,7 @@ class CallHandler:
             return False
         return await tools.unmade(call, parsed.problem)
 
-    async def _malformed(self, call: ToolCall, parsed: Malformed, *, kept: bool = False) -> str:
+    async def _malformed(self, call: ToolCall, parsed: Malformed, *, logged: bool = False) -> str:
         name = MALFORMED_STEP if self._is_step(parsed.tool) else MALFORMED_CALL
         details: dict[str, JSON] = {
             "tool": parsed.tool,
@@ -319,7 +305,7 @@ class CallHandler:
             "message": message_json(parsed.problem),
             "arguments": call.arguments[:_LONGEST_NOTED],
         }
-        if kept:  # whole, so that the tools' log can be rebuilt from the trace
+        if logged:  # whole, so that the tools' log can be rebuilt from the trace
             details |= {KEPT_BY_TOOLS: True, "arguments": call.arguments}
         await self._session.note(name, details)
         self._watch(Progress("note", f"{parsed.tool}: {parsed.problem}"))

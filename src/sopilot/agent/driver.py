@@ -1,7 +1,7 @@
-"""One driver for every door: what the model would be asked with, and the moves it makes.
+"""A session under a view: what the model is asked with, and the moves it makes.
 
-The loop asks a model, `play` and MCP ask whoever calls, a hook asks a framework. Each has
-the same messages, slot and tools from ``request``, and the same moves from ``handle``.
+The loop, `play`, MCP and the framework hooks all use a ``Driver``: they get the same messages,
+frame message and tools from ``request``, and the same moves from ``handle``.
 """
 
 from __future__ import annotations
@@ -37,12 +37,11 @@ from sopilot.session.session import Session
 from sopilot.values.json import JSON
 from sopilot.views.briefing import Briefing
 from sopilot.views.moment import Moment
-from sopilot.views.view import Request, Shown, View
+from sopilot.views.moves import Shown
+from sopilot.views.view import Request, View
 
 NOT_OFFERED = "not_offered"
 """Notes the goal actions that no tool carries out: who refuses there has a cause."""
-
-
 MOST_EMPTY_REPLIES = 3
 
 
@@ -77,6 +76,7 @@ class Driver:
         self.view = view
         self.user = user
         session.asker = self._ask_user if user is not None else None
+        session.language = briefing.language
         tools = (*tools, *briefing.user_tools())
         self.toolbox = Toolbox(view, briefing, tools)
         self.spending = Spending.of(session, budgets or Budgets())
@@ -168,8 +168,8 @@ class Driver:
         """The model's whole message, done; the answers to its calls, or the user's."""
         content = reply.content if reply.content.strip() else ""
         calls = self._numbered(reply.tool_calls)
-        slot = (self._asked or self.request()).slot
-        self.calls.slot, self.calls.words = lambda: slot, content
+        move = (self._asked or self.request()).shown.move
+        self.calls.move, self.calls.words = lambda: move, content
         await self._note_request(reply, calls, attempts or Attempts(1), seconds)
         await self._said(content, calls)
         if calls:
@@ -185,7 +185,7 @@ class Driver:
     async def call(self, call: ToolCall, text: str = "") -> str:
         """One call of somebody whose messages are not known, with what was said beside it."""
         calls = self._numbered((call,))
-        self.calls.slot, self.calls.words = lambda: self.shown().slot, text
+        self.calls.move, self.calls.words = lambda: self.shown().move, text
         await self._said(text if text.strip() else "", calls)
         return (await self._answered(calls[0])).text
 
@@ -329,6 +329,8 @@ def without_secrets(session: Session, watch: Watch) -> Watch:
 
     def masked(progress: Progress) -> None:
         message = session.secrets.masked
-        watch(replace(progress, text=message(progress.text), slot=message(progress.slot)))
+        watch(
+            replace(progress, text=message(progress.text), frame_text=message(progress.frame_text))
+        )
 
     return masked

@@ -27,7 +27,7 @@ from sopilot.handbook.requirements import Path
 from sopilot.machine.evidence import fits_result
 from sopilot.machine.layout import FunctionLayout, Position, ProgramLayout, locate_process
 from sopilot.machine.replay import Step
-from sopilot.machine.state import NEVER, Frame, Observed, Process
+from sopilot.machine.state import NEVER, CallRecord, Frame, Process
 from sopilot.machine.terms import value_of
 from sopilot.messages.diagnostic import Severity
 from sopilot.program.model import Act, Check, Do, Kind, Local, Unknown
@@ -292,7 +292,7 @@ def _premature(
         if any(item.goal == goal for item in run.processes.values()):
             return  # what that one checked stands in its own findings
         entry, value = program.entry, dict(call.arguments)
-        frame = Frame(entry.name, entry.first, value, {}, None, event.seq, entry.name)
+        frame = Frame(entry.name, entry.first, value, {}, event.seq, entry.name)
         begun = Process("", goal, "", value, (frame,), known=value)
         _skipped(run, event, call, ProcessView("", goal, program, begun))
         return
@@ -428,12 +428,11 @@ def _judge_goal_call(run: AuditState, process: ProcessView, call: SessionCall) -
         process.goal_failed = call.answered
 
 
-def observed(call: SessionCall) -> Observed:
+def observed(call: SessionCall) -> CallRecord:
     """The call as the machine knows it, once it is answered."""
     answered = NEVER if call.answered is None else call.answered
-    return Observed(
-        answered, call.seq, "", call.action, call.arguments, call.ok, call.value, call.opened
-    )
+    record = CallRecord(call.seq, "", call.action, call.arguments, call.process, call.opened)
+    return record._replace(seq=answered, ok=call.ok, value=call.value)
 
 
 def _was_said(run: AuditState, action: str, request: int, event: Event) -> bool:

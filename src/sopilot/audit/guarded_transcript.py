@@ -55,7 +55,7 @@ class GuardedCalls:
         steps = [step for step in entry.function.steps if isinstance(step, Act) and step.goal]
         if not steps:
             return ()
-        frame = Frame(entry.name, steps[0].label, values, {}, None, NEVER, entry.name)
+        frame = Frame(entry.name, steps[0].label, values, {}, NEVER, entry.name)
         state = Process("p1", goal, "", values, (frame,), known=values)
         process = ProcessView("p1", goal, program, state)
         reading = read_call(self.run, process, call.action, call.arguments or {})

@@ -16,7 +16,7 @@ from sopilot.handbook.wording import fill, named, negative
 from sopilot.machine.evidence import is_done
 from sopilot.machine.layout import FunctionLayout, Position, ProgramLayout, locate
 from sopilot.machine.replay import Replay
-from sopilot.machine.state import Configuration, Frame, Observed, Process
+from sopilot.machine.state import CallRecord, Configuration, Frame, Process
 from sopilot.messages.diagnostic import Severity
 from sopilot.program.model import Act, ActionFacts, Function, Kind, Program, Step
 from sopilot.program.walk import checks_to_blame
@@ -104,7 +104,7 @@ def step_of(program: ProgramLayout, frame: Frame) -> Step:
     return program.functions[frame.function].steps[frame.cursor]
 
 
-def covered(here: Position, results: Sequence[Observed]) -> bool:
+def covered(here: Position, results: Sequence[CallRecord]) -> bool:
     """Whether some recipe has every call of it among the results."""
     return any(all(is_done(here, act, results) for act in recipe) for recipe in here.layout.recipes)
 

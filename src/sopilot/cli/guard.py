@@ -10,9 +10,9 @@ from typing import Any
 
 import click
 
+from sopilot.cli.options import LANGUAGE, STORE
 from sopilot.cli.output import say
 from sopilot.cli.serve import need_mcp
-from sopilot.cli.stores import STORE
 from sopilot.integrations.mcp.options import (
     TOKEN_VARIABLE,
     is_loopback,
@@ -20,6 +20,7 @@ from sopilot.integrations.mcp.options import (
     read_tokens,
 )
 from sopilot.messages.errors import UserMistake
+from sopilot.runner.store_access import StoreAccess
 
 ADDRESS = "127.0.0.1:8322"
 
@@ -36,14 +37,13 @@ def command() -> None:
     help="Address to serve; port 0 is any free one.",
 )  # fmt: skip
 @click.option(
-    "--token-file", type=click.Path(path_type=Path),
+    "--token-file", "tokens", type=click.Path(path_type=Path),
     help=f"File with one line `NAME TOKEN`. Default: the variable {TOKEN_VARIABLE}.",
 )  # fmt: skip
-@click.option("--language", type=click.Choice(["en", "zh"]), default="en", show_default=True,
-              help="Language of the texts for the model.")  # fmt: skip
+@LANGUAGE
 @STORE
 def serve(
-    handbook: str, address: str, token_file: Path | None, language: str, store_spec: str | None
+    handbook: str, address: str, tokens: Path | None, language: str, store: StoreAccess
 ) -> None:
     """Serve decisions about calls of the tools in HANDBOOK over HTTP.
 
@@ -61,8 +61,8 @@ def serve(
 
     host, port = parse_address("--http", address)
     app = decision_app(
-        Conversations.of(handbook, store=open_store(store_spec), language=language),
-        token=_token(token_file),
+        Conversations.of(handbook, store=open_store(store.spec), language=language),
+        token=_token(tokens),
     )
     settings, sockets = listen(HttpSettings(host, port), protected=False)
     where = "" if is_loopback(host) else "; put a proxy with TLS in front"
@@ -76,10 +76,10 @@ def serve(
 @click.option("--url", default=f"http://{ADDRESS}", show_default=True,
               help="The decision service: `sopilot guard serve`.")  # fmt: skip
 @click.option(
-    "--token-file", type=click.Path(path_type=Path),
+    "--token-file", "tokens", type=click.Path(path_type=Path),
     help=f"File with one line `NAME TOKEN`. Default: the variable {TOKEN_VARIABLE}.",
 )  # fmt: skip
-def hook(url: str, token_file: Path | None) -> None:
+def hook(url: str, tokens: Path | None) -> None:
     """Answer a coding agent's hook: its JSON on standard input, the decision on standard output.
 
     Configure this command for the events PreToolUse, PostToolUse and PostToolUseFailure. A call
@@ -94,7 +94,7 @@ def hook(url: str, token_file: Path | None) -> None:
         event = None
     if not isinstance(event, dict):
         raise UserMistake("standard input must be one JSON object")
-    answer = answer_hook(event, url, _token(token_file))
+    answer = answer_hook(event, url, _token(tokens))
     if answer is not None:
         click.echo(json.dumps(answer, ensure_ascii=False))
 

@@ -23,8 +23,8 @@ from sopilot.messages.errors import InternalBug, UserMistake
 from sopilot.protocols import ToolSchema
 from sopilot.runner.conversations import Conversations, Hooks, hooks_of
 from sopilot.runner.hook import Failed, ProcedureHook, Read, Reply, was_made
+from sopilot.runner.json_values import Validate, validation_by
 from sopilot.runner.loop_thread import caller
-from sopilot.runner.received import Validate, validation_by
 from sopilot.values.json import JSON
 from sopilot.views.answers import CallAnswer
 
@@ -79,7 +79,7 @@ class SopilotMiddleware(AgentMiddleware[Any, Any, Any]):
             return request
         async with using as hook:
             await hook.ready()
-            first, slot = hook.instructions, hook.slot()
+            first, slot = hook.instructions, hook.frame_message()
         last = [SystemMessage(slot)] if slot and self._slot_last else []
         if slot and not self._slot_last:
             first = f"{first}\n\n{slot}"

@@ -40,7 +40,7 @@ from sopilot.messages.errors import UserMistake, mistake
 from sopilot.protocols import ToolSchema
 from sopilot.runner.conversations import CURRENT, Conversations, OneConversation, hooks_of
 from sopilot.runner.hook import YES, ProcedureHook, Read, Reply
-from sopilot.runner.received import Validate, validation_by
+from sopilot.runner.json_values import Validate, validation_by
 from sopilot.values.json import JSON
 
 __all__ = ["Conversations", "hooked_config", "hooked_tools"]
@@ -98,7 +98,7 @@ def hooked_config(hooks: Hooks, config: RunConfig | None = None) -> RunConfig:
             shown = await filtered if inspect.isawaitable(filtered) else filtered
         async with within.using(own.group_id) as hook:
             await hook.ready()
-            first, slot = hook.instructions, hook.slot()
+            first, slot = hook.instructions, hook.frame_message()
         if hook.view.guard:
             return shown
         if shown.instructions:

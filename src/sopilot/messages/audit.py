@@ -50,7 +50,6 @@ TITLES: Final[Mapping[str, tuple[str, str]]] = {
 }
 """Every code the audit can give, with a report's words for it. Codes are stable."""
 
-
 LABELS: Final[Mapping[str, tuple[str, str]]] = {
     # --- outcomes, proof levels, severities ---
     "completed": ("completed", "已完成"),
@@ -222,7 +221,6 @@ LABELS: Final[Mapping[str, tuple[str, str]]] = {
     "overrides_else": ("{overrides}; nothing else found", "{overrides}；其余没有问题"),
     "waits_clean": ("still waits; nothing found so far", "仍在等待；目前没有问题"),
 }
-
 
 EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {}
 """Why something is a finding, or was not judged, by code."""

@@ -19,7 +19,6 @@ SENTENCES: Final[Mapping[str, Mapping[str, str]]] = {
     "zh": CHINESE_SENTENCES,
 }
 
-
 _LIST: Final = "list"
 
 

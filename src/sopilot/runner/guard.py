@@ -19,8 +19,8 @@ from sopilot.messages.errors import RunEnded, mistake
 from sopilot.records.store import Store
 from sopilot.runner.conversations import Conversations
 from sopilot.runner.hook import Failed
+from sopilot.runner.json_values import received
 from sopilot.runner.loop_thread import caller
-from sopilot.runner.received import received
 from sopilot.runner.sources import load_source
 from sopilot.runner.tools import PlainTools, ToolFailed
 from sopilot.values.json import JSON, same
@@ -152,7 +152,7 @@ class Guard:
 
 def not_carried_out(answer: CallAnswer, session: str) -> NotCarriedOut:
     """Why a guarded call wasn't made."""
-    text = answer.said()
+    text = answer.wording()
     if answer.status is CallStatus.UNKNOWN:
         return OutcomeUnknown(text)
     if answer.plan is not None and answer.plan.needs:

@@ -22,7 +22,7 @@ from sopilot.agent.approvers import Operator, action_schema
 from sopilot.agent.budgets import UNLIMITED
 from sopilot.agent.dialog import MALFORMED_CALL
 from sopilot.agent.driver import Driver
-from sopilot.agent.loop import open_run, resume_run, run_programs
+from sopilot.agent.loop import open_run, run_programs
 from sopilot.agent.toolbox import Toolbox
 from sopilot.files.sign_in import who_asks
 from sopilot.handbook.model import BUILT_IN
@@ -41,9 +41,9 @@ from sopilot.messages.errors import (
 )
 from sopilot.protocols import ToolCall, ToolResult, Tools, ToolSchema
 from sopilot.records.store import Settings, Store
-from sopilot.runner.json_values import as_json
-from sopilot.runner.received import Validate, received
+from sopilot.runner.json_values import Validate, as_json, received
 from sopilot.session.lease import when_free
+from sopilot.session.opening import resume_session
 from sopilot.session.questions import Asker, UserAnswer, find_question
 from sopilot.session.session import Session
 from sopilot.values.json import JSON, same
@@ -219,7 +219,7 @@ class ProcedureHook:
         session_id = conversation_id(briefing.handbook.name, conversation)
 
         async def resume() -> Session:
-            return await resume_run(
+            return await resume_session(
                 store, session_id, programs=programs, accept_changed=accept_changed,
                 requester=requester,
             )  # fmt: skip
@@ -277,17 +277,17 @@ class ProcedureHook:
         """The same bytes before every model call; none under a guard view."""
         return self.driver.first.content if self.view.has_steps else ""
 
-    def slot(self) -> str:
+    def frame_message(self) -> str:
         """The frame message, for the end of the prompt. Call it once per model call: it also
         begins the next message of the model."""
         if not self.session.is_current:
             raise LeaseLost(self.session.id)
         if not self.view.has_steps:
             return ""
-        shown = self.driver.shown().slot
+        shown = self.driver.shown()
         self._misfit = False
-        self.driver.calls.slot = lambda: shown
-        return shown
+        self.driver.calls.move = lambda: shown.move
+        return shown.frame_text
 
     # --- what a model does ----------------------------------------------------------
 

@@ -19,12 +19,9 @@ from sopilot.runner.json_values import as_json
 from sopilot.values.json import JSON
 
 Function = Callable[..., Any]
-
-
 GivenTools = Tools | Mapping[str, Function] | Iterable[Function] | object
 """Functions by name, a list of functions, or an object with a method for each action; or
 whatever already is a ``Tools``."""
-
 
 KEY = "key"
 

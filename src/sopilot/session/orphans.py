@@ -1,10 +1,7 @@
-"""Calls that were left without an outcome: finding them without anybody coming back.
+"""Calls left without an outcome, and what waits in a session.
 
-A process that is killed in the middle of an irreversible call leaves a lease that runs out and
-a call that is open. Whoever sweeps puts on record that its outcome is unknown, so that people
-find it and can settle it.
-
-Sessions and what waits in them, as lines for people.
+A process killed in the middle of an irreversible call leaves an open call and a lease that runs
+out. A sweep records that its outcome is unknown, so that people can resolve it.
 """
 
 from __future__ import annotations
@@ -93,7 +90,7 @@ async def sweep(store: Store, *, clock: Clock | None = None) -> list[LeftOpen]:
         if record.summary.get("open") == []:
             continue  # noted before
         try:
-            left_opens += await settle_orphan(store, record.id, clock=clock)
+            left_opens += await resolve_orphan(store, record.id, clock=clock)
         except StoreUnavailable as problem:
             if not isinstance(problem, StoreCorrupt):
                 refused = problem
@@ -127,7 +124,7 @@ async def keep_sweeping(
         await asyncio.sleep(every)
 
 
-async def settle_orphan(
+async def resolve_orphan(
     store: Store, session_id: str, *, clock: Clock | None = None, take_over: bool = False
 ) -> list[LeftOpen]:
     """Notes what is open in one session. One that somebody has is left alone."""

@@ -52,13 +52,8 @@ class Question(NamedTuple):
 
 MOST_ATTEMPTS = 3
 """How often a closed question is put until the reply is a yes or a no."""
-
-
 _AGAIN = "Please answer with yes or no alone (是 / 否)."
-
-
 UNASKED = "nobody can ask the user here, so nothing was asked: a person must decide"
-
 
 WAITING = (
     "waiting: this client can't show the user a question, so the user wasn't asked; a person "
@@ -110,7 +105,7 @@ def _answers(session: Session, message: int, number: int) -> bool:
 async def ask(
     session: Session, call_id: str, name: str, arguments: Mapping[str, JSON]
 ) -> ToolResult:
-    request = session.configuration.pending[call_id].seq
+    request = session.configuration.pending[call_id].call_seq
     question = find_question(session.programs.programs.values(), name, arguments)
     if question is None:
         return ToolResult(False, {"error": "the handbook asks no such question"})

@@ -1,16 +1,13 @@
 """A durable run: machine, store, tools and clock, one event after the other.
 
-The machine is pure, so a step is worked out first, written durably, and taken
-only then: a store that fails leaves the session where it was.
-
-One writer at a time, on top of what the store really holds; events as they are written.
+The machine is pure: a step is computed, written durably, and only then taken. A store that fails
+leaves the session where it was. One task writes at a time, on top of what the store holds.
 """
 
 from __future__ import annotations
 
-import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from types import TracebackType
@@ -32,7 +29,6 @@ from sopilot.program.model import Program
 from sopilot.protocols import Clock, ToolResult, Tools, moment_of
 from sopilot.records.actions import FOLDED, ActionEntry, ActionRow, Register
 from sopilot.records.loading import Loaded, load, summarise
-from sopilot.records.people import Principal
 from sopilot.records.store import Batch, Lease, NewSession, Settings, Store
 from sopilot.session import approvals as approval_votes
 from sopilot.session import attempts, tool_calls
@@ -145,12 +141,8 @@ def _seal_kept(
 
 
 RESERVED_NOTES = RESERVED | {CLOCK}
-
-
 _LOOKS_AT_CLOCK = frozenset({Start, DomainResult, Return})
 """What a verdict may follow on."""
-
-
 _NOTHING_BY_ITSELF = Automation()
 
 
@@ -296,47 +288,12 @@ class Session(Leased):
         guarded = self.programs.guarded.get(name) if self.settings.guard else None
         return None if guarded is None else await attempts.rehearse(self, guarded, arguments)
 
-    async def judge_check(self, check: str, holds: bool) -> str:
-        return await attempts.judge_check(self, check, holds)
-
-    async def run_held(self, call_id: str) -> CallAnswer:
-        return await tool_calls.run_held(self, call_id)
-
-    async def retry(self, call_id: str) -> CallAnswer:
-        return await tool_calls.retry(self, call_id)
-
-    async def settle_outcome(
-        self, call_id: str, *, ok: bool, value: JSON = None, by: str, who: Principal | None = None
-    ) -> Outcome:
-        return await call_results.settle_outcome(self, call_id, ok=ok, value=value, by=by, who=who)
-
-    async def decide(
-        self,
-        decision: str,
-        call_id: str,
-        *,
-        by: str = "",
-        role: str = "",
-        arguments: Mapping[str, JSON] | None = None,
-        reason: str = "",
-        who: Principal | None = None,
-    ) -> HeldCall:
-        """``who`` proved who they are; without, the trace says that nobody did."""
-        return await approval_votes.decide(
-            self, decision, call_id, by=by, role=role, arguments=arguments, reason=reason, who=who
-        )
-
-    async def wait_for_decision(
-        self,
-        call_id: str,
-        *,
-        poll_seconds: float = 1.0,
-        timeout_seconds: float | None = None,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> HeldCall:
-        return await approval_votes.wait_for_decision(
-            self, call_id, poll_seconds=poll_seconds, timeout_seconds=timeout_seconds, sleep=sleep
-        )
+    judge_check = attempts.judge_check
+    run_held = tool_calls.run_held
+    retry = tool_calls.retry
+    resolve_outcome = call_results.resolve_outcome
+    decide = approval_votes.decide
+    wait_for_decision = approval_votes.wait_for_decision
 
     async def take_up(self) -> None:
         """After an interruption: what the machine owed, and which outcomes nobody knows."""

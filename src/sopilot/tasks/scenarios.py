@@ -1,10 +1,6 @@
-"""Scenario file → suite, strictly, with every mistake found in one go.
+"""Scenarios: a request, tools that answer as the file says, and what must come of it.
 
-What tools answer and how readers judge, as a scenario writes it.
-
-A scenario: somebody with a request, a simulator that answers as told, what must come of it.
-
-Tools that answer as a scenario says.
+The reader is strict and reports every mistake in one go.
 """
 
 from __future__ import annotations
@@ -110,8 +106,6 @@ def request_for(goal: str) -> str:
 
 
 ANSWER_KEYS = ("when", "result", "failed")
-
-
 RULING_KEYS = ("when", "holds")
 
 
@@ -200,7 +194,6 @@ def _ruling(
 
 SUITE_KEYS = ("handbook", "tools", "scenarios")
 
-
 SCENARIO_KEYS = (
     "goal",
     "request",
@@ -216,14 +209,10 @@ SCENARIO_KEYS = (
     "cases",
 )
 
-
 _MERGED = ("inputs", "tools", "verdicts", "answers")
 """Where a case says something of its own, the rest of the scenario's stays."""
 
-
 EXPECTED = ("executed", "refused", "waiting")
-
-
 Answers = dict[str, tuple[ScriptedAnswer, ...]]
 
 
@@ -547,15 +536,15 @@ class SimulatedTools:
         self._actions = {name: action for name, action in actions.items() if action.offered}
         self._answers = answers
         self._used: set[tuple[str, int]] = set()
-        self._given: dict[str, ToolResult] = {}
+        self._answered: dict[str, ToolResult] = {}
 
     def schemas(self) -> Sequence[ToolSchema]:
         return tuple(action_schema(action) for action in self._actions.values())
 
     async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
-        if key not in self._given:
-            self._given[key] = self._answer(name, arguments)
-        return copy.deepcopy(self._given[key])
+        if key not in self._answered:
+            self._answered[key] = self._answer(name, arguments)
+        return copy.deepcopy(self._answered[key])
 
     def _answer(self, name: str, arguments: Mapping[str, JSON]) -> ToolResult:
         listed = self._answers.get(name, ())

@@ -1,9 +1,7 @@
 """Whether the Python of a folder may run here: once a person has said so, for these very bytes.
 
-What is remembered is a hash over every source file. Modules are made from the bytes that
-were hashed, and from nothing else: no compiled file that lies beside them is read.
-
-What a folder's own Python does wrong is told by its file, its line and its cure.
+A hash over every source file is remembered. Modules are made from the bytes that were hashed: no
+compiled file beside them is read. Mistakes of that Python are reported by file, line and cure.
 """
 
 from __future__ import annotations
@@ -55,7 +53,7 @@ def wrong_kind(file: Path, hook: str, value: object, wanted: str) -> UserMistake
 
 
 def checked_tools(file: Path, hook: str, value: object) -> Tools:
-    """``given`` is what ``hook`` gave: tools whose schemas can be listed."""
+    """Return what ``hook`` returned, if it is tools whose schemas can be listed."""
     if not isinstance(value, Tools):
         wanted = "an object with `schemas()` and an async `call(name, arguments, *, key)`"
         raise wrong_kind(file, hook, value, wanted)
@@ -81,11 +79,7 @@ def _place(file: Path, problem: Exception) -> Place:
 
 
 _FORMAT = "sopilot_trusted_folders"
-
-
 _VERSION = 1
-
-
 _for_now: dict[str, str] = {}
 
 

@@ -1,7 +1,7 @@
-"""JSON values as the machine keeps them: plain, comparable, canonical.
+"""JSON values: plain, comparable, canonical.
 
-Texts that nobody can tell apart by looking: two spellings of `é`, a space at the end, a sign
-without width. A tool may take them for one, so they are neither the same nor different.
+Texts that nobody can tell apart by looking (two spellings of `é`, a space at the end, a sign
+without width) are neither the same nor different: a tool may treat them alike.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import unicodedata
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, overload
 
@@ -89,7 +89,7 @@ class Missing(Enum):
 
 
 MISSING: Final = Missing.MISSING
-"""Stands where there is no value: ``None`` is one."""
+"""Stands for a missing value; ``None`` is a value."""
 
 DEEPEST = 64
 """Nesting beyond this is dropped: no honest tool needs it, and encoders recurse."""
@@ -195,7 +195,7 @@ def without_references(value: JSON) -> JSON: ...
 
 def without_references(value: JSON) -> JSON:
     """A plain value in which nothing has the form that stands in a trace for a withheld one:
-    whoever sends it could blind the audit."""
+    a sender could blind the audit with it."""
     if isinstance(value, dict):
         if _REF in value:
             return {_DROPPED: "has the form of a reference"}
@@ -228,12 +228,23 @@ def escape_references(value: JSON) -> JSON:
     return value
 
 
+def parts_of(value: JSON) -> Iterator[JSON]:
+    """The value and everything inside of it, keys left out."""
+    yield value
+    if isinstance(value, Mapping):
+        for item in value.values():
+            yield from parts_of(item)
+    elif isinstance(value, _LISTS):
+        for item in value:
+            yield from parts_of(item)
+
+
 def holds_stand_in(value: JSON) -> bool:
     """Whether something in it stands for a value that was not kept as it was sent."""
-    if isinstance(value, Mapping):
-        stands = _DROPPED in value or value.keys() == {_REF, "bytes"}
-        return stands or any(holds_stand_in(item) for item in value.values())
-    return isinstance(value, list) and any(holds_stand_in(item) for item in value)
+    return any(
+        isinstance(part, Mapping) and (_DROPPED in part or part.keys() == {_REF, "bytes"})
+        for part in parts_of(value)
+    )
 
 
 def plain_mapping(value: Mapping[str, object]) -> dict[str, JSON]:

@@ -50,8 +50,7 @@ from sopilot.protocols import (
     required_of,
 )
 from sopilot.values.json import JSON
-from sopilot_lab.experiments.record import BenchRecord
-from sopilot_lab.experiments.run_folder import RunFolder
+from sopilot_lab.experiments.run_folder import BenchRecord, RunFolder
 from sopilot_lab.experiments.sweep import Seen, Shard, Standing, run_and_record
 from sopilot_lab.experiments.trial import Reference, Trial, TrialRunner
 from sopilot_lab.sopbench.process import Upstream
@@ -123,7 +122,7 @@ def _failure(error: Exception) -> ProviderError:
 
 
 def _arguments(text: str) -> dict[str, JSON]:
-    """What the model wrote; Inspect takes objects alone, and models write other things."""
+    """The model's arguments as an object, which is all that Inspect takes."""
     try:
         value = json.loads(text) if text.strip() else {}
     except (ValueError, RecursionError):
@@ -166,8 +165,6 @@ def inspect_message(message: Message) -> ChatMessage:
 
 
 _SHOWN_RESULT = 4_000
-
-
 _SOURCES = {
     "step": "operation",
     "call": "domain call",
@@ -291,8 +288,8 @@ async def _watched(runner: TrialRunner, reference: Reference) -> Trial:
 
 def _show(progress: Progress) -> None:
     if progress.kind == "request":
-        if progress.slot:
-            transcript().info(_fenced(progress.slot), source="frame")
+        if progress.frame_text:
+            transcript().info(_fenced(progress.frame_text), source="frame")
         return
     text = progress.text
     if len(text) > _SHOWN_RESULT:

@@ -36,8 +36,6 @@ from sopilot_lab.sopbench.process import ToolList, Upstream, shared_upstream
 from sopilot_lab.sopbench.reference import TaskReference, task_references
 
 _NEGATION = "not "
-
-
 _SHAPES: Mapping[str, type[All | InOrder | AnyOf | First]] = {
     "and": All,
     "chain": InOrder,
@@ -184,7 +182,7 @@ def _goal_handbook(
 
 
 def sopbench_handbook(domain: str, *, upstream: Upstream | None = None) -> Handbook:
-    """What the tasks of a domain share: actions and predicates, default constants, no goal."""
+    """The shared part of a domain's tasks: actions and predicates, default constants, no goal."""
     return _shared_handbook(upstream or shared_upstream(), domain)
 
 

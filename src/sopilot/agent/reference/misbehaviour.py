@@ -1,8 +1,6 @@
-"""Named ways to misbehave, each with a rate; they drive the tests of audit and discipline check.
+"""The replies of the reference executor, and named ways to misbehave, each with a rate.
 
-Where an executor under a machine is tempted, and what it does when it gives in.
-
-What the reference executor says and calls.
+They drive the tests of the audit and of the qualification.
 """
 
 from __future__ import annotations
@@ -13,10 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Final
 
-from sopilot.agent.reference.reading import ASK, Ahead, Facts, Move
+from sopilot.agent.reference.reading import ASK, Facts
 from sopilot.messages.errors import UserMistake
 from sopilot.protocols import ModelReply, ToolCall, ToolSchema, inputs_of, required_of
 from sopilot.values.json import JSON
+from sopilot.views.moves import Ahead, Move
 from sopilot.views.step_tool import SHORT_NAME, TOOL_NAME
 
 SWITCHES: Final = (

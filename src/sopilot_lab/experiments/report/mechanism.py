@@ -16,11 +16,9 @@ from sopilot.files.text import whole_text
 from sopilot.messages.diagnostic import Place
 from sopilot.messages.errors import UserMistake, mistake
 from sopilot.web.pages import Drawing, Mark, dot_plot, stacked
-from sopilot_lab.experiments.report.table import Table, figure
+from sopilot_lab.experiments.report.formats import Table, figure
 
 Bounds = tuple[float, float] | None
-
-
 DeltaR2 = Sequence[tuple[str, float, Bounds]]
 
 
@@ -43,7 +41,7 @@ class Mechanism:
 
 
 def read_mechanism(paths: Sequence[Path]) -> Mechanism:
-    """What `sopilot qualify --json` and `sopilot lab lens --json` printed, in any order."""
+    """Read the output of `sopilot qualify --json` and `sopilot lab lens --json`, in any order."""
     probes: dict[str, tuple[float, Bounds]] = {}
     parities: list[Parity] = []
     for path in paths:
