@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 from counter_desk import COUNTER, CountingTools, HandClock
 from sopilot.compiler.pipeline import compile_handbook
 from sopilot.handbook.reader import load_handbook
-from sopilot.machine.approvals import HeldCall
 from sopilot.machine.program_set import ProgramSet
 from sopilot.session.opening import open_session
 from sopilot.session.session import Session
@@ -39,13 +36,6 @@ procedures:
 """
 PROGRAMS = {name: one.program for name, one in compile_handbook(load_handbook(DESK)).items()}
 SET = ProgramSet(PROGRAMS)
-HELD = HeldCall("c", "pay", {"user": "ann"}, "p1", ("boss",), 1, 0.0, None, 3)
-
-Case = Callable[[MemoryStore, HandClock], Awaitable[None]]
-
-
-def run(case: Case) -> None:
-    asyncio.run(case(MemoryStore(), HandClock()))
 
 
 async def opened(store: MemoryStore, clock: HandClock, **given: Any) -> Session:

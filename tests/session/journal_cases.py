@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -16,12 +14,6 @@ from sopilot.session.opening import open_session
 from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
 from sopilot.values.json import JSON
-
-Case = Callable[[MemoryStore, HandClock], Awaitable[None]]
-
-
-def run(case: Case) -> None:
-    asyncio.run(case(MemoryStore(), HandClock()))
 
 
 def code_of(refused: pytest.ExceptionInfo[UserMistake]) -> str:

@@ -4,91 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from desk_by_hand import HELD, PROGRAMS, SET, opened
+from desk_by_hand import opened
 
 from counter_desk import ERRANDS, CountingTools, HandClock, go_on, walk
 from sopilot.machine.approvals import HeldState
-from sopilot.machine.evidence import may_unprove
-from sopilot.machine.machine import Machine
-from sopilot.machine.proof.licence import Licence
 from sopilot.messages.errors import UserMistake
-from sopilot.program.model import Guarded
 from sopilot.protocols import ToolResult
-from sopilot.session.admission import _amended_request, under_way
 from sopilot.session.opening import resume_session
 from sopilot.stores.memory import MemoryStore
 from sopilot.values.json import JSON
 
 # --- people's word --------------------------------------------------------------------
 
-PROVEN = Licence()
-POOR = Licence("`rich` is false", facts=({"leaf": "rich", "truth": False},))
-
-
-@pytest.mark.parametrize(
-    ("changed", "guarded", "licence", "serves"),
-    [
-        ({}, {}, PROVEN, True),
-        ({}, {"roles": ("chief",)}, PROVEN, False),
-        ({}, {"needed": 2}, PROVEN, False),
-        ({"needed": 2}, {"needed": 2}, PROVEN, True),
-        ({}, {"needed": 0, "roles": ("chief",)}, PROVEN, True),
-        ({"roles": ("operator",)}, {"needed": 1, "roles": ()}, PROVEN, True),
-        ({"roles": ("clerk",)}, {"needed": 1, "roles": ()}, PROVEN, False),
-        ({}, {}, POOR, False),
-        ({"facts": POOR.facts}, {}, POOR, True),
-        ({"facts": ({"leaf": "rich", "truth": None},)}, {}, POOR, False),
-        ({"facts": None}, {}, POOR, False),
-        ({"state": HeldState.EXPIRED}, {}, PROVEN, False),
-        ({"state": HeldState.USED}, {}, PROVEN, False),
-        ({"state": HeldState.REJECTED}, {}, PROVEN, True),
-        ({"state": HeldState.APPROVED}, {}, PROVEN, True),
-    ],
-)
-def test_a_request_that_people_amended(
-    changed: Any, guarded: Any, licence: Licence, serves: bool
-) -> None:
-    held = replace(HELD, **changed)
-    ledger = SimpleNamespace(held={"c": held})
-    stands: Any = SimpleNamespace(ledger=ledger, events=(), own_events=())
-    asks = replace(Guarded("pay", roles=("boss",), needed=1), **guarded)
-    assert (_amended_request(stands, asks, "c", licence) is held) is serves
-
 
 # --- while a guarded call is being carried out ----------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("action", "may"),
-    [
-        ("move", True), ("tell", True), ("note", False), ("look", False), ("login", True),
-        ("logout", True), ("pay", True), ("dance", True),
-    ],
-)  # fmt: skip
-def test_what_may_unprove_something(action: str, may: bool) -> None:
-    programs = Machine(PROGRAMS).programs
-    assert may_unprove(programs, action) is may
-    busy = SimpleNamespace(action="pay")
-    stands: Any = SimpleNamespace(
-        machine=SimpleNamespace(programs=programs), programs=SET, in_flight={"c1"},
-        open_guarded=("c1",), configuration=SimpleNamespace(pending={"c1": busy, "c2": busy}),
-    )  # fmt: skip
-    held = under_way(stands, action)
-    assert (held is not None) is may
-    if held is not None:
-        assert held.awaits == "outcome"
-        said = f"`pay` is being carried out; call `{action}` again when it is answered"
-        assert held.why == said
-    stands.in_flight = {"c9"}
-    held = under_way(stands, action)
-    assert (held is not None and "nobody knows yet how call `c1`" in held.why) is may
-    stands.open_guarded = ()
-    assert under_way(stands, action) is None
 
 
 class Stubborn(CountingTools):

@@ -11,9 +11,8 @@ import pytest
 from counter_desk import COUNTER, ERRANDS, CountingTools, HandClock, go_on, walk
 from sopilot.compiler.pipeline import compile_handbook
 from sopilot.handbook.reader import load_handbook
-from sopilot.machine.approvals import HeldState
 from sopilot.machine.program_set import ProgramSet
-from sopilot.messages.errors import RunEnded, UserMistake
+from sopilot.messages.errors import RunEnded
 from sopilot.session.decisions import resolve_when_free
 from sopilot.session.opening import open_session, resume_session
 from sopilot.session.questions import UNASKED, find_question
@@ -71,28 +70,6 @@ async def test_who_could_not_begin_to_write_stands_in_nobodys_way() -> None:
 
 
 # --- who asks, and who decides --------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("given", "who"),
-    [
-        ({"requester": "sue"}, "sue"),
-        ({}, None),
-    ],
-)
-async def test_who_asked_for_it_does_not_approve_it(given: Any, who: str | None) -> None:
-    store, clock = MemoryStore(), HandClock()
-    one = await opened(store, clock, **given)
-    assert one.metadata.get("requester") == who
-    await walk(one, "refund", stop_at_action="refund")
-    await one.call_tool("refund", ERRANDS["refund"], "r")
-    if who is not None:
-        with pytest.raises(UserMistake):
-            await one.decide("approve", "r", by="sue", role="supervisor")
-        assert one.ledger.held["r"].state is HeldState.WAITING
-    else:
-        await one.decide("approve", "r", by="sue", role="supervisor")
-        assert one.ledger.held["r"].state is HeldState.APPROVED
 
 
 async def test_who_says_how_a_call_ended_hears_what_is_still_unknown() -> None:
