@@ -329,6 +329,8 @@ def without_secrets(session: Session, watch: Watch) -> Watch:
 
     def masked(progress: Progress) -> None:
         message = session.secrets.masked
-        watch(replace(progress, text=message(progress.text), slot=message(progress.slot)))
+        watch(
+            replace(progress, text=message(progress.text), frame_text=message(progress.frame_text))
+        )
 
     return masked

@@ -134,7 +134,7 @@ class Run:
             reply_tokens=budgets.reply_tokens,
             shown=turn.shown,
         )
-        self._watch(Progress("request", self._model.name, turn.slot))
+        self._watch(Progress("request", self._model.name, turn.frame_text))
         attempts = Attempts()
         begun = monotonic()
 

@@ -151,11 +151,11 @@ class SessionResult:
 @dataclass(frozen=True, slots=True)
 class Progress:
     """``kind`` is ``request``, ``assistant``, ``user``, ``call``, ``result``, ``step``, ``held``,
-    ``note`` or ``RETRY``; ``slot`` is the frame that a request showed the model."""
+    ``note`` or ``RETRY``; ``frame_text`` is the frame that a request showed the model."""
 
     kind: str
     text: str
-    slot: str = ""
+    frame_text: str = ""
 
 
 RETRY = "retry"

@@ -24,7 +24,7 @@ from sopilot.views.sentences import check_saying
 from sopilot.views.state_text import no_process, state_message
 
 
-def checklist_slot(moment: Moment) -> FrameMessage:
+def checklist_message(moment: Moment) -> FrameMessage:
     lines: list[str] = []
     for goal, program in moment.briefing.programs.items():
         lines.append(f"{goal}:")
@@ -66,7 +66,7 @@ def _is_ticked(function: Function, done: Sequence[Done], used: Counter[str]) -> 
     return any(all(len(made.get(act.action, ())) > number for act in recipe) for recipe in recipes)
 
 
-def chunk_slot(moment: Moment) -> FrameMessage:
+def chunk_message(moment: Moment) -> FrameMessage:
     here = moment.here
     if here is None:
         return no_process(moment)
@@ -113,7 +113,7 @@ _K1, _B = 1.5, 0.75
 _WORD = re.compile(r"[^\W_]+")
 
 
-def retrieval_slot(moment: Moment) -> FrameMessage:
+def retrieval_message(moment: Moment) -> FrameMessage:
     texts = _functions(moment)
     recent = [message.content for message in moment.dialog if message.content][-RECENT:]
     chosen = best(" ".join(recent), texts, TOP)

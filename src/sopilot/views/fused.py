@@ -347,7 +347,7 @@ def fused_view(switches: FusedSwitches = ALL_ON, name: str = "fused") -> View:
     return View(
         name,
         True,
-        slot=_looking_ahead if switches.combine else _with_evidence,
+        frame_message=_looking_ahead if switches.combine else _with_evidence,
         automation=Automation(
             take_branches=switches.enter_calls,
             group_returns=switches.enter_calls,

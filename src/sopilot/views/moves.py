@@ -102,7 +102,7 @@ class Shown:
     """What a request shows beside the dialog. ``programs`` are those whose whole text is shown;
     ``guard``: the agent has its own tools alone."""
 
-    slot: str = ""
+    frame_text: str = ""
     tools: Sequence[ToolSchema] = ()
     move: Move | None = None
     goals: Sequence[str] = ()

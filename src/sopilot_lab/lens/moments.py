@@ -294,8 +294,8 @@ def _context(request: Request, resident: str, frame: str) -> Context:
     ]
     turns = [Turn("system", tuple(piece for piece in pieces if piece.text))]
     turns += [Turn(item["role"], (Piece(Region.DIALOG, item["content"]),)) for item in reply]
-    if request.slot:
-        turns.append(Turn("system", _slot(request.slot, frame)))
+    if request.frame_text:
+        turns.append(Turn("system", _slot(request.frame_text, frame)))
     return Context(tuple(turns))
 
 
@@ -310,7 +310,7 @@ def _slot(slot: str, frame: str) -> tuple[Piece, ...]:
 def sweep_moments(
     folder: Path, arm_name: str | None, sessions: int, count: int
 ) -> tuple[list[ReadMoment], int]:
-    """Of the runs of a sweep that passed, evenly over at most so many of them, and of how many."""
+    """Moments of passed runs of a sweep, spread evenly over a limited number, and that number."""
     passed = [
         recorded_run for recorded_run in recorded_runs([folder]) if recorded_run.record.passed
     ]

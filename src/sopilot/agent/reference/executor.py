@@ -760,7 +760,7 @@ class Reference:
             move = next_by_the_books(shown, request.messages)
         temptation = Temptation(
             self._misbehaviour,
-            situation=f"{len(request.messages)}:{facts.slot[:400]}",
+            situation=f"{len(request.messages)}:{facts.frame_text[:400]}",
             paged=not shown.programs,
             characters=facts.characters,
         )

@@ -54,7 +54,7 @@ class Facts:
     answered without being made, ``refused`` the last such answer; ``rejected`` is the last
     step if it did not fit, and why."""
 
-    slot: str = ""
+    frame_text: str = ""
     request: str = ""
     values: dict[str, JSON] = field(default_factory=dict)
     asked: Counter[str] = field(default_factory=Counter)
@@ -93,7 +93,7 @@ def read_facts(request: ModelRequest) -> Facts:
     if messages and messages[0].role == "system":
         messages.pop(0)
     if messages and messages[-1].role == "system":
-        facts.slot = messages.pop().content
+        facts.frame_text = messages.pop().content
     calls: dict[str, tuple[str, str]] = {}
     for message in messages:
         if message.role == "user":
