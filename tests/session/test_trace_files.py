@@ -37,6 +37,7 @@ from sopilot.trace.signing import (
     signed_head_from_json,
     write_key,
 )
+from sopilot.values.json import JSON
 
 
 def recorded(**settings: Any) -> TraceFile:
@@ -73,6 +74,10 @@ def resealed(trace: TraceFile, change: Callable[[Event], Event], at: int = 0) ->
     events = [sealed.event for sealed in trace.events]
     events[at] = change(events[at])
     return replace(trace, events=tuple(seal_all(events, genesis(trace.session_id))))
+
+
+def about(trace: TraceFile, **details: JSON) -> TraceFile:
+    return replace(trace, about={**trace.about, **details})
 
 
 def problems(trace: TraceFile, *heads: SignedHead, **options: Any) -> list[tuple[str, int | None]]:
@@ -176,7 +181,7 @@ def test_a_file_that_is_refused_says_at_which_line(text: str, problem: str) -> N
         ),
         (lambda trace: replace(trace, about={**trace.about, "view": "x"}), [("wrong-header", 0)]),
         (lambda trace: replace(trace, programs={}), [("wrong-header", 0)]),
-        (lambda trace: replace(trace, about={**trace.about, "model": 1}), [("wrong-header", 0)]),
+        (lambda trace: about(trace, model=1), [("wrong-header", 0)]),
         (lambda trace: replace(trace, program_texts={"ab" * 32: "x"}), [("wrong-program", None)]),
         (lambda trace: replace(trace, salt="no"), [("wrong-payload", None)]),
         (lambda trace: replace(trace, payloads={"ab" * 32: 1}), [("wrong-payload", None)]),
