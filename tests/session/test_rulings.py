@@ -261,13 +261,6 @@ def test_where_identity_is_required_nobody_decides_without_it(
     assert (witness.code if witness else None) == wanted
 
 
-@pytest.mark.parametrize(("by", "code"), [("", "nobody"), ("una", "party"), ("ann", None)])
-def test_who_may_say_how_a_call_ended(by: str, code: str | None) -> None:
-    pending = CallRecord(3, "c", "wire", {"to": ["una", True]}, None, 1)
-    problem = no_witness(People(), {}, Configuration(), pending, by, None)
-    assert (problem.code if problem else None) == code
-
-
 @pytest.mark.parametrize(
     ("by", "who", "name"),
     [
@@ -333,21 +326,6 @@ def test_a_request_that_cannot_be_read_is_never_satisfied(needed: JSON, read_as:
     assert (held.amended, held.why, held.seq, held.process) == (False, "", 1, "p1")
 
 
-def test_the_ledger_follows_a_call_through_the_trace() -> None:
-    ledger = CallLedger()
-    ledger.fold(held_note(needed=1, roles="boss", amended=True, why="odd"))
-    assert (ledger.held["w"].roles, ledger.held["w"].expires_at) == ((), None)
-    assert (ledger.held["w"].amended, ledger.held["w"].why) == (True, "odd")
-    ledger.fold(event(2, "domain_call", {"call_id": "w"}))
-    assert ledger.held["w"].state is HeldState.USED
-    ledger.fold(event(3, "note", {"name": "outcome_unknown", "details": {"call_id": "w"}}))
-    assert ledger.unknown == {"w": 3}
-    ledger.fold(event(4, "domain_result", {"call_id": "w"}))
-    assert (ledger.unknown, ledger.answered) == ({}, {"w": 4})
-    ledger.fold(event(5, "domain_result", {"call_id": "v"}))  # one that is not unknown
-    assert ledger.seen == ledger.made == {"w"}
-
-
 @pytest.mark.parametrize("actor", ["model", "user", "tool"])
 def test_only_the_runtime_holds_calls_and_loses_outcomes(actor: str) -> None:
     ledger = CallLedger()
@@ -357,10 +335,8 @@ def test_only_the_runtime_holds_calls_and_loses_outcomes(actor: str) -> None:
     assert (ledger.held, ledger.unknown, ledger.seen) == ({}, {}, set())
 
 
-def test_a_call_that_waits_for_the_root_is_seen_and_not_asked_for() -> None:
+def test_a_call_that_waits_for_the_root_is_seen_and_asks_nobody() -> None:
     ledger = CallLedger()
     ledger.fold(held_note(awaits="root"))
     assert (ledger.held, ledger.seen, ledger.made) == ({}, {"w"}, set())
-    assert [ledger.fresh_id("w"), ledger.fresh_id("v"), ledger.fresh_id("")] == ["w.2", "v", "call"]
-    ledger.seen |= {"w.2", "w.3", "call"}
-    assert [ledger.fresh_id("w"), ledger.fresh_id("")] == ["w.4", "call.2"]
+    assert [ledger.fresh_id("w"), ledger.fresh_id("v")] == ["w.2", "v"]
