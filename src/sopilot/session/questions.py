@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sopilot.handbook.consent import reply_to
 from sopilot.handbook.model import ASK_USER, BUILT_IN, CONFIRM, PROCEDURE, values_asked_about
 from sopilot.handbook.wording import fill
+from sopilot.messages.errors import RunEnded
 from sopilot.program.model import Literal, Program
 from sopilot.protocols import ToolResult
 from sopilot.trace.redaction import MASK
@@ -26,6 +27,10 @@ class UserAnswer(NamedTuple):
 
     text: str
     message: int
+
+
+class UserAbsent(RunEnded):
+    """The user answers later: the question stays open until the session is resumed."""
 
 
 class CannotAsk(Exception):
