@@ -10,8 +10,8 @@ from typing import Any
 
 from test_audit_trace import BOOK as APPROVED
 
-from sopilot.audit.requirement import leaf_values, leaves_behind, recipes_of
 from sopilot.audit.transcript_files import Transcript, read_messages, success_first_outcome
+from sopilot.audit.transcript_reading import leaf_values, leaves_behind, recipes_of
 from sopilot.handbook.model import Handbook
 from sopilot.handbook.requirements import Constant, Leaf, Name
 from sopilot.tasks.examples.example import load_example

@@ -29,6 +29,7 @@ from sopilot.machine.layout import FunctionLayout, Position, ProgramLayout, loca
 from sopilot.machine.replay import Step
 from sopilot.machine.state import NEVER, Frame, Observed, Process
 from sopilot.machine.terms import value_of
+from sopilot.messages.catalogue import sentence
 from sopilot.messages.diagnostic import Severity
 from sopilot.program.model import Act, Check, Do, Kind, Local, Unknown
 from sopilot.program.walk import DEEPEST_CALL, passed_values
@@ -171,7 +172,7 @@ def judge_call(run: AuditState, event: Event, call: SessionCall) -> bool:
         run.find(
             "unlicensed-call",
             event,
-            f"`{call.action}` {why}",
+            why,
             predicate=here.layout.function.predicate if here is not None else None,
             sentence=run.sentence_of(here) if here is not None else "",
             # Reading one thing more may be what the rule needs, and harms nobody.
@@ -222,7 +223,7 @@ def _acts_here(here: Position) -> tuple[Act, ...]:
 
 def _licence(here: Position | None, call: SessionCall) -> tuple[bool, str]:
     if here is None:
-        return False, "was called while no process was running"
+        return False, sentence("audit.no-process", action=call.action)
     acts = [act for act in _acts_here(here) if act.action == call.action]
     wrong = [_disagreement(here, act, call.arguments) for act in acts]
     if None in wrong:
@@ -230,8 +231,9 @@ def _licence(here: Position | None, call: SessionCall) -> tuple[bool, str]:
     if isinstance(here.step, Do) and call.action in here.step.uses:
         return True, ""
     if wrong:
-        return False, f"was called with another `{wrong[0]}` than the procedure is about"
-    return False, f"is not what `{here.layout.name}` asks for at `{here.frame.cursor}`"
+        return False, sentence("audit.other-value", action=call.action, name=wrong[0])
+    place = {"function": here.layout.name, "step": here.frame.cursor}
+    return False, sentence("audit.not-asked-for", action=call.action, **place)
 
 
 def _disagreement(here: Position, act: Act, arguments: Mapping[str, JSON]) -> str | None:
@@ -255,9 +257,8 @@ def find_after_goal(run: AuditState, event: Event, action: str) -> None:
     run.find(
         "calls-after-goal",
         event,
-        f"`{action}` was called although the goal had succeeded already",
+        sentence("audit.after-goal", action=action),
         severity=Severity.ERROR if action in run.goal_actions else Severity.WARNING,
-        action=action,
     )
 
 
@@ -280,14 +281,12 @@ def _premature(
     goal, program = next(
         (goal, item) for goal, item in run.programs.items() if call.action in item.goal_actions
     )
-    sentence = program.entry.function.says
     if process is None or call.action not in process.program.goal_actions:
         run.find(
             "premature-goal",
             event,
-            f"`{call.action}` is the goal of `{goal}`, which is not running",
-            sentence=sentence,
-            action=call.action,
+            sentence("audit.not-running", action=call.action, goal=goal),
+            sentence=program.entry.function.says,
         )
         if any(item.goal == goal for item in run.processes.values()):
             return  # what that one checked stands in its own findings
@@ -300,11 +299,8 @@ def _premature(
     run.find(
         "premature-goal",
         event,
-        f"`{call.action}` was called although "
-        + ("the checks refuse it" if refused else "the program had not accepted yet"),
+        sentence(f"audit.{'checks-refuse' if refused else 'not-accepted-yet'}", action=call.action),
         process=process,
-        sentence=process.program.entry.function.says,
-        action=call.action,
         unmet=[item.predicate for item in process.unmet] if refused else [],
     )
     _skipped(run, event, call, process)
@@ -318,11 +314,10 @@ def _skipped(run: AuditState, event: Event, call: SessionCall, process: ProcessV
         run.find(
             "skipped-check",
             event,
-            f"`{check.predicate}` was never checked before `{call.action}`",
+            sentence("audit.never-checked", predicate=check.predicate, action=call.action),
             process=process if process.id else None,
             predicate=check.predicate,
             sentence=check.sentence,
-            action=call.action,
         )
 
 
@@ -361,8 +356,7 @@ def _repeated(run: AuditState, event: Event, call: SessionCall) -> None:
             run.find(
                 "unknown-outcome",
                 event,
-                f"`{call.action}` was repeated although the outcome of #{seq} is unknown",
-                action=call.action,
+                sentence("audit.repeated-unknown", action=call.action, seq=seq),
             )
 
 
@@ -374,9 +368,9 @@ def _beside_open(run: AuditState, event: Event, call: SessionCall) -> None:
             run.find(
                 "unknown-outcome",
                 event,
-                f"`{call.action}` was called while nobody knew how `{other.action}` "
-                f"(#{other.seq}) ended, which may rest on what it changes",
-                action=call.action,
+                sentence(
+                    "audit.beside-open", action=call.action, other=other.action, seq=other.seq
+                ),
             )
             return
 
@@ -495,8 +489,8 @@ def note(run: AuditState, event: Event) -> None:
     if name == HELD_CALL and details.get("awaits") == AWAITS_ROOT:
         _held_back(run, event, str(details.get("action", "")))
     if name == ANSWERED_LATE:
-        reply = "took effect" if details.get("ok") is True else "failed"
-        message = f"`{call_id}` was settled, and its tool then said that it {reply}"
+        outcome = "took effect" if details.get("ok") is True else "failed"
+        message = sentence("audit.answered-late", call=call_id, outcome=outcome)
         run.find("unknown-outcome", event, message, severity=Severity.WARNING)
     if name != OUTCOME_UNKNOWN:
         return
@@ -506,9 +500,8 @@ def note(run: AuditState, event: Event) -> None:
     run.find(
         "unknown-outcome",
         event,
-        f"nobody knows whether `{action}` took effect",
+        sentence("audit.effect-unknown", action=action),
         severity=Severity.WARNING,
-        action=action,
     )
     run.unsettled[call_id] = len(run.findings) - 1
 
@@ -528,9 +521,7 @@ def _held_back(run: AuditState, event: Event, action: str) -> None:
     run.find(
         "premature-goal",
         event,
-        f"`{action}` was tried before the program accepts it, and held back",
+        sentence("audit.held-back", action=action),
         process=process,
-        sentence=process.program.entry.function.says if process is not None else "",
         severity=Severity.WARNING,
-        action=action,
     )

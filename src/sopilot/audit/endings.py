@@ -22,6 +22,7 @@ from sopilot.machine.evidence import frame_results
 from sopilot.machine.layout import Position, ProgramLayout
 from sopilot.machine.state import Frame
 from sopilot.machine.terms import plain_arguments, value_of
+from sopilot.messages.catalogue import sentence
 from sopilot.program.model import (
     Act,
     Argument,
@@ -170,8 +171,8 @@ def _add(
     values: Mapping[str, JSON],
     constants: Mapping[str, JSON],
 ) -> None:
-    sentence = filled_sentence(function, constants, values, wanted=step.wanted) or step.says
-    open_check = OpenCheck(step.function, function.judges, sentence, values)
+    says = filled_sentence(function, constants, values, wanted=step.wanted) or step.says
+    open_check = OpenCheck(step.function, function.judges, says, values)
     open_checks.setdefault(open_check.key, open_check)
 
 
@@ -194,14 +195,8 @@ def judge_complete(run: AuditState, event: Event, process: ProcessView, *, accep
     unreached = has_goal and process.goal_reached is None
     if accepting and not unreached:
         return
-    why = "its goal action never succeeded" if unreached else "the program does not accept there"
-    run.find(
-        "completion-without-goal",
-        event,
-        f"`{process.goal}` was completed although {why}",
-        process=process,
-        sentence=process.program.entry.function.says,
-    )
+    code = "audit.goal-not-done" if unreached else "audit.not-accepting"
+    run.find("completion-without-goal", event, sentence(code, goal=process.goal), process=process)
     process.lost = True
 
 
@@ -235,7 +230,7 @@ def judge_fail(run: AuditState, event: Event, process: ProcessView, here: Positi
                 {
                     "predicate": item.predicate,
                     "sentence": item.sentence,
-                    "found": item.found,
+                    "found": item.actual,
                     "holds": item.holds,
                     "evidence": list(item.evidence),
                     "return": item.producer,
@@ -252,18 +247,17 @@ def judge_fail(run: AuditState, event: Event, process: ProcessView, here: Positi
     )
     by_executor = event.actor in EXECUTORS
     if by_executor and not caused and process.goal_reached is None:
-        some = "the false ones do not rule it out" if process.unmet else "no check came out false"
+        code = "audit.refused-other-false" if process.unmet else "audit.refused-no-false"
         # The ground may be that the user was asked for something and did not give it.
         withheld = any(request is None for request, _ in process.unanswered)
         if withheld:
-            run.leave_unjudged(event, "what the user was asked may be the ground of the refusal")
+            run.leave_unjudged(event, sentence("audit.ground-withheld"))
         else:
             run.find(
                 "refusal-without-cause",
                 event,
-                f"`{process.goal}` was refused while it could still be accepted: {some}",
+                sentence(code, goal=process.goal),
                 process=process,
-                sentence=process.program.entry.function.says,
                 unmet=[item.predicate for item in process.unmet],
             )
 
@@ -273,15 +267,16 @@ def _obstacle(run: AuditState, process: ProcessView, here: Position) -> str:
     step = here.step
     missing = _not_given(process, here)
     if missing:
-        return f"the user was heard and did not give {', '.join(f'`{item}`' for item in missing)}"
+        names = ", ".join(f"`{item}`" for item in missing)
+        return sentence("audit.user-did-not-give", names=names)
     if here.layout.function.kind is Kind.RULE:
         return _failed_verifier(here) or _undecided(run, process, here)
     if not isinstance(step, Act) or not step.goal:
         return ""
     if step.action in run.not_offered:
-        return f"`{step.action}` is not on offer"
+        return sentence("audit.not-offered", action=step.action)
     if process.goal_failed is not None:
-        return f"`{step.action}` failed (#{process.goal_failed})"
+        return sentence("audit.goal-failed", action=step.action, seq=process.goal_failed)
     if process.direct:
         arguments = {
             parameter: value
@@ -290,7 +285,7 @@ def _obstacle(run: AuditState, process: ProcessView, here: Position) -> str:
         }
         reading = read_call(run, process, step.action, arguments)
         if reading is None or reading.doubts:
-            return f"not all that `{step.action}` needs is proven"
+            return sentence("audit.not-all-proven", action=step.action)
     for request in run.requests.values():
         if request.process != process.id or not request.doubts:
             continue
@@ -298,7 +293,7 @@ def _obstacle(run: AuditState, process: ProcessView, here: Position) -> str:
         # The simulator may be another than when its checks were judged: refusing is then right. Who
         # has looked again, and found all as it should be, has no cause any more.
         if now is None or now.doubts:
-            return f"`{step.action}` was held, because not all that it needs is proven"
+            return sentence("audit.held-unproven", action=step.action)
     return ""
 
 
@@ -310,7 +305,9 @@ def _failed_verifier(here: Position) -> str:
     if not failed or covered(here, [item for item in tried if item.ok]):
         return ""
     last = failed[-1]
-    return f"`{last.action}` failed (#{last.seq}), so `{here.layout.name}` is undecided"
+    return sentence(
+        "audit.verifier-failed", action=last.action, seq=last.seq, predicate=here.layout.name
+    )
 
 
 def _undecided(run: AuditState, process: ProcessView, here: Position) -> str:
@@ -323,7 +320,7 @@ def _undecided(run: AuditState, process: ProcessView, here: Position) -> str:
         return ""
     if reading.holds is not None or reading.lack is None or reading.lack.code != VERDICT:
         return ""
-    return f"`{here.layout.name}` is undecided: {reading.lack.why}"
+    return sentence("audit.is-undecided", predicate=here.layout.name, why=reading.lack.why)
 
 
 def _not_given(process: ProcessView, here: Position) -> list[str]:

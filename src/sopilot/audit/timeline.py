@@ -206,11 +206,11 @@ def entries_of(events: Iterable[Event], guarded: Iterable[int] = ()) -> list[Ent
 def entries_of_transcript(transcript: Transcript) -> list[Entry]:
     entries = []
     for call in transcript.calls:
-        state = "unanswered" if not call.answered else "answered" if call.ok else "failed"
-        entries.append(
-            Entry(call.index, "call", call.action, None, call.arguments, None, state, call.value,
-                  call.answered, events=[call.index])
-        )  # fmt: skip
+        state = "unanswered" if call.awaited else "answered" if call.ok else "failed"
+        entry = Entry(call.seq, "call", call.action, state=state, events=[call.seq])
+        entry.arguments, entry.answer = call.arguments, call.value
+        entry.answered = not call.awaited
+        entries.append(entry)
     return entries
 
 

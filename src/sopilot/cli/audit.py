@@ -21,8 +21,8 @@ from sopilot.files.text import write_whole
 from sopilot.messages.errors import UserMistake
 from sopilot.runner.audit_inputs import (
     Audited,
-    Told,
     TraceInput,
+    TranscriptFacts,
     clean_together,
     read_input,
     reports_json,
@@ -126,13 +126,13 @@ def command(
         sys.exit(exit_code([judged.clean]))
     if not Path(what).exists():
         what = session_named(store_spec, what)
-    message = Told(now, pairs("--input", inputs))
+    facts = TranscriptFacts(now, pairs("--input", inputs))
     value = read_input(
         what,
         handbook=handbook,
         goal=goal,
         store_spec=store_spec,
-        told=message,
+        facts=facts,
         token_file=token_file,
     )
     if verify:
@@ -159,8 +159,8 @@ def command(
         print_json({**reports_json(audited), **records})
     elif len(reports) == 1:
         about = about_session(audited[0].events)
-        facts = about_lines(about, audited[0].seal, language, stored=audited[0].stored)
-        say(render_text(reports[0], language, tuple(facts)))
+        facts_shown = about_lines(about, audited[0].seal, language, stored=audited[0].stored)
+        say(render_text(reports[0], language, tuple(facts_shown)))
     else:
         say(render_batch_text(batch(reports), language))
     if not as_json:
