@@ -327,7 +327,7 @@ async def test_how_people_proved_who_they_are_is_shown_everywhere() -> None:
     assert "approved by Sue as supervisor (token)" in text
     assert "approved by Otto as auditor (unauthenticated)" in text
     page = render_audit(report, [item.event for item in wire.events])
-    assert "approve w by Otto as auditor (unauthenticated)" in page
+    assert "approved by Otto as auditor (unauthenticated)" in page
     assert "approved by Sue as supervisor (token)" in page
 
 

@@ -35,7 +35,7 @@ def judge_told(run: AuditState, events: Sequence[Event]) -> None:
 def _judge(
     run: AuditState, events: Sequence[Event], process: ProcessView, check: UnmetCheck
 ) -> None:
-    since = min((*check.evidence, check.producer))
+    since = min((*check.evidence, check.producer or 0))
     heard = " ".join(
         _plain(event.payload.get("text")) for event in events if event.kind == "user_said"
     )

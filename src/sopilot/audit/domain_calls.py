@@ -7,7 +7,7 @@ for, or that the machine itself makes just before it lets a call through.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from sopilot.audit.call_reading import moment_of, values_at_the_act
 from sopilot.audit.endings import can_accept, remaining_checks
@@ -19,6 +19,7 @@ from sopilot.audit.state import (
     SessionCall,
     calls_of,
     newest_answer,
+    standing_at,
     step_of,
 )
 from sopilot.handbook.consent import reply_to
@@ -27,12 +28,12 @@ from sopilot.handbook.requirements import Path
 from sopilot.machine.evidence import fits_result
 from sopilot.machine.layout import FunctionLayout, Position, ProgramLayout, locate_process
 from sopilot.machine.replay import Step
-from sopilot.machine.state import NEVER, Frame, Observed, Process
+from sopilot.machine.state import NEVER, Observed
 from sopilot.machine.terms import value_of
 from sopilot.messages.catalogue import sentence
 from sopilot.messages.diagnostic import Severity
-from sopilot.program.model import Act, Check, Do, Kind, Local, Unknown
-from sopilot.program.walk import DEEPEST_CALL, passed_values
+from sopilot.program.model import Act, Check, Do, Emit, Kind, Local, Unknown
+from sopilot.program.walk import Activation, Flow, Walk
 from sopilot.trace.events import (
     ANSWERED_LATE,
     AWAITS_APPROVAL,
@@ -84,36 +85,34 @@ def _verifies(program: ProgramLayout, action: str) -> bool:
     )
 
 
+class _Leaves:
+    """Notes every rule and gate that a program may check, with the values of its parameters."""
+
+    def __init__(self) -> None:
+        self.noted: list[tuple[str, Mapping[str, JSON]]] = []
+
+    def judge(self, check: Check, callee: Flow, values: Mapping[str, JSON]) -> bool | None:
+        self.noted.append((callee.function.name, values))
+        return None
+
+    def was_done(self, within: Activation, step: Act | Do | Emit) -> bool:
+        return True
+
+
 def _is_asked_for(moment: Moment, call: SessionCall, values: Mapping[str, JSON]) -> bool:
     """Whether some leaf of the program, under these values, rests on exactly this call."""
-    program = moment.process.program
+    program, leaves = moment.process.program, _Leaves()
+    walk = Walk(program.functions, leaves, values, exhaustive=True)
+    walk.enter(Activation(program.entry, values))
     made = SessionCall(call.seq, call.action, call.arguments)
-    for layout, passed in _leaves_below(program, program.entry, values, values):
+    for name, passed in leaves.noted:
+        layout = program.functions[name]
         if layout.function.kind is Kind.GATE:
             if any(opens_gate(act, passed, made) for act in layout.recipes[0]):
                 return True
         elif any(_rests_on(moment, layout, recipe, passed, call) for recipe in layout.recipes):
             return True
     return False
-
-
-def _leaves_below(
-    program: ProgramLayout,
-    layout: FunctionLayout,
-    values: Mapping[str, JSON],
-    known: Mapping[str, JSON],
-    depth: int = 0,
-) -> Iterator[tuple[FunctionLayout, Mapping[str, JSON]]]:
-    """Every rule and gate that the function may check, with the values of its parameters."""
-    for step in layout.function.steps:
-        if not isinstance(step, Check):
-            continue
-        callee = program.functions[step.function]
-        passed = passed_values(step.arguments, values, known)
-        if callee.soft:
-            yield callee, passed
-        elif depth < DEEPEST_CALL:
-            yield from _leaves_below(program, callee, passed, known, depth + 1)
 
 
 def _rests_on(
@@ -290,10 +289,8 @@ def _premature(
         )
         if any(item.goal == goal for item in run.processes.values()):
             return  # what that one checked stands in its own findings
-        entry, value = program.entry, dict(call.arguments)
-        frame = Frame(entry.name, entry.first, value, {}, None, event.seq, entry.name)
-        begun = Process("", goal, "", value, (frame,), known=value)
-        _skipped(run, event, call, ProcessView("", goal, program, begun))
+        begun = standing_at(program, program.entry.first, dict(call.arguments), event.seq)
+        _skipped(run, event, call, begun)
         return
     refused = can_accept(process) is False
     run.find(

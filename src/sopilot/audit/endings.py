@@ -19,7 +19,7 @@ from sopilot.audit.state import (
     step_of,
 )
 from sopilot.machine.evidence import frame_results
-from sopilot.machine.layout import Position, ProgramLayout
+from sopilot.machine.layout import Position
 from sopilot.machine.state import Frame
 from sopilot.machine.terms import plain_arguments, value_of
 from sopilot.messages.catalogue import sentence
@@ -27,18 +27,15 @@ from sopilot.program.model import (
     Act,
     Argument,
     Ask,
-    Branch,
     Check,
-    Choose,
     Do,
     Emit,
     FailStep,
-    Function,
     Kind,
     Local,
     Unknown,
 )
-from sopilot.program.walk import DEEPEST_CALL, Activation, Flow, Walk, passed_values, truth
+from sopilot.program.walk import Activation, Flow, Walk
 from sopilot.trace.events import EXECUTORS, Actor, Event
 from sopilot.values.json import JSON, MISSING, canonical, key_of
 
@@ -112,68 +109,33 @@ def _check_at(process: ProcessView, frame: Frame) -> Check:
     return step
 
 
+class _Remaining(_OpenedGates):
+    """Takes every open check as met, and notes it."""
+
+    def __init__(self, process: ProcessView) -> None:
+        super().__init__(process)
+        self._constants = process.program.program.constants
+        self.checks: dict[tuple[str, str], OpenCheck] = {}
+
+    def judge(self, check: Check, callee: Flow, values: Mapping[str, JSON]) -> bool | None:
+        holds = super().judge(check, callee, values)
+        if holds is None:
+            function = callee.function
+            says = filled_sentence(function, self._constants, values, wanted=check.wanted)
+            item = OpenCheck(check.function, function.judges, says or check.says, values)
+            self.checks.setdefault(item.key, item)
+        return check.wanted if holds is None else holds
+
+
 def remaining_checks(process: ProcessView) -> list[OpenCheck]:
     """The checks that the program still makes if all of them go well."""
-    open_checks: dict[tuple[str, str], OpenCheck] = {}
-    walk = Walk(process.program.functions, _OpenedGates(process), {})
+    remaining = _Remaining(process)
+    walk = Walk(process.program.functions, remaining, {})
     for frame in reversed(process.frames):
         layout = process.program.functions[frame.function]
         if not layout.soft:
-            within = Activation(layout, frame.locals)
-            _collect(process.program, walk, within, frame.cursor, _results(frame), open_checks)
-    return list(open_checks.values())
-
-
-def _collect(
-    program: ProgramLayout,
-    walk: Walk,
-    within: Activation,
-    label: str,
-    slots: dict[str, bool | None],
-    open_checks: dict[tuple[str, str], OpenCheck],
-) -> None:
-    """Follows the steps, every open check taken as met, and collects the open ones."""
-    flow = within.flow
-    seen: set[str] = set()
-    while label not in seen:
-        seen.add(label)
-        step = flow.steps[label]
-        if isinstance(step, Check):
-            callee = program.functions[step.function]
-            values = passed_values(step.arguments, within.values, {})
-            holds = slots.get(step.slot)
-            if holds is None and callee.soft:
-                holds = walk.oracle.judge(step, callee, values)
-                if holds is None:
-                    _add(open_checks, step, callee.function, values, program.program.constants)
-            elif holds is None and within.depth < DEEPEST_CALL:
-                inside = Activation(callee, values, step, within.depth + 1)
-                _collect(program, walk, inside, callee.first, {}, open_checks)
-            slots = {**slots, step.slot: step.wanted if holds is None else holds}
-            met = slots[step.slot] is step.wanted
-            label = (flow.after if met else flow.unmet)[label]
-        elif isinstance(step, Branch):
-            label = step.then if truth(step.when, slots) else step.otherwise
-        elif isinstance(step, Act) and step.goal:
-            return
-        elif isinstance(step, Act | Ask | Do | Emit):
-            label = flow.after[label]
-        elif isinstance(step, Choose):
-            label = step.options[0].target
-        else:
-            return
-
-
-def _add(
-    open_checks: dict[tuple[str, str], OpenCheck],
-    step: Check,
-    function: Function,
-    values: Mapping[str, JSON],
-    constants: Mapping[str, JSON],
-) -> None:
-    says = filled_sentence(function, constants, values, wanted=step.wanted) or step.says
-    open_check = OpenCheck(step.function, function.judges, says, values)
-    open_checks.setdefault(open_check.key, open_check)
+            walk.from_step(Activation(layout, frame.locals), frame.cursor, _results(frame))
+    return list(remaining.checks.values())
 
 
 def judge_start(run: AuditState) -> None:
@@ -227,16 +189,7 @@ def judge_fail(run: AuditState, event: Event, process: ProcessView, here: Positi
             process.goal,
             reason if isinstance(reason, str) else "",
             tuple(
-                {
-                    "predicate": item.predicate,
-                    "sentence": item.sentence,
-                    "found": item.actual,
-                    "holds": item.holds,
-                    "evidence": list(item.evidence),
-                    "return": item.producer,
-                    "remedy": item.remedy,
-                    "customer_message": item.customer_message,
-                }
+                item.as_cause()
                 for item in process.unmet
                 if blamed is None or item.producer in blamed
             ),

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import takewhile
 
+from sopilot.audit.state import UnmetCheck
 from sopilot.audit.transcript_files import Transcript
 from sopilot.audit.transcript_reading import (
     Reading,
@@ -18,10 +19,10 @@ from sopilot.audit.transcript_reading import (
     recipes_of,
     required_by,
 )
-from sopilot.handbook.model import ActionCall
+from sopilot.handbook.model import ActionCall, Predicate
 from sopilot.handbook.requirements import Leaf, Name, Tree, leaves
 from sopilot.handbook.wording import fill
-from sopilot.values.json import JSON
+from sopilot.values.json import JSON, Fields
 
 DEEPEST = 8
 
@@ -53,27 +54,28 @@ class Grounds:
         messages = {name: item for name, item in self.transcript.values.items() if item is not None}
         return {**used, **messages}
 
-    def causes(self) -> list[Mapping[str, JSON]]:
+    def causes(self) -> list[Fields]:
         """The leaves that are known to be otherwise than the SOP wants them."""
         values = self.values()
         known = self.reading.known(self.end, values)
         handbook = self.reading.handbook
-        return [
-            {
-                "predicate": leaf.predicate,
-                "sentence": self.reading.sentence(leaf, values),
-                "found": self.reading.sentence(leaf, values, actual=not leaf.wanted),
-                "holds": not leaf.wanted,
-                "evidence": [call.seq for call in self.reading.supporting(leaf, values) or []],
-                "return": None,
-                "remedy": handbook.predicates[leaf.predicate].remedy,
-                "customer_message": fill(
-                    handbook.predicates[leaf.predicate].customer_message, handbook.parameters
-                ),
-            }
-            for leaf in leaves_behind(handbook, self.tree)
-            if known(leaf) is (not leaf.wanted)
+        false = [
+            leaf for leaf in leaves_behind(handbook, self.tree) if known(leaf) is (not leaf.wanted)
         ]
+        return [self._cause(handbook.predicates[leaf.predicate], leaf, values) for leaf in false]
+
+    def _cause(self, predicate: Predicate, leaf: Leaf, values: Mapping[str, JSON]) -> Fields:
+        calls = self.reading.supporting(leaf, values) or []
+        return UnmetCheck(
+            leaf.predicate,
+            self.reading.sentence(leaf, values),
+            self.reading.sentence(leaf, values, actual=not leaf.wanted),
+            predicate.remedy,
+            fill(predicate.customer_message, self.reading.handbook.parameters),
+            not leaf.wanted,
+            tuple(call.seq for call in calls),
+            None,
+        ).as_cause()
 
     def exist(self) -> bool:
         """Whether the requirement may have come out false by what was done."""

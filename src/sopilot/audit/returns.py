@@ -358,7 +358,6 @@ def _unmet(
     constants = here.source.constants
     return UnmetCheck(
         function.judges,
-        function.name,
         filled_sentence(function, constants, values, wanted=check.wanted) or check.says,
         actual_sentence(function, constants, values, holds=bound.holds),
         function.remedy,

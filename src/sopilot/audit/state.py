@@ -17,7 +17,7 @@ from sopilot.handbook.wording import fill, named, negative
 from sopilot.machine.evidence import is_done
 from sopilot.machine.layout import FunctionLayout, Position, ProgramLayout, locate
 from sopilot.machine.replay import Replay
-from sopilot.machine.state import Configuration, Frame, Observed, Process
+from sopilot.machine.state import NEVER, Configuration, Frame, Observed, Process
 from sopilot.messages.catalogue import sentence
 from sopilot.messages.diagnostic import Severity
 from sopilot.program.model import Act, ActionFacts, Function, Kind, Program, Step
@@ -42,18 +42,29 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class UnmetCheck:
-    """A check whose result is not what the SOP wants. ``sentence`` is what is required, ``actual``
-    the one that came out."""
+    """A check that came out otherwise than required: ``sentence`` is the required one, ``actual``
+    the other. ``producer`` is the return that bound it."""
 
     predicate: str
-    function: str
     sentence: str
     actual: str
     remedy: str
     customer_message: str
     holds: bool | None
     evidence: tuple[int, ...]
-    producer: int
+    producer: int | None
+
+    def as_cause(self) -> Fields:
+        return {
+            "predicate": self.predicate,
+            "sentence": self.sentence,
+            "found": self.actual,
+            "holds": self.holds,
+            "evidence": list(self.evidence),
+            "return": self.producer,
+            "remedy": self.remedy,
+            "customer_message": self.customer_message,
+        }
 
 
 @dataclass(slots=True)
@@ -100,6 +111,16 @@ class ProcessView:
 def _begins_at_goal(program: ProgramLayout, frame: Frame) -> bool:
     step = step_of(program, frame)
     return isinstance(step, Act) and step.goal
+
+
+def standing_at(
+    program: ProgramLayout, cursor: str, values: Mapping[str, JSON], opened: int = NEVER
+) -> ProcessView:
+    """A process of ``program`` that nobody ran: it stands at ``cursor`` and knows ``values``."""
+    entry = program.entry
+    frame = Frame(entry.name, cursor, values, {}, None, opened, entry.name)
+    state = Process("", entry.name, "", values, (frame,), known=values)
+    return ProcessView("", entry.name, program, state)
 
 
 def step_of(program: ProgramLayout, frame: Frame) -> Step:

@@ -21,7 +21,7 @@ from sopilot.audit.leaf_reading import (
     at_place,
     read_leaf,
 )
-from sopilot.audit.state import AuditState, ProcessView, SessionCall
+from sopilot.audit.state import AuditState, SessionCall, standing_at
 from sopilot.compiler.pipeline import compile_handbook
 from sopilot.handbook.model import (
     ASK_USER,
@@ -47,7 +47,6 @@ from sopilot.handbook.requirements import (
 from sopilot.handbook.wording import fill, template
 from sopilot.machine.layout import FunctionLayout, ProgramLayout
 from sopilot.machine.replay import Replay
-from sopilot.machine.state import NEVER, Frame, Process
 from sopilot.program.model import Act
 from sopilot.values.json import JSON, MISSING, Judge, Missing, agree
 
@@ -299,6 +298,8 @@ class Reading:
             return any(call.awaited for call in calls)
         if supporting_calls(self.handbook, leaf, values, self._telling()) is None:
             return True
+        if predicate.verdict is None:
+            return False
         reading = self.read(leaf, values)
         return reading is not None and reading.lack is not None and reading.lack.code in UNPROVEN
 
@@ -313,7 +314,7 @@ class Reading:
         if leaf.predicate not in self._layouts:
             return None
         program, layout = self._layouts[leaf.predicate]
-        process = _process(program, "", values)
+        process = standing_at(program, "", values)
         moment = Moment(self._telling(), {}, frozenset(), run.judge, process, values, self.now)
         try:
             return read_leaf(moment, layout, leaf_values(leaf, values))
@@ -329,7 +330,7 @@ class Reading:
         if step is None:
             return ()
         self.run.session_calls = [item for item in self.calls if not item.added]
-        process = _process(program, step.label, values)
+        process = standing_at(program, step.label, values)
         reading = read_call(self.run, process, call.action, call.arguments)
         return reading.doubts if reading is not None else ()
 
@@ -354,11 +355,3 @@ def _inputs(action: Action) -> Binding:
 
 def _each(tree: Tree) -> Iterator[Leaf]:
     return iter(dict.fromkeys(leaves(tree)))
-
-
-def _process(program: ProgramLayout, cursor: str, values: Mapping[str, JSON]) -> ProcessView:
-    """A process of ``program`` that stands at ``cursor`` and knows ``values``."""
-    entry = program.entry
-    frame = Frame(entry.name, cursor, values, {}, None, NEVER, entry.name)
-    state = Process("p1", entry.name, "", values, (frame,), known=values)
-    return ProcessView("p1", entry.name, program, state)
