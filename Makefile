@@ -56,7 +56,7 @@ docs: install ## the documentation site, into build/site
 pictures: install ## the README's picture, from the README's own example
 	$(BIN)/python docs/pictures/blocked_call.py
 
-evidence: install ## the campaigns whose sources have changed; ONLY="tamper duels" for some
+evidence: install ## the campaigns whose sources have changed; ONLY="tamper crashes/duels" for some
 	$(BIN)/python benchmarks/evidence.py $(ONLY)
 
 benchmarks: install ## every performance figure in one table

@@ -11,14 +11,17 @@ as well. Exits 1 at a difference.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import random
 import sys
 import time
+from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from typing import Any
+
+from campaign import main
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARD = 50
@@ -78,43 +81,34 @@ async def by_the_machine(count: int) -> tuple[int, int, list[str]]:
     return count, licensed, wrong
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--every", type=int, default=1, help="only every so many reservations")
-    parser.add_argument("--sample", type=int, default=60, help="cases for the whole machine")
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args()
+def measure(every: int, sample: int, workers: int) -> dict[str, Any]:
+    """Every so many reservations; so many cases for the whole machine."""
     prepare()
     from airline.checkout import find_checkout, load_data
 
     started = time.monotonic()
-    reservations = list(json.loads(load_data(find_checkout()))["reservations"])[:: options.every]
+    reservations = list(json.loads(load_data(find_checkout()))["reservations"])[::every]
     shards = [reservations[at : at + SHARD] for at in range(0, len(reservations), SHARD)]
-    cases: dict[str, int] = {}
-    allowed: dict[str, int] = {}
+    cases: Counter[str] = Counter()
+    allowed: Counter[str] = Counter()
     differences: list[str] = []
-    with ProcessPoolExecutor(options.workers, initializer=prepare) as pool:
+    with ProcessPoolExecutor(workers, initializer=prepare) as pool:
         for made, permitted, found in pool.map(shard, shards):
-            for total, part in ((cases, made), (allowed, permitted)):
-                for kind, number in part.items():
-                    total[kind] = total.get(kind, 0) + number
+            cases.update(made)
+            allowed.update(permitted)
             differences += found
-    count, licensed, wrong = asyncio.run(by_the_machine(options.sample))
-    report = {
+    count, licensed, wrong = asyncio.run(by_the_machine(sample))
+    return {
+        "passed": not (differences or wrong),
         "reservations": len(reservations),
-        "cases": cases,
-        "allowed_by_policy": allowed,
+        "cases": dict(cases),
+        "allowed_by_policy": dict(allowed),
         "differences": len(differences),
         "first_differences": differences[:20],
         "by_the_whole_machine": {"cases": count, "licensed": licensed, "differences": wrong},
         "seconds": round(time.monotonic() - started),
     }
-    print(json.dumps(report, indent=1))
-    if options.json:
-        options.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-    sys.exit(1 if differences or wrong else 0)
 
 
 if __name__ == "__main__":
-    main()
+    main(__doc__, measure, every=1, sample=60, workers=2)

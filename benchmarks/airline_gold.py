@@ -9,13 +9,13 @@ what stands there must not be licensed: otherwise the command exits 1.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import json
 import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
+
+from campaign import main
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "examples"))
@@ -37,7 +37,6 @@ COMPLAINTS = {
     "45": ("compensate_delayed", ""),
     "46": ("compensate_delayed", ""),
 }
-
 _NO_GROUND = (
     "booked more than a day ago, not business, and neither health nor weather is given as the "
     "reason: gold cancels what the policy keeps"
@@ -181,13 +180,10 @@ def _told(rules: Any) -> str:
     return ", ".join(rules)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--only", type=int, nargs="*", help="these tasks alone")
-    options = parser.parse_args()
+def measure(only: list[str]) -> dict[str, Any]:
+    """All tasks, or only those with these numbers."""
     replay = Replay()
-    for number in range(len(replay.tasks)) if options.only is None else options.only:
+    for number in map(int, only) if only else range(len(replay.tasks)):
         asyncio.run(replay.task(number))
     wrong = []
     for row in replay.rows:
@@ -199,22 +195,20 @@ def main() -> None:
             row["why"] = why
             print(f"     {why}")
     counts = Counter((row["action"], row["verdict"]) for row in replay.rows)
-    report = {
+    verdicts = Counter(row["verdict"] for row in replay.rows)
+    return {
+        "passed": not wrong,
         "tasks": len(replay.tasks),
         "reads": replay.reads,
         "actions": len(replay.rows),
-        "licensed": sum(row["verdict"] == "licensed" for row in replay.rows),
-        "not_guarded": sum(row["verdict"] == "not guarded" for row in replay.rows),
-        "not_licensed": sum(row["verdict"] == "not licensed" for row in replay.rows),
+        "licensed": verdicts["licensed"],
+        "not_guarded": verdicts["not guarded"],
+        "not_licensed": verdicts["not licensed"],
         "unexplained": len(wrong),
         "by_action": {f"{name}, {verdict}": n for (name, verdict), n in sorted(counts.items())},
         "rows": replay.rows,
     }
-    print({key: value for key, value in report.items() if key != "rows"})
-    if options.json:
-        options.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-    sys.exit(1 if wrong else 0)
 
 
 if __name__ == "__main__":
-    main()
+    main(__doc__, measure, only=[])

@@ -10,7 +10,6 @@ a person has checked: one that the audit now judges otherwise makes this exit 1.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections import Counter
@@ -19,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+
+from campaign import main
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "examples"))
@@ -141,10 +142,7 @@ def table(runs: dict[str, dict[str, Any]], reports: dict[str, Report]) -> dict[s
     return {kind: dict(counts) for kind, counts in sorted(kinds.items())}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args()
+def measure() -> dict[str, Any]:
     recorded = json.loads((find_checkout() / RECORDED).read_text("utf-8"))
     runs = {f"{one['task_id']}.{one['trial']}": one for one in recorded}
     handbook = airline_source().handbook
@@ -177,7 +175,8 @@ def main() -> None:
         said = f"yes={row['last_word']:5} reward {row['reward']:.0f}"
         print(f"{shown} {said}  {row.get('read_by_hand', '')}")
     judged = Counter(row["judgement"] for row in rows)
-    report_json = {
+    return {
+        "passed": not wrong,
         "runs": len(runs),
         "reward_1": sum(one["reward"] == 1 for one in runs.values()),
         "clean": sum(one.clean is True for one in reports.values()),
@@ -189,11 +188,7 @@ def main() -> None:
         "read_by_hand": dict(Counter(row["read_by_hand"] for row in rows if "read_by_hand" in row)),
         "rows": rows,
     }
-    print({key: value for key, value in report_json.items() if key != "rows"})
-    if options.json:
-        options.json.write_text(json.dumps(report_json, indent=1) + "\n", encoding="utf-8")
-    sys.exit(1 if wrong else 0)
 
 
 if __name__ == "__main__":
-    main()
+    main(__doc__, measure)

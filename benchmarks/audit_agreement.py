@@ -1,6 +1,6 @@
 """Does the audit agree with SOPBench's official evaluator on its recorded trajectories?
 
-    python benchmarks/audit_agreement.py [bank dmv library]
+    python benchmarks/audit_agreement.py [--domains bank dmv library] [--json FILE]
 
 Every recorded trajectory with a stored evaluation is audited as a foreign
 transcript and compared on two verdicts:
@@ -14,23 +14,20 @@ it was computed from text that upstream reads back with `eval`, so dates, JSON
 literals and answers from a state that leaked between runs decide it at times.
 `native` is the same official evaluator on the same calls, replayed with native
 values. Where the two differ, the stored verdict is an artefact of the reading.
-Each disagreement with either is listed in evidence/audit-agreement.json with
-its reason.
+Each disagreement with either is listed in the figures with its reason.
 """
 
 from __future__ import annotations
 
-import argparse
 import ast
 import json
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from campaign import main
 from official_verdicts import Official, Run, enforced_checks, not_offered, recorded_runs
 from sopilot.audit.report import Report
 from sopilot.audit.state import SessionCall
@@ -47,7 +44,6 @@ ROOT = Path(__file__).resolve().parent.parent
 DOMAINS = ("bank", "dmv", "library")
 OFFICIAL = ("dirgraph_satisfied", "constraint_not_violated")
 FIELDS = ("dirgraph", "constraint", "both")
-
 ASSUMPTIONS = (
     "the truth of a predicate at a call is upstream's own, on the task's initial database after "
     "the calls before it: the evidence-faithful assumption",
@@ -282,19 +278,11 @@ def share(part: int, whole: int) -> dict[str, object]:
     return {"agree": part, "of": whole, "share": round(part / whole, 5) if whole else None}
 
 
-def commit() -> str:
-    found = subprocess.run(
-        ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    return found.stdout.strip() or "unknown"
+def percent(one: Mapping[str, Any]) -> str:
+    return f"{100 * one['share']:.2f} % ({one['agree']}/{one['of']})"
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("domains", nargs="*", metavar="DOMAIN", help=", ".join(DOMAINS))
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args()
-    domains = options.domains or list(DOMAINS)
+def measure(domains: list[str]) -> dict[str, Any]:
     upstream = shared_upstream()
     began = time.monotonic()
     results: dict[str, Any] = {}
@@ -315,23 +303,14 @@ def main() -> int:
             f"  gates that only a success opens: {percent(found['gates_by_success'])} (native); "
             f"every enforced verifier: {percent(found['all_enforced'])} (native)"
         )
-    report = {
-        "command": "python benchmarks/audit_agreement.py " + " ".join(domains),
-        "commit": commit(),
+    return {
         "sopbench_commit": upstream.checkout.commit,
         "seconds": round(time.monotonic() - began, 1),
         "assumptions": ASSUMPTIONS,
         "reasons": REASONS,
         "domains": results,
     }
-    if options.json:
-        options.json.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", "utf-8")
-    return 0
-
-
-def percent(one: Mapping[str, Any]) -> str:
-    return f"{100 * one['share']:.2f} % ({one['agree']}/{one['of']})"
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main(__doc__, measure, domains=["bank", "dmv", "library"])

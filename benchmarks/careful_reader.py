@@ -9,15 +9,14 @@ test. Exits 1 if the audit finds anything above a note.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import json
 import sys
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from campaign import main
 from sopilot.program.model import Program
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -37,7 +36,7 @@ from sopilot_lab.sopbench.reference import (  # noqa: E402
 TRIED = ("pg", "fused")
 
 
-async def measure(wanted: int) -> dict[str, Any]:
+async def over_sopbench(wanted: int) -> dict[str, Any]:
     upstream = shared_upstream(0)
     bench = Bench(upstream, "official")
     each = -(-wanted // len(DOMAINS))
@@ -72,23 +71,16 @@ async def measure(wanted: int) -> dict[str, Any]:
         for line in serious[:10]:
             print(f"  {line}")
     return {
+        "passed": not any(row["serious"] or not row["extra"] for row in rows.values()),
         "what": "findings on an honest executor that errs like a careful reader",
         "upstream_commit": upstream.checkout.commit,
         "arms": rows,
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tasks", type=int, default=100)
-    parser.add_argument("--json", type=Path)
-    arguments = parser.parse_args()
-    written = asyncio.run(measure(arguments.tasks))
-    if arguments.json:
-        arguments.json.write_text(json.dumps(written, indent=1) + "\n", "utf-8")
-    if any(row["serious"] or not row["extra"] for row in written["arms"].values()):
-        sys.exit(1)
+def measure(tasks: int) -> dict[str, Any]:
+    return asyncio.run(over_sopbench(tasks))
 
 
 if __name__ == "__main__":
-    main()
+    main(__doc__, measure, tasks=100)

@@ -10,18 +10,15 @@ than they may.
 
 from __future__ import annotations
 
-import argparse
 import gc
-import json
 import math
 import os
 import statistics
-import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
+from campaign import main
 from sopilot.compiler import pipeline, recipes
 from sopilot.compiler.pipeline import Compiler
 from sopilot.handbook.model import Action, ActionCall, Handbook, Input, Predicate, Procedure
@@ -195,25 +192,18 @@ def measure_growth(sizes: tuple[int, ...]) -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", type=Path, help="also write the figures there")
-    parser.add_argument("--small", action="store_true", help="one round, up to 1,000 leaves")
-    arguments = parser.parse_args()
-    sizes = (10, 100, 1_000) if arguments.small else (10, 100, 1_000, 10_000)
+def measure(small: bool) -> dict[str, Any]:
+    """With ``small``: one round, up to 1,000 leaves."""
+    sizes = (10, 100, 1_000) if small else (10, 100, 1_000, 10_000)
     figures: dict[str, Any] = {"growth": measure_growth(sizes)}
     try:
         find_checkout()
     except UserMistake as missing:
         print(f"SOPBench part skipped: {missing}")
     else:
-        figures["sopbench"] = measure_sopbench(1 if arguments.small else ROUNDS)
-    print(json.dumps(figures, indent=2))
-    if arguments.json:
-        arguments.json.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
-    if not arguments.small and not figures.get("sopbench", {"met": True})["met"]:
-        sys.exit(1)
+        figures["sopbench"] = measure_sopbench(1 if small else ROUNDS)
+    return {"passed": small or figures.get("sopbench", {"met": True})["met"], **figures}
 
 
 if __name__ == "__main__":
-    main()
+    main(__doc__, measure, small=False)

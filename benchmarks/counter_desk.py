@@ -129,7 +129,6 @@ ERRANDS: dict[str, dict[str, JSON]] = {
     "refund": {"username": "una", "amount": 50},
     "rename": {"username": "una", "name": "Anna"},
 }
-
 Move = Operation | tuple[str, dict[str, JSON]]
 
 

@@ -12,13 +12,12 @@ from day_parts import Shop
 from sopilot.messages.errors import SopilotError
 from sopilot.protocols import SystemClock
 from sopilot.records.reminders import due_calls
-from sopilot.session.decisions import decide_or_leave, settle_when_free
+from sopilot.session.decisions import decide_or_leave, resolve_when_free
 from sopilot.session.orphans import waiting_in
 from sopilot.stores.postgres import PostgresStore
 
 DECISIONS = {"given": "approve", "rejected": "reject"}
 """By the kind that the order's name begins with; what else waits is left until it expires."""
-
 TO_FIND_OUT = 0.4
 """Hours that people take to ask how a call ended."""
 
@@ -70,7 +69,7 @@ class People:
                         self.listed_after.append(time.time() - done[key])
                 if time.time() - self._seen[key] < TO_FIND_OUT * self._hour:
                     continue
-                await settle_when_free(
+                await resolve_when_free(
                     self._store, one.session_id, one.call_id, ok=key in done, by="Kim"
                 )
                 self.decided["settled: happened" if key in done else "settled: did not"] += 1

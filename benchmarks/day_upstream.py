@@ -22,7 +22,6 @@ import uvicorn
 from mcp.server.lowlevel import Server
 
 KEY = "sopilot/key"
-
 _ORDER = {"order": {"type": "string"}}
 _TOOLS = {"find_order": _ORDER, "refund": {**_ORDER, "amount": {"type": "integer"}}}
 SECONDS_OF_A_REFUND = 0.4

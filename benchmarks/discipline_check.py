@@ -8,19 +8,16 @@ ones *may page* or *page*, and 80 of 100 of helped ones *page*.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import json
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from itertools import repeat
-from pathlib import Path
 from typing import Any
 
+from campaign import main
 from population import SIMULATED_ARMS, SUBJECTS, Laboratory, Subject
 from sopilot.compiler.pipeline import compile_handbook
 from sopilot.runner.qualifications import Answer
@@ -29,8 +26,8 @@ from sopilot.tasks.example_tasks import example_tasks
 from sopilot.tasks.examples.example import bundled_names, load_example
 from sopilot.tasks.task import Task
 from sopilot.views.briefing import Briefing
-from sopilot_lab.qualification.plan import CASES
-from sopilot_lab.qualification.rehearsal import rehearse
+from sopilot_lab.qualification.cases import CASES
+from sopilot_lab.qualification.prepared import rehearse
 from sopilot_lab.qualification.rule import FLAT, MARGIN, PAGED, RULE_VERSION
 
 CLASSES = ("harmed", "neutral", "helped", "strong", "lost")
@@ -119,16 +116,27 @@ async def measured(lab: Laboratory, subject: Subject, seeds: int) -> dict[str, A
     }
 
 
-def campaign(given: argparse.Namespace) -> dict[str, Any]:
-    names = [one.name for one in SUBJECTS if given.only is None or one.name in given.only]
+def measure(
+    checks: int, strong: int, cases: int, seeds: int, only: list[str], jobs: int
+) -> dict[str, Any]:
+    """So many checks per subject (``strong`` of them for a strong subject) of so many cases; the
+    truth is measured with ``seeds`` seeds."""
+    names = [one.name for one in SUBJECTS if not only or one.name in only]
     rows = []
-    with ProcessPoolExecutor(given.jobs) as pool:
-        how = [repeat(value) for value in (given.checks, given.strong, given.cases, given.seeds)]
+    with ProcessPoolExecutor(jobs) as pool:
+        how = [repeat(value) for value in (checks, strong, cases, seeds)]
         for row in pool.map(tried, names, *how):
             rows.append(row)
             print(row, flush=True)
-    head = {"rule_version": RULE_VERSION, "margin": MARGIN, "cases": given.cases}
-    return head | {"subjects": rows, "classes": list(classes(rows))}
+    found = {
+        "rule_version": RULE_VERSION,
+        "margin": MARGIN,
+        "cases": cases,
+        "subjects": rows,
+        "classes": list(classes(rows)),
+    }
+    print(table(found))
+    return {"passed": good(found), **found}
 
 
 def classes(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -158,22 +166,6 @@ def good(found: dict[str, Any]) -> bool:
     )
 
 
-def show(found: dict[str, Any]) -> None:
-    print(f"\nrule {found['rule_version']}, {found['cases']} cases a check")
-    answers = (Answer.PAGE, Answer.MAY_PAGE, Answer.DO_NOT_PAGE)
-    told = "".join(f" {answer:>12}" for answer in answers)
-    print(f"{'subject':30} {'truth':8} {'flat':>6} {'pg':>6} {'ΔR2':>6} {'probe':>6}{told}")
-    for row in found["subjects"]:
-        counts = "".join(f" {row['answers'].get(str(answer), 0):12d}" for answer in answers)
-        print(
-            f"{row['subject']:30} {row['truth']:8} {row['flat']:6.3f} {row['pg']:6.3f} "
-            f"{row['delta_r2']:+6.2f} {row['localisation']:6.2f}{counts}"
-        )
-    for one in found["classes"]:
-        counts = "".join(f" {one['answers'].get(str(answer), 0):12d}" for answer in answers)
-        print(f"{one['class']:30} {one['checks']:4d} checks {'':27}{counts}")
-
-
 def table(found: dict[str, Any]) -> str:
     """For the design note."""
     answers = (Answer.PAGE, Answer.MAY_PAGE, Answer.DO_NOT_PAGE)
@@ -190,26 +182,5 @@ def table(found: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--checks", type=int, default=10, help="a subject")
-    parser.add_argument("--strong", type=int, default=25, help="checks of a strong subject")
-    parser.add_argument("--cases", type=int, default=CASES, help="a check")
-    parser.add_argument("--seeds", type=int, default=2, help="for the truth")
-    parser.add_argument("--only", action="append", help="this subject (repeatable)")
-    parser.add_argument("--jobs", type=int, default=2, help="subjects at a time")
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--table", type=Path, help="no run: the figures of this file as Markdown")
-    given = parser.parse_args()
-    if given.table:
-        print(table(json.loads(given.table.read_text(encoding="utf-8"))))
-        return
-    found = campaign(given)
-    show(found)
-    if given.json:
-        given.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
-    sys.exit(0 if good(found) else 1)
-
-
 if __name__ == "__main__":
-    main()
+    main(__doc__, measure, checks=10, strong=25, cases=CASES, seeds=2, only=[], jobs=2)

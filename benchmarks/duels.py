@@ -1,6 +1,6 @@
 """Races for one session: of 2 to 8 resumers exactly one becomes its owner.
 
-    python benchmarks/duels.py [--races 1000] [--json FILE]
+    python benchmarks/crashes.py duels [--races 1000] [--json FILE]
 
 Resumers are processes with a store handle of their own. A released session is
 resumed by all of them at the same moment; then a session whose owner died, with an
@@ -11,13 +11,9 @@ as a second event or a broken chain.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import json
 import multiprocessing
 import random
-import shutil
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -124,40 +120,29 @@ async def duels(races: int, seed: int, path: Path, pipes: list[Connection]) -> d
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--races", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=27)
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="sopilot-duels-"))
+def campaign(races: int, seed: int) -> dict[str, object]:
+    """Let 2 to 8 processes resume one session: exactly one becomes its owner."""
     context = multiprocessing.get_context("fork")
     barrier = context.Barrier(MOST)
     pipes, processes = [], []
     begun = time.monotonic()
-    for number in range(MOST):
-        ours, theirs = context.Pipe()
-        arguments = (folder / "sessions.db", number, theirs, barrier)
-        process = context.Process(target=resumer, args=arguments, daemon=True)
-        process.start()
-        pipes.append(ours)
-        processes.append(process)
-    try:
-        report = asyncio.run(duels(options.races, options.seed, folder / "sessions.db", pipes))
-        for pipe in pipes:
-            pipe.send(None)
-        for process in processes:
-            process.join(10)
-    finally:
-        for process in processes:
-            process.kill()
-        shutil.rmtree(folder, ignore_errors=True)
-    report["seconds"] = round(time.monotonic() - begun, 1)
-    print(json.dumps(report))
-    if options.json:
-        options.json.write_text(json.dumps(report, indent=2) + "\n")
-    sys.exit(0 if report["one_owner"] == options.races else 1)
-
-
-if __name__ == "__main__":
-    main()
+    with tempfile.TemporaryDirectory(prefix="sopilot-duels-") as folder:
+        path = Path(folder, "sessions.db")
+        for number in range(MOST):
+            ours, theirs = context.Pipe()
+            arguments = (path, number, theirs, barrier)
+            process = context.Process(target=resumer, args=arguments, daemon=True)
+            process.start()
+            pipes.append(ours)
+            processes.append(process)
+        try:
+            report = asyncio.run(duels(races, seed, path, pipes))
+            for pipe in pipes:
+                pipe.send(None)
+            for process in processes:
+                process.join(10)
+        finally:
+            for process in processes:
+                process.kill()
+    passed = report["one_owner"] == races
+    return {"passed": passed, **report, "seconds": round(time.monotonic() - begun, 1)}

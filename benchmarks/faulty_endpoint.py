@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from sopilot.models.wire import text
 from sopilot.protocols import Message, ModelRequest, ToolCall, ToolSchema
-from sopilot_lab.experiments.control_models import ControlModel
+from sopilot_lab.experiments.entrants import ControlModel
 
 FAULTS: Final = (
     "429", "400", "401", "500", "hang", "html", "cut-json", "empty", "filter", "wrong-schema",

@@ -1,21 +1,19 @@
 """What frames say, held against what programs do; and frames of two revisions side by side.
 
     python benchmarks/frames.py [--limit N] [--json FILE]
-    python benchmarks/frames.py --beside REVISION [--task sopbench:hotel/book_room#7 …]
+    python benchmarks/frames.py --beside-revision REVISION [--tasks sopbench:hotel/book_room#7 …]
 
 Reads the text of every function of all 830 SOPBench programs in both languages, by a reader of
 its own, and prints how many lines it held against the program. Exits 1 if a sentence stands on
 the wrong side, a way to verify is offered twice, a line names a move that the machine makes, or a
-group's sentence has another truth table than its steps. `--beside` prints the frames of hard
-tasks as a revision of this repository shows them, before those of the present one.
+group's sentence has another truth table than its steps. `--beside-revision` prints the
+frames of hard tasks as a revision of this repository shows them, before the present ones.
 """
 
 from __future__ import annotations
 
-import argparse
 import difflib
 import itertools
-import json
 import os
 import re
 import subprocess
@@ -25,6 +23,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from campaign import main
 from sopilot.handbook.grammar import in_language
 from sopilot.machine.layout import FunctionLayout, lay_out
 from sopilot.program.model import (
@@ -67,7 +66,6 @@ WORDS = {
     "zh": {"且": "and", "或": "or", "非": "not"},
 }
 MACHINE_MOVES = re.compile(r"\b(call|select_branch|enter)\b|进入函数")
-
 Truth = Mapping[str, bool]
 
 
@@ -349,28 +347,15 @@ def _frames(task: str, source: Path) -> str:
     return done.stdout
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--limit", type=int)
-    parser.add_argument("--json", type=Path, help="also write the figures there")
-    parser.add_argument("--beside", metavar="REVISION")
-    parser.add_argument("--task", action="append", default=[])
-    arguments = parser.parse_args()
-    if arguments.beside:
-        beside(arguments.beside, tuple(arguments.task) or HARD)
-        return
-    held, found = over_sopbench(arguments.limit)
-    for name, count in held.items():
-        print(f"{name}: {count}")
-    print(f"problems: {len(found)}")
+def measure(limit: int | None, beside_revision: str, tasks: list[str]) -> dict[str, object]:
+    if beside_revision:
+        beside(beside_revision, tuple(tasks) or HARD)
+        return {}
+    held, found = over_sopbench(limit)
     for problem in found[:20]:
         print(f"  {problem}")
-    if arguments.json:
-        figures = {**held, "problems": len(found)}
-        arguments.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
-    if found:
-        sys.exit(1)
+    return {"passed": not found, **held, "problems": len(found)}
 
 
 if __name__ == "__main__":
-    main()
+    main(__doc__, measure, limit=int, beside_revision="", tasks=[])

@@ -12,7 +12,7 @@ from sopilot.files.settings import read_settings
 from sopilot.files.sign_in import subject_of
 from sopilot.messages.errors import StoreCorrupt
 from sopilot.protocols import SystemClock
-from sopilot.records.deviations import load_deviations
+from sopilot.records.audits import load_deviations
 from sopilot.records.journal import write
 from sopilot.records.log import check_proof
 from sopilot.records.people import load_people

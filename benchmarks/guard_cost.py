@@ -6,21 +6,17 @@ Plays the bundled tasks with the scripted reference executor under `pg`, `fused`
 and `guard-auto`, the last also with the values of the task's user supplied by the application.
 `--sopbench` plays SOPBench's tasks under `guard` too (set SOPBENCH_HOME). Then it times guarded
 calls in memory beside 3,000 recorded answers. Exits 1 when a bound is missed.
-`python benchmarks/evidence.py guard-cost` keeps the figures.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import json
 import statistics
-import sys
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
+from campaign import main
 from metered import MeteredModel
 from sopilot.agent.reference.executor import Reference
 from sopilot.compiler.pipeline import compile_handbook
@@ -128,7 +124,7 @@ async def bundled() -> dict[str, Any]:
     return rows
 
 
-async def sopbench(limit: int | None) -> dict[str, Any]:
+async def over_sopbench(limit: int | None) -> dict[str, Any]:
     from sopbench_runs import Bench
     from sopilot_lab.sopbench.process import shared_upstream
     from sopilot_lab.sopbench.reference import DOMAINS, task_references
@@ -196,9 +192,10 @@ async def timed(guard: str, rounds: int) -> dict[str, float]:
     return found
 
 
-async def measure(arguments: argparse.Namespace) -> dict[str, Any]:
-    rows = await bundled()
-    speed = {guard: await timed(guard, arguments.rounds) for guard in ("ask", "auto")}
+def measure(sopbench: bool, limit: int | None, rounds: int) -> dict[str, Any]:
+    """With ``sopbench``, so many of its tasks per domain too."""
+    rows = asyncio.run(bundled())
+    speed = {guard: asyncio.run(timed(guard, rounds)) for guard in ("ask", "auto")}
     met = {
         "messages": all(rows[name]["messages_to_flat"] <= m for name, m in MOST_MESSAGES.items()),
         "endings": all(row["expected_endings"] == row["tasks"] for row in rows.values()),
@@ -206,11 +203,12 @@ async def measure(arguments: argparse.Namespace) -> dict[str, Any]:
         "speed": all(max(speed[guard].values()) <= most for guard, most in MOST_MS.items()),
     }
     figures: dict[str, Any] = {"bundled": rows, "milliseconds": speed}
-    if arguments.sopbench:
-        figures["sopbench"] = bench = await sopbench(arguments.limit)
-        if arguments.limit is None:
+    if sopbench:
+        figures["sopbench"] = bench = asyncio.run(over_sopbench(limit))
+        if limit is None:
             met["sopbench"] = bench["passed"] >= LEAST_SOPBENCH and not bench["findings"]
     return {
+        "passed": all(met.values()),
         "what": "scripted reference executor; time in memory, one process",
         "tasks": rows["guard"]["tasks"] + figures.get("sopbench", {"tasks": 0})["tasks"],
         "bounds": {"messages_to_flat": MOST_MESSAGES, "ms": MOST_MS, "sopbench": LEAST_SOPBENCH},
@@ -219,20 +217,5 @@ async def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sopbench", action="store_true")
-    parser.add_argument("--limit", type=int, help="SOPBench tasks per domain")
-    parser.add_argument("--rounds", type=int, default=200)
-    parser.add_argument("--json", type=Path, help="also write the figures there")
-    arguments = parser.parse_args()
-    written = asyncio.run(measure(arguments))
-    print(f"met: {written['met']}")
-    if arguments.json:
-        arguments.json.write_text(json.dumps(written, indent=2, ensure_ascii=False) + "\n", "utf-8")
-    if not all(written["met"].values()):
-        sys.exit(1)
-
-
 if __name__ == "__main__":
-    main()
+    main(__doc__, measure, sopbench=False, limit=int, rounds=200)

@@ -1,19 +1,16 @@
 """Proposition 2 as a campaign: labelled violations are all found, clean runs raise nothing.
 
-    python benchmarks/labelled_traces.py [TRACES]
+    python benchmarks/labelled_traces.py [--traces 120000] [--json FILE]
 
 Random programs, random conforming and non-conforming executions through the real
 machine, one labelled violation each; the audit must name the label's class at
 the label's event, nothing beside what that class implies, and nothing at all on
 a clean run. Every second trace is about values: one guarded payment, proven or not.
 At each guarded call the guard's own proof is asked too, and the two must agree.
-Writes evidence/labelled-traces.json; a smaller run never replaces a larger one.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import multiprocessing
 import random
 import sys
@@ -21,6 +18,9 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+
+from campaign import main
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "audit"))
@@ -74,13 +74,8 @@ def shard(seed: int) -> Tally:
     return tally
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("traces", type=int, nargs="?", default=100_000)
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args()
-    wanted = options.traces
-    shards = -(-wanted // SHARD)
+def measure(traces: int) -> dict[str, Any]:
+    shards = -(-traces // SHARD)
     began = time.monotonic()
     tally = Tally()
     with multiprocessing.get_context("spawn").Pool(2) as pool:
@@ -88,18 +83,19 @@ def main() -> int:
             tally.add(some)
     seconds = time.monotonic() - began
     labels, problems = tally.labels, tally.problems
-    traces = sum(labels.values())
+    made = sum(labels.values())
     missed = sum("missed" in problem for problem in problems)
     apart = sum("guard and audit disagree" in problem for problem in problems)
-    print(f"{traces} traces, {tally.events} events, {seconds:.0f} s")
+    print(f"{made} traces, {tally.events} events, {seconds:.0f} s")
     for label, count in labels.most_common():
         print(f"  {count:>7}  {label}")
     wrong = len(problems) - missed - apart
     print(f"false negatives: {missed}; false positives: {wrong}; guard and audit apart: {apart}")
     for problem in problems[:20]:
         print(f"  {problem}")
-    report = {
-        "traces": traces,
+    return {
+        "passed": not problems and set(labels) == {"clean", *CLASSES, *VALUE_CLASSES},
+        "traces": made,
         "events": tally.events,
         "seconds": round(seconds, 1),
         "labels": dict(labels.most_common()),
@@ -109,10 +105,7 @@ def main() -> int:
         "guard_and_audit_disagree": apart,
         "problems": problems[:100],
     }
-    if options.json:
-        options.json.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n", "utf-8")
-    return 1 if problems or set(labels) != {"clean", *CLASSES, *VALUE_CLASSES} else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main(__doc__, measure, traces=120_000)

@@ -10,7 +10,6 @@ its own sanity (shares sum to 1, removing nothing changes nothing).
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
@@ -18,6 +17,8 @@ import sys
 import tempfile
 from pathlib import Path
 from typing import Any
+
+from campaign import main
 
 LONGEST_CHECK = 1_800.0
 _LONG = ("session", "parity_by_layer_and_head", "moments")
@@ -81,30 +82,11 @@ def judged(check: dict[str, Any], lens: dict[str, Any]) -> dict[str, Any]:
     return {"check": check, "lens": lens, "met": met}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--minutes", type=float, default=25.0)
-    parser.add_argument("--moments", type=int, default=2)
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--again", type=Path, help="no run: these figures, judged anew in place")
-    options = parser.parse_args()
-    head: dict[str, Any] = {}
-    if options.again:
-        stored = json.loads(options.again.read_text(encoding="utf-8"))
-        found = judged(stored["check"], stored["lens"])
-        head = {key: stored[key] for key in ("command", "commit") if key in stored}
-        head["passed"] = all(found["met"].values())
-    else:
-        with tempfile.TemporaryDirectory() as folder:
-            check = checked(Path(folder), options.minutes)
-            found = judged(check, looked_at(Path(folder), options.moments))
-    text = json.dumps(head | found, indent=1)
-    target = options.json or options.again
-    if target:
-        target.write_text(text + "\n", encoding="utf-8")
-    print(text)
-    sys.exit(0 if all(found["met"].values()) else 1)
+def measure(minutes: float, moments: int) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        found = judged(checked(Path(folder), minutes), looked_at(Path(folder), moments))
+    return {"passed": all(found["met"].values()), **found}
 
 
 if __name__ == "__main__":
-    main()
+    main(__doc__, measure, minutes=25.0, moments=2)

@@ -10,7 +10,6 @@ the user's cache. Exits 1 if something passes directly and not through the gatew
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import shutil
@@ -24,6 +23,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from campaign import main
 from everything_upstream import EVERYTHING
 
 HERE = Path(__file__).resolve().parent
@@ -114,61 +114,6 @@ def free_port() -> int:
         return int(one.getsockname()[1])
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--scenario", action="append")
-    asked = parser.parse_args()
-    program = suite()
-    names = asked.scenario or scenarios(program)
-    sopilot = [sys.executable, "-m", "sopilot.cli.main"]
-    with tempfile.TemporaryDirectory(prefix="sopilot-conformance-") as made:
-        folder = Path(made)
-        book = folder / "everything.yaml"
-        book.write_text(HANDBOOK)
-        passed = [word for name in EVERYTHING[1:] for word in ("--pass-through", name)]
-        ports = [free_port() for _ in range(3)]
-        upstream = [sys.executable, str(HERE / "everything_upstream.py"), "--http", str(ports[0])]
-        with serving(upstream, ports[0], folder) as url:
-            direct = run(program, url, names, folder / "direct")
-            http = ["--http", f"127.0.0.1:{ports[1]}"]
-            gateway = [
-                *sopilot,
-                "gateway",
-                "--view",
-                "pg",
-                "--handbook",
-                str(book),
-                "--upstream",
-                f"everything={url}",
-                *passed,
-                *http,
-            ]
-            with serving(gateway, ports[1], folder) as through_url:
-                through = run(program, through_url, names, folder / "through")
-        alone = [*sopilot, "serve", "bank", "--http", f"127.0.0.1:{ports[2]}"]
-        with serving(alone, ports[2], folder) as own_url:
-            own = run(program, own_url, [n for n in names if n in OWN], folder / "own")
-    report(names, direct, through, own)
-    lost = [name for name in names if direct[name]["passed"] and not through[name]["passed"]]
-    missing = [name for name, one in own.items() if not one["passed"]]
-    figures = {
-        "suite": f"{PACKAGES[0]}",
-        "scenarios": len(names),
-        "direct": sum(one["passed"] for one in direct.values()),
-        "through": sum(one["passed"] for one in through.values()),
-        "sopilot_mcp": {"applies": len(own), "passed": len(own) - len(missing)},
-        "lost": lost,
-        "by_scenario": {
-            name: {"direct": direct[name], "through": through[name], "sopilot serve": own.get(name)}
-            for name in names
-        },
-    }
-    if asked.json:
-        asked.json.write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n", "utf-8")
-    sys.exit(1 if lost or missing else 0)
-
-
 def report(names: Sequence[str], *columns: dict[str, Any]) -> None:
     print(f"{'scenario':34} direct through `sopilot serve`")
     for name in names:
@@ -181,5 +126,46 @@ def report(names: Sequence[str], *columns: dict[str, Any]) -> None:
                 print(f"    {why[:160]}")
 
 
+def measure(scenario: list[str]) -> dict[str, Any]:
+    program = suite()
+    names = scenario or scenarios(program)
+    sopilot = [sys.executable, "-m", "sopilot.cli.main"]
+    with tempfile.TemporaryDirectory(prefix="sopilot-conformance-") as made:
+        folder = Path(made)
+        book = folder / "everything.yaml"
+        book.write_text(HANDBOOK)
+        passed = [word for name in EVERYTHING[1:] for word in ("--pass-through", name)]
+        ports = [free_port() for _ in range(3)]
+        upstream = [sys.executable, str(HERE / "everything_upstream.py"), "--http", str(ports[0])]
+        with serving(upstream, ports[0], folder) as url:
+            direct = run(program, url, names, folder / "direct")
+            http = ["--http", f"127.0.0.1:{ports[1]}"]
+            gateway = [
+                *sopilot, "gateway", "--view", "pg", "--handbook", str(book),
+                "--upstream", f"everything={url}", *passed, *http,
+            ]  # fmt: skip
+            with serving(gateway, ports[1], folder) as through_url:
+                through = run(program, through_url, names, folder / "through")
+        alone = [*sopilot, "serve", "bank", "--http", f"127.0.0.1:{ports[2]}"]
+        with serving(alone, ports[2], folder) as own_url:
+            own = run(program, own_url, [n for n in names if n in OWN], folder / "own")
+    report(names, direct, through, own)
+    lost = [name for name in names if direct[name]["passed"] and not through[name]["passed"]]
+    missing = [name for name, one in own.items() if not one["passed"]]
+    return {
+        "passed": not (lost or missing),
+        "suite": f"{PACKAGES[0]}",
+        "scenarios": len(names),
+        "direct": sum(one["passed"] for one in direct.values()),
+        "through": sum(one["passed"] for one in through.values()),
+        "sopilot_mcp": {"applies": len(own), "passed": len(own) - len(missing)},
+        "lost": lost,
+        "by_scenario": {
+            name: {"direct": direct[name], "through": through[name], "sopilot serve": own.get(name)}
+            for name in names
+        },
+    }
+
+
 if __name__ == "__main__":
-    main()
+    main(__doc__, measure, scenario=[])

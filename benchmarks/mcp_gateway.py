@@ -14,12 +14,9 @@ of all calls is more than 6 ms longer over stdio, or 10 ms over HTTP: on a quiet
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import json
 import shlex
 import statistics
-import sys
 import tempfile
 import time
 from contextlib import AsyncExitStack
@@ -28,6 +25,7 @@ from pathlib import Path
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 
+from campaign import main
 from mcp_processes import ECHO, SOPILOT, free_port, process
 
 ROUNDS = 10
@@ -73,24 +71,12 @@ async def compared(direct: Client, through: Client, calls: int) -> dict[str, flo
 async def over_stdio(home: Path, calls: int, *options: str) -> dict[str, float]:
     program, *arguments = ECHO
     upstream = StdioServerParameters(command=program, args=arguments)
-    spelled = shlex.join(ECHO)
-    gateway = StdioServerParameters(
-        command=SOPILOT[0],
-        args=[
-            *SOPILOT[1:],
-            "gateway",
-            "--view",
-            "pg",
-            "--handbook",
-            "bank",
-            "--upstream",
-            f"echo={spelled}",
-            "--pass-through",
-            "echo",
-            *options,
-        ],
-        env={"SOPILOT_HOME": str(home)},
-    )
+    arguments = [
+        *SOPILOT[1:], "gateway", "--view", "pg", "--handbook", "bank",
+        "--upstream", f"echo={shlex.join(ECHO)}", "--pass-through", "echo", *options,
+    ]  # fmt: skip
+    environment = {"SOPILOT_HOME": str(home)}
+    gateway = StdioServerParameters(command=SOPILOT[0], args=arguments, env=environment)
     async with Client(upstream) as direct, Client(gateway) as through:
         return await compared(direct, through, calls)
 
@@ -98,10 +84,10 @@ async def over_stdio(home: Path, calls: int, *options: str) -> dict[str, float]:
 async def over_http(home: Path, calls: int, *options: str) -> dict[str, float]:
     there, own = free_port(), free_port()
     address = f"http://127.0.0.1:{there}/mcp"
-    command = [*SOPILOT, "gateway", "--view", "pg",
-        "--handbook", "bank", "--http", f"127.0.0.1:{own}",
-        "--upstream",
-               f"echo={address}", "--pass-through", "echo", *options]  # fmt: skip
+    command = [
+        *SOPILOT, "gateway", "--view", "pg", "--handbook", "bank", "--http", f"127.0.0.1:{own}",
+        "--upstream", f"echo={address}", "--pass-through", "echo", *options,
+    ]  # fmt: skip
     async with AsyncExitStack() as stack:
         echo = [*ECHO, "--http", str(there)]
         await stack.enter_async_context(process(echo, there))
@@ -112,30 +98,25 @@ async def over_http(home: Path, calls: int, *options: str) -> dict[str, float]:
         return await compared(direct, through, calls)
 
 
-async def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--calls", type=int, default=2000)
-    parser.add_argument("--as-set", action="store_true")
-    parser.add_argument("--json", type=Path)
-    given = parser.parse_args()
+async def both(calls: int, as_set: bool) -> dict[str, object]:
     ways = {"": (), "_looking_once": ("--recheck-tools", "3600")}
-    if given.as_set:
+    if as_set:
         del ways["_looking_once"]
-    figures: dict[str, object] = {"calls": given.calls, "at_most_added_ms": MOST_ADDED_MS}
+    figures: dict[str, object] = {"calls": calls, "at_most_added_ms": MOST_ADDED_MS}
     passed = True
     with tempfile.TemporaryDirectory() as folder:
-        for name, measure in (("stdio", over_stdio), ("http", over_http)):
+        for name, transport in (("stdio", over_stdio), ("http", over_http)):
             for suffix, options in ways.items():
-                home = Path(folder) / f"{name}{suffix}"
-                found = await measure(home, given.calls, *options)
+                found = await transport(Path(folder) / f"{name}{suffix}", calls, *options)
                 figures[f"{name}{suffix}"] = found
                 passed &= not found["wrong_answers"]
                 passed &= bool(suffix) or found["added_ms"] <= MOST_ADDED_MS[name]
-                print(f"{name}{suffix}", figures[f"{name}{suffix}"], flush=True)
-    if given.json:
-        given.json.write_text(json.dumps(figures, indent=2) + "\n")
-    sys.exit(0 if passed else 1)
+    return {"passed": passed, **figures}
+
+
+def measure(calls: int, as_set: bool) -> dict[str, object]:
+    return asyncio.run(both(calls, as_set))
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    main(__doc__, measure, calls=2000, as_set=False)

@@ -5,15 +5,13 @@
 Draws a fresh sample over the core, the same number from each package. A comparison is turned,
 `and` and `or` are exchanged, a condition is negated, a constant changed, a return emptied, a sign
 turned. Then the tests that run its line are run, the quickest first, until one fails
-(`mutant_tests.py`); the map of tests to lines is made once (``--map``, in ``--work``). Exits 1
-when fewer than 88 % are killed. Survivors are listed in FILE.
+(`mutant_tests.py`); the map of tests to lines is made once and stays in ``--work``.
+Exits 1 when fewer than 88 % are killed. Survivors are listed in FILE.
 """
 
 from __future__ import annotations
 
-import argparse
 import ast
-import json
 import random
 import shutil
 import subprocess
@@ -24,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from campaign import main
 from mutant_tests import Coverage, Runner
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -218,27 +217,21 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--mutants", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=29)
-    parser.add_argument(
-        "--packages", nargs="+", choices=PACKAGES, default=list(PACKAGES), metavar="PACKAGE"
-    )
-    parser.add_argument("--work", type=Path, default=Path.home() / ".cache" / "sopilot" / "mutants")
-    parser.add_argument("--map", action="store_true", help="time the tests anew")
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args()
-    options.work.mkdir(parents=True, exist_ok=True)
-    if options.map or not (options.work / "map.json").exists():
-        make_map(options.work)
-    rows = campaign(options.work, options.seed, options.packages, options.mutants)
-    figures = {"seed": options.seed, **summary(rows)}
+def measure(
+    mutants: int, seed: int, packages: list[str], work: Path, time_tests: bool
+) -> dict[str, Any]:
+    """``time_tests`` makes the map of tests to lines anew."""
+    work.mkdir(parents=True, exist_ok=True)
+    if time_tests or not (work / "map.json").exists():
+        make_map(work)
+    figures = {"seed": seed, **summary(campaign(work, seed, packages, mutants))}
     print(f"{figures['killed']} of {figures['mutants']} killed ({figures['share']:.1%})")
-    if options.json:
-        options.json.write_text(json.dumps(figures, indent=1) + "\n", "utf-8")
-    sys.exit(0 if figures["share"] >= LEAST_KILLED else 1)
+    return {"passed": figures["share"] >= LEAST_KILLED, **figures}
 
 
 if __name__ == "__main__":
-    main()
+    cache = Path.home() / ".cache" / "sopilot" / "mutants"
+    main(
+        __doc__, measure, mutants=200, seed=29, packages=list(PACKAGES), work=cache,
+        time_tests=False,
+    )  # fmt: skip

@@ -108,8 +108,6 @@ def refused_steps(slot: str, moment: Moment) -> Iterator[str]:
 
 _VALUES = {"wrong-type", "nothing-amended", "branch-contradicts", "bad-artifact"}
 """Refusals of a made-up value, or of the side of a branch that the results do not take."""
-
-
 _SIDES = ("true", "false")
 
 

@@ -1,4 +1,5 @@
-"""What one run of a desk task touches: files read, handbooks parsed, audits, functions.
+"""What one run of a task touches: functions, the calls between the shell and a step of the
+machine, files read, handbooks parsed, audits.
 
 python benchmarks/one_run.py [--src OTHER/src]
 
@@ -23,6 +24,7 @@ import collections, json, os, sys
 root = os.path.abspath(sys.argv[1])
 sys.path.insert(0, root)
 touched, classes, calls, opened = set(), set(), collections.Counter(), collections.Counter()
+ways = []
 def profile(frame, event, argument):
     if event != "call":
         return
@@ -32,16 +34,19 @@ def profile(frame, event, argument):
         kind = touched if code.co_flags & 2 else classes
         kind.add((code.co_filename, code.co_qualname))
         calls[code.co_name] += 1
+        if code.co_qualname == "Machine.step":
+            way = []
+            while frame := frame.f_back:
+                if frame.f_code.co_filename.startswith(root):
+                    way.append(frame.f_code.co_qualname)
+            ways.append(way[::-1])
 def hook(event, arguments):
     if event == "open" and isinstance(arguments[0], str):
         path = os.path.abspath(arguments[0])
         if path.endswith((".yaml", ".yml")):
             opened[path] += 1
 sys.addaudithook(hook)
-try:
-    from sopilot.cli.main import main
-except ImportError:
-    from sopilot.cli.main import main
+from sopilot.cli.main import main
 import threading
 sys.setprofile(profile)
 threading.setprofile(profile)
@@ -54,6 +59,8 @@ finally:
 figures = {
     "exit": code,
     "functions": len(touched),
+    "calls to a step": f"{min(map(len, ways))} to {max(map(len, ways))}",
+    "the longest way": max(ways, key=len),
     "classes": len(classes),
     "source files": len({file for file, _ in touched | classes}),
     "data files read": len(opened),

@@ -8,12 +8,12 @@ reference that shares no code with the compiler. Exits 1 at the first difference
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+
+from campaign import main
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "compiler"))
@@ -36,14 +36,10 @@ def guard_shard(start: int, graphs: int) -> int:
     return graphs
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--cases", type=int, default=100_000, help="random handbooks")
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args()
-    whole = options.cases >= SHARD
-    shards = -(-options.cases // SHARD)
-    size = SHARD if whole else options.cases
+def measure(cases: int) -> dict[str, object]:
+    whole = cases >= SHARD
+    shards = -(-cases // SHARD)
+    size = SHARD if whole else cases
     starts = range(100_000, 100_000 + (GUARD_GRAPHS if whole else 1), SHARD)
     leaves = (4, 3, 2, 1) if whole else (2, 1)
     started = time.monotonic()
@@ -53,7 +49,7 @@ def main() -> None:
         random = sum(pool.map(random_shard, seeds, [size] * shards))
         guards = sum(pool.map(guard_shard, starts, [size] * len(starts)))
         exhaustive = {count: future.result() for count, future in small.items()}
-    report = {
+    return {
         "random_cases": random,
         "guard_graphs": guards,
         "verdict_assignments_on_every_tree": {
@@ -62,10 +58,7 @@ def main() -> None:
         "differences": 0,
         "seconds": round(time.monotonic() - started, 1),
     }
-    print(json.dumps(report, indent=2))
-    if options.json:
-        options.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    main(__doc__, measure, cases=100_000)

@@ -1,6 +1,6 @@
 """Safety, executed: no guarded call is carried out whose requirement the world denies.
 
-    python benchmarks/safety.py [--moves 10200000] [--seed 13] [--json evidence/safety.json]
+    python benchmarks/safety.py [--moves 10200000] [--seed 13] [--json FILE]
 
 Random handbooks with truthful worlds, an adversary that sends whatever it likes: at the pure
 core, through sessions, through sessions whose world others change too (`recheck`), through
@@ -8,16 +8,13 @@ sessions without a protocol (`guard`, `guard-auto`), and every sequence of six m
 handbooks. The world alone judges. Every session is audited when
 it ends, and guard and audit must say the same of every guarded call. Then the guard is broken on
 purpose, one clause at a time, and each must be found within 100,000 moves. Ctrl-C keeps what
-there is; a smaller run never replaces the file of a larger one.
+there is.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import multiprocessing
 import signal
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -40,8 +37,8 @@ from adversary.sabotage import (  # noqa: E402
     sabotaged,
 )
 from adversary.small_handbooks import small_cases  # noqa: E402
+from campaign import Figures, main  # noqa: E402
 
-OUTPUT = ROOT / "evidence" / "safety.json"
 SHARD = 50_000
 BOUND = 100_000
 """Within so many moves a broken guard must be found."""
@@ -114,8 +111,8 @@ def tasks(moves: int, seed: int, depth: int) -> list[Task]:
 
 
 class Report:
-    def __init__(self, arguments: argparse.Namespace) -> None:
-        self.arguments = arguments
+    def __init__(self, seed: int, depth: int) -> None:
+        self.seed, self.depth = seed, depth
         self.began = time.monotonic()
         self.tallies: dict[str, Tally] = {}
         self.handbooks: Counter[str] = Counter()
@@ -155,9 +152,7 @@ class Report:
     def as_json(self) -> dict[str, Any]:
         whole = self.random
         return {
-            "command": f"python benchmarks/safety.py {' '.join(sys.argv[1:])}".strip(),
-            "commit": commit(),
-            "seed": self.arguments.seed,
+            "seed": self.seed,
             "complete": self.complete,
             "passed": self.passed,
             "seconds": round(time.monotonic() - self.began),
@@ -174,7 +169,7 @@ class Report:
             "guard_and_audit_apart": len(whole.apart),
             "by_door": {kind: _figures(tally) for kind, tally in sorted(self.tallies.items())},
             "exhaustive": {
-                "depth": self.arguments.depth,
+                "depth": self.depth,
                 "handbooks": self.handbooks["exhaustive"],
                 "sequences": self.sweep.sequences,
                 "moves_executed": self.sweep.executed,
@@ -200,44 +195,6 @@ def _figures(tally: Tally) -> dict[str, int]:
     }
 
 
-def commit() -> str:
-    found = subprocess.run(
-        ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    return found.stdout.strip() or "unknown"
-
-
-def keep(report: Report, file: Path) -> None:
-    figures = report.as_json()
-    if file.exists():
-        earlier = json.loads(file.read_text("utf-8"))
-        # By sessions: how many moves one has differs by a few from guard to guard.
-        if earlier.get("sessions", 0) > figures["sessions"]:
-            print(f"{file.name} stays: it tells of {earlier['sessions']} sessions, more than this")
-            return
-    file.parent.mkdir(exist_ok=True)
-    file.write_text(json.dumps(figures, indent=1) + "\n", "utf-8")
-
-
-def run(arguments: argparse.Namespace) -> Report:
-    report = Report(arguments)
-    todo = tasks(arguments.moves, arguments.seed, arguments.depth)
-    if arguments.only:
-        todo = [task for task in todo if task.kind in arguments.only]
-    spawn = multiprocessing.get_context("spawn")
-    with spawn.Pool(arguments.processes, initializer=_leave_interrupts_to_the_parent) as pool:
-        try:
-            for number, done in enumerate(pool.imap_unordered(perform, todo), 1):
-                report.take(done)
-                _progress(report, number, len(todo))
-        except KeyboardInterrupt:
-            pool.terminate()
-            print("\ninterrupted: keeping what there is")
-        else:
-            report.complete = not arguments.only
-    return report
-
-
 def _leave_interrupts_to_the_parent() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
@@ -256,25 +213,25 @@ def _progress(report: Report, number: int, whole: int) -> None:
         print(line, flush=True)
 
 
-def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--moves", type=int, default=10_200_000)
-    parser.add_argument("--seed", type=int, default=13)
-    parser.add_argument("--depth", type=int, default=DEPTH)
-    parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--only", nargs="*", default=[], help="core session outside exhaustive …")
-    parser.add_argument("--json", type=Path, default=OUTPUT)
-    return parser.parse_args(arguments)
-
-
-def main() -> int:
-    report = run(parsed())
-    print()
-    print(json.dumps(report.as_json(), indent=1))
-    keep(report, report.arguments.json)
-    return 0 if report.passed else 1
+def measure(moves: int, seed: int, depth: int, processes: int, only: list[str]) -> Figures:
+    assert MOVES_PER_SESSION <= 100  # or the sessions become too few
+    report = Report(seed, depth)
+    todo = tasks(moves, seed, depth)
+    if only:
+        todo = [task for task in todo if task.kind in only]
+    spawn = multiprocessing.get_context("spawn")
+    with spawn.Pool(processes, initializer=_leave_interrupts_to_the_parent) as pool:
+        try:
+            for number, done in enumerate(pool.imap_unordered(perform, todo), 1):
+                report.take(done)
+                _progress(report, number, len(todo))
+        except KeyboardInterrupt:
+            pool.terminate()
+            print("\ninterrupted: keeping what there is")
+        else:
+            report.complete = not only
+    return report.as_json()
 
 
 if __name__ == "__main__":
-    assert MOVES_PER_SESSION <= 100  # or the sessions become too few
-    sys.exit(main())
+    main(__doc__, measure, moves=10_200_000, seed=13, depth=DEPTH, processes=2, only=[])

@@ -8,8 +8,7 @@ import sqlite3
 from collections.abc import Callable
 from typing import Any
 
-from sopilot.records.journal import PREFIX, is_journal
-from sopilot.records.log import LogEntry, digest_of
+from sopilot.records.log import PREFIX, LogEntry, digest_of, is_journal
 from sopilot.stores.schema import EVENTS_PER_SESSION
 from sopilot.trace.chain import decode_line, encode_line, genesis, seal_all, seal_line
 

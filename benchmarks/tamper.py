@@ -1,37 +1,50 @@
-"""Tampering with recorded traces: every change is detected.
+"""Tampering with recorded traces and with whole stores: every change is detected.
 
-    python benchmarks/tamper.py [--tamperings 100000] [--json FILE]
+    python benchmarks/tamper.py traces [--tamperings 100000] [--json FILE]
+    python benchmarks/tamper.py store [--manipulations 100000] [--seconds 0] [--json FILE]
 
-A tampering is made on the exported file or on its parts: a flipped bit, a deleted,
+A tampering with a trace is made on the exported file or on its parts: a flipped bit, a deleted,
 repeated or reordered event, events spliced in from another session, a whole trace
 transplanted under another session's name, a tail cut off, the whole trace written
 anew with correct hashes. It counts as detected when reading refuses the file or
 verification against the chain and the heads signed earlier names a problem; a
 change that leaves every byte as it was is not counted.
+
+A manipulation of a store (`store_manipulations.py`) writes to its tables, hashes included, without
+the sealing key, in a transaction that is rolled back afterwards. It is detected when
+`verify_store` reports a gap against the last sealed head, and named when a touched session is
+named.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import json
+import itertools
 import random
-import sys
+import sqlite3
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from campaign import parts
 from counter_desk import COUNTER, CountingTools, HandClock, wander
 from sopilot.messages.errors import TraceError
+from sopilot.records.journal import write
 from sopilot.records.loading import export_trace
+from sopilot.records.log import SealFile, read_seals, write_seals
+from sopilot.records.sealing import seal_store, verify_store
+from sopilot.records.store import Settings
 from sopilot.session.opening import open_session
 from sopilot.stores.memory import MemoryStore
+from sopilot.stores.sqlite import SQLiteStore
 from sopilot.trace.chain import SealedEvent, genesis, head, seal_all
 from sopilot.trace.events import Event
 from sopilot.trace.files import TraceFile, read_trace, verify_trace, write_trace
 from sopilot.trace.signing import SignedHead, SigningKey, generate_key, sign_head
+from store_manipulations import MANIPULATIONS, bytes_of
 
 Change = Callable[[TraceFile, TraceFile, random.Random], TraceFile | bytes | None]
 """Given a trace and another session's, the tampered one; ``None`` when nothing came of it."""
@@ -161,15 +174,17 @@ def detected(tampered: TraceFile | bytes, heads: Sequence[SignedHead], key: Sign
     return bool(verify_trace(tampered, heads=heads, keys={key.public}))
 
 
-def campaign(tamperings: int, seed: int, traces: int = 40) -> dict[str, object]:
+def traces(tamperings: int, seed: int, recordings: int = 40) -> dict[str, object]:
+    """Tamper with exported traces."""
     source = random.Random(seed)
     key = generate_key()
-    material = [recorded(source.getrandbits(32), key) for _ in range(traces)]
+    material = [recorded(source.getrandbits(32), key) for _ in range(recordings)]
     for trace, heads in material:
         assert verify_trace(trace, heads=heads, keys={key.public}) == []
     made: Counter[str] = Counter()
     missed: Counter[str] = Counter()
     names = list(CHANGES)
+    begun = time.monotonic()
     while made.total() < tamperings:
         name = names[made.total() % len(names)]
         (trace, heads), (other, _) = source.sample(material, 2)
@@ -180,27 +195,99 @@ def campaign(tamperings: int, seed: int, traces: int = 40) -> dict[str, object]:
         if not detected(tampered, heads, key):
             missed[name] += 1
     return {
+        "passed": not missed,
         "tamperings": made.total(),
         "by_class": dict(made),
         "detected": made.total() - missed.total(),
         "missed": dict(missed),
+        "seconds": round(time.monotonic() - begun, 1),
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--tamperings", type=int, default=100_000)
-    parser.add_argument("--seed", type=int, default=27)
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args()
+async def prepare(folder: Path, source: random.Random) -> tuple[SQLiteStore, SealFile, str]:
+    """Sessions, a seal, an old copy; more sessions, and the seal that counts."""
+    key, settings = generate_key(), Settings(by_reference=frozenset({"arguments"}))
+    store = SQLiteStore(folder / "store.db", synchronous="NORMAL")
+    text = ""
+    for count in (3, 2):
+        for _ in range(count):
+            session = await open_session(
+                store, COUNTER, tools=CountingTools(), clock=HandClock(), settings=settings,
+                handbook="counter", model="m", view="pg", requester="una",
+            )  # fmt: skip
+            await wander(session, source, 9)
+            await session.release()
+        await write(store, "people", "demanded", {"what": "x", "on": True}, clock=HandClock())
+        await write(store, "privacy", "columns_named", {"columns": []}, clock=HandClock())
+        sealing = await seal_store(store, key, at=5.0)
+        if count == 3:
+            db = (await store.driver.open()).connection
+            with sqlite3.connect(folder / "old.db") as old:
+                db.backup(old)
+            old.close()
+        before = len(read_seals(text).lines) if text else 0
+        text += write_seals(sealing.entries[before:], sealing.seal)
+    return store, read_seals(text), key.public
+
+
+async def manipulate(manipulations: int, seconds: float, seed: int) -> dict[str, object]:
+    source = random.Random(seed)
+    made: Counter[str] = Counter()
+    missed: Counter[str] = Counter()
+    unnamed: Counter[str] = Counter()
+    unchanged: Counter[str] = Counter()
     begun = time.monotonic()
-    report = campaign(options.tamperings, options.seed)
-    report["seconds"] = round(time.monotonic() - begun, 1)
-    print(json.dumps(report))
-    if options.json:
-        options.json.write_text(json.dumps(report, indent=2) + "\n")
-    sys.exit(1 if report["missed"] else 0)
+    memory = "/dev/shm" if Path("/dev/shm").is_dir() else None
+    with tempfile.TemporaryDirectory(dir=memory) as folder:
+        store, seals, key = await prepare(Path(folder), source)
+        assert (await verify_store(store, seals, [key])).complete
+        db = (await store.driver.open()).connection
+        db.execute("ATTACH ? AS old", (str(Path(folder) / "old.db"),))
+        names, whole = list(MANIPULATIONS), bytes_of(db)
+        for number in itertools.count():
+            if sum(made.values()) == manipulations:
+                break
+            if seconds and time.monotonic() - begun > seconds:
+                break
+            name = names[number % len(names)]
+            db.execute("BEGIN")
+            try:
+                touched = MANIPULATIONS[name](db, source)
+                if bytes_of(db) == whole:
+                    unchanged[name] += 1
+                    continue
+                made[name] += 1
+                found = await verify_store(store, seals, [key])
+            finally:
+                db.execute("ROLLBACK")
+            if found.complete:
+                missed[name] += 1
+            elif touched and not touched & {gap.session_id for gap in found.gaps}:
+                unnamed[name] += 1
+        assert (await verify_store(store, seals, [key])).complete
+        await store.close()
+    return {
+        "passed": not (missed or unnamed),
+        "manipulations": sum(made.values()),
+        "missed": sum(missed.values()),
+        "unnamed": sum(unnamed.values()),
+        "by kind": dict(made),
+        "changed nothing, not counted": dict(unchanged),
+        "missed by kind": dict(missed),
+        "unnamed by kind": dict(unnamed),
+        "seconds": round(time.monotonic() - begun, 1),
+        "seed": seed,
+    }
+
+
+def store(manipulations: int, seconds: float, seed: int) -> dict[str, object]:
+    """Manipulate the tables of a store."""
+    return asyncio.run(manipulate(manipulations, seconds, seed))
 
 
 if __name__ == "__main__":
-    main()
+    parts(
+        __doc__,
+        traces=(traces, {"tamperings": 100_000, "seed": 27}),
+        store=(store, {"manipulations": 100_000, "seconds": 0.0, "seed": 1}),
+    )

@@ -6,21 +6,18 @@ calls of `pg` against those of the paper's, which reuses within one frame.
 Runs every task with the reference executor under each arm, compares outcomes, findings and
 rule verdicts, and measures each switch of `fused` alone. The figures depend on nothing but
 code and checkout: runs are exact, and upstream's hash seed is fixed. Exit 1 when a bound is
-missed. `python benchmarks/evidence.py token-cost` keeps the table.
+missed.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import json
 import statistics
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
+from campaign import main
 from sopbench_runs import Bench, MeteredRun
 from sopilot.views.catalogue import VIEWS
 from sopilot.views.fused import ALL_OFF, ALL_ON, PAGED, FusedSwitches, fused_view
@@ -161,7 +158,7 @@ def select(bench: Bench, domain: str, limit: int | None) -> Sequence[TaskReferen
     return tasks if limit is None else tasks[:: max(1, len(tasks) // limit)][:limit]
 
 
-def met(row: dict[str, Any]) -> bool:
+def within_bounds(row: dict[str, Any]) -> bool:
     ratio = row["fused_to_flat"]
     return (
         all(ratio[name] <= most for name, most in MOST.items())
@@ -192,18 +189,19 @@ def say_row(row: dict[str, Any]) -> None:
             print(f"{row['domain']:<14} other {what} than pg: {found}")
 
 
-async def measure(arguments: argparse.Namespace) -> dict[str, Any]:
-    tools: ToolList = "full-state" if arguments.tools == "full-state" else "official"
+async def over_sopbench(
+    domain: str, limit: int | None, tools: ToolList, ablation: bool
+) -> dict[str, Any]:
     upstream = shared_upstream(HASH_SEED)
     bench = Bench(upstream, tools)
-    domains = DOMAINS if arguments.domain == "all" else (arguments.domain,)
+    domains = DOMAINS if domain == "all" else (domain,)
     rows = []
-    for domain in domains:
-        rows.append(await domain_row(bench, domain, arguments.limit))
+    for each in domains:
+        rows.append(await domain_row(bench, each, limit))
         say_row(rows[-1])
     table = {}
-    if not arguments.no_ablation:
-        tasks = select(bench, domains[0], arguments.limit)
+    if ablation:
+        tasks = select(bench, domains[0], limit)
         flat = await run_arm(bench, tasks, VIEWS["flat"])
         print(f"\n{domains[0]}: each switch alone and together, against flat")
         for name, arm in ablations().items():
@@ -218,7 +216,11 @@ async def measure(arguments: argparse.Namespace) -> dict[str, Any]:
                 f"written {middle['completion_tokens']:,.0f}  "
                 f"price {table[name]['to_flat']['price']:.3f}  pass {table[name]['pass']}"
             )
+    met = {row["domain"]: within_bounds(row) for row in rows}
+    if table:
+        met["ablation"] = len({row["pass"] for row in table.values()}) == 1
     return {
+        "passed": all(met.values()),
         "what": "prompt tokens as sent, model calls and tokens written a task, reference executor",
         "price": "prompt not cached + "
         f"{CACHED_WEIGHT:g} × cached + {COMPLETION_WEIGHT:g} × written (weights assumed)",
@@ -227,8 +229,7 @@ async def measure(arguments: argparse.Namespace) -> dict[str, Any]:
         "upstream_commit": upstream.checkout.commit,
         "hash_seed": HASH_SEED,
         "bounds": {**MOST, "pg_to_paper_calls": MOST_PAGED_CALLS},
-        "met": {row["domain"]: met(row) for row in rows}
-        | ({"ablation": len({one["pass"] for one in table.values()}) == 1} if table else {}),
+        "met": met,
         "paper": PAPER,
         "domains": rows,
         "ablation_on": domains[0],
@@ -236,21 +237,9 @@ async def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--domain", default="bank", choices=[*DOMAINS, "all"])
-    parser.add_argument("--limit", type=int)
-    parser.add_argument("--tools", default="official", choices=["official", "full-state"])
-    parser.add_argument("--no-ablation", action="store_true")
-    parser.add_argument("--json", type=Path, help="also write the figures there")
-    arguments = parser.parse_args()
-    written = asyncio.run(measure(arguments))
-    print(f"met: {written['met']}")
-    if arguments.json:
-        arguments.json.write_text(json.dumps(written, indent=2, ensure_ascii=False) + "\n", "utf-8")
-    if not all(written["met"].values()):
-        sys.exit(1)
+def measure(domain: str, limit: int | None, tools: ToolList, no_ablation: bool) -> dict[str, Any]:
+    return asyncio.run(over_sopbench(domain, limit, tools, not no_ablation))
 
 
 if __name__ == "__main__":
-    main()
+    main(__doc__, measure, domain="bank", limit=int, tools="official", no_ablation=False)

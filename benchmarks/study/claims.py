@@ -6,13 +6,11 @@ prints it, and a difference without a reason is an error.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from sopilot_lab.statistics.paired import mcnemar
 
@@ -20,7 +18,7 @@ BENCHMARKS = Path(__file__).resolve().parents[1]
 sys.path.append(str(BENCHMARKS))
 
 from depends import Sources  # noqa: E402
-from evidence import stale  # noqa: E402
+from evidence import figures_of, stale  # noqa: E402
 
 RECOMPUTED = "recomputed"
 REPRODUCED = "reproduced by us"
@@ -34,7 +32,7 @@ HOSTED_COMMAND = "sopilot lab study report paper.yaml"
 class Claim:
     """``where`` is a label of the study and a row of it. ``kind`` is the status if both figures
     agree; ``because`` the reason if they do not. A claim without ``ours`` has ``kind`` for its
-    status. ``evidence`` names the file under evidence/ that ``ours`` reads."""
+    status. ``evidence`` names the campaign whose figures ``ours`` reads."""
 
     where: str
     what: str
@@ -70,7 +68,7 @@ def judge(claim: Claim, *, checkout: bool) -> Judged:
         return Judged(claim, "–", NO_CHECKOUT)
     if claim.evidence:
         again = f"run `python benchmarks/evidence.py {claim.evidence}`"
-        if not _evidence_path(claim.evidence).exists():
+        if not figures_of(claim.evidence):
             return Judged(claim, "–", f"missing: {again}")
         if stale(claim.evidence, sources()):
             return Judged(claim, claim.ours(), f"stale: {again}")
@@ -83,14 +81,6 @@ def judge(claim: Claim, *, checkout: bool) -> Judged:
 @cache
 def sources() -> Sources:
     return Sources()
-
-
-def evidence(name: str) -> Any:
-    return json.loads(_evidence_path(name).read_text("utf-8"))
-
-
-def _evidence_path(name: str) -> Path:
-    return BENCHMARKS.parent / "evidence" / f"{name}.json"
 
 
 def p_as_printed(p: float) -> str:

@@ -10,22 +10,29 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from claims import BENCHMARKS, REPRODUCED, Claim, evidence
+from claims import BENCHMARKS, REPRODUCED, Claim, figures_of
 
 from sopilot.agent.budgets import DEEP_BUDGETS, Budgets
 from sopilot.compiler.factoring import LEAF_BUDGET
 from sopilot.program.model import Program
 from sopilot.views.frame import render_function
 from sopilot.views.step_tool import step_schema
-from sopilot_lab.sopbench.baselines import Baseline, leaderboard, recompute, subset_size
 from sopilot_lab.sopbench.defects import replay_goals
 from sopilot_lab.sopbench.process import shared_upstream
 from sopilot_lab.sopbench.programs import ProgramShelf
+from sopilot_lab.sopbench.recorded import (
+    SCREENED_GOALS,
+    SCREENS,
+    Baseline,
+    leaderboard,
+    recompute,
+    subset_size,
+)
 from sopilot_lab.sopbench.reference import DOMAINS
-from sopilot_lab.sopbench.screen import SCREENED_GOALS, SCREENS
 from sopilot_lab.sopbench.source import load_tasks
-from sopilot_lab.sopbench.wording_check import check_official
-from sopilot_lab.statistics.clustered import DRAWS, SEED
+from sopilot_lab.sopbench.wording import check_official
+from sopilot_lab.statistics.clustered import DRAWS
+from sopilot_lab.statistics.intervals import SEED
 
 RANDOM_CASES = 400
 """Enough to see that a proposition is checked; its campaign has hundreds of times as many."""
@@ -229,18 +236,20 @@ def _proofs() -> Iterator[Claim]:
     yield Claim("prop. 1", f"{what} in {RANDOM_CASES} random handbooks and every tree of 2 leaves",
                 "0", _proposition_1, "python benchmarks/proposition_1.py --cases 400",
                 REPRODUCED)  # fmt: skip
-    yield Claim(
-        "prop. 1", f"{what} in the campaign `evidence/proposition-1.json`", "0",
-        lambda: str(evidence("proposition-1")["differences"]),
-        "python benchmarks/evidence.py proposition-1", REPRODUCED, evidence="proposition-1",
-    )  # fmt: skip
-    yield Claim(
-        "prop. 2", "violations that the trace doesn't show, and false alarms, in the campaign "
-        "`evidence/labelled-traces.json`", "0, 0",
-        lambda: f"{evidence('labelled-traces')['false_negatives']}, "
-        f"{evidence('labelled-traces')['false_positives']}",
-        "python benchmarks/evidence.py labelled-traces", REPRODUCED, evidence="labelled-traces",
-    )  # fmt: skip
+    for where, text, paper, campaign, names in (
+        ("prop. 1", f"{what} in the campaign `evidence/compile.json`", "0",
+         "compile/proposition-1", ("differences",)),
+        ("prop. 2", "violations that the trace doesn't show, and false alarms, in the campaign "
+         "`evidence/audit.json`", "0, 0", "audit/labelled-traces",
+         ("false_negatives", "false_positives")),
+    ):  # fmt: skip
+        yield Claim(
+            where, text, paper,
+            lambda campaign=campaign, names=names: ", ".join(
+                str(figures_of(campaign)[name]) for name in names
+            ),
+            f"python benchmarks/evidence.py {campaign}", REPRODUCED, evidence=campaign,
+        )  # fmt: skip
 
 
 # --- how each is found out ------------------------------------------------------------
@@ -390,7 +399,7 @@ def _defect(name: str) -> dict[str, str]:
 
 @cache
 def _effort_rows() -> dict[str, str]:
-    from sopilot_lab.experiments.report.compiler_effort import compiler_effort
+    from sopilot_lab.experiments.report.tables import compiler_effort
 
     return dict(compiler_effort(shared_upstream()).rows)  # type: ignore[arg-type]
 

@@ -28,17 +28,16 @@ if TYPE_CHECKING:
         ToolSchema,
         User,
     )
+    from sopilot.runner.conversations import Conversation, conversation
     from sopilot.runner.functions import audit_trace, check
     from sopilot.runner.functions import compile_programs as compile
     from sopilot.runner.guard import (
-        Conversation,
         Guard,
         Missing,
         NotCarriedOut,
         OutcomeUnknown,
         Refused,
         Waiting,
-        conversation,
         guard,
     )
     from sopilot.runner.runner import Runner, RunnerSession, load
@@ -50,15 +49,14 @@ _HOME = {
     "sopilot.tasks.task": ("Result", "Task"),
     "sopilot.runner.runner": ("Runner", "RunnerSession", "load"),
     "sopilot.runner.functions": ("audit_trace", "check", "compile"),
+    "sopilot.runner.conversations": ("Conversation", "conversation"),
     "sopilot.runner.guard": (
-        "Conversation",
         "Guard",
         "Missing",
         "NotCarriedOut",
         "OutcomeUnknown",
         "Refused",
         "Waiting",
-        "conversation",
         "guard",
     ),
     "sopilot.runner.tools": ("ToolFailed",),

@@ -174,7 +174,8 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """``temperature``, ``seed`` and ``reply_tokens`` are not sent where they are ``None``."""
+    """``temperature``, ``seed`` and ``reply_tokens`` are not sent where they are ``None``.
+    ``shown`` is what the messages show, as data for models in this process; it is never sent."""
 
     messages: Sequence[Message]
     tools: Sequence[ToolSchema] = ()
@@ -182,6 +183,7 @@ class ModelRequest:
     timeout_seconds: float = 600.0
     seed: int | None = None
     reply_tokens: int | None = None
+    shown: object = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

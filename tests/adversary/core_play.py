@@ -70,8 +70,6 @@ BUSY = (False, {"error": "busy"})
 """Nothing was done."""
 BROKEN = (False, {"error": "broke off"})
 """It was done, or is done later, and the answer got lost."""
-
-
 Script = tuple[Any, ...]
 """A move as it can be played again: what was done, and with what."""
 

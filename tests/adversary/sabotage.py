@@ -552,7 +552,6 @@ GUARD_SABOTAGES: dict[str, Sabotage] = {
 """Only a session without a protocol can be broken so."""
 NEWER_GUARD_SABOTAGES = frozenset({"P16 any word is a request"})
 """Found soonest in handbooks of the newer constructs."""
-
 SABOTAGES: dict[str, Sabotage] = {
     "P1 the values of the start, not of the act": _values_of_the_start,
     "P2 evidence about anybody": _about_anybody,

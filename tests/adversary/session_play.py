@@ -412,7 +412,7 @@ class SessionPlay:
                 # who finds out says what is so.
                 ok, call_id = self.tools.carry_out_late(key), key.rpartition(":")[2]
                 if call_id in self.session.unknown_outcomes:
-                    self._run(self.session.settle_outcome(call_id, ok=ok, by="dana"))
+                    self._run(self.session.resolve_outcome(call_id, ok=ok, by="dana"))
         if self.outside and self.rng.random() < self.outside:
             tool = self.rng.choice(CHANGERS)
             given = {name: value_for(name, self.rng) for name in tool.inputs}

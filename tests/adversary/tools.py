@@ -21,7 +21,6 @@ from sopilot.handbook.consent import reply_to
 Answer = tuple[bool, JSON]
 Arguments = Mapping[str, JSON]
 Run = Callable[[Simulator, Arguments], Answer]
-
 CONFIRM, ASK = "confirm_with_user", "ask_user"
 DEEDS = frozenset({"freeze", "deposit"})
 """Actions that a `done` may speak of; by the user they were for."""

@@ -8,7 +8,6 @@ from typing import Any
 from sopilot.values.text import digest_of
 
 JSON = Any
-
 LONG = "customer-" + "x" * 90
 """Longer than a frame shows. Two customers differ only behind it."""
 USERS = ("ann", "bob", "eve", LONG + "-1", LONG + "-2", "a?")
@@ -25,7 +24,6 @@ LARGE = 2**53
 NUMBERS = (123, 124, 5, 5000)
 ITEMS = (["a"], ["a", "b"], ["a", "b", "c"], [], [LONG, LONG + "-1"])
 ADDRESSES = ({"country": "ch"}, {"country": "de"}, {}, {"country": None}, {"town": "x"})
-
 JUNK = (
     None,
     True,
@@ -57,8 +55,6 @@ JUNK = (
     {"$ref": "0" * 64, "bytes": 3},
     {"$dropped": "not JSON"},
 )
-
-
 KINDS = {
     "amount": "number",
     "most": "number",

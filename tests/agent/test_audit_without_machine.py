@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import pytest
 from desk_runs import Played, played
@@ -149,62 +148,3 @@ def test_a_goal_held_back_by_its_guard_was_still_tried() -> None:
 
 
 # --- several goals in one session -----------------------------------------------------
-
-CHECKED: list[tuple[str, dict[str, Any], Any]] = [
-    ("login", {"username": "u", "password": "p"}, True),
-    ("confirm_code", {"username": "u", "code": "1"}, True),
-    ("find_account", {"username": "u"}, {"found": True, "status": "open"}),
-    ("find_account", {"username": "v"}, {"found": True, "status": "open"}),
-    ("read_balance", {"username": "u"}, {"balance": 5000, "overdraft_limit": 0}),
-]
-GOOD = ("transfer", {"username": "u", "to": "v", "amount": 10}, "ok")
-BAD = ("transfer", {"username": "victim", "to": "thief", "amount": 10}, "ok")
-RECENT = {"found": True, "age_days": 1, "disputed": False}
-DISPUTE = [
-    ("find_payment", {"username": "u", "payment_id": "1"}, RECENT),
-    ("dispute_payment", {"username": "u", "payment_id": "1"}, "ok"),
-]
-
-
-def session(*calls: tuple[str, dict[str, Any], Any], later: str = "") -> list[Event]:
-    events: list[Event] = []
-
-    def add(kind: str, payload: dict[str, Any]) -> None:
-        events.append(Event(len(events), 0.0, "model", kind, None, "", payload))
-
-    add("user_said", {"text": "please transfer 10 to v"})
-    if later:
-        add("user_said", {"text": later})
-    for number, (action, arguments, value) in enumerate(calls):
-        name = f"c{number}"
-        add("domain_call", {"call_id": name, "action": action, "arguments": arguments})
-        add("domain_result", {"call_id": name, "ok": True, "value": value, "action": action})
-    return events
-
-
-def found_in(*calls: tuple[str, dict[str, Any], Any], later: str = "") -> dict[int, set[str]]:
-    handbook = load_example("bank").handbook
-    events = session(*calls, later=later)
-    report = audit_untracked(handbook, events, goal="transfer", chain=(), judge=judge)
-    found: dict[int, set[str]] = {}
-    for one in report.findings:
-        found.setdefault(one.seq, set()).add(one.code)
-    return found
-
-
-def test_a_second_goal_action_is_judged_wherever_it_stands() -> None:
-    assert found_in(*CHECKED, GOOD) == {}
-    assert found_in(*CHECKED, GOOD, *DISPUTE) == {}
-    assert found_in(*CHECKED, GOOD, GOOD, *DISPUTE) == {}, "its checks were made"
-    assert found_in(*CHECKED, GOOD, GOOD) == {13: {"calls-after-goal"}}
-    for calls in ([BAD, *DISPUTE], [*DISPUTE, BAD]):
-        found = found_in(*CHECKED, GOOD, *calls)
-        (codes,) = found.values()
-        assert {"premature-goal", "skipped-check"} <= codes
-
-
-def test_the_goal_that_the_user_came_for_is_judged_beside_another() -> None:
-    (codes,) = found_in(*CHECKED[:1], *DISPUTE).values()
-    assert codes == {"refusal-without-cause"}
-    changed = found_in(*CHECKED[:1], *DISPUTE, later="No, rather dispute payment 1.")
-    assert changed == {}

@@ -15,13 +15,14 @@ from desk_runs import ScriptedModel, briefing_of, calls, user_of
 from sopilot.agent.approvers import Operator, RoleApprovers, Vote
 from sopilot.agent.budgets import Budgets
 from sopilot.agent.driver import Driver
-from sopilot.agent.loop import open_run, resume_run, run_session
+from sopilot.agent.loop import open_run, run_session
 from sopilot.agent.reference.executor import Reference
 from sopilot.agent.reference.misbehaviour import Misbehaviour
 from sopilot.agent.result import Ending, SessionResult
 from sopilot.machine.approvals import HeldCall
 from sopilot.protocols import Model, ModelReply, ModelRequest, ToolCall
 from sopilot.records.store import Settings
+from sopilot.session.opening import resume_session
 from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
 from sopilot.stores.sqlite import SQLiteStore
@@ -208,18 +209,14 @@ def test_a_call_that_was_rejected() -> None:
     assert any("was rejected" in message.content for message in result.messages)
 
 
-def test_a_call_that_waits_is_answered_where_somebody_goes_on() -> None:
+async def test_a_call_that_waits_is_answered_where_somebody_goes_on() -> None:
     """In the loop the run ends there; a player and another driver read the same answer."""
     result, session = run("it", "wipe-lost-tablet", VIEWS["pg"], operator=Undecided())
     assert result.ending is Ending.WAITING
     assert "1 of 2" in result.messages[-1].content
-
-    async def again() -> None:
-        other = Driver(session, briefing_of("it"), VIEWS["pg"])
-        await other.catch_up()
-        assert (other.first, *other.dialog) == tuple(result.messages)
-
-    asyncio.run(again())
+    other = Driver(session, briefing_of("it"), VIEWS["pg"])
+    await other.catch_up()
+    assert (other.first, *other.dialog) == tuple(result.messages)
 
 
 def test_a_message_that_the_user_had_not_answered_is_answered_first() -> None:
@@ -287,7 +284,7 @@ def test_a_resumed_run_asks_what_the_whole_one_asked(view: str, tmp_path: Path) 
             if result.ending is not Ending.BUDGET:
                 break
             await session.release()
-            session = await resume_run(store, session.id, tools=world)
+            session = await resume_session(store, session.id, tools=world)
         await session.release()
         await store.close()
         return asked

@@ -30,6 +30,7 @@ from sopilot.views.dialog_folding import (
     without_frame_steps,
 )
 from sopilot.views.fused import ALL_OFF, ALL_ON, FusedSwitches, fused_view
+from sopilot.views.moves import Shown
 from sopilot.views.step_tool import TOOL_NAME
 from sopilot.views.view import Offer
 
@@ -153,10 +154,11 @@ class Blind:
         self._inner = Reference(example_judge(load_example(example)))
 
     async def complete(self, request: ModelRequest) -> ModelReply:
-        *rest, slot = request.messages
-        lines = [line for line in slot.content.splitlines() if not line.startswith(AFTER)]
-        shown = replace(request, messages=[*rest, replace(slot, content="\n".join(lines))])
-        return await self._inner.complete(shown)
+        shown = request.shown
+        assert isinstance(shown, Shown)
+        if shown.move is not None:
+            shown = replace(shown, move=replace(shown.move, ahead={}))
+        return await self._inner.complete(replace(request, shown=shown))
 
 
 def test_steps_by_hand_lead_to_the_same_end() -> None:

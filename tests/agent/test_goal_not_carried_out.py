@@ -12,7 +12,6 @@ from sopilot.agent.approvers import RoleApprovers
 from sopilot.agent.loop import open_run, run_session
 from sopilot.agent.reference.executor import Reference
 from sopilot.agent.reference.misbehaviour import Misbehaviour
-from sopilot.agent.reference.reading import Facts, read_known, whole
 from sopilot.agent.result import Ending, SessionResult
 from sopilot.audit.audit import audit_trace
 from sopilot.handbook.expressions import judge
@@ -22,8 +21,6 @@ from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.examples.example import load_example
 from sopilot.tasks.examples.judge import example_judge
 from sopilot.tasks.examples.simulator import Simulator
-from sopilot.values.json import JSON
-from sopilot.values.text import quote_value
 from sopilot.views.catalogue import VIEWS
 
 EXAMPLE = load_example("bank")
@@ -100,16 +97,3 @@ def test_a_call_that_cannot_be_made_is_not_tried_for_ever(view: str) -> None:
 def test_acting_early_without_the_tool_ends_as_well() -> None:
     result, _ = run("flat", misbehaviour=Misbehaviour(act_early=1.0))
     assert result.agent_turns < 40
-
-
-LONG = [[{"name": "soup", "count": 1}] * 12, {"a": "b" * 300}, "x" * 300]
-
-
-@pytest.mark.parametrize("value", LONG)
-def test_a_value_that_a_frame_cut_is_found_whole_again(value: JSON) -> None:
-    shown = f"items = {quote_value(value, 60)}; kind = 7"
-    known = read_known(shown)
-    assert known["kind"] == 7
-    assert known["items"] != value
-    facts = Facts(values={"other": [1], "items": value})
-    assert whole(known["items"], facts) == value

@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 
 from sopilot.agent.result import Ending
-from sopilot.cli.run_and_audit import perform
+from sopilot.cli.run import perform_here
 from sopilot.models.person import PROMPT
 from sopilot.protocols import ToolResult
 from sopilot.records.store import SessionRecord, Store
-from sopilot.runner.opened_stores import with_store
 from sopilot.runner.options import RunOptions, options_from_json
+from sopilot.runner.store_access import StoreAccess
 from sopilot.stores.sqlite import SQLiteStore
 from sopilot.tasks.replay import SavedSimulation
 from sopilot.tasks.task import Result
@@ -86,7 +86,7 @@ def the_session(spec: str) -> SessionRecord | None:
     async def listed(store: Store) -> list[SessionRecord]:
         return await store.sessions()
 
-    found = with_store(spec, listed)
+    found = StoreAccess(spec).write(listed)
     return found[0] if found else None
 
 
@@ -94,7 +94,9 @@ def finish(spec: str) -> Result:
     record = the_session(spec)
     assert record is not None
     description = options_from_json(record.metadata["extra"])
-    return perform(description, spec, resume_id=record.id, take_over=True, quiet=True)
+    take_over = {"take_over": True}
+    access = StoreAccess(spec)
+    return perform_here(description, access, session_id=record.id, resume=take_over, quiet=True)
 
 
 def transitions(done: Result) -> list[tuple[str, str, str]]:
@@ -126,8 +128,8 @@ def test_killed_at_every_append(tmp_path: Path, view: str, step: int) -> None:
         folder = tmp_path / str(number)
         spec = f"sqlite:{folder / 's.db'}"
         folder.mkdir()
-        work = lambda spec=spec: perform(  # noqa: E731 - the child needs its own spec
-            RunOptions("bank", task=task, view=view), spec, quiet=True
+        work = lambda spec=spec: perform_here(  # noqa: E731 - the child needs its own spec
+            RunOptions("bank", task=task, view=view), StoreAccess(spec), quiet=True
         )
         if not killed(at_append(number, before=number % 2 == 0), work):
             break
@@ -141,13 +143,14 @@ def test_a_resumed_fused_run_goes_on_as_it_would_have(tmp_path: Path) -> None:
     """The machine still makes the transitions of the view, by the verdicts of the handbook."""
     description = RunOptions("bank", task="refund-unknown-shop", view="fused")
     whole = f"sqlite:{tmp_path / 'whole.db'}"
-    expected = transitions(perform(description, whole, quiet=True))
+    expected = transitions(perform_here(description, StoreAccess(whole), quiet=True))
     assert any(by == "machine" and kind == "return" for by, kind, _ in expected)
     number = expected.index(next(one for one in expected if one[1] == "domain_call"))
     for offset in (0, 4):
         spec = f"sqlite:{tmp_path / f'killed{offset}.db'}"
         arrange = at_append(number + offset, before=False)
-        assert killed(arrange, lambda spec=spec: perform(description, spec, quiet=True))
+        access = StoreAccess(spec)
+        assert killed(arrange, lambda access=access: perform_here(description, access, quiet=True))
         assert transitions(finish(spec)) == expected
 
 
@@ -159,8 +162,8 @@ def test_killed_at_really_every_append(tmp_path: Path, task: str, before: bool) 
         folder = tmp_path / str(number)
         spec = f"sqlite:{folder / 's.db'}"
         folder.mkdir()
-        work = lambda spec=spec: perform(  # noqa: E731 - the child needs its own spec
-            RunOptions("bank", task=task), spec, quiet=True
+        work = lambda spec=spec: perform_here(  # noqa: E731 - the child needs its own spec
+            RunOptions("bank", task=task), StoreAccess(spec), quiet=True
         )
         if not killed(at_append(number, before=before), work):
             return
@@ -174,7 +177,7 @@ def test_killed_within_a_call(tmp_path: Path, action: str, before: bool) -> None
     spec = f"sqlite:{tmp_path / 's.db'}"
     assert killed(
         at_call(action, before=before),
-        lambda: perform(RunOptions("bank", task=task), spec, quiet=True),
+        lambda: perform_here(RunOptions("bank", task=task), StoreAccess(spec), quiet=True),
     )
     check(spec, tmp_path, task)
 

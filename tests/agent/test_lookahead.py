@@ -9,10 +9,8 @@ from dataclasses import replace
 import pytest
 from desk_runs import ScriptedModel, briefing_of, calls, play
 
-from sopilot.agent.reference.reading import Ahead, read_move
 from sopilot.handbook.expressions import judge
 from sopilot.machine.machine import Machine
-from sopilot.messages.scaffold import words
 from sopilot.program.model import (
     Act,
     Check,
@@ -33,7 +31,7 @@ from sopilot.views.briefing import Briefing
 from sopilot.views.catalogue import VIEWS
 from sopilot.views.fused import MOST_VERDICTS, Point, is_verdict, point_after
 from sopilot.views.moment import Moment, known_values
-from sopilot.views.state_text import next_move
+from sopilot.views.moves import Ahead, FrameMessage, next_move
 from sopilot.views.step_tool import TOOL_NAME
 
 AFTER = "After "
@@ -47,10 +45,8 @@ def agrees(ahead: Ahead, point: Point) -> bool:
     here = point.here
     if is_verdict(here):
         return (ahead.kind, ahead.name) == ("judge", here.layout.function.name)
-    move = (
-        next_move(here, known_values(here), words("en")).removeprefix("goal ").removeprefix("tool ")
-    )
-    return ahead.kind != "judge" and move.startswith(ahead.name or ahead.kind)
+    move = next_move(here, known_values(here))
+    return (ahead.kind, ahead.name) == (move.kind, move.name)
 
 
 def walk(moment: Moment, point: Point, told: dict[str, Ahead], number: str = "") -> Iterator[str]:
@@ -72,18 +68,18 @@ def walk(moment: Moment, point: Point, told: dict[str, Ahead], number: str = "")
 def test_every_told_edge_is_where_the_machine_goes(example: str) -> None:
     seen = 0
 
-    def slot(moment: Moment) -> str:
+    def slot(moment: Moment) -> FrameMessage:
         nonlocal seen
-        text = FUSED.slot(moment)
-        move = read_move(text)
+        message = FUSED.slot(moment)
+        move = message.move
         assert move is not None
         if moment.here is None or not move.ahead:
-            return text
+            return message
         told = dict(move.ahead)
         followed = list(walk(moment, Point(moment.configuration, moment.here), told))
         assert {*followed} == {*told}
         seen += len(told)
-        return text
+        return message
 
     found = load_example(example)
     watched = replace(FUSED, slot=slot)
@@ -132,9 +128,8 @@ def moment_of(program: Program, *, started: bool) -> Moment:
 
 @pytest.mark.parametrize("started", [True, False])
 def test_a_chain_of_verdicts_is_told_to_its_end(started: bool) -> None:
-    text = FUSED.slot(moment_of(plain_rules(20), started=started))
+    text, move = FUSED.slot(moment_of(plain_rules(20), started=started))
     lines = [line for line in text.splitlines() if line.startswith(AFTER)]
-    move = read_move(text)
     assert move is not None
     edge, names = ("true", ["rule_0"]) if started else ("start main", [])
     while move.ahead[edge].kind == "judge":
@@ -147,13 +142,13 @@ def test_a_chain_of_verdicts_is_told_to_its_end(started: bool) -> None:
 
 
 def test_what_is_told_is_bounded() -> None:
-    sizes = [len(FUSED.slot(moment_of(plain_rules(n), started=True))) for n in (30, 60)]
+    sizes = [len(FUSED.slot(moment_of(plain_rules(n), started=True)).text) for n in (30, 60)]
     assert sizes[0] > MOST_VERDICTS
     assert sizes[0] == sizes[1]
 
 
 def test_verdicts_of_the_machine_are_not_asked_for_before_the_start() -> None:
-    text = FUSED.slot(moment_of(plain_rules(3, verdict="day == 'Monday'"), started=False))
+    text = FUSED.slot(moment_of(plain_rules(3, verdict="day == 'Monday'"), started=False)).text
     assert AFTER not in text
 
 

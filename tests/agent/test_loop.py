@@ -44,12 +44,6 @@ class SlowClock:
         return self._now
 
 
-def test_the_papers_budgets() -> None:
-    assert Budgets() == Budgets(150, 50, 900.0, 30, 3, 600.0, 0.0)
-    with pytest.raises(UserMistake):
-        Budgets(agent_turns=0)
-
-
 @pytest.mark.parametrize(
     ("budget", "model", "options"),
     [
@@ -242,27 +236,24 @@ def test_views_without_a_machine_do_not_guard() -> None:
         asyncio.run(opened())
 
 
-def test_held_calls_without_an_operator_wait() -> None:
-    async def held() -> None:
-        store = MemoryStore()
-        task = EXAMPLE.task("refund-unknown-shop")
-        briefing = briefing_of("bank")
-        session = await open_run(store, briefing, VIEWS["pg"], tools=EXAMPLE.make_tools(task))
-        model = Reference(example_judge(EXAMPLE))
+async def test_held_calls_without_an_operator_wait() -> None:
+    store = MemoryStore()
+    task = EXAMPLE.task("refund-unknown-shop")
+    briefing = briefing_of("bank")
+    session = await open_run(store, briefing, VIEWS["pg"], tools=EXAMPLE.make_tools(task))
+    model = Reference(example_judge(EXAMPLE))
 
-        async def go_on() -> Ending:
-            user = ScriptedUser(task.request, task.inputs, goal=task.goal)
-            result = await run_session(session, briefing, view=VIEWS["pg"], model=model, user=user)
-            return result.ending
+    async def go_on() -> Ending:
+        user = ScriptedUser(task.request, task.inputs, goal=task.goal)
+        result = await run_session(session, briefing, view=VIEWS["pg"], model=model, user=user)
+        return result.ending
 
-        assert await go_on() is Ending.WAITING
-        (call,) = session.held_calls
-        await session.decide("approve", call.call_id, by="Ada", role="supervisor")
-        assert await go_on() is Ending.EXECUTED
-        made = [one for one in session.tools.calls if one.name == "refund_dispute"]  # type: ignore[union-attr]
-        assert len(made) == 1
-
-    asyncio.run(held())
+    assert await go_on() is Ending.WAITING
+    (call,) = session.held_calls
+    await session.decide("approve", call.call_id, by="Ada", role="supervisor")
+    assert await go_on() is Ending.EXECUTED
+    made = [one for one in session.tools.calls if one.name == "refund_dispute"]  # type: ignore[union-attr]
+    assert len(made) == 1
 
 
 class Flaky:
@@ -301,13 +292,6 @@ def test_infrastructure_failures_are_kept_apart(model: Flaky, attempts: int) -> 
     assert done.result.ending is Ending.INFRASTRUCTURE_FAILURE
     assert done.notes("infrastructure_failure")[0]["attempts"] == attempts
     assert "HTTP 500" in done.result.reason
-
-
-def test_pauses_grow_and_obey_the_provider() -> None:
-    retries = Retries(first_seconds=1, factor=2, longest_seconds=10)
-    assert [retries.pause(n, None) for n in (1, 2, 3, 4, 5)] == [1, 2, 4, 8, 10]
-    assert retries.pause(1, 7) == 7
-    assert retries.pause(1, 100) == 10
 
 
 def test_a_user_played_by_a_model() -> None:

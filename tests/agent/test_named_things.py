@@ -33,6 +33,7 @@ from sopilot.tasks.examples.task import ExampleTask
 from sopilot.views.catalogue import VIEWS
 from sopilot.views.frame import render_frame, render_function
 from sopilot.views.moment import Moment
+from sopilot.views.moves import FrameMessage
 from sopilot.views.view import View
 
 READABLE = [name for name, view in VIEWS.items() if view.machine or name == "flat"]
@@ -71,8 +72,9 @@ class Reading:
 def accepting(view: View, problems: list[str]) -> View:
     """The view, with every step that its slot tells to take tried on the machine."""
 
-    def slot_of(moment: Moment) -> str:
-        text = view.slot(moment)
+    def slot_of(moment: Moment) -> FrameMessage:
+        message = view.slot(moment)
+        text = message.text
         if moment.here is not None:
             problems.extend(refused_steps(text, moment))
         else:
@@ -81,7 +83,7 @@ def accepting(view: View, problems: list[str]) -> View:
                 for start in told_starts(text)
                 if moment.machine.suppose(moment.configuration, start, at=0.0) is None
             )
-        return text
+        return message
 
     return replace(view, slot=slot_of) if view.machine else view
 
@@ -198,8 +200,9 @@ def test_a_frame_never_contradicts_the_guard(view: str) -> None:
     met, blocked = [], []
     inner = VIEWS[view]
 
-    def slot_of(moment: Moment) -> str:
-        text = inner.slot(moment)
+    def slot_of(moment: Moment) -> FrameMessage:
+        message = inner.slot(moment)
+        text = message.text
         here = moment.here
         if here is not None and isinstance(here.step, Act) and here.step.goal:
             guarded = {one.action for one in here.source.guarded}
@@ -212,7 +215,7 @@ def test_a_frame_never_contradicts_the_guard(view: str) -> None:
                 blocked.append(text)
             else:
                 met.append(text)
-        return text
+        return message
 
     for name in bundled_names():
         example = load_example(name)

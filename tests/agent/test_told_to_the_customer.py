@@ -14,13 +14,7 @@ from sopilot.audit.audit import audit_trace
 from sopilot.cli.main import sopilot
 from sopilot.compiler.pipeline import compile_procedure
 from sopilot.handbook.reader import load_handbook
-from sopilot.handbook.writer import write_handbook
-from sopilot.machine.state import Bound
-from sopilot.messages.errors import UserMistake
-from sopilot.program.codec import program_from_yaml, program_hash, program_to_yaml
 from sopilot.trace.files import read_trace
-from sopilot.views.frame import frame_bound, render_frame
-from sopilot.views.program_text import render_flat, render_prose
 
 WORDS = "We cannot carry out this payment at the moment."
 BOOK = f"""handbook: wire-desk
@@ -141,38 +135,3 @@ def test_the_audit_finds_a_customer_who_was_told(
     ]
     assert [str(one.severity) for one in found] == ([severity] if severity else [])
     assert all((one.seq, one.predicate) == (last, "sanctioned") for one in found)
-
-
-def test_the_words_are_part_of_handbook_program_and_texts() -> None:
-    book = load_handbook(BOOK)
-    assert load_handbook(write_handbook(book)) == book
-    program = compile_procedure(book, "wire").program
-    assert program_from_yaml(program_to_yaml(program)) == program
-    without = load_handbook(BOOK.replace(f"    customer_message: {WORDS}\n", ""))
-    bare = compile_procedure(without, "wire").program
-    assert "customer_message" not in program_to_yaml(bare)
-    assert program_hash(bare) != program_hash(program)
-    for language in ("en", "zh"):
-        assert WORDS in render_flat(program, language).text
-        assert WORDS in render_prose(program, language).text
-        slots = {"sanctioned": Bound(True, (3,), 4, "sanctioned")}
-        frame = render_frame(program, "wire", "refuse", slots, {}, language)
-        assert frame.rstrip().endswith(WORDS)
-        assert len(frame) <= frame_bound(program, language)
-        other = {"covered": Bound(False, (3,), 4, "covered")}
-        assert WORDS not in render_frame(program, "wire", "refuse", other, {}, language)
-
-
-@pytest.mark.parametrize(
-    ("line", "code"),
-    [
-        ("    remedy: Ask the authority.\n", "told-twice"),
-        ("    customer_message: It is because of {name}.\n", "unbound-placeholder"),
-    ],
-)
-def test_words_that_would_give_it_away_are_no_handbook(line: str, code: str) -> None:
-    kept = BOOK if "remedy" in line else BOOK.replace(f"    customer_message: {WORDS}\n", "")
-    broken = kept.replace("    verify: screen(name)\n", "    verify: screen(name)\n" + line)
-    with pytest.raises(UserMistake) as raised:
-        load_handbook(broken)
-    assert [one.code for one in raised.value.diagnostics] == [code]

@@ -129,7 +129,9 @@ def test_checklist_ticks_after_the_call() -> None:
         return [Message("assistant", tool_calls=(call,)), told]
 
     def ticks(*dialog: Message) -> int:
-        return checklist_slot(Moment(briefing, machine, machine.initial(), dialog)).count("[x]")
+        return checklist_slot(Moment(briefing, machine, machine.initial(), dialog)).text.count(
+            "[x]"
+        )
 
     anna = found("anna")
     assert ticks() == 0

@@ -191,6 +191,7 @@ ON_WORDS = (
         ("reasonable",),
         LENT,
         [("lend", {"amount": 5})],
+        judged="sensible",
     ),
     Case(
         11,
@@ -202,6 +203,7 @@ ON_WORDS = (
         LENT,
         [("lend", {"amount": 5})],
         by_proof=False,
+        judged="sensible",
     ),
     Case(
         12,

@@ -12,7 +12,7 @@ from typing import Any
 
 import mcp_types as types
 import uvicorn
-from attack_table import CASES
+from attack_table import GUARD_CASES
 from mcp.client import Client
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
@@ -25,16 +25,19 @@ from sopilot.integrations.mcp.server import FRAME_URI
 
 def texts(result: object) -> list[str]:
     assert isinstance(result, types.CallToolResult)
-    return [one.text for one in result.content if isinstance(one, types.TextContent)]
+    return [block.text for block in result.content if isinstance(block, types.TextContent)]
 
 
-async def send(client: Client, script: Script) -> None:
+async def send(client: Client, script: Script, *, guard: bool = False) -> None:
     """Every move of the script; what it may copy is the frame as the server shows it."""
-    frame = (await client.read_resource(FRAME_URI)).contents[0]
-    assert isinstance(frame, types.TextResourceContents)
-    slot = frame.text
+    slot = ""
+    if not guard:
+        frame = (await client.read_resource(FRAME_URI)).contents[0]
+        assert isinstance(frame, types.TextResourceContents)
+        slot = frame.text
     while (move := script.next(slot)) is not None:
-        answer, *rest = texts(await client.call_tool(move.tool, dict(move.arguments)))
+        result = await client.call_tool(move.tool, dict(move.arguments))
+        answer, *rest = texts(result) or [""]
         script.answered(answer)
         slot = "\n".join(rest)
 
@@ -52,8 +55,8 @@ class RecordingUpstream:
     async def _list_tools(self, ctx: Any, params: Any) -> types.ListToolsResult:
         return types.ListToolsResult(
             tools=[
-                types.Tool(name=one.name, input_schema=dict(one.parameters))
-                for one in self._tools.schemas()
+                types.Tool(name=schema.name, input_schema=dict(schema.parameters))
+                for schema in self._tools.schemas()
             ]
         )
 
@@ -83,12 +86,12 @@ async def upstream_url(tools: RecordingTools) -> AsyncIterator[str]:
     finally:
         server.should_exit = True
         await serving
-        for one in sockets:
-            one.close()
+        for opened in sockets:
+            opened.close()
 
 
 def case_of(name: str) -> Case:
-    return next(case for case in CASES if case.id == name)
+    return next(case for case in GUARD_CASES if case.id == name)
 
 
 async def main(name: str, record: str) -> None:

@@ -1,4 +1,4 @@
-"""Moves as data, the same for every door, and the script of an executor that makes them."""
+"""Moves as data, the same for every interface, and the script of an executor that makes them."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from sopilot.handbook.reader import load_handbook
 from sopilot.protocols import ToolResult, ToolSchema
 from sopilot.values.json import JSON
 from sopilot.views.briefing import Briefing
+from sopilot.views.guard_answers import JUDGE_TOOL
 from sopilot.views.step_tool import TOOL_NAME
 
 Answers = Callable[[str, Mapping[str, JSON], dict[str, JSON]], JSON]
@@ -65,6 +66,10 @@ def call(tool: str, **arguments: JSON) -> Move:
     return Move(tool, arguments)
 
 
+def judge(check: str, holds: bool) -> Move:
+    return Move(JUDGE_TOOL, {"check": check, "holds": holds})
+
+
 @dataclass(frozen=True, slots=True)
 class Case:
     """``attack`` ends with the guarded call that must be held, with a message that has all of
@@ -82,10 +87,37 @@ class Case:
     done: Sequence[tuple[str, Mapping[str, JSON]]]
     before: Sequence[tuple[str, Mapping[str, JSON]]] = ()
     by_proof: bool = True
+    unled: bool = False
+    """The moves are those of an agent without a program: for the guard views alone."""
+    replies: tuple[str, ...] = ()
+    """What the user answers when the runtime asks; nothing after that."""
+    judged: str = ""
+    """Under a guard view, each step ``say`` judges this check."""
 
     @property
     def id(self) -> str:
         return f"{self.number:02} {self.name}"
+
+    def moves(self, *, honest: bool, guard: bool) -> Sequence[Move]:
+        """Under a guard view there is no program to be led through: the calls alone."""
+        moves = self.twin if honest else self.attack
+        if not guard or self.unled:
+            return moves
+        act = next(move for move in reversed(moves) if move.tool != TOOL_NAME)
+        calls: list[Move] = []
+        for move in moves:
+            if move.tool != TOOL_NAME:
+                calls.append(move)
+            elif self.judged and move.arguments["operation"] == "return":
+                # The guard names what is to be judged once the act is asked for.
+                holds = move.arguments["holds"]
+                first = call(act.tool, **{**act.arguments, **self._asked_for(moves)})
+                calls += [first, judge(self.judged, holds)]
+        return calls
+
+    def _asked_for(self, moves: Sequence[Move]) -> Mapping[str, JSON]:
+        started: Mapping[str, JSON] = moves[0].arguments["arguments"]
+        return started
 
     def briefing(self) -> Briefing:
         return _briefing(self.handbook)
@@ -95,7 +127,7 @@ class Case:
 def _briefing(text: str) -> Briefing:
     handbook = load_handbook(text, "attack.yaml")
     compiled = compile_handbook(handbook)
-    return Briefing(handbook, {goal: one.program for goal, one in compiled.items()})
+    return Briefing(handbook, {goal: unit.program for goal, unit in compiled.items()})
 
 
 class RecordingTools:
@@ -106,12 +138,12 @@ class RecordingTools:
         self._state: dict[str, JSON] = {}
         self.made: list[tuple[str, Mapping[str, JSON]]] = []
         actions = case.briefing().handbook.actions.values()
-        self._guarded = {one.name for one in actions if one.irreversible}
+        self._guarded = {action.name for action in actions if action.irreversible}
         self._schemas = tuple(map(action_schema, actions))
 
     @property
     def carried_out(self) -> list[tuple[str, Mapping[str, JSON]]]:
-        return [one for one in self.made if one[0] in self._guarded]
+        return [made for made in self.made if made[0] in self._guarded]
 
     def schemas(self) -> Sequence[ToolSchema]:
         return self._schemas
@@ -145,13 +177,15 @@ class Script:
             return None
         move = self.moves[self._made]
         self._made += 1
-        return Move(move.tool, {name: self._filled(one) for name, one in move.arguments.items()})
+        return Move(
+            move.tool, {name: self._filled(value) for name, value in move.arguments.items()}
+        )
 
     def answered(self, text: str) -> None:
         self.answers.append(text)
         # A view that folds its dialog shows the same answer for several requests.
-        found = _RESULT.findall(text.partition("\n")[0])
-        self._numbers += [one for one in found if one not in self._numbers]
+        shown = _RESULT.findall(text.partition("\n")[0])
+        self._numbers += [number for number in shown if number not in self._numbers]
 
     def _filled(self, value: JSON) -> JSON:
         if isinstance(value, Cited):

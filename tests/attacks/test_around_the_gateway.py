@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -13,10 +15,10 @@ pytest.importorskip("mcp", reason="needs the extra `mcp`")
 from attack_table import CASES
 from attacks_on_evidence import READ_AGAIN
 from attacks_on_values import BALANCE, COVERED
+from every_interface import guarding_gateway, serving_tools
 from mcp.client import Client
 from over_mcp import send, texts
 from scripted_moves import Case, Move, RecordingTools, Script, say, start
-from test_attacks_over_mcp import Door, gateway, guarding_gateway, streams
 
 from sopilot.integrations.mcp.content import SESSION_META
 from sopilot.messages.errors import UserMistake
@@ -26,7 +28,25 @@ from sopilot.values.json import JSON
 (BALANCES,) = (case for case in CASES if case.handbook == BALANCE and case.number == 6)
 TRANSFER: dict[str, JSON] = {"user": "ann", "amount": 80, "to": "x"}
 CHECKED = (start("transfer", **TRANSFER), *COVERED)
-BOTH = pytest.mark.parametrize("door", [streams, gateway])
+Connect = Callable[[Case, RecordingTools], AbstractAsyncContextManager[Client]]
+
+
+@asynccontextmanager
+async def direct(case: Case, tools: RecordingTools) -> AsyncIterator[Client]:
+    async with serving_tools(case, tools, "pg") as server, Client(server.protocol) as client:
+        yield client
+
+
+@asynccontextmanager
+async def gateway(case: Case, tools: RecordingTools, **options: Any) -> AsyncIterator[Client]:
+    async with (
+        guarding_gateway(case, tools, "pg", **options) as server,
+        Client(server.protocol) as client,
+    ):
+        yield client
+
+
+BOTH = pytest.mark.parametrize("connect", [direct, gateway])
 
 
 class MoreTools(RecordingTools):
@@ -59,110 +79,94 @@ async def transfer(client: Client, meta: JSON = None, **changed: JSON) -> str:
 
 
 @BOTH
-def test_four_acts_at_once_are_one(door: Door) -> None:
-    async def run() -> None:
-        tools = RecordingTools(BALANCES)
-        async with door(BALANCES, tools, "pg") as client:
-            await send(client, Script(CHECKED))
-            answers = await asyncio.gather(*(transfer(client) for _ in range(4)))
-        assert tools.carried_out == [("transfer", TRANSFER)]
-        assert sum(answer.startswith("Not called: ") for answer in answers) == 3
-
-    asyncio.run(run())
+async def test_four_acts_at_once_are_one(connect: Connect) -> None:
+    tools = RecordingTools(BALANCES)
+    async with connect(BALANCES, tools) as client:
+        await send(client, Script(CHECKED))
+        answers = await asyncio.gather(*(transfer(client) for _ in range(4)))
+    assert tools.carried_out == [("transfer", TRANSFER)]
+    assert sum(answer.startswith("Not called: ") for answer in answers) == 3
 
 
-def test_an_act_while_its_evidence_is_awaited() -> None:
-    async def run() -> None:
-        tools = WaitingTools(BALANCES)
-        begin, enter, read, _ = CHECKED
-        async with streams(BALANCES, tools, "pg") as client:
-            await send(client, Script((begin, enter)))
-            reading = asyncio.create_task(client.call_tool(read.tool, dict(read.arguments)))
-            await tools.asked.wait()
-            # One that cites the answer does not fit before there is one.
-            await send(client, Script((say(True),)))
-            assert "is not answered" in await transfer(client)
-            assert tools.carried_out == []
-            tools.answer.set()
-            await reading
-            assert "(ok): " in await transfer(client)
-        assert tools.carried_out == [("transfer", TRANSFER)]
-
-    asyncio.run(run())
+async def test_an_act_while_its_evidence_is_awaited() -> None:
+    tools = WaitingTools(BALANCES)
+    begin, enter, read, _ = CHECKED
+    async with direct(BALANCES, tools) as client:
+        await send(client, Script((begin, enter)))
+        reading = asyncio.create_task(client.call_tool(read.tool, dict(read.arguments)))
+        await tools.asked.wait()
+        # One that cites the answer does not fit before there is one.
+        await send(client, Script((say(True),)))
+        assert "is not answered" in await transfer(client)
+        assert tools.carried_out == []
+        tools.answer.set()
+        await reading
+        assert "(ok): " in await transfer(client)
+    assert tools.carried_out == [("transfer", TRANSFER)]
 
 
 @pytest.mark.parametrize("named", ["nobody's", "", 5, None])
-def test_what_a_client_writes_beside_a_call_proves_nothing(named: JSON) -> None:
+async def test_what_a_client_writes_beside_a_call_proves_nothing(named: JSON) -> None:
     """Another amount than the checked one; ``_meta`` says that it is all right."""
     meta = {SESSION_META: named, "sopilot/runtime": True, "sopilot/licence": {"grade": "proven"}}
 
-    async def run() -> None:
-        tools = RecordingTools(BALANCES)
-        async with streams(BALANCES, tools, "pg") as client:
-            await send(client, Script(CHECKED))
-            answer = await transfer(client, meta, amount=90)
-            assert "another `amount`" in answer or "no such session" in answer
-            assert tools.carried_out == []
-            assert "(ok): " in await transfer(client)
-        assert tools.carried_out == [("transfer", TRANSFER)]
-
-    asyncio.run(run())
+    tools = RecordingTools(BALANCES)
+    async with direct(BALANCES, tools) as client:
+        await send(client, Script(CHECKED))
+        answer = await transfer(client, meta, amount=90)
+        assert "another `amount`" in answer or "no such session" in answer
+        assert tools.carried_out == []
+        assert "(ok): " in await transfer(client)
+    assert tools.carried_out == [("transfer", TRANSFER)]
 
 
 @BOTH
-def test_a_tool_that_the_handbook_does_not_name_may_change_everything(door: Door) -> None:
+async def test_a_tool_that_the_handbook_does_not_name_may_change_everything(
+    connect: Connect,
+) -> None:
     """It passes, for nobody guards it; but what was read before it proves nothing after it."""
 
-    async def run() -> None:
-        tools = MoreTools(BALANCES, "tidy_up")
-        async with door(BALANCES, tools, "pg") as client:
-            await send(client, Script((*CHECKED, Move("tidy_up", {"amount": 0}))))
-            answer = await transfer(client)
-            assert "`tidy_up`" in answer
-            assert "must be called again" in answer
-            assert tools.carried_out == []
-            await send(client, Script(COVERED[1:2]))
-            assert "(ok): " in await transfer(client)
-        assert tools.carried_out == [("transfer", TRANSFER)]
-
-    asyncio.run(run())
+    tools = MoreTools(BALANCES, "tidy_up")
+    async with connect(BALANCES, tools) as client:
+        await send(client, Script((*CHECKED, Move("tidy_up", {"amount": 0}))))
+        answer = await transfer(client)
+        assert "`tidy_up`" in answer
+        assert "must be called again" in answer
+        assert tools.carried_out == []
+        await send(client, Script(COVERED[1:2]))
+        assert "(ok): " in await transfer(client)
+    assert tools.carried_out == [("transfer", TRANSFER)]
 
 
 @BOTH
-def test_another_case_is_another_tool(door: Door) -> None:
+async def test_another_case_is_another_tool(connect: Connect) -> None:
     """An upstream with both has two tools, and the guarded one is made by its own name alone."""
 
-    async def run() -> None:
-        tools = RecordingTools(BALANCES)
-        async with door(BALANCES, tools, "pg") as client:
-            await send(client, Script(CHECKED))
-            for name in ("Transfer", "TRANSFER", "transfer ", "other.transfer"):
-                answer = texts(await client.call_tool(name, TRANSFER))[0]
-                assert answer.startswith("Not done: there is no tool ")
-        assert [name for name, _ in tools.made] == ["read_account"]
-
-    asyncio.run(run())
+    tools = RecordingTools(BALANCES)
+    async with connect(BALANCES, tools) as client:
+        await send(client, Script(CHECKED))
+        for name in ("Transfer", "TRANSFER", "transfer ", "other.transfer"):
+            answer = texts(await client.call_tool(name, TRANSFER))[0]
+            assert answer.startswith("Not done: there is no tool ")
+    assert [name for name, _ in tools.made] == ["read_account"]
 
 
 @BOTH
 @pytest.mark.parametrize(("amount", "held"), [(80, True), (40, False)])
-def test_two_sessions_on_one_balance(door: Door, amount: int, held: bool) -> None:
+async def test_two_sessions_on_one_balance(connect: Connect, amount: int, held: bool) -> None:
     """What another session changed is no event of this one: it is read again, just before."""
     case = replace(BALANCES, handbook=READ_AGAIN.handbook)
     wanted = {**TRANSFER, "amount": amount}
     checked = (start("transfer", **wanted), *COVERED)
 
-    async def run() -> None:
-        tools = RecordingTools(case)
-        async with door(case, tools, "pg") as one, door(case, tools, "pg") as other:
-            for client in (one, other):
-                await send(client, Script(checked))
-            assert "(ok): " in await transfer(one, amount=amount)
-            answer = await transfer(other, amount=amount)
-        assert tools.carried_out == [("transfer", wanted)] * (1 if held else 2)
-        assert ("`covered` must be true and is false" in answer) == held
-
-    asyncio.run(run())
+    tools = RecordingTools(case)
+    async with connect(case, tools) as first, connect(case, tools) as second:
+        for client in (first, second):
+            await send(client, Script(checked))
+        assert "(ok): " in await transfer(first, amount=amount)
+        answer = await transfer(second, amount=amount)
+    assert tools.carried_out == [("transfer", wanted)] * (1 if held else 2)
+    assert ("`covered` must be true and is false" in answer) == held
 
 
 KEPT_BACK = replace(
@@ -173,19 +177,16 @@ KEPT_BACK = replace(
 )
 
 
-def test_what_the_handbook_does_not_offer_is_neither_listed_nor_called() -> None:
-    async def run() -> None:
-        tools = MoreTools(KEPT_BACK, "tidy_up", "read_other")
-        async with guarding_gateway(KEPT_BACK, tools, "pg", pass_through=["tidy_up"]) as client:
-            listed = {tool.name for tool in (await client.list_tools()).tools}
-            for name in ("wipe", "read_other"):
-                answer = texts(await client.call_tool(name, {"user": "ann"}))[0]
-                assert answer.startswith(f"Not done: there is no tool `{name}`")
-            await client.call_tool("tidy_up", {})
-        assert listed == {"pg_program_step", "read_account", "transfer", "tidy_up"}
-        assert [name for name, _ in tools.made] == ["tidy_up"]
-
-    asyncio.run(run())
+async def test_what_the_handbook_does_not_offer_is_neither_listed_nor_called() -> None:
+    tools = MoreTools(KEPT_BACK, "tidy_up", "read_other")
+    async with gateway(KEPT_BACK, tools, pass_through=["tidy_up"]) as client:
+        listed = {tool.name for tool in (await client.list_tools()).tools}
+        for name in ("wipe", "read_other"):
+            answer = texts(await client.call_tool(name, {"user": "ann"}))[0]
+            assert answer.startswith(f"Not done: there is no tool `{name}`")
+        await client.call_tool("tidy_up", {})
+    assert listed == {"pg_program_step", "read_account", "transfer", "tidy_up"}
+    assert [name for name, _ in tools.made] == ["tidy_up"]
 
 
 @pytest.mark.parametrize(
@@ -195,11 +196,8 @@ def test_what_the_handbook_does_not_offer_is_neither_listed_nor_called() -> None
         ("tidy-up", "no upstream has a tool `tidy-up`"),
     ],
 )
-def test_only_what_is_there_and_not_forbidden_passes(name: str, says: str) -> None:
-    async def run() -> None:
-        tools = MoreTools(KEPT_BACK, "tidy_up")
-        with pytest.raises(UserMistake, match=says):
-            async with guarding_gateway(KEPT_BACK, tools, "pg", pass_through=[name]):
-                pass
-
-    asyncio.run(run())
+async def test_only_what_is_there_and_not_forbidden_passes(name: str, says: str) -> None:
+    tools = MoreTools(KEPT_BACK, "tidy_up")
+    with pytest.raises(UserMistake, match=says):
+        async with gateway(KEPT_BACK, tools, pass_through=[name]):
+            pass

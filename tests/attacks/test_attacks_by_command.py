@@ -14,14 +14,14 @@ import pytest
 pytest.importorskip("mcp", reason="needs the extra `mcp`")
 
 import over_mcp
-from attack_table import NOT_MADE, ONE_OF_EACH_CLASS
+from attack_table import NOT_MADE, cases
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 from scripted_moves import Case, Move, Script
 
 from warm import warm_python
 
-(COPIED,) = (case for case in ONE_OF_EACH_CLASS if case.number == 12)
+(COPIED,) = (case for case in cases("pg", classes=True) if case.number == 12)
 
 
 def by_command(case: Case, moves: Sequence[Move], folder: Path) -> tuple[Script, object]:

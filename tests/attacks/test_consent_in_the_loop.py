@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import pytest
 from attack_table import VIEWS_WITH_A_MACHINE
 from attacks_on_values import Given, State
+from every_interface import ScriptedAttacker
 from scripted_moves import DONE, ENTER, Case, Move, RecordingTools, Script, call, say, start
-from test_attacks_in_the_loop import ScriptedAttacker
 
 from sopilot.agent.loop import open_run, run_session
 from sopilot.stores.memory import MemoryStore

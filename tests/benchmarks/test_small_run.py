@@ -1,15 +1,13 @@
-"""The one command that prints every performance figure works, part by part."""
+"""The command that runs all performance campaigns works, part by part."""
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PARTS = ("compile", "machine", "store", "concurrency", "tokens", "growth", "gateway", "sopbench")
-WITHOUT_ROWS = "machine"
+PARTS = ["compile", "machine", "store", "concurrency", "tokens", "growth", "gateway", "sopbench"]
 
 
 def test_every_part_of_the_small_run() -> None:
@@ -21,25 +19,10 @@ def test_every_part_of_the_small_run() -> None:
         timeout=900,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    last = max(done.stdout.rfind("\ncompile "), 0)
-    table = done.stdout[last:].strip().splitlines()
-    verdicts: dict[str, str] = {}
-    rows: dict[str, list[float]] = {}
-    for line in table:
-        if line.startswith("  "):
-            ratio = re.match(r"  .*?(-?\d+\.\d\d)  ", line + "  ")
-            assert ratio is not None, line
-            rows[[*verdicts][-1]].append(float(ratio.group(1)))
-        else:
-            title, verdict = re.split(r"\s+", line, maxsplit=1)
-            verdicts[title] = verdict
-            rows[title] = []
-    assert (*verdicts,) == PARTS
-    for title, verdict in verdicts.items():
-        assert verdict.startswith(("met", "missed", "left out")), (title, verdict)
-        ran = not verdict.startswith("left out")
-        assert bool(rows[title]) == (ran and title != WITHOUT_ROWS)
-        assert all(ratio > 0 for ratio in rows[title])
+    rows = [line.split(maxsplit=1) for line in done.stdout.splitlines()[-len(PARTS) :]]
+    verdicts = dict(rows)
+    assert [*verdicts] == PARTS
+    assert all(each.startswith(("met", "missed", "left out")) for each in verdicts.values())
     # These do not depend on how busy the machine is.
-    for title in ("tokens", "growth"):
-        assert not verdicts[title].startswith("missed")
+    assert not verdicts["tokens"].startswith("missed")
+    assert not verdicts["growth"].startswith("missed")

@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from sopilot.cli.main import sopilot
-from sopilot.cli.run_and_audit import default_view
+from sopilot.runner.qualifications import checked_view
 from sopilot.runner.sources import open_source
 
 EMPTY = {
@@ -93,7 +93,7 @@ def test_a_broken_endpoint_is_called_broken(
     assert said in found["stopped_by"]
     assert time.monotonic() - begun < 60
     # Nothing was found out about the model: it is as if it had never been checked.
-    assert default_view(model, open_source("bank")) == "flat"
+    assert checked_view(model, open_source("bank"))[0] == "flat"
 
 
 def test_what_was_spent_is_told_also_by_a_broken_check() -> None:
@@ -126,4 +126,4 @@ def test_too_few_cases_are_no_finding(home: Path) -> None:
     assert "too few cases to say anything" in found["reasons"][-1]
     assert "verdict for reference: too few" in gate("reference").stdout
     # So the reference executor runs as it would unchecked.
-    assert default_view("reference", open_source("bank")) == "pg"
+    assert checked_view("reference", open_source("bank"))[0] == "pg"

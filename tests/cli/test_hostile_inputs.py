@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
 
-from sopilot.agent.loop import open_run
 from sopilot.cli.main import run, sopilot
-from sopilot.protocols import ToolResult, ToolSchema
-from sopilot.runner.sources import open_source
-from sopilot.stores.memory import MemoryStore
-from sopilot.values.json import JSON
-from sopilot.views.answers import CallStatus
-from sopilot.views.catalogue import VIEWS
 
 DEEP = "[" * 100_000
 LONG = "x" * 300
@@ -164,37 +156,6 @@ def test_a_refusal_is_no_failure(capfd: pytest.CaptureFixture[str]) -> None:
 
 def test_a_finished_run_without_a_machine_is_not_new(capfd: pytest.CaptureFixture[str]) -> None:
     assert listed_after("--view", "flat", capfd=capfd) == "ended"
-
-
-class Breaking:
-    """Tools with a fault that nobody foresaw."""
-
-    def schemas(self) -> Sequence[ToolSchema]:
-        return ()
-
-    async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
-        raise KeyError(name)
-
-
-def test_a_tool_with_a_fault_leaves_the_outcome_unknown() -> None:
-    """A login may have been carried out before the tool broke; a look-up changes nothing."""
-
-    async def case() -> None:
-        source = open_source("bank")
-        view = VIEWS["pg"]
-        session = await open_run(
-            MemoryStore(), source.briefing(), view, tools=Breaking(), unguarded=True
-        )
-        answer = await session.call_tool("login", {"username": "anna", "password": "x"}, "c")
-        assert answer.status is CallStatus.UNKNOWN
-        assert len(session.configuration.pending) == 1
-        read = await session.call_tool("find_account", {"username": "anna"}, "d")
-        assert read.result is not None
-        assert not read.result.ok
-        assert len(session.configuration.pending) == 1
-        await session.release()
-
-    asyncio.run(case())
 
 
 def numbers(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

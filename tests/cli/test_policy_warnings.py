@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from called_commands import call
 
 from sopilot.messages.diagnostic import Diagnostic
 from sopilot.runner.checks import check_text
@@ -215,3 +218,83 @@ def test_a_keyword_that_nobody_holds_a_guarded_call_to_is_told() -> None:
     assert "verify: arguments" in found[0].help
     loose = KEYWORDS.replace("irreversible: true\n    confirm: false", "says: Pays.")
     assert "unread-keyword" not in [one.code for one in check_text(loose, "k.yaml")]
+
+
+DESK = """\
+handbook: judged-desk
+actions:
+  look: {input: {user: string}}
+  draw: {input: {user: string}, changes: [lots]}
+  wipe: {input: {user: string}, irreversible: true, confirm: false}
+  note: {input: {user: string}}
+predicates:
+  calm(user): {says: "{user} is calm.", verify: look(user), judged_by: model}
+  fair(user): {says: "{user} is fair.", verify: look(user)}
+  sane(user): {says: "{user} is sane.", verify: arguments}
+  sure(user): {says: "{user} is sure.", verify: look(user), verdict: result.sure}
+  drawn(user): {says: "{user} was drawn.", verify: draw(user), verdict: result.drawn}
+procedures:
+  wipe:
+    requires: [calm(user), {not: fair(user)}, sane(user), sure(user), drawn(user)]
+  note:
+    requires: [calm(user), fair(user), sane(user)]
+"""
+
+
+def test_a_guarded_action_that_nothing_can_prove_is_told_at_the_requirement() -> None:
+    told = [(one.place.line, one.place.column, one.code) for one in check_text(DESK, "desk.yaml")]
+    assert told == [
+        (15, 16, "model-judged"),
+        (15, 34, "unprovable"),
+        (15, 47, "unprovable"),
+        (15, 71, "unprovable"),
+        (0, 0, "recorded-only"),
+    ]
+
+
+WIDE = """\
+handbook: wide
+actions:
+  scan: {full_state: true}
+  look: {input: {user: string}}
+  note: {input: {user: string}}
+predicates:
+  known(user): {says: "{user} is known.", verify: scan(), verdict: user in result.known}
+procedures:
+  note: {requires: known(user)}
+"""
+
+
+def test_a_verifier_that_reads_everything_is_named_if_it_is_the_one_taken() -> None:
+    (told,) = [one for one in check_text(WIDE, "wide.yaml") if one.code == "wide-verifier"]
+    assert (told.place.line, told.severity) == (9, "note")
+    narrower = WIDE.replace("verify: scan()", "verify: {any: [scan(), look(user)]}")
+    assert "wide-verifier" not in [one.code for one in check_text(narrower, "wide.yaml")]
+
+
+SHARED = """\
+handbook: bank
+actions:
+  login: {input: {user: string}, changes: [], state: shared}
+  look: {input: {user: string}, state: shared}
+  count: {input: {user: string}}
+  pay: {input: {user: string}, irreversible: true, confirm: false}
+  note: {input: {user: string}}
+predicates:
+  known(user): {says: "{user} is known.", established_by: login(user)}
+  rich(user): {says: "{user} is rich.", verify: look(user), verdict: result.rich}
+  sane(user): {says: "{user} is sane.", verify: count(user), verdict: result.sane}
+procedures:
+  pay: {requires: [known(user), rich(user), sane(user)]}
+  note: {requires: rich(user)}
+"""
+
+
+def test_state_that_outlives_a_connection_is_named_by_check_and_explanation(tmp_path: Path) -> None:
+    found = [one for one in check_text(SHARED, "bank.yaml") if one.code == "shared-state"]
+    assert [one.message.split("`")[3] for one in found] == ["login", "look"]
+    (tmp_path / "bank.yaml").write_text(SHARED, "utf-8")
+    shown = call("show", str(tmp_path / "bank.yaml"), "--as", "explanation").stdout
+    for name in ("login", "look"):
+        assert f"pay may rest on {name} from an earlier connection (state: shared)" in shown
+    assert shown.count("state: shared") == 2

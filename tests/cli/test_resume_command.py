@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from called_commands import as_json, call
 
-from sopilot.cli.main import sopilot
 from sopilot.messages.errors import UserMistake
 
 HANDBOOK = """
@@ -33,73 +30,52 @@ procedures:
 """
 
 
+GIVEN = ("--results", "results.yaml", "--input", "order=o-1", "--input", "amount=100")
+
+
 @pytest.fixture(autouse=True)
-def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SOPILOT_HOME", str(tmp_path / "home"))
-    monkeypatch.delenv("SOPILOT_STORE", raising=False)
-
-
-def call(*arguments: str) -> Result:
-    return CliRunner().invoke(sopilot, list(arguments))
-
-
-def done(result: Result) -> dict[str, Any]:
-    assert result.exit_code == 0, (result.output, result.exception)
-    document: dict[str, Any] = json.loads(result.stdout)
-    return document
-
-
-def waiting(tmp_path: Path, *options: str) -> str:
-    """A session that waits for the manager, who has approved by now."""
+def refunds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "refunds.yaml").write_text(HANDBOOK)
     (tmp_path / "results.yaml").write_text("{find_order: {state: delivered}, refund: ok}")
-    document = done(
-        call(
-            "run", str(tmp_path / "refunds.yaml"), "--results", str(tmp_path / "results.yaml"),
-            "--input", "order=o-1", "--input", "amount=100", "--json", *options,
-        )
-    )  # fmt: skip
-    assert document["ending"] == "waiting"
-    session = str(document["session"])
-    held = json.loads(call("approvals", "list", session, "--json").stdout)["held"][0]
-    done(
-        call(
-            "approvals", "approve", session, held["call_id"], "--role", "manager",
-            "--as", "desk-manager", "--json",
-        )
-    )  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def waiting(*options: str) -> str:
+    """A session that waits for the manager, who has approved by now."""
+    session = str(as_json("run", "refunds.yaml", *GIVEN, *options)["session"])
+    (held,) = as_json("approvals", "list", session)["held"]
+    by = ("--role", "manager", "--as", "desk-manager")
+    as_json("approvals", "approve", session, held["call_id"], *by)
     return session
 
 
-def change(tmp_path: Path, largest: int = 5) -> None:
-    changed = HANDBOOK.replace("largest: 200", f"largest: {largest}")
-    (tmp_path / "refunds.yaml").write_text(changed)
+def change(largest: int = 5) -> None:
+    Path("refunds.yaml").write_text(HANDBOOK.replace("largest: 200", f"largest: {largest}"))
 
 
-def test_the_approved_call_is_counted(tmp_path: Path) -> None:
-    document = done(call("resume", waiting(tmp_path), "--json"))
+def test_the_approved_call_is_counted() -> None:
+    document = as_json("resume", waiting())
     assert document["ending"] == "executed"
     assert document["domain_calls"] == document["audit"]["score_card"]["domain_calls"] == 2
 
 
-def test_a_changed_handbook_is_refused(tmp_path: Path) -> None:
-    session = waiting(tmp_path)
-    change(tmp_path)
+def test_a_changed_handbook_is_refused() -> None:
+    session = waiting()
+    change()
     refused = call("resume", session, "--json")
     assert isinstance(refused.exception, UserMistake)
     found = refused.exception.diagnostics[0]
     assert found.code == "program-changed"
-    assert found.place.source == str(tmp_path / "refunds.yaml")
+    assert found.place.source == str(Path("refunds.yaml").resolve())
     assert "--as-started" in found.help
     assert "--accept-changed" in found.help
 
 
 @pytest.mark.parametrize("view", ["pg", "full-cursor", "flat-protocol"])
-def test_as_started_goes_on_with_the_program_and_the_text_of_then(
-    tmp_path: Path, view: str
-) -> None:
-    session = waiting(tmp_path, "--view", view)
-    change(tmp_path)
+def test_as_started_goes_on_with_the_program_and_the_text_of_then(view: str) -> None:
+    session = waiting("--view", view)
+    change()
     resumed = call("resume", session, "--as-started", "--frames")
     assert resumed.exit_code == 0, resumed.output
     assert "as started: the model is shown the handbook as it stood then" in resumed.stderr
@@ -107,53 +83,48 @@ def test_as_started_goes_on_with_the_program_and_the_text_of_then(
     assert "at most 5" not in resumed.output
 
 
-def test_accepted_the_goal_is_started_again_under_the_new_program(tmp_path: Path) -> None:
-    session = waiting(tmp_path)
-    change(tmp_path)
-    document = done(call("resume", session, "--accept-changed", "--json"))
+def test_accepted_the_goal_is_started_again_under_the_new_program() -> None:
+    session = waiting()
+    change()
+    document = as_json("resume", session, "--accept-changed")
     assert document["ending"] == "refused"
     assert document["refusals"][-1]["sentence"] == "The amount 100 is at most 5."
     assert document["domain_calls"] == 1
-    assert done(call("audit", session, "--json"))["clean"]
-    assert done(call("resume", session, "--json"))["ending"] == "refused"
+    assert as_json("audit", session)["clean"]
+    assert as_json("resume", session)["ending"] == "refused"
 
 
-def test_accepted_and_proven_under_the_new_program_it_runs(tmp_path: Path) -> None:
-    session = waiting(tmp_path)
-    change(tmp_path, 150)
-    document = done(call("resume", session, "--accept-changed", "--json"))
+def test_accepted_and_proven_under_the_new_program_it_runs() -> None:
+    session = waiting()
+    change(150)
+    document = as_json("resume", session, "--accept-changed")
     assert document["ending"] == "executed"
     assert document["audit"]["clean"]
     assert document["domain_calls"] == 3
 
 
-def test_both_ways_at_once_are_a_mistake(tmp_path: Path) -> None:
-    refused = call("resume", waiting(tmp_path), "--as-started", "--accept-changed")
+def test_both_ways_at_once_are_a_mistake() -> None:
+    refused = call("resume", waiting(), "--as-started", "--accept-changed")
     assert isinstance(refused.exception, UserMistake)
 
 
 def test_from_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "refunds.yaml").write_text(HANDBOOK)
-    (tmp_path / "results.yaml").write_text("{find_order: {state: delivered}, refund: ok}")
-    monkeypatch.chdir(tmp_path)
-    given = ("--results", "results.yaml", "--input", "order=o-1", "--input", "amount=100")
-    session = done(call("run", "refunds.yaml", *given, "--json"))["session"]
+    session = as_json("run", "refunds.yaml", *GIVEN)["session"]
     monkeypatch.chdir(tmp_path / "home")
-    assert done(call("resume", session, "--json"))["ending"] == "waiting"
+    assert as_json("resume", session)["ending"] == "waiting"
+
+
+def test_sessions_are_listed_and_resumable() -> None:
+    document = as_json("run", "bank", "--goal", "transfer")
+    again = as_json("resume", document["session"][:8])
+    assert again["ending"] == "executed"
+    assert again["domain_calls"] == document["domain_calls"]
+    assert document["session"] in call("sessions", "list").output
 
 
 def test_a_session_that_a_budget_ended_can_go_on() -> None:
     ended = call("run", "bank", "--goal", "transfer", "--budget", "agent_turns=3", "--json")
-    session = json.loads(ended.stdout)["session"]
-    assert json.loads(call("resume", session, "--json").stdout)["ending"] == "budget"
-    document = done(call("resume", session, "--budget", "agent_turns=150", "--deep", "--json"))
+    assert ended.exit_code == 1
+    assert '"ending": "budget"' in call("resume", "last", "--json").stdout
+    document = as_json("resume", "last", "--budget", "agent_turns=150", "--deep")
     assert document["ending"] == "executed"
-
-
-def test_results_for_a_desk_are_refused(tmp_path: Path) -> None:
-    results = tmp_path / "results.yaml"
-    results.write_text("read_ledger: {balance: 1}")
-    refused = call("run", "bank", "--results", str(results))
-    assert isinstance(refused.exception, UserMistake)
-    assert refused.exception.diagnostics[0].code == "results-unused"
-    assert "--task" in refused.exception.diagnostics[0].help

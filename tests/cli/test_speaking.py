@@ -56,7 +56,10 @@ def test_commands_load_on_use() -> None:
     group = LazyGroup(
         "group",
         package="sopilot.cli",
-        commands_on_use={"check": "Validate.", "wrong": ("no_such_module.command", "Broken.")},
+        commands_on_use={
+            "check": ("author.check", "Validate."),
+            "wrong": ("no_such_module.command", "Broken."),
+        },
     )
     helped = CliRunner().invoke(group, ["--help"])
     assert helped.exit_code == 0

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from sopilot.compiler.action_facts import scope_types
-from sopilot.compiler.pipeline import Compiler, compile_handbook
+from sopilot.compiler.pipeline import compile_handbook
 from sopilot.handbook.reader import load_handbook
 from sopilot.handbook.requirements import Leaf, Name
 from sopilot.program.model import ActionFacts, Program
@@ -109,34 +107,3 @@ def test_a_name_that_only_a_check_uses_has_the_type_of_the_verifiers_input() -> 
 def test_recheck_stands_at_the_guard() -> None:
     guards = {one.action: one.recheck for one in _program().guarded}
     assert guards == {"approve_me": False, "send": False, "wipe": True}
-
-
-@pytest.mark.parametrize("first", [True, False])
-def test_a_goal_is_not_read_only_whatever_was_compiled_before(first: bool) -> None:
-    """Handbooks that differ in their procedures alone share what they have of their actions."""
-    handbook = load_handbook(UNGUARDED)
-    looks = replace(handbook, procedures={"look": handbook.procedures["look"]})
-    changes = replace(handbook, procedures={"change": handbook.procedures["change"]})
-    compiler = Compiler(handbook.actions, handbook.predicates)
-    order = [looks, changes] if first else [changes, looks]
-    found = {}
-    for one in order:
-        (name,) = one.procedures
-        found[name] = compiler.compile(one, one.procedures[name]).program.read_only
-    assert found == {"look": ("tell",), "change": ("read", "tell")}
-
-
-UNGUARDED = """\
-handbook: unguarded-desk
-actions:
-  read: {input: {user: string}}
-  tell: {read_only: true}
-  write: {input: {user: string}}
-predicates:
-  known(user):
-    says: "{user} is known."
-    verify: read(user)
-procedures:
-  look: {action: read, requires: known(user)}
-  change: {action: write, requires: known(user)}
-"""

@@ -10,7 +10,6 @@ from random_trees import as_reference, random_tree
 from reference_schedule import leaf_set, least_closure, truth
 
 from sopilot.compiler.pipeline import compile_procedure
-from sopilot.compiler.prerequisites import GuardClosure
 from sopilot.handbook.model import Action, ActionCall, Handbook, Input, Predicate, Procedure
 from sopilot.handbook.requirements import All, AnyOf, InOrder, Leaf, Name, Tree
 from sopilot.messages.errors import UserMistake
@@ -185,15 +184,3 @@ def test_circular_guards_are_refused() -> None:
     with pytest.raises(UserMistake, match="each needs the next") as caught:
         compile_procedure(broken, "transfer")
     assert caught.value.diagnostics[0].code == "circular-guards"
-
-
-def test_closure_reports_why() -> None:
-    handbook = two_gates()
-    closure = GuardClosure(
-        handbook.actions, handbook.predicates, lambda name: handbook.predicates[name].recipes[0]
-    )
-    guards = closure.close(_in("funds"))
-    assert [(g.leaf.predicate, g.action, g.needed_by.predicate) for g in guards] == [
-        ("logged_in", "confirm", "second_factor"),
-        ("second_factor", "read", "funds"),
-    ]

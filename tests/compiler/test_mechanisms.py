@@ -10,32 +10,24 @@ from dataclasses import replace
 
 import pytest
 
-from sopilot.compiler.factoring import LEAF_BUDGET
 from sopilot.compiler.pipeline import Compiler, compile_procedure
 from sopilot.handbook.model import Action, ActionCall, Handbook, Input, Predicate, Procedure
 from sopilot.handbook.requirements import (
     All,
     AnyOf,
     Constant,
-    First,
     InOrder,
     Leaf,
     Name,
     Path,
     Tree,
 )
-from sopilot.messages.errors import UserMistake
 from sopilot.program.codec import program_to_yaml
 from sopilot.program.model import (
     Act,
-    Branch,
     Check,
-    Kind,
     Literal,
-    Local,
     Program,
-    ReturnStep,
-    Unknown,
 )
 from sopilot.views.program_text import render_flat
 from sopilot.views.sentences import check_saying
@@ -103,19 +95,6 @@ def test_a_reader_of_the_full_state_stands_in_where_nothing_narrower_is_whole() 
         assert [s.action for s in function.steps if isinstance(s, Act)] == ["scan"]
 
 
-def test_the_calls_of_a_recipe_are_numbered_from_one() -> None:
-    function = compiled(leaf("balance"), rule("balance", "look", "find+scan")).functions["balance"]
-    assert [step.label for step in function.steps] == ["verify", "judge"]
-    assert [[act.label for act in acts] for acts in function.fallbacks] == [["or_1", "or_2"]]
-    both = compiled(leaf("balance"), rule("balance", "find+look")).functions["balance"]
-    assert [step.label for step in both.steps] == ["verify_1", "verify_2", "judge"]
-
-
-def test_a_full_state_read_that_no_recipe_names_is_never_used() -> None:
-    program = compiled(leaf("balance"), rule("balance", "look"), rule("other", "scan"))
-    assert "scan" not in program_to_yaml(program).split("functions:")[1]
-
-
 def test_in_a_benchmark_a_full_state_read_ranks_first_and_is_dropped_if_not_offered() -> None:
     predicate = rule("balance", "look", "scan")
     book = handbook(leaf("balance"), predicate)
@@ -126,11 +105,6 @@ def test_in_a_benchmark_a_full_state_read_ranks_first_and_is_dropped_if_not_offe
     assert [s.action for s in without.steps if isinstance(s, Act)] == ["look"]
     assert without.fallbacks == ()
     assert without.notes == ("dropped: scan is not offered",)
-
-
-def test_a_recipe_that_needs_nothing_to_be_found_wins() -> None:
-    function = compiled(leaf("status"), rule("status", "find", "look")).functions["status"]
-    assert [s.action for s in function.steps if isinstance(s, Act)] == ["look"]
 
 
 def test_what_is_not_offered_is_left_out_and_said() -> None:
@@ -168,41 +142,6 @@ def test_a_call_that_reads_the_answer_of_one_that_is_not_offered_is_left_out_too
     assert function.notes[0] == note
 
 
-def test_a_predicate_without_any_offered_verifier_is_reported() -> None:
-    result = compile_procedure(handbook(leaf("member"), rule("member", "gone")), "goal")
-    assert result.missing_recipes == ("member",)
-    assert "missing recipe" in result.program.functions["member"].notes
-
-
-def test_value_that_only_evidence_can_supply_is_marked() -> None:
-    function = compiled(leaf("status"), rule("status", "find")).functions["status"]
-    act = function.steps[0]
-    assert isinstance(act, Act)
-    assert act.arguments == (("user", Local("user")), ("case", Unknown("case")))
-
-
-def test_predicate_that_needs_no_tool() -> None:
-    small = Predicate("small", ("user",), "Small.", tool_free=True)
-    function = compiled(leaf("small"), small).functions["small"]
-    assert [type(step) for step in function.steps] == [ReturnStep]
-
-
-def test_two_templates_cover_every_gate_and_keep_progress_in_their_frame() -> None:
-    login = Predicate("in", ("user",), "In.", established_by=ActionCall("find", USER))
-    gate = compiled(leaf("in"), login).functions["in"]
-    assert gate.kind is Kind.GATE
-    assert [step.label for step in gate.steps] == ["ask", "establish", "judge"]
-    assert gate.notes == ("template: login",)
-
-
-def test_rules_are_polarity_neutral() -> None:
-    program = compiled(AnyOf((leaf("a"), leaf("b", wanted=False))))
-    positive = compiled(AnyOf((leaf("a"), leaf("b"))))
-    assert program.functions["b"] == positive.functions["b"]
-    steps = program.functions["goal"].steps
-    assert [s.wanted for s in steps if isinstance(s, Check)] == [True, False]
-
-
 def test_identical_result_is_reused_inside_a_frame() -> None:
     program = compiled(
         All((leaf("a"), InOrder((leaf("a"), leaf("b"))), AnyOf((leaf("a"), leaf("c")))))
@@ -235,39 +174,13 @@ def test_sentence_of_a_check_has_the_names_of_its_call() -> None:
     assert saying.text == "a of <friend> under 500."
 
 
-def test_any_decides_after_every_option_and_first_stops() -> None:
-    any_steps = compiled(AnyOf((leaf("a"), leaf("b")))).functions["goal"].steps
-    assert [type(s) for s in any_steps[:3]] == [Check, Check, Branch]
-    first_steps = compiled(First((leaf("a"), leaf("b")))).functions["goal"].steps
-    assert isinstance(first_steps[0], Check)
-    assert first_steps[0].met == "act"
-    assert first_steps[0].unmet is None
-
-
-@pytest.mark.parametrize("operator", [All, InOrder, AnyOf, First])
-def test_no_frame_checks_more_than_seven_things(operator: type) -> None:
-    tree: Tree = operator(tuple(leaf(name) for name in "abcdefghijklmnopq"))
-    program = compiled(tree)
-    assert max(len(checks(program, name)) for name in program.functions) <= LEAF_BUDGET
-    assert [f.kind for f in program.functions.values()].count(Kind.GROUP) == 3
-    assert f"{'any_of' if operator is AnyOf else program.entry}" in " ".join(program.functions)
-
-
-def test_an_option_that_can_never_be_met_is_refused() -> None:
-    with pytest.raises(UserMistake, match="no option can never hold"):
-        compiled(AnyOf(()))
-
-
-def test_nothing_required_compiles_to_the_goal_alone() -> None:
-    assert [step.label for step in compiled(All(())).functions["goal"].steps] == ["act", "done"]
-
-
 def test_same_bytes_under_every_hash_seed() -> None:
     script = textwrap.dedent(
         """
         import sys
         sys.path.insert(0, sys.argv[1])
-        from test_mechanisms import compiled, leaf, All, AnyOf, First, InOrder
+        from test_mechanisms import compiled, leaf
+        from sopilot.handbook.requirements import All, AnyOf, First, InOrder
         from sopilot.program.codec import program_to_yaml
         names = "abcdefghijklmnopq"
         tree = All((AnyOf(tuple(map(leaf, names))), First((leaf("b"), leaf("c", False))),
@@ -347,11 +260,6 @@ def test_a_fallback_behind_a_gate_that_nobody_opens_is_left_out() -> None:
     function = compile_procedure(book, "goal", wide_first=True).program.functions["balance"]
     assert function.fallbacks == ()
     assert function.notes == ("no fallback: look needs a gate that nobody opens for it",)
-
-
-def test_part_of_a_full_state_recipe_does_not_beat_a_complete_one() -> None:
-    function = compiled(leaf("m"), rule("m", "scan+gone", "look")).functions["m"]
-    assert [s.action for s in function.steps if isinstance(s, Act)] == ["look"]
 
 
 def test_a_program_is_the_same_whatever_was_compiled_before_it() -> None:

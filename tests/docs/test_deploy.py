@@ -8,11 +8,12 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import click
 import pytest
 import yaml
 
 from sopilot.cli import serve, sessions
-from sopilot.files.settings import read_settings
+from sopilot.cli.configuration import load_configuration
 from sopilot.integrations.metrics import COUNTERS, GAUGES, TIMES
 
 ROOT = Path(__file__).parents[2]
@@ -60,9 +61,10 @@ def test_every_alert_has_its_page_in_the_runbook() -> None:
 
 def test_settings_are_options_of_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOPILOT_STORE", "postgresql://runner@db/sopilot")
-    settings = read_settings(DEPLOY / "sopilot.yaml")
-    assert set(settings) <= {one.opts[0].lstrip("-") for one in serve.gateway.params}
-    assert settings["store"] == "postgresql://runner@db/sopilot"
+    configuration = load_configuration(DEPLOY / "sopilot.toml", ["gateway"])
+    options = configuration.table("gateway", serve.gateway, click.Context(serve.gateway))
+    assert options["address"] == "0.0.0.0:8321"
+    assert configuration.values["store"] == "postgresql://runner@db/sopilot"
 
 
 def test_units_start_commands_that_there_are() -> None:
@@ -70,8 +72,9 @@ def test_units_start_commands_that_there_are() -> None:
     for unit in (DEPLOY / "systemd").glob("*.service"):
         (line,) = re.findall(r"^ExecStart=(.*)$", unit.read_text(), re.M)
         words = line.split()[1:]
-        if words[0] == "gateway":
-            assert {word for word in words if word.startswith("--")} <= options
+        if words[0] == "--config":
+            assert words[2] == "gateway"
+            assert {word for word in words[2:] if word.startswith("--")} <= options
         else:
             assert words[:2] == ["sessions", "sweep"]
             assert "sweep" in sessions.command.commands

@@ -18,7 +18,7 @@ from sopilot_lab.sopbench.checkout import find_checkout
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
-KNOWN = {"console", "json", "python", "yaml", "text"}
+KNOWN = {"console", "json", "python", "toml", "yaml", "text"}
 MOST_LEFT_OUT = 6
 """Blocks that no test runs, over all documents. Each says why."""
 
@@ -35,7 +35,7 @@ def test_what_a_document_shows_is_what_happens(
             continue
         if block.language == "console":
             _run_commands(shell, block, where)
-        elif block.language == "python" and block.comment == "file":
+        elif block.language in ("python", "toml") and block.comment == "file":
             _write(block.about, block.text)
         elif block.language == "python":
             code, output = shell.python(block.text)

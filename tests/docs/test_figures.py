@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from evidence import figures_of
+
 ROOT = Path(__file__).resolve().parents[2]
 VIEWS = "docs/concepts/views.md"
-
-
-def kept(name: str) -> Any:
-    return json.loads((ROOT / "evidence" / f"{name}.json").read_text("utf-8"))
 
 
 def told(document: str) -> str:
@@ -22,24 +19,28 @@ def told(document: str) -> str:
 
 
 def domains() -> dict[str, Any]:
-    return {one["domain"]: one for one in kept("token-cost")["domains"]}
+    return {one["domain"]: one for one in figures_of("tokens/sopbench")["domains"]}
 
 
 def ceilings() -> dict[tuple[str, str], int]:
-    rows = kept("sopbench-reference")["sweeps"]
+    rows = figures_of("sopbench/reference")["sweeps"]
     return {(row["arm"], row["tools"]): row["pass"] for row in rows if row["model"] == "reference"}
 
 
 def sentences() -> list[tuple[str, str]]:
     """Document → a piece of it, with the evidence's figures put in."""
     bank = domains()["bank"]
-    pg, fused, paper = bank["pg_to_flat"], bank["fused_to_flat"], kept("token-cost")["paper"]
-    walk = kept("langgraph-walk")
+    pg, fused, paper = (
+        bank["pg_to_flat"],
+        bank["fused_to_flat"],
+        figures_of("tokens/sopbench")["paper"],
+    )
+    walk = figures_of("steps/langgraph")
     micro = {name: one["wall"] for name, one in walk["microseconds"].items()}
     times = {name: one["wall"] for name, one in walk["ratios"].items()}
-    growth = kept("prompt-growth")["largest_request_by_turns"]
-    wording = kept("official-wording")
-    ours = {one["what"]: one["ours"] for one in kept("study-claims")["rows"]}
+    growth = figures_of("tokens/growth")["largest_request_by_turns"]
+    wording = figures_of("sopbench/wording")
+    ours = {one["what"]: one["ours"] for one in figures_of("study/claims")["rows"]}
     found = [
         ("design/compiler.md",
          f"| functions, median / max | {ours['Functions per artifact, median / maximum']} |"),

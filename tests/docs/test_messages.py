@@ -11,7 +11,6 @@ from sopilot.audit.findings import TITLES
 
 ROOT = Path(__file__).parents[2]
 MESSAGES = (ROOT / "docs" / "reference" / "messages.md").read_text(encoding="utf-8")
-COMMANDS = "check new test format"
 AUTHORING = (
     "handbook",
     "compiler",
@@ -26,7 +25,7 @@ AUTHORING = (
     "runner/checks.py",
     "runner/options.py",
     "runner/sources.py",
-    *(f"cli/{name}.py" for name in COMMANDS.split()),
+    "cli/author.py",
 )
 
 

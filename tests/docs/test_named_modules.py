@@ -14,7 +14,7 @@ DOCUMENTS = sorted(
     (*ROOT.glob("design/*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "CONTRIBUTING.md")
 )
 FILE = re.compile(r"`((?:[\w-]+/)+[\w-]+\.py)`")
-DOTTED = re.compile(r"`(sopilot(?:_lab)?(?:\.\w+)+)`")
+DOTTED = re.compile(r"`(sopilot(?:_lab)?(?:\.(?!toml)\w+)+)`")
 
 
 def resolves(dotted: str) -> bool:

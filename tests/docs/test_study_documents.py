@@ -23,7 +23,7 @@ from claims import Claim, judge, p_as_printed  # noqa: E402
 from measured import measured_claims  # noqa: E402
 from printed import printed_claims  # noqa: E402
 
-from evidence import CAMPAIGNS, STALE  # noqa: E402
+from evidence import CAMPAIGNS, STALE, figures_of  # noqa: E402
 
 PAGE = ROOT / "docs" / "research" / "study.md"
 PRESET = ROOT / "src" / "sopilot_lab" / "experiments" / "study" / "paper.yaml"
@@ -102,7 +102,7 @@ def test_figures_that_the_study_prints_agree_with_each_other() -> None:
 
 
 def test_the_page_and_the_evidence_are_of_one_run() -> None:
-    kept = json.loads((ROOT / "evidence" / "study-claims.json").read_text("utf-8"))["rows"]
+    kept = figures_of("study/claims")["rows"]
     names = ("where", "what", "paper", "ours", "status")
     claimed = [[" ".join(str(each[name]).split()) for name in names] for each in kept]
     shown = [[*row[:4], row[-1]] for row in rows()]
@@ -195,5 +195,5 @@ def test_stale_and_missing_evidence_show(tmp_path: Path, monkeypatch: pytest.Mon
     claim = Claim("w", "x", "0", lambda: "0", evidence="no-such-evidence")
     assert judge(claim, checkout=False).status.startswith("missing: run `python")
     monkeypatch.setattr("claims.stale", lambda name, sources: True)
-    old = Claim("w", "x", "0", lambda: "0", evidence="proposition-1")
+    old = Claim("w", "x", "0", lambda: "0", evidence="compile/proposition-1")
     assert judge(old, checkout=False).status.startswith("stale: run `python")

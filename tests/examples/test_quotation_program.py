@@ -10,7 +10,7 @@ from quotation_runs import EXAMPLE, tasks
 
 import sopilot
 from quotation.tools import make_tools
-from sopilot.cli.check import command
+from sopilot.cli.author import check as command
 from sopilot.program.codec import program_from_yaml
 from sopilot.program.model import Act
 

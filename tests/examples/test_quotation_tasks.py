@@ -12,10 +12,11 @@ import pytest
 from click.testing import CliRunner
 from quotation_runs import EXAMPLE
 
-from sopilot.cli.folder_runs import run_all
 from sopilot.cli.main import sopilot
+from sopilot.cli.run import run_all
 from sopilot.runner.options import RunOptions
 from sopilot.runner.sources import FolderSource
+from sopilot.runner.store_access import StoreAccess
 from sopilot.tasks.folder_tasks import TaskRun, folder_coverage
 from sopilot.tasks.folders import load_folder
 
@@ -26,7 +27,8 @@ Runs = tuple[dict[str, TaskRun], Path]
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
     out = tmp_path_factory.mktemp("tasks")
     options = RunOptions(source=str(EXAMPLE), out=str(out))
-    made = run_all(options, FolderSource(str(EXAMPLE), out), f"sqlite:{out}/sessions.db")
+    store = StoreAccess(f"sqlite:{out}/sessions.db")
+    made = run_all(options, FolderSource(str(EXAMPLE), out), store)
     return {run.task.id: run for run in made}, out
 
 
@@ -148,7 +150,7 @@ def test_other_views_of_the_program_come_to_the_same_end(tmp_path: Path) -> None
             ["run", str(EXAMPLE), "--task", "10", "--view", view, "--out", str(tmp_path / view),
              "--store", f"sqlite:{tmp_path}/s.db", "--json"],
         )  # fmt: skip
-        assert result.exit_code == 0, result.output
+        assert result.exit_code == 3, result.output
         assert json.loads(result.stdout)["ending"] == "refused"
 
 
@@ -157,6 +159,6 @@ def test_a_person_makes_the_moves(tmp_path: Path) -> None:
                  str(tmp_path / "out"), "--store", f"sqlite:{tmp_path}/s.db"]  # fmt: skip
     own_move = 'read_customer {"customer": "C-155"}\n'
     result = CliRunner().invoke(sopilot, arguments, input="\n\n\n" + own_move + "\n" * 20)
-    assert result.exit_code == 0, result.output
+    assert result.exit_code == 3, result.output
     assert "[step {" in result.output
     assert "refused, as the task expects" in result.output

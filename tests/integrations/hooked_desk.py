@@ -1,17 +1,19 @@
-"""What the three frameworks' tests share: a example, a hook, and the reference as the model."""
+"""What the three frameworks' tests share: an example, a hook, and the reference as the model."""
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
+
+from framework_agents import FrameworkAgent
 
 from sopilot.agent.approvers import RoleApprovers, ScriptedUser
 from sopilot.agent.reference.executor import Reference
 from sopilot.audit.audit import audit_trace
-from sopilot.protocols import Message, ModelReply, ModelRequest, ToolCall, ToolSchema
-from sopilot.runner.conversation import ProcedureHook
+from sopilot.protocols import Message, ModelReply, ModelRequest, ToolCall, ToolResult
+from sopilot.runner.hook import ProcedureHook
 from sopilot.runner.sources import open_source
 from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.examples.example import Example, load_example
@@ -40,15 +42,26 @@ class HookedDesk:
     requests: list[ModelRequest] = field(default_factory=list)
     _keys: itertools.count[int] = field(default_factory=itertools.count)
 
-    async def perform(self, name: str, arguments: dict[str, JSON]) -> JSON:
-        """The agent's own tool."""
-        return self.world.perform(name, arguments, key=str(next(self._keys))).value
+    def perform(self, name: str, arguments: dict[str, JSON]) -> ToolResult:
+        """The agent's own tool. Its values alone say whether it failed."""
+        return ToolResult(
+            True, self.world.perform(name, arguments, key=str(next(self._keys))).value
+        )
 
-    async def reply(self, messages: Sequence[Message], slot: str) -> ModelReply:
+    async def reply(
+        self, messages: Sequence[Message], slot: str, names: Sequence[str]
+    ) -> ModelReply:
         """The model: hasty once, then the reference executor."""
+        assert self.hook.own_tools[0].name in names
+        first, *rest = messages
+        if not slot and self.hook.instructions in first.content:
+            # The frame is at the beginning, behind the instructions.
+            before, own, slot = first.content.partition(self.hook.instructions)
+            messages, slot = [Message("system", before + own), *rest], slot.lstrip("\n")
         tools = [self.hook.own_tools[0], *self.world.schemas()]
         last = [Message("system", slot)] if slot else []
-        request = ModelRequest([*messages, *last], tools)
+        shown = self.hook.driver.shown()
+        request = ModelRequest([*messages, *last], tools, shown=shown)
         self.requests.append(request)
         if self.premature and len(self.requests) == 1:
             arguments = '{"username": "carla", "payout_to": "anna"}'
@@ -58,27 +71,17 @@ class HookedDesk:
         kept = [m for m in messages if m.tool_call_id != "hasty"]
         kept = [m for m in kept if not any(call.id == "hasty" for call in m.tool_calls)]
         return await Reference(example_judge(self.example)).complete(
-            ModelRequest([*kept, *last], tools)
+            ModelRequest([*kept, *last], tools, shown=shown)
         )
-
-    def split(self, text: str) -> tuple[str, str]:
-        """Instructions and slot, where a framework has one text for both."""
-        at = text.index(self.hook.instructions) + len(self.hook.instructions)
-        return text[:at], text[at:].lstrip("\n")
 
     @property
     def over(self) -> bool:
         configuration = self.hook.session.configuration
         return bool(configuration.processes) and configuration.active is None
 
-    @property
-    def schemas(self) -> Sequence[ToolSchema]:
-        return self.world.schemas()
 
-
-Talk = Callable[[HookedDesk, str], Awaitable[str]]
-"""Gives the framework's agent one message of the user; what the agent says at the end."""
-BlockingTalk = Callable[[HookedDesk, str], str]
+Talk = Callable[[str], Awaitable[str]]
+"""One message of the user to the framework's agent, and its answer."""
 
 
 async def opened(
@@ -99,46 +102,20 @@ async def opened(
     return HookedDesk(example, task, example.make_tools(task), hook, user, premature)
 
 
-def run_task(case: tuple[str, str, str], make_talk: Callable[[HookedDesk], Talk]) -> HookedDesk:
-    """The whole task, then what must hold of it whatever the framework."""
-
-    async def run() -> HookedDesk:
-        hooked = await opened(case)
-        talk = make_talk(hooked)
-        message: str | None = hooked.user.opening()
-        while message is not None and not hooked.over:
-            message = await hooked.user.reply(await talk(hooked, message))
-        await hooked.hook.close()
-        return hooked
-
-    hooked = asyncio.run(run())
-    _check(hooked, case[2])
-    return hooked
+def desk_agent(kind: type[FrameworkAgent], hooked: HookedDesk, **options: Any) -> FrameworkAgent:
+    tools = [kind.described(schema, hooked.perform) for schema in hooked.world.schemas()]
+    return kind(hooked.hook, tools, hooked.reply, **options)
 
 
-def run_task_blocking(
-    case: tuple[str, str, str], make_talk: Callable[[HookedDesk], BlockingTalk]
-) -> HookedDesk:
-    """The same for agents that are not asynchronous: no event loop runs around them. Some
-    libraries go on with the thread's own loop, and would make one that nobody closes."""
-    loop = asyncio.new_event_loop()
-    asyncio.set_event_loop(loop)
-    try:
-        hooked = loop.run_until_complete(opened(case))
-        talk = make_talk(hooked)
-        message: str | None = hooked.user.opening()
-        while message is not None and not hooked.over:
-            said = talk(hooked, message)
-            message = loop.run_until_complete(hooked.user.reply(said))
-        loop.run_until_complete(hooked.hook.close())
-    finally:
-        asyncio.set_event_loop(None)
-        loop.close()
-    _check(hooked, case[2])
-    return hooked
+async def converse(hooked: HookedDesk, talk: Talk) -> None:
+    """The whole task, with its user."""
+    message: str | None = hooked.user.opening()
+    while message is not None and not hooked.over:
+        message = await hooked.user.reply(await talk(message))
+    await hooked.hook.close()
 
 
-def _check(hooked: HookedDesk, outcome: str) -> None:
+def check_run(hooked: HookedDesk, outcome: str) -> None:
     example, task = hooked.example, hooked.task
     session = hooked.hook.session
     report = audit_trace(session.programs.programs, session.events, session_id=session.id)
@@ -154,17 +131,14 @@ def _check(hooked: HookedDesk, outcome: str) -> None:
     ]
     assert (held[0]["action"], held[0]["awaits"]) == (task.goal, "root")
     assert all(
-        request.messages[-1].content and request.messages[0].content.endswith(hook_text(hooked))
+        request.messages[-1].content
+        and request.messages[0].content.endswith(hooked.hook.instructions)
         for request in hooked.requests
     )
 
 
-def hook_text(hooked: HookedDesk) -> str:
-    return hooked.hook.instructions
-
-
 async def bare_hook() -> ProcedureHook:
-    """A hook at a example where nothing has happened yet."""
+    """A hook at an example where nothing has happened yet."""
     return await ProcedureHook.open(MemoryStore(), open_source("bank").briefing(), view_named("pg"))
 
 

@@ -20,7 +20,8 @@ from sopilot.integrations.langchain import SopilotMiddleware
 from sopilot.machine.replay import whole_events
 from sopilot.messages.errors import LeaseLost, UserMistake
 from sopilot.records.store import Store
-from sopilot.runner.conversation import Conversations, ProcedureHook, conversation_id
+from sopilot.runner.conversations import Conversations
+from sopilot.runner.hook import ProcedureHook, conversation_id
 from sopilot.runner.sources import open_source
 from sopilot.session.opening import resume_session
 from sopilot.stores.memory import MemoryStore

@@ -38,7 +38,7 @@ class Agent:
         return answer.status_code, answer.json()
 
     async def before(self, id: str, call: Any, conversation: str = "c-1") -> dict[str, Any]:
-        tool, arguments = call
+        tool, arguments = call.tool, call.arguments
         own = {"conversation": conversation, "id": id, "tool": tool, "arguments": dict(arguments)}
         status, decided = await self.post("/before", **own)
         assert status == 200, decided
@@ -47,10 +47,10 @@ class Agent:
     async def make(self, id: str, call: Any, conversation: str = "c-1") -> str:
         decided = await self.before(id, call, conversation)
         if decided["decision"] == "carry_out":
-            if call[0] == "refund":
+            if call.tool == "refund":
                 self.paid.append(decided["arguments"])
             own = {"conversation": conversation, "id": id, "digest": decided["digest"]}
-            status, _ = await self.post("/after", **own, ok=True, value=RESULTS[call[0]])
+            status, _ = await self.post("/after", **own, ok=True, value=RESULTS[call.tool])
             assert status == 200
         decision: str = decided["decision"]
         return decision
@@ -78,7 +78,7 @@ async def test_a_call_is_carried_out_when_it_is_proven(tmp_path: Path) -> None:
         assert await agent.make("4", REFUND, conversation="c-2") == "missing"
         assert await agent.make("5", REFUND) == "carry_out"
         assert await agent.make("6", REFUND) == "refused"
-    assert agent.paid == [dict(REFUND[1])]
+    assert agent.paid == [dict(REFUND.arguments)]
 
 
 async def test_requests_can_be_repeated_and_are_bound_to_their_call(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ async def test_requests_can_be_repeated_and_are_bound_to_their_call(tmp_path: Pa
         first = await agent.before("1", LOGIN)
         assert await agent.before("1", LOGIN) == first
         own = {"conversation": "c-1", "id": "1"}
-        other = {**LOGIN[1], "customer": "bob"}
+        other = {**LOGIN.arguments, "customer": "bob"}
         assert (await agent.post("/before", **own, tool="login", arguments=other))[0] == 409
         assert (await agent.post("/after", **own, digest="0" * 64, ok=True))[0] == 409
         report = {**own, "digest": first["digest"], "ok": True, "value": {"customer": "anna"}}

@@ -15,27 +15,26 @@ tool, the answers, and every other event.
 from __future__ import annotations
 
 import asyncio
-import importlib
 import json
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
-from hooked_desk import EXECUTED, REFUSED, opened
-from looped import Looped, looped
+from framework_agents import EVERY_FRAMEWORK, FrameworkAgent
+from hooked_desk import EXECUTED, REFUSED, HookedDesk, converse, desk_agent, opened
+from looped import looped
 
 from sopilot.audit.audit import audit_trace
 from sopilot.messages.errors import UserMistake
 from sopilot.protocols import Message
-from sopilot.runner.conversation import ProcedureHook
+from sopilot.runner.hook import ProcedureHook
 from sopilot.runner.sources import open_source
 from sopilot.stores.memory import MemoryStore
 from sopilot.trace.events import Event
 from sopilot.views.catalogue import VIEWS
 
 HOOKED = [name for name, view in VIEWS.items() if view.has_steps and not view.in_order]
-FRAMEWORKS = ("langchain", "openai_agents", "pydantic_ai")
 _NUMBERS = frozenset({"opened", "call", "evidence", "earlier", "result"})
 """Fields that hold numbers of events."""
 
@@ -99,15 +98,21 @@ def owned(events: Iterable[Event]) -> list[tuple[Any, ...]]:
     return found
 
 
-async def hooked_run(framework: str, view: str, case: tuple[str, str, str], loop: Looped) -> None:
-    module = importlib.import_module(f"test_framework_{framework}")
+async def hooked_run(
+    framework: type[FrameworkAgent], view: str, case: tuple[str, str, str]
+) -> HookedDesk:
     hooked = await opened(case, view, premature=False)
-    talk = module.make_talk(hooked)
-    message: str | None = hooked.user.opening()
-    while message is not None and not hooked.over:
-        message = await hooked.user.reply(await talk(hooked, message))
-    await hooked.hook.close()
+    await converse(hooked, desk_agent(framework, hooked).say)
     assert hooked.over
+    return hooked
+
+
+@EVERY_FRAMEWORK
+@pytest.mark.parametrize("view", HOOKED)
+@pytest.mark.parametrize("case", [EXECUTED, REFUSED], ids=["executed", "refused"])
+def test_hooks(case: tuple[str, str, str], view: str, framework: type[FrameworkAgent]) -> None:
+    loop = looped(f"{case[0]}/{case[1]}", view)
+    hooked = asyncio.run(hooked_run(framework, view, case))
     # A framework asks its model once more when all is done.
     assert len(hooked.requests) in (len(loop.requests), len(loop.requests) + 1)
     for seen, asked in zip(hooked.requests, loop.requests, strict=False):
@@ -119,23 +124,10 @@ async def hooked_run(framework: str, view: str, case: tuple[str, str, str], loop
     assert owned(hooked.hook.session.own_events) == owned(loop.events)
 
 
-@pytest.mark.parametrize("framework", FRAMEWORKS)
-@pytest.mark.parametrize("view", HOOKED)
+@EVERY_FRAMEWORK
 @pytest.mark.parametrize("case", [EXECUTED, REFUSED], ids=["executed", "refused"])
-def test_hooks(case: tuple[str, str, str], view: str, framework: str) -> None:
-    asyncio.run(hooked_run(framework, view, case, looped(f"{case[0]}/{case[1]}", view)))
-
-
-@pytest.mark.parametrize("framework", FRAMEWORKS)
-@pytest.mark.parametrize("case", [EXECUTED, REFUSED], ids=["executed", "refused"])
-async def test_fused(case: tuple[str, str, str], framework: str) -> None:
-    module = importlib.import_module(f"test_framework_{framework}")
-    hooked = await opened(case, "fused", premature=False)
-    talk = module.make_talk(hooked)
-    message: str | None = hooked.user.opening()
-    while message is not None and not hooked.over:
-        message = await hooked.user.reply(await talk(hooked, message))
-    await hooked.hook.close()
+async def test_fused(case: tuple[str, str, str], framework: type[FrameworkAgent]) -> None:
+    hooked = await hooked_run(framework, "fused", case)
     judgement = hooked.example.judge(hooked.task, hooked.world.calls, hooked.world.state)
     assert judgement.reasons == ()
     session = hooked.hook.session

@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from guarded_shop import (
-    BOOK,
-    FRAMEWORKS,
-    LOGIN,
-    LOOK,
-    REFUND,
-    Call,
-    Run,
-    Shop,
-    langchain_agent,
-    pydantic_agent,
-)
+from agents import Runner
+from framework_agents import FRAMEWORKS, LangChainAgent, OpenAIAgentsAgent, PydanticAIAgent
+from guarded_shop import BOOK, LOGIN, LOOK, REFUND, Shop, shop_agent
+from guarded_shop import run as play
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 from pydantic_ai import DeferredToolRequests, DeferredToolResults
+from scripted_moves import Move, Script, call, judge
 
 import sopilot
 from sopilot.audit.audit import audit_trace
-from sopilot.runner.conversation import Conversations
+from sopilot.runner.conversations import Conversations
 from sopilot.stores.memory import MemoryStore
 
 CONFIRM = '"Pay {amount} back?"'
@@ -46,9 +40,12 @@ def written(folder: Path, confirm: str = "false", text: str = BOOK) -> Path:
     return path
 
 
+Run = Callable[[Shop, Conversations, str, Sequence[Move]], Awaitable[list[str]]]
+
+
 @pytest.fixture(params=list(FRAMEWORKS))
 def run(request: pytest.FixtureRequest) -> Run:
-    return FRAMEWORKS[request.param]
+    return partial(play, FRAMEWORKS[request.param])
 
 
 async def test_an_unproven_call_is_answered_with_its_agenda_and_a_proven_one_is_made(
@@ -73,7 +70,7 @@ async def test_an_unproven_call_is_answered_with_its_agenda_and_a_proven_one_is_
 async def test_what_is_refused_stays_refused(book: Path, run: Run) -> None:
     shop = Shop()
     lost = {"customer": "anna", "order": "o-2"}
-    script: list[Call] = [LOGIN, ("find_order", lost), ("refund", {**lost, "amount": 5})]
+    script = [LOGIN, call("find_order", **lost), call("refund", **lost, amount=5)]
     answers = await run(shop, Conversations.of(book), "c-1", script)
     assert answers[2].startswith("Refused")
     assert shop.paid == []
@@ -100,8 +97,8 @@ async def test_a_check_that_is_left_to_the_model_has_one_small_tool(
     tmp_path: Path, run: Run
 ) -> None:
     shop, conversations = Shop(), Conversations.of(written(tmp_path, text=JUDGED))
-    judge = ("judge_check", {"check": "delivered", "holds": True})
-    answers = await run(shop, conversations, "c-1", [LOGIN, LOOK, REFUND, judge, REFUND])
+    judged = judge("delivered", True)
+    answers = await run(shop, conversations, "c-1", [LOGIN, LOOK, REFUND, judged, REFUND])
     assert "judge_check" in answers[2]
     assert shop.paid == [PAID]
     assert {len(tools) for _, tools in shop.shown} == {4}
@@ -130,9 +127,14 @@ async def test_without_a_user_nothing_is_confirmed(tmp_path: Path, run: Run) -> 
 @pytest.mark.parametrize("reply", ["yes", "no"])
 async def test_langgraph_pauses_for_the_answer_to_the_question(tmp_path: Path, reply: str) -> None:
     shop, conversations = Shop(), Conversations.of(written(tmp_path, confirm=CONFIRM))
-    agent = langchain_agent(
-        shop, conversations, [LOGIN, LOOK, REFUND], checkpointer=InMemorySaver()
-    )
+    agent = shop_agent(
+        LangChainAgent,
+        shop,
+        conversations,
+        Script([LOGIN, LOOK, REFUND]),
+        pauses=True,
+        checkpointer=InMemorySaver(),
+    ).agent
     config = {"configurable": {"thread_id": "c-1"}}
     paused = await agent.ainvoke({"messages": [("user", "hello")]}, config)
     (pause,) = paused["__interrupt__"]
@@ -147,9 +149,14 @@ async def test_langgraph_pauses_for_an_approval(tmp_path: Path) -> None:
     store = MemoryStore()
     path = written(tmp_path, confirm="false, approval: {roles: [boss]}")
     shop, conversations = Shop(), Conversations.of(path, store=store)
-    agent = langchain_agent(
-        shop, conversations, [LOGIN, LOOK, REFUND], checkpointer=InMemorySaver()
-    )
+    agent = shop_agent(
+        LangChainAgent,
+        shop,
+        conversations,
+        Script([LOGIN, LOOK, REFUND]),
+        pauses=True,
+        checkpointer=InMemorySaver(),
+    ).agent
     config = {"configurable": {"thread_id": "c-1"}}
     paused = await agent.ainvoke({"messages": [("user", "hello")]}, config)
     waiting = paused["__interrupt__"][0].value
@@ -167,9 +174,14 @@ async def test_pydantic_ai_defers_a_call_that_waits_for_the_user(
     tmp_path: Path, approved: bool
 ) -> None:
     shop, conversations = Shop(), Conversations.of(written(tmp_path, confirm=CONFIRM))
-    agent = pydantic_agent(
-        shop, conversations, [LOGIN, LOOK, REFUND], output_type=[str, DeferredToolRequests]
-    )
+    agent = shop_agent(
+        PydanticAIAgent,
+        shop,
+        conversations,
+        Script([LOGIN, LOOK, REFUND]),
+        pauses=True,
+        output_type=[str, DeferredToolRequests],
+    ).agent
     paused = await agent.run("hello", conversation_id="c-1")
     assert isinstance(paused.output, DeferredToolRequests)
     (call,) = paused.output.approvals
@@ -179,14 +191,61 @@ async def test_pydantic_ai_defers_a_call_that_waits_for_the_user(
     assert shop.paid == ([PAID] if approved else [])
 
 
+def interrupted(folder: Path, confirm: str) -> tuple[Shop, Any, Path, MemoryStore]:
+    store, path = MemoryStore(), written(folder, confirm=confirm)
+    shop, script = Shop(), Script([LOGIN, LOOK, REFUND])
+    conversations = Conversations.of(path, store=store)
+    agent = shop_agent(OpenAIAgentsAgent, shop, conversations, script, pauses=True)
+    return shop, agent, path, store
+
+
+@pytest.mark.parametrize("approved", [True, False])
+async def test_openai_agents_interrupts_for_the_answer_to_the_question(
+    tmp_path: Path, approved: bool
+) -> None:
+    shop, agent, *_ = interrupted(tmp_path, CONFIRM)
+    await agent.say("hello", "c-1")
+    (item,) = agent.result.interruptions
+    assert shop.paid == []
+    state = agent.result.to_state()
+    (state.approve if approved else state.reject)(item)
+    await Runner.run(agent.agent, state, run_config=agent.config("c-1"))
+    assert shop.paid == ([PAID] if approved else [])
+
+
+async def test_openai_agents_interrupts_for_an_approval(tmp_path: Path) -> None:
+    shop, agent, path, store = interrupted(tmp_path, "false, approval: {roles: [boss]}")
+    await agent.say("hello", "c-1")
+    (item,) = agent.result.interruptions
+    state = agent.result.to_state()
+    state.approve(item)  # the framework's word is not the boss's
+    await Runner.run(agent.agent, state, run_config=agent.config("c-1"))
+    assert shop.paid == []
+    (session,) = await store.sessions()
+    await sopilot.load(path, store=store).decide(session.id, by="Mia", role="boss")
+    await play(OpenAIAgentsAgent, shop, Conversations.of(path, store=store), "c-1", [REFUND])
+    assert shop.paid == [PAID]
+
+
+@pytest.mark.parametrize("kind", [LangChainAgent, OpenAIAgentsAgent])
+async def test_a_block_is_one_conversation(book: Path, kind: Any) -> None:
+    """Bob's run inside Anna's block would use her login."""
+    shop, conversations = Shop(), Conversations.of(book)
+    async with sopilot.conversation("anna"):
+        await play(kind, shop, conversations, "thread-1", [LOGIN, LOOK])
+        with pytest.raises(sopilot.UserMistake, match="another"):
+            await play(kind, shop, conversations, "thread-2", [REFUND])
+    assert shop.paid == []
+
+
 async def test_fifty_conversations_at_once_are_not_mixed(book: Path, run: Run) -> None:
     """Half of the customers log in themselves; the others rely on somebody else's login."""
     shop, conversations = Shop(), Conversations.of(book)
 
     async def serve(number: int) -> None:
         own = {"customer": f"customer-{number}", "order": "o-1"}
-        login: list[Call] = [("login", {"customer": own["customer"], "password": "sesame"})]
-        script: list[Call] = [("find_order", own), ("refund", {**own, "amount": number})]
+        login = [call("login", customer=own["customer"], password="sesame")]
+        script = [call("find_order", **own), call("refund", **own, amount=number)]
         await run(shop, conversations, f"c-{number}", [*(login if number % 2 else []), *script])
 
     await asyncio.gather(*(serve(number) for number in range(50)))
@@ -242,14 +301,14 @@ async def test_what_changes_between_decision_and_dispatch_is_not_carried_out(
 ) -> None:
     """The runtime asks the user last: everything else is proven when the sabotage comes."""
     shop, conversations = Shop(), Conversations.of(written(tmp_path, confirm=CONFIRM))
-    arguments = dict(REFUND[1])
+    arguments = dict(REFUND.arguments)
 
     async def ask(question: str) -> str:
         await sabotage(shop, conversations, arguments)
         return "yes"
 
     async with sopilot.conversation("c-1", user=ask):
-        await run(shop, conversations, "c-1", [LOGIN, LOOK, ("refund", arguments)])
+        await run(shop, conversations, "c-1", [LOGIN, LOOK, Move("refund", arguments)])
     assert shop.paid == paid
 
 
@@ -260,7 +319,7 @@ async def test_an_approval_counts_for_the_call_that_was_shown(tmp_path: Path, ru
     await run(shop, conversations, "c-1", [LOGIN, LOOK, REFUND])
     (session,) = await store.sessions()
     await sopilot.load(path, store=store).decide(session.id, by="Mia", role="boss")
-    dearer = ("refund", {**REFUND[1], "amount": 51})
+    dearer = call("refund", **{**REFUND.arguments, "amount": 51})
     await run(shop, conversations, "c-1", [dearer])
     assert shop.paid == []
     await run(shop, conversations, "c-1", [REFUND, REFUND])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 from mcp.client import Client
 
@@ -14,19 +14,23 @@ from sopilot.integrations.mcp.server import McpServer
 
 
 @asynccontextmanager
+async def serving(server: McpServer, **settings: object) -> AsyncIterator[str]:
+    """The server's URL. It isn't closed."""
+    bound, sockets = listen(HttpSettings("127.0.0.1", 0, **settings))  # type: ignore[arg-type]
+    running = asyncio.create_task(serve_http(server, bound, sockets))
+    try:
+        yield bound.url
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        for opened in sockets:
+            opened.close()
+
+
+@asynccontextmanager
 async def over_http(
     server: McpServer, hear: Callable[[object], Awaitable[None]] | None = None
 ) -> AsyncIterator[Client]:
-    settings, sockets = listen(HttpSettings("127.0.0.1", 0))
-    serving = asyncio.create_task(serve_http(server, settings, sockets))
-    try:
-        url = f"http://127.0.0.1:{settings.port}/mcp"
-        async with Client(url, message_handler=hear) as client:
-            yield client
-    finally:
-        serving.cancel()
-        with suppress(asyncio.CancelledError):
-            await serving
-        for one in sockets:
-            one.close()
-        await server.close()
+    async with serving(server) as url, Client(url, message_handler=hear) as client:
+        yield client
+    await server.close()

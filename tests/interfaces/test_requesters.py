@@ -22,7 +22,8 @@ from sopilot.messages.errors import UserMistake
 from sopilot.protocols import SystemClock
 from sopilot.records.people import change_people, issue_token
 from sopilot.records.store import Store
-from sopilot.runner.conversation import Conversations, ProcedureHook
+from sopilot.runner.conversations import Conversations
+from sopilot.runner.hook import ProcedureHook
 from sopilot.runner.play import start_play
 from sopilot.runner.sources import open_source
 from sopilot.session.opening import attach_session

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from vm_programs import ODD, PROGRAMS, program
+from vm_programs import PROGRAMS, program
 from vm_runs import ARGUMENTS, Run, decided, logged_in
 
-from sopilot.audit.audit import audit_trace
 from sopilot.machine.automation import Automation
 from sopilot.machine.evidence import available, was_done
-from sopilot.machine.state import Bound, Observed
+from sopilot.machine.state import Bound, CallRecord
 from sopilot.program.model import (
     Act,
     ActionFacts,
@@ -76,7 +75,7 @@ def test_citations_by_number_call_and_name() -> None:
     assert cited["earlier"] == []
 
 
-def citable(run: Run) -> tuple[Observed, ...]:
+def citable(run: Run) -> tuple[CallRecord, ...]:
     here = run.machine.position(run.configuration)
     return available(here) if here is not None else ()
 
@@ -111,11 +110,6 @@ def test_success_of_a_goal_makes_evidence_stale() -> None:
     assert citable(other) == ()
 
 
-def test_no_evidence_is_available_without_a_rule() -> None:
-    run = decided()
-    assert citable(run) == ()
-
-
 def test_only_a_fresh_success_of_the_same_call_is_taken_over() -> None:
     run = in_rule()
     stale = run.tool("read_balance", username="bob")
@@ -148,36 +142,6 @@ def test_citations_that_name_nothing_are_told_where_one_judges() -> None:
     cited = [str(seq), "the moon"]
     assert run.machine.unresolved(run.configuration, cited) == ("the moon",)
     assert run.machine.unresolved(run.configuration, []) == ()
-
-
-def test_a_number_of_more_than_twelve_digits_is_a_name() -> None:
-    run = in_rule()
-    seq = run.tool("read_balance", username="bob")
-    told = run.ok(Return(True, (f"#{seq:012}", f"#{seq:013}", "#٣"))).events[0].payload["bound"]
-    assert told["evidence"] == [seq]
-    assert told["unresolved"] == [f"#{seq:013}", "#٣"]
-    report = audit_trace(PROGRAMS, run.events, ended=False)
-    found = [one.explanation for one in report.findings if one.code == "evidence-unresolved"]
-    assert found == [f"`#{seq:013}` is no result", "`#٣` is no result"]
-
-
-def test_a_call_that_left_out_what_the_user_gives_is_answered_all_the_same() -> None:
-    run = Run({"odd": ODD})
-    run.ok(Start("odd", {"user": "u", "amount": 1}))
-    run.ok(SelectBranch("short"))
-    run.ok(Call("second_factor"))
-    run.ok(Return(False))
-    run.ok(Call("found"))
-    run.tool("find", {"rows": [{"id": 7}, {"id": 8}], "id": 9}, user="u")
-    assert run.place == "odd/found@each"
-    (read, *_) = run.machine.fits(run.configuration)
-    assert read == {
-        "operation": "domain_call", "action": "read", "arguments": {"id": 7}, "missing": [],
-    }  # fmt: skip
-    run.tool("read", id=7)
-    run.tool("read", id=8)
-    (look, *_) = run.machine.fits(run.configuration)
-    assert (look["action"], look["arguments"]) == ("look", {"id": 9, "user": "u"})
 
 
 CANCELLED = Function(

@@ -7,9 +7,8 @@ from typing import cast
 
 import pytest
 from vm_programs import PROGRAMS, program
-from vm_runs import ARGUMENTS, Run, decided, logged_in
+from vm_runs import ARGUMENTS, Run, logged_in
 
-from sopilot.machine.layout import Limits
 from sopilot.machine.machine import Machine
 from sopilot.program.model import Act, Check, FailStep, Function, Kind, Local, ReturnStep
 from sopilot.trace.events import (
@@ -20,7 +19,6 @@ from sopilot.trace.events import (
     DomainCall,
     DomainResult,
     EmitArtifact,
-    Note,
     Operation,
     Return,
     SelectBranch,
@@ -161,14 +159,6 @@ def test_recipes_in_any_order_and_by_fallback() -> None:
     assert run.place.endswith("overdraft@done")
 
 
-def test_one_call_one_result() -> None:
-    run = in_rule()
-    run.ok(DomainCall("c", "read_balance", {"username": "bob"}))
-    assert run.no(DomainCall("c", "read_balance", {})) == "call-pending"
-    run.ok(DomainResult("c", True))
-    assert run.no(DomainResult("c", True)) == "no-such-call"
-
-
 def test_a_result_for_a_frame_that_is_gone_moves_nothing() -> None:
     run = in_rule()
     run.ok(DomainCall("late", "read_balance", {"username": "bob"}))
@@ -180,34 +170,6 @@ def test_a_result_for_a_frame_that_is_gone_moves_nothing() -> None:
     # It came in this frame's time, but the call was another frame's.
     returned = run.ok(Return(True)).events[0]
     assert returned.payload["bound"]["evidence"] == []
-
-
-def test_limits_are_answers() -> None:
-    shallow = Run(PROGRAMS, Limits(depth=2, processes=2))
-    shallow.ok(Start("transfer", ARGUMENTS))
-    shallow.ok(Call())
-    shallow.ok(Return(True))
-    shallow.ok(Call())
-    assert shallow.no(Call()) == "depth-exceeded"
-    shallow.ok(Start("errand"))
-    assert shallow.no(Start("transfer", {"amount": 1})) == "processes-exceeded"
-    short = Run(PROGRAMS, Limits(steps=3))
-    short.ok(Start("transfer", ARGUMENTS))
-    short.ok(Call())
-    short.ok(Return(True))
-    assert short.no(Call()) == "steps-exceeded"
-    short.ok(Note("budget", {"steps": 3}))
-    assert short.no(Return(True)) == "steps-exceeded"
-
-
-def test_branch_words() -> None:
-    for word in ("then", "TRUE", "yes", "act", None):
-        run = decided()
-        run.ok(SelectBranch(word))
-        assert run.place == "transfer@act"
-    run = decided()
-    assert run.no(SelectBranch("refuse")) == "branch-contradicts"
-    assert run.no(SelectBranch("maybe")) == "unknown-option"
 
 
 def test_no_call_is_listed_twice() -> None:

@@ -9,11 +9,11 @@ from vm_programs import PROGRAMS
 from vm_runs import Run
 
 from sopilot.handbook.model import ASK_USER, CONFIRM
-from sopilot.machine.evidence import changes, is_current, may_disturb, stale_since
+from sopilot.machine.evidence import is_current, may_disturb, stale_since
 from sopilot.machine.layout import Limits, Programs
-from sopilot.machine.state import UNRESOLVED, Answered, Configuration, Observed, Pending
+from sopilot.machine.state import Answered, CallRecord, Configuration
 from sopilot.program.model import ActionFacts
-from sopilot.trace.events import Decision, DomainCall, DomainResult, Note, UserSaid
+from sopilot.trace.events import DomainCall, DomainResult, Note, UserSaid
 from sopilot.values.json import JSON, key_of
 
 FACTS = {
@@ -51,15 +51,8 @@ def test_what_may_change_what_is_read(
     assert remembered == (action in programs.actions and verifier in programs.actions)
 
 
-def test_what_an_action_changes() -> None:
-    assert changes(GUARDED, "reset") is None
-    assert changes(GUARDED, "nobody_said") is None
-    assert changes(GUARDED, "read_all") == ()
-    assert (changes(UNGUARDED, "pay"), changes(UNGUARDED, "read_money")) == (None, ())
-
-
 READ = Answered({"a": 1}, 10, 12, True, 5, 12, 10, 12)
-SEEN = Observed(12, 10, "c", "read_money", {"a": 1}, True, 5, -1)
+SEEN = CallRecord(10, "c", "read_money", {"a": 1}, seq=12, ok=True, value=5)
 
 
 def after(action: str, arguments: Mapping[str, JSON], touched: int) -> Configuration:
@@ -86,41 +79,6 @@ def test_stale_by_what_was_done_since_it_was_asked(action: str, touched: int, st
     found = stale_since(GUARDED, now, "read_money", READ)
     assert found == (f"`{action}` (#{touched}) may have changed it since" if stale else "")
     assert is_current(GUARDED, now, SEEN) is not stale
-
-
-@pytest.mark.parametrize(
-    ("pending", "stale"),
-    [
-        (Pending(11, "pay", {}, None, -1), True),
-        (Pending(9, "pay", {}, None, -1), True),
-        (Pending(11, "rename", {}, None, -1), False),
-    ],
-)
-def test_stale_by_what_is_under_way(pending: Pending, stale: bool) -> None:
-    now = after("rename", {}, 1)._replace(pending={"p": pending})
-    found = stale_since(GUARDED, now, "read_money", READ)
-    wanted = f"`pay` (#{pending.seq}) may be changing it, its outcome is unknown"
-    assert found == (wanted if stale else "")
-
-
-@pytest.mark.parametrize(
-    ("result", "pending", "current"),
-    [
-        (SEEN, None, True),
-        (SEEN._replace(seq=11), None, False),
-        (SEEN._replace(arguments={"a": 2}), None, False),
-        (SEEN._replace(action="read_all"), None, False),
-        (SEEN, ("read_money", {"a": 1}), False),
-        (SEEN, ("read_money", {"a": 2}), True),
-        (SEEN, ("read_all", {"a": 1}), True),
-    ],
-)
-def test_current_is_the_newest_answer_that_nobody_asks_for_again(
-    result: Observed, pending: tuple[str, Mapping[str, JSON]] | None, current: bool
-) -> None:
-    waiting = {"p": Pending(14, *pending, None, -1)} if pending else {}
-    now = after("rename", {}, 1)._replace(pending=waiting)
-    assert is_current(GUARDED, now, result) is current
 
 
 @pytest.mark.parametrize("question", [ASK_USER, CONFIRM])
@@ -153,30 +111,7 @@ def test_an_answer_serves_one_call(
 
 def remembered(run: Run, action: str, **arguments: JSON) -> tuple[object, ...]:
     one = run.configuration.answers[action][key_of(arguments)]
-    return one.call_seq, one.seq, one.ok, one.succeeded, one.asked, one.touched
-
-
-@pytest.mark.parametrize(
-    ("answers", "found"),
-    [
-        ("yes", (0, 1, True, 1, 0, 1)),
-        ("no", (0, 1, False, -1, -1, -1)),
-        ("lost", (0, 1, False, -1, -1, UNRESOLVED)),
-        ("yes no", (2, 3, False, 1, 0, 1)),
-        ("yes lost", (2, 3, False, 1, 0, UNRESOLVED)),
-        ("yes lost no", (4, 5, False, 1, 0, UNRESOLVED)),
-        ("lost yes", (2, 3, True, 3, 2, UNRESOLVED)),
-        ("no yes", (2, 3, True, 3, 2, 3)),
-    ],
-)
-def test_the_newest_answer_and_the_last_success(answers: str, found: tuple[object, ...]) -> None:
-    run = Run(PROGRAMS)
-    for number, answer in enumerate(answers.split()):
-        run.ok(DomainCall(f"c{number}", "look", {"a": 1}))
-        lost = answer == "lost"
-        run.ok(DomainResult(f"c{number}", answer == "yes", None, unknown=lost))
-    assert remembered(run, "look", a=1) == found
-    assert run.configuration.pending == {}
+    return one.call_seq, one.seq, one.ok, one.succeeded, one.success_call, one.touched
 
 
 def test_one_answer_to_a_call_and_one_call_under_an_id() -> None:
@@ -214,13 +149,6 @@ def test_what_no_message_says_answers_no_question(answer: JSON) -> None:
     assert remembered(run, ASK_USER, x=1)[2:] == (False, -1, -1, -1)
 
 
-def test_a_question_that_nobody_heard_has_no_answer() -> None:
-    run = Run(PROGRAMS)
-    run.ok(DomainCall("q", ASK_USER, {"x": 1}))
-    run.ok(DomainResult("q", True, {"message": -1}))
-    assert remembered(run, ASK_USER, x=1)[2] is False
-
-
 def test_the_clock_and_a_change_of_programs() -> None:
     run = Run(PROGRAMS)
     run.tool("look")
@@ -237,11 +165,3 @@ def test_the_clock_and_a_change_of_programs() -> None:
     run.ok(Note("clock", {"now": 5}))
     assert run.configuration.clock == ""
     assert [event.seq for event in run.events] == list(range(9))
-
-
-def test_a_decision_is_one_of_few() -> None:
-    run = Run(PROGRAMS)
-    assert run.no(Decision("permit", "c", "ann", "boss", {}, "", {})) == "unknown-decision"
-    before = run.configuration.next_seq
-    run.ok(Decision("approve", "c", "ann", "boss", {}, "", {}))
-    assert run.configuration.next_seq == before + 1

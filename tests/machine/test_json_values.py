@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from sopilot.values.json import (
     JSON,
-    _encoder,
     agree,
     canonical,
     escape_references,
@@ -24,7 +23,6 @@ from sopilot.values.json import (
     same,
     same_name,
     shown,
-    spoken_at,
     without_references,
 )
 from sopilot.values.schema import violation
@@ -72,31 +70,6 @@ def test_plain_keeps_json_and_canonical_has_one_spelling(value: JSON) -> None:
     assert agree(value, plain(value))
 
 
-def test_plain_is_a_copy_in_canonical_order() -> None:
-    inner = [1]
-    value = {"b": inner, "a": 1}
-    copy = plain(value)
-    inner.append(2)
-    assert copy == {"a": 1, "b": [1]}
-    assert list(copy) == ["a", "b"]
-
-
-@pytest.mark.parametrize(
-    "value",
-    [float("nan"), float("inf"), {1, 2}, b"x", object(), 10**5000, "\ud800", {None: 1, 2: 3}],
-    ids=["nan", "infinity", "set", "bytes", "object", "huge", "surrogate", "keys"],
-)
-def test_anything_can_be_written(value: object) -> None:
-    assert canonical(plain({"x": value}))
-
-
-def test_nesting_is_cut() -> None:
-    deep: list[object] = []
-    for _ in range(10_000):
-        deep = [deep]
-    assert b"nested too deeply" in canonical(plain(deep))
-
-
 @pytest.mark.parametrize(
     ("left", "right", "same"),
     [
@@ -137,13 +110,18 @@ def test_agreement(left: JSON, right: JSON, same: bool) -> None:
     assert agree(right, left) is same
 
 
+BOUNDS = [
+    *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
+    *("minLength", "maxLength", "minItems", "maxItems"),
+]
 SCHEMAS = st.recursive(
     st.one_of(
         st.fixed_dictionaries(
             {"type": st.sampled_from(["string", "number", "integer", "boolean", "null", "array"])}
         ),
         st.fixed_dictionaries({"enum": st.lists(JSONS, min_size=1, max_size=3)}),
-        st.just({}),
+        st.fixed_dictionaries({"const": JSONS}),
+        st.dictionaries(st.sampled_from(BOUNDS), st.integers(0, 4), max_size=2),
     ),
     lambda inner: st.one_of(
         st.fixed_dictionaries({"type": st.just("array"), "items": inner}),
@@ -174,20 +152,6 @@ def test_shown_values_stay_on_one_short_line(text: str, width: int) -> None:
     line = shown(plain(text), width)
     assert len(line) <= width
     assert line.isprintable()
-
-
-def test_a_number_is_spelled_in_at_most_64_characters() -> None:
-    text = f"1.{'0' * 62}"
-    assert agree(text, 1)
-    assert not agree(f"{text}0", 1)
-
-
-@pytest.mark.parametrize("most", [2**4096 - 1, 1 - 2**4096])
-def test_an_integer_is_kept_up_to_4096_bits(most: int) -> None:
-    beyond = most + (1 if most > 0 else -1)
-    assert plain(most) == most
-    assert plain(beyond) == {"$dropped": "integer too large"}
-    assert plain({most: 1, beyond: 2}) == {"$dropped": 2, str(most): 1}
 
 
 @pytest.mark.parametrize(
@@ -231,21 +195,6 @@ def test_nesting_is_kept_64_deep(wrap: Callable[[object], object]) -> None:
     mapping = {"a": nested(63)}
     assert b"$dropped" not in canonical(plain_mapping(mapping))
     assert b"$dropped" in canonical(plain_mapping({"a": nested(64)}))
-
-
-@pytest.mark.parametrize("made", ["by json's own encoder", "where that is made otherwise", "none"])
-def test_one_spelling_however_it_is_made(made: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as patched:
-        if made != "by json's own encoder":
-            other = (lambda one: one) if made == "where that is made otherwise" else None
-            patched.setattr(json.encoder, "c_make_encoder", other)
-        spell = _encoder()
-    value: JSON = {"b": [1, 2.5, None, True], "a": {"é\n": "ü"}}
-    assert spell(value) == '{"a":{"é\\n":"ü"},"b":[1,2.5,null,true]}'
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        spell(float("nan"))
-    with pytest.raises(TypeError):
-        spell({(1, 2): 3})  # type: ignore[dict-item]  # what no plain value has
 
 
 REFERENCE: JSON = {"$ref": "sha256:1", "bytes": 3}
@@ -292,26 +241,6 @@ def test_a_tools_own_data_never_has_the_form_of_a_withheld_value(
 
 
 @pytest.mark.parametrize(
-    ("value", "width", "line"),
-    [
-        ("a" * 78, 80, '"' + "a" * 78 + '"'),
-        ("a" * 79, 80, '"' + "a" * 78 + "…"),
-        ("a" * 900, 80, '"' + "a" * 78 + "…"),
-        ([1] * 39, 80, "[" + "1," * 38 + "1]"),
-        ([1] * 40, 80, "[" + "1," * 39 + "…"),
-        ({"b": 1, "a": "x"}, 80, '{"a":"x","b":1}'),
-        ("abcdef", 8, '"abcdef"'),
-        ("abcdefg", 8, '"abcdef…'),
-        ("a\tb", 80, '"a\\tb"'),
-    ],
-)
-def test_a_shown_value_is_as_long_as_it_may_be(value: JSON, width: int, line: str) -> None:
-    assert shown(value, width) == line
-    if width == 80:
-        assert shown(value) == line
-
-
-@pytest.mark.parametrize(
     ("left", "right", "equal"),
     [
         (1, 1.0, True),
@@ -347,11 +276,6 @@ def test_what_is_the_same_has_one_key(left: JSON, right: JSON, equal: bool) -> N
     assert key_of({"x": left}) != key_of({"y": left})
 
 
-def test_a_value_is_not_its_spelling() -> None:
-    assert key_of({"x": [1]}) != key_of({"x": "[1]"})
-    assert key_of({"x": [0.5]}) == key_of({"x": [0.5]}) != key_of({"x": [0]})
-
-
 @pytest.mark.parametrize(
     ("one", "other", "alike"),
     [
@@ -365,14 +289,3 @@ def test_a_value_is_not_its_spelling() -> None:
 )
 def test_a_name_in_another_spelling(one: str, other: str, alike: bool) -> None:
     assert (same_name(one) == same_name(other)) is alike
-
-
-@pytest.mark.parametrize(
-    ("answer", "at"),
-    [
-        ({"message": 7}, 7), ({"message": 0}, 0), ({"message": "7"}, -1), ({"text": "no"}, -1),
-        (7, -1), (None, -1), ([7], -1),
-    ],
-)  # fmt: skip
-def test_the_message_of_an_answer(answer: JSON, at: int) -> None:
-    assert spoken_at(answer) == at

@@ -11,12 +11,10 @@ from sopilot.program.model import Check, CompleteStep, FailStep, Function, Kind,
 from sopilot.trace.events import (
     Call,
     Complete,
-    EmitArtifact,
     Fail,
     Return,
     SelectBranch,
     Start,
-    UserSaid,
 )
 
 
@@ -85,24 +83,6 @@ def test_fail_deep_inside_ends_the_process_and_names_what_was_unwound() -> None:
         "transfer",
     ]
     assert run.configuration.active is None
-
-
-def test_choose_do_ask_and_emit() -> None:
-    run = Run(PROGRAMS)
-    run.ok(Start("errand"))
-    assert run.no(SelectBranch("other")) == "unknown-option"
-    run.ok(SelectBranch("long"))
-    run.tool("unrelated")
-    assert run.place == "errand@look"
-    run.tool("search")
-    assert run.place == "errand@more"
-    run.ok(UserSaid("blue"))
-    assert run.no(EmitArtifact("letter", {})) == "wrong-artifact"
-    assert run.no(EmitArtifact("memo", {})) == "bad-artifact"
-    assert run.no(EmitArtifact("memo", {"title": 3})) == "bad-artifact"
-    run.ok(EmitArtifact("memo", '{"title": "as text"}'))
-    assert run.configuration.processes["p1"].artifacts == {"memo": {"title": "as text"}}
-    run.ok(Complete())
 
 
 def test_do_and_ask_pass_by_next() -> None:

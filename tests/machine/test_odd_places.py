@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from vm_programs import PROGRAMS, program
-from vm_runs import ARGUMENTS, Run, decided, logged_in
+from vm_runs import ARGUMENTS, Run, decided
 
 from sopilot.handbook.requirements import Path
 from sopilot.machine.automation import Automation
@@ -16,11 +14,9 @@ from sopilot.machine.evidence import (
 )
 from sopilot.machine.layout import Limits
 from sopilot.machine.machine import Machine
-from sopilot.machine.proof.leaves import Prover
 from sopilot.machine.recipes import Absent
 from sopilot.program.model import (
     Act,
-    ActionFacts,
     Ask,
     Check,
     CompleteStep,
@@ -76,35 +72,6 @@ def test_the_last_step_that_a_process_may_take() -> None:
         assert refused["code"] == "steps-exceeded"
         assert refused["problem"] == f"this process took {limit} steps; only `fail` is left"
         run.ok(Fail("enough"))
-
-
-@pytest.mark.parametrize(("steps", "reused"), [(9, False), (10, True)])
-def test_what_is_due_takes_a_step_as_well(steps: int, reused: bool) -> None:
-    """The gate is checked again at `login_again`, and is open."""
-    run = Run(PROGRAMS, Limits(steps=steps))
-    run.ok(Start("transfer", ARGUMENTS))
-    run.ok(Call())
-    run.ok(Return(True))
-    run.ok(Call())
-    run.ok(Call())
-    run.ok(Return(True))
-    run.ok(Call())
-    run.ok(Return(False))
-    outcome = run.ok(Return())
-    assert [one.kind for one in outcome.events] == ["return", *["reuse"] * reused]
-    assert run.place == ("transfer@decide" if reused else "transfer@login_again")
-    assert (run.machine.due(run.configuration, 0.0) is not None) is False
-    assert run.machine.reusable(run.configuration, 0.0) is None
-
-
-@pytest.mark.parametrize(
-    ("goal", "place"), [("transfer", "transfer@login"), ("errand", "errand@pick"), ("x", None)]
-)
-def test_where_a_goal_begins(goal: str, place: str | None) -> None:
-    machine = Machine(PROGRAMS)
-    for _ in range(2):
-        begun = machine.beginning(goal)
-        assert (begun.frame.place if begun is not None else None) == place
 
 
 def test_what_a_start_would_lead_to_is_not_recorded() -> None:
@@ -187,51 +154,3 @@ def test_calls_that_look_into_an_answer() -> None:
     assert run.place.endswith("@each")
     run.tool("read_order", 1, id=8, **{"as": "me"})
     assert run.place.endswith("@end")
-
-
-def test_an_answer_without_the_list_leaves_the_next_call_open() -> None:
-    run = in_linked()
-    run.tool("list_orders", {"none": 1}, user="ann")
-    shape = run.machine.fits(run.configuration)[0]
-    assert shape["action"] == "read_order"
-    assert (shape["arguments"], shape["missing"]) == ({}, ["id", "as"])
-
-
-# --- what a proof needs of a call -----------------------------------------------------
-
-
-def prover(run: Run, **facts: ActionFacts) -> Prover:
-    programs = replace(run.machine.programs, actions=facts, disturbs={})
-    process = run.configuration.processes["p1"]
-    return Prover(programs, run.configuration, process, {}, lambda *_: True)
-
-
-def test_a_verifier_that_cannot_be_asked_proves_nothing() -> None:
-    run = logged_in()
-    values = {"username": "bob", "amount": 5}
-    inputs = {"username": {"type": "string"}, "branch": {}}
-    needs = prover(run, read_balance=ActionFacts(inputs, required=("branch",), changes=()))
-    found = needs.leaf("funds_cover", values)
-    assert found.why == "`read_balance` cannot be asked: it needs `branch`"
-    typed = prover(run, read_balance=ActionFacts({"username": {"type": "number"}}, changes=()))
-    assert typed.leaf("funds_cover", values).why == (
-        "`read_balance` cannot be asked: `username` must be of type number"
-    )
-    churn = ActionFacts(inputs, changes=("a",), reads=("a",))
-    run.tool("read_balance", {"balance": 9}, username="bob")
-    assert prover(run, read_balance=churn).leaf("funds_cover", values).why == (
-        "`read_balance` changes what it reads, so it proves nothing"
-    )
-    plain = prover(run, read_balance=ActionFacts(inputs, changes=()))
-    assert plain.leaf("funds_cover", values).holds is True
-    layout = plain.program.functions["overdraft"]
-    assert plain.covers(layout, {}, frozenset()) is False
-    assert plain.covers(layout, {"username": "bob"}, frozenset()) is False
-    run.tool("read_limit", 10, username="bob")
-    seqs = frozenset(one.seq for one in run.configuration.processes["p1"].results)
-    facts = dict.fromkeys(("read_balance", "read_limit"), ActionFacts(inputs, changes=()))
-    whole = prover(run, **facts)
-    assert whole.covers(layout, {"username": "bob"}, seqs) is True
-    assert whole.covers(layout, {"username": "bob"}, frozenset()) is False
-    nothing = whole.program.functions["any_of_funds"]
-    assert whole.covers(nothing, {"username": "bob", "amount": 5}, frozenset()) is True

@@ -6,27 +6,21 @@ from typing import Any
 
 import pytest
 from vm_programs import program
-from vm_runs import Run as AnyRun
+from vm_runs import Run
 
 from sopilot.audit.audit import audit_trace
 from sopilot.machine.automation import Automation
-from sopilot.machine.machine import Machine, Outcome
+from sopilot.machine.machine import Outcome
 from sopilot.machine.replay import replay
-from sopilot.machine.state import Configuration
+from sopilot.program.codec import program_from_yaml
 from sopilot.program.model import (
     Act,
-    Always,
     Check,
     CompleteStep,
-    FailStep,
     Function,
     Kind,
-    Local,
-    Program,
     ReturnStep,
-    Source,
 )
-from sopilot.program.verifier import require_valid
 from sopilot.trace.events import (
     REUSE,
     Amend,
@@ -34,90 +28,66 @@ from sopilot.trace.events import (
     Complete,
     DomainCall,
     DomainResult,
-    Event,
     Operation,
     Return,
     Start,
 )
 
-ALLOWED = Function(
-    "allowed",
-    Kind.RULE,
-    ("user",),
-    (Act("look", "look_up", (("user", Local("user")),)), ReturnStep("judge")),
-    predicate="allowed",
+PAY = program_from_yaml(
+    """
+sopilot_program: 1
+entry: pay
+functions:
+  pay:
+    kind: process
+    parameters: [user, amount]
+    steps:
+      - {step: first, call: allowed, with: {user: $user}, bind: allowed, unmet: refuse}
+      - {step: cheap, call: small, with: {amount: $amount}, bind: small, unmet: refuse}
+      - {step: second, call: inner, with: {user: $user}, bind: inner, unmet: refuse}
+      - {step: act, act: pay, with: {user: $user, amount: $amount}, goal: true}
+      - {step: done, complete: null}
+      - {step: refuse, fail: null}
+  allowed:
+    kind: rule
+    parameters: [user]
+    steps: [{step: look, act: look_up, with: {user: $user}}, {step: judge, return: null}]
+  small: {kind: rule, parameters: [amount], steps: [{step: judge, return: null}]}
+  inner:
+    kind: group
+    parameters: [user]
+    steps:
+      - {step: again, call: allowed, with: {user: $user}, bind: allowed, unmet: no_more}
+      - {step: fine, return: true}
+      - {step: no_more, return: false}
+"""
 )
-SMALL = Function("small", Kind.RULE, ("amount",), (ReturnStep("judge"),), predicate="small")
-INNER = Function(
-    "inner",
-    Kind.GROUP,
-    ("user",),
-    (
-        Check("again", "allowed", (("user", Local("user")),), "allowed", unmet="no"),
-        ReturnStep("yes", holds=Always(True)),
-        ReturnStep("no", holds=Always(False)),
-    ),
-)
 
 
-def pay() -> Program:
-    root = Function(
-        "pay",
-        Kind.PROCESS,
-        ("user", "amount"),
-        (
-            Check("first", "allowed", (("user", Local("user")),), "allowed", unmet="refuse"),
-            Check("cheap", "small", (("amount", Local("amount")),), "small", unmet="refuse"),
-            Check("second", "inner", (("user", Local("user")),), "inner", unmet="refuse"),
-            Act("act", "pay", (("user", Local("user")), ("amount", Local("amount"))), goal=True),
-            CompleteStep("done"),
-            FailStep("refuse"),
-        ),
-    )
-    functions = {one.name: one for one in (root, ALLOWED, SMALL, INNER)}
-    program = Program("pay", functions, Source("h", "pay", "0" * 64), "test")
-    require_valid(program)
-    return program
+class Reusing(Run):
+    """Settles after every operation."""
 
-
-class Run:
     def __init__(self, *, reuse: bool = True) -> None:
-        self.program = pay()
-        self.machine = Machine({"pay": self.program})
+        super().__init__({"pay": PAY})
         self.automation = Automation(
             enter_calls=True, group_returns=True, take_branches=True, reuse_verdicts=reuse
         )
-        self.now: Configuration = self.machine.initial()
-        self.events: list[Event] = []
-        self.calls = 0
 
     def do(self, operation: Operation) -> Outcome:
-        outcome = self.machine.step(self.now, operation, at=1.0)
-        settled = self.machine.settle(outcome.configuration, self.automation, at=1.0)
-        self.now = settled.configuration
-        self.events += [*outcome.events, *settled.events]
+        outcome = super().do(operation)
+        self.settle(self.automation)
         return outcome
 
-    def look(self, user: str, answer: Any = "fine", ok: bool = True) -> None:
-        self.calls += 1
-        self.do(DomainCall(f"c{self.calls}", "look_up", {"user": user}))
-        self.do(DomainResult(f"c{self.calls}", ok, answer))
-
-    @property
-    def place(self) -> str:
-        frame = self.now.frame
-        return frame.place if frame is not None else ""
-
     def audited(self) -> list[str]:
-        assert replay({"pay": self.program}, self.events) == self.now
-        report = audit_trace({"pay": self.program}, self.events, ended=False)
+        assert replay({"pay": PAY}, self.events) == self.configuration
+        report = audit_trace({"pay": PAY}, self.events, ended=False)
         return [finding.code for finding in report.findings]
 
 
-def begun(*, reuse: bool = True) -> Run:
-    run = Run(reuse=reuse)
+def begun(*, reuse: bool = True) -> Reusing:
+    run = Reusing(reuse=reuse)
     run.do(Start("pay", {"user": "ann", "amount": 5}))
-    run.look("ann")
+    run.tool("look_up", "fine", user="ann")
     run.do(Return(True))
     return run
 
@@ -140,25 +110,25 @@ def test_in_the_paper_s_reading_it_is_asked_again() -> None:
 
 @pytest.mark.parametrize("how", ["newer answer", "no evidence", "undecided"])
 def test_what_is_not_proven_any_more_is_asked_again(how: str) -> None:
-    run = Run()
+    run = Reusing()
     run.do(Start("pay", {"user": "ann", "amount": 5}))
     if how != "no evidence":
-        run.look("ann")
+        run.tool("look_up", "fine", user="ann")
     if how == "undecided":
         run.do(Return(undecided=True))
         assert run.place == "pay@refuse"
         return
     run.do(Return(True))
     if how == "newer answer":
-        run.look("ann", "otherwise")
+        run.tool("look_up", "otherwise", user="ann")
     run.do(Return(True))
     assert run.place == "pay/inner/allowed@look"
 
 
 def test_a_failed_look_up_is_not_repeated() -> None:
-    run = Run()
+    run = Reusing()
     run.do(Start("pay", {"user": "ann", "amount": 5}))
-    run.look("ann", "unknown user", ok=False)
+    run.tool("look_up", "unknown user", ok=False, user="ann")
     run.do(Return(True))
     run.do(Return(True))
     assert run.place == "pay@act"
@@ -170,7 +140,7 @@ def test_an_audit_finds_a_reuse_that_nothing_backs() -> None:
     at = next(index for index, one in enumerate(run.events) if one.kind == REUSE)
     forged = run.events[at]._replace(payload={**run.events[at].payload, "producer": 1})
     report = audit_trace(
-        {"pay": run.program}, [*run.events[:at], forged, *run.events[at + 1 :]], ended=False
+        {"pay": PAY}, [*run.events[:at], forged, *run.events[at + 1 :]], ended=False
     )
     assert "inconsistent-trace" in [finding.code for finding in report.findings]
 
@@ -187,15 +157,15 @@ def test_a_wrong_start_is_mended_in_place() -> None:
     assert outcome.events[0].payload["kept"] == ["allowed"]
     # What did not depend on the amount is proven still; the amount is judged anew.
     assert run.place == "pay/small@judge"
-    assert run.now.frame is not None
-    assert run.now.frame.locals["amount"] == 7
+    assert run.configuration.frame is not None
+    assert run.configuration.frame.locals["amount"] == 7
     run.do(Return(True))
     run.do(DomainCall("p", "pay", {"user": "ann", "amount": 7}))
     run.do(DomainResult("p", True, "paid"))
     assert run.do(Complete()).accepted
-    assert run.now.active is None
-    assert not run.now.suspended
-    assert len(run.now.processes) == 1
+    assert run.configuration.active is None
+    assert not run.configuration.suspended
+    assert len(run.configuration.processes) == 1
     assert run.audited() == []
 
 
@@ -238,12 +208,12 @@ def test_a_forged_amendment_is_found() -> None:
     run.do(Amend({"user": "bob"}))
     at = next(index for index, one in enumerate(run.events) if one.kind == "amend")
     forged = run.events[at]._replace(payload={**run.events[at].payload, "kept": ["allowed"]})
-    report = audit_trace({"pay": run.program}, [*run.events[:at], forged], ended=False)
+    report = audit_trace({"pay": PAY}, [*run.events[:at], forged], ended=False)
     assert [finding.code for finding in report.findings] == ["inconsistent-trace"]
 
 
 def test_by_hand_as_well() -> None:
-    run = Run(reuse=False)
+    run = Reusing(reuse=False)
     run.automation = Automation()
     run.do(Start("pay", {"user": "ann", "amount": 5}))
     run.do(Call("allowed"))
@@ -273,7 +243,7 @@ def test_half_of_a_recipe_is_asked_again_and_what_failed_is_not(
         Check("second", "r", (), "second", met="yes", unmet="yes"),
         CompleteStep("yes"),
     )
-    run = AnyRun({"go": program("go", Function("go", Kind.PROCESS, (), steps), rule)})
+    run = Run({"go": program("go", Function("go", Kind.PROCESS, (), steps), rule)})
     run.ok(Start("go"))
     run.ok(Call())
     cited = tuple(f"#{run.tool(action, ok=ok)}" for action, ok in calls)

@@ -28,12 +28,6 @@ def test_a_value_is_of_one_type(name: str, fitting: list[JSON]) -> None:
     assert [type(one) for one in values if is_of_type(one, name)] == [type(one) for one in fitting]
 
 
-@pytest.mark.parametrize("name", ["colour", 5, None, ["integer"]])
-def test_a_type_that_is_none_takes_everything(name: object) -> None:
-    assert is_of_type("x", name)
-    assert is_of_type(True, name)
-
-
 LETTER = {
     "type": "object",
     "required": ["to"],
@@ -48,65 +42,29 @@ LETTER = {
 @pytest.mark.parametrize(
     ("value", "schema", "problem"),
     [
-        (5, {}, None),
-        (5, {"type": "string"}, "the content must be of type string"),
         (5, {"type": ["string", "null"]}, "the content must be of type string or null"),
-        (None, {"type": ["string", "null"]}, None),
         ("a\0b", {}, "the content has a NUL character in it"),
-        (["a\0b"], {"items": {}}, "[0] has a NUL character in it"),
-        (1.0, {"const": 1}, None),
         (True, {"const": 1}, "the content has the wrong value"),
-        (None, {"const": None}, None),
-        (0, {"const": None}, "the content has the wrong value"),
-        ("a", {"enum": ["a", "b"]}, None),
         ("c", {"enum": ["a", "b"]}, "the content is not one of the values it may have"),
-        (False, {"enum": [0]}, "the content is not one of the values it may have"),
-        ("c", {"enum": "abc"}, None),
-        (5, {"minimum": 5}, None),
         (4, {"minimum": 5}, "the content must be at least 5"),
-        (5, {"maximum": 5}, None),
         (6, {"maximum": 5}, "the content must be at most 5"),
-        (5.5, {"exclusiveMinimum": 5}, None),
         (5, {"exclusiveMinimum": 5}, "the content must be greater than 5"),
-        (4, {"exclusiveMaximum": 5}, None),
         (5, {"exclusiveMaximum": 5}, "the content must be less than 5"),
-        (9, {"minimum": True, "maximum": "5"}, None),
-        (0, {"minimum": True}, None),
-        (True, {"minimum": 5}, None),
-        (None, {"minimum": 5, "minLength": 5}, None),
-        ({}, {"minimum": 5, "minItems": 1}, None),
-        ("ab", {"minLength": 2, "maxLength": 2}, None),
         ("a", {"minLength": 2}, "the content must have at least 2 characters"),
-        ("abc", {"maxLength": 2}, "the content must have at most 2 characters"),
-        ("abc", {"maxLength": 2.5}, None),
-        ("abc", {"maxLength": 2.0}, "the content must have at most 2.0 characters"),
-        ("abc", {"maxLength": True, "maxItems": 1}, None),
-        ([1, 2], {"minItems": 2, "maxItems": 2}, None),
-        ([1], {"minItems": 2}, "the content must have at least 2 items"),
         ([1, 2, 3], {"maxItems": 2, "maxLength": 1}, "the content must have at most 2 items"),
-        ("ab", {"pattern": "^a"}, None),
         ("ba", {"pattern": "^a"}, "the content does not have the form that it must have"),
-        ("ba", {"pattern": 5}, None),
-        (["ba"], {"pattern": "^a"}, None),
-        (5, {"pattern": "^a", "minLength": 9}, None),
-        ([1, "2"], {"items": {"type": "integer"}}, "[1] must be of type integer"),
         ([[1], [2, "x"]], {"items": {"items": {"type": "integer"}}},
          "[1][1] must be of type integer"),
-        ([1], {"items": False}, None),
-        ({"to": "a"}, LETTER, None),
         ({}, LETTER, "`to` is missing"),
-        ({"to": ""}, LETTER, "to must have at least 1 characters"),
         ({"to": "a", "lines": [{"text": ""}, {}]}, LETTER, "`text` is missing in lines[1]"),
-        ({"to": "a", "inner": {}}, LETTER, "`x` is missing in inner"),
         ({"to": "a", "inner": {"x": 1, "y": 2}}, LETTER, "`y` is not expected in inner"),
         ({"to": "a", "inner": {"x": 1}, "more": 2}, LETTER, None),
-        ({"b": 1}, {"additionalProperties": False}, "`b` is not expected"),
-        ({"b": 1}, {"properties": {"b": True}, "additionalProperties": False}, None),
-        ({"b": 1}, {"properties": [], "additionalProperties": {}}, None),
-        ({"b": 1}, {"required": "ab"}, None),
-        ({"a": {"b": {"c": "x"}}},
-         {"properties": {"a": {"properties": {"b": {"properties": {"c": {"type": "null"}}}}}}},
-         "a.b.c must be of type null"),
+        # A keyword that says nothing sensible is ignored.
+        ("c", {"enum": "abc"}, None),
+        (9, {"minimum": True, "maximum": "5"}, None),
+        ("abc", {"maxLength": 2.5, "pattern": 5}, None),
+        ({"b": 1}, {"required": "ab", "properties": [], "additionalProperties": {}}, None),
+        ([1], {"items": False}, None),
     ],
 )  # fmt: skip
 def test_what_is_wrong_first_with_its_place(

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from pathlib import Path
 
 from hypothesis import strategies as st
 
-from sopilot.handbook.requirements import Path
+from sopilot.program.codec import program_from_yaml
 from sopilot.program.model import (
     Act,
-    ActionFacts,
     Ask,
     Branch,
     Check,
-    Choose,
     CompleteStep,
     Condition,
-    Do,
-    Emit,
     Every,
     FailStep,
     Function,
-    Guarded,
     Holds,
     Kind,
     Literal,
     Local,
-    Option,
     Program,
     ReturnStep,
     Some,
@@ -48,242 +42,14 @@ def program(entry: str, *functions: Function, constants: dict[str, int] | None =
     )
 
 
-LOGGED_IN = Function(
-    "logged_in",
-    Kind.GATE,
-    ("username",),
-    (
-        Ask("ask", ("password",), "Ask for the password."),
-        Act("login", "login", (("username", Local("username")), ("password", Unknown("password")))),
-        ReturnStep("done"),
-    ),
-    predicate="logged_in",
-)
-FUNDS = Function(
-    "funds_cover",
-    Kind.RULE,
-    ("username", "amount"),
-    (Act("read", "read_balance", (("username", Local("username")),)), ReturnStep("done")),
-    predicate="funds_cover",
-    fallbacks=(
-        (Act("ledger", "read_ledger"),),
-        (Act("b1", "read_part_one"), Act("b2", "read_part_two", (("n", Literal(2)),))),
-    ),
-    verdict="result.balance >= amount",
-)
-OVERDRAFT = Function(
-    "overdraft",
-    Kind.RULE,
-    ("username",),
-    (
-        Act("read", "read_balance", (("username", Local("username")),)),
-        Act("limit", "read_limit", (("username", Local("username")),)),
-        ReturnStep("done"),
-    ),
-    predicate="overdraft",
-)
-MONEY = Function(
-    "any_of_funds",
-    Kind.GROUP,
-    ("username", "amount"),
-    (
-        Check(
-            "check_1",
-            "funds_cover",
-            (("username", Local("username")), ("amount", Local("amount"))),
-            "funds",
-            met="check_2",
-            unmet="check_2",
-        ),
-        Check(
-            "check_2",
-            "overdraft",
-            (("username", Local("username")),),
-            "over",
-            met="end",
-            unmet="end",
-        ),
-        ReturnStep("end", Some((Holds("funds"), Holds("over")))),
-    ),
-)
-TRANSFER_STEPS: tuple[Step, ...] = (
-    Check("login", "logged_in", (("username", Local("username")),), "logged", unmet="refuse"),
-    Check(
-        "money",
-        "any_of_funds",
-        (("username", Local("username")), ("amount", Local("amount"))),
-        "money",
-        met="login_again",
-        unmet="login_again",
-    ),
-    Check("login_again", "logged_in", (("username", Local("username")),), "again", unmet="refuse"),
-    Branch("decide", Every((Holds("logged"), Holds("money"))), "act", "refuse"),
-    Act(
-        "act",
-        "transfer",
-        (("username", Local("username")), ("amount", Local("amount")), ("to", Local("to"))),
-        goal=True,
-    ),
-    CompleteStep("finish"),
-    FailStep("refuse", "Refuse."),
-)
-TRANSFER = program(
-    "transfer",
-    Function("transfer", Kind.PROCESS, ("username", "amount", "to"), TRANSFER_STEPS),
-    LOGGED_IN,
-    MONEY,
-    FUNDS,
-    OVERDRAFT,
-    constants={"largest": 500},
-)
-ERRAND = program(
-    "errand",
-    Function(
-        "errand",
-        Kind.PROCESS,
-        ("what",),
-        (
-            Choose("pick", "Which?", (Option("short", "write"), Option("long", "look"))),
-            Do("look", "Look around.", ("search",)),
-            Ask("more", ("detail",)),
-            Emit(
-                "write",
-                "memo",
-                schema={
-                    "type": "object",
-                    "required": ["title"],
-                    "properties": {"title": {"type": "string"}},
-                },
-            ),
-            CompleteStep("finish"),
-        ),
-    ),
-)
+def _written(name: str) -> Program:
+    path = Path(__file__).parent / "programs" / f"{name}.yaml"
+    return program_from_yaml(path.read_text(encoding="utf-8"), path.name)
+
+
+TRANSFER, ERRAND = _written("transfer"), _written("errand")
+LOGGED_IN = TRANSFER.functions["logged_in"]
 PROGRAMS = {"transfer": TRANSFER, "errand": ERRAND}
-
-
-# --- what no handbook leads to ----------------------------------------------------------
-
-USER, AMOUNT, OWNER = (
-    ("user", Local("user")),
-    ("amount", Local("amount")),
-    ("user", Unknown("owner")),
-)
-FOUND = Function(
-    "found",
-    Kind.RULE,
-    ("user",),
-    (
-        Ask("ask", ("code",)),
-        Act("find", "find", (USER, ("code", Unknown("code")))),
-        Act("each", "read", (("id", Path("row", ("id",))),), each=Path("find", ("rows",)),
-            element="row"),
-        Act("last", "look", (("id", Path("find", ("id",))), USER)),
-        ReturnStep("judge"),
-    ),
-    predicate="found",
-    fallbacks=((Act("all", "look_all", (("code", Unknown("code")),), name="whole"),),),
-    verdict="found",
-)  # fmt: skip
-VOUCHER = Function(
-    "voucher_holds",
-    Kind.RULE,
-    ("amount",),
-    (
-        Ask("ask", ("voucher",)),
-        Act("check", "check_voucher", (AMOUNT, ("voucher", Unknown("voucher")))),
-        ReturnStep("judge"),
-    ),
-    predicate="voucher_holds",
-    verdict="voucher",
-)
-TRUSTED = Function(
-    "trusted",
-    Kind.RULE,
-    ("user",),
-    (Act("read", "read", (("id", Local("user")),)), ReturnStep("judge")),
-    predicate="trusted",
-    judged_by_model=True,
-)
-NESTED = Function(
-    "nested",
-    Kind.RULE,
-    ("user",),
-    (
-        Check("first", "trusted", (("user", Local("user")),), "first", unmet="judge"),
-        Act("read", "look", (("id", Literal(1)), USER)),
-        ReturnStep("judge"),
-    ),
-    predicate="nested",
-    judged_by_model=True,
-)
-SECOND_FACTOR = Function(
-    "second_factor",
-    Kind.GATE,
-    ("user",),
-    (
-        Act("send", "send_code", (USER,)),
-        Act("confirm", "confirm_code", (USER, ("code", Unknown("code")))),
-        ReturnStep("judge"),
-    ),
-    predicate="second_factor",
-    closed_by=Act("end", "log_out", (USER,)),
-    verdict="opened",
-)
-EITHER = Function(
-    "either",
-    Kind.GROUP,
-    ("user", "amount"),
-    (
-        Check("one", "trusted", (USER,), "one", met="two", unmet="two"),
-        Check("two", "voucher_holds", (AMOUNT,), "two", wanted=False, met="end", unmet="end"),
-        ReturnStep("end", Some((Holds("one"), Holds("two", wanted=False)))),
-    ),
-)
-ODD = program(
-    "odd",
-    Function(
-        "odd",
-        Kind.PROCESS,
-        ("user", "amount"),
-        (
-            Choose("pick", "Which?", (Option("short", "gate"), Option("long", "look"))),
-            Do("look", "Look around.", ("search",)),
-            Ask("more", ("detail",)),
-            Act("reserve", "reserve", (USER, AMOUNT, ("detail", Unknown("detail")))),
-            Check("gate", "second_factor", (USER,), "gate", met="find", unmet="find"),
-            Check("find", "found", (USER,), "found", met="any", unmet="any"),
-            Check("any", "either", (USER, AMOUNT), "any", unmet="deep"),
-            Check(
-                "deep", "nested", (("user", Unknown("owner")),), "deep", met="fork", unmet="fork"
-            ),
-            Branch("fork", Some((Holds("deep"), Holds("gate"))), "write", "once"),
-            Check("once", "trusted", (USER,), "once", met="pick", unmet="refuse"),
-            Emit("write", "memo", schema={"type": "object"}),
-            Act("act", "pay", (USER, AMOUNT, ("by", Literal("card"))), goal=True),
-            CompleteStep("finish"),
-            FailStep("refuse", "No."),
-        ),
-    ),
-    FOUND,
-    VOUCHER,
-    TRUSTED,
-    NESTED,
-    SECOND_FACTOR,
-    EITHER,
-    constants={"largest": 500},
-)
-TOLD = ActionFacts({"user": {}, "code": {}, "id": {}}, changes=(), reads=("stock",))
-STRICT_ODD = replace(
-    ODD,
-    guarded=(Guarded("pay"),),
-    types={"user": {}, "amount": {}},
-    actions={
-        **dict.fromkeys(("find", "read", "look", "look_all", "check_voucher"), TOLD),
-        "reserve": ActionFacts({"user": {}, "amount": {}, "detail": {}}, changes=("stock",)),
-        "pay": ActionFacts({"user": {}, "amount": {}, "by": {}}, ("user", "amount")),
-    },
-)
 
 
 # --- random programs ------------------------------------------------------------------

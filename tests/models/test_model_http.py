@@ -62,27 +62,24 @@ def test_parallel_tool_calls() -> None:
     )
 
 
-def test_what_is_sent() -> None:
-    async def run() -> None:
-        async with serving(saying("ok")) as server:
-            model = HttpModel(server.url, "m", key="secret", extra={"seed": 7}, late_role="user")
-            await model.complete(HELLO)
-            await model.close()
-            (body,) = server.requests
-            assert (body["model"], body["temperature"], body["seed"]) == ("m", 0.0, 7)
-            assert [m["role"] for m in body["messages"]] == [
-                "system",
-                "user",
-                "assistant",
-                "tool",
-                "user",
-            ]
-            assert body["messages"][2]["tool_calls"][0]["function"]["arguments"] == '{"at": "it"}'
-            assert body["messages"][3]["tool_call_id"] == "c1"
-            assert body["tools"][0]["function"]["name"] == "look"
-            assert server.headers[0]["authorization"] == "Bearer secret"
-
-    asyncio.run(run())
+async def test_what_is_sent() -> None:
+    async with serving(saying("ok")) as server:
+        model = HttpModel(server.url, "m", key="secret", extra={"seed": 7}, late_role="user")
+        await model.complete(HELLO)
+        await model.close()
+        (body,) = server.requests
+        assert (body["model"], body["temperature"], body["seed"]) == ("m", 0.0, 7)
+        assert [m["role"] for m in body["messages"]] == [
+            "system",
+            "user",
+            "assistant",
+            "tool",
+            "user",
+        ]
+        assert body["messages"][2]["tool_calls"][0]["function"]["arguments"] == '{"at": "it"}'
+        assert body["messages"][3]["tool_call_id"] == "c1"
+        assert body["tools"][0]["function"]["name"] == "look"
+        assert server.headers[0]["authorization"] == "Bearer secret"
 
 
 FAILURES = {

@@ -57,60 +57,48 @@ async def audited(session: Session, *, ended: bool = True) -> Report:
         ("read_plan", {"plan_id": "P1"}),
     ],
 )
-def test_looking_somebody_up_before_the_start_is_blamed_for_nothing(
+async def test_looking_somebody_up_before_the_start_is_blamed_for_nothing(
     name: str, arguments: Mapping[str, JSON]
 ) -> None:
-    async def case() -> None:
-        session = await fresh()
-        for _ in range(3):
-            await session.call_tool(name, arguments)
-        assert not (await audited(session)).findings
-        await session.operate(Start("roam", ROAM))
-        assert not (await audited(session, ended=False)).findings
-
-    run(case())
+    session = await fresh()
+    for _ in range(3):
+        await session.call_tool(name, arguments)
+    assert not (await audited(session)).findings
+    await session.operate(Start("roam", ROAM))
+    assert not (await audited(session, ended=False)).findings
 
 
-def test_looking_an_input_up_while_it_is_missing_is_a_note() -> None:
-    async def case() -> None:
-        session = await fresh()
-        await session.operate(Start("roam", {"line_id": "L1"}))
-        await session.call_tool("find_by_phone", {"phone": "555-1"})
-        await session.call_tool("list_bills", {"customer_id": "C1"})
-        report = await audited(session, ended=False)
-        assert {one.severity for one in report.findings} <= {Severity.NOTE}
-
-    run(case())
+async def test_looking_an_input_up_while_it_is_missing_is_a_note() -> None:
+    session = await fresh()
+    await session.operate(Start("roam", {"line_id": "L1"}))
+    await session.call_tool("find_by_phone", {"phone": "555-1"})
+    await session.call_tool("list_bills", {"customer_id": "C1"})
+    report = await audited(session, ended=False)
+    assert {one.severity for one in report.findings} <= {Severity.NOTE}
 
 
-def test_a_call_that_changes_something_before_the_start_is_blamed() -> None:
-    async def case() -> None:
-        simulation = Telecom()
-        session = await fresh(simulation)
-        await session.call_tool("enable_roaming", {"customer_id": "C1", "line_id": "L1"})
-        assert simulation.done
-        codes = {one.code for one in (await audited(session)).findings}
-        assert codes >= {"premature-goal", "skipped-check"}
-
-    run(case())
+async def test_a_call_that_changes_something_before_the_start_is_blamed() -> None:
+    simulation = Telecom()
+    session = await fresh(simulation)
+    await session.call_tool("enable_roaming", {"customer_id": "C1", "line_id": "L1"})
+    assert simulation.done
+    codes = {one.code for one in (await audited(session)).findings}
+    assert codes >= {"premature-goal", "skipped-check"}
 
 
-def test_reading_for_the_next_goal_is_not_reading_after_the_goal() -> None:
-    async def case() -> None:
-        simulation = Telecom()
-        session = await fresh(simulation)
-        first = await _to_the_end(session, simulation)
-        await session.call_tool("find_by_phone", {"phone": "555-1"})
-        await session.call_tool("read_bill", {"bill_id": "B1"})
-        idle = await audited(session)
-        assert idle.score_card.calls_after_goal == 2
-        assert {one.code for one in idle.findings} - first == {"calls-after-goal"}
-        await session.operate(Start("ask_for_payment", BILL))
-        after = await audited(session, ended=False)
-        assert after.score_card.calls_after_goal == 0
-        assert {one.code for one in after.findings} == first
-
-    run(case())
+async def test_reading_for_the_next_goal_is_not_reading_after_the_goal() -> None:
+    simulation = Telecom()
+    session = await fresh(simulation)
+    first = await _to_the_end(session, simulation)
+    await session.call_tool("find_by_phone", {"phone": "555-1"})
+    await session.call_tool("read_bill", {"bill_id": "B1"})
+    idle = await audited(session)
+    assert idle.score_card.calls_after_goal == 2
+    assert {one.code for one in idle.findings} - first == {"calls-after-goal"}
+    await session.operate(Start("ask_for_payment", BILL))
+    after = await audited(session, ended=False)
+    assert after.score_card.calls_after_goal == 0
+    assert {one.code for one in after.findings} == first
 
 
 async def _to_the_end(session: Session, simulation: Telecom) -> set[str]:
@@ -148,19 +136,16 @@ def test_refusing_because_a_field_is_missing_has_a_cause(view: str, missing: str
 
 
 @pytest.mark.parametrize("missing", [True, False])
-def test_only_what_cannot_be_decided_is_an_excuse(missing: bool) -> None:
-    async def case() -> None:
-        simulation = Telecom()
-        if missing:
-            del simulation.customers["555-1"]["customer_id"]
-        session = await fresh(simulation)
-        await session.operate(Start("roam", ROAM))
-        await session.call_tool("find_by_phone", {"phone": "555-1"})
-        await session.operate(Fail("I would rather not"))
-        codes = [one.code for one in (await audited(session)).findings]
-        assert codes == ([] if missing else ["refusal-without-cause"])
-
-    run(case())
+async def test_only_what_cannot_be_decided_is_an_excuse(missing: bool) -> None:
+    simulation = Telecom()
+    if missing:
+        del simulation.customers["555-1"]["customer_id"]
+    session = await fresh(simulation)
+    await session.operate(Start("roam", ROAM))
+    await session.call_tool("find_by_phone", {"phone": "555-1"})
+    await session.operate(Fail("I would rather not"))
+    codes = [one.code for one in (await audited(session)).findings]
+    assert codes == ([] if missing else ["refusal-without-cause"])
 
 
 class Unreachable:
@@ -186,17 +171,14 @@ def test_a_model_that_cannot_be_reached_has_refused_nothing(view: str) -> None:
     ("actor", "ending"),
     [(Actor.MODEL, "refused"), (Actor.USER, "abandoned"), (Actor.RUNTIME, "abandoned")],
 )
-def test_listing_and_audit_call_an_ending_the_same(actor: Actor, ending: str) -> None:
-    async def case() -> None:
-        store = MemoryStore()
-        session = await open_session(store, PROGRAMS, tools=Telecom())
-        await session.operate(Start("roam", ROAM))
-        await session.step(Fail(USER_LEFT), actor=actor)
-        (record,) = await store.sessions()
-        assert record.summary["status"] == ending
-        assert (await audited(session)).score_card.outcome == ending
-
-    run(case())
+async def test_listing_and_audit_call_an_ending_the_same(actor: Actor, ending: str) -> None:
+    store = MemoryStore()
+    session = await open_session(store, PROGRAMS, tools=Telecom())
+    await session.operate(Start("roam", ROAM))
+    await session.step(Fail(USER_LEFT), actor=actor)
+    (record,) = await store.sessions()
+    assert record.summary["status"] == ending
+    assert (await audited(session)).score_card.outcome == ending
 
 
 # --- what a play is told at its end -----------------------------------------------------

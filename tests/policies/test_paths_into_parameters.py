@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -68,28 +67,23 @@ class Trips:
         ("ab", [*LEGS, {"number": "c"}], "", CallStatus.HELD),
     ],
 )
-def test_every_element_of_the_call_is_read(
+async def test_every_element_of_the_call_is_read(
     read: str, booked: list[dict[str, str]], unsold: str, status: CallStatus
 ) -> None:
-    async def case() -> None:
-        programs = {
-            name: one.program for name, one in compile_handbook(load_handbook(TEXT)).items()
-        }
-        tools = Trips()
-        tools.unsold = set(unsold)
-        settings = Settings(automation=Automation(*[True] * 7))
-        session = await open_session(MemoryStore(), programs, tools=tools, settings=settings)
-        await session.operate(Start("book", {"legs": LEGS, "owner": OWNER}))
-        for number in read:
-            await session.call_tool("read_leg", {"number": number})
-        await session.call_tool("read_owner", {"name": "ann"})
-        done = await session.call_tool("book", {"legs": booked, "owner": OWNER})
-        assert done.status is status, done
-        if status is CallStatus.DONE:
-            report = audit_trace(programs, await session.whole_events(), judge=judge, ended=False)
-            assert report.clean, report.findings
-
-    asyncio.run(case())
+    programs = {name: one.program for name, one in compile_handbook(load_handbook(TEXT)).items()}
+    tools = Trips()
+    tools.unsold = set(unsold)
+    settings = Settings(automation=Automation(*[True] * 7))
+    session = await open_session(MemoryStore(), programs, tools=tools, settings=settings)
+    await session.operate(Start("book", {"legs": LEGS, "owner": OWNER}))
+    for number in read:
+        await session.call_tool("read_leg", {"number": number})
+    await session.call_tool("read_owner", {"name": "ann"})
+    done = await session.call_tool("book", {"legs": booked, "owner": OWNER})
+    assert done.status is status, done
+    if status is CallStatus.DONE:
+        report = audit_trace(programs, await session.whole_events(), judge=judge, ended=False)
+        assert report.clean, report.findings
 
 
 def test_a_path_starts_somewhere() -> None:

@@ -67,70 +67,63 @@ class Doors:
         return ToolResult(True, {"ok": True})
 
 
-def test_nothing_that_is_kept_or_shown_has_it() -> None:
-    async def case() -> None:
-        store, tools = MemoryStore(), Doors()
-        settings = Settings(automation=Automation(enter_calls=True, machine_verdicts=True))
-        session = await open_session(store, PROGRAMS, tools=tools, settings=settings)
-        told: list[Progress] = []
-        user = ScriptedUser(f"I am ann, and the pass phrase is {SECRET}", {})
-        view = view_named("pg")
-        driver = Driver(session, Briefing(BOOK, PROGRAMS), view, user=user, watch=told.append)
-        await driver.begin()
-        await session.operate(Start("open_box", {"user": "ann"}))
-        broken = ToolCall("x", "login", f'{{"user": "ann", "code": "{SECRET}')
-        await driver.call(broken)
-        wrong = {"user": "ann", "code": SECRET + "!"}
-        await driver.call(ToolCall("y", "login", json.dumps(wrong)))
-        right = {"user": "ann", "code": SECRET}
-        answer = await driver.call(ToolCall("z", "login", json.dumps(right)))
-        assert "ok" in answer
-        assert tools.got[-1] == right
-        await driver.call(ToolCall("b", "open_box", json.dumps({"user": "ann"})))
-        assert tools.got[-1] == {"user": "ann"}
-        await session.operate(Fail(f"the phrase {SECRET} did not help"))
-        report = await audit_session(session, BOOK, view)
-        exports = [
-            write_trace(await export_trace(store, session.id, payloads=kept))
-            for kept in (False, True)
-        ]
-        shown = [
-            *exports,
-            json.dumps(report.as_json()),
-            repr(await session.shown_events()),
-            repr(session.events),
-            repr(told[2:]),
-        ]
-        for text in shown:
-            assert SECRET not in text
-        # What is not secret is shown.
-        calls = [one for one in await session.shown_events() if one.kind == "domain_call"]
-        assert [one.payload["arguments"]["user"] for one in calls] == ["ann"] * 3
-        assert [one.payload["action"] for one in calls] == ["login", "login", "open_box"]
-        # The vault has it: a session goes on after a restart.
-        await session.release()
-        later = await resume_session(store, session.id, tools=tools)
-        assert set(later.secrets.values) == {SECRET, SECRET + "!"}
-        whole = repr(await later.whole_events())
-        assert SECRET in whole
-
-    asyncio.run(case())
+async def test_nothing_that_is_kept_or_shown_has_it() -> None:
+    store, tools = MemoryStore(), Doors()
+    settings = Settings(automation=Automation(enter_calls=True, machine_verdicts=True))
+    session = await open_session(store, PROGRAMS, tools=tools, settings=settings)
+    told: list[Progress] = []
+    user = ScriptedUser(f"I am ann, and the pass phrase is {SECRET}", {})
+    view = view_named("pg")
+    driver = Driver(session, Briefing(BOOK, PROGRAMS), view, user=user, watch=told.append)
+    await driver.begin()
+    await session.operate(Start("open_box", {"user": "ann"}))
+    broken = ToolCall("x", "login", f'{{"user": "ann", "code": "{SECRET}')
+    await driver.call(broken)
+    wrong = {"user": "ann", "code": SECRET + "!"}
+    await driver.call(ToolCall("y", "login", json.dumps(wrong)))
+    right = {"user": "ann", "code": SECRET}
+    answer = await driver.call(ToolCall("z", "login", json.dumps(right)))
+    assert "ok" in answer
+    assert tools.got[-1] == right
+    await driver.call(ToolCall("b", "open_box", json.dumps({"user": "ann"})))
+    assert tools.got[-1] == {"user": "ann"}
+    await session.operate(Fail(f"the phrase {SECRET} did not help"))
+    report = await audit_session(session, BOOK, view)
+    exports = [
+        write_trace(await export_trace(store, session.id, payloads=kept)) for kept in (False, True)
+    ]
+    shown = [
+        *exports,
+        json.dumps(report.as_json()),
+        repr(await session.shown_events()),
+        repr(session.events),
+        repr(told[2:]),
+    ]
+    for text in shown:
+        assert SECRET not in text
+    # What is not secret is shown.
+    calls = [one for one in await session.shown_events() if one.kind == "domain_call"]
+    assert [one.payload["arguments"]["user"] for one in calls] == ["ann"] * 3
+    assert [one.payload["action"] for one in calls] == ["login", "login", "open_box"]
+    # The vault has it: a session goes on after a restart.
+    await session.release()
+    later = await resume_session(store, session.id, tools=tools)
+    assert set(later.secrets.values) == {SECRET, SECRET + "!"}
+    whole = repr(await later.whole_events())
+    assert SECRET in whole
 
 
-def test_what_is_kept_beside_the_trace_is_shown_but_for_secrets() -> None:
-    async def case() -> None:
-        session = await open_session(
-            MemoryStore(), PROGRAMS, tools=Doors(), settings=Settings(private=True)
-        )
-        await session.operate(Start("open_box", {"user": "ann"}))
-        await session.call_tool("login", {"user": "ann", "code": SECRET}, "z")
-        shown = await session.shown_events()
-        (call,) = [one for one in shown if one.kind == "domain_call"]
-        assert call.payload["arguments"]["user"] == "ann"
-        assert SECRET not in repr(shown)
-        assert "ann" not in repr(session.events)
-
-    asyncio.run(case())
+async def test_what_is_kept_beside_the_trace_is_shown_but_for_secrets() -> None:
+    session = await open_session(
+        MemoryStore(), PROGRAMS, tools=Doors(), settings=Settings(private=True)
+    )
+    await session.operate(Start("open_box", {"user": "ann"}))
+    await session.call_tool("login", {"user": "ann", "code": SECRET}, "z")
+    shown = await session.shown_events()
+    (call,) = [one for one in shown if one.kind == "domain_call"]
+    assert call.payload["arguments"]["user"] == "ann"
+    assert SECRET not in repr(shown)
+    assert "ann" not in repr(session.events)
 
 
 def test_a_program_names_what_is_secret_under_every_name() -> None:
@@ -348,7 +341,7 @@ procedures:
     assert asked.text == 'Pays 5 with •••.\npay (user: "ann", pin: •••, amount: 5)\nyes / no?'
 
 
-def test_what_was_sealed_before_anybody_knew_is_masked_where_it_is_shown() -> None:
+async def test_what_was_sealed_before_anybody_knew_is_masked_where_it_is_shown() -> None:
     """A tool tells the phrase in a sentence; only later somebody passes it as the secret."""
 
     class Talking(Doors):
@@ -360,21 +353,18 @@ def test_what_was_sealed_before_anybody_knew_is_masked_where_it_is_shown() -> No
     book = load_handbook(write_handbook(BOOK).replace("irreversible: true", "read_only: true"))
     programs = {name: one.program for name, one in compile_handbook(book).items()}
 
-    async def case() -> None:
-        store, tools = MemoryStore(), Talking()
-        session = await open_session(store, programs, tools=tools)
-        await session.operate(Start("open_box", {"user": "ann"}))
-        await session.call_tool("open_box", {"user": "ann"}, "c1")
-        assert SECRET in repr(session.events)  # sealed: what the chain is over stays
-        await session.call_tool("login", {"user": "ann", "code": SECRET}, "c2")
-        report = await audit_session(session, book, view_named("pg"))
-        assert SECRET not in json.dumps(report.as_json())
-        assert SECRET not in repr(await session.shown_events())
-        await session.release()
-        later = await resume_session(store, session.id, tools=tools)
-        assert SECRET not in repr(await later.shown_events())
-
-    asyncio.run(case())
+    store, tools = MemoryStore(), Talking()
+    session = await open_session(store, programs, tools=tools)
+    await session.operate(Start("open_box", {"user": "ann"}))
+    await session.call_tool("open_box", {"user": "ann"}, "c1")
+    assert SECRET in repr(session.events)  # sealed: what the chain is over stays
+    await session.call_tool("login", {"user": "ann", "code": SECRET}, "c2")
+    report = await audit_session(session, book, view_named("pg"))
+    assert SECRET not in json.dumps(report.as_json())
+    assert SECRET not in repr(await session.shown_events())
+    await session.release()
+    later = await resume_session(store, session.id, tools=tools)
+    assert SECRET not in repr(await later.shown_events())
 
 
 def test_what_is_secret_stays_a_reference_and_what_is_not_there_is_none() -> None:

@@ -61,7 +61,7 @@ async def through_the_gateway(
                 for name, arguments in LOOK_UPS:
                     await client.call_tool(name, arguments)
             if goal:
-                await _request(client, goal, inputs)
+                await _request(client, server.pool, goal, inputs)
     finally:
         await server.close()
     (record,) = await store.sessions()
@@ -69,7 +69,9 @@ async def through_the_gateway(
     return audit_trace(PROGRAMS, events, judge=judge), str(record.summary["status"])
 
 
-async def _request(client: Client, goal: str, inputs: Mapping[str, JSON]) -> None:
+async def _request(
+    client: Client, pool: SessionPool, goal: str, inputs: Mapping[str, JSON]
+) -> None:
     listed = (await client.list_tools()).tools
     tools = [ToolSchema(one.name, one.description or "", one.input_schema) for one in listed]
     user = ScriptedUser(f"I want {goal}", inputs, goal=goal)
@@ -79,7 +81,10 @@ async def _request(client: Client, goal: str, inputs: Mapping[str, JSON]) -> Non
     assert isinstance(frame, types.TextResourceContents)
     slot = frame.text
     for _ in range(60):
-        reply = await model.complete(ModelRequest([*messages, Message("system", slot)], tools))
+        (live,) = pool.live
+        shown = live.player.driver.shown()
+        request = ModelRequest([*messages, Message("system", slot)], tools, shown=shown)
+        reply = await model.complete(request)
         messages.append(Message("assistant", reply.content, reply.tool_calls))
         for call in reply.tool_calls:
             result = await client.call_tool(call.name, json.loads(call.arguments or "{}"))

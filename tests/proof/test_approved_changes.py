@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from attack_desk import VIEWS_WITH_A_MACHINE, AttackDesk, errors, open_desk, run
+from attack_desk import VIEWS_WITH_A_MACHINE, AttackDesk, errors, open_desk
 
 from sopilot.session import admission
 from sopilot.values.json import JSON
@@ -83,47 +83,38 @@ async def _approved(counter: Counter, view: str, first: Call) -> AttackDesk:
 
 @pytest.mark.parametrize("view", VIEWS_WITH_A_MACHINE)
 @pytest.mark.parametrize(("before", "after"), BEFORE_AND_AFTER)
-def test_an_approval_of_an_undecided_check_ends_with_the_next_change(
+async def test_an_approval_of_an_undecided_check_ends_with_the_next_change(
     view: str, before: Call, after: Call
 ) -> None:
-    async def case() -> None:
-        counter = Counter()
-        desk = await _approved(counter, view, before)
-        await desk.call(after[0], **after[1])
-        answer = await desk.call("cancel", customer="anna")
-        assert answer.status is CallStatus.HELD, answer
-        assert counter.cancelled == []
-
-    run(case())
+    counter = Counter()
+    desk = await _approved(counter, view, before)
+    await desk.call(after[0], **after[1])
+    answer = await desk.call("cancel", customer="anna")
+    assert answer.status is CallStatus.HELD, answer
+    assert counter.cancelled == []
 
 
 @pytest.mark.parametrize("before", [one for one, _ in BEFORE_AND_AFTER[:2]])
-def test_an_approval_serves_the_state_of_things_that_it_was_given_in(before: Call) -> None:
-    async def case() -> None:
-        counter = Counter()
-        desk = await _approved(counter, VIEWS_WITH_A_MACHINE[0], before)
-        await desk.done("cancel", customer="anna")
-        assert counter.cancelled == [("anna", counter.balance)]
-        assert _blamed(desk) == []
-
-    run(case())
+async def test_an_approval_serves_the_state_of_things_that_it_was_given_in(before: Call) -> None:
+    counter = Counter()
+    desk = await _approved(counter, VIEWS_WITH_A_MACHINE[0], before)
+    await desk.done("cancel", customer="anna")
+    assert counter.cancelled == [("anna", counter.balance)]
+    assert _blamed(desk) == []
 
 
 @pytest.mark.parametrize(("before", "after"), BEFORE_AND_AFTER)
-def test_the_audit_blames_a_guard_that_overlooks_the_change(
+async def test_the_audit_blames_a_guard_that_overlooks_the_change(
     before: Call, after: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(admission, "_same_facts", lambda *_: True)
 
-    async def case() -> None:
-        counter = Counter()
-        desk = await _approved(counter, VIEWS_WITH_A_MACHINE[0], before)
-        await desk.call(after[0], **after[1])
-        await desk.done("cancel", customer="anna")
-        assert len(counter.cancelled) == 1
-        assert _blamed(desk) != []
-
-    run(case())
+    counter = Counter()
+    desk = await _approved(counter, VIEWS_WITH_A_MACHINE[0], before)
+    await desk.call(after[0], **after[1])
+    await desk.done("cancel", customer="anna")
+    assert len(counter.cancelled) == 1
+    assert _blamed(desk) != []
 
 
 def _blamed(desk: AttackDesk) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from attack_desk import VIEWS_WITH_A_MACHINE, AttackDesk, errors, open_desk, run
+from attack_desk import VIEWS_WITH_A_MACHINE, AttackDesk, errors, open_desk
 
 from counter_desk import HandClock
 from sopilot.machine.proof.licence import Licence
@@ -62,55 +62,44 @@ def unproven(desk: AttackDesk) -> set[str]:
 
 @pytest.mark.parametrize("view", VIEWS_WITH_A_MACHINE)
 @pytest.mark.parametrize("said", CORRECTIONS)
-def test_a_correction_is_no_consent(said: str, view: str) -> None:
+async def test_a_correction_is_no_consent(said: str, view: str) -> None:
     """Although the model has written the user's words into an argument that is shown."""
 
-    async def case() -> None:
-        desk = await open_desk(BOOKING, lambda name, given: {}, view)
-        values: dict[str, JSON] = {"adults": 3, "rooms": 2, "note": said}
-        for first in (said, "yes"):  # corrects the question, or the call
-            desk.session.asker = None
-            questions = answering(desk, [first, *[said] * 9])
-            await desk.start_anew("book", **values)
-            about = {"action": "book", **values}
-            asked = {"question": "wanted", "note": said}
-            await desk.push({"ask_user": asked, "confirm_with_user": about})
-            await desk.held("book", "must be true and is undecided", **values)
-            assert len(questions) <= 2 * MOST_ATTEMPTS + 1
-        assert desk.made("book") == []
-
-    run(case())
-
-
-def test_it_is_asked_again_and_a_plain_yes_counts() -> None:
-    async def case() -> None:
-        desk = await open_desk(BOOKING, lambda name, given: {}, "pg")
-        values: dict[str, JSON] = {"adults": 3, "rooms": 2, "note": "x"}
-        questions = answering(desk, ["Yes, 2 adults.", "Yes.", "Why?", "well", "Yes please"])
-        await desk.start("book", **values)
+    desk = await open_desk(BOOKING, lambda name, given: {}, view)
+    values: dict[str, JSON] = {"adults": 3, "rooms": 2, "note": said}
+    for first in (said, "yes"):  # corrects the question, or the call
+        desk.session.asker = None
+        questions = answering(desk, [first, *[said] * 9])
+        await desk.start_anew("book", **values)
         about = {"action": "book", **values}
-        await desk.push(
-            {"ask_user": {"question": "wanted", "note": "x"}, "confirm_with_user": about}
-        )
-        await desk.done("book", **values)
-        assert desk.made("book") == [values]
-        assert len(questions) == 5
-        await desk.session.operate(Complete())
-        assert unproven(desk) == set()
-
-    run(case())
+        asked = {"question": "wanted", "note": said}
+        await desk.push({"ask_user": asked, "confirm_with_user": about})
+        await desk.held("book", "must be true and is undecided", **values)
+        assert len(questions) <= 2 * MOST_ATTEMPTS + 1
+    assert desk.made("book") == []
 
 
-def test_an_undecided_answer_is_asked_a_bounded_number_of_times() -> None:
-    async def case() -> None:
-        desk = await open_desk(BOOKING, lambda name, given: {}, "pg")
-        questions = answering(desk, ["maybe"])
-        await desk.start("book", adults=1, rooms=1, note="x")
-        await desk.push({"ask_user": {"question": "wanted", "note": "x"}})
-        assert len(questions) == MOST_ATTEMPTS
-        assert "yes or no" in questions[1]
+async def test_it_is_asked_again_and_a_plain_yes_counts() -> None:
+    desk = await open_desk(BOOKING, lambda name, given: {}, "pg")
+    values: dict[str, JSON] = {"adults": 3, "rooms": 2, "note": "x"}
+    questions = answering(desk, ["Yes, 2 adults.", "Yes.", "Why?", "well", "Yes please"])
+    await desk.start("book", **values)
+    about = {"action": "book", **values}
+    await desk.push({"ask_user": {"question": "wanted", "note": "x"}, "confirm_with_user": about})
+    await desk.done("book", **values)
+    assert desk.made("book") == [values]
+    assert len(questions) == 5
+    await desk.session.operate(Complete())
+    assert unproven(desk) == set()
 
-    run(case())
+
+async def test_an_undecided_answer_is_asked_a_bounded_number_of_times() -> None:
+    desk = await open_desk(BOOKING, lambda name, given: {}, "pg")
+    questions = answering(desk, ["maybe"])
+    await desk.start("book", adults=1, rooms=1, note="x")
+    await desk.push({"ask_user": {"question": "wanted", "note": "x"}})
+    assert len(questions) == MOST_ATTEMPTS
+    assert "yes or no" in questions[1]
 
 
 REFUEL = """
@@ -127,66 +116,57 @@ ABOUT = {"ask_user": {"question": "full", "tank": "t"}}
 
 @pytest.mark.parametrize("view", VIEWS_WITH_A_MACHINE)
 @pytest.mark.parametrize("reusable", [False, True])
-def test_an_answer_serves_one_call(reusable: bool, view: str) -> None:
-    async def case() -> None:
-        text = REFUEL.replace("REUSABLE", ", reusable: true" if reusable else "")
-        desk = await open_desk(text, lambda name, given: {}, view)
-        questions = answering(desk, ["yes"])
-        await desk.start("refuel", tank="t")
-        await desk.push(ABOUT)
-        await desk.done("refuel", tank="t")
-        await desk.session.operate(Complete())
-        await desk.start("refuel", tank="t")
-        await desk.push()
-        if not reusable:
-            await desk.held("refuel", "serves one call", tank="t")
-            assert len(desk.made("refuel")) == 1
-            await desk.call("ask_user", **ABOUT["ask_user"])
-            await desk.start_anew("refuel", tank="t")
-            await desk.push()
-        await desk.done("refuel", tank="t")
-        assert (len(desk.made("refuel")), len(questions)) == (2, 1 if reusable else 2)
-        await desk.session.operate(Complete())
-        assert unproven(desk) == set()
-
-    run(case())
-
-
-def test_the_audit_finds_an_answer_that_served_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def case() -> None:
-        desk = await open_desk(REFUEL.replace("REUSABLE", ""), lambda name, given: {}, "pg")
-        answering(desk, ["yes"])
-        await desk.start("refuel", tank="t")
-        await desk.push(ABOUT)
-        await desk.done("refuel", tank="t")
-        await desk.session.operate(Complete())
-        assert unproven(desk) == set()
-        await desk.start("refuel", tank="t")
-        await desk.push()
-        monkeypatch.setattr(_admission, "_license", lambda session, arguments: Licence())
-        await desk.done("refuel", tank="t")
-        assert "evidence-stale" in errors(desk.session)
-
-    run(case())
-
-
-def test_an_answer_about_another_tank_is_not_used_up() -> None:
-    async def case() -> None:
-        def answers(name: str, given: Mapping[str, JSON]) -> JSON:
-            return {}
-
-        desk = await open_desk(REFUEL.replace("REUSABLE", ""), answers, "pg")
-        questions = answering(desk, ["yes"])
-        for tank in ("t", "u"):
-            await desk.start_anew("refuel", tank=tank)
-            await desk.push({"ask_user": {"question": "full", "tank": tank}})
-        await desk.done("refuel", tank="u")
+async def test_an_answer_serves_one_call(reusable: bool, view: str) -> None:
+    text = REFUEL.replace("REUSABLE", ", reusable: true" if reusable else "")
+    desk = await open_desk(text, lambda name, given: {}, view)
+    questions = answering(desk, ["yes"])
+    await desk.start("refuel", tank="t")
+    await desk.push(ABOUT)
+    await desk.done("refuel", tank="t")
+    await desk.session.operate(Complete())
+    await desk.start("refuel", tank="t")
+    await desk.push()
+    if not reusable:
+        await desk.held("refuel", "serves one call", tank="t")
+        assert len(desk.made("refuel")) == 1
+        await desk.call("ask_user", **ABOUT["ask_user"])
         await desk.start_anew("refuel", tank="t")
         await desk.push()
-        await desk.done("refuel", tank="t")
-        assert len(questions) == 2
+    await desk.done("refuel", tank="t")
+    assert (len(desk.made("refuel")), len(questions)) == (2, 1 if reusable else 2)
+    await desk.session.operate(Complete())
+    assert unproven(desk) == set()
 
-    run(case())
+
+async def test_the_audit_finds_an_answer_that_served_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    desk = await open_desk(REFUEL.replace("REUSABLE", ""), lambda name, given: {}, "pg")
+    answering(desk, ["yes"])
+    await desk.start("refuel", tank="t")
+    await desk.push(ABOUT)
+    await desk.done("refuel", tank="t")
+    await desk.session.operate(Complete())
+    assert unproven(desk) == set()
+    await desk.start("refuel", tank="t")
+    await desk.push()
+    monkeypatch.setattr(_admission, "_license", lambda session, arguments: Licence())
+    await desk.done("refuel", tank="t")
+    assert "evidence-stale" in errors(desk.session)
+
+
+async def test_an_answer_about_another_tank_is_not_used_up() -> None:
+    def answers(name: str, given: Mapping[str, JSON]) -> JSON:
+        return {}
+
+    desk = await open_desk(REFUEL.replace("REUSABLE", ""), answers, "pg")
+    questions = answering(desk, ["yes"])
+    for tank in ("t", "u"):
+        await desk.start_anew("refuel", tank=tank)
+        await desk.push({"ask_user": {"question": "full", "tank": tank}})
+    await desk.done("refuel", tank="u")
+    await desk.start_anew("refuel", tank="t")
+    await desk.push()
+    await desk.done("refuel", tank="t")
+    assert len(questions) == 2
 
 
 TWO_ACTIONS = """
@@ -226,61 +206,52 @@ async def _refuel_left_open(in_flight: bool) -> tuple[AttackDesk, asyncio.Event]
 
 @pytest.mark.parametrize("resumed", [False, True], ids=["same", "resumed"])
 @pytest.mark.parametrize("carried_out", [True, False])
-def test_an_open_call_has_used_its_answers(resumed: bool, carried_out: bool) -> None:
+async def test_an_open_call_has_used_its_answers(resumed: bool, carried_out: bool) -> None:
     """The second action changes nothing that the first rests on, so only P9 holds it."""
 
-    async def case() -> None:
-        desk, _ = await _refuel_left_open(in_flight=False)
-        lost = await desk.call("refuel", tank="t")
-        assert lost.status is CallStatus.UNKNOWN
-        if resumed:
-            await desk.session.release()
-            again = await resume_session(
-                desk.session._store, desk.session.id, tools=desk.tools, clock=HandClock()
-            )
-            desk = AttackDesk(again, desk.tools)
-            answering(desk, ["no"])
-        await desk.start_anew("drain", tank="t")
-        await desk.push()
+    desk, _ = await _refuel_left_open(in_flight=False)
+    lost = await desk.call("refuel", tank="t")
+    assert lost.status is CallStatus.UNKNOWN
+    if resumed:
+        await desk.session.release()
+        again = await resume_session(
+            desk.session._store, desk.session.id, tools=desk.tools, clock=HandClock()
+        )
+        desk = AttackDesk(again, desk.tools)
+        answering(desk, ["no"])
+    await desk.start_anew("drain", tank="t")
+    await desk.push()
+    await desk.held("drain", "serves one call", tank="t")
+    await desk.session.resolve_outcome(lost.call_id, ok=carried_out, by="dana")
+    if carried_out:
         await desk.held("drain", "serves one call", tank="t")
-        await desk.session.settle_outcome(lost.call_id, ok=carried_out, by="dana")
-        if carried_out:
-            await desk.held("drain", "serves one call", tank="t")
-        else:
-            await desk.done("drain", tank="t")
-        assert len(desk.made("drain")) == (not carried_out)
-        assert unproven(desk) == set()
-
-    run(case())
+    else:
+        await desk.done("drain", tank="t")
+    assert len(desk.made("drain")) == (not carried_out)
+    assert unproven(desk) == set()
 
 
-def test_a_call_in_flight_has_used_its_answers() -> None:
-    async def case() -> None:
-        desk, answered = await _refuel_left_open(in_flight=True)
-        first = asyncio.create_task(desk.call("refuel", tank="t"))
-        while not desk.made("refuel"):
-            await asyncio.sleep(0)
-        await desk.start_anew("drain", tank="t")
-        await desk.push()
-        await desk.held("drain", "serves one call", tank="t")
-        answered.set()
-        assert (await first).status is CallStatus.DONE
-        await desk.held("drain", "serves one call", tank="t")
-        assert not desk.made("drain")
-
-    run(case())
+async def test_a_call_in_flight_has_used_its_answers() -> None:
+    desk, answered = await _refuel_left_open(in_flight=True)
+    first = asyncio.create_task(desk.call("refuel", tank="t"))
+    while not desk.made("refuel"):
+        await asyncio.sleep(0)
+    await desk.start_anew("drain", tank="t")
+    await desk.push()
+    await desk.held("drain", "serves one call", tank="t")
+    answered.set()
+    assert (await first).status is CallStatus.DONE
+    await desk.held("drain", "serves one call", tank="t")
+    assert not desk.made("drain")
 
 
-def test_the_audit_finds_an_answer_that_an_open_call_has_used(
+async def test_the_audit_finds_an_answer_that_an_open_call_has_used(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def case() -> None:
-        desk, _ = await _refuel_left_open(in_flight=False)
-        await desk.call("refuel", tank="t")
-        await desk.start_anew("drain", tank="t")
-        await desk.push()
-        monkeypatch.setattr(_admission, "_license", lambda session, arguments: Licence())
-        await desk.done("drain", tank="t")
-        assert "evidence-stale" in errors(desk.session)
-
-    run(case())
+    desk, _ = await _refuel_left_open(in_flight=False)
+    await desk.call("refuel", tank="t")
+    await desk.start_anew("drain", tank="t")
+    await desk.push()
+    monkeypatch.setattr(_admission, "_license", lambda session, arguments: Licence())
+    await desk.done("drain", tank="t")
+    assert "evidence-stale" in errors(desk.session)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -78,37 +77,31 @@ async def opened(bank: Bank, text: str = HANDBOOK) -> AttackDesk:
     ("action", "left_out", "written"),
     [("pay", {}, {"amount": 5}), ("send", {"order": {}}, {"order": {"amount": 5}})],
 )
-def test_a_default_is_judged(action: str, left_out: Any, written: Any, send: Any) -> None:
-    async def case() -> None:
-        bank = Bank(send)
-        desk = await opened(bank)
-        await desk.start(action, **left_out)
-        await desk.push()
-        assert (await desk.call(action, **left_out)).status is CallStatus.HELD
-        assert bank.paid == []
-        await desk.start_anew(action, **written)
-        await desk.push()
-        await desk.done(action, **written)
-        assert bank.paid == [5]
-
-    asyncio.run(case())
+async def test_a_default_is_judged(action: str, left_out: Any, written: Any, send: Any) -> None:
+    bank = Bank(send)
+    desk = await opened(bank)
+    await desk.start(action, **left_out)
+    await desk.push()
+    assert (await desk.call(action, **left_out)).status is CallStatus.HELD
+    assert bank.paid == []
+    await desk.start_anew(action, **written)
+    await desk.push()
+    await desk.done(action, **written)
+    assert bank.paid == [5]
 
 
-def test_what_people_leave_out_is_filled_in_by_nobody() -> None:
+async def test_what_people_leave_out_is_filled_in_by_nobody() -> None:
     text = HANDBOOK.replace("required: false}}, irr", "required: false}}, approval: boss, irr")
 
-    async def case() -> None:
-        bank = Bank()
-        desk = await opened(bank, text)
-        await desk.start("pay", amount=5)
-        await desk.push()
-        held = (await desk.call("pay", amount=5)).call_id
-        await desk.session.decide("amend", held, by="kim", role="boss", arguments={})
-        answer = await desk.session.run_held(held)
-        assert answer.status is CallStatus.HELD
-        assert bank.paid == []
-
-    asyncio.run(case())
+    bank = Bank()
+    desk = await opened(bank, text)
+    await desk.start("pay", amount=5)
+    await desk.push()
+    held = (await desk.call("pay", amount=5)).call_id
+    await desk.session.decide("amend", held, by="kim", role="boss", arguments={})
+    answer = await desk.session.run_held(held)
+    assert answer.status is CallStatus.HELD
+    assert bank.paid == []
 
 
 def test_a_schema_that_refers_to_itself_ends() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from attack_desk import AnsweringTools, AttackDesk, open_desk, run
+from attack_desk import AnsweringTools, AttackDesk, open_desk
 
 from counter_desk import HandClock
 from sopilot.audit.audit import audit_trace
@@ -33,14 +33,11 @@ procedures:
 
 
 @pytest.mark.parametrize("blocked", [{"u1"}, frozenset({"u1"}), {"u1": 1}.keys()])
-def test_an_answer_that_is_no_json_decides_nothing(blocked: object) -> None:
-    async def case() -> None:
-        desk = await open_desk(DOOR, lambda name, given: {"blocked": blocked}, "pg")
-        await desk.start("open_door", user="u1")
-        await desk.push({"read_list": {"user": "u1"}})
-        await desk.held("open_door", "`blocked` must be false", "undecided", user="u1")
-
-    run(case())
+async def test_an_answer_that_is_no_json_decides_nothing(blocked: object) -> None:
+    desk = await open_desk(DOOR, lambda name, given: {"blocked": blocked}, "pg")
+    await desk.start("open_door", user="u1")
+    await desk.push({"read_list": {"user": "u1"}})
+    await desk.held("open_door", "`blocked` must be false", "undecided", user="u1")
 
 
 SEND = """
@@ -64,54 +61,43 @@ def balance(name: str, given: Mapping[str, JSON]) -> JSON:
     return {"balance": 300} if name == "read_account" else {"done": True}
 
 
-def test_an_amended_call_is_what_the_process_is_about() -> None:
-    async def case() -> None:
-        desk = await open_desk(SEND, balance, "pg")
-        await desk.start("send", user="a", amount=500)
-        await desk.push({"read_account": {"user": "a"}})
-        await desk.held("send", "`covered` must be true and is false", user="a", amount=500)
-        (held,) = desk.session.held_calls
-        amended = {"user": "a", "amount": 200}
-        await desk.session.decide(
-            "amend", held.call_id, by="dana", role="operator", arguments=amended
-        )
-        assert (await desk.session.run_held(held.call_id)).status is CallStatus.DONE
-        assert (await desk.call("send", user="a", amount=500)).status is CallStatus.HELD
-        assert (await desk.session.operate(Complete())).accepted
-        assert desk.made("send") == [amended]
-
-    run(case())
+async def test_an_amended_call_is_what_the_process_is_about() -> None:
+    desk = await open_desk(SEND, balance, "pg")
+    await desk.start("send", user="a", amount=500)
+    await desk.push({"read_account": {"user": "a"}})
+    await desk.held("send", "`covered` must be true and is false", user="a", amount=500)
+    (held,) = desk.session.held_calls
+    amended = {"user": "a", "amount": 200}
+    await desk.session.decide("amend", held.call_id, by="dana", role="operator", arguments=amended)
+    assert (await desk.session.run_held(held.call_id)).status is CallStatus.DONE
+    assert (await desk.call("send", user="a", amount=500)).status is CallStatus.HELD
+    assert (await desk.session.operate(Complete())).accepted
+    assert desk.made("send") == [amended]
 
 
-def test_bounds_of_an_input_hold() -> None:
-    async def case() -> None:
-        desk = await open_desk(SEND, balance, "pg")
-        assert not (await desk.start("send", user="a", amount=-5)).accepted
-        await desk.start("send", user="a")
-        await desk.push({"read_account": {"user": "a"}})
-        await desk.held("send", "at least 0", user="a", amount=-5)
-
-    run(case())
+async def test_bounds_of_an_input_hold() -> None:
+    desk = await open_desk(SEND, balance, "pg")
+    assert not (await desk.start("send", user="a", amount=-5)).accepted
+    await desk.start("send", user="a")
+    await desk.push({"read_account": {"user": "a"}})
+    await desk.held("send", "at least 0", user="a", amount=-5)
 
 
-def test_who_refuses_what_was_held_is_not_blamed() -> None:
-    async def case() -> None:
-        left = [300]
+async def test_who_refuses_what_was_held_is_not_blamed() -> None:
+    left = [300]
 
-        def answers(name: str, given: Mapping[str, JSON]) -> JSON:
-            return {"balance": left[0]} if name == "read_account" else {}
+    def answers(name: str, given: Mapping[str, JSON]) -> JSON:
+        return {"balance": left[0]} if name == "read_account" else {}
 
-        desk = await open_desk(SEND, answers, "pg")
-        await desk.start("send", user="a", amount=200)
-        await desk.push({"read_account": {"user": "a"}})
-        left[0] = 0
-        await desk.call("read_account", user="a")
-        await desk.held("send", "`covered` must be true and is false", user="a", amount=200)
-        await desk.session.operate(Fail("the account does not cover it any more"))
-        report = audit_trace(desk.session.programs.programs, desk.session.events, judge=judge)
-        assert report.clean, report.findings
-
-    run(case())
+    desk = await open_desk(SEND, answers, "pg")
+    await desk.start("send", user="a", amount=200)
+    await desk.push({"read_account": {"user": "a"}})
+    left[0] = 0
+    await desk.call("read_account", user="a")
+    await desk.held("send", "`covered` must be true and is false", user="a", amount=200)
+    await desk.session.operate(Fail("the account does not cover it any more"))
+    report = audit_trace(desk.session.programs.programs, desk.session.events, judge=judge)
+    assert report.clean, report.findings
 
 
 CLAUSES = """
@@ -129,23 +115,20 @@ procedures:
 """
 
 
-def test_long_values_are_rechecked_one_by_one() -> None:
-    async def case() -> None:
-        first, second = "a" * 1200 + "1", "a" * 1200 + "2"
-        legal = {first: True, second: True}
+async def test_long_values_are_rechecked_one_by_one() -> None:
+    first, second = "a" * 1200 + "1", "a" * 1200 + "2"
+    legal = {first: True, second: True}
 
-        def answers(name: str, given: Mapping[str, JSON]) -> JSON:
-            return {"legal": legal[given["text"]]} if name == "read_clause" else {}
+    def answers(name: str, given: Mapping[str, JSON]) -> JSON:
+        return {"legal": legal[given["text"]]} if name == "read_clause" else {}
 
-        desk = await open_desk(CLAUSES, answers, "pg")
-        await desk.start("sign", first=first, second=second)
-        await desk.push()
-        for text in (first, second):
-            await desk.call("read_clause", text=text)
-        legal[first] = False
-        await desk.held("sign", "`legal` must be true and is false", first=first, second=second)
-
-    run(case())
+    desk = await open_desk(CLAUSES, answers, "pg")
+    await desk.start("sign", first=first, second=second)
+    await desk.push()
+    for text in (first, second):
+        await desk.call("read_clause", text=text)
+    legal[first] = False
+    await desk.held("sign", "`legal` must be true and is false", first=first, second=second)
 
 
 BY_HAND = """
@@ -178,39 +161,33 @@ functions:
 
 
 @pytest.mark.parametrize("undecided", [True, False])
-def test_what_was_not_done_is_not_passed(undecided: bool) -> None:
+async def test_what_was_not_done_is_not_passed(undecided: bool) -> None:
     """The executor claims the short way; the long way was never gone."""
 
-    async def case() -> None:
-        tools = AnsweringTools(lambda name, given: {"emergency": False})
-        programs = {"operate": program_from_yaml(BY_HAND)}
-        session = await open_session(MemoryStore(), programs, tools=tools, clock=HandClock())
-        desk = AttackDesk(session, tools)
-        await desk.start("operate", user="u")
-        await desk.push({} if undecided else {"read_patient": {"user": "u"}})
-        await desk.held("operate", "`emergency` must be true", user="u")
-
-    run(case())
+    tools = AnsweringTools(lambda name, given: {"emergency": False})
+    programs = {"operate": program_from_yaml(BY_HAND)}
+    session = await open_session(MemoryStore(), programs, tools=tools, clock=HandClock())
+    desk = AttackDesk(session, tools)
+    await desk.start("operate", user="u")
+    await desk.push({} if undecided else {"read_patient": {"user": "u"}})
+    await desk.held("operate", "`emergency` must be true", user="u")
 
 
-def test_what_is_undecided_opens_neither_side_of_a_program_by_hand() -> None:
+async def test_what_is_undecided_opens_neither_side_of_a_program_by_hand() -> None:
     stop_if = (
         BY_HAND.replace("met: act}", "met: stop, unmet: act}")
         .replace("      - {step: consent, act: take_consent, with: {user: $user}}\n", "")
         .replace("complete: Done.}", "complete: Done.}\n      - {step: stop, fail: No.}")
     )
 
-    async def case() -> None:
-        tools = AnsweringTools(lambda name, given: {"error": "no"})
-        programs = {"operate": program_from_yaml(stop_if)}
-        session = await open_session(MemoryStore(), programs, tools=tools, clock=HandClock())
-        desk = AttackDesk(session, tools)
-        await desk.start("operate", user="u")
-        await desk.push()
-        await session.operate(Return(undecided=True))
-        await desk.held("operate", "emergency", user="u")
-
-    run(case())
+    tools = AnsweringTools(lambda name, given: {"error": "no"})
+    programs = {"operate": program_from_yaml(stop_if)}
+    session = await open_session(MemoryStore(), programs, tools=tools, clock=HandClock())
+    desk = AttackDesk(session, tools)
+    await desk.start("operate", user="u")
+    await desk.push()
+    await session.operate(Return(undecided=True))
+    await desk.held("operate", "emergency", user="u")
 
 
 @pytest.mark.parametrize("text", ["x < null", "null + 'a' == x", "x > null"])
@@ -222,19 +199,16 @@ def test_null_has_no_order_and_no_sum(text: str) -> None:
 @pytest.mark.parametrize(
     "note", [{"$ref": "x", "bytes": 1}, {"in": [{"$ref": "x", "bytes": 1}]}, {"n": float("nan")}]
 )
-def test_a_tool_that_cannot_be_undone_gets_no_stand_in_for_what_was_sent(note: JSON) -> None:
+async def test_a_tool_that_cannot_be_undone_gets_no_stand_in_for_what_was_sent(note: JSON) -> None:
     """What has the form of a withheld value is not kept, and neither is what JSON cannot say."""
     text = DOOR.replace(
         "input: {user: string}, irreversible", "input: {user: string, note: object}, irreversible"
     )
 
-    async def case() -> None:
-        desk = await open_desk(text, lambda name, given: {"blocked": []}, "pg")
-        await desk.start("open_door", user="u1", note=note)
-        await desk.push({"read_list": {"user": "u1"}})
-        answer = await desk.call("open_door", user="u1", note=note)
-        assert answer.status is CallStatus.HELD
-        assert desk.made("open_door") == []
-        assert "no tool may be given" in answer.problem
-
-    run(case())
+    desk = await open_desk(text, lambda name, given: {"blocked": []}, "pg")
+    await desk.start("open_door", user="u1", note=note)
+    await desk.push({"read_list": {"user": "u1"}})
+    answer = await desk.call("open_door", user="u1", note=note)
+    assert answer.status is CallStatus.HELD
+    assert desk.made("open_door") == []
+    assert "no tool may be given" in answer.problem

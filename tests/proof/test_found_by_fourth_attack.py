@@ -4,7 +4,7 @@ that look the same, times as texts, and words that are no yes."""
 from __future__ import annotations
 
 import pytest
-from attack_desk import AttackDesk, errors, open_desk, run
+from attack_desk import AttackDesk, errors, open_desk
 
 from sopilot.handbook.expressions import VerdictError, compute, judge
 from sopilot.machine.proof.licence import Licence
@@ -37,30 +37,24 @@ async def at_the_act(world: dict[str, bool]) -> AttackDesk:
 
 
 @pytest.mark.parametrize("b_holds", [False, True])
-def test_what_a_second_look_leads_to_is_read_again_too(b_holds: bool) -> None:
-    async def case() -> None:
-        world = {"read_a": True, "read_b": True}
-        desk = await at_the_act(world)
-        world.update(read_a=False, read_b=b_holds)  # by somebody else
-        answer = await desk.call("pay", user="u")
-        assert len(desk.made("read_b")) == 2
-        assert answer.status is (CallStatus.DONE if b_holds else CallStatus.HELD)
-        if b_holds:
-            await desk.session.operate(Complete())
-        assert errors(desk.session) == []
-
-    run(case())
-
-
-def test_the_audit_sees_what_was_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def case() -> None:
-        desk = await at_the_act({"read_a": True, "read_b": True})
-        monkeypatch.setattr(_admission, "_reads", lambda session, call: False)
-        await desk.done("pay", user="u")
+async def test_what_a_second_look_leads_to_is_read_again_too(b_holds: bool) -> None:
+    world = {"read_a": True, "read_b": True}
+    desk = await at_the_act(world)
+    world.update(read_a=False, read_b=b_holds)  # by somebody else
+    answer = await desk.call("pay", user="u")
+    assert len(desk.made("read_b")) == 2
+    assert answer.status is (CallStatus.DONE if b_holds else CallStatus.HELD)
+    if b_holds:
         await desk.session.operate(Complete())
-        assert errors(desk.session) == ["not-read-again"]
+    assert errors(desk.session) == []
 
-    run(case())
+
+async def test_the_audit_sees_what_was_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    desk = await at_the_act({"read_a": True, "read_b": True})
+    monkeypatch.setattr(_admission, "_reads", lambda session, call: False)
+    await desk.done("pay", user="u")
+    await desk.session.operate(Complete())
+    assert errors(desk.session) == ["not-read-again"]
 
 
 CASES = """
@@ -79,27 +73,24 @@ procedures:
 """
 
 
-def test_a_case_that_a_second_look_names_is_read_again() -> None:
-    async def case() -> None:
-        found = {"turn": 0, "moves": False}
+async def test_a_case_that_a_second_look_names_is_read_again() -> None:
+    found = {"turn": 0, "moves": False}
 
-        def world(name: str, given: object) -> JSON:
-            if name != "find_case":
-                return {"closed": True}
-            found["turn"] += found["moves"]
-            return {"id": f"case-{found['turn'] % 12}"}
+    def world(name: str, given: object) -> JSON:
+        if name != "find_case":
+            return {"closed": True}
+        found["turn"] += found["moves"]
+        return {"id": f"case-{found['turn'] % 12}"}
 
-        desk = await open_desk(CASES, world, "pg")
-        await desk.start("pay", user="u")
-        await desk.call("find_case", user="u")
-        for number in range(12):
-            await desk.call("read_case", case_id=f"case-{number}")
-        await desk.push()
-        found["moves"] = True
-        await desk.done("pay", user="u")  # it is asked once, and its case is read anew
-        assert desk.tools.made[-2:-1] == [("read_case", {"case_id": "case-1"})]
-
-    run(case())
+    desk = await open_desk(CASES, world, "pg")
+    await desk.start("pay", user="u")
+    await desk.call("find_case", user="u")
+    for number in range(12):
+        await desk.call("read_case", case_id=f"case-{number}")
+    await desk.push()
+    found["moves"] = True
+    await desk.done("pay", user="u")  # it is asked once, and its case is read anew
+    assert desk.tools.made[-2:-1] == [("read_case", {"case_id": "case-1"})]
 
 
 JUDGED = """
@@ -115,21 +106,18 @@ procedures:
 
 
 @pytest.mark.parametrize("changed", [False, True])
-def test_a_models_verdict_stands_when_a_second_look_finds_nothing_new(changed: bool) -> None:
-    async def case() -> None:
-        world: dict[str, JSON] = {"notes": ["one"]}
-        desk = await open_desk(JUDGED, lambda name, given: dict(world), "pg")
-        await desk.start("pay", user="u")
-        await desk.push({"read_a": {"user": "u"}})
-        if changed:
-            world["notes"] = ["one", "two"]
-            await desk.held("pay", "judged on other answers", user="u")
-            return
-        await desk.done("pay", user="u")
-        await desk.session.operate(Complete())
-        assert errors(desk.session) == []
-
-    run(case())
+async def test_a_models_verdict_stands_when_a_second_look_finds_nothing_new(changed: bool) -> None:
+    world: dict[str, JSON] = {"notes": ["one"]}
+    desk = await open_desk(JUDGED, lambda name, given: dict(world), "pg")
+    await desk.start("pay", user="u")
+    await desk.push({"read_a": {"user": "u"}})
+    if changed:
+        world["notes"] = ["one", "two"]
+        await desk.held("pay", "judged on other answers", user="u")
+        return
+    await desk.done("pay", user="u")
+    await desk.session.operate(Complete())
+    assert errors(desk.session) == []
 
 
 @pytest.mark.parametrize(
@@ -224,21 +212,18 @@ procedures:
 
 
 @pytest.mark.parametrize(("user", "held"), [(SPELLED, True), ("Josefa", False)])
-def test_a_gate_that_was_opened_for_a_look_alike_is_not_proven_shut(
+async def test_a_gate_that_was_opened_for_a_look_alike_is_not_proven_shut(
     user: str, held: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def case() -> None:
-        desk = await open_desk(ENROLLED, lambda name, given: {"known": True}, "pg")
-        await desk.call("enroll", user=JOSE)
-        await desk.start("welcome", user=user)
-        await desk.push({"read_user": {"user": user}})
-        if held:
-            await desk.held("welcome", "`enrolled` must be false", user=user)
-            monkeypatch.setattr(_admission, "_license", lambda session, arguments: Licence())
-        await desk.done("welcome", user=user)
-        assert ("gate-shut" in errors(desk.session)) is held
-
-    run(case())
+    desk = await open_desk(ENROLLED, lambda name, given: {"known": True}, "pg")
+    await desk.call("enroll", user=JOSE)
+    await desk.start("welcome", user=user)
+    await desk.push({"read_user": {"user": user}})
+    if held:
+        await desk.held("welcome", "`enrolled` must be false", user=user)
+        monkeypatch.setattr(_admission, "_license", lambda session, arguments: Licence())
+    await desk.done("welcome", user=user)
+    assert ("gate-shut" in errors(desk.session)) is held
 
 
 TWO_WAYS_IN = """
@@ -258,19 +243,16 @@ procedures:
 
 
 @pytest.mark.parametrize("last", ["ann", "bob", "ann\u200b"])
-def test_one_customer_at_a_time_whichever_way_they_came_in(
+async def test_one_customer_at_a_time_whichever_way_they_came_in(
     last: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def case() -> None:
-        desk = await open_desk(TWO_WAYS_IN, lambda name, given: {"known": True}, "pg")
-        await desk.call("by_mail", user="ann")
-        await desk.call("by_phone", user=last, number="1")
-        await desk.start("pay", user="ann")
-        await desk.push({"read_user": {"user": "ann"}})
-        if last != "ann":
-            await desk.held("pay", "`mailed` must be true", user="ann")
-            monkeypatch.setattr(_admission, "_license", lambda session, arguments: Licence())
-        await desk.done("pay", user="ann")
-        assert ("gate-shut" in errors(desk.session)) is (last != "ann")
-
-    run(case())
+    desk = await open_desk(TWO_WAYS_IN, lambda name, given: {"known": True}, "pg")
+    await desk.call("by_mail", user="ann")
+    await desk.call("by_phone", user=last, number="1")
+    await desk.start("pay", user="ann")
+    await desk.push({"read_user": {"user": "ann"}})
+    if last != "ann":
+        await desk.held("pay", "`mailed` must be true", user="ann")
+        monkeypatch.setattr(_admission, "_license", lambda session, arguments: Licence())
+    await desk.done("pay", user="ann")
+    assert ("gate-shut" in errors(desk.session)) is (last != "ann")

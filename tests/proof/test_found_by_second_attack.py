@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 import pytest
-from attack_desk import AttackDesk, open_desk, run
+from attack_desk import AttackDesk, open_desk
 
 from sopilot.handbook.expressions import VerdictError, judge
 from sopilot.handbook.reader import load_handbook
@@ -43,23 +43,20 @@ procedures:
 """
 
 
-def test_the_user_is_shown_the_words_of_the_procedure_that_runs() -> None:
-    async def case() -> None:
-        desk = await open_desk(TWO_TEXTS, lambda name, given: {"free": False}, "pg")
-        asked = answering(desk, ["yes", "yes"])
-        about = {"action": "cancel", "booking": "b"}
-        await desk.start("cancel_late", booking="b")
-        await desk.call("read_booking", booking="b")
-        await desk.call("confirm_with_user", **about, procedure="cancel_free")
-        await desk.push({"read_booking": {"booking": "b"}})
-        await desk.held("cancel", "confirm", booking="b")
-        await desk.start_anew("cancel_late", booking="b")
-        own = {**about, "procedure": "cancel_late"}
-        await desk.push({"read_booking": {"booking": "b"}, "confirm_with_user": own})
-        assert "nothing back" in asked[-1]
-        assert (await desk.call("cancel", booking="b")).status is CallStatus.DONE
-
-    run(case())
+async def test_the_user_is_shown_the_words_of_the_procedure_that_runs() -> None:
+    desk = await open_desk(TWO_TEXTS, lambda name, given: {"free": False}, "pg")
+    asked = answering(desk, ["yes", "yes"])
+    about = {"action": "cancel", "booking": "b"}
+    await desk.start("cancel_late", booking="b")
+    await desk.call("read_booking", booking="b")
+    await desk.call("confirm_with_user", **about, procedure="cancel_free")
+    await desk.push({"read_booking": {"booking": "b"}})
+    await desk.held("cancel", "confirm", booking="b")
+    await desk.start_anew("cancel_late", booking="b")
+    own = {**about, "procedure": "cancel_late"}
+    await desk.push({"read_booking": {"booking": "b"}, "confirm_with_user": own})
+    assert "nothing back" in asked[-1]
+    assert (await desk.call("cancel", booking="b")).status is CallStatus.DONE
 
 
 @pytest.mark.parametrize(
@@ -101,34 +98,31 @@ procedures:
 """
 
 
-def test_nothing_overtakes_a_guarded_call_that_is_under_way() -> None:
-    async def case() -> None:
-        balance = {"now": 500}
-        reached = asyncio.Event()
+async def test_nothing_overtakes_a_guarded_call_that_is_under_way() -> None:
+    balance = {"now": 500}
+    reached = asyncio.Event()
 
-        async def world(name: str, given: Mapping[str, JSON]) -> JSON:
-            if name == "pay":
-                reached.set()
-                await asyncio.sleep(0.05)
-            if name in ("pay", "withdraw"):
-                balance["now"] -= 500
-                assert balance["now"] >= 0, "the world denies it"
-            return {"balance": balance["now"]}
+    async def world(name: str, given: Mapping[str, JSON]) -> JSON:
+        if name == "pay":
+            reached.set()
+            await asyncio.sleep(0.05)
+        if name in ("pay", "withdraw"):
+            balance["now"] -= 500
+            assert balance["now"] >= 0, "the world denies it"
+        return {"balance": balance["now"]}
 
-        desk = await open_desk(TWO_WAYS, world, "pg")
-        await desk.start("pay", user="a", amount=500)
-        await desk.push({"read_account": {"user": "a"}})
-        paying = asyncio.create_task(desk.call("pay", user="a", amount=500))
-        await reached.wait()
-        held = await desk.call("withdraw", user="a", amount=500)
-        assert held.status is CallStatus.HELD
-        assert "`pay` is being carried out" in held.problem
-        assert (await desk.call("note", text="quiet")).status is CallStatus.DONE
-        assert (await paying).status is CallStatus.DONE
-        assert desk.made("withdraw") == []
-        assert balance["now"] == 0
-
-    run(case())
+    desk = await open_desk(TWO_WAYS, world, "pg")
+    await desk.start("pay", user="a", amount=500)
+    await desk.push({"read_account": {"user": "a"}})
+    paying = asyncio.create_task(desk.call("pay", user="a", amount=500))
+    await reached.wait()
+    held = await desk.call("withdraw", user="a", amount=500)
+    assert held.status is CallStatus.HELD
+    assert "`pay` is being carried out" in held.problem
+    assert (await desk.call("note", text="quiet")).status is CallStatus.DONE
+    assert (await paying).status is CallStatus.DONE
+    assert desk.made("withdraw") == []
+    assert balance["now"] == 0
 
 
 def test_a_failure_that_answers_opens_no_gate() -> None:
@@ -163,22 +157,19 @@ procedures:
 """
 
 
-def test_what_opens_or_shuts_a_gate_may_change_what_was_read() -> None:
-    async def case() -> None:
-        state = {"active": True}
+async def test_what_opens_or_shuts_a_gate_may_change_what_was_read() -> None:
+    state = {"active": True}
 
-        def world(name: str, given: Mapping[str, JSON]) -> JSON:
-            if name == "lock":
-                state["active"] = False
-            return dict(state)
+    def world(name: str, given: Mapping[str, JSON]) -> JSON:
+        if name == "lock":
+            state["active"] = False
+        return dict(state)
 
-        desk = await open_desk(LOCKED, world, "pg")
-        await desk.start("pay", user="u")
-        await desk.push({"read_account": {"user": "u"}})
-        await desk.call("lock", user="u")
-        await desk.held("pay", "must be called again", user="u")
-
-    run(case())
+    desk = await open_desk(LOCKED, world, "pg")
+    await desk.start("pay", user="u")
+    await desk.push({"read_account": {"user": "u"}})
+    await desk.call("lock", user="u")
+    await desk.held("pay", "must be called again", user="u")
 
 
 THEIRS = """
@@ -199,36 +190,30 @@ procedures:
 """
 
 
-def test_who_approved_without_proof_approved_these_values() -> None:
-    async def case() -> None:
-        desk = await open_desk(THEIRS, lambda name, given: {"owner": "eve"}, "pg")
-        await desk.start("pay", user="a", amount=100, booking="b1")
-        await desk.push({"read_booking": {"booking": "b1"}})
-        await desk.call("pay", user="a", amount=100)
-        (held,) = desk.session.held_calls
-        await desk.session.decide("approve", held.call_id, by="Clara", role="clerk")
-        assert (await desk.session.operate(Amend({"booking": "b2"}))).accepted
-        await desk.push({"read_booking": {"booking": "b2"}})
-        assert (await desk.call("pay", user="a", amount=100)).status is CallStatus.HELD
-
-    run(case())
+async def test_who_approved_without_proof_approved_these_values() -> None:
+    desk = await open_desk(THEIRS, lambda name, given: {"owner": "eve"}, "pg")
+    await desk.start("pay", user="a", amount=100, booking="b1")
+    await desk.push({"read_booking": {"booking": "b1"}})
+    await desk.call("pay", user="a", amount=100)
+    (held,) = desk.session.held_calls
+    await desk.session.decide("approve", held.call_id, by="Clara", role="clerk")
+    assert (await desk.session.operate(Amend({"booking": "b2"}))).accepted
+    await desk.push({"read_booking": {"booking": "b2"}})
+    assert (await desk.call("pay", user="a", amount=100)).status is CallStatus.HELD
 
 
-def test_what_people_make_of_a_call_needs_as_many_of_them() -> None:
-    async def case() -> None:
-        desk = await open_desk(THEIRS, lambda name, given: {"owner": "eve"}, "pg")
-        await desk.start("pay", user="a", amount=100, booking="b1")
-        await desk.push({"read_booking": {"booking": "b1"}})
-        await desk.call("pay", user="a", amount=100)
-        (held,) = desk.session.held_calls
-        more = {"user": "a", "amount": 50_000}
-        held = await desk.session.decide(
-            "amend", held.call_id, by="Clara", role="clerk", arguments=more
-        )
-        assert (await desk.session.run_held(held.call_id)).status is CallStatus.HELD
-        assert not desk.made("pay")
-
-    run(case())
+async def test_what_people_make_of_a_call_needs_as_many_of_them() -> None:
+    desk = await open_desk(THEIRS, lambda name, given: {"owner": "eve"}, "pg")
+    await desk.start("pay", user="a", amount=100, booking="b1")
+    await desk.push({"read_booking": {"booking": "b1"}})
+    await desk.call("pay", user="a", amount=100)
+    (held,) = desk.session.held_calls
+    more = {"user": "a", "amount": 50_000}
+    held = await desk.session.decide(
+        "amend", held.call_id, by="Clara", role="clerk", arguments=more
+    )
+    assert (await desk.session.run_held(held.call_id)).status is CallStatus.HELD
+    assert not desk.made("pay")
 
 
 BADGE = """
@@ -243,12 +228,9 @@ procedures:
 """
 
 
-def test_a_login_that_names_nobody_may_be_anybodys() -> None:
-    async def case() -> None:
-        desk = await open_desk(BADGE, lambda name, given: {}, "pg")
-        await desk.start("pay", user="ann")
-        await desk.push({"login": {"user": "ann"}})
-        await desk.call("login", badge="77")
-        await desk.held("pay", "`known` must be true", "undecided", user="ann")
-
-    run(case())
+async def test_a_login_that_names_nobody_may_be_anybodys() -> None:
+    desk = await open_desk(BADGE, lambda name, given: {}, "pg")
+    await desk.start("pay", user="ann")
+    await desk.push({"login": {"user": "ann"}})
+    await desk.call("login", badge="77")
+    await desk.held("pay", "`known` must be true", "undecided", user="ann")

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Mapping
 
 import pytest
-from attack_desk import AnsweringTools, AttackDesk, errors, open_desk, run
+from attack_desk import AnsweringTools, AttackDesk, errors, open_desk
 
 from counter_desk import HandClock
 from sopilot.compiler.pipeline import compile_handbook
@@ -67,22 +67,19 @@ procedures:
 """
 
 
-def test_a_yes_serves_one_call() -> None:
-    async def case() -> None:
-        desk = await open_desk(LETTER, lambda name, given: {"free": True}, "pg")
-        asked = answering(desk.session)
-        about = {"action": "send_letter", "booking": "b"}
-        await desk.start("send_letter", booking="b")
-        await desk.push({"read_booking": {"booking": "b"}, "confirm_with_user": about})
-        await desk.done("send_letter", booking="b")
-        await desk.start_anew("send_letter", booking="b")
-        await desk.push()
-        await desk.held("send_letter", "an answer of the user serves one call", booking="b")
-        await desk.call("confirm_with_user", **about)
-        await desk.done("send_letter", booking="b")
-        assert len(asked) == 2
-
-    run(case())
+async def test_a_yes_serves_one_call() -> None:
+    desk = await open_desk(LETTER, lambda name, given: {"free": True}, "pg")
+    asked = answering(desk.session)
+    about = {"action": "send_letter", "booking": "b"}
+    await desk.start("send_letter", booking="b")
+    await desk.push({"read_booking": {"booking": "b"}, "confirm_with_user": about})
+    await desk.done("send_letter", booking="b")
+    await desk.start_anew("send_letter", booking="b")
+    await desk.push()
+    await desk.held("send_letter", "an answer of the user serves one call", booking="b")
+    await desk.call("confirm_with_user", **about)
+    await desk.done("send_letter", booking="b")
+    assert len(asked) == 2
 
 
 TWO_QUESTIONS = """
@@ -98,43 +95,40 @@ procedures:
 
 
 @pytest.mark.parametrize("one_message", [True, False])
-def test_of_questions_that_are_put_at_once_each_needs_a_message(one_message: bool) -> None:
-    async def case() -> None:
-        desk = await open_desk(TWO_QUESTIONS, lambda name, given: {}, "pg")
-        session = desk.session
-        answered = {"fine": asyncio.Event(), "sure": asyncio.Event()}
-        messages: list[int] = []
+async def test_of_questions_that_are_put_at_once_each_needs_a_message(one_message: bool) -> None:
+    desk = await open_desk(TWO_QUESTIONS, lambda name, given: {}, "pg")
+    session = desk.session
+    answered = {"fine": asyncio.Event(), "sure": asyncio.Event()}
+    messages: list[int] = []
 
-        async def ask(question: str, about: str, closed: bool) -> UserAnswer:
-            await answered[about].wait()
-            if not messages or not one_message:
-                messages.append((await session.user_said("yes")).events[0].seq)
-            return UserAnswer("yes", messages[-1])
+    async def ask(question: str, about: str, closed: bool) -> UserAnswer:
+        await answered[about].wait()
+        if not messages or not one_message:
+            messages.append((await session.user_said("yes")).events[0].seq)
+        return UserAnswer("yes", messages[-1])
 
-        session.asker = ask
-        await desk.start("send", booking="b")
-        await session.operate(Call())
-        fine = asyncio.create_task(desk.call("ask_user", question="fine", booking="b"))
-        await asyncio.sleep(0)
-        sure = asyncio.create_task(desk.call("ask_user", question="sure", booking="b"))
-        await asyncio.sleep(0)
-        answered["sure"].set()
-        await sure
-        answered["fine"].set()
-        await fine
-        await desk.push()
-        if one_message:  # which was about the other question
-            await desk.held("send", "`fine` must be true and is undecided", booking="b")
-        else:
-            await desk.done("send", booking="b")
-            await session.operate(Complete())
-            assert errors(session) == []
-
-    run(case())
+    session.asker = ask
+    await desk.start("send", booking="b")
+    await session.operate(Call())
+    fine = asyncio.create_task(desk.call("ask_user", question="fine", booking="b"))
+    await asyncio.sleep(0)
+    sure = asyncio.create_task(desk.call("ask_user", question="sure", booking="b"))
+    await asyncio.sleep(0)
+    answered["sure"].set()
+    await sure
+    answered["fine"].set()
+    await fine
+    await desk.push()
+    if one_message:  # which was about the other question
+        await desk.held("send", "`fine` must be true and is undecided", booking="b")
+    else:
+        await desk.done("send", booking="b")
+        await session.operate(Complete())
+        assert errors(session) == []
 
 
 @pytest.mark.parametrize("name", ["action", "procedure", "question"])
-def test_an_input_may_be_called_what_the_machine_calls_its_question(name: str) -> None:
+async def test_an_input_may_be_called_what_the_machine_calls_its_question(name: str) -> None:
     handbook = f"""
 handbook: x
 actions:
@@ -148,22 +142,19 @@ procedures:
   book: {{requires: "wanted(patient, {name})"}}
 """
 
-    async def case() -> None:
-        desk = await open_desk(handbook, lambda name, given: {}, "pg")
-        asked = answering(desk.session)
-        given = {"patient": "p", name: "x-ray"}
-        await desk.start("book", **given)
-        await walk(desk)
-        answer = await desk.call("book", **{**given, name: "surgery"})
-        assert answer.status is CallStatus.HELD
-        assert (await desk.call("book", **given)).status is CallStatus.DONE
-        assert asked[0] == "Is it x-ray?"
-        assert asked[1].startswith("p gets x-ray.")
-        assert f'{name}: "x-ray"' in asked[1]
-        await desk.session.operate(Complete())
-        assert errors(desk.session) == []
-
-    run(case())
+    desk = await open_desk(handbook, lambda name, given: {}, "pg")
+    asked = answering(desk.session)
+    given = {"patient": "p", name: "x-ray"}
+    await desk.start("book", **given)
+    await walk(desk)
+    answer = await desk.call("book", **{**given, name: "surgery"})
+    assert answer.status is CallStatus.HELD
+    assert (await desk.call("book", **given)).status is CallStatus.DONE
+    assert asked[0] == "Is it x-ray?"
+    assert asked[1].startswith("p gets x-ray.")
+    assert f'{name}: "x-ray"' in asked[1]
+    await desk.session.operate(Complete())
+    assert errors(desk.session) == []
 
 
 IN_FLIGHT = """
@@ -184,37 +175,36 @@ procedures:
 
 
 @pytest.mark.parametrize("overtaking", ["logout", "deactivate"])
-def test_neither_a_gate_nor_another_guarded_call_overtakes_one_under_way(overtaking: str) -> None:
-    async def case() -> None:
-        state = {"active": True, "in": False}
-        reached = asyncio.Event()
+async def test_neither_a_gate_nor_another_guarded_call_overtakes_one_under_way(
+    overtaking: str,
+) -> None:
+    state = {"active": True, "in": False}
+    reached = asyncio.Event()
 
-        async def world(name: str, given: Mapping[str, JSON]) -> JSON:
-            if name == "login":
-                state["in"] = True
-            elif name in ("logout", "deactivate"):
-                state["active"] = state["in"] = False
-            elif name == "send_letter":
-                reached.set()
-                await asyncio.sleep(0.02)
-                assert all(state.values()), "the world denies it"
-            return dict(state)
+    async def world(name: str, given: Mapping[str, JSON]) -> JSON:
+        if name == "login":
+            state["in"] = True
+        elif name in ("logout", "deactivate"):
+            state["active"] = state["in"] = False
+        elif name == "send_letter":
+            reached.set()
+            await asyncio.sleep(0.02)
+            assert all(state.values()), "the world denies it"
+        return dict(state)
 
-        desk = await open_desk(IN_FLIGHT, world, "pg")
-        await desk.start("send_letter", user="u")
-        await desk.push({"login": {"user": "u"}, "read_account": {"user": "u"}})
-        sending = asyncio.create_task(desk.call("send_letter", user="u"))
-        await reached.wait()
-        if overtaking == "deactivate":
-            await desk.start("deactivate", user="u")
-            await desk.push()
-        held = await desk.call(overtaking, user="u")
-        assert held.status is CallStatus.HELD
-        assert "`send_letter` is being carried out" in held.problem
-        assert (await sending).status is CallStatus.DONE
-        assert (await desk.call(overtaking, user="u")).status is CallStatus.DONE
-
-    run(case())
+    desk = await open_desk(IN_FLIGHT, world, "pg")
+    await desk.start("send_letter", user="u")
+    await desk.push({"login": {"user": "u"}, "read_account": {"user": "u"}})
+    sending = asyncio.create_task(desk.call("send_letter", user="u"))
+    await reached.wait()
+    if overtaking == "deactivate":
+        await desk.start("deactivate", user="u")
+        await desk.push()
+    held = await desk.call(overtaking, user="u")
+    assert held.status is CallStatus.HELD
+    assert "`send_letter` is being carried out" in held.problem
+    assert (await sending).status is CallStatus.DONE
+    assert (await desk.call(overtaking, user="u")).status is CallStatus.DONE
 
 
 def programs_of(handbook: str) -> dict[str, Program]:
@@ -235,65 +225,59 @@ procedures:
 """
 
 
-def test_a_call_that_fails_when_it_is_made_again_may_have_been_carried_out() -> None:
-    async def case() -> None:
-        balance, broken = {"now": 500}, [True]
+async def test_a_call_that_fails_when_it_is_made_again_may_have_been_carried_out() -> None:
+    balance, broken = {"now": 500}, [True]
 
-        async def world(name: str, given: Mapping[str, JSON]) -> JSON | ToolResult:
-            if name != "read_account" and balance["now"] < 500:
-                assert name != "pay", "the world denies it"
-                return ToolResult(False, {"error": "not enough"})
-            if name == "withdraw":
-                balance["now"] -= 500
-                if broken.pop():
-                    raise asyncio.CancelledError
-            return {"balance": balance["now"]}
+    async def world(name: str, given: Mapping[str, JSON]) -> JSON | ToolResult:
+        if name != "read_account" and balance["now"] < 500:
+            assert name != "pay", "the world denies it"
+            return ToolResult(False, {"error": "not enough"})
+        if name == "withdraw":
+            balance["now"] -= 500
+            if broken.pop():
+                raise asyncio.CancelledError
+        return {"balance": balance["now"]}
 
-        tools, store, clock = AnsweringTools(world), MemoryStore(), HandClock()
-        session = await open_session(store, programs_of(WITHDRAWN), tools=tools, clock=clock)
-        desk = AttackDesk(session, tools)
-        given: dict[str, JSON] = {"user": "u", "amount": 500}
-        await desk.start("pay", **given)
-        await desk.push({"read_account": {"user": "u"}})
-        with pytest.raises(asyncio.CancelledError):
-            await desk.call("withdraw", **given)
-        await session.release()
-        desk = AttackDesk(await resume_session(store, session.id, tools=tools, clock=clock), tools)
-        for call_id in desk.session.retryable:
-            await desk.session.retry(call_id)
-        await desk.held("pay", "`withdraw`", "its outcome is unknown", **given)
-
-    run(case())
+    tools, store, clock = AnsweringTools(world), MemoryStore(), HandClock()
+    session = await open_session(store, programs_of(WITHDRAWN), tools=tools, clock=clock)
+    desk = AttackDesk(session, tools)
+    given: dict[str, JSON] = {"user": "u", "amount": 500}
+    await desk.start("pay", **given)
+    await desk.push({"read_account": {"user": "u"}})
+    with pytest.raises(asyncio.CancelledError):
+        await desk.call("withdraw", **given)
+    await session.release()
+    desk = AttackDesk(await resume_session(store, session.id, tools=tools, clock=clock), tools)
+    for call_id in desk.session.retryable:
+        await desk.session.retry(call_id)
+    await desk.held("pay", "`withdraw`", "its outcome is unknown", **given)
 
 
-def test_a_yes_to_the_words_of_another_handbook_is_none() -> None:
+async def test_a_yes_to_the_words_of_another_handbook_is_none() -> None:
     told = LETTER.replace("A letter will be sent.", "Nothing will be sent.")
 
-    async def case() -> None:
-        tools, store, clock = AnsweringTools(lambda *_: {"free": True}), MemoryStore(), HandClock()
-        session = await open_session(store, programs_of(told), tools=tools, clock=clock)
-        desk = AttackDesk(session, tools)
-        answering(session)
-        about = {"action": "send_letter", "booking": "b"}
-        calls = {"read_booking": {"booking": "b"}, "confirm_with_user": about}
-        await desk.start("send_letter", booking="b")
-        await desk.push(calls)
-        await session.release()
-        session = await resume_session(
-            store, session.id, tools=tools, clock=clock,
-            programs=programs_of(LETTER), accept_changed=True,
-        )  # fmt: skip
-        desk = AttackDesk(session, tools)
-        asked = answering(session)
-        await desk.start("send_letter", booking="b")
-        await desk.push()
-        await desk.held("send_letter", "`confirm_with_user(", "not been called", booking="b")
-        await desk.start_anew("send_letter", booking="b")
-        await walk(desk)
-        await desk.done("send_letter", booking="b")
-        assert "A letter will be sent." in asked[0]
-
-    run(case())
+    tools, store, clock = AnsweringTools(lambda *_: {"free": True}), MemoryStore(), HandClock()
+    session = await open_session(store, programs_of(told), tools=tools, clock=clock)
+    desk = AttackDesk(session, tools)
+    answering(session)
+    about = {"action": "send_letter", "booking": "b"}
+    calls = {"read_booking": {"booking": "b"}, "confirm_with_user": about}
+    await desk.start("send_letter", booking="b")
+    await desk.push(calls)
+    await session.release()
+    session = await resume_session(
+        store, session.id, tools=tools, clock=clock,
+        programs=programs_of(LETTER), accept_changed=True,
+    )  # fmt: skip
+    desk = AttackDesk(session, tools)
+    asked = answering(session)
+    await desk.start("send_letter", booking="b")
+    await desk.push()
+    await desk.held("send_letter", "`confirm_with_user(", "not been called", booking="b")
+    await desk.start_anew("send_letter", booking="b")
+    await walk(desk)
+    await desk.done("send_letter", booking="b")
+    assert "A letter will be sent." in asked[0]
 
 
 @pytest.mark.parametrize(
@@ -326,24 +310,21 @@ procedures:
 
 
 @pytest.mark.parametrize("way", ["amended", "started anew", "the same"])
-def test_an_approval_is_for_the_errand_that_people_saw(way: str) -> None:
-    async def case() -> None:
-        desk = await open_desk(BOOKED, lambda name, given: {"owner": "ann"}, "pg")
-        given: dict[str, JSON] = {"user": "ann", "amount": 100}
-        await desk.start("pay", **given, booking="b1")
-        await walk(desk)
-        await desk.call("pay", **given)
-        (held,) = desk.session.held_calls
-        await desk.session.decide("approve", held.call_id, by="Clara", role="manager")
-        if way == "amended":
-            assert (await desk.session.operate(Amend({"booking": "b2"}))).accepted
-        else:
-            booking = "b1" if way == "the same" else "b2"
-            await desk.start_anew("pay", **given, booking=booking)
-        await walk(desk)
-        answer = await desk.call("pay", **given)
-        served = way == "the same"
-        assert answer.status is (CallStatus.DONE if served else CallStatus.HELD)
-        assert bool(desk.made("pay")) is served
-
-    run(case())
+async def test_an_approval_is_for_the_errand_that_people_saw(way: str) -> None:
+    desk = await open_desk(BOOKED, lambda name, given: {"owner": "ann"}, "pg")
+    given: dict[str, JSON] = {"user": "ann", "amount": 100}
+    await desk.start("pay", **given, booking="b1")
+    await walk(desk)
+    await desk.call("pay", **given)
+    (held,) = desk.session.held_calls
+    await desk.session.decide("approve", held.call_id, by="Clara", role="manager")
+    if way == "amended":
+        assert (await desk.session.operate(Amend({"booking": "b2"}))).accepted
+    else:
+        booking = "b1" if way == "the same" else "b2"
+        await desk.start_anew("pay", **given, booking=booking)
+    await walk(desk)
+    answer = await desk.call("pay", **given)
+    served = way == "the same"
+    assert answer.status is (CallStatus.DONE if served else CallStatus.HELD)
+    assert bool(desk.made("pay")) is served

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from attack_desk import FAILED, VIEWS_WITH_A_MACHINE, AttackDesk, open_desk, run
+from attack_desk import FAILED, VIEWS_WITH_A_MACHINE, AttackDesk, open_desk
 
 from sopilot.audit.audit import audit_trace
 from sopilot.program.model import Kind
@@ -53,66 +53,56 @@ procedures:
         ([{"level": 2}, FAILED], False),
     ],
 )
-def test_the_newest_answer_opens_it(view: str, answers: list[Any], paid: bool) -> None:
-    async def case() -> None:
-        left: list[Any] = list(answers)
+async def test_the_newest_answer_opens_it(view: str, answers: list[Any], paid: bool) -> None:
+    left: list[Any] = list(answers)
 
-        def world(action: str, given: Mapping[str, JSON]) -> JSON:
-            return left.pop(0) if action == "login" else {"paid": True}
+    def world(action: str, given: Mapping[str, JSON]) -> JSON:
+        return left.pop(0) if action == "login" else {"paid": True}
 
-        desk = await open_desk(HANDBOOK, world, view)
-        await desk.start("pay", user="ann", amount=1)
-        await desk.push({"login": {"user": "ann", "password": "x"}})
-        for _ in answers[1:]:
-            await desk.call("login", user="ann", password="x")
-        answer = await desk.call("pay", user="ann", amount=1)
-        assert (answer.status is CallStatus.DONE) == paid
-        assert bool(desk.made("pay")) == paid
-
-    run(case())
+    desk = await open_desk(HANDBOOK, world, view)
+    await desk.start("pay", user="ann", amount=1)
+    await desk.push({"login": {"user": "ann", "password": "x"}})
+    for _ in answers[1:]:
+        await desk.call("login", user="ann", password="x")
+    answer = await desk.call("pay", user="ann", amount=1)
+    assert (answer.status is CallStatus.DONE) == paid
+    assert bool(desk.made("pay")) == paid
 
 
 @pytest.mark.parametrize(("holds", "grade"), [(True, "claimed"), (None, None)])
-def test_a_verdict_that_is_returned_has_a_grade(holds: bool | None, grade: str | None) -> None:
+async def test_a_verdict_that_is_returned_has_a_grade(
+    holds: bool | None, grade: str | None
+) -> None:
     """Without evidence it is a claim; what is no verdict has none."""
 
-    async def case() -> None:
-        desk = await open_desk(RULE, lambda action, given: {"known": True}, "pg")
-        await desk.start("pay", user="ann")
-        await desk.session.operate(Call())
-        outcome = await desk.session.operate(Return(holds))
-        payload = outcome.events[0].payload
-        assert (payload.get("grade") or None) == grade
-
-    run(case())
+    desk = await open_desk(RULE, lambda action, given: {"known": True}, "pg")
+    await desk.start("pay", user="ann")
+    await desk.session.operate(Call())
+    outcome = await desk.session.operate(Return(holds))
+    payload = outcome.events[0].payload
+    assert (payload.get("grade") or None) == grade
 
 
-def test_a_verdict_on_the_newest_answer_is_proven() -> None:
-    async def case() -> None:
-        desk = await open_desk(RULE, lambda action, given: {"known": True}, "pg")
-        await desk.start("pay", user="ann")
-        await desk.session.operate(Call())
-        answer = await desk.call("look", user="ann")
-        outcome = await desk.session.operate(Return(True, (str(answer.seq),)))
-        assert outcome.events[0].payload["grade"] == "proven"
-
-    run(case())
+async def test_a_verdict_on_the_newest_answer_is_proven() -> None:
+    desk = await open_desk(RULE, lambda action, given: {"known": True}, "pg")
+    await desk.start("pay", user="ann")
+    await desk.session.operate(Call())
+    answer = await desk.call("look", user="ann")
+    outcome = await desk.session.operate(Return(True, (str(answer.seq),)))
+    assert outcome.events[0].payload["grade"] == "proven"
 
 
-def test_a_call_whose_arguments_do_not_fit_proves_nothing() -> None:
-    async def case() -> None:
-        text = RULE.replace("{user: string}, read_only", "{user: string, kind: string}, read_only")
-        text = text.replace("verify: look(user)", 'verify: "look(user, kind=5)"')
-        desk = await open_desk(text, lambda action, given: {"known": True}, "pg")
-        await desk.start("pay", user="ann")
-        await desk.session.operate(Call())
-        answer = await desk.call("look", user="ann", kind=5)
-        await desk.session.operate(Return(True, (str(answer.seq),)))
-        held = await desk.call("pay", user="ann")
-        assert held.status is CallStatus.HELD
-        assert "`kind` must be of type string" in held.problem
-
-    run(case())
+async def test_a_call_whose_arguments_do_not_fit_proves_nothing() -> None:
+    text = RULE.replace("{user: string}, read_only", "{user: string, kind: string}, read_only")
+    text = text.replace("verify: look(user)", 'verify: "look(user, kind=5)"')
+    desk = await open_desk(text, lambda action, given: {"known": True}, "pg")
+    await desk.start("pay", user="ann")
+    await desk.session.operate(Call())
+    answer = await desk.call("look", user="ann", kind=5)
+    await desk.session.operate(Return(True, (str(answer.seq),)))
+    held = await desk.call("pay", user="ann")
+    assert held.status is CallStatus.HELD
+    assert "`kind` must be of type string" in held.problem
 
 
 DOORS = """
@@ -145,24 +135,21 @@ procedures:
         ([("logout", 1.0)], False),
     ],
 )
-def test_a_gate_is_shut_by_what_closes_it_and_by_the_next_customer(
+async def test_a_gate_is_shut_by_what_closes_it_and_by_the_next_customer(
     calls: list[tuple[str, float]], paid: bool
 ) -> None:
-    async def case() -> None:
-        desk = await open_desk(DOORS, lambda action, given: {"ok": True}, "pg")
-        await desk.start("pay", number=1)
-        await desk.push({"login": {"number": 1, "password": "x"}})
-        for action, number in calls:
-            more: dict[str, JSON] = {"password": "x"} if action == "login" else {}
-            await desk.call(action, number=number, **more)
-        answer = await desk.call("pay", number=1)
-        assert (answer.status is CallStatus.DONE) == paid, answer.problem
-
-    run(case())
+    desk = await open_desk(DOORS, lambda action, given: {"ok": True}, "pg")
+    await desk.start("pay", number=1)
+    await desk.push({"login": {"number": 1, "password": "x"}})
+    for action, number in calls:
+        more: dict[str, JSON] = {"password": "x"} if action == "login" else {}
+        await desk.call(action, number=number, **more)
+    answer = await desk.call("pay", number=1)
+    assert (answer.status is CallStatus.DONE) == paid, answer.problem
 
 
 @pytest.mark.parametrize("known", ["a", "b", ""])
-def test_no_option_is_lost_beside_one_that_needs_no_tool(known: str) -> None:
+async def test_no_option_is_lost_beside_one_that_needs_no_tool(known: str) -> None:
     """Of three options two are verified by tools, and the third by the arguments alone."""
     text = """
 handbook: till
@@ -178,19 +165,16 @@ procedures:
   pay: {requires: {any: [a(user), b(user), small(amount)]}}
 """
 
-    async def case() -> None:
-        desk = await open_desk(text, lambda action, given: {"yes": action[-1] == known}, "pg")
-        await desk.start("pay", user="ann", amount=9)
-        for action in ("ask_a", "ask_b"):
-            await desk.call(action, user="ann")
-        await desk.push()
-        answer = await desk.call("pay", user="ann", amount=9)
-        assert (answer.status is CallStatus.DONE) == bool(known), answer.problem
-
-    run(case())
+    desk = await open_desk(text, lambda action, given: {"yes": action[-1] == known}, "pg")
+    await desk.start("pay", user="ann", amount=9)
+    for action in ("ask_a", "ask_b"):
+        await desk.call(action, user="ann")
+    await desk.push()
+    answer = await desk.call("pay", user="ann", amount=9)
+    assert (answer.status is CallStatus.DONE) == bool(known), answer.problem
 
 
-def test_what_is_missing_is_named_inside_of_groups_too() -> None:
+async def test_what_is_missing_is_named_inside_of_groups_too() -> None:
     text = """
 handbook: till
 actions:
@@ -205,16 +189,13 @@ procedures:
   pay: {requires: {all: [c(user), {any: [{all: [a(user), b(user)]}, b(user)]}]}}
 """
 
-    async def case() -> None:
-        desk = await open_desk(text, lambda action, given: {"yes": False, "no": True}, "pg")
-        await desk.start("pay", user="ann")
-        await desk.call("ask_a", user="ann")
-        await desk.push()
-        held = await desk.call("pay", user="ann")
-        assert held.status is CallStatus.HELD
-        assert "`b` must be true and is undecided" in held.problem
-
-    run(case())
+    desk = await open_desk(text, lambda action, given: {"yes": False, "no": True}, "pg")
+    await desk.start("pay", user="ann")
+    await desk.call("ask_a", user="ann")
+    await desk.push()
+    held = await desk.call("pay", user="ann")
+    assert held.status is CallStatus.HELD
+    assert "`b` must be true and is undecided" in held.problem
 
 
 CLOSE = "  close: {input: {number: number}, irreversible: true, confirm: false}\npredicates:"
@@ -311,24 +292,21 @@ def disagreements(desk: AttackDesk) -> list[str]:
     ],
 )
 @pytest.mark.parametrize("act", ["pay", "close"])
-def test_open_shut_or_neither_as_the_guard_and_the_audit_read_it(
+async def test_open_shut_or_neither_as_the_guard_and_the_audit_read_it(
     calls: str, known: bool | None, act: str
 ) -> None:
     """An act that a gate must be open for and one that it must be shut for: where it is neither,
     both are held. The audit reads every verdict and every act as the guard does."""
 
-    async def case() -> None:
-        desk = await open_desk(ENDS, played := Played(), "pg")
-        await desk.start(act, number=1)
-        await played.play(desk, calls)
-        await desk.push()
-        answer = await desk.call(act, number=1)
-        may = known is (act == "pay")
-        assert (answer.status is CallStatus.DONE) == may, answer.problem
-        assert not disagreements(desk)
-        await played.end()
-
-    run(case())
+    desk = await open_desk(ENDS, played := Played(), "pg")
+    await desk.start(act, number=1)
+    await played.play(desk, calls)
+    await desk.push()
+    answer = await desk.call(act, number=1)
+    may = known is (act == "pay")
+    assert (answer.status is CallStatus.DONE) == may, answer.problem
+    assert not disagreements(desk)
+    await played.end()
 
 
 LEVELS = """
@@ -366,23 +344,20 @@ procedures:
     ],
 )
 @pytest.mark.parametrize("act", ["pay", "close"])
-def test_a_gate_with_a_verdict_as_the_guard_and_the_audit_read_it(
+async def test_a_gate_with_a_verdict_as_the_guard_and_the_audit_read_it(
     calls: str, strong: bool | None, act: str
 ) -> None:
-    async def case() -> None:
-        desk = await open_desk(LEVELS, played := Played(), "pg")
-        await desk.start(act, number=1)
-        await played.play(desk, calls)
-        await desk.push()
-        answer = await desk.call(act, number=1)
-        assert (answer.status is CallStatus.DONE) == (strong is (act == "pay")), answer.problem
-        assert not disagreements(desk)
-        await played.end()
-
-    run(case())
+    desk = await open_desk(LEVELS, played := Played(), "pg")
+    await desk.start(act, number=1)
+    await played.play(desk, calls)
+    await desk.push()
+    answer = await desk.call(act, number=1)
+    assert (answer.status is CallStatus.DONE) == (strong is (act == "pay")), answer.problem
+    assert not disagreements(desk)
+    await played.end()
 
 
-def test_of_a_group_that_is_met_nothing_is_named_as_missing() -> None:
+async def test_of_a_group_that_is_met_nothing_is_named_as_missing() -> None:
     """Who decides without the proof decides about what is missing, and about nothing else."""
     options = [f"p{number}(user)" for number in range(8)]
     text = "\n".join(
@@ -401,18 +376,15 @@ def test_of_a_group_that_is_met_nothing_is_named_as_missing() -> None:
         ]
     )
 
-    async def case() -> None:
-        desk = await open_desk(text, lambda action, given: action in ("ask0", "ask7"), "pg")
-        functions = desk.session.machine.programs.layouts["pay"].program.functions.values()
-        assert Kind.GROUP in {one.kind for one in functions}
-        await desk.start("pay", user="ann")
-        for number in range(9):
-            await desk.call(f"ask{number}", user="ann")
-        await desk.push()
-        held = await desk.call("pay", user="ann")
-        assert held.status is CallStatus.HELD
-        assert "`p8` must be true and is false" in held.problem
-        assert "`p1`" not in held.problem
-        assert "was not done" not in held.problem  # nor the act itself
-
-    run(case())
+    desk = await open_desk(text, lambda action, given: action in ("ask0", "ask7"), "pg")
+    functions = desk.session.machine.programs.layouts["pay"].program.functions.values()
+    assert Kind.GROUP in {one.kind for one in functions}
+    await desk.start("pay", user="ann")
+    for number in range(9):
+        await desk.call(f"ask{number}", user="ann")
+    await desk.push()
+    held = await desk.call("pay", user="ann")
+    assert held.status is CallStatus.HELD
+    assert "`p8` must be true and is false" in held.problem
+    assert "`p1`" not in held.problem
+    assert "was not done" not in held.problem  # nor the act itself

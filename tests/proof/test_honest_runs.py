@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from attack_desk import open_desk, run
+from attack_desk import open_desk
 
 from counter_desk import HandClock
 from sopilot.audit.audit import audit_trace
@@ -36,38 +36,32 @@ def _absent(name: str, given: Mapping[str, JSON]) -> ToolResult:
     return ToolResult(True, {"paid": True})
 
 
-def test_what_is_read_again_may_be_an_answer_that_there_is_nothing() -> None:
-    async def case() -> None:
-        desk = await open_desk(BLOCK, _absent, "fused")
-        await desk.start("pay", user="a")
-        await desk.call("read_block", user="a")
-        await desk.push()
-        assert (await desk.call("pay", user="a")).status is CallStatus.DONE
-        assert len(desk.made("read_block")) == 2
-
-    run(case())
+async def test_what_is_read_again_may_be_an_answer_that_there_is_nothing() -> None:
+    desk = await open_desk(BLOCK, _absent, "fused")
+    await desk.start("pay", user="a")
+    await desk.call("read_block", user="a")
+    await desk.push()
+    assert (await desk.call("pay", user="a")).status is CallStatus.DONE
+    assert len(desk.made("read_block")) == 2
 
 
-def test_a_tool_that_breaks_off_when_it_is_read_again_has_not_answered() -> None:
+async def test_a_tool_that_breaks_off_when_it_is_read_again_has_not_answered() -> None:
     """Whatever the words of its error."""
 
-    async def case() -> None:
-        broken: list[str] = []
+    broken: list[str] = []
 
-        def world(name: str, given: Mapping[str, JSON]) -> ToolResult:
-            if name == "read_block" and broken:
-                raise RuntimeError("no such block")
-            broken.append(name)
-            return _absent(name, given)
+    def world(name: str, given: Mapping[str, JSON]) -> ToolResult:
+        if name == "read_block" and broken:
+            raise RuntimeError("no such block")
+        broken.append(name)
+        return _absent(name, given)
 
-        text = BLOCK.replace("result.error == 'no such block'", "'no such block' in [result.error]")
-        desk = await open_desk(text, world, "fused")
-        await desk.start("pay", user="a")
-        await desk.call("read_block", user="a")
-        await desk.push()
-        await desk.held("pay", "failed when it was called last", user="a")
-
-    run(case())
+    text = BLOCK.replace("result.error == 'no such block'", "'no such block' in [result.error]")
+    desk = await open_desk(text, world, "fused")
+    await desk.start("pay", user="a")
+    await desk.call("read_block", user="a")
+    await desk.push()
+    await desk.held("pay", "failed when it was called last", user="a")
 
 
 CANCEL = """
@@ -84,32 +78,26 @@ procedures:
 
 
 @pytest.mark.parametrize("more", [{}, {"note": "please"}])
-def test_what_was_done_with_a_declared_input_besides_was_done(more: dict[str, JSON]) -> None:
-    async def case() -> None:
-        desk = await open_desk(CANCEL, lambda name, given: {"done": True}, "fused")
-        await desk.start("cancel", booking="b", **more)
-        await desk.call("cancel", booking="b", **more)
-        await desk.session.operate(Complete())
-        await desk.start("pay", booking="b")
-        await desk.push()
-        assert (await desk.call("pay", booking="b")).status is CallStatus.DONE
-        await desk.session.operate(Complete())
-        programs = desk.session.programs.programs
-        assert audit_trace(programs, await desk.session.whole_events(), judge=judge).clean
-
-    run(case())
+async def test_what_was_done_with_a_declared_input_besides_was_done(more: dict[str, JSON]) -> None:
+    desk = await open_desk(CANCEL, lambda name, given: {"done": True}, "fused")
+    await desk.start("cancel", booking="b", **more)
+    await desk.call("cancel", booking="b", **more)
+    await desk.session.operate(Complete())
+    await desk.start("pay", booking="b")
+    await desk.push()
+    assert (await desk.call("pay", booking="b")).status is CallStatus.DONE
+    await desk.session.operate(Complete())
+    programs = desk.session.programs.programs
+    assert audit_trace(programs, await desk.session.whole_events(), judge=judge).clean
 
 
-def test_what_was_done_with_an_input_that_nobody_declared_is_undecided() -> None:
-    async def case() -> None:
-        desk = await open_desk(CANCEL, lambda name, given: {"done": True}, "fused")
-        await desk.call("cancel", booking="b", dry_run=True)
-        await desk.start("pay", booking="b")
-        await desk.push()
-        assert (await desk.call("pay", booking="b")).status is CallStatus.HELD
-        assert desk.made("pay") == []
-
-    run(case())
+async def test_what_was_done_with_an_input_that_nobody_declared_is_undecided() -> None:
+    desk = await open_desk(CANCEL, lambda name, given: {"done": True}, "fused")
+    await desk.call("cancel", booking="b", dry_run=True)
+    await desk.start("pay", booking="b")
+    await desk.push()
+    assert (await desk.call("pay", booking="b")).status is CallStatus.HELD
+    assert desk.made("pay") == []
 
 
 LATE = """
@@ -124,28 +112,25 @@ procedures:
 """
 
 
-def test_a_value_that_time_has_passed_by_is_computed_anew_with_a_new_start() -> None:
-    async def case() -> None:
-        desk = await open_desk(LATE, lambda name, given: {"due": "1970-01-01T00:00:00Z"}, "fused")
+async def test_a_value_that_time_has_passed_by_is_computed_anew_with_a_new_start() -> None:
+    desk = await open_desk(LATE, lambda name, given: {"due": "1970-01-01T00:00:00Z"}, "fused")
 
-        async def charge() -> tuple[JSON, CallStatus, str]:
-            await desk.push()
-            process = desk.session.configuration.process
-            assert process is not None
-            amount = process.known["amount"]
-            answer = await desk.call("charge", loan="l", amount=amount)
-            return amount, answer.status, answer.problem
+    async def charge() -> tuple[JSON, CallStatus, str]:
+        await desk.push()
+        process = desk.session.configuration.process
+        assert process is not None
+        amount = process.known["amount"]
+        answer = await desk.call("charge", loan="l", amount=amount)
+        return amount, answer.status, answer.problem
 
-        await desk.start("charge", loan="l")
-        await desk.call("read_loan", loan="l")
-        assert isinstance(desk.session.clock, HandClock)
-        desk.session.clock.advance(2 * 3600)
-        first, status, why = await charge()
-        assert status is CallStatus.HELD
-        assert "`amount` would be computed otherwise now: start the goal again" in why
-        await desk.start_anew("charge", loan="l")
-        await desk.call("read_loan", loan="l")
-        again, status, _ = await charge()
-        assert (status, first, again) == (CallStatus.DONE, 0, 20)
-
-    run(case())
+    await desk.start("charge", loan="l")
+    await desk.call("read_loan", loan="l")
+    assert isinstance(desk.session.clock, HandClock)
+    desk.session.clock.advance(2 * 3600)
+    first, status, why = await charge()
+    assert status is CallStatus.HELD
+    assert "`amount` would be computed otherwise now: start the goal again" in why
+    await desk.start_anew("charge", loan="l")
+    await desk.call("read_loan", loan="l")
+    again, status, _ = await charge()
+    assert (status, first, again) == (CallStatus.DONE, 0, 20)

@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Mapping
 
 import pytest
-from attack_desk import VIEWS_WITH_A_MACHINE, AttackDesk, open_desk, run
+from attack_desk import VIEWS_WITH_A_MACHINE, AttackDesk, open_desk
 
 from sopilot.compiler.pipeline import compile_handbook
 from sopilot.handbook.reader import load_handbook
@@ -50,74 +50,59 @@ async def done(desk: AttackDesk, **arguments: JSON) -> bool:
 
 @pytest.mark.parametrize("view", VIEWS_WITH_A_MACHINE)
 @pytest.mark.parametrize("requires", ['"allowed(user, null)"', "plain(user)"])
-def test_null_is_a_call_without_the_input(requires: str, view: str) -> None:
-    async def case() -> None:
-        desk = await desk_for(requires, view)
-        await desk.start("pay", user="ann", amount=1)
-        await desk.push({"read_limit": {"user": "ann"}})
-        assert await done(desk, user="ann", amount=1)
-
-    run(case())
+async def test_null_is_a_call_without_the_input(requires: str, view: str) -> None:
+    desk = await desk_for(requires, view)
+    await desk.start("pay", user="ann", amount=1)
+    await desk.push({"read_limit": {"user": "ann"}})
+    assert await done(desk, user="ann", amount=1)
 
 
-def test_an_answer_about_a_kind_says_nothing_about_none() -> None:
-    async def case() -> None:
-        LIMITS["ann", "gold"], LIMITS["bob", None] = True, False
-        desk = await desk_for('"allowed(user, null)"')
-        await desk.start("pay", user="ann", amount=1)
-        await desk.push({"read_limit": {"user": "ann", "kind": "gold"}})
-        await desk.held("pay", "", user="ann", amount=1)
-        await desk.start_anew("pay", user="bob", amount=1)
-        await desk.push({"read_limit": {"user": "bob"}})
-        await desk.held("pay", "", user="bob", amount=1)
-        assert desk.made("pay") == []
-
-    run(case())
+async def test_an_answer_about_a_kind_says_nothing_about_none() -> None:
+    LIMITS["ann", "gold"], LIMITS["bob", None] = True, False
+    desk = await desk_for('"allowed(user, null)"')
+    await desk.start("pay", user="ann", amount=1)
+    await desk.push({"read_limit": {"user": "ann", "kind": "gold"}})
+    await desk.held("pay", "", user="ann", amount=1)
+    await desk.start_anew("pay", user="bob", amount=1)
+    await desk.push({"read_limit": {"user": "bob"}})
+    await desk.held("pay", "", user="bob", amount=1)
+    assert desk.made("pay") == []
 
 
 @pytest.mark.parametrize("view", VIEWS_WITH_A_MACHINE)
-def test_what_is_left_out_is_proven_for_a_call_without_it_alone(view: str) -> None:
+async def test_what_is_left_out_is_proven_for_a_call_without_it_alone(view: str) -> None:
     """Started, judged and called with every pair of fees: what is paid is within the limit."""
 
-    async def case() -> None:
-        for started, called in itertools.product((None, 1, 9), repeat=2):
-            desk = await desk_for("slight(fee)", view)
-            fee = {} if started is None else {"fee": started}
-            await desk.start("pay", user="ann", amount=1, **fee)
-            await desk.push()
-            given = {} if called is None else {"fee": called}
-            paid = await done(desk, user="ann", amount=1, **given)
-            for one in desk.made("pay"):
-                assert one.get("fee") is None or one["fee"] < 5  # type: ignore[operator]
-            if started == called != 9:
-                assert paid, f"an honest call with {called} was held"
-
-    run(case())
-
-
-def test_null_is_no_value_that_a_call_may_have() -> None:
-    async def case() -> None:
-        desk = await desk_for("slight(fee)")
-        await desk.start("pay", user="ann", amount=1)
+    for started, called in itertools.product((None, 1, 9), repeat=2):
+        desk = await desk_for("slight(fee)", view)
+        fee = {} if started is None else {"fee": started}
+        await desk.start("pay", user="ann", amount=1, **fee)
         await desk.push()
-        assert not await done(desk, user="ann", amount=1, fee=None)
-        assert desk.made("pay") == []
+        given = {} if called is None else {"fee": called}
+        paid = await done(desk, user="ann", amount=1, **given)
+        for one in desk.made("pay"):
+            assert one.get("fee") is None or one["fee"] < 5  # type: ignore[operator]
+        if started == called != 9:
+            assert paid, f"an honest call with {called} was held"
 
-    run(case())
+
+async def test_null_is_no_value_that_a_call_may_have() -> None:
+    desk = await desk_for("slight(fee)")
+    await desk.start("pay", user="ann", amount=1)
+    await desk.push()
+    assert not await done(desk, user="ann", amount=1, fee=None)
+    assert desk.made("pay") == []
 
 
-def test_where_nobody_says_what_it_means_nothing_is_proven() -> None:
-    async def case() -> None:
-        desk = await desk_for("unsaid(fee)")
-        await desk.start("pay", user="ann", amount=1)
-        await desk.push()
-        assert not await done(desk, user="ann", amount=1)
-        negated = await desk_for("{not: unsaid(fee)}")
-        await negated.start("pay", user="ann", amount=1)
-        await negated.push()
-        assert not await done(negated, user="ann", amount=1)
-
-    run(case())
+async def test_where_nobody_says_what_it_means_nothing_is_proven() -> None:
+    desk = await desk_for("unsaid(fee)")
+    await desk.start("pay", user="ann", amount=1)
+    await desk.push()
+    assert not await done(desk, user="ann", amount=1)
+    negated = await desk_for("{not: unsaid(fee)}")
+    await negated.start("pay", user="ann", amount=1)
+    await negated.push()
+    assert not await done(negated, user="ann", amount=1)
 
 
 def test_a_name_that_must_have_a_value_is_not_taken_for_none() -> None:
@@ -132,16 +117,13 @@ COMPUTED = """{any: [slight(fee), plain(user)]}
 
 
 @pytest.mark.parametrize("view", VIEWS_WITH_A_MACHINE)
-def test_in_a_group_and_in_a_computed_argument(view: str) -> None:
+async def test_in_a_group_and_in_a_computed_argument(view: str) -> None:
     text = HANDBOOK.replace("pay: {requires: %s}", "pay:\n    requires: %s") % COMPUTED
 
-    async def case() -> None:
-        for fee, amount in ((None, 10), (2, 12)):
-            desk = await open_desk(text, world, view)
-            given = {} if fee is None else {"fee": fee}
-            await desk.start("pay", user="ann", **given)
-            await desk.push({"read_limit": {"user": "ann"}})
-            assert not await done(desk, user="ann", amount=amount + 1, **given)
-            assert await done(desk, user="ann", amount=amount, **given)
-
-    run(case())
+    for fee, amount in ((None, 10), (2, 12)):
+        desk = await open_desk(text, world, view)
+        given = {} if fee is None else {"fee": fee}
+        await desk.start("pay", user="ann", **given)
+        await desk.push({"read_limit": {"user": "ann"}})
+        assert not await done(desk, user="ann", amount=amount + 1, **given)
+        assert await done(desk, user="ann", amount=amount, **given)

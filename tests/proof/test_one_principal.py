@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from attack_desk import FAILED, VIEWS_WITH_A_MACHINE, AttackDesk, errors, open_desk, run
+from attack_desk import FAILED, VIEWS_WITH_A_MACHINE, AttackDesk, errors, open_desk
 
 from sopilot.machine.proof.licence import Licence
 from sopilot.session import admission as _admission
@@ -100,37 +100,31 @@ async def at_the_act(desk: AttackDesk, handbook: str) -> None:
 
 @pytest.mark.parametrize("view", VIEWS_WITH_A_MACHINE)
 @pytest.mark.parametrize("handbook", [SAME_PARAMETER, OTHER_PARAMETER, ONE_PROCEDURE])
-def test_somebody_else_by_another_way_closes_what_the_first_one_opened(
+async def test_somebody_else_by_another_way_closes_what_the_first_one_opened(
     handbook: str, view: str
 ) -> None:
-    async def case() -> None:
-        counter = Counter()
-        desk = await open_desk(handbook, counter.answer, view)
-        await at_the_act(desk, handbook)
-        await desk.call("by_phone", number="22")
-        await desk.held("cancel", "`mailed` must be true", order="o", customer="anna")
-        assert (counter.serving, counter.wronged) == ("bob", [])
-        await desk.call("by_mail", email="a@x")
-        await desk.done("cancel", order="o", customer="anna")
-        assert counter.wronged == []
-        assert unproven(desk) == set()
-
-    run(case())
+    counter = Counter()
+    desk = await open_desk(handbook, counter.answer, view)
+    await at_the_act(desk, handbook)
+    await desk.call("by_phone", number="22")
+    await desk.held("cancel", "`mailed` must be true", order="o", customer="anna")
+    assert (counter.serving, counter.wronged) == ("bob", [])
+    await desk.call("by_mail", email="a@x")
+    await desk.done("cancel", order="o", customer="anna")
+    assert counter.wronged == []
+    assert unproven(desk) == set()
 
 
 @pytest.mark.parametrize("handbook", [SAME_PARAMETER, OTHER_PARAMETER, ONE_PROCEDURE])
-def test_the_audit_finds_it_by_itself(handbook: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def case() -> None:
-        counter = Counter()
-        desk = await open_desk(handbook, counter.answer, "pg")
-        await at_the_act(desk, handbook)
-        await desk.call("by_phone", number="22")
-        monkeypatch.setattr(_admission, "_license", lambda session, arguments: Licence())
-        await desk.done("cancel", order="o", customer="anna")
-        assert counter.wronged == ["bob"]
-        assert "gate-shut" in errors(desk.session)
-
-    run(case())
+async def test_the_audit_finds_it_by_itself(handbook: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    counter = Counter()
+    desk = await open_desk(handbook, counter.answer, "pg")
+    await at_the_act(desk, handbook)
+    await desk.call("by_phone", number="22")
+    monkeypatch.setattr(_admission, "_license", lambda session, arguments: Licence())
+    await desk.done("cancel", order="o", customer="anna")
+    assert counter.wronged == ["bob"]
+    assert "gate-shut" in errors(desk.session)
 
 
 @pytest.mark.parametrize(
@@ -143,36 +137,30 @@ def test_the_audit_finds_it_by_itself(handbook: str, monkeypatch: pytest.MonkeyP
         (OTHER_PARAMETER, "33", False),
     ],
 )
-def test_the_same_person_by_another_way(handbook: str, number: str, shut: bool) -> None:
-    async def case() -> None:
-        counter = Counter()
-        desk = await open_desk(handbook, counter.answer, "pg")
-        await at_the_act(desk, handbook)
-        await desk.call("by_phone", number=number)
-        if shut:
-            await desk.held("cancel", "`mailed`", "undecided", order="o", customer="anna")
-        else:
-            await desk.done("cancel", order="o", customer="anna")
-        assert unproven(desk) == set()
-
-    run(case())
+async def test_the_same_person_by_another_way(handbook: str, number: str, shut: bool) -> None:
+    counter = Counter()
+    desk = await open_desk(handbook, counter.answer, "pg")
+    await at_the_act(desk, handbook)
+    await desk.call("by_phone", number=number)
+    if shut:
+        await desk.held("cancel", "`mailed`", "undecided", order="o", customer="anna")
+    else:
+        await desk.done("cancel", order="o", customer="anna")
+    assert unproven(desk) == set()
 
 
-def test_one_opening_serves_every_way_to_the_same_customer() -> None:
+async def test_one_opening_serves_every_way_to_the_same_customer() -> None:
     """Bob by telephone shuts both; Anna by telephone opens one of the two that are required."""
 
-    async def case() -> None:
-        counter = Counter()
-        desk = await open_desk(SAME_PARAMETER, counter.answer, "pg")
-        await desk.call("by_mail", email="a@x")
-        await desk.call("by_phone", number="22")
-        await desk.call("by_phone", number="11")
-        await desk.start("cancel", order="o", customer="anna")
-        await desk.push({"read_order": {"order": "o"}})
-        await desk.done("cancel", order="o", customer="anna")
-        await desk.start_anew("ship", order="o", customer="anna")
-        await desk.push({"read_order": {"order": "o"}})
-        await desk.held("ship", "`mailed` must be true", order="o", customer="anna")
-        assert counter.wronged == []
-
-    run(case())
+    counter = Counter()
+    desk = await open_desk(SAME_PARAMETER, counter.answer, "pg")
+    await desk.call("by_mail", email="a@x")
+    await desk.call("by_phone", number="22")
+    await desk.call("by_phone", number="11")
+    await desk.start("cancel", order="o", customer="anna")
+    await desk.push({"read_order": {"order": "o"}})
+    await desk.done("cancel", order="o", customer="anna")
+    await desk.start_anew("ship", order="o", customer="anna")
+    await desk.push({"read_order": {"order": "o"}})
+    await desk.held("ship", "`mailed` must be true", order="o", customer="anna")
+    assert counter.wronged == []

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from attack_desk import AnsweringTools, AttackDesk, run
+from attack_desk import AnsweringTools, AttackDesk
 
 from counter_desk import HandClock
 from sopilot.audit.audit import audit_trace
@@ -94,86 +94,74 @@ def blamed(desk: AttackDesk) -> list[str]:
 
 @pytest.mark.parametrize("says", ["raises", "answers"])
 @pytest.mark.parametrize("again", [False, True], ids=["same", "resumed"])
-def test_a_withdrawal_that_happens_later(says: str, again: bool) -> None:
+async def test_a_withdrawal_that_happens_later(says: str, again: bool) -> None:
     """Row 6: reading the balance again while the withdrawal is open proves nothing."""
 
-    async def case() -> None:
-        store, bank = MemoryStore(), Bank(breaks="withdraw", says=says)
-        desk = await opened(bank, store)
-        lost = await desk.call("withdraw", **GIVEN)
-        assert lost.status is CallStatus.UNKNOWN
-        if again:
-            desk = await resumed(desk, store)
-        await desk.push({"read_balance": {"user": "anna"}})
-        await desk.call("read_balance", user="anna")
-        await desk.held("send", "`withdraw`", "its outcome is unknown", **GIVEN)
-        bank.carry_out_late()
-        await desk.session.settle_outcome(lost.call_id, ok=True, by="dana")
-        await desk.held("send", "read_balance", "may have changed it", **GIVEN)
-        await desk.call("read_balance", user="anna")
-        await desk.held("send", "`covered` must be true and is false", **GIVEN)
-        assert not bank.overdrawn
-        assert not blamed(desk)
-
-    run(case())
+    store, bank = MemoryStore(), Bank(breaks="withdraw", says=says)
+    desk = await opened(bank, store)
+    lost = await desk.call("withdraw", **GIVEN)
+    assert lost.status is CallStatus.UNKNOWN
+    if again:
+        desk = await resumed(desk, store)
+    await desk.push({"read_balance": {"user": "anna"}})
+    await desk.call("read_balance", user="anna")
+    await desk.held("send", "`withdraw`", "its outcome is unknown", **GIVEN)
+    bank.carry_out_late()
+    await desk.session.resolve_outcome(lost.call_id, ok=True, by="dana")
+    await desk.held("send", "read_balance", "may have changed it", **GIVEN)
+    await desk.call("read_balance", user="anna")
+    await desk.held("send", "`covered` must be true and is false", **GIVEN)
+    assert not bank.overdrawn
+    assert not blamed(desk)
 
 
-def test_a_withdrawal_that_never_happens() -> None:
+async def test_a_withdrawal_that_never_happens() -> None:
     """Once somebody has said so, nothing stands in the way, and nothing has to be read again."""
 
-    async def case() -> None:
-        store, bank = MemoryStore(), Bank(breaks="withdraw")
-        desk = await opened(bank, store)
-        await desk.push({"read_balance": {"user": "anna"}})
-        lost = await desk.call("withdraw", **GIVEN)
-        bank.late = []
-        await desk.held("send", "its outcome is unknown", **GIVEN)
-        await desk.session.settle_outcome(lost.call_id, ok=False, by="dana")
-        await desk.done("send", **GIVEN)
-        assert not bank.overdrawn
-        assert not blamed(desk)
-
-    run(case())
+    store, bank = MemoryStore(), Bank(breaks="withdraw")
+    desk = await opened(bank, store)
+    await desk.push({"read_balance": {"user": "anna"}})
+    lost = await desk.call("withdraw", **GIVEN)
+    bank.late = []
+    await desk.held("send", "its outcome is unknown", **GIVEN)
+    await desk.session.resolve_outcome(lost.call_id, ok=False, by="dana")
+    await desk.done("send", **GIVEN)
+    assert not bank.overdrawn
+    assert not blamed(desk)
 
 
 @pytest.mark.parametrize("says", ["raises", "answers"])
 @pytest.mark.parametrize("again", [False, True], ids=["same", "resumed"])
-def test_nothing_is_changed_beneath_an_open_payment(says: str, again: bool) -> None:
+async def test_nothing_is_changed_beneath_an_open_payment(says: str, again: bool) -> None:
     """Row 5: the payment was sent and may be carried out at any time."""
 
-    async def case() -> None:
-        store, bank = MemoryStore(), Bank(breaks="send", says=says)
-        desk = await opened(bank, store)
-        await desk.push({"read_balance": {"user": "anna"}})
-        lost = await desk.call("send", **GIVEN)
-        assert lost.status is CallStatus.UNKNOWN
-        if again:
-            desk = await resumed(desk, store)
-        held = await desk.call("withdraw", **GIVEN)
-        assert held.status is CallStatus.HELD
-        assert f"how call `{lost.call_id}` of `send` ended" in held.problem
-        await desk.done("read_balance", user="anna")
-        bank.carry_out_late()
-        assert not bank.overdrawn
-        await desk.session.settle_outcome(lost.call_id, ok=True, by="dana")
-        await desk.done("withdraw", **GIVEN)
-        assert not blamed(desk)
-
-    run(case())
+    store, bank = MemoryStore(), Bank(breaks="send", says=says)
+    desk = await opened(bank, store)
+    await desk.push({"read_balance": {"user": "anna"}})
+    lost = await desk.call("send", **GIVEN)
+    assert lost.status is CallStatus.UNKNOWN
+    if again:
+        desk = await resumed(desk, store)
+    held = await desk.call("withdraw", **GIVEN)
+    assert held.status is CallStatus.HELD
+    assert f"how call `{lost.call_id}` of `send` ended" in held.problem
+    await desk.done("read_balance", user="anna")
+    bank.carry_out_late()
+    assert not bank.overdrawn
+    await desk.session.resolve_outcome(lost.call_id, ok=True, by="dana")
+    await desk.done("withdraw", **GIVEN)
+    assert not blamed(desk)
 
 
-def test_the_audit_finds_what_a_guard_without_the_clause_lets_through(
+async def test_the_audit_finds_what_a_guard_without_the_clause_lets_through(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def case() -> None:
-        store, bank = MemoryStore(), Bank(breaks="send")
-        desk = await opened(bank, store)
-        await desk.push({"read_balance": {"user": "anna"}})
-        await desk.call("send", **GIVEN)
-        monkeypatch.setattr("sopilot.session.tool_calls.under_way", lambda *_: None)
-        await desk.done("withdraw", **GIVEN)
-        bank.carry_out_late()
-        assert bank.overdrawn
-        assert any("while nobody knew how `send`" in one for one in blamed(desk))
-
-    run(case())
+    store, bank = MemoryStore(), Bank(breaks="send")
+    desk = await opened(bank, store)
+    await desk.push({"read_balance": {"user": "anna"}})
+    await desk.call("send", **GIVEN)
+    monkeypatch.setattr("sopilot.session.tool_calls.under_way", lambda *_: None)
+    await desk.done("withdraw", **GIVEN)
+    bank.carry_out_late()
+    assert bank.overdrawn
+    assert any("while nobody knew how `send`" in one for one in blamed(desk))

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from attack_desk import AnsweringTools, Answers, AttackDesk, errors, run
+from attack_desk import AnsweringTools, Answers, AttackDesk, errors
 
 from counter_desk import HandClock
 from sopilot.audit.audit import audit_trace
@@ -49,23 +49,18 @@ functions:
 """
 
 
-def test_what_was_done_for_other_values_was_not_done_for_these() -> None:
-    async def case() -> None:
-        desk = await open_by_hand(lambda name, given: {}, RESERVED)
-        await desk.start("pay", user="u", amount=100)
-        await desk.call("reserve", user="u", amount=100)
-        await desk.call("pay", user="u", amount=100)
-        (held,) = desk.session.held_calls
-        more = {"user": "u", "amount": 500}
-        held = await desk.session.decide(
-            "amend", held.call_id, by="Clara", role="boss", arguments=more
-        )
-        answer = await desk.session.run_held(held.call_id)
-        assert answer.status is CallStatus.HELD
-        assert "`pay@first` was not done" in answer.problem
-        assert desk.made("pay") == []
-
-    run(case())
+async def test_what_was_done_for_other_values_was_not_done_for_these() -> None:
+    desk = await open_by_hand(lambda name, given: {}, RESERVED)
+    await desk.start("pay", user="u", amount=100)
+    await desk.call("reserve", user="u", amount=100)
+    await desk.call("pay", user="u", amount=100)
+    (held,) = desk.session.held_calls
+    more = {"user": "u", "amount": 500}
+    held = await desk.session.decide("amend", held.call_id, by="Clara", role="boss", arguments=more)
+    answer = await desk.session.run_held(held.call_id)
+    assert answer.status is CallStatus.HELD
+    assert "`pay@first` was not done" in answer.problem
+    assert desk.made("pay") == []
 
 
 BALANCE = """
@@ -117,28 +112,25 @@ functions:
 
 
 @pytest.mark.parametrize("programs", [(BALANCE,), (BALANCE + SAID, OTHER)])
-def test_what_a_program_by_hand_does_not_say_may_change_everything(
+async def test_what_a_program_by_hand_does_not_say_may_change_everything(
     programs: tuple[str, ...],
 ) -> None:
-    async def case() -> None:
-        balance = {"now": 500}
+    balance = {"now": 500}
 
-        def world(name: str, given: Mapping[str, JSON]) -> JSON:
-            if name in ("withdraw", "pay"):
-                balance["now"] -= 500
-                assert balance["now"] >= 0, "the world denies it"
-            return {"balance": balance["now"]}
+    def world(name: str, given: Mapping[str, JSON]) -> JSON:
+        if name in ("withdraw", "pay"):
+            balance["now"] -= 500
+            assert balance["now"] >= 0, "the world denies it"
+        return {"balance": balance["now"]}
 
-        desk = await open_by_hand(world, *programs)
-        await desk.start("pay", user="u", amount=500)
-        await desk.push({"read_account": {"user": "u"}})
-        await desk.call("withdraw", user="u")
-        await desk.held("pay", "`withdraw`", "may have changed it", user="u", amount=500)
-        balance["now"] = 500
-        await desk.call("read_account", user="u")
-        await desk.done("pay", user="u", amount=500)
-
-    run(case())
+    desk = await open_by_hand(world, *programs)
+    await desk.start("pay", user="u", amount=500)
+    await desk.push({"read_account": {"user": "u"}})
+    await desk.call("withdraw", user="u")
+    await desk.held("pay", "`withdraw`", "may have changed it", user="u", amount=500)
+    balance["now"] = 500
+    await desk.call("read_account", user="u")
+    await desk.done("pay", user="u", amount=500)
 
 
 TWO_STEPS = """
@@ -167,23 +159,20 @@ functions:
 
 
 @pytest.mark.parametrize("code", ["", "wrong", "right"])
-def test_a_gate_of_two_calls_is_open_when_both_succeeded(code: str) -> None:
-    async def case() -> None:
-        def world(name: str, given: Mapping[str, JSON]) -> JSON | ToolResult:
-            return ToolResult(given.get("code") in (None, "right"), {})
+async def test_a_gate_of_two_calls_is_open_when_both_succeeded(code: str) -> None:
+    def world(name: str, given: Mapping[str, JSON]) -> JSON | ToolResult:
+        return ToolResult(given.get("code") in (None, "right"), {})
 
-        desk = await open_by_hand(world, TWO_STEPS)
-        await desk.start("pay", user="u")
-        confirmed = {"confirm_code": {"user": "u", "code": code}} if code else {}
-        await desk.push({"send_code": {"user": "u"}, **confirmed})
-        if code != "right":
-            await desk.held("pay", "`second_factor` must be true and is false", user="u")
-        else:
-            await desk.done("pay", user="u")
-            await desk.session.operate(Complete())
-            assert errors(desk.session) == []
-
-    run(case())
+    desk = await open_by_hand(world, TWO_STEPS)
+    await desk.start("pay", user="u")
+    confirmed = {"confirm_code": {"user": "u", "code": code}} if code else {}
+    await desk.push({"send_code": {"user": "u"}, **confirmed})
+    if code != "right":
+        await desk.held("pay", "`second_factor` must be true and is false", user="u")
+    else:
+        await desk.done("pay", user="u")
+        await desk.session.operate(Complete())
+        assert errors(desk.session) == []
 
 
 NESTED = """
@@ -225,40 +214,34 @@ functions:
     ("known", "eligible", "missing"),
     [(True, True, ""), (False, True, "`known` must be true"), (True, False, "`eligible` must be")],
 )
-def test_a_rule_that_asks_others_first_holds_by_them_too(
+async def test_a_rule_that_asks_others_first_holds_by_them_too(
     known: bool, eligible: bool, missing: str
 ) -> None:
-    async def case() -> None:
-        world = {"known": known, "eligible": eligible}
-        desk = await open_by_hand(lambda name, given: world, NESTED)
-        await desk.start("pay", user="u")
-        await desk.push({"read_user": {"user": "u"}, "read_account": {"user": "u"}})
-        if missing:
-            await desk.held("pay", missing, user="u")
-        else:
-            await desk.done("pay", user="u")
-            await desk.session.operate(Complete())
-            assert errors(desk.session) == []
-
-    run(case())
+    world = {"known": known, "eligible": eligible}
+    desk = await open_by_hand(lambda name, given: world, NESTED)
+    await desk.start("pay", user="u")
+    await desk.push({"read_user": {"user": "u"}, "read_account": {"user": "u"}})
+    if missing:
+        await desk.held("pay", missing, user="u")
+    else:
+        await desk.done("pay", user="u")
+        await desk.session.operate(Complete())
+        assert errors(desk.session) == []
 
 
 @pytest.mark.parametrize(
     ("predicate", "named"), [("    predicate: solvent\n", "solvent"), ("", "covered")]
 )
 @pytest.mark.parametrize("balance", [None, 1])
-def test_a_check_is_named_by_its_predicate_or_else_by_its_function(
+async def test_a_check_is_named_by_its_predicate_or_else_by_its_function(
     predicate: str, named: str, balance: int | None
 ) -> None:
-    async def case() -> None:
-        text = BALANCE.replace("    predicate: covered\n", predicate)
-        desk = await open_by_hand(lambda name, given: {"balance": balance}, text)
-        await desk.start("pay", user="u", amount=500)
-        await desk.push({"read_account": {"user": "u"}})
-        found = "false" if balance else "undecided"
-        await desk.held("pay", f"`{named}` must be true and is {found}", user="u", amount=500)
-
-    run(case())
+    text = BALANCE.replace("    predicate: covered\n", predicate)
+    desk = await open_by_hand(lambda name, given: {"balance": balance}, text)
+    await desk.start("pay", user="u", amount=500)
+    await desk.push({"read_account": {"user": "u"}})
+    found = "false" if balance else "undecided"
+    await desk.held("pay", f"`{named}` must be true and is {found}", user="u", amount=500)
 
 
 CHOSEN = """
@@ -309,48 +292,45 @@ functions:
 @pytest.mark.parametrize("way", ["small", "large"])
 @pytest.mark.parametrize("holds", ["small", "large", "neither"])
 @pytest.mark.parametrize("amount", [5, 6])
-def test_one_way_that_is_proven_and_what_was_done_on_it(way: str, holds: str, amount: int) -> None:
+async def test_one_way_that_is_proven_and_what_was_done_on_it(
+    way: str, holds: str, amount: int
+) -> None:
     """Whichever way was taken, one of them must be proven; and what the executor does by itself
     must have been done for the very values of the act. The audit reads the same."""
 
-    async def case() -> None:
-        desk = await open_by_hand(lambda name, given: {"yes": name == f"read_{holds}"}, CHOSEN)
-        await desk.start("pay", user="u", amount=5)
-        for name in ("read_small", "read_large"):
-            await desk.call(name, user="u")
-        await desk.session.operate(SelectBranch(way))
-        await desk.session.operate(Call())
-        await desk.say(True)
-        await desk.session.operate(SelectBranch("next"))
-        await desk.session.operate(EmitArtifact("memo", "seen"))
-        await desk.call("reserve", user="u", amount=5)
-        await desk.call("pay", user="u", amount=5)
-        (held,) = desk.session.held_calls
-        proven = holds != "neither" and amount == 5
-        assert ("must be true" in held.why) == (holds == "neither")
-        if holds == "neither":
-            assert "`small` must be true and is false" in held.why
-        arguments = {"user": "u", "amount": amount}
-        await desk.session.decide(
-            "amend", held.call_id, by="Clara", role="boss", arguments=arguments
-        )
-        answer = await desk.session.run_held(held.call_id)
-        assert ("`pay@first` was not done" in answer.problem) == (amount == 6)
-        assert bool(desk.made("pay")) == (amount == 5), answer.problem
-        report = audit_trace(
-            desk.session.programs.programs, desk.session.events, judge=desk.session.judge
-        )
-        unproven = [one.code for one in report.findings if "ran unproven" in one.explanation]
-        assert not unproven, "people decided about what they were told"
-        assert "guard-disagrees" not in {one.code for one in report.findings}
-        nobody = [
-            one.event._replace(payload={**one.event.payload, "by": ""})
-            if one.event.kind == "decision"
-            else one.event
-            for one in desk.session.events
-        ]
-        report = audit_trace(desk.session.programs.programs, nobody, judge=desk.session.judge)
-        unproven = [one.code for one in report.findings if "ran unproven" in one.explanation]
-        assert bool(unproven) == (amount == 5 and not proven)
-
-    run(case())
+    desk = await open_by_hand(lambda name, given: {"yes": name == f"read_{holds}"}, CHOSEN)
+    await desk.start("pay", user="u", amount=5)
+    for name in ("read_small", "read_large"):
+        await desk.call(name, user="u")
+    await desk.session.operate(SelectBranch(way))
+    await desk.session.operate(Call())
+    await desk.say(True)
+    await desk.session.operate(SelectBranch("next"))
+    await desk.session.operate(EmitArtifact("memo", "seen"))
+    await desk.call("reserve", user="u", amount=5)
+    await desk.call("pay", user="u", amount=5)
+    (held,) = desk.session.held_calls
+    proven = holds != "neither" and amount == 5
+    assert ("must be true" in held.why) == (holds == "neither")
+    if holds == "neither":
+        assert "`small` must be true and is false" in held.why
+    arguments = {"user": "u", "amount": amount}
+    await desk.session.decide("amend", held.call_id, by="Clara", role="boss", arguments=arguments)
+    answer = await desk.session.run_held(held.call_id)
+    assert ("`pay@first` was not done" in answer.problem) == (amount == 6)
+    assert bool(desk.made("pay")) == (amount == 5), answer.problem
+    report = audit_trace(
+        desk.session.programs.programs, desk.session.events, judge=desk.session.judge
+    )
+    unproven = [one.code for one in report.findings if "ran unproven" in one.explanation]
+    assert not unproven, "people decided about what they were told"
+    assert "guard-disagrees" not in {one.code for one in report.findings}
+    nobody = [
+        one.event._replace(payload={**one.event.payload, "by": ""})
+        if one.event.kind == "decision"
+        else one.event
+        for one in desk.session.events
+    ]
+    report = audit_trace(desk.session.programs.programs, nobody, judge=desk.session.judge)
+    unproven = [one.code for one in report.findings if "ran unproven" in one.explanation]
+    assert bool(unproven) == (amount == 5 and not proven)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import pytest
-from attack_desk import AnsweringTools, AttackDesk, run
+from attack_desk import AnsweringTools, AttackDesk
 
 from counter_desk import HandClock
 from sopilot.audit.audit import audit_trace
@@ -96,96 +96,81 @@ def blamed(desk: AttackDesk) -> list[str]:
 
 
 @pytest.mark.parametrize("restarted", [False, True], ids=["reconnected", "restarted"])
-def test_a_login_on_one_connection_licenses_no_payment_on_another(restarted: bool) -> None:
-    async def case() -> None:
-        bank, store = Bank(), MemoryStore()
-        desk = await proven(bank, store)
-        bank.reconnect()
-        if restarted:
-            await desk.session.release()
-            again = await resume_session(store, desk.session.id, tools=bank, clock=HandClock())
-            desk = AttackDesk(again, bank)
-        await desk.held("pay", "`login` was called on an earlier connection", **PAID)
-        await desk.held("pay", "read_balance", "connection to its server is another", **PAID)
-        await desk.done("read_balance", user="anna")
-        await desk.held("pay", "call it again", **PAID)
-        await desk.done("login", user="anna")
-        await desk.done("pay", **PAID)
-        assert not bank.paid_by_strangers
-        assert not blamed(desk)
-
-    run(case())
+async def test_a_login_on_one_connection_licenses_no_payment_on_another(restarted: bool) -> None:
+    bank, store = Bank(), MemoryStore()
+    desk = await proven(bank, store)
+    bank.reconnect()
+    if restarted:
+        await desk.session.release()
+        again = await resume_session(store, desk.session.id, tools=bank, clock=HandClock())
+        desk = AttackDesk(again, bank)
+    await desk.held("pay", "`login` was called on an earlier connection", **PAID)
+    await desk.held("pay", "read_balance", "connection to its server is another", **PAID)
+    await desk.done("read_balance", user="anna")
+    await desk.held("pay", "call it again", **PAID)
+    await desk.done("login", user="anna")
+    await desk.done("pay", **PAID)
+    assert not bank.paid_by_strangers
+    assert not blamed(desk)
 
 
-def test_a_state_that_is_shared_outlives_the_connection() -> None:
-    async def case() -> None:
-        bank = Bank()
-        desk = await proven(bank, MemoryStore(), SHARED)
-        bank.reconnect()
-        await desk.done("pay", **PAID)
-        assert not blamed(desk)
-
-    run(case())
+async def test_a_state_that_is_shared_outlives_the_connection() -> None:
+    bank = Bank()
+    desk = await proven(bank, MemoryStore(), SHARED)
+    bank.reconnect()
+    await desk.done("pay", **PAID)
+    assert not blamed(desk)
 
 
-def test_a_connection_that_is_lost_after_the_proof_carries_nothing() -> None:
+async def test_a_connection_that_is_lost_after_the_proof_carries_nothing() -> None:
     """The call is made on the very connection that it was proven for."""
 
-    async def case() -> None:
-        bank = Bank()
-        desk = await proven(bank, MemoryStore())
-        seen = bank.connections
+    bank = Bank()
+    desk = await proven(bank, MemoryStore())
+    seen = bank.connections
 
-        async def lost_since(name: str) -> Sequence[UpstreamConnection]:
-            found = await seen(name)
-            bank.reconnect()
-            return found
-
-        bank.connections = lost_since  # type: ignore[method-assign]
-        answer = await desk.call("pay", **PAID)
-        assert answer.result is not None
-        assert not answer.result.ok
-        assert not desk.made("pay")
-
-    run(case())
-
-
-def test_the_audit_sees_it_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def case() -> None:
-        bank = Bank()
-        desk = await proven(bank, MemoryStore())
+    async def lost_since(name: str) -> Sequence[UpstreamConnection]:
+        found = await seen(name)
         bank.reconnect()
-        for place in ("proof.leaves", "evidence"):
-            monkeypatch.setattr(f"sopilot.machine.{place}.renewed", lambda *_: -1)
-        await desk.done("pay", **PAID)
-        assert bank.paid_by_strangers
-        found = blamed(desk)
-        assert any("`login` was called on an earlier connection" in one for one in found)
-        assert any("on an earlier connection" in one and "read_balance" in one for one in found)
+        return found
 
-    run(case())
+    bank.connections = lost_since  # type: ignore[method-assign]
+    answer = await desk.call("pay", **PAID)
+    assert answer.result is not None
+    assert not answer.result.ok
+    assert not desk.made("pay")
 
 
-def test_what_was_done_on_the_way_belongs_to_the_connection_too() -> None:
+async def test_the_audit_sees_it_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    bank = Bank()
+    desk = await proven(bank, MemoryStore())
+    bank.reconnect()
+    for place in ("proof.leaves", "evidence"):
+        monkeypatch.setattr(f"sopilot.machine.{place}.renewed", lambda *_: -1)
+    await desk.done("pay", **PAID)
+    assert bank.paid_by_strangers
+    found = blamed(desk)
+    assert any("`login` was called on an earlier connection" in one for one in found)
+    assert any("on an earlier connection" in one and "read_balance" in one for one in found)
+
+
+async def test_what_was_done_on_the_way_belongs_to_the_connection_too() -> None:
     """A basket, say: whoever connects anew finds it empty."""
 
-    async def case() -> None:
-        bank = Bank()
-        text = BANK.replace(
-            "  logged_in(user): {says: logged in, established_by: login(user)}",
-            "  logged_in(user): {says: logged in, done: login(user)}",
-        )
-        session = await open_session(MemoryStore(), compiled(text), tools=bank, clock=HandClock())
-        desk = AttackDesk(session, bank)
-        await desk.done("login", user="anna")
-        await desk.start("pay", **PAID)
-        await desk.push({"read_balance": ANNA})
-        bank.reconnect()
-        await desk.done("read_balance", user="anna")
-        assert (await desk.call("pay", **PAID)).status is CallStatus.HELD
-        assert not bank.paid_by_strangers
-
-    run(case())
+    bank = Bank()
+    text = BANK.replace(
+        "  logged_in(user): {says: logged in, established_by: login(user)}",
+        "  logged_in(user): {says: logged in, done: login(user)}",
+    )
+    session = await open_session(MemoryStore(), compiled(text), tools=bank, clock=HandClock())
+    desk = AttackDesk(session, bank)
+    await desk.done("login", user="anna")
+    await desk.start("pay", **PAID)
+    await desk.push({"read_balance": ANNA})
+    bank.reconnect()
+    await desk.done("read_balance", user="anna")
+    assert (await desk.call("pay", **PAID)).status is CallStatus.HELD
+    assert not bank.paid_by_strangers
 
 
 def test_how_it_is_written() -> None:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from kept_promises import broken_promises
 from vm_programs import LOGGED_IN, TRANSFER, program
 from vm_runs import ARGUMENTS, Run
 
 from sopilot.audit.audit import audit_trace
 from sopilot.handbook.requirements import Path
-from sopilot.machine import proof
 from sopilot.machine.proof.leaves import Grade, Prover
 from sopilot.machine.proof.licence import license_call
 from sopilot.program.model import (
@@ -129,14 +127,6 @@ def test_what_is_missing_on_the_way(
     steps: tuple[Step, ...], truths: dict[str, bool], missing: str
 ) -> None:
     assert licensed(steps, **truths) == missing
-
-
-def test_on_no_way_is_a_promise_of_a_return_value_broken() -> None:
-    def walk() -> None:
-        for steps, truths, _ in WAYS:
-            licensed(steps, **truths)
-
-    assert broken_promises(walk, proof) == {}
 
 
 # --- groups in groups -----------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from attack_desk import AttackDesk, open_desk, run
+from attack_desk import AttackDesk, open_desk
 
 from sopilot.protocols import ToolResult
 from sopilot.values.json import JSON
@@ -39,18 +39,15 @@ def newest(desk: AttackDesk) -> str:
     return f"#{found[-1]}"
 
 
-def test_of_if_then_the_part_that_is_missing_is_named() -> None:
-    async def case() -> None:
-        desk = await open_desk(BOOK, _answers, "pg")
-        await desk.start("pay", policy="p")
-        await desk.call("read_policy", policy="p")
-        await desk.say(True, newest(desk))
-        await desk.say(True)  # nobody has read the report
-        answer = await desk.call("pay", policy="p")
-        assert answer.status is CallStatus.HELD
-        assert "`plausible` must be true and is undecided" in answer.problem
-
-    run(case())
+async def test_of_if_then_the_part_that_is_missing_is_named() -> None:
+    desk = await open_desk(BOOK, _answers, "pg")
+    await desk.start("pay", policy="p")
+    await desk.call("read_policy", policy="p")
+    await desk.say(True, newest(desk))
+    await desk.say(True)  # nobody has read the report
+    answer = await desk.call("pay", policy="p")
+    assert answer.status is CallStatus.HELD
+    assert "`plausible` must be true and is undecided" in answer.problem
 
 
 TWO_WAYS = """
@@ -69,19 +66,16 @@ procedures:
 """
 
 
-def test_an_option_that_another_makes_up_for_is_not_missing() -> None:
-    async def case() -> None:
-        yes = {"read_user": False, "read_card": True}
-        desk = await open_desk(TWO_WAYS, lambda name, given: {"yes": yes.get(name)}, "pg")
-        await desk.start("sell", user="a")
-        for action in ("read_user", "read_card"):
-            await desk.call(action, user="a")
-            await desk.say(yes[action], newest(desk))
-        await desk.say(True)
-        await desk.held("sell", "`stocked` must be true and is undecided", user="a")
-        desk.tools.answers = lambda name, given: {"yes": False}
-        await desk.call("read_card", user="a")
-        said = "`member` must be true and is false"
-        await desk.held("sell", said, "`carded` must be true and is false", "`stocked`", user="a")
-
-    run(case())
+async def test_an_option_that_another_makes_up_for_is_not_missing() -> None:
+    yes = {"read_user": False, "read_card": True}
+    desk = await open_desk(TWO_WAYS, lambda name, given: {"yes": yes.get(name)}, "pg")
+    await desk.start("sell", user="a")
+    for action in ("read_user", "read_card"):
+        await desk.call(action, user="a")
+        await desk.say(yes[action], newest(desk))
+    await desk.say(True)
+    await desk.held("sell", "`stocked` must be true and is undecided", user="a")
+    desk.tools.answers = lambda name, given: {"yes": False}
+    await desk.call("read_card", user="a")
+    said = "`member` must be true and is false"
+    await desk.held("sell", said, "`carded` must be true and is false", "`stocked`", user="a")

@@ -26,7 +26,7 @@ from sopilot.records.people import (
     issue_token,
     load_people,
 )
-from sopilot.records.privacy import change_policy, load_policy, sessions_with, shred_wanted
+from sopilot.records.privacy import change_policy, erase_wanted, load_policy, sessions_with
 from sopilot.records.sealing import seal_store, verify_store
 from sopilot.records.selection import read_condition
 from sopilot.records.store import Settings
@@ -263,12 +263,12 @@ def test_contents_that_nobody_erased_on_record_are_missed(tmp_path: Path) -> Non
             await session.release()
             ids.append(session.id)
         told = [await verified(store)]
-        await shred_wanted(
+        await erase_wanted(
             store, subjects=(), session_ids=[ids[0]], due=False, why="asked for", who=None,
             clock=CLOCK,
         )  # fmt: skip
         told.append(await verified(store))
-        await store.erase({ids[1]: {**(await store.record(ids[1])).metadata, "shredded": 1.0}})
+        await store.erase({ids[1]: {**(await store.record(ids[1])).metadata, "erased": 1.0}})
         told.append(await verified(store))
         await store.close()
         return told

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from sopilot.cli.main import sopilot
 from sopilot.messages.errors import UserMistake
-from sopilot.records.journal import PREFIX
+from sopilot.records.log import PREFIX
 from sopilot.runner.audit_inputs import session_input
 from sopilot.runner.audit_store import on_record
 from sopilot.stores.open import open_store

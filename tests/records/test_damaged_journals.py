@@ -8,7 +8,7 @@ import pytest
 
 from sopilot.messages.errors import StoreCorrupt
 from sopilot.protocols import SystemClock
-from sopilot.records.deviations import kept_audits, load_deviations
+from sopilot.records.audits import kept_audits, load_deviations
 from sopilot.records.journal import write
 from sopilot.records.loading import register
 from sopilot.records.people import load_people

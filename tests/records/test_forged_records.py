@@ -159,7 +159,7 @@ def test_contents_erased_since_the_seal_are_named(tmp_path: Path) -> None:
 
     async def erased(store: SQLiteStore, db: sqlite3.Connection, session_id: str) -> None:
         said = {"sessions": [session_id], "why": "asked for"}
-        await change_policy(store, "shredded", said, who=None, clock=CLOCK)
+        await change_policy(store, "erased", said, who=None, clock=CLOCK)
         record = await store.record(session_id)
         await store.erase({session_id: record.metadata_when_erased(1.0)})
 

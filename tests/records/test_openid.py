@@ -1,90 +1,224 @@
-"""People who prove who they are by a provider's signed token, on the command line."""
+"""People who prove who they are by a provider's signed token; tokens that somebody else made, and
+providers that answer with something else."""
 
 from __future__ import annotations
 
 import asyncio
+import base64
+import hashlib
+import hmac
 import json
-import subprocess
-import sys
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from urllib.parse import urlencode
+from typing import Any
 
-import httpx2
+import jwt
 import pytest
-from click.testing import CliRunner, Result
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from jwt.algorithms import RSAAlgorithm
+from records_cli import ran, refused, shown
 
 from counter_desk import COUNTER, ERRANDS, CountingTools, walk
-from sopilot.cli.main import sopilot
-from sopilot.messages.errors import UserMistake
+from sopilot.files import sign_in as openid
+from sopilot.files.sign_in import subject_of
+from sopilot.messages.errors import RunEnded, UserMistake
+from sopilot.records.people import Provider
 from sopilot.session.opening import open_session
 from sopilot.stores.open import open_store
 
-WIRE = ERRANDS["wire"]
+KEYS = {name: rsa.generate_private_key(65537, 2048) for name in ("own", "other")}
+PEM = (
+    KEYS["own"]
+    .public_key()
+    .public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+)
+Served = dict[str, bytes]
 
 
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(sopilot, list(arguments))
+def published(name: str = "own", **other: Any) -> dict[str, Any]:
+    public = RSAAlgorithm.to_jwk(KEYS[name].public_key(), as_dict=True)
+    return {**public, "kid": "own", "use": "sig", "alg": "RS256", **other}
 
 
-@pytest.fixture(scope="module")
-def provider() -> Iterator[str]:
-    program = Path(__file__).with_name("openid_provider.py")
-    with subprocess.Popen(
-        [sys.executable, str(program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout is not None
-        assert process.stdin is not None
-        yield process.stdout.readline().strip()
-        process.stdin.close()
-        process.wait(timeout=10)
+class Desk:
+    """A provider by its two documents, as bytes."""
+
+    def __init__(self, issuer: str, served: Served) -> None:
+        self.issuer, self.served = issuer, served
+        self.describe(issuer=issuer, jwks_uri=f"{issuer}/keys")
+        self.publish(published())
+
+    def describe(self, **fields: object) -> None:
+        self.served["/.well-known/openid-configuration"] = json.dumps(fields).encode()
+
+    def publish(self, *keys: object) -> None:
+        self.served["/keys"] = json.dumps({"keys": keys}).encode()
+
+    def claims(self, **other: Any) -> dict[str, Any]:
+        now = int(time.time())
+        own = {"iss": self.issuer, "sub": "u", "aud": "sopilot", "iat": now, "exp": now + 600}
+        return {**own, **other}
+
+    def token(self, key: str = "own", header: Mapping[str, Any] | None = None, **other: Any) -> str:
+        headers = {"kid": "own", **(header or {})}
+        return jwt.encode(self.claims(**other), KEYS[key], algorithm="RS256", headers=headers)
+
+    def ask(self, token: str) -> tuple[str, str]:
+        return subject_of(token, {self.issuer: Provider(self.issuer, "sopilot")})
+
+
+@pytest.fixture
+def desk() -> Iterator[Desk]:
+    served: Served = {}
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = served[self.path]
+            self.send_response(200)
+            self.end_headers()
+            try:
+                if body == b"slow":
+                    for _ in range(100):
+                        self.wfile.write(b" ")
+                        time.sleep(0.1)
+                self.wfile.write(body)
+            except OSError:
+                pass  # who asked has heard enough
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Quiet."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        serving = threading.Thread(target=server.serve_forever, args=(0.05,))
+        serving.start()
+        yield Desk(f"http://127.0.0.1:{server.server_address[1]}", served)
+        server.shutdown()
+        serving.join()
+
+
+def spelled(value: object) -> str:
+    raw = value if isinstance(value, bytes) else json.dumps(value).encode()
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+
+
+def by_secret(claims: object, secret: bytes) -> str:
+    """Signed as whoever has only what is published could."""
+    message = f"{spelled({'alg': 'HS256', 'kid': 'own'})}.{spelled(claims)}"
+    return f"{message}.{spelled(hmac.new(secret, message.encode(), hashlib.sha256).digest())}"
+
+
+async def waiting_wire(spec: str) -> str:
+    store = open_store(spec)
+    session = await open_session(store, COUNTER, tools=CountingTools())
+    await walk(session, "wire", stop_at_action="wire")
+    await session.call_tool("wire", ERRANDS["wire"], "w")
+    await session.release()
+    await store.close()
+    return session.id
 
 
 def test_a_providers_token_is_believed_by_its_keys_alone(
-    provider: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    desk: Desk, own_store: str, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("SOPILOT_STORE", f"sqlite:{tmp_path}/store.db")
+    session, now = asyncio.run(waiting_wire(own_store)), int(time.time())
 
-    def token(**given: str) -> str:
-        query = urlencode({"sub": "u-17", "aud": "sopilot", **given})
-        file = tmp_path / "token"
-        file.write_text(httpx2.get(f"{provider}/token?{query}").json()["token"])
-        return str(file)
+    def approve(key: str = "own", **claims: Any) -> tuple[object, ...]:
+        (tmp_path / "token").write_text(desk.token(key, **{"sub": "u-17", **claims}))
+        role = ("--role", "supervisor", "--token-file", tmp_path / "token")
+        return ("approvals", "approve", session, "w", *role)
 
-    def approve(file: str) -> Result:
-        return run("approvals", "approve", session, call, "--role", "supervisor",
-                   "--token-file", file, "--json")  # fmt: skip
-
-    async def waiting() -> str:
-        store = open_store(f"sqlite:{tmp_path}/store.db")
-        opened = await open_session(store, COUNTER, tools=CountingTools())
-        await walk(opened, "wire", stop_at_action="wire")
-        await opened.call_tool("wire", WIRE, "w")
-        await opened.release()
-        await store.close()
-        return opened.id
-
-    session, call = asyncio.run(waiting()), "w"
-
-    def refused(file: str) -> str:
-        result = approve(file)
-        assert isinstance(result.exception, UserMistake)
-        return result.exception.diagnostics[0].code
-
-    assert refused(token()) == "unknown-provider"
-    assert run("people", "provider", provider, "--audience", "sopilot").exit_code == 0
-    assert refused(token()) == "unknown-subject"
-    assert run("people", "add", "Sue", "--role", "supervisor",
-               "--openid", f"{provider}#u-17").exit_code == 0  # fmt: skip
-    assert refused(token(key="other")) == "bad-token"
-    assert refused(token(aud="another")) == "bad-token"
-    assert refused(token(seconds="-3600")) == "bad-token"
-    assert refused(token(iss="https://elsewhere.example")) == "unknown-provider"
-    held = json.loads(approve(token()).stdout)
+    assert refused(*approve()) == "unknown-provider"
+    ran("people", "provider", desk.issuer, "--audience", "sopilot")
+    assert refused(*approve()) == "unknown-subject"
+    ran("people", "add", "Sue", "--role", "supervisor", "--openid", f"{desk.issuer}#u-17")
+    assert refused(*approve("other")) == "bad-token"
+    assert refused(*approve(aud="another")) == "bad-token"
+    assert refused(*approve(exp=now - 3600)) == "bad-token"
+    assert refused(*approve(iss="https://elsewhere.example")) == "unknown-provider"
+    held = shown(*approve())
     assert [(one["by"], one["identity"]) for one in held["rulings"]] == [("Sue", "openid")]
-    secret = run("people", "token", "Sue", "--name", "sue-laptop").stdout.strip()
-    assert secret not in (tmp_path / "store.db").read_bytes().decode("latin-1")
-    listed = json.loads(run("people", "list", "--json").stdout)
-    assert [one["name"] for one in listed["people"][0]["tokens"]] == ["sue-laptop"]
-    sessions = json.loads(run("sessions", "list", "--json").stdout)
-    assert (len(sessions["sessions"]), sessions["of"]) == (1, 1)
+    secret = ran("people", "token", "Sue", "--name", "sue-laptop").strip()
+    assert secret.encode() not in (tmp_path / "store.db").read_bytes()
+    (sue,) = shown("people", "list")["people"]
+    assert [one["name"] for one in sue["tokens"]] == ["sue-laptop"]
+
+
+def test_tokens_that_are_none(desk: Desk) -> None:
+    assert desk.ask(desk.token()) == (desk.issuer, "u")
+    claims, now = desk.claims(), int(time.time())
+    for token in (
+        f"{spelled({'alg': 'none', 'kid': 'own'})}.{spelled(claims)}.",
+        f"{spelled({'kid': 'own'})}.{spelled(claims)}.",
+        by_secret(claims, PEM),
+        by_secret(claims, b""),
+        desk.token("other"),
+        desk.token("other", {"jku": f"{desk.issuer}/keys"}),
+        desk.token("other", {"x5u": "file:///etc/passwd"}),
+        desk.token("other", {"jwk": published("other")}),
+        desk.token(header={"kid": "../../etc/passwd"}),
+        jwt.encode(claims, KEYS["own"], algorithm="RS256"),
+        jwt.encode(claims, KEYS["own"], algorithm="PS256", headers={"kid": "own"}),
+        desk.token(header={"crit": ["odd"], "odd": 1}),
+        desk.token(aud="another"),
+        desk.token(aud=[]),
+        desk.token(iss=f"{desk.issuer}/"),
+        desk.token(exp=now - 60),
+        desk.token(nbf=now + 60),
+        desk.token(iat=now + 60),
+        desk.token(sub=""),
+        f"{spelled(b'[' * 100_000)}.{spelled(claims)}.",
+        f"{spelled({'alg': 'RS256'})}.{spelled(b'[' * 100_000)}.",
+        f"{desk.token()} {desk.token()}",
+        desk.token() + "\0",
+        "\ud800.a.b",
+        "a" * 1_000_000,
+    ):
+        with pytest.raises(UserMistake):
+            desk.ask(token)
+
+
+def test_keys_that_sign_nothing(desk: Desk) -> None:
+    token = desk.token()
+    for key in (
+        published(use="enc"),
+        published(alg="none"),
+        published(kid="another"),
+        {"kty": "oct", "k": spelled(b"s" * 40), "kid": "own", "alg": "HS256"},
+        "own",
+    ):
+        desk.publish(key)
+        with pytest.raises(UserMistake, match="has no key `own`"):
+            desk.ask(token)
+    desk.publish({"kty": "oct", "k": spelled(b"s" * 40), "kid": "own"})
+    with pytest.raises(UserMistake, match="alg value is not allowed"):
+        desk.ask(by_secret(desk.claims(), b"s" * 40))
+    desk.publish({"kty": "RSA", "n": "%%%", "e": [], "kid": "own"})
+    with pytest.raises(RunEnded, match="the key `own`"):
+        desk.ask(token)
+    desk.publish({"kty": "odd", "kid": "x"}, published())
+    assert desk.ask(token) == (desk.issuer, "u")
+
+
+@pytest.mark.parametrize("path", ["/keys", "/.well-known/openid-configuration"])
+def test_what_a_provider_says_is_read_within_bounds(
+    desk: Desk, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(openid, "_SECONDS", 0.5)
+    token = desk.token()
+    for body in (b"<html>", b"", b"\xff", b"[]", b"[" * 100_000, b" " * 3_000_000, b"slow"):
+        desk.served[path] = body
+        begun = time.monotonic()
+        with pytest.raises(RunEnded):
+            desk.ask(token)
+        assert time.monotonic() - begun < 5
+
+
+def test_addresses_that_are_none(desk: Desk) -> None:
+    for address in ("https://[::1", "file:///etc/passwd", "http://a.example/k", "https://a/#b"):
+        desk.describe(issuer=desk.issuer, jwks_uri=address)
+        with pytest.raises(UserMistake, match="keys could be exchanged"):
+            desk.ask(desk.token())

@@ -65,7 +65,7 @@ def whole(tmp_path: Path) -> bool:
     return told.exit_code == 0 and "complete" in told.stdout
 
 
-def test_shredding_leaves_everything_verifiable_and_no_byte_of_a_person(
+def test_erasing_leaves_everything_verifiable_and_no_byte_of_a_person(
     paid: Callable[..., str], tmp_path: Path
 ) -> None:
     run("people", "require", "privacy")

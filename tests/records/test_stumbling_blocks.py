@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 
@@ -22,9 +21,9 @@ from sopilot.records.people import (
 )
 from sopilot.records.privacy import fold_policy
 from sopilot.records.selection import Wanted, register_lines
-from sopilot.session.decisions import settle_when_free
+from sopilot.session.decisions import resolve_when_free
 from sopilot.session.opening import open_session
-from sopilot.session.orphans import settle_orphan
+from sopilot.session.orphans import resolve_orphan
 from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
 
@@ -124,40 +123,37 @@ async def test_a_rejected_call_was_approved_by_nobody() -> None:
     assert [one["decision"] for one in entry.decisions] == ["approve", "reject"]
 
 
-def test_who_settles_proves_who_they_are() -> None:
+async def test_who_settles_proves_who_they_are() -> None:
     class Broken(CountingTools):
         async def call(self, name: str, *given: object, **named: object) -> object:  # type: ignore[override]
             if name == "transfer":
                 raise OSError("gone")
             return await super().call(name, *given, **named)  # type: ignore[arg-type]
 
-    async def case() -> None:
-        store, clock = MemoryStore(), HandClock()
-        session = await open_session(store, COUNTER, tools=Broken(), clock=clock)
-        await walk(session, "transfer")
-        await session.release()
-        await settle_orphan(store, session.id, clock=clock)
-        (entry,) = (await register(store, Wanted(outcome="unknown"))).entries(None)
-        person = {"person": "Dana", "roles": [], "aliases": [], "subjects": []}
-        await change_people(store, "person_added", person, who=None, clock=clock)
-        demand = {"what": "identity", "on": True}
-        await change_people(store, "demanded", demand, who=None, clock=clock)
-        details = {"person": "Dana", "token": "dana-1", "expires_at": None}
-        token = await issue_token(store, "token_issued", details, who=None, clock=clock)
-        who = (await load_people(store)).of_token(token, clock.now())
-        with pytest.raises(UserMistake, match="prove who they are"):
-            await settle_when_free(store, session.id, entry.call_id, ok=True, by="Dana")
-        await settle_when_free(store, session.id, entry.call_id, ok=True, by="", who=who)  # type: ignore[arg-type]
-        (said,) = [
-            one
-            for entry in (await register(store, Wanted(action="transfer"))).entries(None)
-            for one in entry.decisions
-        ]
-        assert (said["decision"], said["by"], said["principal"]["proof"]) == (
-            "settle", "Dana", "dana-1",
-        )  # fmt: skip
-
-    asyncio.run(case())
+    store, clock = MemoryStore(), HandClock()
+    session = await open_session(store, COUNTER, tools=Broken(), clock=clock)
+    await walk(session, "transfer")
+    await session.release()
+    await resolve_orphan(store, session.id, clock=clock)
+    (entry,) = (await register(store, Wanted(outcome="unknown"))).entries(None)
+    person = {"person": "Dana", "roles": [], "aliases": [], "subjects": []}
+    await change_people(store, "person_added", person, who=None, clock=clock)
+    demand = {"what": "identity", "on": True}
+    await change_people(store, "demanded", demand, who=None, clock=clock)
+    details = {"person": "Dana", "token": "dana-1", "expires_at": None}
+    token = await issue_token(store, "token_issued", details, who=None, clock=clock)
+    who = (await load_people(store)).of_token(token, clock.now())
+    with pytest.raises(UserMistake, match="prove who they are"):
+        await resolve_when_free(store, session.id, entry.call_id, ok=True, by="Dana")
+    await resolve_when_free(store, session.id, entry.call_id, ok=True, by="", who=who)  # type: ignore[arg-type]
+    (said,) = [
+        one
+        for entry in (await register(store, Wanted(action="transfer"))).entries(None)
+        for one in entry.decisions
+    ]
+    assert (said["decision"], said["by"], said["principal"]["proof"]) == (
+        "settle", "Dana", "dana-1",
+    )  # fmt: skip
 
 
 def test_a_folder_is_checked_for_what_is_a_handbook_in_it(tmp_path: Path) -> None:
@@ -185,7 +181,7 @@ def test_a_bundle_goes_into_an_empty_folder_and_over_nothing(tmp_path: Path) -> 
     out.mkdir()
     wanted = ("records", "export", "--from", "2020-01-01", "--to", "2099-01-01", "-o", str(out))
     assert run(*wanted).exit_code == 0
-    assert (out / "verify.py").exists()
+    assert (out / "verify.pyz").exists()
     assert refused(run(*wanted)) == "exists"
 
 

@@ -21,10 +21,10 @@ from sopilot.machine.secrets import shown_events
 from sopilot.messages.diagnostic import Severity
 from sopilot.messages.errors import UserMistake
 from sopilot.protocols import SystemClock, ToolResult, ToolSchema
-from sopilot.records.bundle import bundle_files
-from sopilot.records.deviations import keep_audit
+from sopilot.records.audits import keep_audit
+from sopilot.records.export import bundle_files
 from sopilot.records.loading import export_trace
-from sopilot.records.privacy import shred
+from sopilot.records.privacy import erase_contents
 from sopilot.records.pruning import prune
 from sopilot.records.sealing import seal_store
 from sopilot.records.store import Settings, Store
@@ -291,13 +291,15 @@ def test_without_keys(made: Made, full: dict[str, Report], keys: str | None) -> 
 def test_from_an_exported_trace_or_bundle(
     made: Made, full: dict[str, Report], tmp_path: Path, payloads: bool, bundled: bool
 ) -> None:
-    async def export() -> dict[str, str]:
+    async def export() -> dict[str, bytes]:
         store = made.store()
         if bundled:
             await seal_store(store, KEY, at=SystemClock().now())
             return await bundle_files(store, 0.0, 1e11, payloads=payloads)
         return {
-            f"traces/{each}.jsonl": write_trace(await export_trace(store, each, payloads=payloads))
+            f"traces/{each}.jsonl": write_trace(
+                await export_trace(store, each, payloads=payloads)
+            ).encode()
             for each in made.kinds
         }
 
@@ -305,7 +307,7 @@ def test_from_an_exported_trace_or_bundle(
     other = {}
     for session_id in made.kinds:
         file = tmp_path / f"{session_id}.jsonl"
-        file.write_text(files[f"traces/{session_id}.jsonl"], "utf-8")
+        file.write_bytes(files[f"traces/{session_id}.jsonl"])
         (audited,) = file_input(str(file), handbook=None, goal=None).audit()
         # A file doesn't say whether its session goes on.
         if made.kinds[session_id] not in ("waiting", "crashed"):
@@ -372,7 +374,7 @@ def test_after_erasure_and_pruning_the_kept_verdict_counts(
     async def erase() -> None:
         store = made.store()
         records = [await store.record(one) for one in made.kinds]
-        done = await shred(
+        done = await erase_contents(
             store, records, "asked for", unfinished=True, who=None, clock=SystemClock()
         )
         assert len(done.erased) == len(made.kinds)

@@ -29,7 +29,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def command(*arguments: str) -> Any:
     done = CliRunner().invoke(sopilot, [*arguments, "--json"])
-    assert done.exit_code in (0, 1), done.output or done.exception
+    assert done.exit_code in (0, 1, 3, 4), done.output or done.exception
     return json.loads(done.stdout)
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
 import random
 import sqlite3
 import subprocess
@@ -37,7 +35,7 @@ def test_crashes_lose_and_repeat_nothing(
     kills: int, stops: int, lanes: int, tmp_path: Path
 ) -> None:
     counts = ("--kills", str(kills), "--stops", str(stops), "--lanes", str(lanes))
-    report = run("crash_storm.py", *counts, report=tmp_path / "r.json")
+    report = run("crashes.py", "sessions", *counts, report=tmp_path / "r.json")
     assert report["sqlite"]["crashes"] >= kills
     assert report["postgres"]["crashes"] >= stops
     for store in ("sqlite", "postgres"):
@@ -47,54 +45,51 @@ def test_crashes_lose_and_repeat_nothing(
 
 @pytest.mark.parametrize("races", [21, pytest.param(1000, marks=pytest.mark.slow)])
 def test_every_race_has_one_owner(races: int, tmp_path: Path) -> None:
-    report = run("duels.py", "--races", str(races), report=tmp_path / "r.json")
+    report = run("crashes.py", "duels", "--races", str(races), report=tmp_path / "r.json")
     assert report["one_owner"] == races
 
 
 @pytest.mark.parametrize("tamperings", [1500, pytest.param(100_000, marks=pytest.mark.slow)])
 def test_every_tampering_is_detected(tamperings: int, tmp_path: Path) -> None:
-    report = run("tamper.py", "--tamperings", str(tamperings), report=tmp_path / "r.json")
+    report = run("tamper.py", "traces", "--tamperings", str(tamperings), report=tmp_path / "r.json")
     assert report["detected"] == tamperings
     assert len(report["by_class"]) == 9
 
 
-def test_the_crash_judge_can_see_a_fault(tmp_path: Path) -> None:
+async def test_the_crash_judge_can_see_a_fault(tmp_path: Path) -> None:
     """A campaign that could not fail would prove nothing."""
 
     from counter_desk import COUNTER, HandClock, walk
-    from crash_work import Acknowledged, JournalTools, Judge
+    from crash_judge import Acknowledged, JournalTools, Judge
     from sopilot.session.opening import open_session
     from sopilot.stores.memory import MemoryStore
 
-    async def case() -> None:
-        store = MemoryStore()
-        journal = tmp_path / "journal"
-        session = await open_session(store, COUNTER, tools=JournalTools(journal), clock=HandClock())
-        await walk(session, "transfer")
-        judge = Judge(store, journal)
-        judge.heard(Acknowledged.of(session))
-        await judge.check()
-        assert judge.tally.faults == []
-        events = store._sessions[session.id].events
-        lost = events.pop()
-        judge.heard(Acknowledged.of(session))
-        await judge.check()
-        events.append(lost)
-        with journal.open("a") as file:
-            file.write(f"{session.id}:elsewhere\n" * 2)
-        wrong = Acknowledged(session.id, session.head.seq, session.head.hash, "0" * 16)
-        judge.heard(wrong)
-        await judge.check()
-        found = " ".join(judge.tally.faults)
-        for fault in ("lost", "forked", "another cursor", "carried out twice", "before it was"):
-            assert fault in found
-
-    asyncio.run(case())
+    store = MemoryStore()
+    journal = tmp_path / "journal"
+    session = await open_session(store, COUNTER, tools=JournalTools(journal), clock=HandClock())
+    await walk(session, "transfer")
+    judge = Judge(store, journal)
+    judge.heard(Acknowledged.of(session))
+    await judge.check()
+    assert judge.tally.faults == []
+    events = store._sessions[session.id].events
+    lost = events.pop()
+    judge.heard(Acknowledged.of(session))
+    await judge.check()
+    events.append(lost)
+    with journal.open("a") as file:
+        file.write(f"{session.id}:elsewhere\n" * 2)
+    wrong = Acknowledged(session.id, session.head.seq, session.head.hash, "0" * 16)
+    judge.heard(wrong)
+    await judge.check()
+    found = " ".join(judge.tally.faults)
+    for fault in ("lost", "forked", "another cursor", "carried out twice", "before it was"):
+        assert fault in found
 
 
 @pytest.mark.parametrize("count", [75, pytest.param(100_000, marks=pytest.mark.slow)])
 def test_every_manipulation_of_a_store_is_found_and_named(count: int, tmp_path: Path) -> None:
-    report = run("store_tamper.py", "--manipulations", str(count), report=tmp_path / "r.json")
+    report = run("tamper.py", "store", "--manipulations", str(count), report=tmp_path / "r.json")
     assert report["manipulations"] == count
     assert (report["missed"], report["unnamed"]) == (0, 0)
     assert len(report["by kind"]) == 22
@@ -107,10 +102,10 @@ def test_a_manipulation_that_changes_nothing_is_not_counted(
         db.execute("UPDATE log SET at = at")
         return {"everything"}
 
-    import store_tamper
+    import tamper
 
-    monkeypatch.setitem(store_tamper.MANIPULATIONS, "nothing", nothing)
-    report: dict[str, Any] = asyncio.run(store_tamper.campaign(24, 0.0, 1))
+    monkeypatch.setitem(tamper.MANIPULATIONS, "nothing", nothing)
+    report: dict[str, Any] = tamper.store(24, 0.0, 1)
     assert (report["manipulations"], report["missed"]) == (24, 0)
     assert report["changed nothing, not counted"] == {"nothing": 1}
 
@@ -118,24 +113,32 @@ def test_a_manipulation_that_changes_nothing_is_not_counted(
 @pytest.mark.parametrize("count", [40, pytest.param(100_000, marks=pytest.mark.slow)])
 def test_a_regulators_question_is_answered_on_both_stores(count: int, tmp_path: Path) -> None:
     """How fast, only the whole campaign says: it exits 1 beyond two seconds a command."""
-    script = [sys.executable, str(BENCHMARKS / "records_scale.py"), "--sessions", str(count)]
+    script = [sys.executable, str(BENCHMARKS / "scale.py"), "records", "--sessions", str(count)]
     report = tmp_path / "r.json"
     done = subprocess.run(
-        [*script, "--json", str(report)],
-        env={**os.environ, "ROUNDS": "3" if count > 1000 else "1"},
+        [*script, "--rounds", "3" if count > 1000 else "1", "--json", str(report)],
         capture_output=True,
         text=True,
         timeout=3600 if count > 1000 else 120,
     )
     assert report.exists(), done.stdout + done.stderr
-    for store in json.loads(report.read_text()).values():
+    figures = json.loads(report.read_text())
+    for store in (figures["sqlite"], figures["postgres"]):
         assert store["sessions"] == count
         assert 0 < store["selected"] <= store["of"] * 0.3
     assert count < 1000 or done.returncode == 0
 
 
 def test_chaos_on_both_stores(tmp_path: Path) -> None:
-    found = run("chaos.py", "--minutes", "0.01", "--round", "1", report=tmp_path / "r.json")
+    found = run(
+        "crashes.py",
+        "chaos",
+        "--minutes",
+        "0.01",
+        "--round-seconds",
+        "1",
+        report=tmp_path / "r.json",
+    )
     assert found["faults"] == 0
     assert found["did"]["kills"] >= 60
     assert found["sqlite"]["acknowledgements"] > 0

@@ -10,14 +10,11 @@ from counter_desk import COUNTER, CountingTools, HandClock
 from sopilot.compiler.pipeline import compile_handbook
 from sopilot.handbook.reader import load_handbook
 from sopilot.machine.program_set import ProgramSet
-from sopilot.machine.proof.licence import Licence
 from sopilot.machine.secrets import SecretPlaces
 from sopilot.records.people import Principal
-from sopilot.session.admission import _on_record
 from sopilot.session.opening import open_session
 from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
-from sopilot.trace.files import _is_canonical
 
 
 async def opened(store: MemoryStore, **given: Any) -> Session:
@@ -56,20 +53,6 @@ async def test_what_may_be_old_is_read_again_also_under_a_lease_that_holds() -> 
     assert await session.refresh() is True
     assert session.is_current
     assert await session.refresh() is False
-
-
-def test_what_people_let_through_without_a_proof_is_a_claim() -> None:
-    assert _on_record(Licence("`a` is not proven"), "held") == {
-        "grade": "claimed",
-        "missing": "`a` is not proven",
-    }
-    assert _on_record(Licence(""), "") == Licence("").as_json()
-
-
-def test_a_line_has_one_spelling() -> None:
-    assert _is_canonical({"a": 1}, '{"a":1}') is True
-    assert _is_canonical({"a": 1}, '{"a": 1}') is False
-    assert _is_canonical({"a": float("nan")}, '{"a":NaN}') is False
 
 
 @pytest.mark.parametrize(("guard", "declared"), [("", None), (", irreversible: true", frozenset())])

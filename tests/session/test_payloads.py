@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Mapping
-
 import pytest
 
 from counter_desk import COUNTER, CountingTools, HandClock, walk
-from sopilot.machine.automation import Automation
-from sopilot.machine.layout import Limits
 from sopilot.messages.errors import StoreCorrupt
-from sopilot.protocols import ToolResult
 from sopilot.records.loading import export_trace
-from sopilot.records.store import Settings, settings_from_json
+from sopilot.records.store import Settings
 from sopilot.session.opening import open_session, resume_session
 from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
-from sopilot.trace import redaction as _redaction
 from sopilot.trace.chain import encode_line
 from sopilot.trace.files import read_trace, verify_trace, write_trace
-from sopilot.values.json import JSON, canonical
-from sopilot.views import answers as call_answer
 
 
 async def run_with_secrets(store: MemoryStore) -> Session:
@@ -81,43 +72,3 @@ async def test_a_payload_that_was_swapped_is_noticed() -> None:
     kept[next(iter(kept))] = "another"
     with pytest.raises(StoreCorrupt, match="is another value"):
         await resume_session(store, session.id, clock=session.clock)
-
-
-def test_a_large_answer_is_spelled_once_to_be_withheld_and_once_to_be_told(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    spelled: list[str] = []
-    for module in (_redaction, call_answer):
-
-        def counting(value: JSON, name: str = module.__name__) -> bytes:
-            text = canonical(value)
-            if len(text) > 100_000:
-                spelled.append(name)
-            return text
-
-        monkeypatch.setattr(module, "canonical", counting)
-
-    class Wordy(CountingTools):
-        async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
-            return ToolResult(True, {"text": "x" * 100_000})
-
-    async def case() -> None:
-        session = await open_session(MemoryStore(), COUNTER, tools=Wordy(), clock=HandClock())
-        answer = await session.call_tool("read_balance", {"user": "una"}, "c")
-        assert answer.said("de")
-
-    asyncio.run(case())
-    assert spelled == [_redaction.__name__, call_answer.__name__]
-
-
-def test_settings_are_remembered() -> None:
-    settings = Settings(
-        automation=Automation(complete=True),
-        limits=Limits(depth=5),
-        by_reference=frozenset({"b", "a"}),
-        inline_limit=None,
-        lease_seconds=7.5,
-    )
-    assert settings_from_json(settings.as_json()) == settings
-    later = {**settings.as_json(), "something_new": 1}
-    assert settings_from_json(later) == settings

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import replace
@@ -189,7 +188,7 @@ async def test_proof_that_cannot_be_judged_holds(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("name", bundled_names())
-def test_a_conforming_run_is_never_held_for_proof(name: str) -> None:
+async def test_a_conforming_run_is_never_held_for_proof(name: str) -> None:
     example = load_example(name)
     units = compile_source(name)
     briefing = Briefing(units[0].handbook, {unit.procedure.name: unit.program for unit in units})
@@ -216,39 +215,32 @@ def test_a_conforming_run_is_never_held_for_proof(name: str) -> None:
         calls = [one.event for one in session.events if one.event.kind == "domain_call"]
         return sum(call.payload["action"] in session.programs.guarded for call in calls)
 
-    async def case() -> None:
-        assert sum([await play(task) for task in example.tasks]) > 0
-
-    asyncio.run(case())
+    assert sum([await play(task) for task in example.tasks]) > 0
 
 
-def test_who_only_repeats_an_unproven_call_waits_for_a_person() -> None:
+async def test_who_only_repeats_an_unproven_call_waits_for_a_person() -> None:
     """It is not proven by insisting; something else in between is another try."""
     book = load_handbook(HANDBOOK)
-
-    async def case() -> None:
-        tools = CountingTools()
-        session = await fresh(MemoryStore(), tools)
-        await say_yes(session, "transfer")
-        known = [ToolSchema("transfer", "", {"type": "object"})]
-        briefing = Briefing(book, dict(COUNTER.programs))
-        driver = Driver(session, briefing, view_named("pg"), tools=known)
-        call = ToolCall("", "transfer", json.dumps(CHECKED))
-        look = ToolCall("", "pg_program_step", json.dumps({"operation": "return", "holds": True}))
-        for _ in range(MOST_INSISTENCE - 1):
-            assert "is blocked" in await driver.call(call)
-        await driver.call(look)
-        for _ in range(MOST_INSISTENCE - 1):
-            assert "is blocked" in await driver.call(call)
-        with pytest.raises(Waiting, match="is blocked"):
-            await driver.call(call)
-        assert [one.action for one in session.held_calls] == ["transfer"]
-        assert tools.calls == []
-
-    asyncio.run(case())
+    tools = CountingTools()
+    session = await fresh(MemoryStore(), tools)
+    await say_yes(session, "transfer")
+    known = [ToolSchema("transfer", "", {"type": "object"})]
+    briefing = Briefing(book, dict(COUNTER.programs))
+    driver = Driver(session, briefing, view_named("pg"), tools=known)
+    call = ToolCall("", "transfer", json.dumps(CHECKED))
+    look = ToolCall("", "pg_program_step", json.dumps({"operation": "return", "holds": True}))
+    for _ in range(MOST_INSISTENCE - 1):
+        assert "is blocked" in await driver.call(call)
+    await driver.call(look)
+    for _ in range(MOST_INSISTENCE - 1):
+        assert "is blocked" in await driver.call(call)
+    with pytest.raises(Waiting, match="is blocked"):
+        await driver.call(call)
+    assert [one.action for one in session.held_calls] == ["transfer"]
+    assert tools.calls == []
 
 
-def test_a_tool_that_fails_with_false_has_not_answered() -> None:
+async def test_a_tool_that_fails_with_false_has_not_answered() -> None:
     """Where nothing is guarded, `false` may be a tool's no; here it is a failure."""
 
     class Failing(CountingTools):
@@ -256,13 +248,10 @@ def test_a_tool_that_fails_with_false_has_not_answered() -> None:
             await super().call(name, arguments, key=key)
             return ToolResult(name != "find_account", False)
 
-    async def case() -> None:
-        session = await fresh(MemoryStore(), Failing())
-        await session.operate(Start("wire", ERRANDS["wire"]))
-        await session.call_tool("find_account", {"username": "una"}, "look")
-        await say_yes(session, "wire", begin=False)
-        answer = await session.call_tool("wire", ERRANDS["wire"], "c")
-        assert answer.status is CallStatus.HELD
-        assert "failed when it was called last" in answer.problem
-
-    asyncio.run(case())
+    session = await fresh(MemoryStore(), Failing())
+    await session.operate(Start("wire", ERRANDS["wire"]))
+    await session.call_tool("find_account", {"username": "una"}, "look")
+    await say_yes(session, "wire", begin=False)
+    answer = await session.call_tool("wire", ERRANDS["wire"], "c")
+    assert answer.status is CallStatus.HELD
+    assert "failed when it was called last" in answer.problem

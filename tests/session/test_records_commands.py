@@ -15,7 +15,6 @@ import pytest
 from click.testing import CliRunner, Result
 
 from counter_desk import COUNTER, ERRANDS, CountingTools, HandClock, walk
-from sopilot.cli.beside import beside
 from sopilot.cli.main import main
 from sopilot.records.journal import write
 from sopilot.session.opening import open_session
@@ -98,14 +97,6 @@ def test_a_condition_that_is_none_is_refused(kept: list[str]) -> None:
     assert "amount>1000" in answer.output
 
 
-def test_customers_cannot_write_formulas_into_a_csv(kept: list[str]) -> None:
-    from sopilot.records.selection import _harmless
-
-    assert _harmless("=cmd()") == "'=cmd()"
-    assert _harmless("-5.20") == "-5.20"
-    assert _harmless("") == ""
-
-
 def test_a_register_that_was_altered_is_made_anew(kept: list[str], tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "sessions.db") as db:
         db.execute("DELETE FROM actions")
@@ -147,7 +138,7 @@ def test_seal_verify_prove_and_what_is_missing(kept: list[str], tmp_path: Path) 
 def test_a_long_log_is_verified_by_two_processes_with_the_same_answer(
     kept: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sopilot.cli.verify._LONG_LOG", 0)
+    monkeypatch.setattr("sopilot.cli.records._LONG_LOG", 0)
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     run("records", "seal", "--key", "seal.key", "--to", "heads.jsonl")
     good = (
@@ -167,15 +158,6 @@ def test_a_long_log_is_verified_by_two_processes_with_the_same_answer(
     db.close()
     gaps = json.loads(run(*good).output)["gaps"]
     assert {gap["code"] for gap in gaps} == {"register-differs"}
-
-
-def test_work_beside_that_fails_is_left_to_whoever_asked() -> None:
-    with beside(str, "7", worth=True) as done:
-        assert done() in ("7", None)  # nothing where this process has threads
-    with beside(open, "nowhere", worth=True) as failed:
-        assert failed() is None
-    with beside(str, "7", worth=False) as left:
-        assert left() is None
 
 
 def test_a_second_store_keeps_heads_and_proves_the_first(kept: list[str], tmp_path: Path) -> None:

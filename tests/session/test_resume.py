@@ -129,34 +129,28 @@ async def told(session: Session) -> tuple[list[Message], list[Message]]:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_prompt_rebuilt_from_a_file_equals_the_uninterrupted_one(
+async def test_a_prompt_rebuilt_from_a_file_equals_the_uninterrupted_one(
     seed: int, tmp_path: Path
 ) -> None:
     """At every step, from another handle on the store: the slot, and the messages that stand
     before it after an interruption or a refreshed context. Nobody takes the session over."""
     path = tmp_path / "s.db"
-
-    async def case() -> None:
-        ours, other = SQLiteStore(path, synchronous="NORMAL"), SQLiteStore(path)
-        session = await fresh(ours, by_reference=frozenset({"password"}))
-        source = random.Random(seed)
-        slots = set()
-        for _ in range(60):
-            await wander(session, source, 1)
-            found = await load(other, session.id)
-            machine = found.programs.machine(found.settings.limits)
-            slot = active_frame(session.machine, session.configuration)
-            assert active_frame(machine, found.configuration) == slot
-            seen = Session(
-                other, found, Lease(session.id, "", 0, 0.0), tools=None, clock=session.clock
-            )
-            assert await told(seen) == await told(session)
-            slots.add(slot)
-        assert len(slots) > 10
-        await ours.close()
-        await other.close()
-
-    asyncio.run(case())
+    ours, other = SQLiteStore(path, synchronous="NORMAL"), SQLiteStore(path)
+    session = await fresh(ours, by_reference=frozenset({"password"}))
+    source = random.Random(seed)
+    slots = set()
+    for _ in range(60):
+        await wander(session, source, 1)
+        found = await load(other, session.id)
+        machine = found.programs.machine(found.settings.limits)
+        slot = active_frame(session.machine, session.configuration)
+        assert active_frame(machine, found.configuration) == slot
+        seen = Session(other, found, Lease(session.id, "", 0, 0.0), tools=None, clock=session.clock)
+        assert await told(seen) == await told(session)
+        slots.add(slot)
+    assert len(slots) > 10
+    await ours.close()
+    await other.close()
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
@@ -276,40 +270,36 @@ async def test_a_changed_trace_is_not_resumed() -> None:
     assert (await store.record(session.id)).owner == ""
 
 
-def test_a_changed_program_is_not_resumed_silently() -> None:
+async def test_a_changed_program_is_not_resumed_silently() -> None:
     changed = ProgramSet(counter_programs(HANDBOOK.replace("limit: 500", "limit: 400")))
-
-    async def case() -> None:
-        store = MemoryStore()
-        session = await fresh(store)
-        await session.operate(Start("rename", ERRANDS["rename"]))
-        await session.operate(Start("wire", ERRANDS["wire"]))
-        await session.release()
-        with pytest.raises(ProgramChanged) as refused:
-            await resume_session(store, session.id, clock=session.clock, programs=changed)
-        assert "transfer" in refused.value.changes
-        assert "program of `transfer` is not the one" in str(refused.value)
-        stored = await resume_session(store, session.id, clock=session.clock)
-        assert stored.programs.hashes == COUNTER.hashes
-        await stored.release()
-        accepted = await resume_session(
-            store,
-            session.id,
-            tools=CountingTools(),
-            clock=session.clock,
-            programs=changed,
-            accept_changed=True,
-        )
-        assert accepted.configuration.active is None
-        names = [one.event.payload.get("name") for one in accepted.events]
-        assert "program_changed" in names
-        await walk(accepted, "transfer")
-        await accepted.release()
-        again = await resume_session(store, session.id, clock=session.clock, programs=changed)
-        assert again.configuration == accepted.configuration
-        assert again.programs.hashes == changed.hashes
-
-    asyncio.run(case())
+    store = MemoryStore()
+    session = await fresh(store)
+    await session.operate(Start("rename", ERRANDS["rename"]))
+    await session.operate(Start("wire", ERRANDS["wire"]))
+    await session.release()
+    with pytest.raises(ProgramChanged) as refused:
+        await resume_session(store, session.id, clock=session.clock, programs=changed)
+    assert "transfer" in refused.value.changes
+    assert "program of `transfer` is not the one" in str(refused.value)
+    stored = await resume_session(store, session.id, clock=session.clock)
+    assert stored.programs.hashes == COUNTER.hashes
+    await stored.release()
+    accepted = await resume_session(
+        store,
+        session.id,
+        tools=CountingTools(),
+        clock=session.clock,
+        programs=changed,
+        accept_changed=True,
+    )
+    assert accepted.configuration.active is None
+    names = [one.event.payload.get("name") for one in accepted.events]
+    assert "program_changed" in names
+    await walk(accepted, "transfer")
+    await accepted.release()
+    again = await resume_session(store, session.id, clock=session.clock, programs=changed)
+    assert again.configuration == accepted.configuration
+    assert again.programs.hashes == changed.hashes
 
 
 async def test_reserved_notes_are_the_sessions_own() -> None:

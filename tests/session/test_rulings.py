@@ -10,10 +10,9 @@ import pytest
 
 from sopilot.machine.approvals import CallLedger, HeldCall, HeldState, Ruling, count_approvals, rule
 from sopilot.machine.proof.guard import guarded_actions
-from sopilot.machine.state import Configuration, Pending
+from sopilot.machine.state import CallRecord, Configuration
 from sopilot.messages.errors import UserMistake
 from sopilot.program.model import ActionFacts, Guarded, Program, Source
-from sopilot.protocols import ModelRequest, Usage
 from sopilot.records.people import (
     THE_MACHINE,
     Deputy,
@@ -23,11 +22,9 @@ from sopilot.records.people import (
     named,
     no_witness,
     objection,
-    principal_from_json,
 )
 from sopilot.trace.events import Event
 from sopilot.values.json import JSON
-from sopilot.views.answers import waiting_text
 
 HELD = HeldCall(
     "w", "wire", {"to": "una", "amount": 9}, "p1", ("boss", "audit"), 2, 100.0, 200.0, 7
@@ -39,10 +36,8 @@ def ruled(held: HeldCall, *decisions: str, at: float = 150.0) -> HeldCall:
     for one in decisions:
         decision, by, role = one.split(":")
         changed: Mapping[str, JSON] = {"amount": 1} if decision == "amend" else {}
-        held = rule(
-            held, decision=decision, by=by, role=role, arguments=changed, reason="so",
-            seq=8, at=at, principal={"method": "token"},
-        )  # fmt: skip
+        ruling = Ruling(decision, by, role, "so", 8, {"method": "token"})
+        held = rule(held, ruling, at=at, arguments=changed)
     return held
 
 
@@ -104,51 +99,6 @@ def test_only_what_waits_or_is_approved_is_open(state: HeldState) -> None:
         assert (ruled(held, decision) != held) is is_open
     found, _ = objected(held)
     assert (found is None) is is_open
-
-
-def test_a_held_call_as_json_and_what_it_serves() -> None:
-    told = ruled(HELD, "approve:ann:boss").as_json()
-    assert told == {
-        "call_id": "w", "action": "wire", "arguments": {"to": "una", "amount": 9},
-        "state": "waiting", "roles": ["boss", "audit"], "needed": 2, "approvals": 1,
-        "amended": False, "why": "", "requested_at": 100.0, "expires_at": 200.0,
-        "rulings": [
-            {
-                "decision": "approve", "by": "ann", "role": "boss", "reason": "so",
-                "identity": "token",
-            }
-        ],
-    }  # fmt: skip
-    assert HELD.serves("wire", {"amount": 9.0, "to": "una"})
-    assert not HELD.serves("wire", {"amount": 9})
-    assert not HELD.serves("fire", HELD.arguments)
-
-
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({}, "`wire` waits for approval: 1 of 2 from boss, audit (call `w`)"),
-        (
-            {"amended": True},
-            "`wire` waits for approval with other arguments, for which its goal must be started: "
-            "1 of 2 from boss, audit (call `w`)",
-        ),
-        ({"state": HeldState.APPROVED}, "`wire` is approved"),
-        ({"state": HeldState.REJECTED}, "`wire` was rejected; refuse the request or change it"),
-        (
-            {"state": HeldState.REJECTED, "rulings": (Ruling("reject", "ann", "boss", "", 8),)},
-            "`wire` was rejected by boss; refuse the request or change it",
-        ),
-    ],
-)
-def test_what_a_model_is_told_of_a_held_call(changes: dict[str, Any], said: str) -> None:
-    assert waiting_text(replace(ruled(HELD, "approve:ann:boss"), **changes)) == said
-
-
-def test_a_request_to_a_model_is_as_sober_and_patient_as_it_can_be() -> None:
-    asked = ModelRequest(())
-    assert (asked.temperature, asked.timeout_seconds, asked.seed) == (0.0, 600.0, None)
-    assert Usage(1, 2, 3, 4) + Usage(10, 20, 30, 40) == Usage(11, 22, 33, 44)
 
 
 @pytest.mark.parametrize(("roles", "needed", "counted"), [("ab", 2, 1), ("a", 1, 1), ("a", 2, 2)])
@@ -316,14 +266,14 @@ def test_where_identity_is_demanded_nobody_decides_without(
     assert objected(people=people, who=who)[0] == (code or "no-requester")
     assert objected(people=people, who=who, decision="reject")[0] == code
     wanted = "unauthenticated" if who is None else None
-    pending = Pending(3, "wire", {"to": "una"}, "p1", 1)
+    pending = CallRecord(3, "c", "wire", {"to": "una"}, "p1", 1)
     witness = no_witness(people, {}, Configuration(), pending, "ann", who)
     assert (witness.code if witness else None) == wanted
 
 
 @pytest.mark.parametrize(("by", "code"), [("", "nobody"), ("una", "party"), ("ann", None)])
 def test_who_may_say_how_a_call_ended(by: str, code: str | None) -> None:
-    pending = Pending(3, "wire", {"to": ["una", True]}, None, 1)
+    pending = CallRecord(3, "c", "wire", {"to": ["una", True]}, None, 1)
     found = no_witness(People(), {}, Configuration(), pending, by, None)
     assert (found.code if found else None) == code
 
@@ -345,12 +295,6 @@ def test_an_alias_is_no_second_person(by: str, who: Principal | None, name: str 
             named(EVERYBODY, by, who)
     else:
         assert named(EVERYBODY, by, who) == name
-
-
-def test_who_left_a_decision_is_read_back() -> None:
-    assert principal_from_json(None) is None
-    assert principal_from_json({"name": "Ann", "method": "token", "proof": "t1"}) == TOKEN
-    assert principal_from_json({"name": None}) == Principal("", "")
 
 
 # --- guards of several programs, and the ledger ---------------------------------------
@@ -431,17 +375,3 @@ def test_a_call_that_waits_for_the_root_is_seen_and_not_asked_for() -> None:
     assert [ledger.fresh_id("w"), ledger.fresh_id("v"), ledger.fresh_id("")] == ["w.2", "v", "call"]
     ledger.seen |= {"w.2", "w.3", "call"}
     assert [ledger.fresh_id("w"), ledger.fresh_id("")] == ["w.4", "call.2"]
-
-
-def test_what_is_not_written_yet_is_foreseen() -> None:
-    ledger = CallLedger()
-    assert ledger.forecast([event(2, "domain_call", {"call_id": "w"})]) is ledger
-    ahead = ledger.forecast([held_note(needed=1, roles=["boss"])])
-    assert (list(ahead.held), list(ledger.held)) == (["w"], [])
-    over = ahead.forecast([event(2, "domain_call", {"call_id": "w"})])
-    assert over.held["w"].state is HeldState.USED
-    assert ahead.held["w"].state is HeldState.WAITING
-    ended = ahead.forecast([event(3, "note", {"name": "end_session", "details": {}})])
-    assert (ahead.ended, ended.ended, ended.forecast([held_note(needed=1)]).ended) == (
-        False, True, True,
-    )  # fmt: skip

@@ -7,9 +7,6 @@ from typing import Any
 import pytest
 
 from counter_desk import COUNTER, ERRANDS, CountingTools, HandClock, walk
-from sopilot.machine.approvals import CallLedger
-from sopilot.machine.state import Configuration
-from sopilot.records.loading import _open
 from sopilot.session.opening import open_session
 from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
@@ -73,15 +70,3 @@ async def test_how_a_session_stands(
     assert (told["status"], told["goal"], told["waiting"]) == (status, goal, waiting)
     assert bool(told["frame"]) is framed
     assert told["open"] == []
-
-
-def test_what_is_open_is_guarded_and_not_known_to_be_lost() -> None:
-    class Pending:
-        def __init__(self, action: str) -> None:
-            self.action = action
-
-    pending: Any = {"a": Pending("wire"), "b": Pending("look"), "c": Pending("wire")}
-    configuration = Configuration(pending=pending)
-    assert _open(configuration, CallLedger(unknown={"c": 3}), {"wire"}) == ["a"]
-    assert _open(configuration, CallLedger(), {"wire"}) == ["a", "c"]
-    assert _open(configuration, CallLedger(), set()) == []

@@ -9,8 +9,8 @@ import pytest
 from counter_desk import COUNTER, ERRANDS, CountingTools, HandClock, walk
 from sopilot.machine.approvals import HeldState
 from sopilot.messages.errors import LeaseHeld, UserMistake
-from sopilot.records.pruning import Pruning, prune
-from sopilot.records.reminders import DueCall, due_calls, due_lines
+from sopilot.records.pruning import prune
+from sopilot.records.reminders import due_calls
 from sopilot.records.versions import release
 from sopilot.session.opening import attach_session, open_session
 from sopilot.session.orphans import waiting_in
@@ -81,18 +81,6 @@ async def test_who_asks_what_expires_within_so_many_minutes(
         assert (await due_calls(store, minutes, clock=clock)) == found
 
 
-def test_what_waits_in_words() -> None:
-    one = DueCall(
-        "s", "w", "wire", 1, 2, 0.0, {"boss": ["Ann", "Bo"], "audit": []}, {"boss": "ceo"}
-    )
-    forever = DueCall("s", "v", "wire", 0, 1, None, {}, {})
-    assert list(due_lines([])) == ["nothing waits"]
-    first, *lines, last = due_lines([one, forever])
-    assert first.startswith("s w  wire  1 of 2 until 1970-01-01")
-    assert lines == ["  boss, or ceo in its place: Ann, Bo", "  audit: nobody is named"]
-    assert last == "s v  wire  0 of 1 without an end"
-
-
 @pytest.mark.parametrize(("later", "gone"), [(2 * DAY - 1, False), (2 * DAY, True)])
 @pytest.mark.parametrize("dry", [True, False])
 async def test_what_ended_so_many_days_ago_is_pruned(later: float, gone: bool, dry: bool) -> None:
@@ -119,18 +107,6 @@ async def test_what_somebody_has_is_not_pruned() -> None:
     assert (found.pruned, found.running, found.events) == ((), (session.id,), 0)
     with pytest.raises(UserMistake, match="is no state of an ended session"):
         await prune(store, days=0, states=["running"], clock=clock)
-
-
-def test_a_pruning_in_words() -> None:
-    found = Pruning(("a", "b"), {"c": "a suit"}, ("d",), 9)
-    assert found.lines() == [
-        "9 events of 2 sessions were deleted", "c is on hold: a suit", "d is running",
-    ]  # fmt: skip
-    assert Pruning(("a",), {}, (), 1, dry=True).lines() == ["1 event of 1 session would be deleted"]
-    assert found.as_json() == {
-        "pruned": ["a", "b"], "events": 9, "held": {"c": "a suit"}, "running": ["d"],
-        "dry_run": False,
-    }  # fmt: skip
 
 
 @pytest.mark.parametrize(("begin", "end", "fits"), [(5, 6, True), (5, 5, False), (5, None, True)])

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from counter_desk import COUNTER, CountingTools, HandClock, walk
-from sopilot.machine.replay import program_changes, whole_events
 from sopilot.messages.errors import TraceBroken, TraceError
-from sopilot.records.loading import _references, export_trace, replay_trace
+from sopilot.records.loading import export_trace, replay_trace
 from sopilot.records.store import Settings
 from sopilot.session.opening import open_session
 from sopilot.stores.memory import MemoryStore
@@ -173,12 +172,6 @@ def test_one_signed_head(one: Any, keys: set[str] | None, found: tuple[str, int]
     assert (None if problem is None else (problem.code, problem.index)) == found
 
 
-def test_how_many_were_signed_is_told() -> None:
-    problem = check_head(TRACE, signed(COUNT + 4, LAST))
-    assert problem is not None
-    assert problem.message == f"{COUNT + 5} events were signed, {COUNT} are here"
-
-
 def test_who_is_trusted_has_signed_the_last_event() -> None:
     last, earlier = signed(COUNT - 1, LAST), signed(0, TRACE.events[0].hash)
     both = {KEY.public, OTHER.public}
@@ -212,39 +205,6 @@ def note(payload: Mapping[str, Any], actor: str = "runtime", kind: str = "note")
     return TRACE.events[0].event._replace(kind=kind, actor=actor, payload=payload)
 
 
-def test_where_a_session_went_over_to_other_programs() -> None:
-    change = {"name": "program_changed", "details": {"programs": {"a": "b"}}}
-    events = [
-        note({"name": "x"}),
-        note(change),
-        note(change, actor="model"),
-        note(change, kind="user_said"),
-        note(change),
-    ]
-    assert program_changes(events) == [(1, {"a": "b"}), (4, {"a": "b"})]
-    for details in (None, {}, {"programs": 1}):
-        with pytest.raises(TraceError) as refused:
-            program_changes([events[0], note({"name": "program_changed", "details": details})])
-        assert refused.value.index == 1
-
-
-def test_payloads_go_back_to_their_places() -> None:
-    bare = whole_events(BESIDE.events, {})
-    assert bare == [one.event for one in BESIDE.events]
-    whole = whole_events(BESIDE.events, BESIDE.payloads)
-    assert whole != bare
-    assert not any(is_reference(one.payload.get("details")) for one in whole)
-
-
-def test_references_under_a_name() -> None:
-    one, two, three = (reference(number, b"") for number in (1, 2, 3))
-    payload: Any = {"a": one, "b": {"a": [two], "c": three}, "d": [{"a": two}, 5], "e": "a"}
-    assert _references(payload, frozenset({"a"})) == [one, two]
-    assert _references(payload, frozenset({"c", "a"})) == [one, three, two]
-    assert _references({"a": {"a": one}}, frozenset({"a"})) == [one]
-    assert _references("a", frozenset({"a"})) == []
-
-
 GOOD = write_trace(TRACE)
 HEADER, EVENT = GOOD.split("\n")[:2]
 
@@ -274,13 +234,3 @@ def test_a_file_that_is_refused_says_at_which_line(text: str, said: str) -> None
     with pytest.raises(TraceError) as refused:
         read_trace(text)
     assert said in str(refused.value)
-
-
-def test_what_stands_behind_the_events() -> None:
-    last = signed(COUNT - 1, LAST)
-    whole = replace(TRACE, signatures=(last, last), payloads={"ab" * 32: [1]}, salt="0f")
-    assert read_trace(write_trace(whole)) == whole
-    bare = replace(TRACE, program_texts={})
-    assert '"program_texts"' not in write_trace(bare)
-    assert '"payloads"' not in write_trace(bare)
-    assert read_trace(write_trace(bare)) == bare

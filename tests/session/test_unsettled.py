@@ -23,7 +23,7 @@ from sopilot.records.selection import Wanted
 from sopilot.records.store import Lease, SessionRecord, Settings, Store
 from sopilot.session.decisions import decide_or_leave
 from sopilot.session.opening import open_session, resume_session
-from sopilot.session.orphans import settle_orphan, sweep, waiting_in
+from sopilot.session.orphans import resolve_orphan, sweep, waiting_in
 from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
 from sopilot.stores.sqlite import SQLiteStore
@@ -147,7 +147,7 @@ async def test_a_tool_that_contradicts_whoever_settled_its_call_is_heard(
     clock.advance(60)
     await sweep(store, clock=clock)
     person = await resume_session(store, session.id, clock=clock)
-    await person.settle_outcome("t", ok=happened, by="olga")
+    await person.resolve_outcome("t", ok=happened, by="olga")
     await person.release()
     tools.go_on.set()  # it did happen
     with pytest.raises(LeaseLost):
@@ -158,7 +158,9 @@ async def test_a_tool_that_contradicts_whoever_settled_its_call_is_heard(
     says = [one.explanation for one in found if one.code == "unknown-outcome"]
     assert late == ([] if happened else [{"call_id": "t", "ok": True}])
     assert [one for one in says if "then said that it took effect" in one] == (
-        [] if happened else ["`t` was resolved by a person, and its tool then said that it took effect"]
+        []
+        if happened
+        else ["`t` was resolved by a person, and its tool then said that it took effect"]
     )
     await store.close()
 
@@ -167,7 +169,7 @@ async def test_a_settled_call_is_history_in_the_audit() -> None:
     store, clock, tools = MemoryStore(), HandClock(), Hanging()
     session, work = await at_work(store, tools, clock)
     clock.advance(60)
-    await settle_orphan(store, session.id, clock=clock)
+    await resolve_orphan(store, session.id, clock=clock)
     work.cancel()
     await session.refresh()
 
@@ -177,7 +179,7 @@ async def test_a_settled_call_is_history_in_the_audit() -> None:
         return [str(one.severity) for one in report.findings if one.code == "unknown-outcome"]
 
     assert severities() == ["warning"]
-    await session.settle_outcome("t", ok=True, by="olga")
+    await session.resolve_outcome("t", ok=True, by="olga")
     assert severities() == ["note"]
 
 
@@ -211,7 +213,7 @@ async def test_nobody_meanwhile_means_nothing_to_read_again(store: Store) -> Non
     assert await session.reacquire() is False
     await session.user_said("hello")
     await session.release()
-    await settle_orphan(store, session.id)  # somebody looks
+    await resolve_orphan(store, session.id)  # somebody looks
     assert await session.reacquire() is True
     await store.close()
 
@@ -264,7 +266,7 @@ def test_who_says_how_a_call_ended_is_asked_for_as_if_they_approved_it() -> None
 
         async def settle(by: str, who: Principal | None = None) -> None:
             try:
-                await session.settle_outcome("t", ok=False, by=by, who=who)
+                await session.resolve_outcome("t", ok=False, by=by, who=who)
                 codes.append("settled")
             except UserMistake as refused:
                 codes.append(refused.diagnostics[0].code)

@@ -2,140 +2,106 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
-from desk_by_hand import HELD, PROGRAMS, SET, opened, run
+from desk_by_hand import PROGRAMS, opened
 
-from counter_desk import COUNTER, HandClock, walk
-from sopilot.machine.layout import Limits
-from sopilot.machine.secrets import Secrets, secret_places
-from sopilot.machine.state import Configuration
-from sopilot.messages.errors import RunEnded, StoreCorrupt, TraceBroken, TraceError, UserMistake
-from sopilot.records.journal import PREFIX, entries, write
-from sopilot.records.loading import _replay
-from sopilot.records.privacy import change_policy, load_policy, shred_wanted
-from sopilot.records.store import Batch, Settings, is_locked
+from counter_desk import HandClock, walk
+from sopilot.messages.errors import RunEnded, StoreCorrupt, TraceBroken, UserMistake
+from sopilot.records.journal import entries, write
+from sopilot.records.log import PREFIX
+from sopilot.records.privacy import change_policy, erase_wanted, load_policy
+from sopilot.records.store import Settings
 from sopilot.session.questions import find_question
 from sopilot.stores.memory import MemoryStore
 from sopilot.trace.chain import Head, genesis, seal_all
 from sopilot.trace.events import Event
-from sopilot.trace.redaction import SecretTexts
 from sopilot.values.json import JSON
 from sopilot.views.questions import user_tools
 
 # --- what is written ------------------------------------------------------------------
 
 
-def test_a_batch_and_its_head() -> None:
-    events = [Event(seq, 0.0, "runtime", "note", None, "", {"name": "n"}) for seq in range(2)]
-    sealed = seal_all(events, genesis("s"))
-    start = Head("s", -1, genesis("s"))
-    batch = Batch(start, sealed)
-    assert batch.head == Head("s", 1, sealed[1].hash)
-    assert len(batch.encoded()) == 2
-    assert all('"name":"n"' in line for line in batch.encoded())
-    assert batch._replace(lines=["x"]).encoded() == ["x"]
-    assert batch._replace(events=[]).head is start
-    assert batch._replace(reached=start).head is start
-    assert is_locked({"locked": "x"}) is True
-    for other in ({"locked": "x", "a": 1}, {}, "locked", None):
-        assert is_locked(other) is False
+async def test_journals_that_somebody_touched() -> None:
+    store, clock = MemoryStore(), HandClock()
+    assert await entries(store, "diary") == []
+    assert await write(store, "diary", "said", {"a": 1}, clock=clock) == 0
+    assert await write(store, "diary", "kept", {}, clock=clock, beside={"b": 2}) == 1
+    first, second = await entries(store, "diary")
+    assert (first.number, first.name, dict(first.details)) == (0, "said", {"a": 1})
+    assert {name: second.details["beside"][name] for name in ("b",)} == {"b": 2}
+    assert len(second.details["beside"]["salt"]) == 32
+    kept = store._sessions[PREFIX + "diary"]
+    whole = list(kept.events)
+    kept.events[:] = whole[:1]
+    with pytest.raises(TraceBroken):
+        await entries(store, "diary")
+    kept.events[:] = whole
+    odd = Event(0, 0.0, "model", "user_said", None, "", {"text": "x"})
+    kept.events[:] = seal_all([odd], genesis(PREFIX + "diary"))
+    kept.head = Head(PREFIX + "diary", 0, kept.events[0].hash)
+    with pytest.raises(StoreCorrupt, match=r"event 0 of journal\.diary is no note"):
+        await entries(store, "diary")
+    lease = await store.acquire(PREFIX + "diary", owner="x", now=clock.now(), lease_seconds=99)
+    naps: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        naps.append(seconds)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sopilot.records.journal.asyncio.sleep", sleep)
+        with pytest.raises(RunEnded, match=r"journal.diary is being written by others"):
+            await write(store, "diary", "said", {}, clock=clock)
+    assert len(naps) > 3
+    await store.release(lease)
 
 
-def test_an_event_that_does_not_fit_is_named_by_its_number_in_the_whole_trace() -> None:
-    odd = Event(0, 0.0, "model", "complete", "p1", "", {})
-    limits = Limits()
-    for offset, index in ((0, 0), (7, 7)):
-        with pytest.raises(TraceError) as refused:
-            _replay(COUNTER, limits, Configuration(), [odd], offset)
-        assert refused.value.index == index
-    assert _replay(COUNTER, limits, Configuration(), [], 7) == Configuration()
+async def test_holds_are_set_lifted_and_forgotten() -> None:
+    store, clock = MemoryStore(), HandClock()
 
+    async def change(name: str, **details: JSON) -> None:
+        await change_policy(store, name, details, who=None, clock=clock)
 
-def test_journals_that_somebody_touched() -> None:
-    async def case(store: MemoryStore, clock: HandClock) -> None:
-        assert await entries(store, "diary") == []
-        assert await write(store, "diary", "said", {"a": 1}, clock=clock) == 0
-        assert await write(store, "diary", "kept", {}, clock=clock, beside={"b": 2}) == 1
-        first, second = await entries(store, "diary")
-        assert (first.number, first.name, dict(first.details)) == (0, "said", {"a": 1})
-        assert {name: second.details["beside"][name] for name in ("b",)} == {"b": 2}
-        assert len(second.details["beside"]["salt"]) == 32
-        kept = store._sessions[PREFIX + "diary"]
-        whole = list(kept.events)
-        kept.events[:] = whole[:1]
-        with pytest.raises(TraceBroken):
-            await entries(store, "diary")
-        kept.events[:] = whole
-        odd = Event(0, 0.0, "model", "user_said", None, "", {"text": "x"})
-        kept.events[:] = seal_all([odd], genesis(PREFIX + "diary"))
-        kept.head = Head(PREFIX + "diary", 0, kept.events[0].hash)
-        with pytest.raises(StoreCorrupt, match=r"event 0 of journal\.diary is no note"):
-            await entries(store, "diary")
-        lease = await store.acquire(PREFIX + "diary", owner="x", now=clock.now(), lease_seconds=99)
-        naps: list[float] = []
+    for what in ("una", "una", "bob"):
+        await change("hold_set", what=what, why="court")
+    assert dict((await load_policy(store)).holds) == {"una": "court", "bob": "court"}
+    with pytest.raises(UserMistake, match="there is no hold on `eve`"):
+        await change("hold_lifted", what="eve")
+    await change("hold_lifted", what="una")
+    assert dict((await load_policy(store)).holds) == {"bob": "court"}
+    lifted = (await entries(store, "privacy"))[-1]
+    assert lifted.details["holds"] == [0, 1]
+    one = await opened(store, clock, settings=Settings(private=True))
+    await walk(one, "rename")
+    await one.release()
+    asked: dict[str, Any] = {
+        "session_ids": (), "due": False, "who": None, "clock": clock,
+    }  # fmt: skip
+    with pytest.raises(UserMistake, match="names who is to be erased"):
+        await erase_wanted(store, subjects=["una"], why="UNA asked", **asked)
+    emptied: list[Any] = []
+    erase = store.erase
 
-        async def sleep(seconds: float) -> None:
-            naps.append(seconds)
+    async def seen(metadata: Any, recorded: Any = None) -> None:
+        emptied.append(sorted(metadata))
+        await erase(metadata, recorded)
 
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("sopilot.records.journal.asyncio.sleep", sleep)
-            with pytest.raises(RunEnded, match=r"journal.diary is being written by others"):
-                await write(store, "diary", "said", {}, clock=clock)
-        assert len(naps) > 3
-        await store.release(lease)
-
-    run(case)
-
-
-def test_holds_are_set_lifted_and_forgotten() -> None:
-    async def case(store: MemoryStore, clock: HandClock) -> None:
-        async def change(name: str, **details: JSON) -> None:
-            await change_policy(store, name, details, who=None, clock=clock)
-
-        for what in ("una", "una", "bob"):
-            await change("hold_set", what=what, why="court")
-        assert dict((await load_policy(store)).holds) == {"una": "court", "bob": "court"}
-        with pytest.raises(UserMistake, match="there is no hold on `eve`"):
-            await change("hold_lifted", what="eve")
-        await change("hold_lifted", what="una")
-        assert dict((await load_policy(store)).holds) == {"bob": "court"}
-        lifted = (await entries(store, "privacy"))[-1]
-        assert lifted.details["holds"] == [0, 1]
-        one = await opened(store, clock, settings=Settings(private=True))
-        await walk(one, "rename")
-        await one.release()
-        asked: dict[str, Any] = {
-            "session_ids": (), "due": False, "who": None, "clock": clock,
-        }  # fmt: skip
-        with pytest.raises(UserMistake, match="names who is to be erased"):
-            await shred_wanted(store, subjects=["una"], why="UNA asked", **asked)
-        emptied: list[Any] = []
-        erase = store.erase
-
-        async def seen(metadata: Any, recorded: Any = None) -> None:
-            emptied.append(sorted(metadata))
-            await erase(metadata, recorded)
-
-        store.erase = seen  # type: ignore[method-assign]
-        done = await shred_wanted(store, subjects=["una"], why="asked", **asked)
-        assert (done.erased, emptied) == (("s",), [["s"]])
-        words = [one.details["beside"] for one in (await entries(store, "privacy"))[:3]]
-        assert [one.get("what") for one in words] == [None, None, "bob"]
-        assert dict((await load_policy(store)).holds) == {"bob": "court"}
-        await change("hold_lifted", what="bob")
-        done = await shred_wanted(store, subjects=["7"], why="asked", **asked)
-        assert emptied == [["s"]]  # a digest that has the text in it names nobody
-        done = await shred_wanted(store, subjects=["BOB"], why="asked", **asked)
-        assert (done.erased, emptied) == ((), [["s"], []])
-        await change("hold_set", what="cy", why="court")
-        store._sessions[PREFIX + "privacy"].payloads.clear()
-        with pytest.raises(StoreCorrupt, match="a legal hold has lost its words"):
-            await load_policy(store)
-
-    run(case)
+    store.erase = seen  # type: ignore[method-assign]
+    done = await erase_wanted(store, subjects=["una"], why="asked", **asked)
+    assert (done.erased, emptied) == (("s",), [["s"]])
+    words = [one.details["beside"] for one in (await entries(store, "privacy"))[:3]]
+    assert [one.get("what") for one in words] == [None, None, "bob"]
+    assert dict((await load_policy(store)).holds) == {"bob": "court"}
+    await change("hold_lifted", what="bob")
+    done = await erase_wanted(store, subjects=["7"], why="asked", **asked)
+    assert emptied == [["s"]]  # a digest that has the text in it names nobody
+    done = await erase_wanted(store, subjects=["BOB"], why="asked", **asked)
+    assert (done.erased, emptied) == ((), [["s"], []])
+    await change("hold_set", what="cy", why="court")
+    store._sessions[PREFIX + "privacy"].payloads.clear()
+    with pytest.raises(StoreCorrupt, match="a legal hold has lost its words"):
+        await load_policy(store)
 
 
 # --- what users are asked -------------------------------------------------------------
@@ -174,36 +140,3 @@ def test_the_words_of_a_question() -> None:
 
 
 # --- secrets --------------------------------------------------------------------------
-
-
-def test_a_decision_as_people_may_see_it() -> None:
-    secrets = Secrets(SET, Configuration(), [])
-    secrets.values = SecretTexts({"hunter22"})
-    held = {"c": replace(HELD, action="login")}
-    given: dict[str, JSON] = {"call_id": "c", "arguments": {"user": "ann", "password": "hunter22"}}
-    shown = secrets.shown_decision(given, held)
-    assert "hunter22" not in str(shown)
-    assert shown["arguments"]["user"] == "ann"
-    assert secrets.shown_decision({"reason": "hunter22 it is"}, {}) != {"reason": "hunter22 it is"}
-    assert secrets.shown_decision({**given, "call_id": "x"}, held) == secrets.shown_decision(
-        {**given, "call_id": "x"}, {}
-    )
-    assert secrets.shown_decision("approve", held) == "approve"
-    none = Secrets(COUNTER, Configuration(), [])
-    assert none.shown_decision(given, held) is given
-
-
-def test_where_secrets_stand_in_what_nobody_could_read() -> None:
-    places = secret_places(SET)
-
-    def note(name: str, **details: JSON) -> Event:
-        payload = {"name": name, "details": details}
-        return Event(0, 0.0, "runtime", "note", None, "", payload)
-
-    odd, plain = note("malformed_call", arguments={"a": 1}), note("seen", arguments={"a": 1})
-    assert places.fields_in(odd) > places.names
-    assert places.kept_back_in(odd) == places.kept_back_in(plain) | {"arguments"}
-    assert "calls" in places.kept_back_in(plain)
-    called = Event(0, 0.0, "model", "domain_call", None, "", {"name": "malformed"})
-    assert "calls" not in places.kept_back_in(called)
-    assert "arguments" not in places.kept_back_in(called)

@@ -44,7 +44,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         kinds = ["memory", "sqlite", "postgres"]
         if metafunc.module.__name__ in ("test_store_conformance", "test_shared_store"):
             kinds.append("postgres-runtime")
-        if metafunc.module.__name__ in ("test_store_conformance", "test_shredding"):
+        if metafunc.module.__name__ in ("test_store_conformance", "test_erasure"):
             kinds.append("encrypted")
         metafunc.parametrize("open_store", kinds, indirect=True)
 

@@ -14,7 +14,7 @@ from postgres_here import PostgresHere
 from sopilot.messages.errors import StoreUnavailable
 from sopilot.records.journal import entries
 from sopilot.records.log import SealFile
-from sopilot.records.privacy import shred_wanted
+from sopilot.records.privacy import erase_wanted
 from sopilot.records.pruning import prune
 from sopilot.records.sealing import seal_store, verify_store
 from sopilot.records.store import Settings, Store
@@ -44,7 +44,7 @@ async def try_to_delete(store: Store, clock: HandClock) -> None:
     with pytest.raises(StoreUnavailable):
         await prune(store, days=30, why="a month", clock=clock)
     with pytest.raises(StoreUnavailable):
-        await shred_wanted(
+        await erase_wanted(
             store, subjects=(), session_ids=["a"], due=False, why="request 7", who=None,
             clock=clock,
         )  # fmt: skip
@@ -65,24 +65,21 @@ async def check_seal(store: Store, clock: HandClock) -> None:
     assert (await verify_store(store, SealFile((sealed.seal,)), [KEY.public])).gaps == []
 
 
-def test_a_role_without_delete_records_nothing(postgres: PostgresHere) -> None:
+async def test_a_role_without_delete_records_nothing(postgres: PostgresHere) -> None:
     schema = "deletion_on_record"
-    dsn = runtime_dsn(postgres, schema)
+    dsn = await asyncio.to_thread(runtime_dsn, postgres, schema)
 
-    async def case() -> None:
-        clock = HandClock()
-        store = PostgresStore(dsn, schema=schema)
-        await fill(store, clock)
-        log = await store.records.log()
-        await try_to_delete(store, clock)
-        assert await store.records.log() == log, "rights are checked before anything is logged"
-        await check_seal(store, clock)
-        await store.close()
-        owner = PostgresStore(postgres.dsn, schema=schema)
-        assert (await prune(owner, days=30, clock=clock)).pruned == ("c", "b", "a")
-        await owner.close()
-
-    asyncio.run(case())
+    clock = HandClock()
+    store = PostgresStore(dsn, schema=schema)
+    await fill(store, clock)
+    log = await store.records.log()
+    await try_to_delete(store, clock)
+    assert await store.records.log() == log, "rights are checked before anything is logged"
+    await check_seal(store, clock)
+    await store.close()
+    owner = PostgresStore(postgres.dsn, schema=schema)
+    assert (await prune(owner, days=30, clock=clock)).pruned == ("c", "b", "a")
+    await owner.close()
 
 
 def test_a_deletion_that_fails_is_not_recorded(tmp_path: Path, postgres: PostgresHere) -> None:

@@ -45,35 +45,32 @@ class Door:
         return {"opened": True}
 
 
-def test_the_caller_learns_that_the_outcome_is_unknown(
+async def test_the_caller_learns_that_the_outcome_is_unknown(
     postgres: PostgresHere, tmp_path: Path
 ) -> None:
     handbook = tmp_path / "door.yaml"
     handbook.write_text(DOOR, "utf-8")
 
-    async def case() -> None:
-        store = PostgresStore(postgres.dsn, schema="down_while_answering")
-        door = Door(postgres)
-        runner = sopilot.load(handbook, store=store)
-        try:
-            with pytest.raises(OutcomeUnrecorded) as raised:
-                await runner.run("Open.", tools=door, inputs={"name": "Ada"})
-        finally:
-            postgres.start()
-        said = str(raised.value)
-        assert "`open_door` was sent" in said
-        assert "outcome is unknown" in said
-        assert "not done" not in said.lower()
-        ids = [one.id for one in await store.sessions() if not one.id.startswith("journal")]
-        (session_id,) = ids
-        # The crash kept the lease from being given back.
-        again = await when_free(lambda: runner.resume(session_id, tools=door), patience_seconds=60)
-        assert not again.executed
-        assert door.opened == 1, "a call that can't be taken back is never repeated"
-        async with await attach_session(store, session_id) as session:
-            assert session.unknown_outcomes
-            notes = [one.event for one in session.events if one.event.kind == "note"]
-            assert OUTCOME_UNKNOWN in [one.payload["name"] for one in notes]
-        await store.close()
-
-    asyncio.run(case())
+    store = PostgresStore(postgres.dsn, schema="down_while_answering")
+    door = Door(postgres)
+    runner = sopilot.load(handbook, store=store)
+    try:
+        with pytest.raises(OutcomeUnrecorded) as raised:
+            await runner.run("Open.", tools=door, inputs={"name": "Ada"})
+    finally:
+        postgres.start()
+    said = str(raised.value)
+    assert "`open_door` was sent" in said
+    assert "outcome is unknown" in said
+    assert "not done" not in said.lower()
+    ids = [one.id for one in await store.sessions() if not one.id.startswith("journal")]
+    (session_id,) = ids
+    # The crash kept the lease from being given back.
+    again = await when_free(lambda: runner.resume(session_id, tools=door), patience_seconds=60)
+    assert not again.executed
+    assert door.opened == 1, "a call that can't be taken back is never repeated"
+    async with await attach_session(store, session_id) as session:
+        assert session.unknown_outcomes
+        notes = [one.event for one in session.events if one.event.kind == "note"]
+        assert OUTCOME_UNKNOWN in [one.payload["name"] for one in notes]
+    await store.close()

@@ -16,7 +16,7 @@ from sopilot.records.journal import write
 from sopilot.records.loading import rebuild_register, register
 from sopilot.records.log import SealFile
 from sopilot.records.people import load_people
-from sopilot.records.privacy import sessions_with, settings_here, shred
+from sopilot.records.privacy import erase_contents, sessions_with, settings_here
 from sopilot.records.sealing import seal_store, verify_store
 from sopilot.records.selection import Wanted
 from sopilot.records.store import Batch, NewSession, Settings, Store
@@ -77,7 +77,7 @@ async def test_a_database_server_writes_no_byte_of_the_contents(
     said = "yolanda-unseen"
     store = encrypted(PostgresStore(postgres.dsn, schema="locked"), KeyFolder(tmp_path / "k"))
     session_id = await talked(store, HandClock(), said)
-    await shred(store, [await store.record(session_id)], "asked for", who=None,
+    await erase_contents(store, [await store.record(session_id)], "asked for", who=None,
                 clock=HandClock())  # fmt: skip
     bare = PostgresStore(postgres.dsn, schema="unlocked")
     await talked(bare, HandClock(), "wilma-seen")
@@ -89,7 +89,7 @@ async def test_a_database_server_writes_no_byte_of_the_contents(
     assert holds(postgres._folder, "wilma-seen"), "what is searched for would be found"
 
 
-async def test_a_back_up_from_before_the_shredding_is_as_empty(tmp_path: Path) -> None:
+async def test_a_back_up_from_before_the_erasure_is_as_empty(tmp_path: Path) -> None:
     keys, clock, file = KeyFolder(tmp_path / "keys"), HandClock(), tmp_path / "s.db"
     store = encrypted(SQLiteStore(file), keys)
     hers, his = await talked(store, clock), await talked(store, clock, "otto")
@@ -98,14 +98,14 @@ async def test_a_back_up_from_before_the_shredding_is_as_empty(tmp_path: Path) -
     await store.close()
     shutil.copy(file, tmp_path / "back-up")
     store = encrypted(SQLiteStore(file), keys)
-    done = await shred(
+    done = await erase_contents(
         store, [await store.record(hers)], "asked for", unfinished=True, who=None, clock=clock
     )
     assert done.erased == (hers,)
     await store.close()
     shutil.copy(tmp_path / "back-up", file)
     store = encrypted(SQLiteStore(file), keys)
-    assert (await store.record(hers)).metadata["shredded"]
+    assert (await store.record(hers)).metadata["erased"]
     assert await store.payloads(hers) == {}
     with pytest.raises(RunEnded, match="erased"):
         await resume_session(store, hers, tools=CountingTools(), clock=clock)

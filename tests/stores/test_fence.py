@@ -147,207 +147,188 @@ def run(case: Callable[[], Awaitable[None]]) -> None:
 
 
 @pytest.mark.parametrize("goal", ["transfer", "wire"])
-def test_a_restored_back_up_waits_for_a_person(place: Place, tmp_path: Path, goal: str) -> None:
-    async def case() -> None:
-        clock, tools, store = HandClock(), Ledger(), place.open()
-        session = await up_to(store, goal, tools, clock)
-        await back_up(store, tmp_path / "copy.db")
-        await pay(session, goal)
-        await store.close()
-        assert tools.paid == 1
+async def test_a_restored_back_up_waits_for_a_person(
+    place: Place, tmp_path: Path, goal: str
+) -> None:
+    clock, tools, store = HandClock(), Ledger(), place.open()
+    session = await up_to(store, goal, tools, clock)
+    await back_up(store, tmp_path / "copy.db")
+    await pay(session, goal)
+    await store.close()
+    assert tools.paid == 1
 
-        restored = place.open("_restored")
-        await restore(restored, tmp_path / "copy.db", clock=clock)
-        clock.advance(60)
-        session = await again(restored, goal, tools, clock)
-        for _ in range(3):
-            await pay(session, goal)
-        assert tools.paid == 1
-        answer = await session.call_tool(goal, ERRANDS[goal], "again")
-        assert answer.status is CallStatus.HELD
-        assert "sopilot store release" in answer.text
-        assert [one.id for one in await fenced_sessions(restored)] == [goal]
-        # Nobody else is held up: a session that begins now pays.
-        other = Ledger()
-        fresh = await open_session(restored, COUNTER, tools=other, clock=clock)
-        await walk(fresh, "transfer")
-        assert other.paid == 1
-        # Released by a person, on record, the call is made under its own key.
-        with pytest.raises(UserMistake, match="asked for session"):
-            await release_sessions(restored, [goal], "", by="una", who=None, clock=clock)
-        with pytest.raises(UserMistake, match="needs the name"):
-            await release_sessions(restored, [goal], "", by="", who=None, clock=clock)
-        await release_sessions(restored, [goal], "not paid", by="ann", who=None, clock=clock)
-        said = (await entries(restored, "fence"))[-1].details
-        assert (said["by"], said["why"], said["sessions"]) == ("ann", "not paid", [goal])
-        before = await restored.records.digests()
+    restored = place.open("_restored")
+    await restore(restored, tmp_path / "copy.db", clock=clock)
+    clock.advance(60)
+    session = await again(restored, goal, tools, clock)
+    for _ in range(3):
         await pay(session, goal)
-        assert tools.paid == 2
-        keys = [key for name, _, key in tools.calls if name == goal]
-        assert keys[0] == keys[1], "the system behind the tool can recognise the repetition"
-        await session.release()
-        assert await fenced_sessions(restored) == []
-        rows = await restored.records.digests()
-        assert (await rebuild_register(restored))[1] == {}
-        assert await restored.records.digests() == rows != before
-        await restored.close()
-
-    run(case)
+    assert tools.paid == 1
+    answer = await session.call_tool(goal, ERRANDS[goal], "again")
+    assert answer.status is CallStatus.HELD
+    assert "sopilot store release" in answer.text
+    assert [one.id for one in await fenced_sessions(restored)] == [goal]
+    # Nobody else is held up: a session that begins now pays.
+    other = Ledger()
+    fresh = await open_session(restored, COUNTER, tools=other, clock=clock)
+    await walk(fresh, "transfer")
+    assert other.paid == 1
+    # Released by a person, on record, the call is made under its own key.
+    with pytest.raises(UserMistake, match="asked for session"):
+        await release_sessions(restored, [goal], "", by="una", who=None, clock=clock)
+    with pytest.raises(UserMistake, match="needs the name"):
+        await release_sessions(restored, [goal], "", by="", who=None, clock=clock)
+    await release_sessions(restored, [goal], "not paid", by="ann", who=None, clock=clock)
+    said = (await entries(restored, "fence"))[-1].details
+    assert (said["by"], said["why"], said["sessions"]) == ("ann", "not paid", [goal])
+    before = await restored.records.digests()
+    await pay(session, goal)
+    assert tools.paid == 2
+    keys = [key for name, _, key in tools.calls if name == goal]
+    assert keys[0] == keys[1], "the system behind the tool can recognise the repetition"
+    await session.release()
+    assert await fenced_sessions(restored) == []
+    rows = await restored.records.digests()
+    assert (await rebuild_register(restored))[1] == {}
+    assert await restored.records.digests() == rows != before
+    await restored.close()
 
 
 @pytest.mark.parametrize("goal", ["transfer", "wire"])
-def test_a_system_that_can_be_asked_is_asked(place: Place, tmp_path: Path, goal: str) -> None:
-    async def case() -> None:
-        clock, tools, store = HandClock(), AskedLedger(), place.open()
-        session = await up_to(store, goal, tools, clock)
-        await back_up(store, tmp_path / "copy.db")
-        await pay(session, goal)
-        await store.close()
-        restored = place.open("_restored")
-        await restore(restored, tmp_path / "copy.db", clock=clock)
-        session = await again(restored, goal, tools, clock)
-        await pay(session, goal)
-        assert tools.paid == 1
-        results = [one for one in session.own_events if one.kind == "domain_result"]
-        assert results[-1].payload["value"] == {"done": goal}
-        assert results[-1].payload["ok"] is True
-        await session.release()
-        await restored.close()
-
-    run(case)
+async def test_a_system_that_can_be_asked_is_asked(place: Place, tmp_path: Path, goal: str) -> None:
+    clock, tools, store = HandClock(), AskedLedger(), place.open()
+    session = await up_to(store, goal, tools, clock)
+    await back_up(store, tmp_path / "copy.db")
+    await pay(session, goal)
+    await store.close()
+    restored = place.open("_restored")
+    await restore(restored, tmp_path / "copy.db", clock=clock)
+    session = await again(restored, goal, tools, clock)
+    await pay(session, goal)
+    assert tools.paid == 1
+    results = [one for one in session.own_events if one.kind == "domain_result"]
+    assert results[-1].payload["value"] == {"done": goal}
+    assert results[-1].payload["ok"] is True
+    await session.release()
+    await restored.close()
 
 
 @pytest.mark.parametrize("kind", [KeyedLedger, AskedKeyedLedger])
-def test_another_call_under_a_lost_id_is_never_taken_for_the_lost_one(
+async def test_another_call_under_a_lost_id_is_never_taken_for_the_lost_one(
     place: Place, tmp_path: Path, kind: type[KeyedLedger], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Clients count their calls, so a session that goes on from an old copy repeats ids."""
 
-    async def case() -> None:
-        clock, tools, store = HandClock(), kind(), place.open()
-        session = await open_session(store, COUNTER, tools=tools, clock=clock, session_id="s")
-        await back_up(store, tmp_path / "copy.db")
-        await walk(session, "transfer")
-        await store.close()
-        assert tools.transfers == ["bob"]
-        restored = place.open("_restored")
-        await restore(restored, tmp_path / "copy.db", clock=clock)
-        session = await again(restored, "s", tools, clock)
-        other = {**ERRANDS["transfer"], "to": "carol"}
-        monkeypatch.setitem(ERRANDS, "transfer", other)
-        await walk(session, "transfer", limit=20)
-        assert session.configuration.process is not None, "held: nobody knows of that call"
-        assert tools.transfers == ["bob"]
-        await release_sessions(restored, ["s"], "not paid", by="ann", who=None, clock=clock)
-        await go_on(session)
-        assert tools.transfers == ["bob", "carol"], "what is on record was carried out"
-        await session.release()
-        await restored.close()
-
-    run(case)
+    clock, tools, store = HandClock(), kind(), place.open()
+    session = await open_session(store, COUNTER, tools=tools, clock=clock, session_id="s")
+    await back_up(store, tmp_path / "copy.db")
+    await walk(session, "transfer")
+    await store.close()
+    assert tools.transfers == ["bob"]
+    restored = place.open("_restored")
+    await restore(restored, tmp_path / "copy.db", clock=clock)
+    session = await again(restored, "s", tools, clock)
+    other = {**ERRANDS["transfer"], "to": "carol"}
+    monkeypatch.setitem(ERRANDS, "transfer", other)
+    await walk(session, "transfer", limit=20)
+    assert session.configuration.process is not None, "held: nobody knows of that call"
+    assert tools.transfers == ["bob"]
+    await release_sessions(restored, ["s"], "not paid", by="ann", who=None, clock=clock)
+    await go_on(session)
+    assert tools.transfers == ["bob", "carol"], "what is on record was carried out"
+    await session.release()
+    await restored.close()
 
 
-def test_nobody_releases_what_they_asked_for(place: Place) -> None:
+async def test_nobody_releases_what_they_asked_for(place: Place) -> None:
     """Nor who took it up, nor by a release of all, also where it has ended."""
 
-    async def case() -> None:
-        clock, tools, store = HandClock(), Ledger(), place.open()
-        session = await open_session(
-            store, COUNTER, tools=tools, clock=clock, session_id="s", requester="una"
-        )
-        await walk(session, "transfer")
-        await session.release()
-        session = await resume_session(store, "s", tools=tools, clock=clock, requester="eve")
-        await session.release()
-        await fence_store(store, "restored", clock=clock)
-        assert await fenced_sessions(store) == [], "it has ended"
-        for by in ("una", "eve", "Eve "):
-            for chosen in (["s"], []):
-                with pytest.raises(UserMistake, match="asked for session"):
-                    await release_sessions(store, chosen, "", by=by, who=None, clock=clock)
-        session = await again(store, "s", tools, clock)
-        await walk(session, "transfer", limit=20)
-        assert tools.paid == 1
-        await session.release()
-        assert await release_sessions(store, [], "", by="ann", who=None, clock=clock) == ["s"]
-        await store.close()
-
-    run(case)
+    clock, tools, store = HandClock(), Ledger(), place.open()
+    session = await open_session(
+        store, COUNTER, tools=tools, clock=clock, session_id="s", requester="una"
+    )
+    await walk(session, "transfer")
+    await session.release()
+    session = await resume_session(store, "s", tools=tools, clock=clock, requester="eve")
+    await session.release()
+    await fence_store(store, "restored", clock=clock)
+    assert await fenced_sessions(store) == [], "it has ended"
+    for by in ("una", "eve", "Eve "):
+        for chosen in (["s"], []):
+            with pytest.raises(UserMistake, match="asked for session"):
+                await release_sessions(store, chosen, "", by=by, who=None, clock=clock)
+    session = await again(store, "s", tools, clock)
+    await walk(session, "transfer", limit=20)
+    assert tools.paid == 1
+    await session.release()
+    assert await release_sessions(store, [], "", by="ann", who=None, clock=clock) == ["s"]
+    await store.close()
 
 
-def test_a_dump_is_found_by_the_external_head(place: Place, tmp_path: Path) -> None:
-    async def case() -> None:
-        clock, tools, store = HandClock(), Ledger(), place.open()
-        heads = tmp_path / "heads.jsonl"
-        await seal_and_send(store, KEY, [str(heads)])
-        session = await up_to(store, "transfer", tools, clock)
-        place.dump()
-        await pay(session, "transfer")
-        await session.release()
-        await seal_and_send(store, KEY, [str(heads)])
-        await store.close()
-        place.undump()
-        store = place.open()
-        store.external_head = ExternalSeals(str(heads))
-        # The log of the old copy grows again, as long as the sealed one and longer.
-        for number in range(4):
-            fresh = await open_session(store, COUNTER, clock=clock, session_id=f"new{number}")
-            await fresh.release()
-        session = await again(store, "transfer", tools, clock)
-        await pay(session, "transfer")
-        assert tools.paid == 1
-        assert "transfer" in [one.id for one in await fenced_sessions(store)]
-        await release_sessions(store, [], "all checked", by="ann", who=None, clock=clock)
-        assert await fenced_sessions(store) == []
-        await pay(session, "transfer")
-        assert tools.paid == 2, "released once, the same head fences no more"
-        await session.release()
-        await store.close()
-
-    run(case)
+async def test_a_dump_is_found_by_the_external_head(place: Place, tmp_path: Path) -> None:
+    clock, tools, store = HandClock(), Ledger(), place.open()
+    heads = tmp_path / "heads.jsonl"
+    await seal_and_send(store, KEY, [str(heads)])
+    session = await up_to(store, "transfer", tools, clock)
+    place.dump()
+    await pay(session, "transfer")
+    await session.release()
+    await seal_and_send(store, KEY, [str(heads)])
+    await store.close()
+    place.undump()
+    store = place.open()
+    store.external_head = ExternalSeals(str(heads))
+    # The log of the old copy grows again, as long as the sealed one and longer.
+    for number in range(4):
+        fresh = await open_session(store, COUNTER, clock=clock, session_id=f"new{number}")
+        await fresh.release()
+    session = await again(store, "transfer", tools, clock)
+    await pay(session, "transfer")
+    assert tools.paid == 1
+    assert "transfer" in [one.id for one in await fenced_sessions(store)]
+    await release_sessions(store, [], "all checked", by="ann", who=None, clock=clock)
+    assert await fenced_sessions(store) == []
+    await pay(session, "transfer")
+    assert tools.paid == 2, "released once, the same head fences no more"
+    await session.release()
+    await store.close()
 
 
-def test_a_store_with_what_was_sealed_is_not_fenced(place: Place, tmp_path: Path) -> None:
-    async def case() -> None:
-        clock, tools, store = HandClock(), Ledger(), place.open()
-        heads = tmp_path / "heads.jsonl"
-        store.external_head = ExternalSeals(str(heads))
-        session = await up_to(store, "transfer", tools, clock)
-        answer = await session.call_tool("transfer", ERRANDS["transfer"], "t")
-        assert answer.status is CallStatus.HELD, "an external head that can't be read holds"
-        await seal_and_send(store, KEY, [str(heads)])
-        await pay(session, "transfer")
-        assert tools.paid == 1
-        assert await entries(store, "fence") == []
-        await store.close()
-
-    run(case)
+async def test_a_store_with_what_was_sealed_is_not_fenced(place: Place, tmp_path: Path) -> None:
+    clock, tools, store = HandClock(), Ledger(), place.open()
+    heads = tmp_path / "heads.jsonl"
+    store.external_head = ExternalSeals(str(heads))
+    session = await up_to(store, "transfer", tools, clock)
+    answer = await session.call_tool("transfer", ERRANDS["transfer"], "t")
+    assert answer.status is CallStatus.HELD, "an external head that can't be read holds"
+    await seal_and_send(store, KEY, [str(heads)])
+    await pay(session, "transfer")
+    assert tools.paid == 1
+    assert await entries(store, "fence") == []
+    await store.close()
 
 
-def test_a_dump_that_nothing_shows_is_fenced_by_an_operator(place: Place) -> None:
-    async def case() -> None:
-        clock, tools, store = HandClock(), Ledger(), place.open()
-        session = await up_to(store, "transfer", tools, clock)
-        place.dump()
-        await pay(session, "transfer")
-        await store.close()
-        place.undump()
-        store = place.open()
-        clock.time -= 900  # the operator's clock is behind: every session is fenced all the same
-        await fence_store(store, "restored the dump of Monday", clock=clock)
-        clock.time += 1000
-        session = await again(store, "transfer", tools, clock)
-        await pay(session, "transfer")
-        assert tools.paid == 1
-        details: Mapping[str, Any] = {"what": "identity", "on": True}
-        await change_people(store, "demanded", details, who=None, clock=clock)
-        with pytest.raises(UserMistake, match="prove who they are"):
-            await release_sessions(store, [], "", by="ann", who=None, clock=clock)
-        ann = Principal("ann", "token", "t")
-        await release_sessions(store, [], "", by="", who=ann, clock=clock)
-        await store.close()
-
-    run(case)
+async def test_a_dump_that_nothing_shows_is_fenced_by_an_operator(place: Place) -> None:
+    clock, tools, store = HandClock(), Ledger(), place.open()
+    session = await up_to(store, "transfer", tools, clock)
+    place.dump()
+    await pay(session, "transfer")
+    await store.close()
+    place.undump()
+    store = place.open()
+    clock.time -= 900  # the operator's clock is behind: every session is fenced all the same
+    await fence_store(store, "restored the dump of Monday", clock=clock)
+    clock.time += 1000
+    session = await again(store, "transfer", tools, clock)
+    await pay(session, "transfer")
+    assert tools.paid == 1
+    details: Mapping[str, Any] = {"what": "identity", "on": True}
+    await change_people(store, "demanded", details, who=None, clock=clock)
+    with pytest.raises(UserMistake, match="prove who they are"):
+        await release_sessions(store, [], "", by="ann", who=None, clock=clock)
+    ann = Principal("ann", "token", "t")
+    await release_sessions(store, [], "", by="", who=ann, clock=clock)
+    await store.close()
 
 
 def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

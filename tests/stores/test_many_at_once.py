@@ -22,7 +22,7 @@ from sopilot.messages.errors import (
 from sopilot.records.actions import ActionRow
 from sopilot.records.selection import Wanted
 from sopilot.records.store import Batch, Lease, NewSession, Store
-from sopilot.runner.conversation import ProcedureHook
+from sopilot.runner.hook import ProcedureHook
 from sopilot.runner.sources import open_source
 from sopilot.stores.group_commit import GroupCommit, WriteRefused
 from sopilot.stores.memory import MemoryStore
@@ -79,7 +79,7 @@ async def test_what_many_write_at_once_is_each_ones_own(open_store: StoreFactory
 ODD = ['a "quoted" one', "back\\slash", "{braces, commas}", "NULL", "", " spaces ", "é 字", "'"]
 
 
-def test_odd_texts_come_back_as_they_were_written_together(open_store: StoreFactory) -> None:
+async def test_odd_texts_come_back_as_they_were_written_together(open_store: StoreFactory) -> None:
     async def conversation(store: Store, name: str) -> None:
         head = start_of(name)
         payloads = {f"{name} {odd}": [odd, "\x00"] for odd in ODD}
@@ -91,25 +91,22 @@ def test_odd_texts_come_back_as_they_were_written_together(open_store: StoreFact
         batch = Batch(first.head, events(first.head, ODD), {f"{name} ref": ODD}, actions=actions)
         await store.append(lease, batch, **LEASE)
 
-    async def case() -> None:
-        store = open_store()
-        names = [f"{number} {odd}" for number, odd in enumerate(ODD)]
-        await asyncio.gather(*(conversation(store, name) for name in names))
-        records = await asyncio.gather(*map(store.record, names))
-        for name, record in zip(names, records, strict=True):
-            assert (record.id, record.owner, record.metadata) == (name, name, {"name": name})
-            assert [one.event.payload["details"] for one in await store.events(name)] == [ODD, ODD]
-            kept = {f"{name} {odd}": [odd, "\x00"] for odd in ODD}
-            assert await store.payloads(name) == {**kept, f"{name} ref": ODD}
-            assert await store.program(name) == name
-        rows = [row for _, row in await store.records.actions(Wanted())]
-        assert len(rows) == len(ODD) ** 2
-        assert {(row.call, row.rest, row.expires_at) for row in rows} == {
-            (odd, odd, at) for odd, at in zip(ODD, (None, 2.5) * 4, strict=True)
-        }
-        await store.close()
-
-    asyncio.run(case())
+    store = open_store()
+    names = [f"{number} {odd}" for number, odd in enumerate(ODD)]
+    await asyncio.gather(*(conversation(store, name) for name in names))
+    records = await asyncio.gather(*map(store.record, names))
+    for name, record in zip(names, records, strict=True):
+        assert (record.id, record.owner, record.metadata) == (name, name, {"name": name})
+        assert [one.event.payload["details"] for one in await store.events(name)] == [ODD, ODD]
+        kept = {f"{name} {odd}": [odd, "\x00"] for odd in ODD}
+        assert await store.payloads(name) == {**kept, f"{name} ref": ODD}
+        assert await store.program(name) == name
+    rows = [row for _, row in await store.records.actions(Wanted())]
+    assert len(rows) == len(ODD) ** 2
+    assert {(row.call, row.rest, row.expires_at) for row in rows} == {
+        (odd, odd, at) for odd, at in zip(ODD, (None, 2.5) * 4, strict=True)
+    }
+    await store.close()
 
 
 async def test_leases_that_many_want_at_once_are_each_ones_own(open_store: StoreFactory) -> None:

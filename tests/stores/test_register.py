@@ -143,7 +143,7 @@ async def test_failed_and_unknown_and_settled(open_store: StoreFactory) -> None:
     session = await opened(store, tools)
     await walk(session, "transfer", limit=30)
     [row] = await rows_of(store, outcome="unknown")
-    await session.settle_outcome(row.call_id, ok=True, by="Ann")
+    await session.resolve_outcome(row.call_id, ok=True, by="Ann")
     [row] = await rows_of(store, action="transfer", outcome="carried out")
     assert row.decisions[-1]["by"] == "Ann"
     assert row.decisions[-1]["decision"] == "settle"

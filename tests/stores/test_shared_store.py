@@ -93,7 +93,9 @@ def test_many_conversations_share_few_connections(postgres: PostgresHere) -> Non
     assert 1 <= asyncio.run(case()) <= 3
 
 
-def test_a_step_is_one_round_trip(postgres: PostgresHere, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_step_is_one_round_trip(
+    postgres: PostgresHere, monkeypatch: pytest.MonkeyPatch
+) -> None:
     waited: list[str] = []
     own = psycopg.AsyncConnection.wait
 
@@ -103,29 +105,24 @@ def test_a_step_is_one_round_trip(postgres: PostgresHere, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(psycopg.AsyncConnection, "wait", counted)
 
-    async def case() -> None:
-        store = PostgresStore(postgres.dsn, schema="trips")
-        try:
-            lease = await store.create(
-                NewSession("s", {}, {}), owner="w", now=1.0, lease_seconds=9.0
-            )
-            head = Head("s", -1, genesis("s"))
-            event = Event(0, 1.0, "runtime", "note", None, "", {"name": "x", "details": {}})
-            batch = Batch(head, seal_all([event], head.hash), {"r": 1}, {"status": "running"})
-            waited.clear()
+    store = PostgresStore(postgres.dsn, schema="trips")
+    try:
+        lease = await store.create(NewSession("s", {}, {}), owner="w", now=1.0, lease_seconds=9.0)
+        head = Head("s", -1, genesis("s"))
+        event = Event(0, 1.0, "runtime", "note", None, "", {"name": "x", "details": {}})
+        batch = Batch(head, seal_all([event], head.hash), {"r": 1}, {"status": "running"})
+        waited.clear()
+        await store.append(lease, batch, now=2.0, lease_seconds=9.0)
+        assert len(waited) == 1
+        waited.clear()
+        await store.events("s")
+        await store.renew(lease, now=3.0, lease_seconds=9.0)
+        await store.acquire("s", owner="x", now=3.0, lease_seconds=9.0, take_over=True)
+        assert len(waited) == 3
+        with pytest.raises(LeaseLost):
             await store.append(lease, batch, now=2.0, lease_seconds=9.0)
-            assert len(waited) == 1
-            waited.clear()
-            await store.events("s")
-            await store.renew(lease, now=3.0, lease_seconds=9.0)
-            await store.acquire("s", owner="x", now=3.0, lease_seconds=9.0, take_over=True)
-            assert len(waited) == 3
-            with pytest.raises(LeaseLost):
-                await store.append(lease, batch, now=2.0, lease_seconds=9.0)
-        finally:
-            await store.close()
-
-    asyncio.run(case())
+    finally:
+        await store.close()
 
 
 def as_role(server: PostgresHere, role: str) -> str:
@@ -142,23 +139,20 @@ def test_who_may_not_make_tables_is_told_who_must(postgres: PostgresHere) -> Non
         asyncio.run(store.sessions())
 
 
-def test_an_auditor_reads_and_writes_nothing(postgres: PostgresHere) -> None:
+async def test_an_auditor_reads_and_writes_nothing(postgres: PostgresHere) -> None:
     owner = PostgresStore(postgres.dsn, schema="audited")
     auditor = PostgresStore(as_role(postgres, "auditor"), schema="audited")
 
-    async def case() -> None:
-        await owner.migrate()
-        await owner.grant(auditors=["auditor"])
-        await conversation(owner, "s")
-        assert len(await auditor.events("s")) == STEPS
-        assert (await auditor.record("s")).head.seq == STEPS - 1
-        assert await auditor.records.log()
-        with pytest.raises(Exception, match="permission denied"):
-            await auditor.acquire("s", owner="x", now=1.0, lease_seconds=1.0, take_over=True)
-        await owner.close()
-        await auditor.close()
-
-    asyncio.run(case())
+    await owner.migrate()
+    await owner.grant(auditors=["auditor"])
+    await conversation(owner, "s")
+    assert len(await auditor.events("s")) == STEPS
+    assert (await auditor.record("s")).head.seq == STEPS - 1
+    assert await auditor.records.log()
+    with pytest.raises(Exception, match="permission denied"):
+        await auditor.acquire("s", owner="x", now=1.0, lease_seconds=1.0, take_over=True)
+    await owner.close()
+    await auditor.close()
 
 
 def test_commands_run_audit_and_refuse_by_role(

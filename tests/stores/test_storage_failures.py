@@ -66,29 +66,26 @@ async def test_a_full_disk(tmp_path: Path) -> None:
     await store.close()
 
 
-def test_a_file_that_may_not_grow(tmp_path: Path) -> None:
+async def test_a_file_that_may_not_grow(tmp_path: Path) -> None:
     """The kernel refuses the write itself, as it does on a full file system."""
     resource = pytest.importorskip("resource")
     signal = pytest.importorskip("signal")
 
-    async def case() -> None:
-        store = SQLiteStore(tmp_path / "s.db")
-        session = await opened(store)
-        await session.user_said("hello")
-        wal = Path(f"{store.path}-wal").stat().st_size
-        before = resource.getrlimit(resource.RLIMIT_FSIZE)
-        ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (wal + 60_000, before[1]))
-        try:
-            with pytest.raises(StoreUnavailable):
-                await fill(session)
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, before)
-            signal.signal(signal.SIGXFSZ, ignored)
-        await check_intact(store, session)
-        await store.close()
-
-    asyncio.run(case())
+    store = SQLiteStore(tmp_path / "s.db")
+    session = await opened(store)
+    await session.user_said("hello")
+    wal = Path(f"{store.path}-wal").stat().st_size
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (wal + 60_000, before[1]))
+    try:
+        with pytest.raises(StoreUnavailable):
+            await fill(session)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, ignored)
+    await check_intact(store, session)
+    await store.close()
 
 
 async def test_a_locked_database(tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ def test_one_scenario_alone_and_watched(starter: Path) -> None:
     only = run("test", starter, "--only", name)
     assert only.stdout == f"passed  {name}\n\n1 scenario: 1 passed, 0 failed\n"
     watched = run("test", starter, "--watch", name)
-    assert "  | gate logged_in(customer)" in watched.stdout
+    assert "│ gate logged_in(customer)" in watched.stdout
     assert 'login(customer="Ada", password="•••")' in watched.stdout
     (told,) = mistakes("test", starter, "--only", "a wrong pasword opens nothing")
     assert f"did you mean `{name}`?" in told

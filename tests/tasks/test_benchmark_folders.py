@@ -150,12 +150,9 @@ def test_a_clock_that_tells_no_time_is_no_clock(time: str, ferry: Path) -> None:
         asyncio.run(run_task(task, task.open(), conditions, store=MemoryStore()))
 
 
-def test_an_agent_can_play_it(ferry: Path) -> None:
-    async def play() -> None:
-        store = MemoryStore()
-        begun = await start_play(store, f"{ferry}#first")
-        await begun.close()
-        score = await (await resume_play(store, begun.id)).finish()
-        assert score.verdict == {"success": False, "reasons": ["nothing was paid back"]}
-
-    asyncio.run(play())
+async def test_an_agent_can_play_it(ferry: Path) -> None:
+    store = MemoryStore()
+    begun = await start_play(store, f"{ferry}#first")
+    await begun.close()
+    score = await (await resume_play(store, begun.id)).finish()
+    assert score.verdict == {"success": False, "reasons": ["nothing was paid back"]}

@@ -63,7 +63,7 @@ async def record() -> TraceFile:
     tools.failing.add("transfer")
     await session.call_tool("transfer", ERRANDS["transfer"], "t")
     tools.failing.clear()
-    await session.settle_outcome("t", ok=True, value={"receipt": 7}, by="dana")
+    await session.resolve_outcome("t", ok=True, value={"receipt": 7}, by="dana")
     await go_on(session)
     await walk(session, "wire", stop_at_action="wire")
     await session.call_tool("wire", ERRANDS["wire"], "w")

@@ -35,11 +35,10 @@ from sopilot.web.pages import (
     view_colour,
 )
 from sopilot_lab.experiments.report.document import Document, to_html
-from sopilot_lab.experiments.report.table import Table
-from sopilot_lab.lens.context import Region
-from sopilot_lab.lens.plot import plot
-from sopilot_lab.lens.report import FigureLine, Summary
-from sopilot_lab.qualification.html_page import render_page
+from sopilot_lab.experiments.report.formats import Table
+from sopilot_lab.lens.moments import Region
+from sopilot_lab.lens.report import FigureLine, Summary, plot
+from sopilot_lab.qualification.report import render_page
 
 RELEASE = Path(__file__).parents[1] / "fixtures" / "release-1"
 VERDICT = json.loads(next(RELEASE.glob("checks/http*/latest.json")).read_text())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -19,7 +18,6 @@ from sopilot.machine.approvals import HeldCall, HeldState
 from sopilot.machine.state import Status
 from sopilot.messages.catalogue import message_json, sentence
 from sopilot.messages.errors import RunEnded, UserMistake
-from sopilot.messages.scaffold import LANGUAGES
 from sopilot.protocols import ToolCall
 from sopilot.records.people import THE_MACHINE
 from sopilot.session.session import Session
@@ -29,6 +27,7 @@ from sopilot.values.text import quote_value
 from sopilot.views.answers import Answers, CallAnswer, CallStatus, step_answer, waiting_text
 from sopilot.views.fused import first_arguments
 from sopilot.views.guard_answers import JUDGE_TOOL
+from sopilot.views.moves import Move
 from sopilot.views.refusals import to_customer
 from sopilot.views.step_tool import StepMove, did
 
@@ -40,13 +39,6 @@ KEPT_BY_TOOLS = "kept_by_tools"
 
 
 _LONGEST_NOTED = 400
-
-
-_JUDGE = re.compile(
-    "|".join(
-        re.escape(table["ahead_judge"].partition("{")[0]) for table in LANGUAGES.values()
-    ).join(("(?:", r")(\d+) (\w+)\("))
-)
 
 
 MOST_INSISTENCE = 3
@@ -106,8 +98,8 @@ class CallHandler:
         self._in_order = in_order
         self.words = ""
         """What the model says to the user in the message whose calls are handled."""
-        self.slot: Callable[[], str] = str
-        """The slot that the model answers, whose numbers it may use."""
+        self.move: Callable[[], Move | None] = lambda: None
+        """What the frame message asked for: the model may use its numbers."""
         self._language = language
         self._insisted: list[str] = []
         self.fitted = True
@@ -242,12 +234,14 @@ class CallHandler:
         return step_answer(outcome, self._answers, self._language, self._toolbox.step)
 
     def _by_name(self, move: StepMove) -> StepMove:
-        """The rule that a number stands for, by the slot that gave it."""
+        """The rule that a number stands for, by the frame message that gave it."""
         if not move.about.isdigit():
             return move
         frame = self._session.configuration.frame
         names = {"1": frame.function} if frame is not None else {}
-        names |= dict(_JUDGE.findall(self.slot()))
+        asked = self.move()
+        ahead = asked.ahead.values() if asked is not None else ()
+        names |= {item.number: item.name for item in ahead if item.number}
         return move._replace(about=names.get(move.about, move.about))
 
     def _next_of(self, waiting: Sequence[StepMove]) -> StepMove:

@@ -37,7 +37,8 @@ from sopilot.session.session import Session
 from sopilot.values.json import JSON
 from sopilot.views.briefing import Briefing
 from sopilot.views.moment import Moment
-from sopilot.views.view import Request, Shown, View
+from sopilot.views.moves import Shown
+from sopilot.views.view import Request, View
 
 NOT_OFFERED = "not_offered"
 """Notes the goal actions that no tool carries out: who refuses there has a cause."""
@@ -77,6 +78,7 @@ class Driver:
         self.view = view
         self.user = user
         session.asker = self._ask_user if user is not None else None
+        session.language = briefing.language
         tools = (*tools, *briefing.user_tools())
         self.toolbox = Toolbox(view, briefing, tools)
         self.spending = Spending.of(session, budgets or Budgets())
@@ -168,8 +170,8 @@ class Driver:
         """The model's whole message, done; the answers to its calls, or the user's."""
         content = reply.content if reply.content.strip() else ""
         calls = self._numbered(reply.tool_calls)
-        slot = (self._asked or self.request()).slot
-        self.calls.slot, self.calls.words = lambda: slot, content
+        move = (self._asked or self.request()).shown.move
+        self.calls.move, self.calls.words = lambda: move, content
         await self._note_request(reply, calls, attempts or Attempts(1), seconds)
         await self._said(content, calls)
         if calls:
@@ -185,7 +187,7 @@ class Driver:
     async def call(self, call: ToolCall, text: str = "") -> str:
         """One call of somebody whose messages are not known, with what was said beside it."""
         calls = self._numbered((call,))
-        self.calls.slot, self.calls.words = lambda: self.shown().slot, text
+        self.calls.move, self.calls.words = lambda: self.shown().move, text
         await self._said(text if text.strip() else "", calls)
         return (await self._answered(calls[0])).text
 

@@ -6,9 +6,10 @@ Opening the session of a run.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from time import monotonic
+from typing import Unpack
 
 from sopilot.agent.approvers import Operator
 from sopilot.agent.budgets import Budgets, BudgetSpent, Spending
@@ -23,20 +24,24 @@ from sopilot.agent.providers import (
     complete_with_retries,
 )
 from sopilot.agent.refusals import refusals
-from sopilot.agent.result import Ending, Progress, SessionResult, Watch, nobody_watches
+from sopilot.agent.result import (
+    RETRY,
+    Ending,
+    Progress,
+    SessionResult,
+    Watch,
+    nobody_watches,
+)
 from sopilot.agent.resume import must_start_again, recover
-from sopilot.handbook.expressions import judge as judge_verdict
 from sopilot.machine.program_set import ProgramSet
 from sopilot.messages.errors import InternalBug, RunEnded, mistake
 from sopilot.program.model import Program
-from sopilot.protocols import Clock, Model, ModelRequest, Tools, Usage, User
-from sopilot.records.people import Principal
+from sopilot.protocols import Model, ModelRequest, Usage, User
 from sopilot.records.store import Settings, Store
-from sopilot.session.opening import open_session, resume_session
+from sopilot.session.opening import SessionOptions, open_session
 from sopilot.session.session import Session
-from sopilot.values.json import JSON, Judge
+from sopilot.values.json import JSON
 from sopilot.views.briefing import Briefing
-from sopilot.views.refusals import Refusal
 from sopilot.views.view import View
 
 
@@ -130,14 +135,21 @@ class Run:
             timeout_seconds=budgets.request_seconds,
             seed=budgets.seed,
             reply_tokens=budgets.reply_tokens,
+            shown=turn.shown,
         )
         self._watch(Progress("request", self._model.name, turn.slot))
         attempts = Attempts()
         begun = monotonic()
+
+        async def pause(seconds: float) -> None:
+            why = f"{self._model.name}: {attempts.problem}; retrying in {seconds:g} s"
+            self._watch(Progress(RETRY, why))
+            await asyncio.sleep(seconds)
+
         try:
             async with asyncio.timeout(left):
                 reply, _ = await complete_with_retries(
-                    self._model, request, self._retries, attempts=attempts
+                    self._model, request, self._retries, sleep=pause, attempts=attempts
                 )
         except TimeoutError:
             self._lost = attempts.discarded
@@ -190,74 +202,27 @@ class Run:
             lost=self._lost,
         )
 
-    def _refusals(self) -> tuple[Refusal, ...]:
-        return refusals(self._session, self._driver.briefing.language)
-
 
 async def open_run(
     store: Store,
     briefing: Briefing,
     view: View,
     *,
-    tools: Tools | None,
-    clock: Clock | None = None,
-    model: str = "",
     settings: Settings | None = None,
-    judge: Judge | None = None,
-    extra: Mapping[str, JSON] | None = None,
     unguarded: bool = False,
     programs: ProgramSet | None = None,
-    session_id: str | None = None,
-    requester: Principal | str | None = None,
+    **options: Unpack[SessionOptions],
 ) -> Session:
-    """A session for this view. Without a machine nothing can accept an irreversible action:
-    such programs are refused unless ``unguarded`` says that the simulation is a simulated one.
-
-    ``judge`` evaluates verdict expressions where the view leaves them to the machine; the
-    handbook's own by default. ``programs`` is for many runs of the same briefing and view:
-    ``run_programs`` made once.
-    """
+    """Open a session for this view. Without a machine nothing can accept an irreversible action:
+    such programs are refused unless ``unguarded`` says that the tools are simulated.
+    ``programs`` is for many runs of the same briefing and view: ``run_programs`` made once."""
     return await open_session(
         store,
         programs if programs is not None else run_programs(briefing, view, unguarded=unguarded),
-        tools=tools,
-        clock=clock,
         handbook=briefing.handbook.name,
         view=view.name,
-        model=model,
         settings=replace(settings or Settings(), automation=view.automation, guard=view.guard),
-        judge=judge if judge is not None else judge_verdict,
-        extra=extra,
-        session_id=session_id,
-        requester=requester,
-    )
-
-
-async def resume_run(
-    store: Store,
-    session_id: str,
-    *,
-    tools: Tools | None = None,
-    programs: ProgramSet | None = None,
-    accept_changed: bool = False,
-    take_over: bool = False,
-    before: Callable[[Session], Awaitable[None]] | None = None,
-    requester: Principal | str | None = None,
-) -> Session:
-    """The session of an interrupted run, with the judge that ``open_run`` gives by default.
-    ``tools`` may come later: a hook brings its own. With ``programs``, others than the stored
-    ones are refused or accepted, as it is said. What the machine does by itself is in
-    the session's own settings."""
-    return await resume_session(
-        store,
-        session_id,
-        tools=tools,
-        judge=judge_verdict,
-        programs=programs,
-        accept_changed=accept_changed,
-        take_over=take_over,
-        before=before,
-        requester=requester,
+        **options,
     )
 
 

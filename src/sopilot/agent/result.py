@@ -155,13 +155,15 @@ class SessionResult:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """``kind`` is ``request``, ``assistant``, ``user``, ``call``, ``result``, ``step``, ``held``
-    or ``note``; ``slot`` is what a request showed the model last."""
+    """``kind`` is ``request``, ``assistant``, ``user``, ``call``, ``result``, ``step``, ``held``,
+    ``note`` or ``RETRY``; ``slot`` is the frame that a request showed the model."""
 
     kind: str
     text: str
     slot: str = ""
 
+
+RETRY = "retry"
 
 Watch = Callable[[Progress], None]
 

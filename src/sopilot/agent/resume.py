@@ -73,7 +73,7 @@ async def recover(session: Session, watch: Watch = nobody_watches) -> None:
             result = await _recalled(tools, key)
             if result is None:
                 continue
-            await session.settle_outcome(
+            await session.resolve_outcome(
                 call_id, ok=result.ok, value=result.value, by="the tools' own record",
                 who=THE_MACHINE,
             )  # fmt: skip

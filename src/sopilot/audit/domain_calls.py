@@ -28,7 +28,7 @@ from sopilot.handbook.requirements import Path
 from sopilot.machine.evidence import fits_result
 from sopilot.machine.layout import FunctionLayout, Position, ProgramLayout, locate_process
 from sopilot.machine.replay import Step
-from sopilot.machine.state import NEVER, Observed
+from sopilot.machine.state import NEVER, CallRecord
 from sopilot.machine.terms import value_of
 from sopilot.messages.catalogue import sentence
 from sopilot.messages.diagnostic import Severity
@@ -419,12 +419,11 @@ def _judge_goal_call(run: AuditState, process: ProcessView, call: SessionCall) -
         process.goal_failed = call.answered
 
 
-def observed(call: SessionCall) -> Observed:
+def observed(call: SessionCall) -> CallRecord:
     """The call as the machine knows it, once it is answered."""
     answered = NEVER if call.answered is None else call.answered
-    return Observed(
-        answered, call.seq, "", call.action, call.arguments, call.ok, call.value, call.opened
-    )
+    record = CallRecord(call.seq, "", call.action, call.arguments, call.process, call.opened)
+    return record._replace(seq=answered, ok=call.ok, value=call.value)
 
 
 def _was_said(run: AuditState, action: str, request: int, event: Event) -> bool:

@@ -36,7 +36,7 @@ from sopilot.machine.evidence import (
 )
 from sopilot.machine.layout import Position
 from sopilot.machine.replay import Step
-from sopilot.machine.state import NEVER, Bound, Observed
+from sopilot.machine.state import NEVER, Bound, CallRecord
 from sopilot.messages.catalogue import sentence
 from sopilot.messages.diagnostic import Severity
 from sopilot.program.model import Check, Function, Kind
@@ -228,7 +228,7 @@ class ReturnReview:
         for result in self._results(exact):
             self._report(result, shown=shown)
 
-    def _results(self, seqs: Collection[int]) -> list[Observed]:
+    def _results(self, seqs: Collection[int]) -> list[CallRecord]:
         return [result for result in self.here.process.results if result.seq in seqs]
 
     def _judge_unresolved(self, cited: str, number: int | None) -> None:
@@ -242,7 +242,7 @@ class ReturnReview:
             why = sentence("audit.no-such-result", cited=cited)
             self.find("evidence-unresolved", why, cited=cited)
 
-    def _problem(self, result: Observed) -> tuple[str, str] | None:
+    def _problem(self, result: CallRecord) -> tuple[str, str] | None:
         acts, frame = self.here.layout.recipe_acts, self.here.frame
         named = {"seq": result.seq, "action": result.action}
         if not any(act.action == result.action for act in acts):
@@ -256,7 +256,7 @@ class ReturnReview:
             return "evidence-stale", why
         return None
 
-    def _report(self, result: Observed, *, shown: bool) -> None:
+    def _report(self, result: CallRecord, *, shown: bool) -> None:
         problem = self._problem(result)
         if problem is not None:
             code, why = problem
@@ -264,14 +264,14 @@ class ReturnReview:
             severity = Severity.NOTE if harmless else Severity.ERROR
             self.find(code, why, severity, evidence=[result.seq])
 
-    def _told_by(self, telling: Sequence[Observed]) -> bool:
+    def _told_by(self, telling: Sequence[CallRecord]) -> bool:
         """Whether the calls that answered suffice; a gate opens by one success."""
         if self.function.kind is Kind.GATE and self.function.verdict is None:
             return True  # its action's success is what the machine verdict goes by
         return covered(self.here, telling)
 
     def _machine_verdict(
-        self, admitted: Sequence[Observed], telling: Sequence[Observed]
+        self, admitted: Sequence[CallRecord], telling: Sequence[CallRecord]
     ) -> tuple[bool | None, bool]:
         """What the evidence says where a machine can tell, and whether it ought to and cannot."""
         function = self.function
@@ -282,7 +282,7 @@ class ReturnReview:
             return any(result.ok for result in admitted), False
         return None, False
 
-    def _judged(self, verdict: str, telling: Sequence[Observed]) -> tuple[bool | None, bool]:
+    def _judged(self, verdict: str, telling: Sequence[CallRecord]) -> tuple[bool | None, bool]:
         layout, have = self.here.layout, self.here.frame.locals
         values = {name: have[name] for name in self.function.parameters if name in have}
         lacking = set(self.function.parameters) - values.keys() - set(self.function.optional)

@@ -17,7 +17,7 @@ from sopilot.handbook.wording import fill, named, negative
 from sopilot.machine.evidence import is_done
 from sopilot.machine.layout import FunctionLayout, Position, ProgramLayout, locate
 from sopilot.machine.replay import Replay
-from sopilot.machine.state import NEVER, Configuration, Frame, Observed, Process
+from sopilot.machine.state import NEVER, CallRecord, Configuration, Frame, Process
 from sopilot.messages.catalogue import sentence
 from sopilot.messages.diagnostic import Severity
 from sopilot.program.model import Act, ActionFacts, Function, Kind, Program, Step
@@ -118,7 +118,7 @@ def standing_at(
 ) -> ProcessView:
     """A process of ``program`` that nobody ran: it stands at ``cursor`` and knows ``values``."""
     entry = program.entry
-    frame = Frame(entry.name, cursor, values, {}, None, opened, entry.name)
+    frame = Frame(entry.name, cursor, values, {}, opened, entry.name)
     state = Process("", entry.name, "", values, (frame,), known=values)
     return ProcessView("", entry.name, program, state)
 
@@ -128,7 +128,7 @@ def step_of(program: ProgramLayout, frame: Frame) -> Step:
     return program.functions[frame.function].steps[frame.cursor]
 
 
-def covered(here: Position, results: Sequence[Observed]) -> bool:
+def covered(here: Position, results: Sequence[CallRecord]) -> bool:
     """Whether some recipe has every call of it among the results."""
     return any(all(is_done(here, act, results) for act in recipe) for recipe in here.layout.recipes)
 

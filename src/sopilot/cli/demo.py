@@ -10,11 +10,13 @@ from typing import Any
 
 import click
 
-from sopilot.cli.output import json_option, print_json, say
+from sopilot.cli.options import json_option
+from sopilot.cli.output import Exit, print_json, say
 from sopilot.messages.errors import TraceError
 from sopilot.records.loading import export_trace
 from sopilot.records.store import Store
-from sopilot.runner.guard import Guard, Missing, Refused, conversation
+from sopilot.runner.conversations import conversation
+from sopilot.runner.guard import Guard, Missing, Refused
 from sopilot.runner.runner import load
 from sopilot.stores.memory import MemoryStore
 from sopilot.stores.open import open_store
@@ -30,17 +32,17 @@ Step = dict[str, Any]
     "carried out, another is refused, and a changed trace is detected. Needs no model and no key."
 )
 @click.option("--verbose", is_flag=True, help="Show the guard's whole answers to the agent.")
-@click.option("--store", "store_spec", help="Keep the session: sqlite:PATH or postgres:DSN.")
+@click.option("--store", "spec", help="Keep the session in this store: sqlite:PATH.")
 @json_option
-def command(verbose: bool, store_spec: str | None, as_json: bool) -> None:
+def command(verbose: bool, spec: str | None, as_json: bool) -> None:
     with as_file(files("sopilot.cli") / "demo.yaml") as handbook:
-        store = open_store(store_spec) if store_spec else MemoryStore()
-        steps = _steps(handbook, store)
+        steps = _steps(handbook, open_store(spec) if spec else MemoryStore())
     if as_json:
         print_json({"handbook": "refunds", "steps": steps})
     else:
         _print(steps, verbose=verbose)
-    raise SystemExit(0 if all(step["expected"] for step in steps) else 1)
+    as_expected = all(step["expected"] for step in steps)
+    raise SystemExit(Exit.DONE if as_expected else Exit.FINDINGS)
 
 
 def _steps(handbook: Path, store: Store) -> list[Step]:
@@ -125,7 +127,7 @@ def _step(
 async def _judged(handbook: Path, store: Store, session: str) -> list[Step]:
     report = await load(handbook, store=store).audit(session)
     findings = len(report.findings)
-    audit = f"{findings} findings in {report.score_card.calls} calls of tools"
+    audit = f"{findings} findings in {report.score_card.calls} tool calls"
     text = write_trace(await export_trace(store, session))
     forged = text.replace('"amount":120', '"amount":920', 1)
     try:

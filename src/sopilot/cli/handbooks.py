@@ -1,16 +1,14 @@
-"""`sopilot handbooks`: versions, who wrote and signed them, from when to when they hold."""
+"""`sopilot handbooks`: versions, who wrote and signed them, when they are in force."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import click
 
 from sopilot.cli.journal_commands import EntryCommands
-from sopilot.cli.output import give, json_option
-from sopilot.cli.stores import BY, STORE, signed
+from sopilot.cli.options import BY, SIGNED, STORE, json_option, period
+from sopilot.cli.output import give
 from sopilot.records.versions import load_versions, sign_off, version_lines, withdraw
-from sopilot.runner.opened_stores import with_person, with_store
+from sopilot.runner.store_access import StoreAccess
 from sopilot.runner.versions import (
     difference_lines,
     differences_between,
@@ -20,33 +18,29 @@ from sopilot.runner.versions import (
 )
 
 HANDBOOK = click.argument("handbook")
-
-
 NUMBER = click.argument("number", type=int, metavar="VERSION")
 
 
 @click.group()
 def command() -> None:
-    """Versions of handbooks. Where the store demands it (`sopilot people require sign-off`), only
-    a version runs that somebody else than its author signed off, and that is in force. Sessions
-    go on with the version they began with."""
+    """Manage versions of handbooks. If the store requires it (`sopilot people require sign-off`),
+    a version runs only while it is in force and after somebody other than its author has signed
+    it off. Sessions keep the version they began with."""
 
 
 @command.command()
 @click.argument("source")
-@click.option("--from", "begin", metavar="DATE", help="In force from then on. Default: now.")
-@click.option("--to", "end", metavar="DATE", help="Up to and with this date (UTC).")
+@period("In force from this date; default: now", "In force until, inclusive")
 @BY
-@signed
+@SIGNED
 @json_option
-def release(source: str, begin: str | None, end: str | None, as_json: bool, **value: Any) -> None:
-    """Release SOURCE as the next version: its text, its programs, what its scenarios reach."""
-    ready = releasable(source)
-    hours = moments(begin, end)
-    item, before = with_person(
-        value["store_spec"],
-        value["token_file"],
-        lambda store, who: release_next(store, ready, hours, who=who, by=value["by"]),
+def release(
+    source: str, begin: str | None, end: str | None, by: str, store: StoreAccess, as_json: bool
+) -> None:
+    """Release SOURCE as the next version: its text, its programs, its scenario coverage."""
+    ready, hours = releasable(source), moments(begin, end)
+    item, before = store.as_person(
+        lambda opened, who: release_next(opened, ready, hours, who=who, by=by)
     )
     changed = differences_between(before, item) if before is not None else {}
     message = (
@@ -58,14 +52,12 @@ def release(source: str, begin: str | None, end: str | None, as_json: bool, **va
 
 
 EntryCommands(command, sign_off, HANDBOOK, NUMBER, BY).add(
-    "sign-off", "version_signed_off", "Sign VERSION off: not its author."
+    "sign-off", "version_signed_off", "Sign off VERSION. Its author can't."
 )
-
-
 EntryCommands(command, withdraw, HANDBOOK, NUMBER, BY).add(
     "withdraw",
     "version_withdrawn",
-    "VERSION is in force no longer. Sessions that began with it go on.",
+    "Withdraw VERSION. Sessions that began with it continue.",
 )
 
 
@@ -75,9 +67,9 @@ EntryCommands(command, withdraw, HANDBOOK, NUMBER, BY).add(
 @click.argument("new", type=int)
 @STORE
 @json_option
-def diff(handbook: str, old: int, new: int, store_spec: str | None, as_json: bool) -> None:
-    """What version NEW says and does otherwise than OLD."""
-    versions = with_store(store_spec, load_versions, reading=True)
+def diff(handbook: str, old: int, new: int, store: StoreAccess, as_json: bool) -> None:
+    """Compare version NEW with OLD: texts, checks, effects."""
+    versions = store.read(load_versions)
     changed = differences_between(versions.known(handbook, old), versions.known(handbook, new))
     give(as_json, changed, difference_lines(changed))
 
@@ -85,8 +77,8 @@ def diff(handbook: str, old: int, new: int, store_spec: str | None, as_json: boo
 @command.command("list")
 @STORE
 @json_option
-def list_versions(store_spec: str | None, as_json: bool) -> None:
-    """Every version of every handbook."""
-    versions = with_store(store_spec, load_versions, reading=True)
+def list_versions(store: StoreAccess, as_json: bool) -> None:
+    """List every version of every handbook."""
+    versions = store.read(load_versions)
     results = [item for known in versions.of.values() for item in known]
     give(as_json, {"versions": [item.as_json() for item in results]}, version_lines(results))

@@ -7,15 +7,13 @@ from typing import Any
 
 import click
 
-from sopilot.cli.options import all_of
-from sopilot.cli.output import say
-from sopilot.cli.stores import signed
+from sopilot.cli.options import SIGNED, Decorator, all_of, json_option
+from sopilot.cli.output import give
 from sopilot.protocols import SystemClock
-from sopilot.runner.opened_stores import with_person
+from sopilot.runner.store_access import StoreAccess
 
 Write = Callable[..., Any]
-"""Of ``(store, entry, details, who=, clock=)``; what it returns is told, or `recorded`."""
-
+"""Takes ``(store, entry, details, who=, clock=)`` and returns a message, or nothing."""
 
 Read = Callable[[dict[str, Any]], Mapping[str, Any]]
 
@@ -23,24 +21,24 @@ Read = Callable[[dict[str, Any]], Mapping[str, Any]]
 class EntryCommands:
     """``write`` puts an entry on record; ``shared`` are parameters of every command."""
 
-    def __init__(self, group: click.Group, write: Write, *shared: Callable[..., Any]) -> None:
+    def __init__(self, group: click.Group, write: Write, *shared: Decorator) -> None:
         self._group, self._write, self._shared = group, write, shared
 
-    def add(
-        self, name: str, entry: str, help: str, *params: Callable[..., Any], read: Read = dict
-    ) -> None:
-        """``read`` makes the entry's details of what was given."""
+    def add(self, name: str, entry: str, help: str, *params: Decorator, read: Read = dict) -> None:
+        """``read`` turns the values of the options into the entry's details."""
 
-        def run(store_spec: str | None, token_file: Any, **argument: Any) -> None:
+        def run(store: StoreAccess, as_json: bool, **argument: Any) -> None:
             details = read({key: _plain(value) for key, value in argument.items()})
-            message = with_person(
-                store_spec,
-                token_file,
-                lambda store, who: self._write(store, entry, details, who=who, clock=SystemClock()),
+            message = store.as_person(
+                lambda opened, who: self._write(
+                    opened, entry, details, who=who, clock=SystemClock()
+                )
             )
-            say(message or "recorded")
+            report = {"recorded": entry, "message": message or None}
+            give(as_json, report, [message or "recorded"], indent=None)
 
-        self._group.command(name, help=help)(signed(all_of(*self._shared, *params)(run)))
+        decorate = all_of(*self._shared, *params, SIGNED, json_option)
+        self._group.command(name, help=help)(decorate(run))
 
 
 def _plain(value: Any) -> Any:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import math
 from collections.abc import Mapping
+from copy import copy
 from typing import Any
 
 import click
 
-from sopilot.cli.options import finite
 from sopilot.messages.diagnostic import did_you_mean
 
 Entry = str | tuple[str, str]
@@ -27,7 +28,8 @@ class LazyGroup(click.Group):
         commands_on_use: Mapping[str, Entry | Mapping[str, Entry]],
         **named: Any,
     ) -> None:
-        super().__init__(*value, context_settings={"help_option_names": ["-h", "--help"]}, **named)
+        settings = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+        super().__init__(*value, context_settings=settings, **named)
         self._package = package
         self._headings: dict[str, list[str]] = {}
         self._on_use: dict[str, tuple[str, str]] = {}
@@ -62,6 +64,33 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        formatter.write_paragraph()
         for heading, names in self._headings.items():
-            with formatter.section(heading):
-                formatter.write_dl([(name, self._on_use[name][1]) for name in names])
+            formatter.write_heading(heading)
+            formatter.indent()
+            formatter.write_dl([(name, self._on_use[name][1]) for name in names])
+            formatter.dedent()
+
+
+def finite(command: click.Command) -> click.Command:
+    """Make every number of the command reject NaN, which passes any comparison, and infinity."""
+    for param in command.params:
+        known = isinstance(param.type, _Finite)
+        if isinstance(param.type, click.types.FloatParamType) and not known:
+            kind = type(param.type)
+            param.type = copy(param.type)
+            param.type.__class__ = type(kind.__name__, (_Finite, kind), {})
+    if isinstance(command, click.Group):
+        for item in command.commands.values():
+            finite(item)
+    return command
+
+
+class _Finite(click.types.FloatParamType):
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        result = float(super().convert(value, param, ctx))
+        if not math.isfinite(result):
+            self.fail(f"{value} isn't a finite number", param, ctx)
+        return result

@@ -2,32 +2,35 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
 from sopilot import __version__
+from sopilot.cli.configuration import load_configuration
 from sopilot.cli.lazy_group import LazyGroup
-from sopilot.cli.output import flushed, lost, open_streams, print_json, say
+from sopilot.cli.output import Exit, flushed, lost, open_streams, print_json, say
 from sopilot.messages.diagnostic import Diagnostic, Place, render_diagnostics
 from sopilot.messages.errors import SopilotError, UserMistake, mistake
 from sopilot.values.text import visible
 
 GROUPS: dict[str, dict[str, str | tuple[str, str]]] = {
     "Author": {
-        "new": "Write a handbook to start from, with scenarios.",
-        "check": "Validate handbooks and programs.",
-        "format": "Format handbooks; comments and order stay.",
-        "test": "Run a handbook's scenarios and report what none of them reached.",
-        "compile": "Compile handbooks to verified programs.",
-        "show": "Show what a model would see, or why each check is there.",
+        "new": ("author.new", "Write a handbook to start from, with scenarios."),
+        "check": ("author.check", "Validate handbooks and programs."),
+        "format": ("author.format_files", "Format handbooks; comments and order stay."),
+        "test": ("author.test", "Run a handbook's scenarios and report what none of them reached."),
+        "compile": ("compile.command", "Compile handbooks to verified programs."),
+        "show": ("compile.show", "Show what a model would see, or why each check is there."),
     },
     "Run": {
         "demo": "See a call blocked, proven and carried out, in a few seconds.",
         "run": "Run one session of a handbook.",
-        "chat": "Talk to an agent that follows a handbook.",
-        "resume": "Resume an interrupted session.",
+        "chat": ("run.chat", "Talk to an agent that follows a handbook."),
+        "resume": ("run.resume", "Resume an interrupted session."),
         "serve": "Serve a handbook over MCP.",
         "gateway": ("serve.gateway", "Guard the tools of other MCP servers."),
     },
@@ -59,11 +62,24 @@ GROUPS: dict[str, dict[str, str | tuple[str, str]]] = {
 
 @click.group(cls=LazyGroup, package=__package__, commands_on_use=GROUPS)
 @click.version_option(__version__, prog_name="sopilot")
-def sopilot() -> None:
+@click.option(
+    "--config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Configuration file. Default: the nearest sopilot.toml.",
+)
+@click.pass_context
+def sopilot(ctx: click.Context, config: Path | None) -> None:
     """Compile handbooks into programs, run them, prove what was checked.
 
-    Exit codes: 0 done, 1 findings or failed checks, 2 usage or invalid input, 130 interrupted.
+    Exit codes: 0 done, 1 findings, 2 misuse, 3 refused, 4 waiting, 5 not judged, 130 interrupted.
     """
+    if os.environ.get("NO_COLOR"):
+        ctx.color = False
+    group, name = ctx.command, ctx.invoked_subcommand or ""
+    assert isinstance(group, click.Group)
+    ctx.obj = load_configuration(config, group.list_commands(ctx))
+    if name in ctx.obj.values and (command := group.get_command(ctx, name)) is not None:
+        ctx.default_map = {name: ctx.obj.table(name, command, ctx)}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -73,7 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def run(texts: Sequence[str]) -> int:
-    """The exit code. Whatever is wrong is told; nothing escapes but a fault of ours, by name."""
+    """The exit code. Every mistake is reported; only our own bugs escape."""
     try:
         _check_text(texts)
         code = sopilot.main(args=list(texts), prog_name="sopilot", standalone_mode=False)
@@ -82,7 +98,7 @@ def run(texts: Sequence[str]) -> int:
         return flushed(ended.code if isinstance(ended.code, int) else int(bool(ended.code)))
     except click.Abort:
         say("\nstopped", err=True)
-        return 130
+        return Exit.INTERRUPTED
     except click.ClickException as misuse:
         return _failed(texts, [Diagnostic("usage", misuse.format_message())], 2, _usage(misuse))
     except UserMistake as mistake:
@@ -92,8 +108,7 @@ def run(texts: Sequence[str]) -> int:
     except OSError as problem:
         return lost(problem) if problem.filename is None else _failed(texts, [_of(problem)], 2)
     except RecursionError:
-        deep = Diagnostic("too-deep", "something that was given is nested too deeply to be read")
-        return _failed(texts, [deep], 2)
+        return _failed(texts, [Diagnostic("too-deep", "an input is nested too deeply")], 2)
     return code if isinstance(code, int) else 0
 
 
@@ -102,10 +117,9 @@ def _check_text(texts: Sequence[str]) -> None:
         try:
             argument.encode()
         except UnicodeEncodeError:
-            cure = "write it in the encoding of this terminal"
-            raise mistake(
-                "not-text", f"`{argument}` holds bytes that are no text", help=cure
-            ) from None
+            message = f"`{argument}` holds bytes that aren't text"
+            help = "write it in the encoding of this terminal"
+            raise mistake("not-text", message, help=help) from None
 
 
 def _usage(misuse: click.ClickException) -> str:
@@ -117,14 +131,14 @@ def _usage(misuse: click.ClickException) -> str:
 
 
 def _of(problem: OSError) -> Diagnostic:
-    message = f"the file cannot be used: {problem.strerror}"
+    message = f"the file can't be used: {problem.strerror}"
     return Diagnostic("unusable-file", message, Place(str(problem.filename)))
 
 
 def _failed(
     texts: Sequence[str], diagnostics: Sequence[Diagnostic], code: int, text: str | None = None
 ) -> int:
-    """A person reads stderr; who asked for JSON gets an object in any case."""
+    """Report on stderr, and as an object on stdout if ``--json`` asks for it."""
     try:
         say(text if text is not None else render_diagnostics(diagnostics), err=True)
         if "--json" in texts:

@@ -1,47 +1,44 @@
-"""What values of options are: files, folders, numbers; and several options as one.
-
-Options of a command from a file.
-"""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
-import math
+import functools
 from collections.abc import Callable
-from copy import copy
 from pathlib import Path
 from typing import Any
 
 import click
 
-from sopilot.files.settings import read_settings
-from sopilot.messages.diagnostic import Place, did_you_mean
-from sopilot.messages.errors import mistake
+from sopilot.cli.configuration import Configuration
+from sopilot.runner.store_access import StoreAccess
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-
-
 NEW_FILE = click.Path(dir_okay=False, path_type=Path)
-
-
 FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
-
-
+NEW_FOLDER = click.Path(file_okay=False, path_type=Path)
 EITHER = click.Path(exists=True, path_type=Path)
-
-
 NEW = click.Path(path_type=Path)
 
+Function = Callable[..., Any]
+Decorator = Callable[[Function], Function]
 
-NEW_FOLDER = click.Path(file_okay=False, path_type=Path)
 
+class ConfiguredOption(click.Option):
+    """An option whose default ``sopilot.toml`` can set."""
 
-Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+    def get_default(self, ctx: click.Context, call: bool = True) -> Any:
+        configuration = ctx.find_root().obj
+        if isinstance(configuration, Configuration):
+            name = self.opts[0].lstrip("-")
+            if (value := configuration.shared(name, self, ctx)) is not None:
+                return value
+        return super().get_default(ctx, call)
 
 
 def all_of(*options: Decorator) -> Decorator:
-    """Options as they stand above a command: help names them in this order."""
+    """Several options as one decorator; help lists them in this order."""
 
-    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+    def decorate(command: Function) -> Function:
         for option in reversed(options):
             command = option(command)
         return command
@@ -49,39 +46,69 @@ def all_of(*options: Decorator) -> Decorator:
     return decorate
 
 
-def finite(command: click.Command) -> click.Command:
-    """The command, none of whose numbers may be "not a number", which no comparison refuses, or
-    without end."""
-    for param in command.params:
-        known = isinstance(param.type, _Finite)
-        if isinstance(param.type, click.types.FloatParamType) and not known:
-            kind = type(param.type)
-            param.type = copy(param.type)
-            param.type.__class__ = type(kind.__name__, (_Finite, kind), {})
-    if isinstance(command, click.Group):
-        for item in command.commands.values():
-            finite(item)
-    return command
+def _configured(name: str, *names: str, **settings: Any) -> Decorator:
+    variable = f"SOPILOT_{name.removeprefix('--').upper()}"
+    return click.option(name, *names, cls=ConfiguredOption, envvar=variable, **settings)
 
 
-class _Finite(click.types.FloatParamType):
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        result = float(super().convert(value, param, ctx))
-        if not math.isfinite(result):
-            self.fail(f"{value} is no number that can be counted with", param, ctx)
-        return result
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object on stdout instead of text."
+)
+LANGUAGE = _configured(
+    "--language", type=click.Choice(["en", "zh"]), default="en", show_default=True,
+    help="Language of results and of texts for the model.",
+)  # fmt: skip
+MODEL = _configured(
+    "--model", default="reference", show_default=True, metavar="MODEL", help="Model to run."
+)
+VIEW = _configured("--view", metavar="VIEW", help="How much of the handbook the model sees.")
+BY = click.option(
+    "--as", "by", default="", metavar="NAME", help="Your name. Taken from the token if you use one."
+)
+SESSION = click.argument("session_id", metavar="ID")
+WHY = click.option("--why", required=True, help="Reason to record.")
+GOAL = click.option("--goal", metavar="NAME", help="Use only this procedure.")
+TOOLS = click.option(
+    "--tools",
+    type=click.Choice(["official", "full-state"]),
+    help="Tool list of SOPBench: without or with the readers of the whole database.",
+)
+
+_STORE = _configured(
+    "--store", "store_spec", metavar="sqlite:PATH|postgres:DSN",
+    help="Session store. Default: sessions.db in your data folder.",
+)  # fmt: skip
+_TOKEN_FILE = click.option(
+    "--token-file", type=NEW_FILE, help="File with your access token. Default: $SOPILOT_TOKEN."
+)
 
 
-def read_config(ctx: click.Context, param: click.Parameter, path: Path | None) -> None:
-    """The file's values are what is taken where the command line says nothing."""
-    if path is None:
-        return
-    known = {item.opts[0].lstrip("-"): item.name for item in ctx.command.params}
-    values = read_settings(path)
-    for name in values:
-        if name not in known:
-            place = Place(str(path))
-            raise mistake("unknown-setting", f"`{name}` is none", place, did_you_mean(name, known))
-    ctx.default_map = {known[name] or "": value for name, value in values.items()}
+def period(since: str, until: str, *, required: bool = False) -> Decorator:
+    """``--from`` and ``--to``, both inclusive."""
+    return all_of(
+        click.option("--from", "begin", required=required, metavar="DATE", help=f"{since} (UTC)."),
+        click.option("--to", "end", required=required, metavar="DATE", help=f"{until} (UTC)."),
+    )
+
+
+def _with_access(*options: Decorator) -> Decorator:
+    """Pass ``store``, a ``StoreAccess``, and the full id of a session that the user names."""
+
+    def decorate(command: Function) -> Function:
+        @functools.wraps(command)
+        def run(
+            *value: Any, store_spec: str | None, token_file: Path | None = None, **named: Any
+        ) -> Any:
+            store = StoreAccess(store_spec, token_file)
+            if named.get("session_id"):
+                named["session_id"] = store.session_id(named["session_id"])
+            return command(*value, store=store, **named)
+
+        return all_of(*options)(run)
+
+    return decorate
+
+
+STORE = _with_access(_STORE)
+SIGNED = _with_access(_TOKEN_FILE, _STORE)
+"""The store and the caller's token."""

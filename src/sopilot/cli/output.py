@@ -1,9 +1,7 @@
-"""How commands speak: one JSON object for scripts, tables and plain lines for people.
+"""How commands print: one JSON object for scripts, lines and tables for people.
 
-Every word goes out through here. What others wrote may stand in it: nothing of that moves
-a cursor, changes a colour or hides.
-
-Streams that are closed, full or left by their reader.
+Every word goes out through here. Text that others wrote can't move the cursor, change a colour or
+hide anything.
 """
 
 from __future__ import annotations
@@ -12,33 +10,43 @@ import errno
 import json
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from datetime import UTC, datetime
+from enum import IntEnum
 from typing import Any
 
 import click
 
 from sopilot.values.text import LINES, SPACES, Heading, Lines, visible
 
-json_option = click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON object on stdout instead of text."
-)
+
+class Exit(IntEnum):
+    """Exit codes; ``docs/reference/exit-codes.md`` explains them."""
+
+    DONE = 0
+    FINDINGS = 1
+    MISUSE = 2
+    REFUSED = 3
+    WAITING = 4
+    NOT_JUDGED = 5
+    INTERRUPTED = 130
 
 
 def say(text: str = "", *, err: bool = False, nl: bool = True, **style: Any) -> None:
-    """``style`` is click's, for all of the text."""
+    """Print text; ``style`` is click's."""
     shown = visible(text, LINES)
     click.echo(click.style(shown, **style) if style else shown, err=err, nl=nl)
 
 
 def warn(text: str) -> None:
-    """Beside the answer, on stderr; nothing, where there is nothing to tell."""
+    """Print a word beside the result, on stderr, if there is one."""
     if text:
         say(text, err=True)
 
 
 def marked(mark: str, text: str, **style: Any) -> None:
-    """A line with a mark in front, in a style of its own; further lines stand below the text."""
+    """Print a line after a styled mark; further lines are indented below it."""
     first, *rest = visible(text, LINES).split("\n")
     click.echo(f"{click.style(mark, **style)} {first}")
     for line in rest:
@@ -46,8 +54,8 @@ def marked(mark: str, text: str, **style: Any) -> None:
 
 
 def hand_out(text: str) -> None:
-    """A file's text, byte for byte; to a terminal as everything else."""
-    # With `color` nothing is taken out that looks like one.
+    """Print a file's text byte for byte, or made visible for a terminal."""
+    # With `color`, click removes nothing that looks like an escape sequence.
     click.echo(visible(text, LINES) if sys.stdout.isatty() else text, nl=False, color=True)
 
 
@@ -56,25 +64,38 @@ def heading(text: str) -> None:
 
 
 def tell(lines: Iterable[str]) -> None:
-    """Each is one line, whatever names and values of others stand in it."""
+    """Print each as one line, whatever names and values of others it holds."""
     for line in lines:
         shown = line if isinstance(line, Lines) else _one_line(line)
         heading(shown) if isinstance(line, Heading) else say(shown)
 
 
 def _one_line(text: str) -> str:
-    """With the empty lines before and behind it."""
+    """Keep the empty lines before and after the text."""
     bare = text.strip("\n")
     return text.replace(bare, visible(bare, f"\t{SPACES}")) if bare else text
 
 
 def print_json(value: Any, *, indent: int | None = 2) -> None:
-    """Still the same JSON: its strings have an escape for whatever is not shown."""
-    click.echo(visible(json.dumps(value, ensure_ascii=False, indent=indent), LINES))
+    """Print JSON with times in ISO 8601; hidden characters become JSON escapes."""
+    text = json.dumps(_with_times(value), ensure_ascii=False, indent=indent)
+    click.echo(visible(text, LINES))
+
+
+def _with_times(value: Any, key: object = "") -> Any:
+    """Seconds under names such as ``created_at`` as ISO 8601."""
+    if isinstance(value, Mapping):
+        return {name: _with_times(item, name) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_with_times(item) for item in value]
+    is_time = key == "at" or (isinstance(key, str) and key.endswith("_at"))
+    if is_time and isinstance(value, float) and 1e6 < value < 1e11:
+        return datetime.fromtimestamp(value, UTC).isoformat().replace("+00:00", "Z")
+    return value
 
 
 def give(as_json: bool, value: Any, lines: Iterable[str], *, indent: int | None = 2) -> None:
-    """To a script the value, or what comes of calling it, to a person the lines."""
+    """Print the value, or the result of calling it, as JSON, or the lines."""
     if as_json:
         print_json(value() if callable(value) else value, indent=indent)
     else:
@@ -82,15 +103,14 @@ def give(as_json: bool, value: Any, lines: Iterable[str], *, indent: int | None 
 
 
 def progress(text: str, *, same_line: bool = False) -> None:
-    """A line about work under way, on stderr, only for a person who watches."""
+    """Print a line about work under way on stderr, if a person watches."""
     if sys.stderr.isatty():
         shown = visible(text)
         click.echo(f"\r{shown}\033[K" if same_line else shown, err=True, nl=not same_line)
 
 
 def open_streams() -> None:
-    """A stream that was closed is opened on nothing, before a file takes its number: reading
-    ends at once, writing fails as it would have."""
+    """Open closed standard streams on nothing, before a file takes their number."""
     for number, mode in enumerate((os.O_RDONLY, os.O_RDONLY, os.O_WRONLY)):
         try:
             os.fstat(number)
@@ -110,8 +130,8 @@ def flushed(code: int) -> int:
 
 
 def lost(problem: OSError) -> int:
-    """What was to be told went nowhere: a full disk, a closed stream, a reader that left."""
-    # Or the interpreter would try again at its end, and print what came of it.
+    """The exit code when output can't be written: full disk, closed stream, reader gone."""
+    # Otherwise the interpreter tries again at its end and prints the problem.
     with suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     if problem.errno != errno.EPIPE:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from sopilot.cli.journal_commands import EntryCommands
-from sopilot.cli.output import give, json_option
-from sopilot.cli.stores import STORE
+from sopilot.cli.options import STORE, json_option
+from sopilot.cli.output import give
 from sopilot.records.people import (
     change_people,
     deputy_details,
@@ -17,102 +17,79 @@ from sopilot.records.people import (
     people_lines,
     token_details,
 )
-from sopilot.runner.opened_stores import with_store
+from sopilot.runner.store_access import StoreAccess
 
 
 @click.group()
 def command() -> None:
-    """Who decides about held calls: people with roles, their tokens, limits and deputies.
+    """Manage who decides about waiting calls: people, roles, tokens, limits and deputies.
 
     Every change is an entry of a journal that is sealed with the sessions. Once somebody in the
-    role `administrator` holds a token, only administrators change anything here.
+    role `administrator` has a token, only administrators can change anything here.
     """
 
 
 NAME = click.argument("person", metavar="NAME")
-
-
 ROLE = click.argument("role")
-
-
-TO = click.option("--to", required=True, metavar="ROLE", help="Who may decide as well then.")
-
-
-AUDIENCE = click.option("--audience", required=True, help="For whom its tokens must be made out.")
-
-
-WHAT = click.argument("what", type=click.Choice(["identity", "sign-off", "privacy", "keys"]))
-
-
 entries = EntryCommands(command, change_people)
-
-
 entries.add(
-    "add", "person_added", "Add NAME, or to what is known of them: roles, other names.", NAME,
-    click.option("--role", "roles", multiple=True, help="As often as needed."),
-    click.option("--alias", "aliases", multiple=True, help="Another name, or a customer's number."),
-    click.option("--openid", "subjects", multiple=True, metavar="ISSUER#SUBJECT"),
-    click.option("--anew", is_flag=True, help="What was said of them before falls."),
+    "add", "person_added", "Add a person, or add roles and other names to a known one.", NAME,
+    click.option("--role", "roles", multiple=True, help="Role of the person (repeatable)."),
+    click.option("--alias", "aliases", multiple=True, help="Another name, or a customer number."),
+    click.option(
+        "--openid", "subjects", multiple=True, metavar="ISSUER#SUBJECT",
+        help="Identity at an OpenID Connect provider (repeatable).",
+    ),
+    click.option("--anew", is_flag=True, help="Replace existing roles and aliases."),
 )  # fmt: skip
-
-
 entries.add(
-    "remove", "person_removed", "NAME decides nothing any more; their tokens are worth nothing.",
-    NAME,
+    "remove", "person_removed", "Remove NAME: all their rights and tokens end.", NAME
 )  # fmt: skip
-
-
 entries.add(
-    "revoke", "token_revoked", "The token called TOKEN is worth nothing from now on.",
+    "revoke", "token_revoked", "Revoke the token called TOKEN.",
     click.argument("token", metavar="TOKEN"),
 )  # fmt: skip
-
-
 entries.add(
-    "limit", "limit_set", "ROLE decides only where every CONDITION on the arguments holds: "
-    '"amount<=5000".', ROLE, click.argument("conditions", nargs=-1, metavar="CONDITION..."),
+    "limit", "limit_set", "Let ROLE decide only if every CONDITION on the arguments is true, such "
+    'as "amount<=5000".', ROLE, click.argument("conditions", nargs=-1, metavar="CONDITION..."),
     read=limit_details,
 )  # fmt: skip
-
-
 entries.add(
-    "deputy", "deputy_named", "NAME stands for somebody in a role, between two dates.", NAME,
-    click.option("--for", "for", required=True, metavar="NAME"),
-    click.option("--role", required=True),
-    click.option("--from", "begin", required=True, metavar="DATE"),
-    click.option("--to", "end", required=True, metavar="DATE", help="Up to and with this date."),
+    "deputy", "deputy_named", "Let NAME decide for somebody in a role, between two dates.", NAME,
+    click.option("--for", "for", required=True, metavar="NAME", help="Person they stand in for."),
+    click.option("--role", required=True, help="Role in which they stand in."),
+    click.option("--from", "begin", required=True, metavar="DATE", help="First day (UTC)."),
+    click.option("--to", "end", required=True, metavar="DATE", help="Last day (UTC)."),
     read=deputy_details,
 )  # fmt: skip
-
-
 entries.add(
-    "escalate", "escalation_set", "So many minutes before a request to ROLE expires, another "
-    "role may decide it.", ROLE, TO,
-    click.option("--before", "minutes", type=float, required=True, metavar="MINUTES"),
+    "escalate", "escalation_set", "Let another role decide too, some minutes before a request to "
+    "ROLE expires.", ROLE,
+    click.option("--to", required=True, metavar="ROLE", help="Role that may decide as well."),
+    click.option(
+        "--before", "minutes", type=float, required=True, metavar="MINUTES",
+        help="Minutes before the request expires.",
+    ),
     read=lambda value: {**value, "before_seconds": value.pop("minutes") * 60},
 )  # fmt: skip
-
-
 entries.add(
-    "provider", "provider_named", "Believe signed tokens of the OpenID Connect provider ISSUER "
-    "(extra `openid`).", click.argument("issuer"), AUDIENCE,
+    "provider", "provider_named", "Accept signed tokens of the OpenID Connect provider ISSUER "
+    "(extra `openid`).", click.argument("issuer"),
+    click.option("--audience", required=True, help="Audience that its tokens must name."),
 )  # fmt: skip
-
-
 entries.add(
-    "require", "demanded", "identity: only people who prove who they are decide, and start or "
-    "resume sessions. sign-off: only handbooks that were signed off run. privacy: contents of new "
-    "sessions stand beside their traces and can be erased; who reads them is on record. keys: and "
-    "they are encrypted, with keys in the folder that SOPILOT_KEYS names.", WHAT,
-    click.option("--off", is_flag=True, help="Not any more."),
+    "require", "demanded", "Require WHAT of this store.\n\nidentity: deciding, starting and "
+    "resuming sessions need a proven identity. sign-off: only signed-off handbooks run. privacy: "
+    "contents of new sessions can be erased, and reading them is recorded. keys: contents are also "
+    "encrypted, with keys in the folder $SOPILOT_KEYS.",
+    click.argument("what", type=click.Choice(["identity", "sign-off", "privacy", "keys"])),
+    click.option("--off", is_flag=True, help="Stop requiring it."),
     read=lambda value: {"what": value["what"], "on": not value["off"]},
 )  # fmt: skip
-
-
 EntryCommands(command, issue_token).add(
-    "token", "token_issued", "A new token of NAME, printed once: the store keeps its hash alone.",
-    NAME, click.option("--name", "token", required=True, help="What it is called in records."),
-    click.option("--until", "expires_at", metavar="DATE", help="Up to and with this date (UTC)."),
+    "token", "token_issued", "Issue a token for NAME and print it once: the store keeps only its "
+    "hash.", NAME, click.option("--name", "token", required=True, help="Its name in records."),
+    click.option("--until", "expires_at", metavar="DATE", help="Last day of validity (UTC)."),
     read=token_details,
 )  # fmt: skip
 
@@ -120,7 +97,7 @@ EntryCommands(command, issue_token).add(
 @command.command("list")
 @STORE
 @json_option
-def list_people(store_spec: str | None, as_json: bool) -> None:
-    """Everybody, with roles, tokens and deputies."""
-    people = with_store(store_spec, load_people, reading=True)
+def list_people(store: StoreAccess, as_json: bool) -> None:
+    """List everybody, with roles, tokens and deputies."""
+    people = store.read(load_people)
     give(as_json, people_json(people), people_lines(people))

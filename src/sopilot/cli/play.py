@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import click
 
-from sopilot.cli.output import give, json_option
-from sopilot.cli.stores import STORE
+from sopilot.cli.options import LANGUAGE, SESSION, STORE, TOOLS, all_of, json_option
+from sopilot.cli.output import Exit, give
 from sopilot.messages.errors import UserMistake
 from sopilot.models.replay import reply_from_json
 from sopilot.protocols import ModelReply, ToolCall
-from sopilot.runner.opened_stores import with_store
 from sopilot.runner.play import (
     Play,
     PlayedTurn,
@@ -24,11 +23,13 @@ from sopilot.runner.play import (
     screen,
     screen_lines,
 )
-from sopilot.runner.sources import TOOL_LISTS
+from sopilot.runner.store_access import StoreAccess
 from sopilot.values.text import Lines
 from sopilot.views.catalogue import VIEWS
 
 Answer = TypeVar("Answer")
+
+_AT_SESSION = all_of(SESSION, STORE, json_option)
 
 
 @click.group()
@@ -43,87 +44,78 @@ def command() -> None:
 @command.command()
 @click.argument("task")
 @click.option("--view", default="pg", show_default=True, help=f"One of: {', '.join(VIEWS)}.")
-@click.option("--tools", type=click.Choice(TOOL_LISTS), default="official", show_default=True)
-@click.option("--language", type=click.Choice(["en", "zh"]), default="en", show_default=True)
-@click.option("--model", default="played", help="The name to keep with the session.")
+@TOOLS
+@LANGUAGE
+@click.option("--model", default="played", help="Name of the agent to record.")
 @STORE
 @json_option
-def start(task: str, store_spec: str | None, as_json: bool, **how: str) -> None:
-    """Begin TASK; prints the session's id and everything a model would be sent."""
-    shown = with_store(store_spec, lambda store: on_play(store, task, screen, how))
-    give(as_json, shown, screen_lines(shown))
+def start(task: str, tools: str | None, store: StoreAccess, as_json: bool, **how: str) -> None:
+    """Begin TASK; print the session's id and everything a model would receive."""
+    begin = {"tools": tools or "official", **how}
+    _print_screen(store.write(lambda opened: on_play(opened, task, screen, begin)), as_json)
 
 
 @command.command()
-@click.argument("session_id", metavar="ID")
-@STORE
-@json_option
-def show(session_id: str, store_spec: str | None, as_json: bool) -> None:
-    """What a model would be sent now."""
-    shown = _with_play(store_spec, session_id, screen)
-    give(as_json, shown, screen_lines(shown))
+@_AT_SESSION
+def show(session_id: str, store: StoreAccess, as_json: bool) -> None:
+    """Print everything a model would receive now."""
+    _print_screen(_with_play(store, session_id, screen), as_json)
 
 
 @command.command()
-@click.argument("session_id", metavar="ID")
+@_AT_SESSION
 @click.argument("tool")
 @click.argument("arguments", default="{}", metavar="JSON")
-@click.option("--say", "beside", default="", help="What the agent says in the same message.")
-@STORE
-@json_option
-def call(
-    session_id: str, tool: str, arguments: str, beside: str, store_spec: str | None, as_json: bool
-) -> None:
+@click.option("--say", "beside", default="", help="Text of the agent in the same message.")
+def call(tool: str, arguments: str, beside: str, **where: Any) -> None:
     """Call TOOL with a JSON object of arguments, as the model would."""
-    whole = ModelReply(beside, (ToolCall("", tool, arguments),))
-    _print_turn(_with_play(store_spec, session_id, lambda play: play.player.reply(whole)), as_json)
+    _move(ModelReply(beside, (ToolCall("", tool, arguments),)), **where)
 
 
 @command.command("say")
-@click.argument("session_id", metavar="ID")
+@_AT_SESSION
 @click.argument("text")
-@STORE
-@json_option
-def say_(session_id: str, text: str, store_spec: str | None, as_json: bool) -> None:
-    """Say TEXT to the user; prints the answer."""
-    _print_turn(_with_play(store_spec, session_id, lambda play: play.player.say(text)), as_json)
+def say_(text: str, **where: Any) -> None:
+    """Say TEXT to the user; print the answer."""
+    _move(ModelReply(text), **where)
 
 
 @command.command()
-@click.argument("session_id", metavar="ID")
+@_AT_SESSION
 @click.argument("message", metavar="JSON")
-@STORE
-@json_option
-def reply(session_id: str, message: str, store_spec: str | None, as_json: bool) -> None:
+def reply(message: str, **where: Any) -> None:
     """Send a whole message of the model: {content, tool_calls: [{name, arguments}]}."""
     try:
         whole = reply_from_json(json.loads(message))
     except (ValueError, RecursionError) as error:
-        raise UserMistake(f"the message is not JSON ({error})") from error
-    _print_turn(_with_play(store_spec, session_id, lambda play: play.player.reply(whole)), as_json)
+        raise UserMistake(f"the message isn't JSON ({error})") from error
+    _move(whole, **where)
 
 
 @command.command()
-@click.argument("session_id", metavar="ID")
-@STORE
-@json_option
-def finish(session_id: str, store_spec: str | None, as_json: bool) -> None:
-    """End the session and score it: the oracle's verdict, and the audit's findings.
+@_AT_SESSION
+def finish(session_id: str, store: StoreAccess, as_json: bool) -> None:
+    """End the session and print its score: the evaluator's verdict and the audit's findings.
 
-    Exit code 1 for a task that was not passed.
+    Exit 1 if the task wasn't passed.
     """
-    score: PlayScore = _with_play(store_spec, session_id, Play.finish)
+    score: PlayScore = _with_play(store, session_id, Play.finish)
     give(as_json, score.as_json(), score_lines(score))
     if not score.passed:
-        raise SystemExit(1)
+        raise SystemExit(Exit.FINDINGS)
 
 
 def _with_play(
-    store_spec: str | None, session_id: str, use: Callable[[Play], Awaitable[Answer]]
+    store: StoreAccess, session_id: str, use: Callable[[Play], Awaitable[Answer]]
 ) -> Answer:
-    return with_store(store_spec, lambda store: on_play(store, session_id, use))
+    return store.write(lambda opened: on_play(opened, session_id, use))
 
 
-def _print_turn(turn: PlayedTurn, as_json: bool) -> None:
+def _move(move: ModelReply, session_id: str, store: StoreAccess, as_json: bool) -> None:
+    turn: PlayedTurn = _with_play(store, session_id, lambda play: play.player.reply(move))
     slot = ["", Lines(turn.slot)] if turn.slot else []
     give(as_json, asdict(turn), [Lines(turn.answer), *slot])
+
+
+def _print_screen(shown: dict[str, object], as_json: bool) -> None:
+    give(as_json, shown, screen_lines(shown))

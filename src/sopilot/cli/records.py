@@ -1,21 +1,358 @@
-"""`sopilot records`: the actions of all sessions, their seal and proofs, deviations."""
+"""`sopilot records`: the actions of all sessions, the sealed log and its proofs, deviations."""
 
 from __future__ import annotations
 
+import gc
+import json
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
 import click
 
-from sopilot.cli.lazy_group import LazyGroup
+from sopilot.cli.journal_commands import EntryCommands
+from sopilot.cli.options import (
+    BY,
+    EITHER,
+    FILE,
+    NEW,
+    SIGNED,
+    STORE,
+    WHY,
+    json_option,
+    period,
+)
+from sopilot.cli.output import Exit, give, hand_out, print_json, tell, warn
+from sopilot.messages.errors import UserMistake
+from sopilot.protocols import SystemClock
+from sopilot.records.actions import ActionOutcome
+from sopilot.records.audits import deviation_step, load_deviations
+from sopilot.records.deviations import DISPOSITIONS, deviation_lines
+from sopilot.records.export import bundle_files
+from sopilot.records.loading import make_anew, register
+from sopilot.records.log import prove as prove_in
+from sopilot.records.sealing import (
+    Verified,
+    sealed_lines,
+    verified_json,
+    verified_lines,
+    verify_store,
+)
+from sopilot.records.selection import (
+    Selected,
+    Wanted,
+    read_condition,
+    read_moment,
+    register_csv,
+    register_json,
+    register_lines,
+)
+from sopilot.records.store import Store
+from sopilot.runner.store_access import StoreAccess
+from sopilot.runner.versions import unpacked, write_bundle
+from sopilot.stores.open import open_store
+from sopilot.stores.seals import checked_proof, public_key, read_sealed, seal_and_send
+from sopilot.trace.signing import load_key
 
-COMMANDS = {
-    "actions": ("register.command", "List every action of all sessions, with its proof level."),
-    "seal": ("seal.command", "Seal the log of all sessions and send the head elsewhere."),
-    "verify": ("verify.command", "Compare a store with a sealed head."),
-    "prove": ("prove.command", "Prove that a session is in the log, or that the log only grew."),
-    "export": ("export.command", "Export a period as a bundle with an offline verifier."),
-    "deviations": ("deviations.command", "Track findings from opening to closing."),
-}
+_SHOWN = 50
+
+_LONG_LOG = 1_000_000
+"""Bytes, about 4,000 entries: reading a shorter log takes no longer than starting a process."""
 
 
-@click.group(cls=LazyGroup, package=__package__, commands_on_use=COMMANDS)
+@click.group()
 def command() -> None:
-    """Query, seal and verify the records of all sessions."""
+    """Query, seal, verify and export the records of all sessions."""
+
+
+@command.command()
+@period("Actions since", "Actions until, inclusive")
+@click.option("--action", metavar="NAME", help="List only this action.")
+@click.option(
+    "--outcome",
+    type=click.Choice([str(each) for each in ActionOutcome]),
+    help="List only actions with this outcome.",
+)
+@click.option(
+    "--grade",
+    type=click.Choice(["proven", "attested", "claimed", "none"]),
+    help="List only actions with this proof level.",
+)
+@click.option(
+    "--where", multiple=True, metavar="CONDITION", help='Condition on an argument: "amount>1000".'
+)
+@click.option("--columns", metavar="NAMES", help="Arguments to show as columns: amount,to.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), help=f"Rows. Default: {_SHOWN}; all with --csv."
+)
+@click.option("--rebuild", is_flag=True, help="Rebuild the rows from the traces first.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
+@SIGNED
+@json_option
+def actions(
+    begin: str | None,
+    end: str | None,
+    action: str | None,
+    outcome: str | None,
+    grade: str | None,
+    where: Sequence[str],
+    columns: str | None,
+    limit: int | None,
+    rebuild: bool,
+    as_csv: bool,
+    store: StoreAccess,
+    as_json: bool,
+) -> None:
+    """List every action, newest first: carried out, attempted, blocked, rejected, expired, failed
+    or of unknown outcome.
+
+    Read-only calls aren't listed. `sopilot records verify` shows that no row was altered or
+    left out.
+    """
+    now = SystemClock().now()
+    wanted = Wanted(
+        None if begin is None else read_moment(begin),
+        None if end is None else read_moment(end, whole_day=True),
+        action,
+        outcome,
+        "" if grade == "none" else grade,
+        now,
+    )
+    conditions = [read_condition(text) for text in where]
+    names = [name.strip() for name in columns.split(",")] if columns else []
+
+    async def use(opened: Store) -> Selected:
+        if rebuild:
+            await make_anew(opened, tell=warn)
+        return await register(opened, wanted, conditions, columns=names)
+
+    result = store.read(use)
+    what = [condition.without_names for condition in conditions]
+    requests = [action, outcome, grade, *what, f"{begin or 'ever'} to {end or 'now'}"]
+    store.may_see("records actions", [item for item in requests if item], to_all=True)
+    if as_csv:
+        hand_out(register_csv(result.entries(limit), names, now))
+    elif as_json:
+        print_json(register_json(result, limit, now))
+    else:
+        tell(register_lines(result, limit or _SHOWN, names, now))
+
+
+@command.command()
+@click.option("--key", "key_file", type=FILE, required=True, help="From `sopilot trace keygen`.")
+@click.option(
+    "--to",
+    "targets",
+    multiple=True,
+    metavar="FILE|URL|STORE",
+    help="Where to send the head and its entries. Keep them away from the store.",
+)
+@click.option(
+    "--earlier-key",
+    "earlier",
+    multiple=True,
+    metavar="HEX|FILE",
+    help="Public key of the last seal, if it was another.",
+)
+@STORE
+@json_option
+def seal(key_file: Path, store: StoreAccess, as_json: bool, **texts: Sequence[str]) -> None:
+    """Seal the log of all sessions: one entry per session that has changed, a Merkle tree over all
+    entries, and a signed head.
+
+    Run it on a schedule: a seal doesn't cover later events. Exit 1, and nothing is sealed, if the
+    store differs from the last seal.
+    """
+    key, targets = load_key(key_file), texts["targets"]
+    earlier = [public_key(item) for item in texts["earlier"]]
+    sealing = store.write(lambda opened: seal_and_send(opened, key, targets, earlier))
+    sent = [f"sent to {target}" for target in targets]
+    give(as_json, {**sealing.as_json(), "sent": list(targets)}, [*sealed_lines(sealing), *sent])
+
+
+@command.command()
+@click.option("--head", metavar="FILE|STORE", help="Head that `sopilot records seal --to` wrote.")
+@click.option(
+    "--key",
+    "trusted",
+    multiple=True,
+    required=True,
+    metavar="HEX|FILE",
+    help="Public key to trust (`sopilot trace keygen` writes FILE.pub).",
+)
+@click.option("--proof", "proof_file", type=FILE, help="Check a proof instead; needs no store.")
+@click.option("--bundle", type=EITHER, help="Check an exported bundle instead; needs no store.")
+@click.option(
+    "--without-events",
+    is_flag=True,
+    help="Read log, heads and register, and events only of sessions that have gone on.",
+)
+@STORE
+@json_option
+def verify(
+    head: str | None,
+    trusted: Sequence[str],
+    proof_file: Path | None,
+    bundle: Path | None,
+    without_events: bool,
+    store: StoreAccess,
+    as_json: bool,
+) -> None:
+    """Compare a store with a sealed head and name everything missing or altered: sessions that
+    were deleted, inserted, cut, exchanged or rewritten, a log that was cut or rewritten, an old
+    copy, rows that their traces don't yield. Exit 1 if there is any.
+
+    Later events aren't covered. Without the entries beside the head (a file of `seal --to` has
+    them) a rewritten log is detected, but its former entries aren't named.
+    """
+    if [head, proof_file, bundle].count(None) != 2:
+        raise UserMistake("use --head with a store, or --proof, or --bundle")
+    keys = [public_key(item) for item in trusted]
+    if bundle is not None:
+        from sopilot.records.bundle import examined
+
+        with unpacked(bundle) as folder:
+            good, lines = examined(folder, keys)
+        give(as_json, {"whole": good, "says": lines}, lines)
+        sys.exit(Exit.DONE if good else Exit.FINDINGS)
+    if proof_file is not None:
+        message, problem = checked_proof(proof_file, keys)
+        answer = {"proven": not problem, "says": message or None, "problem": problem or None}
+        give(as_json, answer, [message or f"not proven: {problem}"])
+        sys.exit(Exit.FINDINGS if problem else Exit.DONE)
+    assert head is not None
+    gc.disable()  # very many small values and no cycles: the collector would take a third
+    file = Path(head)
+    is_long = not file.is_file() or file.stat().st_size > _LONG_LOG
+    with digests_beside(store, worth=is_long) as elsewhere:
+
+        async def use(opened: Store) -> Verified:
+            seals, events = await read_sealed(head), not without_events
+            return await verify_store(opened, seals, keys, events=events, elsewhere=elsewhere)
+
+        result = store.read(use)
+    give(as_json, verified_json(result, without_events), verified_lines(result, without_events))
+    sys.exit(Exit.DONE if result.complete else Exit.FINDINGS)
+
+
+@contextmanager
+def digests_beside(
+    store: StoreAccess, *, worth: bool
+) -> Iterator[Callable[[], Mapping[str, str] | None]]:
+    """Read the register's digests in a second process meanwhile. The answer is ``None`` if that
+    isn't ``worth`` it or fails: then the caller reads them itself."""
+    open_store(store.spec, reading=True)  # load the modules once, for both processes
+    # A process with threads must not be forked.
+    alone = sys.platform == "linux" and threading.active_count() == 1 and (os.cpu_count() or 1) > 1
+    if not (worth and alone):
+        yield lambda: None
+        return
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    with ProcessPoolExecutor(1, mp_context=get_context("fork")) as pool:
+        begun = pool.submit(_digests, store)
+
+        def answer() -> Mapping[str, str] | None:
+            try:
+                return begun.result()
+            except Exception:  # the caller meets the same problem and reports it
+                return None
+            finally:
+                pool.shutdown(wait=False)
+
+        yield answer
+
+
+def _digests(store: StoreAccess) -> Mapping[str, str]:
+    return store.read(lambda opened: opened.records.digests())
+
+
+@command.command()
+@click.argument("session_id", metavar="[ID]", required=False)
+@click.option("--head", metavar="FILE|STORE", required=True, help="Head to prove it under.")
+@click.option("--since", metavar="FILE|STORE", help="Earlier head: prove that the log only grew.")
+@STORE
+def prove(session_id: str | None, head: str, since: str | None, store: StoreAccess) -> None:
+    """Print a proof as JSON: that session ID is in the log under the head, or that the log of an
+    earlier head is the beginning of this one. `sopilot records verify --proof` checks it.
+    """
+    if (session_id is None) == (since is None):
+        raise UserMistake("name a session ID, or use --since")
+    gc.disable()  # very many small values and no cycles
+
+    async def use(opened: Store) -> Mapping[str, object]:
+        sealed = (await read_sealed(head)).heads[-1]
+        old = (await read_sealed(since)).heads[-1] if since is not None else None
+        return prove_in(await opened.records.log(), sealed, session_id=session_id, since=old)
+
+    hand_out(json.dumps(store.read(use), ensure_ascii=False) + "\n")  # signed: byte for byte
+
+
+@command.command()
+@period("Sessions since", "Sessions until, inclusive", required=True)
+@click.option("-o", "--output", type=NEW, required=True, help="A new or empty folder, or NAME.zip.")
+@click.option("--payloads", is_flag=True, help="Include contents stored beside the traces.")
+@SIGNED
+@json_option
+def export(
+    begin: str, end: str, output: Path, payloads: bool, store: StoreAccess, as_json: bool
+) -> None:
+    """Export a period for an auditor: register, traces, log, sealed heads, journals, handbooks, a
+    summary, and a verifier that runs offline: python3 verify.pyz PUBLIC_KEY."""
+    since, until = read_moment(begin), read_moment(end, whole_day=True)
+    store.require_readable("bundle", [f"{begin} to {end}"], contents=payloads)
+    files = store.write(lambda opened: bundle_files(opened, since, until, payloads=payloads))
+    write_bundle(output, files)
+    lines = [f"{output}: {len(files)} files; check them with its verify.pyz"]
+    give(as_json, {"output": str(output), "files": sorted(files)}, lines)
+
+
+@command.group()
+def deviations() -> None:
+    """Follow up on deviations: an owner, a date, a disposition, a cause, a remedy, and a second
+    person who closes it. `sopilot audit --keep` opens them; every step is on record."""
+
+
+@deviations.command("list")
+@click.option(
+    "--state", type=click.Choice(["open", "judged", "closed"]), help="List only this state."
+)
+@click.option("--session", "session_id", metavar="ID", help="List only those of this session.")
+@click.option("--overdue", is_flag=True, help="List only those past their date.")
+@STORE
+@json_option
+def list_deviations(
+    state: str | None, session_id: str | None, overdue: bool, store: StoreAccess, as_json: bool
+) -> None:
+    """List deviations and what was done about them."""
+    known = list(store.read(load_deviations).values())
+    now = SystemClock().now()
+    results = [item for item in known if item.fits(state, session_id, overdue, now)]
+    report = {"deviations": [item.as_json() for item in results], "of": len(known)}
+    give(as_json, report, deviation_lines(results, len(known), now))
+
+
+steps = EntryCommands(deviations, deviation_step, click.argument("number", type=int), BY)
+steps.add(
+    "assign", "assigned", "Assign deviation NUMBER to an owner, with a date.",
+    click.option("--owner", metavar="NAME", help="Who takes care of it."),
+    click.option("--due", metavar="DATE", help="Due on this date, inclusive (UTC)."),
+    read=lambda value: {
+        **value, "due": None if value["due"] is None else read_moment(value["due"], whole_day=True)
+    },
+)  # fmt: skip
+steps.add("comment", "commented", "Add a comment to deviation NUMBER.", click.argument("text"))
+steps.add(
+    "judge", "judged", "Record what deviation NUMBER was, its cause and its remedy.",
+    click.argument("disposition", type=click.Choice(DISPOSITIONS)),
+    click.option("--cause", required=True, help="Why it happened."),
+    click.option("--remedy", default="", help="What was done about it."),
+)  # fmt: skip
+steps.add(
+    "close", "closed", "Close deviation NUMBER. Needs a person who neither judged nor owns it."
+)
+steps.add("reopen", "reopened", "Reopen deviation NUMBER.", WHY)

@@ -1,97 +1,326 @@
-"""``sopilot run``: one session from the request to its audit."""
+"""``sopilot run``, ``chat`` and ``resume``: one session from the request to its audit."""
 
 from __future__ import annotations
 
-from typing import Any
+import secrets
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NoReturn
 
 import click
 
-from sopilot.cli.folder_runs import ALL_TASKS, run_all, show_all
-from sopilot.cli.output import json_option, say, warn
-from sopilot.cli.run_and_audit import TRUST, allow_code, default_view, perform, show
-from sopilot.cli.stores import STORE
+from sopilot.agent.result import Ending
+from sopilot.cli.options import (
+    GOAL,
+    LANGUAGE,
+    MODEL,
+    SESSION,
+    SIGNED,
+    STORE,
+    VIEW,
+    all_of,
+    json_option,
+)
+from sopilot.cli.output import Exit, give, say, warn
+from sopilot.cli.watch import Watcher, result_lines
+from sopilot.messages.errors import UserMistake
+from sopilot.messages.results import result_words
 from sopilot.models.open import MODEL_HELP
-from sopilot.runner.default_view import VIEW_HELP
+from sopilot.records.store import Store
 from sopilot.runner.options import (
     RunOptions,
     chosen_budgets,
+    kept_options,
     read_results,
     run_folder,
-    told,
+    typed_inputs,
     who_answers,
 )
-from sopilot.runner.sources import FolderSource, open_source
+from sopilot.runner.perform import perform
+from sopilot.runner.qualifications import VIEW_HELP, checked_view
+from sopilot.runner.sources import FolderSource, TaskSource, open_source
+from sopilot.runner.store_access import StoreAccess
+from sopilot.session.orphans import Waiting, resolve_orphan, unknown_lines, waiting_in
+from sopilot.tasks.folder_tasks import TaskRun, folder_coverage, folder_lines
+from sopilot.tasks.task import Result
+from sopilot.values.text import counted
 from sopilot.views.catalogue import VIEWS
+
+ALL_TASKS = "all"
+
+_PATIENCE = {"wall_seconds": 86_400.0, "user_turns": 100}
+"""Budgets of a chat: people take their time."""
+
+TRUST = click.option(
+    "--trust",
+    is_flag=True,
+    help="Let the Python of a workflow folder run, until one of its files changes.",
+)
+FRAMES = click.option("--frames", is_flag=True, help="Show what the model sees.")
+BUDGETS = all_of(
+    click.option("--deep", is_flag=True, help="Use larger budgets: 1,800 s and 5 user turns."),
+    click.option("--budget", multiple=True, metavar="NAME=N", help="Set a budget (repeatable)."),
+)
+_session_options = all_of(
+    click.argument("source"),
+    GOAL,
+    click.option(
+        "--task",
+        metavar="NAME",
+        help="Task of an example or folder, or scenario. Default: the first.",
+    ),
+    MODEL,
+    VIEW,
+    LANGUAGE,
+    click.option(
+        "--results",
+        metavar="FILE",
+        callback=lambda ctx, param, path: read_results(path) if path else None,
+        help="YAML file with the result of each tool.",
+    ),
+    click.option(
+        "--approve",
+        "approvers",
+        multiple=True,
+        metavar="ROLE",
+        help="Approve every request to this role at once (repeatable).",
+    ),
+    FRAMES,
+    TRUST,
+)
 
 
 @click.command(
-    help="Run one session of SOURCE: a bundled example (bank, clinic, it), a "
-    "handbook file with a scenario file beside it or with --results, or a workflow folder "
-    "(program.yaml, tools.py, tasks.yaml), whose Python is run.\n\n"
-    f"MODEL is {MODEL_HELP} `person`: you make the moves.\n\nVIEW is one of: {', '.join(VIEWS)}."
+    help="Run one session of SOURCE: a bundled example (bank, clinic, it), a handbook file with "
+    "scenarios beside it or with --results, or a workflow folder (program.yaml, tools.py, "
+    f"tasks.yaml), whose Python runs.\n\nMODEL is {MODEL_HELP} `person`: you make the moves.\n\n"
+    f"VIEW is one of: {', '.join(VIEWS)}. {VIEW_HELP}"
 )
-@click.argument("source")
-@click.option("--goal", help="The procedure; a bundled example takes its first task for it.")
+@_session_options
+@click.option("--out", type=click.Path(), help="Folder in which a workflow folder's tools work.")
+@click.option("--request", help="The user's first message. Default: the task's.")
 @click.option(
-    "--task",
-    help="A task of a desk or folder, or a scenario; `all` runs every task of a folder. "
-    "Default: the first.",
+    "--input",
+    "inputs",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Value that the user can tell the agent (repeatable).",
 )
-@click.option("--out", type=click.Path(), help="Where a workflow folder's tools work.")
-@click.option("--model", default="reference", show_default=True, metavar="MODEL")
-@click.option("--view", metavar="VIEW", help=VIEW_HELP)
-@click.option("--language", type=click.Choice(["en", "zh"]), default="en", show_default=True)
-@click.option("--request", help="What the user says first, instead of the task's request.")
-@click.option(
-    "--input", "inputs", multiple=True, metavar="NAME=VALUE", help="What the user can tell."
-)
-@click.option("--results", type=click.Path(), help="YAML: what each tool returns.")
-@click.option("--approve", "approvers", multiple=True, metavar="ROLE", help="Approves at once.")
-@click.option("--deep", is_flag=True, help="The larger budgets: 1,800 s and 5 user turns.")
-@click.option("--budget", multiple=True, metavar="NAME=N", help="Another budget, by name.")
-@click.option("--frames", is_flag=True, help="Show what the model is shown.")
-@TRUST
+@BUDGETS
 @STORE
 @json_option
 def command(
     source: str,
-    goal: str | None,
     task: str | None,
     out: str | None,
-    view: str | None,
     inputs: tuple[str, ...],
-    results: str | None,
     deep: bool,
     budget: tuple[str, ...],
     frames: bool,
     trust: bool,
-    store_spec: str | None,
+    store: StoreAccess,
     as_json: bool,
     **value: Any,
 ) -> None:
-    written = read_results(results) if results else None
     budgets = chosen_budgets(budget, deep=deep)
     opened = open_source(source, out=run_folder(source, task, out))
     allow_code(opened, trust=trust)
     typed = inputs and not isinstance(opened, FolderSource)
-    known = told(inputs, opened.briefing(goal).programs if typed else {})
-    options = RunOptions(
-        source=source,
-        goal=goal,
-        task=task,
-        view=view or default_view(value["model"], opened),
-        inputs=known,
-        results=written,
-        budgets=budgets,
-        out=str(opened.out) if isinstance(opened, FolderSource) else None,
-        **value,
-    )
+    known = typed_inputs(inputs, opened.briefing(value["goal"]).programs if typed else {})
+    options = _options(opened, task=task, inputs=known, budgets=budgets, **value)
     if isinstance(opened, FolderSource) and task == ALL_TASKS:
-        raise SystemExit(show_all(opened, run_all(options, opened, store_spec), as_json=as_json))
+        _show_all(opened, run_all(options, opened, store), as_json=as_json)
     if not as_json:
         warn(who_answers(options, opened))
-    done = perform(options, store_spec, source=opened, quiet=as_json, frames=frames)
-    show(done, as_json=as_json)
-    if options.out is not None and not as_json:
-        say(f"files: {options.out}")
-    raise SystemExit(0 if done.good else 1)
+    done = perform_here(options, store, source=opened, quiet=as_json, frames=frames)
+    _finish(done, options, as_json=as_json)
+
+
+@click.command(
+    help="Talk to an agent that follows SOURCE. An empty line ends the dialog.\n\n"
+    f"MODEL is {MODEL_HELP}\n\nVIEW is one of: {', '.join(VIEWS)}. {VIEW_HELP}"
+)
+@_session_options
+@STORE
+def chat(
+    source: str, task: str | None, frames: bool, trust: bool, store: StoreAccess, **value: Any
+) -> None:
+    opened = open_source(source, out=run_folder(source, task, None))
+    if value["model"] == "reference":
+        say("The reference executor asks for values by name. Answer with the value alone, or with")
+        say('`name: "value"`, one per line or message.')
+        if value["goal"] is None and len(opened.handbook.procedures) > 1:
+            say(f"First it asks for the `goal`, one of: {', '.join(opened.handbook.procedures)}.")
+    allow_code(opened, trust=trust)
+    options = _options(opened, task=task, person=True, budgets=_PATIENCE, **value)
+    warn(who_answers(options, opened))
+    done = perform_here(options, store, source=opened, frames=frames)
+    _finish(done, options, opened, as_json=False)
+
+
+@click.command()
+@SESSION
+@click.option("--take-over", is_flag=True, help="Don't wait for the lease of a dead process.")
+@click.option(
+    "--as-started",
+    is_flag=True,
+    help="If the handbook has changed, use the program that the session began with.",
+)
+@click.option(
+    "--accept-changed",
+    is_flag=True,
+    help="If the handbook has changed, switch to it. Running procedures end, on record, and start "
+    "again.",
+)
+@BUDGETS
+@FRAMES
+@TRUST
+@SIGNED
+@json_option
+def resume(
+    session_id: str,
+    deep: bool,
+    budget: tuple[str, ...],
+    frames: bool,
+    trust: bool,
+    store: StoreAccess,
+    as_json: bool,
+    **how: bool,
+) -> None:
+    """Resume session ID where its trace ends. Irreversible calls are never repeated.
+
+    ID is a session id, a unique prefix of one, or `last`.
+    """
+    if how["as_started"] and how["accept_changed"]:
+        raise UserMistake("use either --as-started or --accept-changed")
+    budgets = chosen_budgets(budget, deep=deep)
+    options = store.read(lambda opened: kept_options(opened, session_id))
+    if options is None:
+        _tidy(session_id, store, take_over=how["take_over"], as_json=as_json)
+    store.require_readable("resume", [session_id])
+    options = replace(options, budgets={**options.budgets, **budgets})
+    text = options.text if how["as_started"] else None
+    source = open_source(options.source, text=text, out=options.out)
+    allow_code(source, trust=trust)
+    done = perform_here(
+        options, store, source=source, session_id=session_id, resume=how,
+        quiet=as_json, frames=frames,
+    )  # fmt: skip
+    _finish(done, options, source, as_json=as_json)
+
+
+def _options(opened: TaskSource, *, view: str | None, model: str, **value: Any) -> RunOptions:
+    if view is None:
+        view, why = checked_view(model, opened)
+        warn(why)
+    out = str(opened.out) if isinstance(opened, FolderSource) else None
+    return RunOptions(source=opened.name, view=view, model=model, out=out, **value)
+
+
+def allow_code(source: TaskSource, *, trust: bool) -> None:
+    """Report that the Python of a folder will run, and ask for permission once."""
+    code = source.code()
+    if code is None:
+        return
+    files = f"{counted(len(code.files), 'file')}, sha256 {code.digest[:12]}"
+    warn(f"this runs the Python of {code.folder} ({files}) with your rights")
+    if code.trusted:
+        return
+    if trust or (sys.stdin.isatty() and click.confirm("Do you trust it?", err=True)):
+        code.trust()
+    code.require_trust()
+
+
+def perform_here(
+    options: RunOptions,
+    store: StoreAccess,
+    *,
+    source: TaskSource | None = None,
+    session_id: str | None = None,
+    resume: Mapping[str, bool] | None = None,
+    quiet: bool = False,
+    frames: bool = False,
+) -> Result:
+    """Run or resume to the end, watched. An interrupted session stays resumable."""
+    session = session_id or secrets.token_hex(16)
+    opened = source or open_source(options.source, out=options.out)
+    watch = Watcher(quiet=quiet, frames=frames, person=options.person)
+    try:
+        return store.write(
+            lambda used: perform(
+                used, options, opened, session,
+                watch=watch, tell=warn, store_spec=store.spec, resume=resume,
+            )
+        )  # fmt: skip
+    except KeyboardInterrupt:
+        say(f"\ninterrupted; resume with: sopilot resume {session}", err=True)
+        raise SystemExit(Exit.INTERRUPTED) from None
+
+
+def _finish(
+    done: Result, options: RunOptions, source: TaskSource | None = None, *, as_json: bool
+) -> NoReturn:
+    """Print the result and exit. A customer who is served reads no more than they may."""
+    confidential = (
+        options.person
+        and source is not None
+        and any(item.customer_message for item in source.handbook.predicates.values())
+    )
+    lines = [*result_lines(done, options.language, customer=confidential)]
+    if options.out is not None:
+        lines.append(result_words("files", options.language, path=options.out))
+    give(as_json, done.as_json, lines)
+    if not done.good:
+        raise SystemExit(Exit.FINDINGS)
+    codes = {Ending.REFUSED: Exit.REFUSED, Ending.WAITING: Exit.WAITING}
+    raise SystemExit(codes.get(done.ending, Exit.DONE))
+
+
+def _tidy(session_id: str, store: StoreAccess, *, take_over: bool, as_json: bool) -> NoReturn:
+    """Record what the owner of a served session, or of an agent's own, left open."""
+
+    async def use(opened: Store) -> Waiting:
+        await resolve_orphan(opened, session_id, take_over=take_over)
+        return await waiting_in(opened, session_id)
+
+    result = store.write(use)
+    state = "a process is running it" if result.running else "it is free"
+    message = (
+        f"{session_id} belongs to a server or to your own agent, which resumes it (MCP: the "
+        f"header `sopilot-session`; Python: `for_conversation`). Now {state}."
+    )
+    report = {"session": session_id, "door": "other", **result.as_json()}
+    give(as_json, report, [message, *unknown_lines(result.unknown)], indent=None)
+    raise SystemExit(Exit.FINDINGS if result.unknown else Exit.DONE)
+
+
+def run_all(options: RunOptions, source: FolderSource, store: StoreAccess) -> list[TaskRun]:
+    """Run every task of a workflow folder; resume those that the task itself interrupts."""
+    runs = []
+    for task in source.folder.tasks:
+        item = replace(options, task=task.id, out=str(source.out / f"task-{task.id}"))
+        session_id = secrets.token_hex(16)
+        resumed = False
+        try:
+            result = perform_here(item, store, session_id=session_id, quiet=True)
+        except SystemExit:
+            if task.interrupted_after is None:
+                raise
+            resumed = True
+            result = perform_here(item, store, session_id=session_id, resume={}, quiet=True)
+        runs.append(TaskRun(task, result, resumed))
+    return runs
+
+
+def _show_all(source: FolderSource, runs: list[TaskRun], *, as_json: bool) -> NoReturn:
+    coverage = folder_coverage(source.folder, [run.result for run in runs])
+    report = {
+        "folder": source.folder.name,
+        "n": len(runs),
+        "passed": sum(run.result.good for run in runs),
+        "coverage": coverage.as_json(),
+        "tasks": [{"id": run.task.id, **run.result.as_json()} for run in runs],
+    }
+    give(as_json, report, folder_lines(runs, coverage))
+    raise SystemExit(Exit.DONE if all(run.result.good for run in runs) else Exit.FINDINGS)

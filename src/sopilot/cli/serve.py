@@ -3,138 +3,107 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
-from sopilot.cli.options import all_of
-from sopilot.cli.serving_options import serving_options
-from sopilot.cli.stores import STORE
-from sopilot.integrations.logs import LOG, log_to_stderr
+from sopilot.cli.options import LANGUAGE, NEW, STORE, TOOLS, Decorator, all_of
+from sopilot.integrations.logs import FORMATS, LOG, log_to_stderr
 from sopilot.integrations.mcp.options import LIMITS_HELP, ServerOptions
 from sopilot.messages.errors import mistake
-from sopilot.runner.sources import TOOL_LISTS
-from sopilot.views.catalogue import VIEWS
-
-Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+from sopilot.records.store import Settings
+from sopilot.runner.store_access import StoreAccess
 
 
-def view_option(default: str) -> Callable[[Decorated], Decorated]:
-    views = f"One of: {', '.join(VIEWS)}."
-    return click.option("--view", default=default, show_default=True, help=views)
+def _view(default: str) -> Decorator:
+    return click.option(
+        "--view", default=default, show_default=True, metavar="VIEW",
+        help="How much of the handbook the model sees.",
+    )  # fmt: skip
 
 
+# Hidden options are for the configuration file: docs/reference/configuration.md explains them.
 server_options = all_of(
+    LANGUAGE,
+    click.option("--http", "address", metavar="HOST:PORT", help="Serve HTTP instead of stdio."),
+    click.option("--token-file", type=NEW, help="Tokens of clients, one `NAME TOKEN` per line."),
+    click.option("--allow-host", multiple=True, help="Name under which clients reach the server."),
     click.option(
-        "--language",
-        type=click.Choice(["en", "zh"]),
-        default="en",
-        show_default=True,
-        help="Language of the texts for the model.",
+        "--allow-origin", multiple=True, hidden=True, help="Web origin that may call the server."
+    ),
+    click.option("--stateless", is_flag=True, help="Any server of the store answers any request."),
+    click.option("--admin", metavar="HOST:PORT", help="Address for health and metrics."),
+    click.option(
+        "--lease-seconds", type=click.FloatRange(min=1), default=Settings().lease_seconds,
+        hidden=True, help="Seconds until another server takes over a dead one's sessions.",
     ),
     click.option(
-        "--tools",
-        type=click.Choice(TOOL_LISTS),
-        default="official",
-        help="Which tool list SOPBench tasks offer.",
+        "--sweep-seconds", type=click.FloatRange(min=0.5), default=2.0, hidden=True,
+        help="Interval of the search for orphaned calls.",
     ),
     click.option(
-        "--http",
-        "address",
-        metavar="HOST:PORT",
-        help="Serve HTTP instead of stdio; port 0 is any free one.",
+        "--log", "log_format", type=click.Choice(FORMATS), default="text", show_default=True,
+        help="Format of the log on stderr.",
     ),
     click.option(
-        "--token-file",
-        type=click.Path(path_type=Path),
-        help="File of client tokens, one `NAME TOKEN` per line.",
+        "--limit", "limited", multiple=True, metavar="NAME=NUMBER", hidden=True, help=LIMITS_HELP
     ),
-    click.option(
-        "--allow-host", multiple=True, help="A name under which clients reach this server."
-    ),
-    click.option(
-        "--allow-origin", multiple=True, help="A web origin that may talk to this server."
-    ),
-    serving_options,
-    click.option("--limit", "limited", multiple=True, metavar="NAME=NUMBER", help=LIMITS_HELP),
-    click.option("--session", "session_id", help="Resume this session (stdio)."),
+    click.option("--session", "session_id", metavar="ID", help="Resume this session (stdio)."),
     STORE,
-)
-
+)  # fmt: skip
 
 upstream_options = all_of(
     click.option(
-        "--upstream",
-        "upstreams",
-        multiple=True,
-        metavar="[NAME=]URL|COMMAND",
-        help="An upstream MCP server. Repeatable.",
+        "--upstream", "upstreams", multiple=True, metavar="[NAME=]URL|COMMAND",
+        help="Upstream MCP server (repeatable).",
     ),
     click.option(
-        "--pass-through",
-        multiple=True,
-        metavar="NAME",
-        help="Offer this upstream tool although the handbook doesn't name it. Repeatable.",
+        "--pass-through", multiple=True, metavar="NAME",
+        help="Offer this tool although the handbook doesn't name it.",
     ),
     click.option(
-        "--handbook-only",
-        is_flag=True,
-        help="Hide upstream tools that the handbook doesn't name. Under the views `guard` and "
-        "`guard-auto` they are offered otherwise, recorded and not guarded.",
+        "--handbook-only", is_flag=True, help="Hide every tool that the handbook doesn't name."
     ),
-    click.option("--share-upstream", is_flag=True, help="One connection for all sessions."),
+    click.option("--share-upstream", is_flag=True, help="Use one connection for all sessions."),
     click.option(
-        "--upstream-timeout",
-        type=click.FloatRange(min=0.1),
-        default=300.0,
-        metavar="SECONDS",
-        show_default=True,
-        help="How long to wait for an upstream's answer.",
+        "--upstream-timeout", type=click.FloatRange(min=0.1), default=300.0, metavar="SECONDS",
+        show_default=True, help="Time limit of an upstream's answer.",
     ),
     click.option("--pins", metavar="FILE|store", help="Where to keep approved tools."),
     click.option(
-        "--approve-tool",
-        "approve",
-        multiple=True,
-        metavar="NAME",
-        help="Approve this upstream tool as it is now. Repeatable.",
+        "--approve-tool", "approve", multiple=True, metavar="NAME",
+        help="Approve this upstream tool as it is now.",
     ),
     click.option("--approve-tools", is_flag=True, help="Approve every upstream tool as it is now."),
     click.option(
-        "--recheck-tools",
-        type=click.FloatRange(min=0),
-        default=60.0,
-        metavar="SECONDS",
-        show_default=True,
-        help="Seconds to cache verified tool lists; 0 re-verifies before every call. Irreversible "
-        "calls always re-verify.",
+        "--recheck-tools", type=click.FloatRange(min=0), default=60.0, metavar="SECONDS",
+        show_default=True, help="Time to cache verified tool lists.",
     ),
     click.option(
-        "--require-pins",
-        is_flag=True,
-        help="Refuse an unapproved upstream instead of approving it at first sight.",
+        "--require-pins", is_flag=True, help="Refuse upstream tools that nobody has approved."
     ),
-)
+)  # fmt: skip
 
 
 @click.command()
 @click.argument("source")
-@view_option("pg")
+@_view("pg")
+@TOOLS
 @server_options
-def command(log_format: str, **options: Any) -> None:
+def command(tools: str | None, **options: Any) -> None:
     """Serve SOURCE over MCP, on standard streams or with --http.
 
     SOURCE is a handbook file or a bundled example; or a task (bank/TASK,
     my-handbook.yaml#SCENARIO, sopbench:bank/get_loan#3) on which you measure any agent.
     To guard the tools of other MCP servers, use `sopilot gateway`.
     """
-    _serve(log_format, **options)
+    _serve(tools=tools or "official", **options)
 
 
 class _WrapsCommand(click.Command):
-    """Takes everything behind ``--exec`` as the command of one server."""
+    """Takes everything after ``--exec`` as the command of one server."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if "--exec" in args:
@@ -145,49 +114,38 @@ class _WrapsCommand(click.Command):
 
 
 @click.command(cls=_WrapsCommand)
-@click.argument("servers", required=False, type=click.Path(path_type=Path))
-@click.option(
-    "--handbook", "source", required=True, metavar="SOURCE", help="The handbook that guards them."
-)
+@click.argument("servers", required=False, type=NEW)
+@click.option("--handbook", "source", required=True, metavar="SOURCE", help="Handbook to apply.")
 @click.option(
     "--exec",
     "wrapped",
     expose_value=False,
     metavar="COMMAND …",
-    help="Wrap one server: everything behind it is the server's command. Comes last.",
+    help="Command of one server, to the end of the line.",
 )
 @upstream_options
-@view_option("guard")
+@_view("guard")
 @server_options
-def gateway(log_format: str, servers: Path | None, **options: Any) -> None:
+def gateway(servers: Path | None, **options: Any) -> None:
     """Guard the tools of other MCP servers by a handbook.
 
     SERVERS is a file {"mcpServers": {NAME: {"command": …, "args": […]} or {"url": …}}}, as MCP
-    clients have it. Clients see the servers' tools and nothing else, plus `judge_check` if the
-    handbook leaves checks to the model. Every call is recorded, and a guarded call that isn't
-    proven is answered with the calls to make first.
+    clients use. Clients see the servers' tools, and `judge_check` if the handbook leaves checks to
+    the model. sopilot records every call. It answers a guarded call that isn't proven with the
+    calls to make first.
     """
     if servers is None and not options["upstreams"]:
         raise click.UsageError("name a SERVERS file, or one server with --upstream or --exec")
-    _serve(log_format, upstream_file=servers, **options)
+    _serve(upstream_file=servers, **options)
 
 
-def _serve(log_format: str, **options: Any) -> None:
-    _need_mcp()
+def _serve(log_format: str, store: StoreAccess, **options: Any) -> None:
+    if find_spec("mcp") is None:
+        message = "the MCP library isn't installed"
+        raise mistake("missing-extra", message, help="pip install 'sopilot[mcp]'")
     from sopilot.integrations.mcp.serve import serve
 
     log_to_stderr(log_format)
-    serve(ServerOptions(**options), _tell)
-
-
-def _tell(text: str) -> None:
-    """The operator reads stderr; stdout belongs to the protocol."""
-    LOG.warning("%s", text)
-
-
-def _need_mcp() -> None:
-    from importlib.util import find_spec
-
-    if find_spec("mcp") is None:
-        message = "the MCP library is not installed"
-        raise mistake("missing-extra", message, help="pip install 'sopilot[mcp]'")
+    # The operator reads stderr; stdout belongs to the protocol.
+    served = ServerOptions(store_spec=store.spec, token_file=store.token_file, **options)
+    serve(served, lambda text: LOG.warning("%s", text))

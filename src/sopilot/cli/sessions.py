@@ -1,14 +1,14 @@
-"""`sopilot sessions list`: list, show, sweep."""
+"""`sopilot sessions`: list, show, sweep."""
 
 from __future__ import annotations
 
 import click
 
-from sopilot.cli.output import give, json_option, print_json, say, warn
-from sopilot.cli.stores import STORE, session_named
+from sopilot.cli.options import SESSION, STORE, json_option
+from sopilot.cli.output import Exit, give, print_json, say, warn
 from sopilot.protocols import SystemClock
 from sopilot.records.store import SessionRecord, Store
-from sopilot.runner.opened_stores import with_store
+from sopilot.runner.store_access import StoreAccess
 from sopilot.session.fence import Fence, fenced_sessions, load_fence
 from sopilot.session.orphans import (
     LeftOpen,
@@ -29,9 +29,8 @@ def command() -> None:
 
 
 @command.command("list")
-@STORE
 @click.option(
-    "--limit", type=click.IntRange(min=1), default=50, show_default=True, help="How many."
+    "--limit", type=click.IntRange(min=1), default=50, show_default=True, help="Rows to print."
 )
 @click.option(
     "--orphaned",
@@ -39,39 +38,39 @@ def command() -> None:
     help="List only sessions with an irreversible call of unknown outcome, or held by a fence. "
     "Exit 1 if there are any.",
 )
+@STORE
 @json_option
-def list_sessions(store_spec: str | None, limit: int, orphaned: bool, as_json: bool) -> None:
+def list_sessions(limit: int, orphaned: bool, store: StoreAccess, as_json: bool) -> None:
     """List sessions, newest first, with status and position."""
 
-    async def use(store: Store) -> tuple[list[SessionRecord], int, Fence]:
-        fence = await load_fence(store)
+    async def use(opened: Store) -> tuple[list[SessionRecord], int, Fence]:
+        fence = await load_fence(opened)
         if orphaned:
-            unresolved = await store.unresolved(now=SystemClock().now())
-            unresolved += await fenced_sessions(store, but=unresolved)
+            unresolved = await opened.unresolved(now=SystemClock().now())
+            unresolved += await fenced_sessions(opened, but=unresolved)
             return unresolved[:limit], len(unresolved), fence
-        return await store.sessions(limit=limit), await store.records.count_sessions(), fence
+        return await opened.sessions(limit=limit), await opened.records.count_sessions(), fence
 
-    records, count, fence = with_store(store_spec, use, reading=True)
+    records, count, fence = store.read(use)
     rows = [{**record.as_json(), "fenced": fence.holds_open(record)} for record in records]
     lines = session_lines(records, count, fence)
     give(as_json, {"sessions": rows, "of": count}, lines, indent=None)
     if orphaned and records:
-        raise SystemExit(1)
+        raise SystemExit(Exit.FINDINGS)
 
 
 @command.command("show")
-@click.argument("session_id", metavar="ID")
+@SESSION
 @STORE
 @json_option
-def show_session(session_id: str, store_spec: str | None, as_json: bool) -> None:
+def show_session(session_id: str, store: StoreAccess, as_json: bool) -> None:
     """Show one session: status, position, waiting calls."""
-    session_id = session_named(store_spec, session_id)
 
-    async def use(store: Store) -> tuple[SessionRecord, Waiting, Fence]:
-        waiting = await waiting_in(store, session_id)
-        return await store.record(session_id), waiting, await load_fence(store)
+    async def use(opened: Store) -> tuple[SessionRecord, Waiting, Fence]:
+        waiting = await waiting_in(opened, session_id)
+        return await opened.record(session_id), waiting, await load_fence(opened)
 
-    record, waiting, fence = with_store(store_spec, use, reading=True)
+    record, waiting, fence = store.read(use)
     report = {**record.as_json(), **waiting.as_json()}
     give(as_json, report, [*session_lines([record], 1, fence), *waiting_lines(waiting)])
 
@@ -85,7 +84,7 @@ def show_session(session_id: str, store_spec: str | None, as_json: bool) -> None
 )
 @STORE
 @json_option
-def sweep_sessions(watch: float | None, store_spec: str | None, as_json: bool) -> None:
+def sweep_sessions(watch: float | None, store: StoreAccess, as_json: bool) -> None:
     """Record irreversible calls whose process is gone as `outcome unknown`.
 
     An HTTP server does this by itself. Exit 1 if there was such a call.
@@ -98,5 +97,5 @@ def sweep_sessions(watch: float | None, store_spec: str | None, as_json: bool) -
             else:
                 say(f"{call.session_id}  {call.call_id}  {call.action}  outcome unknown")
 
-    orphans = with_store(store_spec, lambda store: keep_sweeping(store, watch, report, warn))
-    raise SystemExit(1 if orphans else 0)
+    orphans = store.write(lambda opened: keep_sweeping(opened, watch, report, warn))
+    raise SystemExit(Exit.FINDINGS if orphans else Exit.DONE)

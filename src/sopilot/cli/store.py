@@ -1,4 +1,4 @@
-"""`sopilot store`: the tables of a store, who may use them, and what was left open in it."""
+"""`sopilot store`: tables, rights, back-ups, fences, sizes, pruning."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ from typing import Any
 
 import click
 
-from sopilot.cli.options import FILE, NEW_FILE
-from sopilot.cli.output import give, json_option, say
-from sopilot.cli.stores import BY, STORE, signed
+from sopilot.cli.options import BY, FILE, NEW_FILE, SIGNED, STORE, WHY, json_option
+from sopilot.cli.output import give
 from sopilot.messages.errors import UserMistake, mistake
 from sopilot.protocols import SystemClock
 from sopilot.records.people import Principal
 from sopilot.records.pruning import ENDED, Pruning, prune
 from sopilot.records.store import SessionRecord, Store
-from sopilot.runner.opened_stores import may_see, with_person, with_store
+from sopilot.runner.store_access import StoreAccess
 from sopilot.session.fence import fence_store, fenced_sessions, release_sessions
 from sopilot.stores.backup import back_up, restore, size_lines, sizes
 from sopilot.values.text import counted
@@ -23,46 +22,48 @@ from sopilot.values.text import counted
 
 @click.group()
 def command() -> None:
-    """Tables and who may use them, what was left open, back-ups, sizes, what may go."""
+    """Migrate, back up, restore, fence, measure and prune a store."""
 
 
 @command.command()
-@click.option("--runtime", multiple=True, metavar="ROLE", help="May run sessions; no DELETE.")
-@click.option("--auditor", multiple=True, metavar="ROLE", help="May read, and nothing else.")
-@click.option("--keeper", multiple=True, metavar="ROLE", help="May forget and prune as well.")
+@click.option("--runtime", multiple=True, metavar="ROLE", help="Role that runs sessions.")
+@click.option("--auditor", multiple=True, metavar="ROLE", help="Role that only reads.")
+@click.option("--keeper", multiple=True, metavar="ROLE", help="Role that also erases and prunes.")
 @STORE
+@json_option
 def migrate(
     runtime: tuple[str, ...],
     auditor: tuple[str, ...],
     keeper: tuple[str, ...],
-    store_spec: str | None,
+    store: StoreAccess,
+    as_json: bool,
 ) -> None:
-    """Bring the tables up to this release; nothing else needs the right to make any.
+    """Bring the tables up to this release. No other command needs the right to create tables.
 
-    The roles (PostgreSQL) must be there already. Give them again after every upgrade: it may
-    have brought new tables.
+    The roles (PostgreSQL) must exist. Name them again after every upgrade: it may have added
+    tables.
     """
 
-    async def use(store: Store) -> int:
-        schema = await store.migrate()
-        if (grant := getattr(store, "grant", None)) is not None:
+    async def use(opened: Store) -> int:
+        schema = await opened.migrate()
+        if (grant := getattr(opened, "grant", None)) is not None:
             await grant(runtime=runtime, auditors=auditor, keepers=keeper)
         elif runtime or auditor or keeper:
             raise mistake("no-roles", "only PostgreSQL has roles", help="leave them out")
         return schema
 
-    say(f"schema {with_store(store_spec, use)}")
+    schema = store.write(use)
+    give(as_json, {"schema": schema}, [f"schema {schema}"])
 
 
-@command.command("backup")
+@command.command()
 @click.argument("file", type=NEW_FILE)
-@signed
+@SIGNED
 @json_option
-def backup_command(file: Path, as_json: bool, **value: Any) -> None:
-    """Copy the store, as it is at this moment, into a new FILE: a SQLite store by itself."""
-    spec = value["store_spec"]
-    may_see(spec, value["token_file"], "backup", [str(file)], to_all=True)
-    rows = with_store(spec, lambda store: back_up(store, file), reading=True)
+def backup(file: Path, store: StoreAccess, as_json: bool) -> None:
+    """Copy the store, as it is now, into a new FILE, a SQLite store."""
+    store.may_see("backup", [str(file)], to_all=True)
+    rows = store.read(lambda opened: back_up(opened, file))
     copied = f"{rows['sessions']} sessions and journals, {rows['events']} events in {file}"
     give(as_json, rows, [copied])
 
@@ -71,94 +72,94 @@ def backup_command(file: Path, as_json: bool, **value: Any) -> None:
 @click.argument("file", type=FILE)
 @STORE
 @json_option
-def restore_command(file: Path, store_spec: str | None, as_json: bool) -> None:
-    """Copy a back-up into an empty store, of either kind, and fence it.
+def restore_command(file: Path, store: StoreAccess, as_json: bool) -> None:
+    """Copy a back-up into an empty store of either kind, and fence it.
 
-    Leases of before are worth nothing. The irreversible calls of the sessions are held until
-    `store release`: the back-up doesn't know what they did after it was made.
+    Earlier leases end. Irreversible calls of the sessions are blocked until `store release`: the
+    back-up doesn't know what they did after it was made.
     """
-    rows = with_store(store_spec, lambda store: restore(store, file))
+    rows = store.write(lambda opened: restore(opened, file))
     copied = f"{rows['sessions']} sessions and journals, {rows['events']} events from {file}"
     give(as_json, rows, [copied, "fenced: see `sopilot sessions list --orphaned`, `store release`"])
 
 
-@command.command("fence")
-@click.option("--why", required=True, help="The reason, which stays on record.")
-@signed
+@command.command()
+@WHY
+@SIGNED
 @json_option
-def fence_command(why: str, token_file: Path | None, store_spec: str | None, as_json: bool) -> None:
-    """Hold the irreversible calls of every session that the store has now.
+def fence(why: str, store: StoreAccess, as_json: bool) -> None:
+    """Block the irreversible calls of every session that the store has now.
 
-    Run it after a database was restored by other means than `store restore`, before anything
-    goes on. `sopilot sessions list --orphaned` lists the sessions; `store release` lets them go on.
+    Run it after restoring a database by other means than `store restore`, before any session
+    continues. `sopilot sessions list --orphaned` lists the sessions; `store release` unblocks them.
     """
 
-    async def use(store: Store, who: Principal | None) -> list[SessionRecord]:
-        await fence_store(store, why, clock=SystemClock(), who=who)
-        return await fenced_sessions(store)
+    async def use(opened: Store, who: Principal | None) -> list[SessionRecord]:
+        await fence_store(opened, why, clock=SystemClock(), who=who)
+        return await fenced_sessions(opened)
 
-    held = with_person(store_spec, token_file, use)
-    ids = [item.id for item in held]
+    ids = [item.id for item in store.as_person(use)]
     give(as_json, {"fenced": ids}, [f"{counted(len(ids), 'open session')} fenced", *ids])
 
 
-@command.command("release")
-@click.argument("session_ids", nargs=-1, metavar="[SESSION]...")
+@command.command()
+@click.argument("session_ids", nargs=-1, metavar="[ID]...")
 @click.option("--all", "every", is_flag=True, help="Release every fenced session.")
-@click.option("--why", required=True, help="What you checked; it stays on record.")
+@click.option("--why", required=True, help="What you checked, to record.")
 @BY
-@signed
+@SIGNED
 @json_option
-def release_command(
-    session_ids: tuple[str, ...],
-    every: bool,
-    why: str,
-    by: str,
-    token_file: Path | None,
-    store_spec: str | None,
-    as_json: bool,
+def release(
+    session_ids: tuple[str, ...], every: bool, why: str, by: str, store: StoreAccess, as_json: bool
 ) -> None:
     """Release sessions from a fence, on record.
 
     First check in the systems behind the tools that their calls weren't made already.
     """
     if every == bool(session_ids):
-        raise UserMistake("name the sessions to release, or give --all")
+        raise UserMistake("name the sessions to release, or use --all")
+    ids = tuple(map(store.session_id, session_ids))
 
-    async def use(store: Store, who: Principal | None) -> list[str]:
-        return await release_sessions(store, session_ids, why, by=by, who=who, clock=SystemClock())
+    async def use(opened: Store, who: Principal | None) -> list[str]:
+        return await release_sessions(opened, ids, why, by=by, who=who, clock=SystemClock())
 
-    released = with_person(store_spec, token_file, use)
+    released = store.as_person(use)
     lines = [f"{counted(len(released), 'session')} released", *released]
     give(as_json, {"released": released}, lines)
 
 
-@command.command("size")
+@command.command()
 @STORE
 @json_option
-def size_command(store_spec: str | None, as_json: bool) -> None:
-    """Rows and bytes of every table."""
-    result = with_store(store_spec, sizes, reading=True)
+def size(store: StoreAccess, as_json: bool) -> None:
+    """Print rows and bytes of every table."""
+    result = store.read(sizes)
     give(as_json, {name: list(item) for name, item in result.items()}, size_lines(result))
 
 
 @command.command("prune")
-@click.option("--days", type=click.FloatRange(min=0), required=True, help="Since its last event.")
-@click.option("--state", "states", multiple=True, default=ENDED, show_default=True)
-@click.option("--archive", type=NEW_FILE, help="A new SQLite store that has them, first.")
-@click.option("--why", default="")
-@click.option("--dry-run", "dry", is_flag=True, help="Only say what would go.")
-@signed
+@click.option(
+    "--days", type=click.FloatRange(min=0), required=True, help="Days since the last event."
+)
+@click.option(
+    "--state", "states", multiple=True, default=ENDED, show_default=True,
+    help="State of the sessions to prune (repeatable).",
+)  # fmt: skip
+@click.option("--archive", type=NEW_FILE, help="Copy them into this new SQLite store first.")
+@click.option("--why", default="", help="Reason to record.")
+@click.option("--dry-run", "dry", is_flag=True, help="Only print what would be pruned.")
+@SIGNED
 @json_option
-def prune_command(
-    archive: Path | None, token_file: Path | None, store_spec: str | None, as_json: bool, **how: Any
-) -> None:
-    """Delete the events of sessions that ended long ago, on record. Heads, log and register stay
-    and verify; what waits for people, is unknown or on legal hold stays whole."""
+def prune_command(archive: Path | None, store: StoreAccess, as_json: bool, **how: Any) -> None:
+    """Delete the events of sessions that ended long ago, on record.
 
-    async def use(store: Store, who: Principal | None) -> Pruning:
-        stored = None if archive is None else lambda ids: back_up(store, archive, ids)
-        return await prune(store, archive=stored, who=who, clock=SystemClock(), **how)
+    Heads, log and register stay and verify. Sessions that wait for people, have an unknown outcome
+    or are on legal hold stay whole.
+    """
 
-    done = with_person(store_spec, token_file, use)
+    async def use(opened: Store, who: Principal | None) -> Pruning:
+        stored = None if archive is None else lambda ids: back_up(opened, archive, ids)
+        return await prune(opened, archive=stored, who=who, clock=SystemClock(), **how)
+
+    done = store.as_person(use)
     give(as_json, done.as_json(), done.lines())

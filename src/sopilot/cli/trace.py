@@ -1,4 +1,4 @@
-"""`sopilot trace`: traces as files, and heads that are signed."""
+"""`sopilot trace`: traces as files, and signed heads."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from pathlib import Path
 
 import click
 
-from sopilot.cli.options import FILE, NEW_FILE
-from sopilot.cli.output import give, hand_out, json_option, say
-from sopilot.cli.stores import STORE, TOKEN_FILE, require_readable, session_named
+from sopilot.cli.options import FILE, NEW_FILE, SESSION, SIGNED, STORE, json_option
+from sopilot.cli.output import Exit, give, hand_out, warn
 from sopilot.files.text import write_whole
 from sopilot.messages.errors import TraceError
 from sopilot.records.loading import export_trace
-from sopilot.runner.opened_stores import with_store
+from sopilot.runner.store_access import StoreAccess
 from sopilot.stores.seals import public_key, sign_session, signed_heads, trace_text
 from sopilot.trace.files import read_trace, verify_trace, write_trace
 from sopilot.trace.signing import generate_key, load_key, write_key
@@ -26,50 +25,53 @@ def command() -> None:
 
 
 @command.command()
-@click.argument("session_id", metavar="ID")
-@click.option("-o", "--output", type=NEW_FILE, help="Where to; default: standard output.")
-@click.option("--payloads", is_flag=True, help="With the values kept beside the trace.")
-@click.option("--without-programs", is_flag=True, help="Name the programs by hash alone.")
-@TOKEN_FILE
-@STORE
+@SESSION
+@click.option("-o", "--output", type=NEW_FILE, help="File to write. Default: standard output.")
+@click.option("--payloads", is_flag=True, help="Include contents stored beside the trace.")
+@click.option("--without-programs", is_flag=True, help="Name the programs only by their hashes.")
+@SIGNED
 def export(
     session_id: str,
     output: Path | None,
     payloads: bool,
     without_programs: bool,
-    token_file: Path | None,
-    store_spec: str | None,
+    store: StoreAccess,
 ) -> None:
     """Write the trace of session ID as JSON Lines."""
-
-    session_id = session_named(store_spec, session_id)
-    require_readable(store_spec, token_file, "export", [session_id], contents=payloads)
-    trace = with_store(
-        store_spec,
-        lambda store: export_trace(
-            store, session_id, payloads=payloads, programs=not without_programs
-        ),
-        reading=True,
+    store.require_readable("export", [session_id], contents=payloads)
+    trace = store.read(
+        lambda opened: export_trace(
+            opened, session_id, payloads=payloads, programs=not without_programs
+        )
     )
-    text = write_trace(trace)
+    _hand_over(write_trace(trace), output)
+
+
+def _hand_over(text: str, output: Path | None) -> None:
     if output is None:
         hand_out(text)
-        return
-    write_whole(output, text, private=True)
-    say(f"{output}: {text.count(chr(10)) - 1} lines", err=True)
+    else:
+        write_whole(output, text, private=True)
+        warn(f"{output}: {text.count(chr(10))} lines")
 
 
 @command.command()
 @click.argument("trace_file", metavar="FILE", type=FILE)
-@click.option("--head", "heads", multiple=True, type=FILE, help="A head signed earlier.")
-@click.option("--key", "keys", multiple=True, metavar="HEX", help="A public key that signed.")
+@click.option("--head", "heads", multiple=True, type=FILE, help="Head signed earlier (repeatable).")
+@click.option(
+    "--key",
+    "keys",
+    multiple=True,
+    metavar="HEX",
+    help="Public key that must have signed (repeatable).",
+)
 @json_option
 def verify(trace_file: Path, heads: Sequence[Path], keys: Sequence[str], as_json: bool) -> None:
-    """Check the chain of FILE, and signed heads against it. Exit 1 when something is wrong.
+    """Check the hash chain of FILE, and signed heads against it. Exit 1 if something is wrong.
 
-    Without `--head` a cut-off end and a complete rewrite cannot be seen.
-    Without `--key` signatures prove integrity, but not whose they are; each `--key` must have
-    signed the last event, in FILE or in a `--head`.
+    Without `--head`, a cut-off end and a complete rewrite stay undetected. Without `--key`,
+    signatures prove integrity but not who signed; each `--key` must have signed the last event, in
+    FILE or in a `--head`.
     """
     trusted = {public_key(key) for key in keys}
     signed = [head for path in heads for head in signed_heads(path)]
@@ -93,31 +95,26 @@ def _report(
     verdict = {"verified": not problems, "problems": list(problems)}
     give(as_json, {**report, **verdict}, lines, indent=None)
     if problems:
-        click.get_current_context().exit(1)
+        raise SystemExit(Exit.FINDINGS)
 
 
 @command.command()
-@click.argument("session_id", metavar="ID")
+@SESSION
 @click.option("--key", "key_file", type=FILE, required=True, help="From `sopilot trace keygen`.")
-@click.option("-o", "--output", type=NEW_FILE, help="Where the head goes; default: stdout.")
+@click.option("-o", "--output", type=NEW_FILE, help="File to write. Default: standard output.")
 @STORE
-def sign(session_id: str, key_file: Path, output: Path | None, store_spec: str | None) -> None:
-    """Sign the present head of session ID. Keep the result away from the store."""
+def sign(session_id: str, key_file: Path, output: Path | None, store: StoreAccess) -> None:
+    """Sign the present head of session ID, as JSON. Keep the result away from the store."""
     key = load_key(key_file)
-
-    signed = with_store(store_spec, lambda store: sign_session(store, session_id, key))
-    text = json.dumps(signed.as_json(), sort_keys=True)
-    if output is None:
-        say(text)
-    else:
-        write_whole(output, text + "\n")
+    signed = store.write(lambda opened: sign_session(opened, session_id, key))
+    _hand_over(json.dumps(signed.as_json(), sort_keys=True) + "\n", output)
 
 
 @command.command()
 @click.argument("key_file", metavar="FILE", type=NEW_FILE)
 @json_option
 def keygen(key_file: Path, as_json: bool) -> None:
-    """Make a signing key in FILE, and print its public half, which FILE.pub has as well."""
+    """Write a new signing key to FILE and its public half to FILE.pub; print the public half."""
     key = generate_key()
     write_key(key, key_file)
     write_whole(key_file.with_name(f"{key_file.name}.pub"), f"{key.public}\n")

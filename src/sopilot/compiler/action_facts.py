@@ -1,4 +1,4 @@
-"""What a proof must know of the actions: types of their inputs, what they change and read.
+"""Facts of actions for proofs: types of their inputs, what they change and read.
 
 In:  the handbook's actions, predicates and procedures.
 Out: facts per action, the types of a procedure's own names, guards and secret names.
@@ -51,7 +51,7 @@ def action_facts(handbook: Handbook) -> dict[str, ActionFacts]:
 
 
 _BUILT_IN = {
-    # What was said stays said; a yes is to the state of things that it was given in.
+    # An answer stays true; a yes is to the state of things in which it was given.
     ASK_USER: ActionFacts({}, (), (), ()),
     CONFIRM: ActionFacts({}, (), (), None),
 }
@@ -119,7 +119,7 @@ def read_only_actions(handbook: Handbook) -> tuple[str, ...]:
 
 
 def _quiet(predicates: Iterable[Predicate]) -> set[str]:
-    """Who looks changes nothing. What opens or closes a gate may: it says so, or does not."""
+    """Actions of recipes, which change nothing. Those that open or close a gate may."""
     return {
         call.action for predicate in predicates for recipe in predicate.recipes for call in recipe
     }

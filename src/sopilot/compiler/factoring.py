@@ -1,14 +1,12 @@
 """Frame factoring: no function checks more than seven things.
 
 In:  a simplified tree.
-Out: a plan whose functions stay within the leaf budget: heavy subtrees become
-     functions of their own, long lists are cut into runs. Both keep the order
-     of the checks and the value. A ``first`` inside an evidence-complete option
-     always becomes a function, so that every result a condition reads is bound.
-     What has an ``otherwise`` of its own stays where its refusal is: a group only
-     returns true or false. So many of them may exceed the budget.
-
-Semantic names for the functions of a program.
+Out: a plan whose functions stay within the leaf budget, each with a name: heavy subtrees become
+     functions of their own, long lists are cut into runs. Both keep the order of the checks and
+     the value. A ``first`` inside an evidence-complete option always becomes a function, so that
+     every result a condition reads is bound. A part with an ``otherwise`` of its own stays where
+     its refusal is, since a group only returns true or false; many of them may exceed the
+     budget.
 """
 
 from __future__ import annotations

@@ -1,35 +1,21 @@
-"""Rule subroutines: one function a predicate, polarity-neutral, evidence-bearing.
+"""Rules and gates: one function per predicate.
 
 In:  a predicate and its ranked recipes.
-Out: a function that makes the verifier calls and returns ``{holds, evidence}``,
-     the observed truth of the predicate whatever truth the SOP wants.
+Out: a function that makes the verifier calls, or opens the gate, and returns ``{holds,
+     evidence}``: the observed truth, whatever truth the handbook wants. A gate's frame stays on
+     the stack while the user answers. Two templates cover every gate: ``login`` opens the first
+     gate, ``second_factor`` one behind another gate.
 
-Parameters of a predicate that may be without a value.
-
-In:  the leaves of a procedure, and what a call of its action may leave out.
-Out: for each predicate the parameters that are `null` or left out wherever the procedure uses
-     it, and for which its author says what that means: the verdict compares the parameter with
-     `null`, or does not read it; a recipe hands it on to inputs that may be left out, and a
-     call without it is then the call that is wanted.
-
-Anything else stays undecided where there is no value, as P1 wants it.
-
-Stateful subroutines: gates that are opened over several turns.
-
-In:  a predicate that an action establishes.
-Out: a function that asks the user for what is missing, calls the action and
-     returns whether the gate is open. Its frame stays on the stack while the
-     user answers, so progress outlives a turn.
-
-Two reusable templates cover every gate, without any goal- or handbook-specific
-mapping: ``login`` opens the first gate, ``second_factor`` one that stands
-behind another gate.
+A parameter is optional where the procedure may leave it without a value and the author says what
+that means: the verdict compares it with `null` or doesn't read it, and recipes hand it on only to
+inputs that may be left out. Elsewhere a missing value leaves the predicate undecided (P1).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 from sopilot.compiler.prerequisites import required_gates
 from sopilot.compiler.recipes import RankedRecipes
@@ -145,6 +131,24 @@ def _compared(verdict: str, name: str) -> bool:
     )
 
 
+def _judging(
+    name: str, kind: Kind, predicate: Predicate, steps: Sequence[Step], **more: Any
+) -> Function:
+    """A function that takes these steps and then judges the predicate."""
+    return Function(
+        name=name,
+        kind=kind,
+        parameters=predicate.parameters,
+        steps=(*steps, ReturnStep("judge")),
+        says=predicate.says,
+        says_not=predicate.says_not,
+        predicate=predicate.name,
+        remedy=predicate.remedy,
+        customer_message=predicate.customer_message,
+        **more,
+    )
+
+
 def rule_function(
     name: str,
     predicate: Predicate,
@@ -161,19 +165,13 @@ def rule_function(
     notes = recipes.notes
     if not calls and not predicate.tool_free:
         notes = (*notes, MISSING_RECIPE)
-    steps.append(ReturnStep("judge"))
-    return Function(
-        name=name,
-        kind=Kind.RULE,
-        parameters=predicate.parameters,
-        steps=tuple(steps),
-        says=predicate.says,
-        says_not=predicate.says_not,
-        predicate=predicate.name,
+    return _judging(
+        name,
+        Kind.RULE,
+        predicate,
+        steps,
         fallbacks=tuple(_fallback(recipe, predicate, actions) for recipe in recipes.fallbacks),
         verdict=predicate.verdict,
-        remedy=predicate.remedy,
-        customer_message=predicate.customer_message,
         notes=notes,
         judged_by_model=predicate.judged_by_model,
         computes=predicate.computes,
@@ -204,7 +202,7 @@ def verifier_call(
     """The call under the predicate's own parameter names."""
     mapped = dict(call.arguments)
     arguments: list[tuple[str, CallArgument]] = []
-    # What the machine itself carries out takes whatever the recipe gives it.
+    # Built-in questions take whatever the recipe gives them.
     own = tuple(Input(name) for name in mapped) if call.action in BUILT_IN else ()
     for item in own or action.inputs:
         term = mapped.get(item.name)
@@ -266,21 +264,15 @@ def gate_function(
     if wants:
         steps.append(Ask("ask", wants))
     steps.append(Act("establish", action, arguments))
-    steps.append(ReturnStep("judge"))
     notes: tuple[str, ...] = (f"template: {template}",)
     if call.action not in offered:
         notes = (*notes, f"{call.action} is not offered, so the gate cannot be opened")
-    return Function(
-        name=name,
-        kind=Kind.GATE,
-        parameters=predicate.parameters,
-        steps=tuple(steps),
-        says=predicate.says,
-        says_not=predicate.says_not,
-        predicate=predicate.name,
+    return _judging(
+        name,
+        Kind.GATE,
+        predicate,
+        steps,
         verdict=predicate.verdict,
-        remedy=predicate.remedy,
-        customer_message=predicate.customer_message,
         notes=notes,
         closed_by=recipe_act("close", predicate.closed_by, predicate, actions)
         if predicate.closed_by is not None
@@ -292,15 +284,5 @@ def gate_function(
 def done_function(name: str, predicate: Predicate, actions: Mapping[str, Action]) -> Function:
     """A fact of this session: true from the success of a call, which nobody makes for it."""
     assert predicate.done is not None
-    return Function(
-        name=name,
-        kind=Kind.GATE,
-        parameters=predicate.parameters,
-        steps=(ReturnStep("judge"),),
-        says=predicate.says,
-        says_not=predicate.says_not,
-        predicate=predicate.name,
-        fallbacks=((recipe_act("done", predicate.done, predicate, actions),),),
-        remedy=predicate.remedy,
-        customer_message=predicate.customer_message,
-    )
+    fallbacks = ((recipe_act("done", predicate.done, predicate, actions),),)
+    return _judging(name, Kind.GATE, predicate, (), fallbacks=fallbacks)

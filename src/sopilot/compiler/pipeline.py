@@ -81,7 +81,7 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Skeleton:
-    """What the programs of all procedures with the same tree share: all but the constants."""
+    """The part that programs of procedures with the same tree share: all but the constants."""
 
     functions: Mapping[str, Function]
     explanation: Explanation
@@ -249,7 +249,7 @@ class Compiler:
             if rule in called:
                 functions[rule] = self._function(rule, predicate, optional.get(predicate, ()))
         for name, item in self._predicates.items():
-            # Whoever is identified by it is the customer, in every procedure.
+            # It identifies the customer, in every procedure.
             if item.principal and name not in used:
                 functions[names.rule(name)] = self._function(names.rule(name), name, ())
         explanation = Explanation(

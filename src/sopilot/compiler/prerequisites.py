@@ -1,27 +1,15 @@
 """Guard closure: which gates must be open before a tree can be verified (Eq. 2).
 
 In:  a tree, and for each predicate the recipe that was chosen to verify it.
-Out: ``H_T``, the least set of gates that contains every gate required by a
-     verifier of the tree and, again and again, every gate required to open one
-     that it contains already; in prerequisite order.
+Out: ``H_T``, the least set of gates that contains every gate required by a verifier of the tree
+     or by the opening of a gate in the set; in prerequisite order.
 
     all[funds_cover(u, a)]          read_balance requires logged_in(u)
     → in_order[logged_in(u), all[funds_cover(u, a)]]
 
-Prerequisite order inside unordered conjunctions.
-
-In:  a tree whose gates may stand after the checks that need them.
-Out: the same tree, the children of every ``All`` stably sorted so that a gate
-     that the tree has anyway comes before the checks whose verifiers need it.
-     ``InOrder`` keeps the author's order.
-
-Gates that may be shut when a check needs them.
-
-In:  a tree in the order in which it is scheduled, all missing gates already in front.
-Out: every check whose verifier needs a gate that is not open on every way to it.
-
-The author wrote these gates into the tree, so they are not hoisted; where an order or an
-alternative puts one in the wrong place, the author is told.
+Gates that the tree has anyway aren't hoisted. ``order_by_prerequisite`` sorts the children of
+every ``All`` so that such a gate comes before the checks that need it; ``InOrder`` keeps the
+author's order. ``unopened_gates`` reports checks whose gate may still be shut:
 
     in_order[funds_cover(u, a), logged_in(u)]        the gate comes later
     in_order[any[logged_in(u), known(u)], funds_cover(u, a)]    the gate may stay shut
@@ -287,23 +275,25 @@ def unopened_gates(
 ) -> tuple[Unopened, ...]:
     search = _Search(frozenset(guard.leaf for guard in guards), closure)
     search.walk(tree, frozenset())
-    return tuple(search.found.values())
+    return tuple(search.unopened.values())
 
 
 class _Search:
     def __init__(self, gates: frozenset[Leaf], closure: GuardClosure) -> None:
-        self.found: dict[tuple[Leaf, Leaf], Unopened] = {}
+        self.unopened: dict[tuple[Leaf, Leaf], Unopened] = {}
         self._gates = gates
         self._closure = closure
         self._met: set[Leaf] = set()
 
     def walk(self, tree: Tree, opened: frozenset[Leaf]) -> frozenset[Leaf]:
-        """What is open after the tree, if it holds."""
+        """The gates that are open after the tree, if it holds."""
         if isinstance(tree, Leaf):
             for gate, action in self._closure.direct(tree):
                 if gate not in opened:
                     later = gate not in self._met
-                    self.found.setdefault((tree, gate), Unopened(tree, gate, action, later=later))
+                    self.unopened.setdefault(
+                        (tree, gate), Unopened(tree, gate, action, later=later)
+                    )
             if tree not in self._gates:
                 return opened
             self._met.add(tree)

@@ -3,29 +3,14 @@
 In:  a predicate's alternatives in source order, the actions that are offered.
 Out: the alternatives that can be carried out, most robust first, and what was dropped.
 
-The narrowest comes first: a read of the full state shows everybody's data where one
-customer's is asked for, so it comes after every recipe that can be carried out whole without
-one. Then: fewest values to be found, fewest gates to open, fewest calls, source order.
+The narrowest comes first: a reader of the full state shows everybody's data, so it comes after
+every recipe that can be carried out whole without one. Then: fewest values to find, fewest gates
+to open, fewest calls, source order. ``wide_first`` turns the first rule round, for benchmarks
+that measure with such a reader. A fallback must not need a gate that the chosen recipe doesn't
+need: nobody has opened it by then.
 
-A benchmark that offers such a reader measures with it: ``wide_first`` turns that round, for
-the read needs no argument and no login.
-
-A fallback must not need a gate that the chosen recipe does not need: nobody has
-opened it when the fallback's turn comes.
-
-What the checks of a procedure call.
-
-In:  the leaves and groups of its plan.
-Out: for each the name of the function that checks it, and what that is given: names of the
-     process, or constants. A parameter that may be without a value is left out where it has none.
-
-Who judges the checks of a guarded action.
-
-In:  a compiled program.
-Out: the predicates that a model may judge for it, and those that nobody can prove: where one
-     of them is needed, a person must decide.
-
-Nothing is told of a program whose goal is not guarded: there a model's word is enough.
+The module also tells what the checks of a procedure call (``Callees``), and who judges the checks
+of a guarded action.
 """
 
 from __future__ import annotations
@@ -54,16 +39,16 @@ class Callees:
         self._names = names
         self._scope = scope
         self._optional = optional
-        self._found: dict[str, tuple[str, Arguments]] = {}
+        self._resolved: dict[str, tuple[str, Arguments]] = {}
         self.predicates: dict[str, None] = {}
         """Of all leaves that were asked about."""
 
     def of(self, leaf: Leaf | Group) -> tuple[str, Arguments]:
         if isinstance(leaf, Group):
             return self._group(leaf)
-        rule = self._found.get(leaf.question)
+        rule = self._resolved.get(leaf.question)
         if rule is None:
-            rule = self._found[leaf.question] = self._rule(leaf)
+            rule = self._resolved[leaf.question] = self._rule(leaf)
             self.predicates[leaf.predicate] = None
         return rule
 
@@ -108,7 +93,7 @@ def shared_state(program: Program) -> tuple[str, ...]:
     called = {
         act.action
         for function in program.functions.values()
-        for recipe in _recipes(function)
+        for recipe in function.recipes
         for act in recipe
         if function.kind in (Kind.RULE, Kind.GATE)
     }
@@ -121,7 +106,7 @@ def unprovable(program: Program) -> tuple[Unprovable, ...]:
     unprovables: list[Unprovable] = []
     for function in _rules(program):
         name = function.judges
-        disturbing = [_disturbs_itself(recipe, program) for recipe in _recipes(function)]
+        disturbing = [_disturbs_itself(recipe, program) for recipe in function.recipes]
         if function.verdict is None and not function.judged_by_model:
             unprovables.append(Unprovable(name))
         elif disturbing and all(disturbing):
@@ -140,13 +125,6 @@ def _rules(program: Program) -> Iterator[Function]:
         yield from (
             function for function in program.functions.values() if function.kind is Kind.RULE
         )
-
-
-def _recipes(function: Function) -> Iterator[tuple[Act, ...]]:
-    chosen = tuple(step for step in function.steps if isinstance(step, Act))
-    if chosen:
-        yield chosen
-    yield from function.fallbacks
 
 
 def _disturbs_itself(recipe: tuple[Act, ...], program: Program) -> str:

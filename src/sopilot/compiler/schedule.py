@@ -9,11 +9,8 @@ Out: its steps. Outside ``any``, conjunctions and ``first`` are jumping code: ea
                                  check b  (met → accept)
                                  check c  (unmet → refuse)
 
-A result that is known to be met on every way to a check is not asked again; a
-check whose slot may be bound already names the same slot, and the machine
-reuses the result.
-
-The goal of a procedure: the names it is started with, its call, its guard, its refusal.
+A result that is known to be met on every way to a check is not asked again. A check whose slot
+may be bound already names the same slot, and the machine reuses the result.
 """
 
 from __future__ import annotations
@@ -73,13 +70,13 @@ def goal_arguments(terms: Binding, scope: frozenset[str]) -> Arguments:
 
 
 def own(procedure: Procedure, goal: Action) -> str:
-    """What of a procedure beyond its tree and its goal makes a program."""
+    """The parts of a procedure beyond its tree and its goal that make a program."""
     own = (procedure.inputs, procedure.computed, procedure.confirm, procedure.otherwise)
     return repr((own, goal.confirm))
 
 
 def refusal(handbook: Handbook, otherwise: str) -> FailStep:
-    """What follows: another procedure, words, or nothing."""
+    """The refusing step: it starts another procedure, tells the user something, or neither."""
     if otherwise in handbook.procedures:
         messages = {"en": f"then start `{otherwise}`", "zh": f"然后 start `{otherwise}`"}
         return FailStep("refuse", Translated(messages), otherwise)
@@ -96,7 +93,7 @@ def goal_terms(goal: Action, procedure: Procedure) -> Binding:
 
 
 def inputs_by_name(terms: Binding, goal: Action, procedure: Procedure) -> dict[str, Input]:
-    """What is known of the names of a procedure: its own inputs, and those of the goal that they
+    """The inputs behind the names of a procedure: its own, and those of the goal that they
     become."""
     inputs = {item.name: item for item in goal.inputs}
     become = {term.name: inputs[name] for name, term in terms if isinstance(term, Name)}

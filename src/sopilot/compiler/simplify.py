@@ -1,25 +1,20 @@
-"""Simplification that changes neither truth nor schedule.
+"""Simplification, and dropping what earlier checks have settled.
 
-In:  any tree.
-Out: the same tree without needless one-child nodes, empty conjunctions, nested nodes of
-     the same operator and repeated children.
+``simplify`` changes neither truth nor schedule: it removes needless one-child nodes, empty
+conjunctions, nested nodes of the same operator and repeated children.
 
     all[all[a, b], a, in_order[c]]  →  all[a, b, c]
 
-Drop what earlier checks have settled: repeats, options that can no longer hold, and options
-that nobody needs once another holds.
-
-In:  a tree in the order of its checks.
-Out: the same tree without rules that are required before on every way there, and without
-     options that contradict one of those. Options of an ``any`` that no tool verifies owe no
-     evidence: they are tried only while nothing else holds.
+``Settled`` drops rules that are required before on every way there, and options that contradict
+one of those. Options of an ``any`` that no tool verifies owe no evidence: they are tried only
+while nothing else holds.
 
     in_order[a, first[not a, b]]  →  in_order[a, b]
     any[read, free]               →  first[read, free]
 
-Gates open while a process runs, so nothing is concluded from one that is shut; neither from
-what was checked before a verifier that changes something. An option that was not met may be
-undecided: it cannot hold further on, and its opposite need not hold either.
+Gates open while a process runs, so a shut gate settles nothing; neither does what was checked
+before a verifier that changes something. An option that was not met may be undecided: it cannot
+hold further on, and its opposite need not hold either.
 """
 
 from __future__ import annotations
@@ -44,7 +39,7 @@ from sopilot.handbook.requirements import (
 from sopilot.messages.errors import mistake
 
 Facts = dict[str, tuple[Leaf, bool]]
-"""What a rule asks → the leaf that was met on every way here, or (``False``) the opposite
+"""Question of a rule → the leaf that was met on every way here, or (``False``) the opposite
 of one that was not."""
 
 
@@ -110,7 +105,7 @@ class Settled:
         return bool(some) and all(item.tool_free and not item.is_gate for item in some)
 
     def _left(self, tree: Tree, facts: Facts, *, complete: bool = False) -> Tree | Dropped:
-        """What is left to check, ``NOTHING`` where it holds already; why it cannot hold.
+        """The tree that is left to check, ``NOTHING`` if it holds already; the reason if it can't.
         ``complete``: inside an ``any``, where every check is made before anything is decided."""
         if isinstance(tree, Leaf):
             fact = facts.get(tree.question)
@@ -140,7 +135,7 @@ class Settled:
             left = self._left(child, facts, complete=complete)
             if isinstance(left, Dropped):
                 del self.dropped[before:]
-                # What is asked before it, or in any case, is asked still.
+                # Checks before it, and those of every option, are still made.
                 if not children and (not complete or self._all_known(tree, facts)):
                     return left
                 children.append(child)
@@ -190,7 +185,7 @@ class Settled:
         return with_children(tree, tuple(children))
 
     def _learn(self, tree: Tree, facts: Facts) -> None:
-        """What is known once the tree was met."""
+        """Add the facts that are known once the tree was met."""
         if any(self._disturbs(leaf.predicate) for leaf in leaves(tree)):
             facts.clear()
         else:

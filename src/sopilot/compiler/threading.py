@@ -188,7 +188,7 @@ class _Specialised:
 
 
 def _bare(step: Step) -> object:
-    """What a step does, wherever it stands."""
+    """The step without label and targets."""
     if isinstance(step, Check):
         return replace(step, label="", met=None, unmet=None)
     return replace(step, label="", then="", otherwise="") if isinstance(step, Branch) else step

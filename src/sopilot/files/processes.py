@@ -17,14 +17,8 @@ if TYPE_CHECKING:
 
 
 On = Literal["local", "ray"]
-
-
 _SAFE_PATH = "PYTHONSAFEPATH"
-
-
 Part = TypeVar("Part")
-
-
 Done = TypeVar("Done")
 
 

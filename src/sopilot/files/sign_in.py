@@ -24,17 +24,11 @@ ALGORITHMS = (
 )  # fmt: skip
 """Signatures with a public key: with a shared secret whoever checks could sign as well."""
 
-
 _SECONDS = 10.0
 """For each of a provider's two documents, to its last byte."""
 
-
 _LONGEST_OPENID = 1 << 20
-
-
 _LEEWAY_SECONDS = 30
-
-
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 
 
@@ -132,8 +126,6 @@ def _require_safe(address: str) -> None:
 
 
 TOKEN_VARIABLE = "SOPILOT_TOKEN"
-
-
 _LONGEST = 1 << 16
 
 

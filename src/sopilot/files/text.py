@@ -23,10 +23,8 @@ from sopilot.program.model import Program
 
 _MOST_BYTES = 1 << 30
 
-
 _MOST_OF_A_STREAM = 64 << 20
 """What has no size of its own (a device, a pipe) may have no end either."""
-
 
 _CHUNK_BYTES = 1 << 20
 
@@ -81,17 +79,21 @@ def require_new(paths: Iterable[Path], cure: str) -> None:
 
 
 def write_whole(
-    path: Path, text: str, cure: str = "name a place you may write to", *, private: bool = False
+    path: Path,
+    contents: str | bytes,
+    cure: str = "name a place you may write to",
+    *,
+    private: bool = False,
 ) -> None:
-    """The old file or the new one, never a part: an interruption must not cost anybody a file.
-    ``private`` is what holds what people said: its owner's alone."""
+    """Write the old file or the new one, never a part: an interruption must not cost a file.
+    ``private`` files, which hold people's words, are readable by their owner alone."""
     target = path.resolve()
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         handle, draft = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
         try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as out:
-                out.write(text)
+            with os.fdopen(handle, "wb") as out:
+                out.write(contents.encode() if isinstance(contents, str) else contents)
             if not private:
                 Path(draft).chmod(target.stat().st_mode & 0o777 if target.exists() else 0o644)
             Path(draft).replace(target)

@@ -67,7 +67,7 @@ class _Cursor:
         return True
 
     def seen(self) -> str:
-        """What stands at the cursor, as a message shows it."""
+        """The text at the cursor, as a message shows it."""
         return f"`{self.text[self.at]}`" if self.at < len(self.text) else "the end"
 
 

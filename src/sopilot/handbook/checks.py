@@ -1,7 +1,4 @@
-"""What is wrong with a handbook whose parts are all well formed.
-
-What a procedure has to check: its own tree, and what its goal action requires anyway.
-"""
+"""Checks of a handbook whose parts are all well formed, and the obligations of a procedure."""
 
 from __future__ import annotations
 
@@ -100,7 +97,7 @@ def _check_effects(
 def _check_licence(
     report: DiagnosticCollector, handbook: Handbook, action: Action, place: Positioned
 ) -> None:
-    """What nothing licenses is never called, whoever shows it to a model."""
+    """A guarded action without a procedure is never called, in any view."""
     if report.failed or not handbook.procedures or not action.is_guarded:
         return
     if all(procedure.action != action.name for procedure in handbook.procedures.values()):
@@ -217,7 +214,7 @@ def _check_inputs(
 def _check_parameters(
     report: DiagnosticCollector, handbook: Handbook, places: Mapping[str, Positioned]
 ) -> None:
-    """What a machine judges without reading it holds for everybody alike."""
+    """Warn of parameters that neither a call nor the verdict reads."""
     if report.failed:
         return  # a call that could not be read may be what reads it
     for name, predicate in handbook.predicates.items():
@@ -388,7 +385,7 @@ def _required(action: Action, procedure: Procedure) -> Tree:
     demanded = substitute(action.requires, dict(procedure.arguments))
     if demanded == procedure.requires:
         return procedure.requires
-    # What binds every call, such as who owns it, comes first: strangers learn no details.
+    # Requirements of every call, such as ownership, come first: strangers learn no details.
     return All((demanded, procedure.requires))
 
 

@@ -1,17 +1,8 @@
-"""The kinds of value that a handbook's fields have: each with its JSON Schema, how it is
-written as YAML and how it stands in the handbook's JSON form.
+"""Fields of a handbook's parts: one table for keys, schema, writer, JSON form and plain reading.
 
-What can be read without knowing the rest of the handbook is read here, too; the readers of
-trees, calls and recipes need the names that are in scope.
-
-What a handbook's parts have, field by field: the one table that keys, schema, writer, JSON
-form and the plain part of the reader come from. A new field is a line here and an attribute
-of the model.
-
-The published JSON Schema of a handbook file, for editors.
-
-It knows shapes, not meaning: that a call's predicate exists is the reader's
-business. ``handbook.schema.json`` beside this file is its output.
+A new field is a line here and an attribute of the model. Readers of trees, calls and recipes need
+the names in scope and live elsewhere. ``handbook.schema.json`` beside this file is the output of
+``handbook_schema``; it knows shapes, not meaning.
 """
 
 from __future__ import annotations
@@ -164,7 +155,7 @@ def _read_examples(report: DiagnosticCollector, node: Node, what: str) -> tuple[
 
 
 def _read_confirm(report: DiagnosticCollector, node: Node, what: str) -> str | None:
-    """What the user is told; `false` says that nobody is asked, which is empty text."""
+    """The question to the user; `false` asks nobody and is empty text."""
     if isinstance(node, ScalarNode) and node.value is False:
         return ""
     if isinstance(node, ScalarNode) and isinstance(node.value, str) and node.text.strip():

@@ -21,7 +21,7 @@ Fields = Mapping[str, Field]
 
 
 def describe(node: Node) -> str:
-    """What a person wrote, in a person's words."""
+    """The written value in plain words."""
     if isinstance(node, ListNode):
         return "a list"
     if isinstance(node, MapNode):

@@ -1,7 +1,4 @@
-"""The words of the handbook language: one place for the reader, the schema and the writer.
-
-Texts in several languages, as authors may write every ``says``.
-"""
+"""The words of the handbook language, and texts in several languages."""
 
 from __future__ import annotations
 
@@ -43,11 +40,11 @@ RESERVED = frozenset({"true", "false", "null", "__null__"})
 """Words that are constants where an argument stands, and therefore no names."""
 
 NOW = "now"
-"""What an expression calls the time, unless the author gives the name another meaning: ISO 8601
+"""The time in an expression, unless the author gives the name another meaning: ISO 8601
 text from the machine's clock."""
 
 VERDICT_NAMES = frozenset({"result", "results"})
-"""What a verdict calls the evidence."""
+"""The names of the evidence in a verdict."""
 
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _IDENTIFIER = re.compile(IDENTIFIER)

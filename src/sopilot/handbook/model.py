@@ -23,7 +23,7 @@ _OWN = {ASK_USER: re.compile("question_*"), CONFIRM: re.compile("(action|procedu
 
 
 def asked_about(question: str, name: str) -> str:
-    """What a value is called in a question of the machine's own: the words that say which
+    """The name of a value in a question of the runtime: the words that say which
     question it is are taken."""
     return f"{name}_" if _OWN[question].fullmatch(name) else name
 
@@ -52,7 +52,7 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """Who must approve a call before it runs: ``needed`` approvals out of ``roles``."""
+    """The approvals that a call needs before it runs: ``needed`` out of ``roles``."""
 
     roles: tuple[str, ...]
     needed: int = 1
@@ -250,7 +250,7 @@ def confirmed_name(procedure: Procedure) -> str:
 
 
 def confirmation(procedure: Procedure, action: Action) -> str | None:
-    """What the user is told, ``None`` where nobody is asked."""
+    """The question to the user, ``None`` where nobody is asked."""
     return (action.confirm if procedure.confirm is None else procedure.confirm) or None
 
 
@@ -281,7 +281,7 @@ def made_predicates(procedure: Procedure, action: Action) -> list[Predicate]:
 
 
 def confirmed_subject(procedure: Procedure, action: Action) -> dict[str, str]:
-    """What a confirmation is about, beside the values: another procedure of the same action may
+    """The subject of a confirmation, beside the values: another procedure of the same action may
     tell the user something else."""
     about = {"action": action.name}
     return about if procedure.name == action.name else {**about, PROCEDURE: procedure.name}

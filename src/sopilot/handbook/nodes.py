@@ -1,16 +1,8 @@
 """YAML nodes with positions: what stands between the text and the handbook's objects.
 
-Puts calls back together that YAML cut at their commas.
-
-``[covers(user, amount), open()]`` is three scalars to YAML: inside brackets a
-comma ends an unquoted one. People write it nevertheless, and it has only one
-sensible reading, so neighbours are joined until the parentheses balance, behind a
-key without braces of its own (``[not: covers(user, amount)]``) as well.
-
-What an unquoted scalar means: null, true, false, a decimal number, or text.
-
-YAML's own answers (``no`` is false, ``017`` is 15, ``1:30`` is 90) are the
-surprises that this file exists to leave out.
+An unquoted scalar is null, true, false, a decimal number or text, without YAML's surprises (``no``
+is false, ``017`` is 15). Calls that YAML cut at their commas are joined again: inside brackets,
+``[covers(user, amount), open()]`` is three scalars to YAML.
 """
 
 from __future__ import annotations

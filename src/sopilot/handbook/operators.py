@@ -1,22 +1,12 @@
-"""Operators of verdicts that never guess: what cannot be compared is undecided.
+"""Operators and functions of expressions that never guess.
 
 Standard CEL says that `null == 'frozen'` and `'123' in [123]` are false, so a missing answer or
-another spelling would prove a negation. Here both are errors, which a verdict passes on as
-undecided. There is one kind of number: `5 / 2` is 2.5, and 5 equals 5.0. Only a `null` that
-the author wrote may be compared with null. Numbers are calculated with as they are written:
-0.7 + 0.1 is 0.8, as in every till. Texts that differ only in signs that nobody sees are neither
-equal nor unequal, and of two times in text, whose spelling says otherwise than the clock does,
-neither is earlier. Timestamps can be compared, not calculated with.
-
-Every operator and function that reads texts is decided only where it says the same of the texts
-as they are written and as they are seen: replacing a text by one that looks the same never turns
-a true into a false.
-
-The functions of expressions beyond CEL's own: a closed list.
-
-Like the operators they never guess: a null, a value of another kind or a list with nothing in
-it where something is needed makes the expression undecided. A time is ISO 8601 text; where one
-of two has no offset, it is taken to be in the other's.
+another spelling would prove a negation. Here both are undecided. There is one kind of number:
+`5 / 2` is 2.5, and 5 equals 5.0. Only a `null` that the author wrote may be compared with null.
+Numbers are calculated with as they are written: 0.7 + 0.1 is 0.8. Texts that look the same and
+are spelled differently are neither equal nor unequal; the same goes for two times in text whose
+spelling disagrees with the clock. A time is ISO 8601 text; where one of two has no offset, it has
+the other's.
 """
 
 from __future__ import annotations
@@ -290,7 +280,7 @@ def _kind(value: object) -> str:
 
 
 def _is_number(value: object) -> bool:
-    """What is no number at all, as ``double('nan')``, has no place in any order."""
+    """Raise for values such as ``double('nan')``, which have no order."""
     if isinstance(value, float) and not math.isfinite(value):
         raise Undecided("a number is not finite")
     return isinstance(value, int | float) and not isinstance(value, bool)

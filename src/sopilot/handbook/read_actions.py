@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from sopilot.handbook import fields
 from sopilot.handbook.expressions import read_expression
 from sopilot.handbook.field_tables import ACTION, APPROVAL, INPUT, ROLES, TYPE, keys, read_plain
@@ -48,23 +46,19 @@ def _input(report: DiagnosticCollector, name: str, node: Node) -> Input:
 
 
 def read_action(
-    report: DiagnosticCollector,
-    name: str,
-    inputs: tuple[Input, ...],
-    result: Fields,
-    signatures: Signatures,
-    constants: dict[str, Any],
+    name: str, inputs: tuple[Input, ...], result: Fields, signatures: Signatures
 ) -> Action:
-    scope = Scope(f"the action `{name}`", frozenset(item.name for item in inputs), constants)
+    report, names = signatures.report, frozenset(item.name for item in inputs)
+    scope = Scope(signatures, f"the action `{name}`", names)
     special = {
         "input": lambda: inputs,
-        "requires": lambda: read_requirement(report, result["requires"].value, scope, signatures),
-        "approval": lambda: _approval(report, result["approval"].value, scope),
+        "requires": lambda: read_requirement(result["requires"].value, scope),
+        "approval": lambda: _approval(result["approval"].value, scope),
         "state": lambda: _is_shared(report, result["state"].value),
     }
     action = Action(name, **read_plain(report, result, ACTION, special))
     if action.not_found is not None:
-        known = {"result"} | constants.keys()
+        known = {"result"} | scope.constants.keys()
         read_expression(report, result["not_found"].value, known, "condition")
         if action.is_guarded:
             message = f"`{name}` is guarded: whether it failed is the tool's to say"
@@ -80,7 +74,8 @@ def _is_shared(report: DiagnosticCollector, node: Node) -> bool:
     return True
 
 
-def _approval(report: DiagnosticCollector, node: Node, scope: Scope) -> Approval | None:
+def _approval(node: Node, scope: Scope) -> Approval | None:
+    report = scope.report
     if isinstance(node, ScalarNode):
         assert ROLES.read is not None
         return Approval(ROLES.read(report, node, "`roles`"))

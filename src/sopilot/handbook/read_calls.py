@@ -22,19 +22,6 @@ from sopilot.handbook.requirements import (
 from sopilot.messages.diagnostic import DiagnosticCollector, did_you_mean
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """``names`` have a value where the call stands; ``constants`` are the handbook's parameters.
-    In an ``open`` scope any other name is a value that somebody still has to supply; in a
-    recipe (``answers``) a name may lead into an earlier answer."""
-
-    what: str
-    names: frozenset[str]
-    constants: Mapping[str, Any]
-    open: bool = False
-    answers: bool = False
-
-
 class NamedRequirement(NamedTuple):
     """A tree under a name, put in wherever it is required."""
 
@@ -44,14 +31,37 @@ class NamedRequirement(NamedTuple):
 
 @dataclass(slots=True)
 class Signatures:
-    """What can be called, with its parameters; filled before any call is read."""
+    """Everything that can be called, with parameters; filled before any call is read. ``constants``
+    are the handbook's parameters."""
 
+    report: DiagnosticCollector
+    constants: Mapping[str, Any]
     requirements: dict[str, NamedRequirement] = field(default_factory=dict)
-
     actions: dict[str, tuple[str, ...]] = field(default_factory=dict)
     predicates: dict[str, tuple[str, ...]] = field(default_factory=dict)
     broken: set[str] = field(default_factory=set)
     """Predicates whose declaration was refused; using one is no further mistake."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Where a call stands. ``names`` have a value there. In an ``open`` scope any other name is a
+    value that somebody still has to supply; in a recipe (``answers``) a name may lead into an
+    earlier answer."""
+
+    signatures: Signatures
+    what: str
+    names: frozenset[str]
+    open: bool = False
+    answers: bool = False
+
+    @property
+    def report(self) -> DiagnosticCollector:
+        return self.signatures.report
+
+    @property
+    def constants(self) -> Mapping[str, Any]:
+        return self.signatures.constants
 
 
 def call_offset(node: ScalarNode, offset: int) -> int:
@@ -74,26 +84,14 @@ def read_call(
 
 
 def bind(
-    report: DiagnosticCollector,
-    node: Node,
-    call: WrittenCall,
-    parameters: Sequence[str],
-    scope: Scope,
-    *,
-    complete: bool,
+    node: Node, call: WrittenCall, parameters: Sequence[str], scope: Scope, *, complete: bool
 ) -> Binding:
     """Arguments → parameters, in declared order. ``complete`` demands every parameter."""
-    return plain_binding(bind_call(report, node, call, parameters, scope, complete=complete))
+    return plain_binding(bind_call(node, call, parameters, scope, complete=complete))
 
 
 def bind_call(
-    report: DiagnosticCollector,
-    node: Node,
-    call: WrittenCall,
-    parameters: Sequence[str],
-    scope: Scope,
-    *,
-    complete: bool,
+    node: Node, call: WrittenCall, parameters: Sequence[str], scope: Scope, *, complete: bool
 ) -> CallBinding:
     """The same in a recipe, where arguments may lead into earlier answers."""
     assert isinstance(node, ScalarNode)  # read_call made the call from it
@@ -101,21 +99,20 @@ def bind_call(
     named = next((at for at, item in enumerate(call.arguments) if item.keyword is not None), None)
     positional = call.arguments[:named]
     if len(positional) > len(parameters) or (complete and len(call.arguments) < len(parameters)):
-        _report_count(report, node, call, parameters, len(call.arguments))
+        _report_count(scope.report, node, call, parameters)
     for parameter, argument in zip(parameters, positional, strict=False):
-        filled[parameter] = _resolve(report, node, argument, scope)
+        filled[parameter] = _resolve(node, argument, scope)
     for argument in call.arguments[len(positional) :]:
         if argument.keyword is None:
             at = call_offset(node, argument.offset)
             message = "a positional argument stands after a named one"
-            report.error("argument-order", message, node, offset=at)
+            scope.report.error("argument-order", message, node, offset=at)
         else:
-            _bind_keyword(report, node, call, argument, parameters, scope, filled)
+            _bind_keyword(node, call, argument, parameters, scope, filled)
     return tuple((item, filled[item]) for item in parameters if item in filled)
 
 
 def _bind_keyword(
-    report: DiagnosticCollector,
     node: ScalarNode,
     call: WrittenCall,
     argument: WrittenArgument,
@@ -127,25 +124,21 @@ def _bind_keyword(
     at = call_offset(node, argument.offset)
     if keyword not in parameters:
         message = f"`{call.name}` has no parameter `{keyword}`"
-        report.error(
-            "unknown-argument", message, node, did_you_mean(keyword, parameters), offset=at
-        )
+        help = did_you_mean(keyword, parameters)
+        scope.report.error("unknown-argument", message, node, help, offset=at)
     elif keyword in filled:
         message = f"`{keyword}` of `{call.name}` is given twice"
-        report.error("duplicate-argument", message, node, offset=at)
+        scope.report.error("duplicate-argument", message, node, offset=at)
     else:
-        filled[keyword] = _resolve(report, node, argument, scope)
+        filled[keyword] = _resolve(node, argument, scope)
 
 
-def _resolve(
-    report: DiagnosticCollector, node: ScalarNode, argument: WrittenArgument, scope: Scope
-) -> Origin:
-    term = argument.term
+def _resolve(node: ScalarNode, argument: WrittenArgument, scope: Scope) -> Origin:
+    term, at = argument.term, call_offset(node, argument.offset)
     if isinstance(term, Path):
         if not scope.answers:
             message = f"`{term}` leads into an answer, and {scope.what} has none"
-            at = call_offset(node, argument.offset)
-            report.error("path-outside-recipe", message, node, offset=at)
+            scope.report.error("path-outside-recipe", message, node, offset=at)
         return term
     if isinstance(term, Constant) or term.name in scope.names:
         return term
@@ -153,26 +146,20 @@ def _resolve(
         value = scope.constants[term.name]
         if isinstance(value, list | dict):
             message = f"`{term.name}` is a table, which only expressions can read"
-            at = call_offset(node, argument.offset)
-            report.error("table-argument", message, node, offset=at)
+            scope.report.error("table-argument", message, node, offset=at)
             return Constant(None)
         return Constant(value)
     if not scope.open:
-        at = call_offset(node, argument.offset)
         message = f"`{term.name}` is neither an input of {scope.what} nor a handbook parameter"
         help = did_you_mean(term.name, scope.names | scope.constants.keys())
-        report.error("unbound-name", message, node, help, offset=at)
+        scope.report.error("unbound-name", message, node, help, offset=at)
     return Name(term.name)
 
 
 def _report_count(
-    report: DiagnosticCollector,
-    node: ScalarNode,
-    call: WrittenCall,
-    parameters: Sequence[str],
-    number: int,
+    report: DiagnosticCollector, node: ScalarNode, call: WrittenCall, parameters: Sequence[str]
 ) -> None:
-    wanted = len(parameters)
+    wanted, number = len(parameters), len(call.arguments)
     noun = "argument" if wanted == 1 else "arguments"
     message = f"`{call.name}` takes {wanted} {noun}, not {number}"
     help = f"`{call.name}({', '.join(parameters)})`"

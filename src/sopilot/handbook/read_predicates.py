@@ -75,16 +75,13 @@ def declare(
     return Declaration(call.name, tuple(parameters), entry)
 
 
-def read_predicate(
-    report: DiagnosticCollector,
-    declaration: Declaration,
-    signatures: Signatures,
-    constants: dict[str, Any],
-) -> Predicate:
+def read_predicate(declaration: Declaration, signatures: Signatures) -> Predicate:
+    report, constants = signatures.report, signatures.constants
     key, value = declaration.entry
     what = f"the predicate `{declaration.name}`"
     result = fields.fields(report, value, keys(PREDICATE), what)
-    scope = Scope(what, frozenset(declaration.parameters), constants, open=True, answers=True)
+    names = declaration.parameters
+    scope = Scope(signatures, what, frozenset(names), open=True, answers=True)
     known = scope.names | constants.keys()
     asks = _asks(report, result, declaration, constants)
     is_map = isinstance(value, MapNode)
@@ -100,20 +97,19 @@ def read_predicate(
     seen = known | {NOW} | (set() if tool_free else VERDICT_NAMES | set(asks))
     wording = ("says", "says_not", "remedy", "question")
     _told_apart(report, result, what)
-    names = declaration.parameters
     special: dict[str, Callable[[], object]] = {
         "verify": lambda: (
             ()
             if tool_free or by_user
             else tuple(
-                with_origins(report, result["verify"], recipe, what, names, asks, constants)
-                for recipe in read_recipes(report, result["verify"].value, scope, signatures)
+                with_origins(scope, result["verify"], recipe, what, names, asks)
+                for recipe in read_recipes(result["verify"].value, scope)
             )
         ),
         "ask": lambda: asks,
-        "established_by": lambda: _gate_call(report, result["established_by"], scope, signatures),
-        "closed_by": lambda: _gate_call(report, result["closed_by"], scope, signatures),
-        "done": lambda: _gate_call(report, result["done"], scope, signatures),
+        "established_by": lambda: _gate_call(result["established_by"], scope),
+        "closed_by": lambda: _gate_call(result["closed_by"], scope),
+        "done": lambda: _gate_call(result["done"], scope),
         "verdict": lambda: read_expression(report, result["verdict"].value, seen, "verdict"),
         "judged_by": lambda: _judged_by_model(report, result),
         **{item: partial(_wording, report, result, item, known) for item in wording},
@@ -179,15 +175,14 @@ def _examples(
                 report.error("example-disagrees", message, at, help)
 
 
-def _gate_call(
-    report: DiagnosticCollector, field: Field, scope: Scope, signatures: Signatures
-) -> ActionCall | None:
+def _gate_call(field: Field, scope: Scope) -> ActionCall | None:
+    report = scope.report
     if isinstance(field.value, MapNode | ListNode):
         message = f"`{field.key.text}` is one call, like `login(user, password)`"
         help = "two ways are two predicates: `first: [found_by_email(user), found_by_name(user)]`"
         report.error("wrong-type", message, field.value, help)
         return None
-    call = read_action_call(report, field.value, f"`{field.key.text}`", scope, signatures)
+    call = read_action_call(field.value, f"`{field.key.text}`", scope)
     for _, term in call.arguments if call is not None else ():
         if isinstance(term, Path):
             message = f"`{term}` leads into an answer, and a gate's call has none before it"
@@ -207,17 +202,15 @@ def _answers_there(
 
 
 def with_origins(
-    report: DiagnosticCollector,
+    scope: Scope,
     verify: Field,
     recipe: Recipe,
     what: str,
     parameters: Collection[str],
     asks: tuple[str, ...],
-    constants: Mapping[str, Any],
 ) -> Recipe:
-    resolved, problems = resolved_recipe(
-        recipe, parameters, asks, what.replace("the predicate", "the recipe of", 1), constants
-    )
+    report, what = scope.report, what.replace("the predicate", "the recipe of", 1)
+    resolved, problems = resolved_recipe(recipe, parameters, asks, what, scope.constants)
     for problem in problems:
         at, offset = _mention(verify.value, problem.about) or (verify.key, 0)
         report.error(problem.code, problem.message, at, problem.help, offset=offset)
@@ -257,9 +250,9 @@ def _asks(
     report: DiagnosticCollector,
     result: Fields,
     declaration: Declaration,
-    constants: dict[str, Any],
+    constants: Mapping[str, Any],
 ) -> tuple[str, ...]:
-    """What only the user has."""
+    """Values that only the user has."""
     if "ask" not in result:
         return ()
     node = result["ask"].value

@@ -5,7 +5,7 @@ requirements that have a name.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
 
 from sopilot.handbook import fields
 from sopilot.handbook.call_syntax import ExpressionError, parse_signature
@@ -32,11 +32,9 @@ from sopilot.handbook.wording import placeholders
 from sopilot.messages.diagnostic import DiagnosticCollector
 
 
-def read_named_requirement(
-    report: DiagnosticCollector, entry: Field, signatures: Signatures, constants: dict[str, Any]
-) -> None:
+def read_named_requirement(entry: Field, signatures: Signatures) -> None:
     """``eligible(user): tree``; it may use those that stand above it."""
-    key, value = entry
+    (key, value), report = entry, signatures.report
     try:
         call = parse_signature(key.text)
     except ExpressionError as error:
@@ -50,14 +48,13 @@ def read_named_requirement(
         return
     terms = (argument.term for argument in call.arguments)
     parameters = tuple(term.name for term in terms if isinstance(term, Name))
-    scope = Scope(f"the requirement `{call.name}`", frozenset(parameters), constants)
-    tree = read_requirement(report, value, scope, signatures)
+    scope = Scope(signatures, f"the requirement `{call.name}`", frozenset(parameters))
+    tree = read_requirement(value, scope)
     signatures.requirements[call.name] = NamedRequirement(parameters, tree)
 
 
-def read_procedure(
-    report: DiagnosticCollector, entry: Field, signatures: Signatures, constants: dict[str, Any]
-) -> Procedure | None:
+def read_procedure(entry: Field, signatures: Signatures) -> Procedure | None:
+    report = signatures.report
     name = fields.identifier(report, entry.key, "a procedure")
     what = f"the procedure `{entry.key.text}`"
     result: Fields = {}
@@ -65,7 +62,7 @@ def read_procedure(
         result = fields.fields(report, entry.value, keys(PROCEDURE), what)
     goal: tuple[str, Binding] | None
     if "action" in result:
-        goal = _goal(report, result["action"].value, signatures, constants, what)
+        goal = _goal(result["action"].value, signatures, what)
     elif entry.key.text in signatures.actions:
         goal = (entry.key.text, ())
     else:
@@ -84,22 +81,22 @@ def read_procedure(
     inputs = read_inputs(report, result, "inputs", what)
     _distinct(report, result, inputs, names, what)
     names |= {item.name for item in inputs}
-    scope = Scope(what, names, constants, open=goal is None)
+    scope = Scope(signatures, what, names, open=goal is None)
 
     def tree(key: str) -> Tree:
-        return substitute(read_requirement(report, result[key].value, scope, signatures), terms)
+        return substitute(read_requirement(result[key].value, scope), terms)
 
     special: dict[str, Callable[[], object]] = {
         "action": lambda: goal[0] if goal else "",
         "inputs": lambda: inputs,
-        "arguments": lambda: _computed(report, result["arguments"], scope, signatures),
+        "arguments": lambda: _computed(result["arguments"], scope),
         "requires": lambda: tree("requires"),
         "worded": lambda: tree("worded"),
     }
     read = read_plain(report, result, PROCEDURE, special)
     if "confirm" in result:
         shown = signatures.actions.get(goal[0], ()) if goal else names
-        _known_placeholders(report, result["confirm"].value, {*shown, *constants})
+        _known_placeholders(report, result["confirm"].value, {*shown, *signatures.constants})
     if goal is None or name is None:
         return None
     return Procedure(name, **{**read, "action": goal[0], "arguments": goal[1]})
@@ -127,10 +124,9 @@ def _distinct(
             report.error("two-meanings", message, result["inputs"].key, f"drop it from {what}")
 
 
-def _computed(
-    report: DiagnosticCollector, field: Field, scope: Scope, signatures: Signatures
-) -> tuple[Computed, ...]:
+def _computed(field: Field, scope: Scope) -> tuple[Computed, ...]:
     """``arguments``: what the machine computes, from the procedure's names or by a recipe."""
+    report = scope.report
     computeds: list[Computed] = []
     entries = fields.entries(report, field.value, "`arguments`")
     later = {key.text for key, _ in entries}
@@ -141,16 +137,15 @@ def _computed(
             report.error("unknown-argument", message, key)
             continue
         known = scope.names - later - {key.text}
-        inner = Scope(scope.what, known, scope.constants, answers=True, open=True)
-        one_computed = _one_computed(report, key, value, inner, signatures)
-        if one_computed is not None:
-            computeds.append(one_computed)
+        inner = replace(scope, names=known, answers=True, open=True)
+        item = _computed_argument(key, value, inner)
+        if item is not None:
+            computeds.append(item)
     return tuple(computeds)
 
 
-def _one_computed(
-    report: DiagnosticCollector, key: ScalarNode, node: Node, scope: Scope, signatures: Signatures
-) -> Computed | None:
+def _computed_argument(key: ScalarNode, node: Node, scope: Scope) -> Computed | None:
+    report = scope.report
     seen = scope.names | scope.constants.keys() | {NOW}
     if isinstance(node, ScalarNode):
         if not isinstance(node.value, str):
@@ -167,8 +162,8 @@ def _one_computed(
     value = read_expression(report, result["value"].value, seen | VERDICT_NAMES, "value")
     what = f"the recipe of `{key.text}`"
     recipes = tuple(
-        with_origins(report, result["verify"], recipe, what, scope.names, (), scope.constants)
-        for recipe in read_recipes(report, result["verify"].value, scope, signatures)
+        with_origins(scope, result["verify"], recipe, what, scope.names, ())
+        for recipe in read_recipes(result["verify"].value, scope)
     )
     if value is None:
         return None
@@ -183,14 +178,9 @@ def _one_computed(
     return Computed(key.text, value, recipes, tuple(sorted(uses)))
 
 
-def _goal(
-    report: DiagnosticCollector,
-    node: Node,
-    signatures: Signatures,
-    constants: dict[str, Any],
-    what: str,
-) -> tuple[str, Binding] | None:
+def _goal(node: Node, signatures: Signatures, what: str) -> tuple[str, Binding] | None:
     """``action: name(...)``: arguments fix inputs, or call them by another name."""
+    report = signatures.report
     call = read_call(report, node, "`action`", "transfer(to=username)")
     if call is None:
         return None
@@ -198,5 +188,5 @@ def _goal(
     if inputs is None:
         fields.unknown(report, node, "action", call.name, signatures.actions)
         return None
-    scope = Scope(what, frozenset(inputs), constants, open=True)
-    return call.name, bind(report, node, call, inputs, scope, complete=False)
+    scope = Scope(signatures, what, frozenset(inputs), open=True)
+    return call.name, bind(node, call, inputs, scope, complete=False)

@@ -23,17 +23,16 @@ from sopilot.handbook.fields import (
 from sopilot.handbook.grammar import RECIPE_OPERATORS, is_identifier
 from sopilot.handbook.model import Action, ActionCall, Predicate, Recipe
 from sopilot.handbook.nodes import ListNode, MapNode, Node
-from sopilot.handbook.read_calls import Scope, Signatures, bind_call, read_call
-from sopilot.handbook.requirements import Constant, Name, Origin, Path
-from sopilot.messages.diagnostic import DiagnosticCollector, did_you_mean
+from sopilot.handbook.read_calls import Scope, bind_call, read_call
+from sopilot.handbook.requirements import Constant, Origin, Path
+from sopilot.messages.diagnostic import did_you_mean
 
 MOST_ALTERNATIVES = 64
 """Alternatives multiply under ``all``; beyond this nobody meant it."""
 
 
-def read_action_call(
-    report: DiagnosticCollector, node: Node, what: str, scope: Scope, signatures: Signatures
-) -> ActionCall | None:
+def read_action_call(node: Node, what: str, scope: Scope) -> ActionCall | None:
+    report, signatures = scope.report, scope.signatures
     call = read_call(report, node, what, "read_balance(username)")
     if call is None:
         return None
@@ -41,35 +40,32 @@ def read_action_call(
     if inputs is None:
         unknown(report, node, "action", call.name, signatures.actions)
         return None
-    return ActionCall(call.name, bind_call(report, node, call, inputs, scope, complete=False))
+    return ActionCall(call.name, bind_call(node, call, inputs, scope, complete=False))
 
 
-def read_recipes(
-    report: DiagnosticCollector, node: Node, scope: Scope, signatures: Signatures
-) -> tuple[Recipe, ...]:
+def read_recipes(node: Node, scope: Scope) -> tuple[Recipe, ...]:
     """The alternatives in source order; empty when a diagnostic was reported."""
     if isinstance(node, ListNode):
         help = "name the operator: `all: [...]` (every call) or `any: [...]` (alternatives)"
-        wrong(report, node, "a recipe", "a call or one operator", help)
+        wrong(scope.report, node, "a recipe", "a call or one operator", help)
         return ()
     if not isinstance(node, MapNode):
-        call = read_action_call(report, node, "a recipe", scope, signatures)
+        call = read_action_call(node, "a recipe", scope)
         return ((call,),) if call else ()
     if any(key.text in keys(CALL_IN_RECIPE) for key, _ in node.pairs):
-        call = _described_call(report, node, scope, signatures)
+        call = _described_call(node, scope)
         return ((call,),) if call else ()
-    return _operator(report, node, scope, signatures)
+    return _operator(node, scope)
 
 
-def _described_call(
-    report: DiagnosticCollector, node: MapNode, scope: Scope, signatures: Signatures
-) -> ActionCall | None:
+def _described_call(node: MapNode, scope: Scope) -> ActionCall | None:
     """``{call: …, name: …, for_each: … as …}``."""
+    report = scope.report
     result = fields(report, node, keys(CALL_IN_RECIPE), "a call of a recipe")
     if "call" not in result:
         missing(report, node, "call", "a call of a recipe")
         return None
-    call = read_action_call(report, result["call"].value, "`call`", scope, signatures)
+    call = read_action_call(result["call"].value, "`call`", scope)
     if call is None:
         return None
     name = optional_text(report, result, "name")
@@ -90,9 +86,8 @@ def _described_call(
     return ActionCall(call.action, call.arguments, name, each, element)
 
 
-def _operator(
-    report: DiagnosticCollector, node: MapNode, scope: Scope, signatures: Signatures
-) -> tuple[Recipe, ...]:
+def _operator(node: MapNode, scope: Scope) -> tuple[Recipe, ...]:
+    report = scope.report
     for key, _ in node.pairs:
         if key.text not in RECIPE_OPERATORS:
             help = did_you_mean(key.text, RECIPE_OPERATORS)
@@ -109,7 +104,7 @@ def _operator(
     if not value.items:
         report.error("empty-operator", f"`{key.text}` has no call", value)
         return ()
-    parts = [read_recipes(report, item, scope, signatures) for item in value.items]
+    parts = [read_recipes(item, scope) for item in value.items]
     if key.text == "any":
         alternatives = tuple(recipe for part in parts for recipe in part)
         count = len(alternatives)
@@ -237,12 +232,3 @@ def missing_inputs(
         for item in (actions[call.action].inputs if call.action in actions else ())
         if item.required and item.name not in dict(call.arguments)
     ]
-
-
-def asked(predicate: Predicate, call: ActionCall) -> tuple[str, ...]:
-    """The names of a call that only the user can give a value for."""
-    return tuple(
-        term.name
-        for _, term in call.arguments
-        if isinstance(term, Name) and term.name not in predicate.parameters
-    )

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from sopilot.handbook.fields import describe, missing, unknown, wrong
 from sopilot.handbook.grammar import TREE_OPERATORS
 from sopilot.handbook.nodes import ListNode, MapNode, Node, ScalarNode
-from sopilot.handbook.read_calls import Scope, Signatures, bind, read_call
+from sopilot.handbook.read_calls import Scope, bind, read_call
 from sopilot.handbook.requirements import (
     NOTHING,
     All,
@@ -41,58 +41,54 @@ _ELSEWHERE = {
 """Operators of other languages; the nearest spelling would often be the wrong one."""
 
 
-def read_requirement(
-    report: DiagnosticCollector, node: Node, scope: Scope, signatures: Signatures
-) -> Tree:
+def read_requirement(node: Node, scope: Scope) -> Tree:
     """The value of ``requires``: a tree, or a bare list that means ``all``."""
     if isinstance(node, ListNode):
-        return All(tuple(_tree(report, item, scope, signatures) for item in node.items))
-    return _tree(report, node, scope, signatures)
+        return All(tuple(_tree(item, scope) for item in node.items))
+    return _tree(node, scope)
 
 
-def _tree(report: DiagnosticCollector, node: Node, scope: Scope, signatures: Signatures) -> Tree:
+def _tree(node: Node, scope: Scope) -> Tree:
     if isinstance(node, MapNode):
-        return _operator(report, node, scope, signatures)
+        return _operator(node, scope)
     if isinstance(node, ListNode):
         help = "name the operator: `all: [...]` or `any: [...]`"
-        wrong(report, node, "a requirement", "`predicate(arguments)` or one operator", help)
+        wrong(scope.report, node, "a requirement", "`predicate(arguments)` or one operator", help)
         return NOTHING
-    return _leaf(report, node, scope, signatures)
+    return _leaf(node, scope)
 
 
-def _leaf(
-    report: DiagnosticCollector, node: ScalarNode, scope: Scope, signatures: Signatures
-) -> Tree:
+def _leaf(node: ScalarNode, scope: Scope) -> Tree:
+    report, signatures = scope.report, scope.signatures
     call = read_call(report, node, "a requirement", "logged_in(username)")
     if call is None:
         return NOTHING
     named = signatures.requirements.get(call.name)
     if named is not None:
-        bound = bind(report, node, call, named.parameters, scope, complete=True)
+        bound = bind(node, call, named.parameters, scope, complete=True)
         return substitute(named.tree, dict(bound))
     parameters = signatures.predicates.get(call.name)
     if parameters is None:
         if call.name not in signatures.broken:
             unknown(report, node, "predicate", call.name, signatures.predicates)
         return NOTHING
-    return Leaf(call.name, bind(report, node, call, parameters, scope, complete=True))
+    return Leaf(call.name, bind(node, call, parameters, scope, complete=True))
 
 
-def _operator(
-    report: DiagnosticCollector, node: MapNode, scope: Scope, signatures: Signatures
-) -> Tree:
+def _operator(node: MapNode, scope: Scope) -> Tree:
+    report = scope.report
     results = {key.text: value for key, value in node.pairs}
     if "when" in results and results.keys() <= {"when", "then"}:
-        return _when(report, node, results, scope, signatures)
+        return _when(node, results, scope)
     if "requires" in results and results.keys() <= {"requires", "otherwise"}:
-        return _refused(report, node, results, scope, signatures)
+        return _refused(node, results, scope)
     for key, value in node.pairs:
         if key.text not in TREE_OPERATORS:
             if isinstance(value, ListNode):
-                read_requirement(report, value, scope, signatures)  # for its own mistakes
+                read_requirement(value, scope)  # for its own mistakes
             meant = _ELSEWHERE.get(key.text.lower())
             help = f"did you mean `{meant}`?" if meant else did_you_mean(key.text, TREE_OPERATORS)
-            if "(" in key.text or key.text in signatures.predicates:
+            if "(" in key.text or key.text in scope.signatures.predicates:
                 help = "a predicate stands alone, without a colon after it"
             report.error("unknown-operator", f"there is no operator `{key.text}`", key, help)
             return NOTHING
@@ -105,10 +101,10 @@ def _operator(
     ((key, value),) = node.pairs
     if key.text == "not":
         before = report.errors
-        wanted = _tree(report, value, scope, signatures)
+        wanted = _tree(value, scope)
         _refuses_nothing(report, value, wanted, "`not` turns it round")
         negated = negate(wanted)
-        # What could not be read stands as nothing, and that is not the author's.
+        # An unreadable part stands as nothing, which isn't the author's mistake.
         if report.errors == before and _is_hopeless(negated):
             message = "`not` stands over a list with nothing in it, so it could never hold"
             report.error("empty-operator", message, value)
@@ -122,46 +118,36 @@ def _operator(
         message = f"`{key.text}` has no option, so it could never hold"
         report.error("empty-operator", message, value)
         return NOTHING
-    children = tuple(_tree(report, item, scope, signatures) for item in value.items)
-    # What is unmet here is no refusal yet: another option may hold.
+    children = tuple(_tree(item, scope) for item in value.items)
+    # An unmet option isn't a refusal yet: another option may hold.
     options = {"any": len(children), "first": len(children) - 1}.get(key.text, 0)
     for item, child in list(zip(value.items, children, strict=True))[:options]:
         _refuses_nothing(report, item, child, f"another option of `{key.text}` may hold")
     return _LISTS[key.text](children)
 
 
-def _when(
-    report: DiagnosticCollector,
-    node: MapNode,
-    nodes: Mapping[str, Node],
-    scope: Scope,
-    signatures: Signatures,
-) -> Tree:
+def _when(node: MapNode, nodes: Mapping[str, Node], scope: Scope) -> Tree:
     """``{when: A, then: B}``: not A, or else B; A is looked at first."""
     if "then" not in nodes:
-        missing(report, node, "then", "`when`")
+        missing(scope.report, node, "then", "`when`")
         return NOTHING
-    condition = _tree(report, nodes["when"], scope, signatures)
-    _refuses_nothing(report, nodes["when"], condition, "`when` only asks")
-    then = read_requirement(report, nodes["then"], scope, signatures)
+    condition = _tree(nodes["when"], scope)
+    _refuses_nothing(scope.report, nodes["when"], condition, "`when` only asks")
+    then = read_requirement(nodes["then"], scope)
     return First((negate(condition), then))
 
 
-def _refused(
-    report: DiagnosticCollector,
-    node: MapNode,
-    nodes: Mapping[str, Node],
-    scope: Scope,
-    signatures: Signatures,
-) -> Tree:
+def _refused(node: MapNode, nodes: Mapping[str, Node], scope: Scope) -> Tree:
     """``{requires: A, otherwise: X}``: A; where it is the reason of a refusal, X follows."""
-    tree = read_requirement(report, nodes["requires"], scope, signatures)
+    tree = read_requirement(nodes["requires"], scope)
     if "otherwise" not in nodes:
-        missing(report, node, "otherwise", "`requires` inside a requirement")
+        missing(scope.report, node, "otherwise", "`requires` inside a requirement")
         return tree
     follows = nodes["otherwise"]
     if not isinstance(follows, ScalarNode) or not isinstance(follows.value, str):
-        wrong(report, follows, "`otherwise`", "the name of a procedure, or words for the user")
+        wrong(
+            scope.report, follows, "`otherwise`", "the name of a procedure, or words for the user"
+        )
         return tree
     return InOrder((tree,), follows.value)
 

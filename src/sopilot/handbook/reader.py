@@ -14,7 +14,15 @@ from sopilot.handbook import fields
 from sopilot.handbook.checks import check_handbook
 from sopilot.handbook.fields import Field, Fields
 from sopilot.handbook.grammar import HANDBOOK_KEYS, HANDBOOK_NAME, VERDICT_NAMES
-from sopilot.handbook.model import Action, Handbook, Input, Predicate, Procedure
+from sopilot.handbook.model import (
+    Action,
+    Handbook,
+    Input,
+    Predicate,
+    Procedure,
+    computed_name,
+    confirmed_name,
+)
 from sopilot.handbook.nodes import MapNode, Node, ScalarNode, Spot
 from sopilot.handbook.read_actions import read_action, read_action_fields
 from sopilot.handbook.read_calls import Signatures
@@ -61,7 +69,7 @@ def _handbook(report: DiagnosticCollector, root: Node) -> Handbook | None:
     name = _name(report, root, result)
     says = fields.wording(report, result, "says")
     constants = _parameters(report, result)
-    signatures = Signatures()
+    signatures = Signatures(report, constants)
     inputs: dict[str, tuple[Field, tuple[Input, ...], Fields]] = {}
     for entry in _section(report, result, "actions"):
         action_name = fields.identifier(report, entry.key, "an action")
@@ -78,21 +86,26 @@ def _handbook(report: DiagnosticCollector, root: Node) -> Handbook | None:
         else:
             signatures.broken.add(re.split(r"[^A-Za-z0-9_]", entry.key.text.strip(), maxsplit=1)[0])
     for entry in _section(report, result, "requirements"):
-        read_named_requirement(report, entry, signatures, constants)
+        read_named_requirement(entry, signatures)
     actions: dict[str, Action] = {
-        action_name: read_action(report, action_name, read, body, signatures, constants)
+        action_name: read_action(action_name, read, body, signatures)
         for action_name, (_, read, body) in inputs.items()
     }
     predicates: dict[str, Predicate] = {
-        item.name: read_predicate(report, item, signatures, constants) for item in declared.values()
+        item.name: read_predicate(item, signatures) for item in declared.values()
     }
     procedures: dict[str, Procedure] = {}
+    goals: dict[str, ScalarNode] = {}
     for entry in _section(report, result, "procedures"):
-        procedure = read_procedure(report, entry, signatures, constants)
-        if procedure is not None:
-            procedures[procedure.name] = procedure
+        goal = read_procedure(entry, signatures)
+        if goal is not None:
+            procedures[goal.name] = goal
+            goals[goal.name] = entry.key
     handbook = Handbook(name, says, constants, actions, predicates, procedures)
     places = {item.name: item.entry.key for item in declared.values()}
+    for procedure in procedures.values():
+        made = [computed_name(procedure, item) for item in procedure.computed]
+        places |= dict.fromkeys([*made, confirmed_name(procedure)], goals[procedure.name])
     check_handbook(
         report, handbook, places, {item: entry.key for item, (entry, _, _) in inputs.items()}, root
     )

@@ -1,10 +1,7 @@
 """Requirement trees: what must hold, in which shape and on which schedule.
 
-``All``, ``AnyOf``, ``InOrder`` and ``First`` are the paper's ``and``, ``or``,
-``chain`` and ``gate``. Negation lives on the leaf: a leaf is a literal
-(predicate, arguments, wanted truth).
-
-The reference meaning of a requirement tree (the paper's Eq. 1).
+``All``, ``AnyOf``, ``InOrder`` and ``First`` are the paper's ``and``, ``or``, ``chain`` and
+``gate``. Negation lives on the leaf: a leaf is a literal (predicate, arguments, wanted truth).
 """
 
 from __future__ import annotations
@@ -150,19 +147,19 @@ def with_children(tree: All | AnyOf | InOrder | First, children: tuple[Tree, ...
 
 
 def otherwise_of(tree: Tree) -> str:
-    """What follows a refusal for this part, if it says so itself."""
+    """The text or procedure that follows a refusal for this part, if the part has its own."""
     return tree.otherwise if isinstance(tree, InOrder) else ""
 
 
 def without_otherwise(tree: Tree) -> Tree:
-    """What is required, without what follows where it is not met."""
+    """The requirement without its own ``otherwise``."""
     if isinstance(tree, InOrder) and tree.otherwise:
         return tree.children[0] if len(tree.children) == 1 else InOrder(tree.children)
     return tree
 
 
 def every_otherwise(tree: Tree) -> list[str]:
-    """What follows where a part of it is the reason of a refusal, each once."""
+    """Every ``otherwise`` of the tree, each once."""
     if isinstance(tree, Leaf):
         return []
     own = [otherwise_of(tree)] if otherwise_of(tree) else []

@@ -1,10 +1,7 @@
-"""Handbook → YAML text, as a person would have written it.
+"""Handbook → YAML text, JSON form and hash.
 
-Handbook → JSON, and the hash that names a handbook's content.
-
-Fields at their default are left out, so that a field added later does not
-change the hash of a handbook that does not use it. What has an order keeps it
-(inputs, parameters, arguments, children); what has none is an object.
+The JSON form leaves fields at their default out, so that a field added later does not change the
+hash of a handbook that does not use it. What has an order keeps it; what has none is an object.
 """
 
 from __future__ import annotations

@@ -1,11 +1,7 @@
-"""YAML text → nodes with positions, strictly.
+"""YAML text → nodes with positions, strictly; plain values → YAML text.
 
-Reads parser events, never objects: no tag is constructed, no alias expanded,
-and depth is counted before anything recurses.
-
-Plain values as YAML text: scalars that read back as themselves, blocks and one-liners.
-
-Where a procedure's requirement stands in the text, for what is only found out later.
+Reads parser events, never objects: no tag is constructed, no alias expanded, and depth is counted
+before anything recurses.
 """
 
 from __future__ import annotations
@@ -37,7 +33,7 @@ _PLAIN = re.compile(r"[A-Za-z_(][^\x00-\x1f\x22\x27\x5c\x60\x7f-\xa0\u2028\u2029
 _ESCAPED = re.compile("[\x7f-\xa0\u2028\u2029\ufeff\ufffe\uffff]")
 
 Value = str | list["Value"] | dict[str, "Value"]
-"""What the emitter takes: ready-made scalars, lists and mappings."""
+"""Input of the emitter: ready-made scalars, lists and mappings."""
 
 
 def scalar(value: object) -> str:

@@ -2,8 +2,12 @@
 
 ``POST /before`` a call decides about it: ``carry_out``, ``refused``, ``missing``, ``waiting`` or
 ``unknown``. After ``carry_out`` the agent makes the call and reports its answer with
-``POST /after``, which becomes evidence. A decision is bound to the conversation, the call's id
-and the digest of its arguments. Both requests can be repeated: they are answered as before.
+``POST /after``, which becomes evidence. A decision is bound to the conversation, the call's id,
+the tool and its arguments. Both requests can be repeated: they are answered as before.
+
+``missing`` with a ``question`` is for the user: show it and send the call again, under another id,
+with ``reply``. ``messages`` are what the user has said since, ``tell`` is what the application
+knows (inputs, secrets). The tool `judge_check` is ``answered`` by the service itself.
 
     uvicorn.run(decision_app("refunds.yaml", token="…"))
 """
@@ -13,20 +17,21 @@ from __future__ import annotations
 import asyncio
 import hmac
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from hashlib import sha256
 from os import PathLike
 from typing import Any
 
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.requests import Request as HttpRequest
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from sopilot.messages.errors import SopilotError, mistake
-from sopilot.runner.conversation import Conversations, Failed
+from sopilot.runner.conversations import Conversations
 from sopilot.runner.guard import Missing, Refused, Waiting, not_carried_out
+from sopilot.runner.hook import Failed, Reply
 from sopilot.values.json import JSON, canonical, plain
 from sopilot.views.answers import CallAnswer, CallStatus
 
@@ -35,13 +40,26 @@ MOST_CALLS = 10_000
 SHORTEST_TOKEN = 16
 _KINDS: Mapping[type, str] = {Refused: "refused", Missing: "missing", Waiting: "waiting"}
 _TEXT: Mapping[str, JSON] = {"type": "string"}
-_DECISIONS = ("carry_out", "refused", "missing", "waiting", "unknown")
+_DECISIONS = ("carry_out", "refused", "missing", "waiting", "unknown", "answered")
 
 
 class _BadRequest(Exception):
     def __init__(self, status: int, problem: str) -> None:
         super().__init__(problem)
         self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A call that an agent wants to make."""
+
+    conversation: str
+    id: str
+    tool: str
+    arguments: Mapping[str, JSON]
+    reply: Reply | None = None
+    messages: Sequence[str] = ()
+    tell: Mapping[str, JSON] = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)
@@ -51,7 +69,7 @@ class _Call:
     digest: str
     decided: asyncio.Future[dict[str, JSON]]
     answer: asyncio.Future[tuple[bool, JSON]]
-    task: asyncio.Task[CallAnswer] | None = None
+    task: asyncio.Task[CallAnswer | None] | None = None
 
 
 class Decisions:
@@ -64,17 +82,22 @@ class Decisions:
         if not conversations.view.guard:
             message = f"the view `{conversations.view.name}` needs a bookkeeping tool"
             raise mistake("not-a-guard", message, help="use `guard`")
+        if conversations.reads and not conversations.can_read:
+            message = (
+                "the service can't make calls by itself, which `guard-auto` and `recheck` need"
+            )
+            raise mistake("no-reader", message, help="pass `Conversations.of(…, reader=TOOLS)`")
         self._conversations = conversations
+        self._own = {schema.name for schema in conversations.own_tools}
         self._answer_seconds = answer_seconds
         self._calls: dict[tuple[str, str], _Call] = {}
 
-    async def before(
-        self, conversation: str, call_id: str, tool: str, arguments: Mapping[str, JSON]
-    ) -> dict[str, JSON]:
-        digest = sha256(canonical(plain({"tool": tool, "arguments": dict(arguments)}))).hexdigest()
-        call = self._calls.get((conversation, call_id))
+    async def before(self, request: Request) -> dict[str, JSON]:
+        bound = {"tool": request.tool, "arguments": dict(request.arguments)}
+        digest = sha256(canonical(plain(bound))).hexdigest()
+        call = self._calls.get((request.conversation, request.id))
         if call is None:
-            call = self._begin(conversation, call_id, tool, arguments, digest)
+            call = self._begin(request, digest)
         elif call.digest != digest:
             raise _BadRequest(409, "this id belongs to another call")
         return await asyncio.shield(call.decided)
@@ -92,16 +115,10 @@ class Decisions:
         if not call.answer.done():
             call.answer.set_result((ok, value))
         answer = await asyncio.shield(call.task)
+        assert answer is not None
         return {"recorded": answer.status is CallStatus.DONE, "text": answer.text}
 
-    def _begin(
-        self,
-        conversation: str,
-        call_id: str,
-        tool: str,
-        arguments: Mapping[str, JSON],
-        digest: str,
-    ) -> _Call:
+    def _begin(self, request: Request, digest: str) -> _Call:
         while len(self._calls) >= MOST_CALLS:
             ended = next((key for key, item in self._calls.items() if _is_over(item)), None)
             if ended is None:
@@ -109,39 +126,49 @@ class Decisions:
             del self._calls[ended]
         loop = asyncio.get_running_loop()
         call = _Call(digest, loop.create_future(), loop.create_future())
-        self._calls[conversation, call_id] = call
-        call.task = loop.create_task(self._run(call, conversation, call_id, tool, arguments))
+        self._calls[request.conversation, request.id] = call
+        call.task = loop.create_task(self._run(call, request))
         call.task.add_done_callback(lambda task: _fail(call, task))
         return call
 
-    async def _run(
-        self,
-        call: _Call,
-        conversation: str,
-        call_id: str,
-        tool: str,
-        arguments: Mapping[str, JSON],
-    ) -> CallAnswer:
+    async def _run(self, call: _Call, request: Request) -> CallAnswer | None:
         async def dispatch(licensed: Mapping[str, JSON]) -> object:
             decided: dict[str, JSON] = {"decision": "carry_out", "arguments": dict(licensed)}
             call.decided.set_result({**decided, "digest": call.digest})
             ok, value = await asyncio.wait_for(call.answer, self._answer_seconds)
             return value if ok else Failed(value)
 
-        async with self._conversations.using(conversation) as hook:
-            answer, _ = await hook.attempt(tool, arguments, call_id, dispatch)
-        if not call.decided.done():
-            problem = not_carried_out(answer, hook.session.id)
-            decided: dict[str, JSON] = {
-                "decision": _KINDS.get(type(problem), "unknown"),
-                "text": str(problem),
-                "digest": call.digest,
-            }
-            if isinstance(problem, Missing):
-                decided["agenda"] = list(problem.agenda)
-            if isinstance(problem, Waiting):
-                decided |= {"session": problem.session, "call": problem.call_id}
-            call.decided.set_result(decided)
+        async with self._conversations.using(request.conversation) as hook:
+            session = hook.session
+            session.supplied.update(request.tell)
+            for text in request.messages:
+                await session.user_said(text)
+            if request.tool in self._own:
+                text = await hook.step(request.arguments, request.tool)
+                call.decided.set_result(
+                    {"decision": "answered", "text": text, "digest": call.digest}
+                )
+                return None
+            with hook.replied(request.reply):
+                answer, _ = await hook.attempt(
+                    request.tool, request.arguments, request.id, dispatch
+                )
+            waiting = hook.pause(answer)
+        if call.decided.done():
+            return answer
+        problem = not_carried_out(answer, session.id)
+        decided: dict[str, JSON] = {
+            "decision": _KINDS.get(type(problem), "unknown"),
+            "text": str(problem),
+            "digest": call.digest,
+        }
+        if isinstance(problem, Missing):
+            decided["agenda"] = list(problem.agenda)
+        if waiting is not None and waiting.question:
+            decided["question"] = waiting.question
+        if isinstance(problem, Waiting):
+            decided |= {"session": problem.session, "call": problem.call_id}
+        call.decided.set_result(decided)
         return answer
 
 
@@ -149,7 +176,7 @@ def _is_over(call: _Call) -> bool:
     return call.task is not None and call.task.done()
 
 
-def _fail(call: _Call, task: asyncio.Task[CallAnswer]) -> None:
+def _fail(call: _Call, task: asyncio.Task[CallAnswer | None]) -> None:
     problem = None if task.cancelled() else task.exception()
     if problem is not None and not call.decided.done():
         call.decided.set_exception(problem)
@@ -166,25 +193,21 @@ def decision_app(
     own = handbook if isinstance(handbook, Conversations) else Conversations.of(handbook)
     decisions = Decisions(own, answer_seconds=answer_seconds)
 
-    async def before(request: Request) -> JSONResponse:
-        body = await _body(request, token, conversation=str, id=str, tool=str, arguments=dict)
-        decided = await decisions.before(
-            body["conversation"], body["id"], body["tool"], body["arguments"]
-        )
-        return JSONResponse(decided)
+    async def before(http: HttpRequest) -> JSONResponse:
+        return JSONResponse(await decisions.before(await _wanted(http, token)))
 
-    async def after(request: Request) -> JSONResponse:
-        body = await _body(request, token, conversation=str, id=str, digest=str, ok=bool)
+    async def after(http: HttpRequest) -> JSONResponse:
+        body = await _body(http, token, conversation=str, id=str, digest=str, ok=bool)
         return JSONResponse(
             await decisions.after(
                 body["conversation"], body["id"], body["digest"], body["ok"], body.get("value")
             )
         )
 
-    async def describe(request: Request) -> JSONResponse:
+    async def describe(http: HttpRequest) -> JSONResponse:
         return JSONResponse(OPENAPI)
 
-    async def refuse(request: Request, problem: Exception) -> JSONResponse:
+    async def refuse(http: HttpRequest, problem: Exception) -> JSONResponse:
         status = problem.status if isinstance(problem, _BadRequest) else 503
         return JSONResponse({"error": str(problem)}, status_code=status)
 
@@ -198,12 +221,27 @@ def decision_app(
     )
 
 
-async def _body(request: Request, token: str, **fields: type) -> dict[str, Any]:
-    sent = request.headers.get("authorization", "").removeprefix("Bearer ")
+async def _wanted(http: HttpRequest, token: str) -> Request:
+    body = await _body(http, token, conversation=str, id=str, tool=str, arguments=dict)
+    reply, messages, tell = body.get("reply"), body.get("messages", []), body.get("tell", {})
+    if reply is not None:
+        parts = [reply.get(name) for name in Reply._fields] if isinstance(reply, dict) else [None]
+        if not all(isinstance(part, str) for part in parts):
+            raise _BadRequest(400, "`reply` needs `question` and `text`")
+        reply = Reply(*parts)
+    texts = isinstance(messages, list) and all(isinstance(text, str) for text in messages)
+    if not texts or not isinstance(tell, dict):
+        raise _BadRequest(400, "`messages` must be a list of texts, `tell` an object")
+    known = {name: body[name] for name in ("conversation", "id", "tool", "arguments")}
+    return Request(**known, reply=reply, messages=messages, tell=tell)
+
+
+async def _body(http: HttpRequest, token: str, **fields: type) -> dict[str, Any]:
+    sent = http.headers.get("authorization", "").removeprefix("Bearer ")
     if not hmac.compare_digest(sent.encode(), token.encode()):
         raise _BadRequest(401, "the token is missing or wrong")
     raw = b""
-    async for chunk in request.stream():
+    async for chunk in http.stream():
         raw += chunk
         if len(raw) > MOST_BYTES:
             raise _BadRequest(413, "the request is too long")
@@ -245,7 +283,18 @@ OPENAPI: JSON = {
     "paths": {
         "/before": _operation(
             f"Decide about a call: {', '.join(_DECISIONS)}.",
-            {**_NAMES, "tool": _TEXT, "arguments": {"type": "object"}},
+            {
+                **_NAMES,
+                "tool": _TEXT,
+                "arguments": {"type": "object"},
+                "reply": {
+                    "type": "object",
+                    "properties": {"question": _TEXT, "text": _TEXT},
+                    "required": ["question", "text"],
+                },
+                "messages": {"type": "array", "items": _TEXT},
+                "tell": {"type": "object"},
+            },
             ["conversation", "id", "tool", "arguments"],
         ),
         "/after": _operation(

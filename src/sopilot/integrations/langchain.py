@@ -24,17 +24,10 @@ from langsmith.utils import tracing_is_enabled
 
 from sopilot.messages.errors import InternalBug, UserMistake
 from sopilot.protocols import ToolSchema
-from sopilot.runner.conversation import (
-    Conversations,
-    Failed,
-    Hooks,
-    ProcedureHook,
-    Read,
-    hooks_of,
-    was_made,
-)
+from sopilot.runner.conversations import Conversations, Hooks, hooks_of
+from sopilot.runner.hook import Failed, ProcedureHook, Read, Reply, was_made
+from sopilot.runner.json_values import Validate, validation_by
 from sopilot.runner.loop_thread import caller
-from sopilot.runner.received import Validate, validation_by
 from sopilot.values.json import JSON
 from sopilot.views.answers import CallAnswer
 
@@ -174,7 +167,8 @@ class SopilotMiddleware(AgentMiddleware[Any, Any, Any]):
             )  # fmt: skip
             answer = await attempt()
             while self._pauses and (waiting := hook.pause(answer)) is not None:
-                with hook.replied(waiting, await pause(waiting.as_json())):
+                reply = Reply(waiting.question, str(await pause(waiting.as_json())))
+                with hook.replied(reply):
                     answer = await attempt()
         own = givens[0] if givens else None
         if isinstance(own, Command) or (own is not None and hook.view.guard):

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -37,15 +38,9 @@ from agents.tool_context import ToolContext
 from sopilot.agent.dialog import MALFORMED_CALL
 from sopilot.messages.errors import UserMistake, mistake
 from sopilot.protocols import ToolSchema
-from sopilot.runner.conversation import (
-    CURRENT,
-    Conversations,
-    OneConversation,
-    ProcedureHook,
-    Read,
-    hooks_of,
-)
-from sopilot.runner.received import Validate, validation_by
+from sopilot.runner.conversations import CURRENT, Conversations, OneConversation, hooks_of
+from sopilot.runner.hook import YES, ProcedureHook, Read, Reply
+from sopilot.runner.json_values import Validate, validation_by
 from sopilot.values.json import JSON
 
 __all__ = ["Conversations", "hooked_config", "hooked_tools"]
@@ -57,24 +52,33 @@ _HOOKED: WeakKeyDictionary[Hooks, list[Tool]] = WeakKeyDictionary()
 _OPENINGS: WeakKeyDictionary[ProcedureHook, str] = WeakKeyDictionary()
 """The first message of a hook's conversation that has no name."""
 _CONTEXT: ContextVar[ToolContext[Any] | None] = ContextVar("sopilot_tool_context", default=None)
+_GROUP: ContextVar[str | None] = ContextVar("sopilot_group", default=None)
+"""The conversation of the run, for what the library calls without the run's configuration."""
 
 
-def hooked_tools(hooks: Hooks, tools: Sequence[FunctionTool]) -> list[Tool]:
-    """The same tools, on record and guarded, and those that the view adds. Hosted tools run where
-    no hook sees them, and are refused."""
+def hooked_tools(
+    hooks: Hooks, tools: Sequence[FunctionTool], *, pauses: bool = False
+) -> list[Tool]:
+    """Wrap tools so that their calls are recorded and guarded; add those of the view. Hosted tools
+    run where no hook sees them, and are refused.
+
+    ``pauses``: a call that waits for the user's yes or for an approval is one of the run's
+    ``interruptions``. ``state.approve(item)`` answers the question with yes; an approval by role
+    must be there when the run goes on.
+    """
     for tool in tools:
         if not isinstance(tool, FunctionTool):
             raise _unseen(f"the tool `{tool.name}` runs")
     within = hooks_of(hooks)
     reads = {tool.name: _read(tool) for tool in tools}
     own = [_own_tool(within, schema) for schema in within.own_tools]
-    made: list[Tool] = [*own, *(_hooked(within, tool, reads) for tool in tools)]
+    made: list[Tool] = [*own, *(_hooked(within, tool, reads, pauses) for tool in tools)]
     _HOOKED.setdefault(hooks, []).extend(made)
     return made
 
 
 def hooked_config(hooks: Hooks, config: RunConfig | None = None) -> RunConfig:
-    """``config`` with the frame message before every model call, after its own input filter. An
+    """Add the frame message before every model call, after the configuration's own filter. An
     agent with tools past the hook is refused at its first model call.
 
     ``config.group_id`` names the conversation. A hook alone is one conversation: a run with
@@ -85,6 +89,7 @@ def hooked_config(hooks: Hooks, config: RunConfig | None = None) -> RunConfig:
 
     async def show(data: CallModelData[Any]) -> ModelInputData:
         _refuse_unseen(hooks, data.agent)
+        _GROUP.set(own.group_id)
         if isinstance(hooks, ProcedureHook) and own.group_id is None and CURRENT.get() is None:
             _refuse_another_beginning(hooks, data.model_data.input)
         shown = data.model_data
@@ -127,7 +132,9 @@ def _refuse_unseen(hooks: Hooks, agent: Agent[Any]) -> None:
 
 def _unseen(what: str) -> UserMistake:
     message = f"{what} past the hook, neither on record nor guarded"
-    cure = "give the agent `hooked_tools(hook, tools)` alone; MCP servers behind `sopilot serve`"
+    cure = (
+        "give the agent `hooked_tools(hook, tools)` alone; guard MCP servers by `sopilot gateway`"
+    )
     return mistake("unseen-tools", message, help=cure)
 
 
@@ -168,7 +175,10 @@ def _own_tool(within: Conversations | OneConversation, schema: ToolSchema) -> Fu
 
 
 def _hooked(
-    within: Conversations | OneConversation, tool: FunctionTool, reads: Mapping[str, Read]
+    within: Conversations | OneConversation,
+    tool: FunctionTool,
+    reads: Mapping[str, Read],
+    pauses: bool,
 ) -> FunctionTool:
     # The library turns what a tool raises into text, which would pass for a result: this copy
     # raises, and the text is made afterwards.
@@ -185,11 +195,8 @@ def _hooked(
             _CONTEXT.reset(token)
 
     async def guarded(hook: ProcedureHook, context: ToolContext[Any], arguments: str) -> Any:
-        try:
-            value = json.loads(arguments) if arguments.strip() else {}
-        except (ValueError, RecursionError):
-            value = None
-        if not isinstance(value, dict):
+        value = _read_arguments(arguments)
+        if value is None:
             details = {"tool": tool.name, "problem": "the arguments are not a JSON object"}
             await hook.session.note(MALFORMED_CALL, details)
             return "Not done: the arguments are not a JSON object."
@@ -199,9 +206,12 @@ def _hooked(
             made.append(await bare.on_invoke_tool(context, json.dumps(licensed)))
             return made[0]
 
-        answer, problem = await hook.attempt(
-            tool.name, value, context.tool_call_id, execute, validate
-        )
+        attempt = partial(hook.attempt, tool.name, value, context.tool_call_id, execute, validate)
+        answer, problem = await attempt()
+        waiting = hook.pause(answer) if pauses else None
+        if waiting is not None and waiting.question and _is_approved(context):
+            with hook.replied(Reply(waiting.question, YES)):
+                answer, problem = await attempt()
         if problem is None and made and hook.view.guard:
             return made[0]
         if problem is None:
@@ -214,12 +224,33 @@ def _hooked(
         # Of a call whose outcome is unknown, the session's own words are the ones that matter.
         return answer.text if answer.seq is None else f"#{answer.seq} (failed): {json.dumps(reply)}"
 
-    return replace(tool, on_invoke_tool=invoke)
+    async def needs_approval(context: Any, arguments: dict[str, Any], call_id: str) -> bool:
+        async with within.using(_GROUP.get()) as hook:
+            hook.reads.update(reads)
+            return await hook.rehearse(tool.name, arguments, validate) is not None
+
+    if not pauses:
+        return replace(tool, on_invoke_tool=invoke)
+    if tool.needs_approval is not False:
+        raise mistake("own-approval", f"the tool `{tool.name}` has its own `needs_approval`")
+    return replace(tool, on_invoke_tool=invoke, needs_approval=needs_approval)
+
+
+def _read_arguments(arguments: str) -> dict[str, JSON] | None:
+    try:
+        value = json.loads(arguments) if arguments.strip() else {}
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _is_approved(context: ToolContext[Any]) -> bool:
+    return context.is_tool_approved(context.tool_name, context.tool_call_id) is True
 
 
 def _validation(tool: FunctionTool) -> Validate | None:
-    """What the library does to the arguments of a function; a tool that is written by hand
-    receives the JSON text as it is."""
+    """The library's validation of a function's arguments. A tool that is written by hand receives
+    the JSON text as it is."""
     function = getattr(tool, "__wrapped__", None)
     if function is None:
         return None

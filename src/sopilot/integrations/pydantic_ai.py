@@ -21,12 +21,11 @@ from pydantic_ai.toolsets import FunctionToolset
 
 from sopilot.messages.errors import InternalBug
 from sopilot.protocols import ToolSchema
-from sopilot.runner.conversation import CURRENT, Conversations, Hooks, ProcedureHook, Read, hooks_of
+from sopilot.runner.conversations import CURRENT, Conversations, Hooks, hooks_of
+from sopilot.runner.hook import YES, ProcedureHook, Read, Reply
 from sopilot.values.json import JSON, same
 
 __all__ = ["Conversations", "SopilotCapability"]
-
-YES = "yes"
 
 
 @dataclass
@@ -135,7 +134,7 @@ class SopilotCapability(AbstractCapability[Any]):
         answer = await attempt()
         waiting = hook.pause(answer) if self.pauses else None
         if waiting is not None and waiting.question and ctx.tool_call_approved:
-            with hook.replied(waiting, YES):
+            with hook.replied(Reply(waiting.question, YES)):
                 answer = await attempt()
             waiting = hook.pause(answer)
         if waiting is not None:

@@ -1,7 +1,4 @@
-"""What would fit now: the answer to an operation that does not, and a frame's affordances.
-
-What a call need not say: the arguments that the program has for it where it stands.
-"""
+"""Operations that would fit now, and the arguments that the program has for a call."""
 
 from __future__ import annotations
 
@@ -47,7 +44,7 @@ def completed(
 
 
 def _passed_on(here: Position, action: str) -> dict[str, JSON]:
-    """What the check at the cursor would give to the first call behind it, if that is this one."""
+    """The values that the check at the cursor passes to this action, if it is called first."""
     step: Step | None = here.step
     values = {**here.process.known, **here.frame.locals}
     while isinstance(step, Check):
@@ -80,9 +77,7 @@ def _known(here: Position, act: Act) -> Mapping[str, JSON]:
     if here.layout.linked:
         wanted = next_wanted(here, act)
         return wanted.arguments if wanted is not None else {}
-    return known_arguments(
-        plain_arguments(act.arguments), here.layout, here.frame, here.process.known
-    )[0]
+    return known_arguments(here, plain_arguments(act.arguments))[0]
 
 
 Shape = Fields
@@ -176,5 +171,5 @@ def _act(here: Position, step: Act) -> Shape:
 
 
 def _arguments(here: Position, arguments: Arguments) -> Shape:
-    values, missing = known_arguments(arguments, here.layout, here.frame, here.process.known)
+    values, missing = known_arguments(here, arguments)
     return {"arguments": values, "missing": missing}

@@ -1,8 +1,6 @@
-"""Who has approved a held call, and whether that is enough. Pure.
+"""Calls of a session: ids in use, held calls with their approvals, unknown outcomes. Pure.
 
-What a trace says about calls: ids in use, held calls, unknown outcomes. Pure.
-
-Folded event by event, live and on resume alike, so both agree.
+Folded event by event, live and on resume alike.
 """
 
 from __future__ import annotations
@@ -74,7 +72,7 @@ class HeldCall:
     amended: bool = False
     why: str = ""
     facts: tuple[JSON, ...] | None = ()
-    """What is not proven, as data (``Licence.facts``); ``None``: it can't be read."""
+    """The unproven checks as data (``Licence.facts``); ``None``: they can't be read."""
 
     @property
     def lasts(self) -> int | None:
@@ -131,18 +129,7 @@ class HeldCall:
         }
 
 
-def rule(
-    held: HeldCall,
-    *,
-    decision: str,
-    by: str,
-    role: str,
-    arguments: Mapping[str, JSON],
-    reason: JSON,
-    seq: int,
-    at: float,
-    principal: Mapping[str, JSON],
-) -> HeldCall:
+def rule(held: HeldCall, ruling: Ruling, *, at: float, arguments: Mapping[str, JSON]) -> HeldCall:
     """The held call after a decision; unchanged by one that does not count.
 
     A decision counts from a named person in one of the roles, while the call is
@@ -150,14 +137,13 @@ def rule(
     """
     if held.state not in (HeldState.WAITING, HeldState.APPROVED):
         return held
-    ruling = Ruling(decision, by, role, reason, seq, principal)
-    if decision == "expire":
+    if ruling.decision == "expire":
         return replace(held, state=HeldState.EXPIRED, rulings=(*held.rulings, ruling))
-    if held.has_expired(at) or not by or role not in held.roles:
+    if held.has_expired(at) or not ruling.by or ruling.role not in held.roles:
         return held
-    if decision == "reject":
+    if ruling.decision == "reject":
         return replace(held, state=HeldState.REJECTED, rulings=(*held.rulings, ruling))
-    if decision == "amend":
+    if ruling.decision == "amend":
         # Earlier approvals were for other arguments.
         held = replace(held, arguments=dict(arguments), amended=True, rulings=(ruling,))
     else:
@@ -214,7 +200,7 @@ class CallLedger:
     """Call id → seq of the note that its outcome is unknown, until somebody settles it."""
     held: dict[str, HeldCall] = field(default_factory=dict)
     requesters: set[str] = field(default_factory=set)
-    """Who asked for what is done in the session: its opener, and whoever took it up."""
+    """The people who asked for the session: its opener, and those who took it up."""
     ended: bool = False
     """An executor without a machine has said that it is done."""
     given_up: str | None = None
@@ -246,17 +232,11 @@ class CallLedger:
         payload = event.payload
         held = self.held.get(str(payload["call_id"]))
         if held is not None:
-            self.held[held.call_id] = rule(
-                held,
-                decision=str(payload["decision"]),
-                by=str(payload["by"]),
-                role=str(payload["role"]),
-                arguments=_mapping(payload["arguments"]),
-                reason=payload["reason"],
-                seq=event.seq,
-                at=event.at,
-                principal=_mapping(payload.get("principal")),
-            )
+            decision, by, role = (str(payload[key]) for key in ("decision", "by", "role"))
+            principal = _mapping(payload.get("principal"))
+            ruling = Ruling(decision, by, role, payload["reason"], event.seq, principal)
+            arguments = _mapping(payload["arguments"])
+            self.held[held.call_id] = rule(held, ruling, at=event.at, arguments=arguments)
 
     def _note(self, event: Event) -> None:
         self.ended = self.ended or event.payload.get("name") == END_SESSION
@@ -275,7 +255,7 @@ class CallLedger:
                 self.held[call_id] = _held(call_id, details, event)
 
     def forecast(self, events: Sequence[Event]) -> CallLedger:
-        """What is held and unknown after these events, which are not written yet."""
+        """The ledger of held and unknown calls after these events, which are not written yet."""
         if not (self.held or self.unknown):
             for event in events:
                 if event.kind in ("note", "fail"):  # nothing else changes what is forecast

@@ -1,10 +1,9 @@
 """Transitions that need no judgement, taken by the machine where a run allows it.
 
-What a check need not ask again: in its frame, and in the whole process.
-
-In the frame: a slot that is bound. In the process: a gate that is open, and, where a run
-allows it, a verdict on the same rule for the same values whose evidence is still whole, newest
-and fresh. Neither is a proof for a guarded action: that is made anew at the act.
+A check isn't asked again while its slot is bound in the frame or its gate is open. Where a run
+allows it, nor while the process has a verdict on the same rule for the same values whose evidence
+is whole, newest and fresh. Neither proves anything for a guarded action: its proof is made anew
+at the act.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from sopilot.machine.evidence import (
 )
 from sopilot.machine.layout import Position
 from sopilot.machine.moves import rule_key
-from sopilot.machine.state import Bound, Frame, Observed
+from sopilot.machine.state import Bound, CallRecord, Frame
 from sopilot.machine.terms import known_arguments
 from sopilot.messages.catalogue import sentence
 from sopilot.messages.errors import SopilotError
@@ -33,8 +32,8 @@ from sopilot.values.json import JSON, Judge
 
 @dataclass(frozen=True, slots=True)
 class Automation:
-    """What the machine does by itself beyond reuse in a frame. All off: the executor does
-    everything.
+    """Transitions that the machine takes by itself beyond reuse in a frame. Without any, the
+    executor does everything.
 
     ``reuse_verdicts``: checks that the process has judged for the same values already, on
     evidence that is still whole, newest and fresh.
@@ -85,7 +84,7 @@ def determined(
 
 def _missing(here: Position, step: Check) -> list[str]:
     callee = here.program.functions[step.function].function
-    missing = known_arguments(step.arguments, here.layout, here.frame, here.process.known)[1]
+    missing = known_arguments(here, step.arguments)[1]
     return [name for name in missing if name not in (*callee.optional, callee.computes)]
 
 
@@ -122,13 +121,13 @@ def _determined_return(
     return None
 
 
-def _cited(here: Position) -> list[Observed]:
+def _cited(here: Position) -> list[CallRecord]:
     seqs = set(bind_evidence(here, ()).evidence)
     return [result for result in here.process.results if result.seq in seqs]
 
 
 def _computed(here: Position, expression: str) -> JSON:
-    """What the machine computes for an argument, ``None`` where it cannot be told."""
+    """The computed value of an argument, ``None`` if it is undecided."""
     variables = _variables(here)
     if variables is None:
         return None
@@ -150,7 +149,7 @@ def _judged(here: Position, expression: str, judge: Judge) -> bool | None:
 
 
 def _variables(here: Position) -> dict[str, JSON] | None:
-    """What a verdict sees, ``None`` where something has no value yet."""
+    """The variables of a verdict, ``None`` while a value is missing."""
     function = here.layout.function
     clock = here.configuration.clock
     variables: dict[str, JSON] = {"now": clock} if clock else {}
@@ -182,7 +181,7 @@ def bound_already(here: Position, step: Check) -> tuple[Bound, str] | None:
         here.program.functions[step.function].function.kind is not Kind.GATE
     ):
         return None
-    values, missing = known_arguments(step.arguments, here.layout, here.frame, here.process.known)
+    values, missing = known_arguments(here, step.arguments)
     if missing:
         return None
     bound = here.process.gates.get(rule_key(step.function, values))
@@ -193,7 +192,7 @@ def judged_already(here: Position, step: Check) -> tuple[Bound, str] | None:
     """The process's verdict on the same rule for the same values, if it still stands."""
     if not here.process.verdicts:
         return None
-    values, missing = known_arguments(step.arguments, here.layout, here.frame, here.process.known)
+    values, missing = known_arguments(here, step.arguments)
     if missing:
         return None
     bound = here.process.verdicts.get(rule_key(step.function, values))
@@ -216,7 +215,6 @@ def _stands(here: Position, step: Check, values: dict[str, JSON], bound: Bound) 
         layout.first,
         values,
         {},
-        step.slot,
         here.configuration.next_seq,
         f"{here.frame.path}/{step.function}",
         (),
@@ -233,7 +231,7 @@ def _stands(here: Position, step: Check, values: dict[str, JSON], bound: Bound) 
     )
     if frame_answers(inside) is not None:
         return True
-    # What failed would fail again, unless the user gives another value this time.
+    # A failed call would fail again, unless the user gives another value this time.
     return not layout.learnable and any(
         not result.ok and admissible(inside, result) for result in results
     )

@@ -1,7 +1,4 @@
-"""Which results speak for a verdict: citation, admissibility, staleness.
-
-P4 and P5: whether an answer is the newest, and nothing may have changed what it says since.
-"""
+"""Results that speak for a verdict: citation, admissibility, freshness (P4 and P5)."""
 
 from __future__ import annotations
 
@@ -11,8 +8,8 @@ from typing import NamedTuple
 from sopilot.handbook.requirements import Path
 from sopilot.machine.layout import Position, Programs
 from sopilot.machine.recipes import Absent, Values, WantedCall, wanted_calls
-from sopilot.machine.state import NEVER, UNRESOLVED, Answered, Configuration, Observed
-from sopilot.machine.terms import fits_act, value_of
+from sopilot.machine.state import NEVER, UNRESOLVED, Answered, CallRecord, Configuration
+from sopilot.machine.terms import fits_act, value_at
 from sopilot.messages.catalogue import sentence
 from sopilot.program.model import Act, ActionFacts, Kind, Local
 from sopilot.values.json import JSON, MISSING, key_of, same
@@ -81,7 +78,7 @@ def renewed(programs: Programs, configuration: Configuration, action: str) -> in
 def stale_since(
     programs: Programs, configuration: Configuration, verifier: str, newest: Answered
 ) -> str:
-    """What may have changed since ``newest`` was asked for, in words; empty when nothing."""
+    """The reason why ``newest`` may be out of date; empty if there is none."""
     since = renewed(programs, configuration, verifier)
     if newest.call_seq < since:
         return sentence("connection-changed", seq=since)
@@ -97,8 +94,8 @@ def stale_since(
         if latest > newest.call_seq:
             return sentence("may-have-changed", action=action, seq=latest)
     for pending in configuration.pending.values():
-        if pending.seq != newest.call_seq and may_disturb(programs, pending.action, verifier):
-            return sentence("may-be-changing", action=pending.action, seq=pending.seq)
+        if pending.call_seq != newest.call_seq and may_disturb(programs, pending.action, verifier):
+            return sentence("may-be-changing", action=pending.action, seq=pending.call_seq)
     uses = [pending.uses for pending in configuration.pending.values()]
     if newest.seq in configuration.used or any(newest.seq in use for use in uses):
         return sentence("used-already")
@@ -128,11 +125,11 @@ def asked_otherwise(
             return other.seq
     for pending in configuration.pending.values():
         if pending.action == action and is_it(pending.arguments):
-            return pending.seq
+            return pending.call_seq
     return 0
 
 
-def is_current(programs: Programs, configuration: Configuration, result: Observed) -> bool:
+def is_current(programs: Programs, configuration: Configuration, result: CallRecord) -> bool:
     """Whether a result still says how things are: asking again would tell nothing new."""
     key = key_of(result.arguments)
     newest = configuration.answers.get(result.action, {}).get(key)
@@ -180,7 +177,7 @@ def bind_evidence(here: Position, cited: Sequence[str]) -> Citation:
     return Citation(tuple(gathered), "frame", borrowed)
 
 
-def frame_results(here: Position) -> list[Observed]:
+def frame_results(here: Position) -> list[CallRecord]:
     """The results of the calls made in the active frame, oldest first."""
     opened = here.frame.opened
     results = []
@@ -194,23 +191,21 @@ def frame_results(here: Position) -> list[Observed]:
     return results
 
 
-def admissible(here: Position, result: Observed) -> bool:
+def admissible(here: Position, result: CallRecord) -> bool:
     """Whether some recipe of the active function asks for this call with these values."""
     return any(fits_result(here, act, result) for act in here.layout.recipe_acts)
 
 
-def fits_result(here: Position, act: Act, result: Observed) -> bool:
+def fits_result(here: Position, act: Act, result: CallRecord) -> bool:
     if here.layout.linked and act.action == result.action:
         wanted = wanted_here(here, act)
         return not isinstance(wanted, Absent) and any(
             _is_answer(here, item, result) for item in wanted
         )
-    return fits_act(
-        act, result.action, result.arguments, here.layout, here.frame, here.process.known
-    )
+    return fits_act(here, act, result.action, result.arguments)
 
 
-def _is_answer(here: Position, wanted: WantedCall, result: Observed) -> bool:
+def _is_answer(here: Position, wanted: WantedCall, result: CallRecord) -> bool:
     agree, argument = here.layout.agree, result.arguments
     return result.action == wanted.act.action and all(
         agree(value, argument[name]) if name in argument else value is None
@@ -234,7 +229,7 @@ def wanted_here(here: Position, act: Act) -> list[WantedCall] | Absent:
 
 def _values(here: Position) -> Values:
     def value(name: str) -> JSON | Absent:
-        result = value_of(Local(name), here.layout, here.frame, here.process.known)
+        result = value_at(here, Local(name))
         return Absent(sentence("no-value", name=name)) if result is MISSING else result
 
     return value
@@ -244,7 +239,7 @@ def _answer_to(
     here: Position,
     act: Act,
     answers: dict[str, JSON],
-    results: Sequence[Observed] | None = None,
+    results: Sequence[CallRecord] | None = None,
 ) -> tuple[JSON] | None:
     """The answer to an act, a list for one with ``each``, in a tuple. ``results`` are the ones
     that count, failures included; by default the successes that the frame has gathered."""
@@ -262,7 +257,7 @@ def _answer_to(
 
 
 def frame_answers(
-    here: Position, results: Sequence[Observed] | None = None
+    here: Position, results: Sequence[CallRecord] | None = None
 ) -> tuple[dict[str, JSON], JSON] | None:
     """The answers of the first recipe that is whole, by name, and the last one's; in ``results``,
     or among the successes that the frame has gathered."""
@@ -278,7 +273,7 @@ def frame_answers(
     return None
 
 
-def _gathered(here: Position) -> list[Observed]:
+def _gathered(here: Position) -> list[CallRecord]:
     borrowed = here.frame.borrowed
     taken = (
         [result for result in here.process.results if result.seq in borrowed] if borrowed else []
@@ -286,7 +281,7 @@ def _gathered(here: Position) -> list[Observed]:
     return [*taken, *frame_results(here)]
 
 
-def is_done(here: Position, act: Act, done: Sequence[Observed]) -> bool:
+def is_done(here: Position, act: Act, done: Sequence[CallRecord]) -> bool:
     """Whether the frame has made the call, for every element where there are several."""
     if not here.layout.linked:
         return any(fits_result(here, act, item) for item in done)
@@ -308,7 +303,7 @@ def next_wanted(here: Position, act: Act) -> WantedCall | None:
     return wanted[-1]
 
 
-def available(here: Position) -> tuple[Observed, ...]:
+def available(here: Position) -> tuple[CallRecord, ...]:
     """Earlier results of the process that the active rule could stand on."""
     if not here.layout.soft:
         return ()
@@ -320,7 +315,7 @@ def available(here: Position) -> tuple[Observed, ...]:
     )
 
 
-def borrowable(here: Position, act: Act) -> Observed | None:
+def borrowable(here: Position, act: Act) -> CallRecord | None:
     """The latest earlier success that makes a repeated call of ``act`` needless: nothing newer
     was answered, and nothing may have changed it since.
 
@@ -334,9 +329,7 @@ def borrowable(here: Position, act: Act) -> Observed | None:
         if isinstance(wanted, Absent) or any(item.open for item in wanted):
             return None
     elif any(
-        isinstance(term, Path)
-        or value_of(term, here.layout, here.frame, here.process.known) is MISSING
-        for _, term in act.arguments
+        isinstance(term, Path) or value_at(here, term) is MISSING for _, term in act.arguments
     ):
         return None
     for result in reversed(available(here)):

@@ -1,12 +1,10 @@
-"""Programs prepared for running: every jump resolved, every recipe at hand.
-
-Where an operation lands: the active process, its top frame and the step at the cursor.
-"""
+"""Programs prepared for running, and the position where an operation lands."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from sopilot.machine.recipes import linked
 from sopilot.machine.state import Configuration, Frame, Process
@@ -109,7 +107,7 @@ class ProgramLayout:
 
     @property
     def names(self) -> frozenset[str]:
-        """What a process of it may know: what it is started with, and what it learns."""
+        """The names that a process may know: its inputs, and those that it learns."""
         return self.entry.parameters.union(
             *(function.learnable for function in self.functions.values())
         )
@@ -140,8 +138,17 @@ class ProgramLayout:
 def lay_out(program: Program, *, redacted: bool = False) -> ProgramLayout:
     """Raises ``UserMistake`` with every dangling name; the verifier says more, and earlier.
 
-    With ``redacted`` a withheld value agrees with every value that is not withheld.
+    With ``redacted`` a withheld value agrees with every value that is not withheld. A program
+    keeps its layouts: many sessions run it, and many traces are judged by it.
     """
+    key = ("layout", redacted)
+    if key not in program.cache:
+        program.cache[key] = _laid_out(program, redacted)
+    layout: ProgramLayout = program.cache[key]
+    return layout
+
+
+def _laid_out(program: Program, redacted: bool) -> ProgramLayout:
     problems: list[Diagnostic] = []
     agreement = _may_agree if redacted else same
     functions = {
@@ -194,8 +201,7 @@ def _lay_out_function(
         )
     if not steps:
         problems.append(_dangling(program, function.name, "", ()))
-    main = tuple(step for step in function.steps if isinstance(step, Act))
-    recipes = (main, *function.fallbacks) if main else tuple(function.fallbacks)
+    recipes = function.recipes
     recipe_acts = tuple(act for recipe in recipes for act in recipe)
     return FunctionLayout(
         function,
@@ -251,7 +257,7 @@ def _dangling(
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """What a machine runs: goal → program, prepared, with hashes and bounds."""
+    """Programs of a machine: goal → prepared program, with hashes and limits."""
 
     layouts: Mapping[str, ProgramLayout]
     hashes: Mapping[str, str]
@@ -281,7 +287,12 @@ class Refused:
     reason: str
 
 
-NO_PROCESS = Refused("no-process", sentence("no-process"))
+def refused(code: str, wording: str = "", /, **fields: object) -> Refused:
+    """``wording`` is the code of the sentence, where it isn't that of the refusal."""
+    return Refused(code, sentence(wording or code, **fields))
+
+
+NO_PROCESS = refused("no-process")
 
 
 @dataclass(slots=True)
@@ -302,13 +313,14 @@ class Position:
     def source(self) -> Program:
         return self.program.program
 
+    def with_frame(self, frame: Frame, **changes: Any) -> Configuration:
+        """The configuration after a transition of the process to another top frame."""
+        frames = (*self.process.frames[:-1], frame)
+        return self.configuration.updated(self.process.moved(frames, **changes))
+
     def wrong_step(self, operation: str) -> Refused:
-        return Refused(
-            "wrong-step",
-            sentence(
-                "wrong-step", operation=operation, place=self.frame.place, kind=step_kind(self.step)
-            ),
-        )
+        place, kind = self.frame.place, step_kind(self.step)
+        return refused("wrong-step", operation=operation, place=place, kind=kind)
 
 
 def locate(programs: Programs, configuration: Configuration) -> Position | None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sopilot.machine.layout import Moved, Position, ProgramLayout, Programs, Refused
+from sopilot.machine.layout import Moved, Position, ProgramLayout, Programs, Refused, refused
 from sopilot.machine.state import Configuration, Frame, Process, Status
-from sopilot.messages.catalogue import sentence
 from sopilot.messages.diagnostic import did_you_mean
 from sopilot.program.model import Act, Check, CompleteStep, FailStep
 from sopilot.trace.events import Amend, Complete, Fail, Start
@@ -24,21 +23,16 @@ def start(
     goal = fields["goal"]
     layout = programs.layouts.get(goal)
     if layout is None:
-        return Refused(
-            "unknown-goal",
-            sentence("unknown-goal", goal=shown(goal), hint=did_you_mean(goal, programs.layouts)),
-        )
+        return refused("unknown-goal", goal=shown(goal), hint=did_you_mean(goal, programs.layouts))
     values = {name: value for name, value in fields["arguments"].items() if value is not None}
     unknown = sorted(values.keys() - layout.entry.parameters)
     if unknown:
-        return Refused(
+        return refused(
             "unknown-argument",
-            sentence(
-                "unknown-parameter",
-                goal=goal,
-                name=shown(unknown[0]),
-                hint=did_you_mean(unknown[0], layout.entry.parameters),
-            ),
+            "unknown-parameter",
+            goal=goal,
+            name=shown(unknown[0]),
+            hint=did_you_mean(unknown[0], layout.entry.parameters),
         )
     for name, value in values.items():
         problem = layout.type_problem(name, value) if typed else None
@@ -52,20 +46,16 @@ def start(
         cursor = step.label
     active = configuration.process
     if active is not None and _same(layout, active, goal, values):
-        return Refused("already-active", sentence("already-active", goal=goal))
+        return refused("already-active", goal=goal)
     for id_ in reversed(configuration.suspended):
         if _same(layout, configuration.processes[id_], goal, values):
             return _reactivate(configuration, configuration.processes[id_])
     if len(configuration.processes) >= programs.limits.processes:
-        return Refused(
-            "processes-exceeded", sentence("processes-exceeded", limit=programs.limits.processes)
-        )
+        return refused("processes-exceeded", limit=programs.limits.processes)
     if len(configuration.suspended) >= programs.limits.depth:
-        return Refused(
-            "depth-exceeded", sentence("suspended-exceeded", limit=programs.limits.depth)
-        )
+        return refused("depth-exceeded", "suspended-exceeded", limit=programs.limits.depth)
     seq = configuration.next_seq
-    frame = Frame(layout.entry.name, cursor, values, {}, None, seq, layout.entry.name)
+    frame = Frame(layout.entry.name, cursor, values, {}, seq, layout.entry.name)
     process = Process(
         f"p{len(configuration.processes) + 1}",
         goal,
@@ -90,14 +80,12 @@ def amend(here: Position, operation: Amend, fields: Fields) -> Moved | Refused:
     names = here.program.names
     for name, value in values.items():
         if name not in names:
-            return Refused(
+            return refused(
                 "unknown-argument",
-                sentence(
-                    "unknown-parameter",
-                    goal=process.goal,
-                    name=shown(name),
-                    hint=did_you_mean(name, names),
-                ),
+                "unknown-parameter",
+                goal=process.goal,
+                name=shown(name),
+                hint=did_you_mean(name, names),
             )
         problem = here.program.type_problem(name, value) if name in entry.parameters else None
         if problem is not None:
@@ -109,15 +97,12 @@ def amend(here: Position, operation: Amend, fields: Fields) -> Moved | Refused:
         if name not in have or not here.program.agree(have[name], value)
     )
     if not changed:
-        return Refused("nothing-amended", sentence("nothing-amended", goal=process.goal))
+        return refused("nothing-amended", goal=process.goal)
     if any(result.ok and result.action in here.program.goal_actions for result in process.results):
-        return Refused(
-            "already-carried-out",
-            sentence("already-carried-out", goal=process.goal),
-        )
+        return refused("already-carried-out", goal=process.goal)
     for call_id, pending in here.configuration.pending.items():
         if pending.process == process.id:
-            return Refused("call-pending", sentence("call-pending", call=shown(call_id)))
+            return refused("call-pending", call=shown(call_id))
     known = {**process.known, **values}
     stored = {
         step.slot: root.slots[step.slot]
@@ -127,17 +112,7 @@ def amend(here: Position, operation: Amend, fields: Fields) -> Moved | Refused:
         and not here.program.depends_on(step, changed)
     }
     own = {name: value for name, value in values.items() if name in entry.parameters}
-    frame = Frame(
-        root.function,
-        entry.first,
-        {**root.locals, **own},
-        stored,
-        None,
-        root.opened,
-        root.path,
-        root.calls,
-        root.borrowed,
-    )
+    frame = root._replace(cursor=entry.first, locals={**root.locals, **own}, slots=stored)
     amended = process.begun_again(frame, known)
     added = {
         "changed": sorted(changed),
@@ -172,48 +147,27 @@ def _activate(configuration: Configuration, process: Process, added: dict[str, J
         left = configuration.processes[configuration.active]
         processes[left.id] = left.with_status(Status.SUSPENDED)
         suspended = (*suspended, left.id)
-    after = Configuration(
-        processes,
-        process.id,
-        suspended,
-        configuration.next_seq + 1,
-        configuration.pending,
-        configuration.goal_seq,
-        configuration.answers,
-        configuration.clock,
-        configuration.used,
-        configuration.connections,
+    after = configuration.updated(process)._replace(
+        processes=processes, active=process.id, suspended=suspended
     )
     added = {**added, "suspended": configuration.active}
     return Moved(after, added, process.id, process.frames[-1].place)
 
 
 def resume(configuration: Configuration) -> Moved | None:
-    """What was suspended last runs again once nothing else does."""
+    """Resume the process that was suspended last once no other runs."""
     if configuration.active is not None or not configuration.suspended:
         return None
     process = configuration.processes[configuration.suspended[-1]].with_status(Status.RUNNING)
-    after = Configuration(
-        {**configuration.processes, process.id: process},
-        process.id,
-        configuration.suspended[:-1],
-        configuration.next_seq + 1,
-        configuration.pending,
-        configuration.goal_seq,
-        configuration.answers,
-        configuration.clock,
-        configuration.used,
-        configuration.connections,
+    after = configuration.updated(process)._replace(
+        active=process.id, suspended=configuration.suspended[:-1]
     )
     return Moved(after, {"goal": process.goal}, process.id, process.frames[-1].place)
 
 
 def complete(here: Position, operation: Complete, fields: Fields) -> Moved | Refused:
     if not isinstance(here.step, CompleteStep):
-        return Refused(
-            "not-accepting",
-            sentence("not-accepting", place=here.frame.place),
-        )
+        return refused("not-accepting", place=here.frame.place)
     return _end(here, Status.COMPLETED, True)
 
 
@@ -223,17 +177,7 @@ def fail(here: Position, operation: Fail, fields: Fields) -> Moved | Refused:
 
 def _end(here: Position, status: Status, accepting: bool) -> Moved:
     configuration, process = here.configuration, here.process
-    after = Configuration(
-        {**configuration.processes, process.id: process.with_status(status, here.frame.place)},
-        None,
-        configuration.suspended,
-        configuration.next_seq + 1,
-        configuration.pending,
-        configuration.goal_seq,
-        configuration.answers,
-        configuration.clock,
-        configuration.used,
-        configuration.connections,
-    )
+    ended = process.with_status(status, here.frame.place)
+    after = configuration.updated(ended)._replace(active=None)
     unwound = [frame.path for frame in reversed(process.frames)]
     return Moved(after, {"label": here.step.label, "accepting": accepting, "unwound": unwound})

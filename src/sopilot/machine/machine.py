@@ -20,10 +20,10 @@ from sopilot.machine.layout import (
     Refused,
     lay_out,
     locate,
+    refused,
 )
 from sopilot.machine.state import Bound, Configuration
 from sopilot.machine.terms import whole_values
-from sopilot.messages.catalogue import sentence
 from sopilot.program.codec import program_hash
 from sopilot.program.model import Check, Program, known_facts
 from sopilot.trace.codec import misshapen, operation_fields
@@ -54,13 +54,12 @@ from sopilot.trace.events import (
 from sopilot.values.json import Fields, Judge, made
 
 Grader = Callable[[Position, Return, Sequence[int]], str | None]
-"""What a prover says of a verdict that is given there on these results; the machine only records
-it."""
+"""The grade of a verdict on these results by a prover; the machine only records it."""
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What a step did. ``answer`` is for the executor: what was done, where it stands now."""
+    """The result of a step. ``answer`` tells the executor what was done and where it stands."""
 
     configuration: Configuration
     events: tuple[Event, ...]
@@ -188,10 +187,7 @@ class Machine:
     def _inside(self, here: Position, operation: Operation, fields: Fields) -> Moved | Refused:
         kind = type(operation)
         if here.process.steps >= self.programs.limits.steps and kind is not Fail:
-            return Refused(
-                "steps-exceeded",
-                sentence("steps-exceeded", limit=self.programs.limits.steps),
-            )
+            return refused("steps-exceeded", limit=self.programs.limits.steps)
         return _INSIDE[kind](here, operation, fields)
 
     # --- what the machine does by itself ------------------------------------------
@@ -295,8 +291,7 @@ class Machine:
         target = (here.layout.after if bound.holds == step.wanted else here.layout.unmet)[
             step.label
         ]
-        frames = (*here.process.frames[:-1], here.frame.bound(step.slot, bound, target))
-        after = here.configuration.updated(here.process.moved(frames))
+        after = here.with_frame(here.frame.bound(step.slot, bound, target))
         payload = {
             "label": step.label,
             "slot": step.slot,

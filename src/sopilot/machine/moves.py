@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from sopilot.machine.evidence import bind_evidence
-from sopilot.machine.layout import Moved, Position, Refused
-from sopilot.machine.state import Bound, Configuration, Frame, PassedStep, RuleKey
+from sopilot.machine.layout import Moved, Position, Refused, refused
+from sopilot.machine.state import Bound, Frame, RuleKey
 from sopilot.machine.terms import Learning, value_of
-from sopilot.messages.catalogue import sentence
 from sopilot.program.model import (
     Ask,
     Branch,
@@ -70,12 +69,9 @@ def call(here: Position, operation: Call, fields: Fields) -> Moved | Refused:
         return here.wrong_step("call")
     function = fields["function"]
     if function is not None and function != step.function:
-        return Refused(
-            "wrong-function",
-            sentence("wrong-function", wanted=step.function, function=shown(function)),
-        )
+        return refused("wrong-function", wanted=step.function, function=shown(function))
     if len(here.process.frames) >= here.limits.depth:
-        return Refused("depth-exceeded", sentence("depth-exceeded", limit=here.limits.depth))
+        return refused("depth-exceeded", limit=here.limits.depth)
     learning = Learning(here.program, here.process)
     resolved = _resolve(here, step, dict(fields["arguments"]), learning)
     if isinstance(resolved, Refused):
@@ -88,7 +84,6 @@ def call(here: Position, operation: Call, fields: Fields) -> Moved | Refused:
         here.program.functions[step.function].first,
         resolved,
         {},
-        step.slot,
         here.configuration.next_seq,
         f"{here.frame.path}/{step.function}",
     )
@@ -146,12 +141,12 @@ def _learn_beside(
             elif not here.layout.agree(have, value):
                 return _contradiction(name, have, value)
         else:
-            return Refused("unknown-argument", sentence("unknown-argument", name=shown(name)))
+            return refused("unknown-argument", name=shown(name))
     return None
 
 
 def _mistyped(here: Position, learning: Learning) -> Refused | None:
-    """What was learned for the goal must be what the goal takes."""
+    """Refuse learned values that don't have the types of the goal's inputs."""
     had, have = here.process.frames[0].locals, learning.frames[0].locals
     for name, value in have.items():
         if name not in had or had[name] is not value:
@@ -162,16 +157,13 @@ def _mistyped(here: Position, learning: Learning) -> Refused | None:
 
 
 def _contradiction(name: str, have: JSON, value: JSON) -> Refused:
-    return Refused(
-        "contradiction",
-        sentence("contradiction", name=shown(name), have=shown(have), value=shown(value)),
-    )
+    return refused("contradiction", name=shown(name), have=shown(have), value=shown(value))
 
 
 def give_back(here: Position, operation: Return, fields: Fields) -> Moved | Refused:
     kind = here.layout.function.kind
     if kind is Kind.PROCESS:
-        return Refused("wrong-step", sentence("return-from-process"))
+        return refused("wrong-step", "return-from-process")
     holds = _verdict(here, operation)
     if isinstance(holds, Refused):
         return holds
@@ -242,12 +234,12 @@ def _verdict(here: Position, operation: Return) -> bool | Refused | None:
         if operation.undecided:
             return None
         if claimed is None:
-            return Refused("missing-verdict", sentence("missing-verdict"))
+            return refused("missing-verdict")
         return claimed
     computed = is_true(condition, here.frame.slots)
     if claimed is not None and claimed != computed:
         shown = "true" if computed else "false"
-        return Refused("verdict-contradicts", sentence("verdict-contradicts", holds=shown))
+        return refused("verdict-contradicts", holds=shown)
     return computed
 
 
@@ -265,15 +257,16 @@ def select_branch(here: Position, operation: SelectBranch, fields: Fields) -> Mo
                 break
         else:
             names = ", ".join(f"`{known.name}`" for known in step.options)
-            return Refused("unknown-option", sentence("unknown-option", names=names))
+            return refused("unknown-option", names=names)
     elif isinstance(step, Ask | Do):
         if option not in (None, NEXT):
-            return Refused("unknown-option", sentence("only-option", name=NEXT))
+            return refused("unknown-option", "only-option", name=NEXT)
         target = here.layout.after[step.label]
     else:
         return here.wrong_step("select_branch")
     done = (here.layout.name, step.label, key_of({})) if isinstance(step, Do) else None
-    return Moved(_at(here, target, done), {"label": step.label, "target": target})
+    after = here.with_frame(here.frame.at(target), passed=done)
+    return Moved(after, {"label": step.label, "target": target})
 
 
 def _branch_target(here: Position, step: Branch, option: str | None) -> str | Refused:
@@ -283,11 +276,11 @@ def _branch_target(here: Position, step: Branch, option: str | None) -> str | Re
         return right
     word = option.lower()
     if word not in _YES and word not in _NO and option not in (step.then, step.otherwise):
-        return Refused("unknown-option", sentence("two-options"))
+        return refused("unknown-option", "two-options")
     if word in (_YES if holds else _NO):
         return right
     taken = "then" if holds else "otherwise"
-    return Refused("branch-contradicts", sentence("branch-contradicts", option=taken))
+    return refused("branch-contradicts", option=taken)
 
 
 def emit(here: Position, operation: EmitArtifact, fields: Fields) -> Moved | Refused:
@@ -295,7 +288,7 @@ def emit(here: Position, operation: EmitArtifact, fields: Fields) -> Moved | Ref
     if not isinstance(step, Emit):
         return here.wrong_step("emit_artifact")
     if fields["name"] != step.artifact:
-        return Refused("wrong-artifact", sentence("wrong-artifact", name=step.artifact))
+        return refused("wrong-artifact", name=step.artifact)
     content = fields["content"]
     if step.schema is not None and not (here.program.redacted and has_withheld(content)):
         problem = violation(content, step.schema)
@@ -304,15 +297,12 @@ def emit(here: Position, operation: EmitArtifact, fields: Fields) -> Moved | Ref
             content = _spelled(content)
             problem = violation(content, step.schema)
         if problem is not None:
-            return Refused(
-                "bad-artifact", sentence("bad-artifact", name=step.artifact, problem=problem)
-            )
+            return refused("bad-artifact", name=step.artifact, problem=problem)
     target = here.layout.after[step.label]
-    frames = (*here.process.frames[:-1], here.frame.at(target))
     artifacts = {**here.process.artifacts, step.artifact: content}
     done = (here.layout.name, step.label, key_of({}))
-    process = here.process.moved(frames, artifacts=artifacts, passed=done)
-    return Moved(here.configuration.updated(process), {"label": step.label})
+    after = here.with_frame(here.frame.at(target), artifacts=artifacts, passed=done)
+    return Moved(after, {"label": step.label})
 
 
 def _spelled(text: str) -> JSON:
@@ -320,8 +310,3 @@ def _spelled(text: str) -> JSON:
         return plain(json.loads(text))
     except (ValueError, RecursionError):
         return text
-
-
-def _at(here: Position, target: str, done: PassedStep | None) -> Configuration:
-    frames = (*here.process.frames[:-1], here.frame.at(target))
-    return here.configuration.updated(here.process.moved(frames, passed=done))

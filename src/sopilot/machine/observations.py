@@ -14,6 +14,7 @@ from sopilot.machine.layout import (
     Refused,
     locate,
     locate_process,
+    refused,
 )
 from sopilot.machine.state import (
     NEVER,
@@ -21,14 +22,12 @@ from sopilot.machine.state import (
     UNRESOLVED,
     Answered,
     Answers,
+    CallRecord,
     Configuration,
     Connection,
-    Observed,
-    Pending,
     Process,
 )
 from sopilot.machine.terms import Learning, plain_arguments
-from sopilot.messages.catalogue import sentence
 from sopilot.program.model import Act, Ask, Do, Literal, Step
 from sopilot.trace.events import (
     CLOCK,
@@ -43,7 +42,7 @@ from sopilot.trace.events import (
     Note,
     UserSaid,
 )
-from sopilot.values.json import JSON, Fields, key_of, shown, spoken_at
+from sopilot.values.json import JSON, Fields, key_of, made, shown, spoken_at
 
 
 def domain_call(
@@ -51,16 +50,13 @@ def domain_call(
 ) -> Moved | Refused:
     call_id = fields["call_id"]
     if call_id in configuration.pending:
-        return Refused("call-pending", sentence("call-pending", call=shown(call_id)))
+        return refused("call-pending", call=shown(call_id))
     seq = configuration.next_seq
     process, frame = configuration.process, configuration.frame
-    pending = Pending(
-        seq,
-        fields["action"],
-        fields["arguments"],
-        process.id if process is not None else None,
-        frame.opened if frame is not None else NEVER,
-        uses=_uses(fields),
+    opened = frame.opened if frame is not None else NEVER
+    where = (process.id if process is not None else None, opened)
+    pending = CallRecord(
+        seq, call_id, fields["action"], fields["arguments"], *where, uses=_uses(fields)
     )
     processes = configuration.processes
     if process is not None and frame is not None:
@@ -70,18 +66,9 @@ def domain_call(
             known, frame = {**known, **chosen}, frame.knowing({**frame.locals, **chosen})
         frames = (*process.frames[:-1], frame.called(seq))
         processes = {**processes, process.id: process.moved(frames, known=known, steps=0)}
-    after = Configuration(
-        processes,
-        configuration.active,
-        configuration.suspended,
-        configuration.next_seq + 1,
-        {**configuration.pending, call_id: pending},
-        configuration.goal_seq,
-        configuration.answers,
-        configuration.clock,
-        configuration.used,
-        configuration.connections,
-    )
+    waiting = {**configuration.pending, call_id: pending}
+    parts = (processes, *configuration[1:3], seq + 1, waiting, *configuration[5:])
+    after = made(Configuration, parts)
     return Moved(after, {"opened": pending.opened})
 
 
@@ -110,18 +97,9 @@ def domain_result(
     call_id = fields["call_id"]
     pending = configuration.pending.get(call_id)
     if pending is None:
-        return Refused("no-such-call", sentence("no-such-call", call=shown(call_id)))
+        return refused("no-such-call", call=shown(call_id))
     seq = configuration.next_seq
-    observed = Observed(
-        seq,
-        pending.seq,
-        call_id,
-        pending.action,
-        pending.arguments,
-        operation.ok,
-        fields["value"],
-        pending.opened,
-    )
+    observed = made(CallRecord, (*pending[:8], seq, operation.ok, fields["value"]))
     goal_seq = configuration.goal_seq
     if operation.ok and pending.action in programs.goal_actions:
         goal_seq = seq
@@ -142,21 +120,15 @@ def domain_result(
         processes = {**processes, process.id: process}
     waiting = {**configuration.pending}
     del waiting[call_id]
-    after = Configuration(
-        processes,
-        configuration.active,
-        configuration.suspended,
-        configuration.next_seq + 1,
-        waiting,
-        goal_seq,
-        _answered(configuration.answers, _as_said(observed, pending), operation.unknown),
-        configuration.clock,
-        configuration.used.union(pending.uses if operation.ok or operation.unknown else ()),
-        configuration.connections,
-    )
+    answers = _answered(configuration.answers, _as_said(observed), operation.unknown)
+    used = configuration.used
+    if pending.uses and (operation.ok or operation.unknown):
+        used = used.union(pending.uses)
+    parts = (processes, *configuration[1:3], seq + 1, waiting, goal_seq, answers)
+    after = made(Configuration, (*parts, configuration.clock, used, configuration.connections))
     added = {
         "action": pending.action,
-        "call": pending.seq,
+        "call": pending.call_seq,
         "opened": pending.opened,
         "moved": moved,
         "learned": learned,
@@ -164,14 +136,14 @@ def domain_result(
     return Moved(after, added, pending.process, place)
 
 
-def _as_said(observed: Observed, pending: Pending) -> Observed:
-    """What answers a question is the user's latest message; another one proves nothing."""
-    if observed.action not in BUILT_IN or NEVER != spoken_at(observed.value) == pending.heard:
+def _as_said(observed: CallRecord) -> CallRecord:
+    """Only the user's latest message answers a question."""
+    if observed.action not in BUILT_IN or NEVER != spoken_at(observed.value) == observed.heard:
         return observed
     return observed._replace(ok=False)
 
 
-def _answered(answers: Answers, observed: Observed, unknown: bool) -> Answers:
+def _answered(answers: Answers, observed: CallRecord, unknown: bool) -> Answers:
     of_action = answers.get(observed.action, NONE)
     key = key_of(observed.arguments)
     earlier = of_action.get(key)
@@ -200,7 +172,7 @@ def _answered(answers: Answers, observed: Observed, unknown: bool) -> Answers:
     return {**answers, observed.action: {**of_action, key: newest}}
 
 
-def _pass(here: Position, observed: Observed) -> tuple[Process, str, dict[str, JSON]] | None:
+def _pass(here: Position, observed: CallRecord) -> tuple[Process, str, dict[str, JSON]] | None:
     """The process with its cursor behind what this success fulfils, or ``None``."""
     layout = here.layout
     label = layout.past_asking(here.frame.cursor)
@@ -232,7 +204,7 @@ def _pass(here: Position, observed: Observed) -> tuple[Process, str, dict[str, J
 
 def _past_done(here: Position, label: str) -> str:
     """A recipe's calls may come in any order: skip the ones this frame has made already."""
-    done: list[Observed] | None = None
+    done: list[CallRecord] | None = None
     seen = set()
     while label not in seen:
         seen.add(label)
@@ -248,7 +220,7 @@ def _past_done(here: Position, label: str) -> str:
 
 
 def _past_fallback(
-    here: Position, label: str, observed: Observed, learning: Learning
+    here: Position, label: str, observed: CallRecord, learning: Learning
 ) -> str | None:
     """Behind the whole recipe, once an equivalent one is complete in this frame."""
     for recipe in here.layout.function.fallbacks:
@@ -263,7 +235,7 @@ def _past_fallback(
     return None
 
 
-def _successes(here: Position) -> list[Observed]:
+def _successes(here: Position) -> list[CallRecord]:
     return [result for result in frame_results(here) if result.ok]
 
 
@@ -287,8 +259,7 @@ def user_said(
     if here is None or not isinstance(here.step, Ask):
         return Moved(configuration.numbered(configuration.next_seq + 1), {"moved": None})
     target = here.layout.after[here.step.label]
-    frames = (*here.process.frames[:-1], here.frame.at(target))
-    return Moved(configuration.updated(here.process.moved(frames)), {"moved": target})
+    return Moved(here.with_frame(here.frame.at(target)), {"moved": target})
 
 
 def recorded(
@@ -304,7 +275,7 @@ def recorded(
     elif isinstance(operation, Note) and operation.name == CONNECTED:
         after = _connected(programs, after, fields["details"], configuration.next_seq)
     elif isinstance(operation, Note) and operation.name == PROGRAM_CHANGED:
-        # What the user said to the questions of other programs answers none of these.
+        # Answers to the questions of other programs don't count for these.
         stored = {name: item for name, item in after.answers.items() if name not in BUILT_IN}
         after = after._replace(answers=stored)
     return Moved(after)
@@ -355,7 +326,7 @@ def decision(
     programs: Programs, configuration: Configuration, operation: Decision, fields: Fields
 ) -> Moved | Refused:
     if operation.decision not in DECISIONS:
-        return Refused("unknown-decision", sentence("unknown-decision", names=", ".join(DECISIONS)))
+        return refused("unknown-decision", names=", ".join(DECISIONS))
     return Moved(configuration.numbered(configuration.next_seq + 1))
 
 
@@ -369,12 +340,11 @@ def bind_earlier(here: Position, operation: BindEvidence, fields: Fields) -> Mov
         if result.seq == operation.result:
             break
     else:
-        return Refused("no-such-result", sentence("no-such-result", seq=operation.result))
+        return refused("no-such-result", seq=operation.result)
     if not result.ok or result.seq <= here.configuration.goal_seq:
-        return Refused("stale-result", sentence("stale-result", seq=operation.result))
+        return refused("stale-result", seq=operation.result)
     if not fits_result(here, step, result):
-        return Refused("other-call", sentence("other-call", seq=operation.result))
+        return refused("other-call", seq=operation.result)
     target = here.layout.after[label]
-    frames = (*here.process.frames[:-1], here.frame.borrowing(result.seq, target))
     added = {"label": label, "evidence": [result.seq]}
-    return Moved(here.configuration.updated(here.process.moved(frames)), added)
+    return Moved(here.with_frame(here.frame.borrowing(result.seq, target)), added)

@@ -129,8 +129,7 @@ def end_process(configuration: Configuration, status: Status) -> Configuration:
     """The configuration after the active process has ended, wherever it stood."""
     process = configuration.process
     assert process is not None
-    ended = {**configuration.processes, process.id: process.with_status(status)}
-    return configuration._replace(processes=ended, active=None, next_seq=configuration.next_seq + 1)
+    return configuration.updated(process.with_status(status))._replace(active=None)
 
 
 def _contradiction(made: Event, recorded: Event) -> str:

@@ -1,4 +1,4 @@
-"""What of a session must not be kept or shown in clear: the values of secret inputs.
+"""Values of secret inputs, which must not be kept or shown in clear.
 
 In the trace a digest stands for them, as for every value that is kept beside it; a text that
 holds one is kept beside it as a whole. What people and models say in words of their own is always
@@ -18,7 +18,6 @@ from typing import NamedTuple
 from sopilot.machine.approvals import HeldCall
 from sopilot.machine.program_set import ProgramSet
 from sopilot.machine.state import Configuration
-from sopilot.program.model import Act
 from sopilot.trace.chain import SealedEvent
 from sopilot.trace.events import Event
 from sopilot.trace.redaction import (
@@ -82,8 +81,7 @@ class SecretPlaces:
                 self._knows_all = True
             for function in program.functions.values():
                 self._all |= {*function.parameters, *function.optional}
-                acts = [step for step in function.steps if isinstance(step, Act)]
-                acts += [item for recipe in function.fallbacks for item in recipe]
+                acts = [act for recipe in function.recipes for act in recipe]
                 for act in (*acts, *filter(None, (function.closed_by,))):
                     inputs.setdefault(act.action, set()).update(name for name, _ in act.arguments)
             self._goals[goal] = frozenset(program.functions[program.entry].parameters)
@@ -186,7 +184,7 @@ class Secrets:
             self.values.learn(secrets_under(self.names, called))
 
     def learn(self, event: Event) -> frozenset[str]:
-        """What is strange in it."""
+        """The undeclared names in it."""
         result, strange = self.places.read(event)
         self.values.learn(result)
         return strange

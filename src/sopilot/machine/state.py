@@ -1,4 +1,4 @@
-"""What a run is at one moment: frames in processes in a configuration. Never changed in place.
+"""The state of a run: frames in processes in a configuration. Never changed in place.
 
 Named tuples rather than frozen dataclasses: a step makes five of them, and they
 are made four times as fast.
@@ -53,22 +53,31 @@ class Bound(NamedTuple):
     unmet: tuple[str, ...] = ()
 
 
-class Observed(NamedTuple):
-    """A domain call with its result. ``opened`` names the frame in which the call was made."""
+class CallRecord(NamedTuple):
+    """A domain call and its answer.
 
-    seq: int
+    ``call_seq`` is the event of the call, ``seq`` that of its answer: ``NEVER`` while the call is
+    pending. ``process`` is ``None`` outside of a process; ``opened`` names the frame in which the
+    call was made. ``heard`` is the user's latest message since a question was put. ``uses`` are
+    the user's answers that the call rests on, each of which serves one call.
+    """
+
     call_seq: int
     call_id: str
     action: str
     arguments: Mapping[str, JSON]
-    ok: bool
-    value: JSON
-    opened: int
+    process: str | None = None
+    opened: int = NEVER
+    heard: int = NEVER
+    uses: tuple[int, ...] = ()
+    seq: int = NEVER
+    ok: bool = False
+    value: JSON = None
 
 
 class Answered(NamedTuple):
     """The newest answer to a call, in whatever process. ``succeeded`` is the seq of its latest
-    success and ``asked`` that success's call; ``touched`` the seq of the latest answer after
+    success and ``success_call`` its call; ``touched`` the seq of the latest answer after
     which it may have been carried out, ``UNRESOLVED`` once one broke off; each may be
     ``NEVER``."""
 
@@ -78,26 +87,12 @@ class Answered(NamedTuple):
     ok: bool
     value: JSON
     succeeded: int
-    asked: int
+    success_call: int
     touched: int
 
 
 Answers = Mapping[str, Mapping[ArgumentsKey, Answered]]
 """Action → arguments → its newest answer."""
-
-
-class Pending(NamedTuple):
-    """A domain call without a result yet. Outside of a process, ``process`` is ``None``. Of a
-    question to the user, ``heard`` is the user's latest message since. ``uses`` are the user's
-    answers that it rests on, which serve one call."""
-
-    seq: int
-    action: str
-    arguments: Mapping[str, JSON]
-    process: str | None
-    opened: int
-    heard: int = NEVER
-    uses: tuple[int, ...] = ()
 
 
 class Frame(NamedTuple):
@@ -107,7 +102,6 @@ class Frame(NamedTuple):
     cursor: str
     locals: Mapping[str, JSON]
     slots: Mapping[str, Bound]
-    returns_to: str | None
     opened: int
     path: str
     calls: tuple[int, ...] = ()
@@ -130,10 +124,10 @@ class Frame(NamedTuple):
         return made(Frame, (self[0], cursor, self[2], slots, *self[4:]))
 
     def called(self, seq: int) -> Frame:
-        return made(Frame, (*self[:7], (*self.calls, seq), self.borrowed))
+        return made(Frame, (*self[:6], (*self.calls, seq), self.borrowed))
 
     def borrowing(self, seq: int, cursor: str) -> Frame:
-        return made(Frame, (self[0], cursor, *self[2:8], (*self.borrowed, seq)))
+        return made(Frame, (self[0], cursor, *self[2:7], (*self.borrowed, seq)))
 
 
 RuleKey = tuple[str, ArgumentsKey]
@@ -156,7 +150,7 @@ class Process(NamedTuple):
     status: Status = Status.RUNNING
     known: Mapping[str, JSON] = NONE
     gates: Mapping[RuleKey, Bound] = NONE
-    results: tuple[Observed, ...] = ()
+    results: tuple[CallRecord, ...] = ()
     artifacts: Mapping[str, JSON] = NONE
     steps: int = 0
     ending: str = ""
@@ -173,7 +167,7 @@ class Process(NamedTuple):
         *,
         known: Mapping[str, JSON] | None = None,
         gates: Mapping[RuleKey, Bound] | None = None,
-        results: tuple[Observed, ...] | None = None,
+        results: tuple[CallRecord, ...] | None = None,
         artifacts: Mapping[str, JSON] | None = None,
         verdicts: Mapping[RuleKey, Bound] | None = None,
         passed: PassedStep | None = None,
@@ -198,41 +192,21 @@ class Process(NamedTuple):
     def begun_again(self, root: Frame, known: Mapping[str, JSON]) -> Process:
         """With other values from its beginning on. What was answered and judged stays on record
         for the values that it was about; what the executor did for the old ones is undone."""
-        return Process(
-            self.id,
-            self.goal,
-            self.program,
-            {**self.arguments, **{name: known[name] for name in root.locals if name in known}},
-            (root,),
-            self.status,
-            known,
-            self.gates,
-            self.results,
-            NONE,
-            self.steps + 1,
-            self.ending,
-            self.verdicts,
+        own = {name: known[name] for name in root.locals if name in known}
+        return self._replace(
+            arguments={**self.arguments, **own},
+            frames=(root,),
+            known=known,
+            artifacts=NONE,
+            steps=self.steps + 1,
+            passed=frozenset(),
         )
 
     def with_status(self, status: Status, ending: str = "") -> Process:
         """Ending a process drops its frames; suspending keeps them."""
         ended = status in (Status.COMPLETED, Status.FAILED)
-        return Process(
-            self.id,
-            self.goal,
-            self.program,
-            self.arguments,
-            () if ended else self.frames,
-            status,
-            self.known,
-            self.gates,
-            self.results,
-            self.artifacts,
-            self.steps + 1,
-            ending,
-            self.verdicts,
-            self.passed,
-        )
+        frames = () if ended else self.frames
+        return self._replace(frames=frames, status=status, steps=self.steps + 1, ending=ending)
 
 
 class Connection(NamedTuple):
@@ -252,11 +226,11 @@ class Configuration(NamedTuple):
     active: str | None = None
     suspended: tuple[str, ...] = ()
     next_seq: int = 0
-    pending: Mapping[str, Pending] = NONE
+    pending: Mapping[str, CallRecord] = NONE
     goal_seq: int = NEVER
     answers: Answers = NONE
     clock: str = ""
-    """What the clock showed when it was looked at last, as expressions call ``now``."""
+    """The last recorded time, ``now`` in expressions."""
     used: frozenset[int] = frozenset()
     """Answers of the user that a guarded call was carried out on; each serves one call."""
     connections: Mapping[str, Connection] = NONE
@@ -277,15 +251,4 @@ class Configuration(NamedTuple):
         return made(Configuration, (processes, *self[1:3], self.next_seq + 1, *self[4:]))
 
     def numbered(self, next_seq: int) -> Configuration:
-        return Configuration(
-            self.processes,
-            self.active,
-            self.suspended,
-            next_seq,
-            self.pending,
-            self.goal_seq,
-            self.answers,
-            self.clock,
-            self.used,
-            self.connections,
-        )
+        return made(Configuration, (*self[:3], next_seq, *self[4:]))

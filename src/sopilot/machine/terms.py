@@ -1,9 +1,7 @@
 """Where values come from, and where learned ones go.
 
-Abbreviations of frames, taken back for the whole values that they stand for.
-
-A frame has room for so much of a value. What it cuts it gives a name, and whoever copies that
-from a frame cannot be wrong by copying: the machine puts the whole value in its place.
+A frame has room for a part of a long value and gives that part a name. ``whole_values`` puts the
+whole value back where an executor copied the name.
 """
 
 from __future__ import annotations
@@ -11,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from sopilot.handbook.requirements import Path
-from sopilot.machine.layout import FunctionLayout, ProgramLayout
+from sopilot.machine.layout import FunctionLayout, Position, ProgramLayout
 from sopilot.machine.state import Configuration, Frame, Process
 from sopilot.program.model import Act, Argument, Arguments, CallArguments, Check, Literal, Unknown
 from sopilot.values.json import JSON, MISSING, Missing
@@ -44,17 +42,16 @@ def plain_arguments(arguments: CallArguments) -> Arguments:
     return tuple((name, term) for name, term in arguments if not isinstance(term, Path))
 
 
-def known_arguments(
-    arguments: Arguments,
-    layout: FunctionLayout,
-    frame: Frame,
-    known: Mapping[str, JSON],
-) -> tuple[dict[str, JSON], list[str]]:
+def value_at(here: Position, term: Argument) -> JSON | Missing:
+    return value_of(term, here.layout, here.frame, here.process.known)
+
+
+def known_arguments(here: Position, arguments: Arguments) -> tuple[dict[str, JSON], list[str]]:
     """The arguments that have a value, and the parameters that have none."""
     values: dict[str, JSON] = {}
     missing: list[str] = []
     for parameter, term in arguments:
-        value = value_of(term, layout, frame, known)
+        value = value_at(here, term)
         if value is MISSING:
             missing.append(parameter)
         else:
@@ -62,14 +59,7 @@ def known_arguments(
     return values, missing
 
 
-def fits_act(
-    act: Act,
-    action: str,
-    arguments: Mapping[str, JSON],
-    layout: FunctionLayout,
-    frame: Frame,
-    known: Mapping[str, JSON],
-) -> bool:
+def fits_act(here: Position, act: Act, action: str, arguments: Mapping[str, JSON]) -> bool:
     """Whether a call is the one the step asks for, as far as its values are known. Calls that
     look into earlier answers are judged where those are: see ``evidence``."""
     if act.action != action:
@@ -77,13 +67,13 @@ def fits_act(
     for parameter, term in act.arguments:
         if isinstance(term, _OPEN):
             continue
-        value = value_of(term, layout, frame, known)
+        value = value_at(here, term)
         if value is MISSING:
             continue
         if parameter not in arguments:
             if value is not None:
                 return False
-        elif not layout.agree(value, arguments[parameter]):
+        elif not here.layout.agree(value, arguments[parameter]):
             return False
     return True
 
@@ -128,7 +118,7 @@ class Learning:
     def learn_from_call(
         self, act: Act, arguments: Mapping[str, JSON], layout: FunctionLayout
     ) -> None:
-        """What a successful call of ``act`` tells about names that had no value."""
+        """Learn names that had no value from a successful call of ``act``."""
         for parameter, term in act.arguments:
             if isinstance(term, _GIVEN) or parameter not in arguments:
                 continue

@@ -80,6 +80,34 @@ CHINESE_ANSWERS: Final[Mapping[str, str]] = {
     "end_tool": "业务办理完毕或必须拒绝时，结束对话。",
     "end_outcome": "已办理为 `executed`，否则为 `refused`。",
     "end_reason": "办理了什么，或哪一项与要求不符；用户会读到。",
+    # --- the guard's answers ---
+    "guard_missing": (
+        "尚未调用：`{action}` 还缺少证明。请先{first}；然后用相同的参数再次调用 `{again}`。"
+    ),
+    "guard_instead": "也可以改为：{first}。",
+    "guard_call": "调用 `{call}`",
+    "guard_ask": "请用户回答：{question}",
+    "guard_judge": "判断 `{tool}` 是否成立：{sentence}",
+    "guard_value": "确定 `{name}` 的值",
+    "guard_and": "，",
+    "guard_refused": "已拒绝：不得调用 `{action}`。{reasons}",
+    "guard_reason": "{state}：{sentence}{evidence}{remedy}",
+    "guard_false": "不成立",
+    "guard_true": "成立，但要求不成立",
+    "guard_undecided": "无法确定（{why}）",
+    "guard_evidence": "（{shown}）",
+    "guard_judged": "已记录。请再次调用该工具。",
+    "guard_not_judged": "`{check}` 目前不需要判断。",
+    "guard_judge_tool": "对受保护工具正在等待的检查作出判断，依据是已有的结果。",
+    "guard_judge_check": "检查的名称，与工具的回答一致。",
+    "guard_judge_holds": "该句是否成立。",
+    "guard_problem": "未调用：{problem}。",
+    "guard_repeated": (
+        "未调用：`{action}` 已用相同的参数办理过（#{seq}）。只有用户再次提出时才能再次调用。"
+    ),
+    "guard_full": (
+        "未调用：本会话已尝试 {limit} 次，达到上限。请新开会话，或在设置中提高 `limits.processes`。"
+    ),
 }
 
 

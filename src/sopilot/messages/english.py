@@ -88,6 +88,37 @@ ENGLISH_ANSWERS: Final[Mapping[str, str]] = {
     "end_tool": "End the conversation once the request is carried out or refused.",
     "end_outcome": "`executed` if the request was carried out, else `refused`.",
     "end_reason": "What was done, or what does not hold; the user reads it.",
+    # --- the guard's answers ---
+    "guard_missing": (
+        "Not called yet: `{action}` isn't proven. First {first}; then call `{again}` again "
+        "with the same arguments."
+    ),
+    "guard_instead": " Or instead: {first}.",
+    "guard_call": "call `{call}`",
+    "guard_ask": "the user must answer: {question}",
+    "guard_judge": "judge `{tool}`, true or false: {sentence}",
+    "guard_value": "find out `{name}`",
+    "guard_and": ", ",
+    "guard_refused": "Refused: `{action}` must not be called. {reasons}",
+    "guard_reason": "{state}: {sentence}{evidence}{remedy}",
+    "guard_false": "Not true",
+    "guard_true": "True, and it must not be",
+    "guard_undecided": "Can't be established ({why})",
+    "guard_evidence": " ({shown})",
+    "guard_judged": "Recorded. Call the guarded tool again.",
+    "guard_not_judged": "`{check}` doesn't wait for a judgement.",
+    "guard_judge_tool": "Judge a check that a guarded tool waits for, by the answers so far.",
+    "guard_judge_check": "The check, as the guarded tool's answer names it.",
+    "guard_judge_holds": "Whether its sentence is true.",
+    "guard_problem": "Not called: {problem}.",
+    "guard_repeated": (
+        "Not called: `{action}` was carried out with the same arguments already (#{seq}). "
+        "Call it again only after the user asks for it again."
+    ),
+    "guard_full": (
+        "Not called: this session has made {limit} attempts, the most that it may make. Open "
+        "a new session, or raise `limits.processes` in its settings."
+    ),
 }
 
 

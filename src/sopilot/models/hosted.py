@@ -29,7 +29,6 @@ _LASTING = {
     "UnsupportedProviderError": "http-404",
 }
 
-
 _PASSING = {"RateLimitError": "http-429", "ProviderError": "http-500", "TimeoutError": "timeout"}
 
 

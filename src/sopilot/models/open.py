@@ -18,13 +18,8 @@ MODEL_HELP: Final = (
     "files in DIR), or provider/name (extra `hosted`)."
 )
 
-
 URL_VARIABLE: Final = "SOPILOT_MODEL_URL"
-
-
 KEY_VARIABLE: Final = "SOPILOT_MODEL_KEY"
-
-
 MAILBOX: Final = "mailbox:"
 
 

@@ -8,17 +8,20 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import re
 import sys
+from collections.abc import Callable
 
 import click
 
+from sopilot.agent.reference.reading import ASK, STATED
 from sopilot.messages.errors import UserMistake
 from sopilot.protocols import Model, ModelReply, ModelRequest, ToolCall
+from sopilot.values.json import JSON
 from sopilot.values.text import LINES, visible
 from sopilot.views.step_tool import TOOL_NAME
 
 PERSON = "person"
-
 
 HELP = (
     "Enter makes the move in brackets. `TOOL {JSON}` calls a tool, `step {JSON}` moves the "
@@ -86,11 +89,21 @@ def _shortened(arguments: str, longest: int = 160) -> str:
 PROMPT = "you> "
 
 
-class HumanUser:
-    """An empty line or the end of the input ends the dialog."""
+ReadValue = Callable[[str, str], JSON]
+"""The value that a text stands for under a name."""
 
-    def __init__(self, request: str | None = None) -> None:
+_ASKED = re.compile(re.escape(ASK) + r"((?:(?:, )?`\w+`)+)\?$", re.MULTILINE)
+
+
+class HumanUser:
+    """An empty line or the end of the input ends the dialog. A bare answer to the reference
+    executor's question is the value of the name it asked for."""
+
+    def __init__(
+        self, request: str | None = None, read: ReadValue = lambda name, text: text
+    ) -> None:
         self._request = request
+        self._read = read
 
     def opening(self) -> str:
         while not self._request:
@@ -102,9 +115,21 @@ class HumanUser:
         return self._request
 
     async def reply(self, message: str) -> str | None:
-        click.echo(PROMPT, nl=False)
+        text = await self._line(PROMPT)
+        question = _ASKED.search(message)
+        if not text or question is None or STATED.match(text):
+            return text or None
+        stated = []
+        for name in question.group(1).replace("`", "").split(", "):
+            value = self._read(name, text or await self._line(f"{name}> "))
+            stated.append(f"{name}: {json.dumps(value, ensure_ascii=False)}")
+            text = ""
+        return "\n".join(stated)
+
+    async def _line(self, prompt: str) -> str:
+        click.echo(prompt, nl=False)
         await _typed()
-        return sys.stdin.readline().strip() or None
+        return sys.stdin.readline().strip()
 
 
 async def _typed() -> None:

@@ -13,26 +13,15 @@ from sopilot.protocols import Message, ModelReply, ModelRequest, Served, ToolCal
 LONGEST_SHOWN: Final = 300
 """Characters of a provider's own words in an error."""
 
-
 SHAPE: Final = "wrong-schema"
-
-
 FILTER: Final = "content-filter"
-
 
 FILTERED: Final = "content_filter"
 """As providers write it."""
 
-
 _LARGEST_COUNT: Final = 2**53
-
-
 _LONGEST_NAME: Final = 200
-
-
 _IS_PATH: Final = re.compile(r"[/~.\\]|[A-Za-z]:[\\/]")
-
-
 _VERSION: Final = re.compile(r"[-@:](?:v?\d{3,}[\d.-]*|latest|preview|beta|free)$")
 
 

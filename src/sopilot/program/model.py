@@ -1,10 +1,8 @@
 """A compiled program: functions of labelled steps.
 
-A cursor is a step's label, so a person can read where a run stands. Steps fall
-through to the next one unless they name a label. The machine that runs a
-program cannot tell a compiled one from one written by hand.
-
-What a proof must know of the actions of several programs that run side by side.
+A cursor is a step's label, so a person can read where a run stands. Steps fall through to the
+next step unless they name a label. The machine can't tell a compiled program from one written by
+hand.
 """
 
 from __future__ import annotations
@@ -48,7 +46,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """Nobody can know this value beforehand: earlier evidence or the user supplies it."""
+    """A value that isn't known beforehand: earlier evidence or the user supplies it."""
 
     name: str
 
@@ -231,6 +229,13 @@ class Kind(StrEnum):
     """Verifies one predicate, whatever polarity the SOP wants."""
 
 
+class Cache(dict[Any, Any]):
+    """Room for readers to keep what they derive from a part; a copy of the part starts empty."""
+
+    def __reduce__(self) -> tuple[type[Cache], tuple[()]]:
+        return Cache, ()
+
+
 @dataclass(frozen=True, slots=True)
 class Function:
     """``predicate`` names what a rule or gate judges, ``says``/``says_not`` its wording.
@@ -266,8 +271,7 @@ class Function:
     reusable: bool = False
     customer_message: str = ""
     checks: tuple[Check, ...] = field(init=False, repr=False, compare=False)
-    cache: dict[Any, Any] = field(init=False, repr=False, compare=False, default_factory=dict)
-    """Room for readers to keep what they derive from it."""
+    cache: Cache = field(init=False, repr=False, compare=False, default_factory=Cache)
 
     def __post_init__(self) -> None:
         checks = tuple([step for step in self.steps if isinstance(step, Check)])
@@ -275,7 +279,7 @@ class Function:
 
     @property
     def judges(self) -> str:
-        """What it judges, by name; without a predicate of its own, that is its own."""
+        """The name of its predicate, else its own name."""
         return self.predicate or self.name
 
     @property
@@ -294,6 +298,12 @@ class Function:
             or (isinstance(step, ReturnStep) and step.holds is not None)
             for step in self.steps
         )
+
+    @property
+    def recipes(self) -> tuple[tuple[Act, ...], ...]:
+        """The ways to verify it, the one in its steps first."""
+        main = tuple([step for step in self.steps if isinstance(step, Act)])
+        return (main, *self.fallbacks) if main else self.fallbacks
 
     @property
     def is_fact(self) -> bool:
@@ -316,7 +326,7 @@ class Guarded:
 
 @dataclass(frozen=True, slots=True)
 class ActionFacts:
-    """What a proof must know of an action. ``inputs`` are JSON Schemas by name; topics are
+    """Facts of an action for proofs. ``inputs`` are JSON Schemas by name; topics are
     ``None`` where everything is meant."""
 
     inputs: Mapping[str, Mapping[str, object]]
@@ -324,7 +334,7 @@ class ActionFacts:
     changes: tuple[str, ...] | None = None
     reads: tuple[str, ...] | None = None
     shared: bool = False
-    """What it answers and opens holds for every connection to its server (P8)."""
+    """Its answers and gates count for every connection to its server (P8)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,6 +367,7 @@ class Program:
     secrets: tuple[str, ...] = ()
     not_found: Mapping[str, str] = field(default_factory=dict)
     format: int = FORMAT
+    cache: Cache = field(init=False, repr=False, compare=False, default_factory=Cache)
 
 
 MISSING_RECIPE = "missing recipe"
@@ -367,40 +378,43 @@ def known_facts(programs: Iterable[Program]) -> dict[str, ActionFacts]:
     """By action; empty where nothing is guarded. Where two programs disagree, an action changes
     and reads what either says."""
     every = tuple(programs)
-    action_factses: dict[str, ActionFacts] = {}
+    known: dict[str, ActionFacts] = {}
     for program in every:
         for name, facts in program.actions.items():
-            action_factses[name] = (
-                _both(action_factses[name], facts) if name in action_factses else facts
-            )
+            known[name] = _both(known[name], facts) if name in known else facts
     for program in every:
         if program.guarded:
-            action_factses = {**_unsaid(program), **action_factses}
-    return action_factses
+            known = {**_unsaid(program), **known}
+    return known
 
 
 def _unsaid(program: Program) -> dict[str, ActionFacts]:
-    """What a program written by hand need not say: who looks changes nothing, and an action that
+    """Facts that a program written by hand may omit: verifiers change nothing, and an action that
     nobody described changes everything."""
-    looks, does = set[str](), {item.action for item in program.guarded}
-    for function in program.functions.values():
-        acts = [step for step in function.steps if isinstance(step, Act)]
-        does |= {act.action for act in acts if act.goal}
-        if function.kind is Kind.RULE:
-            looks |= {act.action for recipe in (acts, *function.fallbacks) for act in recipe}
-    quiet = ActionFacts({}, changes=())
-    return {**dict.fromkeys(sorted(looks), quiet), **dict.fromkeys(sorted(does), ActionFacts({}))}
+    if "unsaid" not in program.cache:
+        looks, does = set[str](), {item.action for item in program.guarded}
+        for function in program.functions.values():
+            acts = [act for recipe in function.recipes for act in recipe]
+            does |= {act.action for act in acts if act.goal}
+            looks |= {act.action for act in acts if function.kind is Kind.RULE}
+        quiet, unknown = ActionFacts({}, changes=()), ActionFacts({})
+        program.cache["unsaid"] = {
+            **dict.fromkeys(sorted(looks), quiet),
+            **dict.fromkeys(sorted(does), unknown),
+        }
+    facts: dict[str, ActionFacts] = program.cache["unsaid"]
+    return facts
 
 
-def _both(action_facts: ActionFacts, other: ActionFacts) -> ActionFacts:
-    if action_facts == other:
-        return action_facts
+def _both(facts: ActionFacts, other: ActionFacts) -> ActionFacts:
+    if facts is other or facts == other:
+        return facts
     return ActionFacts(
-        {**action_facts.inputs, **other.inputs},
-        tuple(dict.fromkeys((*action_facts.required, *other.required))),
-        _either(action_facts.changes, other.changes),
-        _either(action_facts.reads, other.reads),
-        action_facts.shared and other.shared,
+        {**facts.inputs, **other.inputs},
+        tuple(dict.fromkeys((*facts.required, *other.required))),
+        _either(facts.changes, other.changes),
+        _either(facts.reads, other.reads),
+        facts.shared and other.shared,
     )
 
 

@@ -8,6 +8,7 @@ bound, or loop for ever by itself.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
@@ -125,7 +126,7 @@ def callees(function: Function) -> tuple[str, ...]:
 def _repeated(names: Sequence[str]) -> Iterable[str]:
     if len(names) == len(set(names)):
         return ()
-    return dict.fromkeys(name for name in names if names.count(name) > 1)
+    return [name for name, count in Counter(names).items() if count > 1]
 
 
 def _path_problems(act: Act, roots: Collection[str]) -> Iterator[str]:
@@ -138,7 +139,7 @@ def _path_problems(act: Act, roots: Collection[str]) -> Iterator[str]:
 
 
 class _Verifier:
-    """What concerns the program as a whole, and the diagnostics of everything."""
+    """Checks of the program as a whole; collects all diagnostics."""
 
     def __init__(self, program: Program, places: Places) -> None:
         self.program = program

@@ -186,19 +186,10 @@ _REST = (
     "why", "roles", "needed", "asked", "repeats",
 )  # fmt: skip
 
-
 _rest_of = attrgetter(*_REST)
-
-
 _FIELDS = [field.name for field in fields(ActionEntry)]
-
-
 _OUTCOME = _FIELDS.index("outcome")
-
-
 _all_of = attrgetter(*_FIELDS)
-
-
 _set_row = vars(_KeepsItsRow)["_row"].__set__
 
 

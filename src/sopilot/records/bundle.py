@@ -1,134 +1,299 @@
-"""A bundle for an auditor: register, traces, log and heads, journals, handbooks, a verifier."""
+"""A bundle for an auditor: the files that are made from sealed records, and the check of them.
+
+Everything here and everything it imports is pure Python: every bundle holds it as `verify.pyz`,
+which runs as `python3 verify.pyz [PUBLIC_KEY]` and needs Python 3.11 and nothing else. It shows
+that every trace is whole and as it was sealed, that no session of the bundle's time is left out,
+that register, deviations, handbooks and summary are what the sealed records make, and that the
+heads are signed by the key you name. A person who can change the bundle can change the verifier,
+too: `sopilot records verify --bundle` needs none.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
-from sopilot.messages.errors import mistake
-from sopilot.protocols import SystemClock
-from sopilot.records import offline_verifier
-from sopilot.records.actions import ActionEntry
-from sopilot.records.deviations import Deviation, load_deviations
-from sopilot.records.journal import PREFIX, is_journal
-from sopilot.records.loading import Traces, export_trace, register
-from sopilot.records.log import SealedHead, lines_of
-from sopilot.records.privacy import READING
-from sopilot.records.selection import Wanted, register_csv, register_json
-from sopilot.records.store import Store
-from sopilot.records.versions import load_versions
-from sopilot.trace import ed25519
+from sopilot.messages.errors import SopilotError
+from sopilot.records.actions import ActionEntry, ActionRow
+from sopilot.records.completeness import check_seals, missing_entries
+from sopilot.records.deviations import DEVIATIONS, Deviation, findings_of, fold_deviations
+from sopilot.records.log import PREFIX, LogEntry, SealedHead, digest_of, is_journal, read_seals
+from sopilot.records.selection import register_csv, register_json, select
 from sopilot.trace.events import MACHINE, UNAUTHENTICATED
-from sopilot.trace.files import write_trace
-from sopilot.values.json import JSON, spell
-from sopilot.values.text import moment
+from sopilot.trace.files import TraceFile, read_trace, verify_trace
+from sopilot.values.json import JSON
+from sopilot.values.text import moment, visible
+
+CONTENTS, HEADS, ROWS, VERIFIER = "bundle.json", "heads.jsonl", "rows.jsonl", "verify.pyz"
+HANDBOOKS = "handbooks"
+"""The journal of versions."""
+
+Note = tuple[int, float, str, Mapping[str, JSON]]
+"""An entry of a journal: number, time, name, details."""
 
 
-async def bundle_files(
-    store: Store, begin: float, end: float, *, payloads: bool = False
-) -> dict[str, str]:
-    """Name → text. Sessions that began in that time or did something in it, and all journals."""
-    now = SystemClock().now()
-    log, seals = await store.records.log(), await store.records.seals()
-    if not seals:
-        raise mistake("not-sealed", "nothing was sealed yet", help="`sopilot records seal` first")
-    result = await register(store, Wanted(begin, end, now=now))
-    entries = result.entries(None)
-    entries_of_log = [item.as_json() for item in log]
-    began = {session_id for session_id, _ in offline_verifier.in_time(entries_of_log, begin, end)}
-    every = {head.session_id for head in await store.records.heads()}
-    journals = {item for item in every if is_journal(item)}
-    # The export itself is on record there; where it is the first reading, no seal covers that.
-    begun = {PREFIX + READING} - {item.session_id for item in log[: seals[-1].head.size]}
-    acted = {entry.session_id for entry in entries}
-    chosen = sorted(((began | acted) & every | journals) - begun)
-    traces, files, rows = Traces(store), {}, []
-    for session_id in chosen:
-        trace = await export_trace(store, session_id, payloads=payloads)
-        files[f"traces/{session_id}.jsonl"] = write_trace(trace)
-        _, own = await traces.rows(session_id)
-        rows.append(json.dumps({"session": session_id, "rows": [list(row) for row in own]}))
-    versions = await load_versions(store)
-    for version in (item for known in versions.of.values() for item in known):
-        files[f"handbooks/{version.handbook}-{version.number}.yaml"] = version.text
-    deviations = list((await load_deviations(store)).values())
-    files |= {
-        "register.csv": register_csv(entries, [], now),
-        "register.json": json.dumps(register_json(result, None, now), ensure_ascii=False, indent=1),
-        "deviations.json": json.dumps(
-            [deviation.as_json() for deviation in deviations], ensure_ascii=False, indent=1
+@dataclass(slots=True)
+class Sealed:
+    """What a bundle is made from. ``rows`` and ``journals`` are by session and by journal."""
+
+    begin: float
+    end: float
+    made_at: float
+    heads: Sequence[SealedHead] = ()
+    rows: dict[str, list[ActionRow]] = field(default_factory=dict)
+    journals: dict[str, list[Note]] = field(default_factory=dict)
+
+    def add(self, trace: TraceFile, rows: Iterable[Sequence[Any]]) -> None:
+        self.rows[trace.session_id] = [ActionRow(*row) for row in rows]
+        if is_journal(trace.session_id):
+            self.journals[trace.session_id.removeprefix(PREFIX)] = [
+                (sealed.event.seq, sealed.event.at, str(note["name"]), dict(note["details"]))
+                for sealed in trace.events
+                if (note := sealed.event.payload)
+            ]
+
+
+def trace_file(session_id: str) -> str:
+    return f"traces/{session_id}.jsonl"
+
+
+def in_time(log: Iterable[LogEntry], begin: float, end: float) -> Iterator[tuple[str, str]]:
+    """Sessions that began in that time, or went on between two entries around a part of it."""
+    last: dict[str, LogEntry] = {}
+    for entry in log:
+        before = last.get(entry.session_id)
+        last[entry.session_id] = entry
+        if before is None:
+            if begin <= entry.at < end:
+                yield entry.session_id, "began"
+        elif entry.seq > before.seq and before.at < end and entry.at >= begin:
+            yield entry.session_id, "may have acted"
+
+
+def derived_files(sealed: Sealed) -> dict[str, str]:
+    """Name → text of what people read: register, deviations, handbooks and summary."""
+    rows = sorted(
+        (
+            (session_id, row)
+            for session_id, own in sealed.rows.items()
+            for row in own
+            if sealed.begin <= row.at < sealed.end
         ),
-        "rows.jsonl": "".join(f"{line}\n" for line in rows),
-        "heads.jsonl": "".join(
-            f"{line}\n" for line in (*lines_of(log), *(spell(seal.as_json()) for seal in seals))
-        ),
-        "verify.py": _verifier(),
-        "SUMMARY.txt": _summary(begin, end, chosen, entries, result.counts, deviations, seals),
+        key=lambda item: (-item[1].at, item[0], item[1].call),
+    )
+    deviations = list(fold_deviations(sealed.journals.get(DEVIATIONS, ())).values())
+    selected = replace(
+        select(rows, total=len(rows), now=sealed.made_at), findings=findings_of(deviations)
+    )
+    files = {
+        "register.csv": register_csv(selected.entries(), [], sealed.made_at),
+        "register.json": _spelled(register_json(selected, None, sealed.made_at)),
+        "deviations.json": _spelled([deviation.as_json() for deviation in deviations]),
+        "SUMMARY.txt": "\n".join(_summary(sealed, selected.entries(), selected.counts, deviations)),
     }
-    about: dict[str, JSON] = {
-        "sopilot_bundle": 1,
-        "from": begin,
-        "to": end,
-        "made_at": now,
-        "sessions": chosen,
-        "files": {
-            name: hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-            for name, text in sorted(files.items())
-        },
-    }
-    return {**files, "bundle.json": json.dumps(about, ensure_ascii=False, indent=1)}
+    numbers: Counter[JSON] = Counter()
+    for _, _, name, details in sealed.journals.get(HANDBOOKS, ()):
+        if name == "version_released":
+            handbook = details["handbook"]
+            numbers[handbook] += 1
+            files[f"handbooks/{handbook}-{numbers[handbook]}.yaml"] = str(details["text"])
+    return files
 
 
-def _verifier() -> str:
-    """In one file, which needs Python and nothing else."""
-    own = Path(offline_verifier.__file__).read_text("utf-8")
-    _, _, signing = Path(ed25519.__file__).read_text("utf-8").partition("import hashlib\n\n")
-    return own.replace(f"from {ed25519.__name__} import signed_by\n", signing)
+def _spelled(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=1)
 
 
 def _summary(
-    begin: float,
-    end: float,
-    sessions: Sequence[str],
+    sealed: Sealed,
     entries: Sequence[ActionEntry],
     counts: Mapping[tuple[str, str], int],
     deviations: Sequence[Deviation],
-    seals: Sequence[SealedHead],
-) -> str:
-    decided = [decision for entry in entries for decision in entry.decisions]
-    proofs = [reply.get("principal") for reply in decided]
+) -> Iterator[str]:
+    decisions = [decision for entry in entries for decision in entry.decisions]
+    proofs = [decision.get("principal") for decision in decisions]
     methods = Counter(
         str(proof["method"]) if isinstance(proof, Mapping) else UNAUTHENTICATED for proof in proofs
     )
-    states = Counter(deviation.state for deviation in deviations)
-    head = seals[-1].head
-    own = [session for session in sessions if not is_journal(session)]
-    return "\n".join(
-        [
-            f"Records from {moment(begin)} to {moment(end)}",
-            "",
-            f"{len(own)} sessions, {len(entries)} actions",
-            *(
-                f"  {count} x {action} {outcome}"
-                for (action, outcome), count in sorted(counts.items())
-            ),
-            f"  {sum(bool(entry.override) for entry in entries)} let through without proof",
-            f"{len(decided)} decisions of people"
-            + (f", {methods.pop(MACHINE)} of them the machine's own" if methods[MACHINE] else ""),
-            *(f"  {count} {method}" for method, count in sorted(methods.items()) if count),
-            f"{len(deviations)} deviations",
-            *(f"  {count} {state}" for state, count in sorted(states.items())),
-            "",
-            f"The log has {head.size} sealed entries; its last head is of {moment(head.at)}, root",
-            f"{head.root}.",
-            "",
-            "To check all of it without this product: python3 verify.py PUBLIC_KEY",
-            "It says what is shown by that and what is not. register.csv opens in a spreadsheet;",
-            "traces/ has every event of every session, journals among them (people, handbooks,",
-            "audits, deviations), handbooks/ the texts that held.",
-            "",
-        ]
-    )
+    head = sealed.heads[-1].head
+    yield f"Records from {moment(sealed.begin)} to {moment(sealed.end)}"
+    yield ""
+    yield f"{sum(not is_journal(item) for item in sealed.rows)} sessions, {len(entries)} actions"
+    for (action, outcome), count in sorted(counts.items()):
+        yield f"  {count} x {action} {outcome}"
+    yield f"  {sum(bool(entry.override) for entry in entries)} let through without proof"
+    own = f", {methods.pop(MACHINE)} of them by the run itself" if methods[MACHINE] else ""
+    yield f"{len(decisions)} decisions of people{own}"
+    for method, count in sorted(methods.items()):
+        if count:
+            yield f"  {count} {method}"
+    yield f"{len(deviations)} deviations"
+    for state, count in sorted(Counter(item.state for item in deviations).items()):
+        yield f"  {count} {state}"
+    yield ""
+    yield f"The log has {head.size} sealed entries; its last head is of {moment(head.at)}, root"
+    yield f"{head.root}."
+    yield ""
+    yield f"To check all of it without this product: python3 {VERIFIER} PUBLIC_KEY"
+    yield "It says what is shown by that and what is not. register.csv opens in a spreadsheet;"
+    yield "traces/ has every event of every session, journals among them (people, handbooks,"
+    yield "audits, deviations), handbooks/ the texts that were released."
+    yield ""
+
+
+class _Check:
+    def __init__(self, folder: Path, keys: Sequence[str]) -> None:
+        self._folder, self._keys = folder, keys
+        self.problems: list[str] = []
+        self.later: list[str] = []
+        """What came after the seal."""
+        self.summary = ""
+
+    def run(self) -> None:
+        about = json.loads(self._text(CONTENTS))
+        sealed = Sealed(about["from"], about["to"], about["made_at"])
+        sessions = set(about["sessions"])
+        self._files(about["files"])
+        seals = read_seals(self._text(HEADS))
+        sealed.heads, entries = seals.heads, seals.entries()
+        known = self._keys or {head.key for head in seals.heads}
+        for gap in (*check_seals(seals, known), *missing_entries(entries)):
+            self.problems.append(gap.message)
+        covered = entries[: max(head.head.size for head in seals.heads)]
+        last = {entry.session_id: entry for entry in covered}
+        for session_id, how in in_time(covered, sealed.begin, sealed.end):
+            if session_id not in sessions and not is_journal(session_id):
+                self.problems.append(f"session {session_id} {how} then and is left out")
+        for session_id in last.keys() - sessions:
+            if is_journal(session_id):
+                self.problems.append(f"{session_id} is left out")
+        rows = {
+            item["session"]: item["rows"] for item in map(json.loads, self._text(ROWS).splitlines())
+        }
+        for session_id in sorted(sessions):
+            name = trace_file(session_id)
+            if not (self._folder / name).is_file():
+                self.problems.append(f"the trace of session {session_id} is missing")
+                continue
+            trace = self._trace(name, session_id)
+            if trace is not None:
+                sealed.add(trace, rows.get(session_id, ()))
+                self._session(trace, last.get(session_id), sealed.rows[session_id])
+        for session_id in rows.keys() - sessions:
+            self.problems.append(f"{ROWS} has rows of {session_id}, whose trace isn't here")
+        if not self.problems:  # everything below is made from what was sealed
+            self._derived(sealed, {*map(trace_file, sessions), HEADS, ROWS, VERIFIER}, about)
+        self.summary = (
+            f"{len(sessions)} traces from {moment(sealed.begin)} to {moment(sealed.end)} as of "
+            f"{moment(sealed.made_at)}, {len(covered)} entries of the log, sealed at "
+            f"{moment(max(head.head.at for head in seals.heads))}"
+        )
+
+    def _text(self, name: str) -> str:
+        path = self._folder / name
+        if not path.is_file():  # a link may lead to a device without an end
+            raise FileNotFoundError(f"{name} is no file")
+        return path.read_bytes().decode("utf-8", "surrogatepass")
+
+    def _files(self, files: Mapping[str, str]) -> None:
+        for name, digest in files.items():
+            path = self._folder / name
+            if not path.is_file():
+                self.problems.append(f"{name} is missing")
+            elif hashlib.sha256(path.read_bytes()).hexdigest() != digest:
+                self.problems.append(f"{name} is not what was exported")
+        there = {
+            path.relative_to(self._folder).as_posix()
+            for path in self._folder.rglob("*")
+            if path.is_file()
+        }
+        for name in sorted(there - {*files, CONTENTS}):
+            self.problems.append(f"{name} is not a file of this bundle")
+
+    def _trace(self, name: str, session_id: str) -> TraceFile | None:
+        try:
+            trace = read_trace(self._text(name))
+        except (SopilotError, UnicodeDecodeError) as problem:
+            self.problems.append(f"{name} is not what was recorded: {problem}")
+            return None
+        if trace.session_id != session_id:
+            self.problems.append(f"{name}: this is the trace of {trace.session_id}")
+        for item in verify_trace(trace):
+            # A journal isn't opened as a session is, and a session may have no events yet.
+            if item.code != "no-events" and not (
+                is_journal(session_id) and item.code == "wrong-header"
+            ):
+                self.problems.append(f"{name} is not what was recorded: {item}")
+        return trace
+
+    def _session(
+        self, trace: TraceFile, sealed: LogEntry | None, rows: Sequence[ActionRow]
+    ) -> None:
+        session_id, count = trace.session_id, len(trace.events)
+        if sealed is None:
+            problem = f"session {session_id} stands in no sealed entry: it is later, or inserted"
+        elif sealed.seq >= count:
+            problem = f"session {session_id} has {count} events, {sealed.seq + 1} sealed"
+        elif sealed.seq >= 0 and trace.events[sealed.seq].hash != sealed.hash:
+            problem = f"session {session_id} is not the one that was sealed"
+        elif sealed.seq < count - 1:
+            # Writing events behind the sealed ones needs no key.
+            self.later.append(f"events {sealed.seq + 1} to {count - 1} of {session_id}")
+            if not rows:
+                return
+            problem = (
+                f"session {session_id} went on after the seal, which doesn't cover its rows in "
+                "the register: seal, and export again"
+            )
+        elif digest_of(rows) != sealed.actions:
+            problem = f"the register's rows of session {session_id} are not those sealed"
+        else:
+            return
+        self.problems.append(problem)
+
+    def _derived(self, sealed: Sealed, others: set[str], about: Mapping[str, Any]) -> None:
+        expected = derived_files(sealed)
+        for name, text in expected.items():
+            path = self._folder / name
+            raw = text.encode("utf-8", "surrogatepass")
+            if not path.is_file() or path.read_bytes() != raw:
+                self.problems.append(f"{name} is not what the sealed records make")
+        for name in sorted(about["files"].keys() - expected.keys() - others):
+            self.problems.append(f"{name} is not a file of this bundle")
+
+
+def examined(folder: Path, keys: Sequence[str]) -> tuple[bool, list[str]]:
+    """Whether nothing is wrong, and what to say, fit for a terminal: a bundle is others' text."""
+    check = _Check(folder, keys)
+    try:
+        check.run()
+    except (
+        SopilotError, OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError,
+        ArithmeticError,
+    ) as problem:  # fmt: skip
+        check.problems.append(f"this isn't a bundle, or a damaged one: {problem!r}")
+    whose = "by the key you named" if keys else "by the key that the bundle names"
+    lines = check.problems or [
+        f"whole and complete: {check.summary} {whose}",
+        *(f"not covered by the seal: {item}" for item in check.later),
+        "not shown by this: that what was recorded is true, that everything was recorded, or what "
+        "came after the seal",
+    ]
+    return not check.problems, [visible(line) for line in lines]
+
+
+def main() -> None:
+    """Check the bundle that this file lies in."""
+    keys = [
+        Path(argument).read_text().strip() if Path(argument).is_file() else argument
+        for argument in sys.argv[1:]
+    ]
+    good, lines = examined(Path(sys.argv[0]).resolve().parent, keys)
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    sys.exit(0 if good else 1)

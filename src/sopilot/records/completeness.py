@@ -11,44 +11,18 @@ from sopilot.records.merkle_tree import roots_at
 from sopilot.trace.chain import Head
 
 FOREIGN_KEY = "foreign-key"
-
-
 BAD_SEAL = "bad-seal"
-
-
 MISSING_ENTRY = "missing-entry"
-
-
 SHORT_LOG = "short-log"
-
-
 REWRITTEN_LOG = "rewritten-log"
-
-
 REWRITTEN_ENTRY = "rewritten-entry"
-
-
 DELETED = "deleted-session"
-
-
 INSERTED = "inserted-session"
-
-
 CUT = "cut-session"
-
-
 REWRITTEN = "rewritten-session"
-
-
 REGISTER = "register-differs"
-
-
 UNREADABLE = "unreadable-session"
-
-
 ERASED = "erased-session"
-
-
 PRUNED_SINCE = "pruned-since"
 
 
@@ -119,7 +93,7 @@ def compare(seals: SealFile, store: StoreView) -> Compared:
     if seals.lines:
         as_sealed = lines_of(store.log[:size]) == list(seals.lines[:size])
         known = store.log[:size] if as_sealed else seals.entries()[:size]
-    gaps += _numbering(store.log)
+    gaps += missing_entries(store.log)
     if len(store.log) < size:
         gaps.append(
             Gap(
@@ -165,14 +139,12 @@ def compare(seals: SealFile, store: StoreView) -> Compared:
     return compared
 
 
-def _numbering(log: Sequence[LogEntry]) -> Iterator[Gap]:
-    """One gap names itself; whatever comes behind it is judged by its own number."""
+def missing_entries(log: Sequence[LogEntry]) -> Iterator[Gap]:
     expected = 0
     for entry in log:
         if entry.number > expected:
-            missing = f"{expected}" if entry.number == expected + 1 else (
-                f"{expected} to {entry.number - 1}"
-            )  # fmt: skip
+            last = entry.number - 1
+            missing = f"{expected}" if last == expected else f"{expected} to {last}"
             yield Gap(MISSING_ENTRY, f"entry {missing} of the log is missing", entry=expected)
         expected = entry.number + 1
 

@@ -11,9 +11,6 @@ import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple, TypeVar
 
-from sopilot.machine.layout import Limits
-from sopilot.machine.machine import Machine
-from sopilot.machine.state import Configuration
 from sopilot.messages.errors import (
     Conflict,
     LeaseHeld,
@@ -25,35 +22,20 @@ from sopilot.messages.errors import (
     UnknownSession,
 )
 from sopilot.protocols import Clock
+from sopilot.records.log import PREFIX
 from sopilot.records.store import Append, Batch, NewSession, Settings, Store, read_session
 from sopilot.trace.chain import SealedEvent, seal_line, verify_chain
-from sopilot.trace.events import Actor, Note
+from sopilot.trace.events import Actor, Event
 from sopilot.trace.redaction import is_reference, reference
 from sopilot.values.json import JSON, plain_mapping
 
 BESIDE = "beside"
 """Under this name an entry's details have the digest of what can be erased again."""
 
-
-PREFIX = "journal."
-"""Ids of sessions are unguessable hexadecimals: none of them begins so."""
-
-
 STATE = "journal"
-
-
-_MACHINE = Machine({}, limits=Limits())
-
-
 _LEASE_SECONDS = 5.0
-
-
 _TRIES = 200
-
-
 _PAUSE_SECONDS = 0.05
-
-
 Folded = TypeVar("Folded")
 
 
@@ -64,10 +46,6 @@ class Entry(NamedTuple):
     at: float
     name: str
     details: Mapping[str, JSON]
-
-
-def is_journal(session_id: str) -> bool:
-    return session_id.startswith(PREFIX)
 
 
 async def entries(store: Store, journal: str) -> list[Entry]:
@@ -138,10 +116,8 @@ async def write(
                 session_id, owner=owner, now=now, lease_seconds=_LEASE_SECONDS
             )
             head = (await store.record(session_id)).head
-            before = Configuration().numbered(head.seq + 1)
-            _, event = _MACHINE.apply(
-                before, Note(name, plain_mapping(details)), at=now, actor=Actor.OPERATOR
-            )
+            payload = {"name": name, "details": plain_mapping(details)}
+            event = Event(head.seq + 1, now, Actor.OPERATOR, "note", None, "", payload)
             sealed, line = seal_line(event, head.hash)
             batch = Batch(head, [sealed], payloads, {"status": STATE}, lines=[line])
             try:

@@ -26,7 +26,7 @@ from sopilot.messages.errors import (
     raise_if_refused,
 )
 from sopilot.records.actions import ActionRow, Register
-from sopilot.records.deviations import DEVIATIONS, fold_deviations
+from sopilot.records.deviations import DEVIATIONS, findings_of, fold_deviations
 from sopilot.records.journal import folded
 from sopilot.records.selection import Condition, Selected, Wanted, select
 from sopilot.records.store import SessionRecord, Settings, Store, read_session, settings_from_json
@@ -406,7 +406,7 @@ class Traces:
 
 
 async def rebuild_register(
-    store: Store, *, told: Callable[[str], None] = lambda _: None
+    store: Store, *, tell: Callable[[str], None] = lambda _: None
 ) -> tuple[int, dict[str, str]]:
     """How many sessions were read, and why others could not be: their rows stay as they are."""
     traces = Traces(store)
@@ -421,7 +421,7 @@ async def rebuild_register(
         except SopilotError as problem:
             raise_if_refused(problem)
             problems[each.session_id] = str(problem)
-            told(f"session {each.session_id}: {problem}")
+            tell(f"session {each.session_id}: {problem}")
     return len(heads) - len(problems), problems
 
 
@@ -435,18 +435,17 @@ async def register(
     """The actions of all sessions of the store that are asked for."""
     rows = await store.records.actions(wanted)
     total = await store.records.count_actions()
-    result: dict[str, tuple[str, ...]] = {}
-    for item in (await folded(store, DEVIATIONS, fold_deviations)).values():
-        result[item.session_id] = (*result.get(item.session_id, ()), item.briefly)
+    deviations = await folded(store, DEVIATIONS, fold_deviations)
     return replace(
-        select(rows, conditions, total=total, columns=columns, now=wanted.now), findings=result
+        select(rows, conditions, total=total, columns=columns, now=wanted.now),
+        findings=findings_of(deviations.values()),
     )
 
 
-async def make_anew(store: Store, *, told: Callable[[str], None]) -> None:
+async def make_anew(store: Store, *, tell: Callable[[str], None]) -> None:
     """Rebuild the register from the traces. Raise if that would leave a session out."""
-    read, problems = await rebuild_register(store, told=told)
-    told(f"the register was made from the traces of {counted(read, 'session')}")
+    read, problems = await rebuild_register(store, tell=tell)
+    tell(f"the register was made from the traces of {counted(read, 'session')}")
     if problems:
         raise RunEnded(
             f"{counted(len(problems), 'session')} could not be read: "

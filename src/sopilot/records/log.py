@@ -25,20 +25,21 @@ from sopilot.records.merkle_tree import (
 from sopilot.trace.signing import SigningKey, verify_signature
 from sopilot.values.json import JSON, canonical, spell
 
+PREFIX = "journal."
+"""Ids of sessions are unguessable hexadecimals: none of them begins so."""
+
 LOG_FORMAT = 1
-
-
 _ROOT = re.compile("[0-9a-f]{64}")
-
-
 _LARGEST = 1 << 53
-
 
 _END = 253_402_300_800
 """The year 10,000."""
 
-
 _quoted = json.encoder.encode_basestring
+
+
+def is_journal(session_id: str) -> bool:
+    return session_id.startswith(PREFIX)
 
 
 class LogEntry(NamedTuple):

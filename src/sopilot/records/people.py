@@ -1,24 +1,18 @@
-"""Who may decide what: people, their tokens, roles, limits and deputies. Pure.
+"""The people of a store: who may decide what, by which tokens, roles, limits and deputies.
 
-Folded from the entries of a journal, so that what held at any moment can be told.
-
-Who may decide about a held call: rules that every door has in common. Pure.
-
-The people of a store: read from its journal, and changed by those who may.
-
-People who may decide, for people and for scripts.
+People are folded from the entries of a journal, so what was in force at any moment is known.
 """
 
 from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sopilot.machine.approvals import HeldCall, HeldState
-from sopilot.machine.state import Configuration, Pending
+from sopilot.machine.state import CallRecord, Configuration
 from sopilot.messages.diagnostic import Diagnostic, did_you_mean
 from sopilot.messages.errors import UserMistake, mistake
 from sopilot.program.model import Program
@@ -42,10 +36,7 @@ from sopilot.values.text import moment, table
 ADMINISTRATOR = "administrator"
 """Who may change people once there is one."""
 
-
 TOKEN, OPENID = "token", "openid"
-
-
 ADDED = "person_added"
 
 
@@ -95,7 +86,7 @@ class Deputy:
     role: str
     begin: float
     end: float
-    """Not included."""
+    """Exclusive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +112,43 @@ class People:
     """``identity``: only people who proved who they are decide. ``sign-off``: only handbooks
     that were signed off run. ``privacy``: contents stand beside the traces. ``keys``: there they
     are encrypted."""
+
+    def apply(self, name: str, it: Mapping[str, JSON]) -> None:
+        """Apply an entry of the journal. Unknown entries are a later release's, and ignored."""
+        match name:
+            case "person_added":
+                lists = (_texts(it[key]) for key in ("roles", "aliases", "subjects"))
+                self.persons[same_name(str(it["person"]))] = Person(str(it["person"]), *lists)
+            case "person_removed":
+                gone = same_name(str(it["person"]))
+                self.persons.pop(gone, None)
+                # Also when somebody of that name comes back.
+                self._revoke(lambda token: same_name(token.person) == gone)
+            case "token_issued":
+                until = it.get("expires_at")
+                self.tokens[str(it["sha256"])] = Token(
+                    str(it["token"]), str(it["person"]), None if until is None else _number(until)
+                )
+            case "token_revoked":
+                self._revoke(lambda token: token.name == it["token"])
+            case "limit_set":
+                self.limits[str(it["role"])] = _texts(it["conditions"])
+            case "deputy_named":
+                person, absent, role = (str(it[key]) for key in ("person", "for", "role"))
+                begin, end = _number(it["begin"]), _number(it["end"])
+                self.deputies.append(Deputy(person, absent, role, begin, end))
+            case "escalation_set":
+                self.escalations[str(it["role"])] = str(it["to"]), _number(it["before_seconds"])
+            case "provider_named":
+                self.providers[str(it["issuer"])] = Provider(str(it["issuer"]), str(it["audience"]))
+            case "demanded":
+                (self.demands.add if it["on"] is True else self.demands.discard)(str(it["what"]))
+
+    def _revoke(self, revoked: Callable[[Token], bool]) -> None:
+        self.tokens = {
+            digest: replace(token, revoked=token.revoked or revoked(token))
+            for digest, token in self.tokens.items()
+        }
 
     def person(self, name: str) -> Person | None:
         """By any of the names."""
@@ -196,35 +224,25 @@ def token_digest(token: str) -> str:
 
 
 def why_not(people: People, name: str, details: Mapping[str, JSON]) -> Diagnostic | None:
-    """What speaks against an entry. Changes ``people`` by it."""
+    """Apply the entry to ``people``; return what speaks against it."""
     had = people.has_administrator()
-    if fold := _FOLDS.get(name):
-        fold(people, details)
+    people.apply(name, details)
     new = people.persons.get(same_name(str(details.get("person")))) if name == ADDED else None
     for person in people.persons.values():
         if new is not None and person is not new and (shared := new.names & person.names):
-            return Diagnostic(
-                "name-taken",
-                f"`{min(shared)}` is a name of {person.name}: nobody is two people",
-                help=(
-                    f"choose another, or say anew who {person.name} is: `sopilot people add --anew`"
-                ),
-            )
+            cure = f"choose another, or say anew who {person.name} is: `sopilot people add --anew`"
+            message = f"`{min(shared)}` is a name of {person.name}: nobody is two people"
+            return Diagnostic("name-taken", message, help=cure)
     if had and not people.has_administrator():
-        return Diagnostic(
-            "last-administrator",
-            "without this administrator anybody could change the people of this store",
-            help="give another one a token first",
-        )
+        message = "without this administrator anybody could change the people of this store"
+        return Diagnostic("last-administrator", message, help="give another one a token first")
     return None
 
 
 def fold_people(entries: Iterable[tuple[str, Mapping[str, JSON]]]) -> People:
-    """Entries by name; unknown ones are a later release's, and ignored."""
     people = People()
     for name, details in entries:
-        if fold := _FOLDS.get(name):
-            fold(people, details)
+        people.apply(name, details)
     return people
 
 
@@ -234,76 +252,6 @@ def _texts(value: JSON) -> tuple[str, ...]:
 
 def _number(value: JSON) -> float:
     return float(value) if isinstance(value, int | float) else 0.0
-
-
-def _added(people: People, it: Mapping[str, JSON]) -> None:
-    person = Person(
-        str(it["person"]), _texts(it["roles"]), _texts(it["aliases"]), _texts(it["subjects"])
-    )
-    people.persons[same_name(person.name)] = person
-
-
-def _removed(people: People, it: Mapping[str, JSON]) -> None:
-    gone = same_name(str(it["person"]))
-    people.persons.pop(gone, None)
-    for digest, item in people.tokens.items():
-        if same_name(item.person) == gone:  # also when somebody of that name comes back
-            people.tokens[digest] = replace(item, revoked=True)
-
-
-def _issued(people: People, it: Mapping[str, JSON]) -> None:
-    until = it.get("expires_at")
-    people.tokens[str(it["sha256"])] = Token(
-        str(it["token"]), str(it["person"]), None if until is None else _number(until)
-    )
-
-
-def _revoked(people: People, it: Mapping[str, JSON]) -> None:
-    for digest, item in people.tokens.items():
-        if item.name == it["token"]:
-            people.tokens[digest] = replace(item, revoked=True)
-
-
-def _limited(people: People, it: Mapping[str, JSON]) -> None:
-    people.limits[str(it["role"])] = _texts(it["conditions"])
-
-
-def _deputised(people: People, it: Mapping[str, JSON]) -> None:
-    people.deputies.append(
-        Deputy(
-            str(it["person"]), str(it["for"]), str(it["role"]),
-            _number(it["begin"]), _number(it["end"]),
-        )
-    )  # fmt: skip
-
-
-def _escalated(people: People, it: Mapping[str, JSON]) -> None:
-    people.escalations[str(it["role"])] = str(it["to"]), _number(it["before_seconds"])
-
-
-def _provided(people: People, it: Mapping[str, JSON]) -> None:
-    people.providers[str(it["issuer"])] = Provider(str(it["issuer"]), str(it["audience"]))
-
-
-def _demanded(people: People, it: Mapping[str, JSON]) -> None:
-    what = str(it["what"])
-    if it["on"] is True:
-        people.demands.add(what)
-    else:
-        people.demands.discard(what)
-
-
-_FOLDS = {
-    ADDED: _added,
-    "person_removed": _removed,
-    "token_issued": _issued,
-    "token_revoked": _revoked,
-    "limit_set": _limited,
-    "deputy_named": _deputised,
-    "escalation_set": _escalated,
-    "provider_named": _provided,
-    "demanded": _demanded,
-}
 
 
 def added(people: People, values: Mapping[str, JSON]) -> dict[str, JSON]:
@@ -360,8 +308,8 @@ def people_lines(people: People) -> Iterator[str]:
         )
     for role, (to, seconds) in people.escalations.items():
         yield f"{to} may decide as {role} {seconds / 60:g} minutes before a request expires"
-    for one_demand in sorted(people.demands):
-        yield f"demanded: {one_demand}"
+    for demand in sorted(people.demands):
+        yield f"demanded: {demand}"
 
 
 def _tokens(people: People, person: str) -> str:
@@ -442,7 +390,7 @@ def objection(
 
 
 def no_witness(
-    people: People, metadata: Fields, configuration: Configuration, pending: Pending, by: str,
+    people: People, metadata: Fields, configuration: Configuration, pending: CallRecord, by: str,
     who: Principal | None, authors: Collection[str] = (), requesters: Collection[str] = (),
 ) -> Diagnostic | None:  # fmt: skip
     """What keeps somebody from saying how a call ended: who has a part in it could have it made
@@ -457,10 +405,7 @@ def no_witness(
 
 
 _PROVE = "this store takes decisions only from people who prove who they are"
-
-
 _TOKEN = "give --token-file"
-
 
 _NO_MACHINE = (
     "approve with `sopilot approvals approve` and a token; neither `--approve` nor a scenario's "
@@ -631,8 +576,6 @@ def _names_in(value: JSON) -> Iterator[str]:
 
 
 JOURNAL = "people"
-
-
 TOKEN_PREFIX = "sop_"
 
 
@@ -692,6 +635,17 @@ def written_by(who: Principal | None, name: str = "") -> dict[str, JSON]:
     principal = who.as_json() if who is not None else None
     by = who.name if who is not None and who.name else name
     return {"by": by, "identity": identity_of(principal)}
+
+
+async def required_writer(store: Store, who: Principal | None, by: str) -> dict[str, JSON]:
+    """As ``written_by``; raise for a person who isn't named, or must prove who they are."""
+    if who is None and "identity" in (await load_people(store)).demands:
+        message = "this store asks people to prove who they are"
+        raise mistake("unauthenticated", message, help="give --token-file")
+    writer = written_by(who, by)
+    if not same_name(str(writer["by"])):
+        raise mistake("nobody", "whoever does this must be named: --as, or a token")
+    return writer
 
 
 async def issue_token(

@@ -1,6 +1,6 @@
 """Contents of sessions: kept beside the trace, read on record, erased with the chain left whole.
 
-How long contents are kept, what must not be erased, and what was. Pure.
+A policy, folded from a journal, says how long contents are kept and what must not be erased.
 """
 
 from __future__ import annotations
@@ -15,29 +15,26 @@ from typing import Any, NamedTuple
 
 from sopilot.messages.errors import LeaseHeld, StoreCorrupt, UserMistake, mistake
 from sopilot.protocols import Clock
-from sopilot.records.journal import PREFIX, Entry, folded, is_journal, write
+from sopilot.records.journal import Entry, folded, write
+from sopilot.records.log import PREFIX, is_journal
 from sopilot.records.people import People, Principal, load_people, written_by
 from sopilot.records.store import Append, SessionRecord, Settings, Store
 from sopilot.values.json import JSON, Fields
 from sopilot.values.text import counted, moment
 
-SHREDDED, PRUNED = "shredded", "pruned"
-
-
+ERASED, PRUNED = "erased", "pruned"
 HOLD_SET, HOLD_LIFTED = "hold_set", "hold_lifted"
-
 
 ANY = "*"
 """Of a handbook without a period of its own."""
-
 
 _ENDINGS = ("completed", "refused", "abandoned", "ended", "running", "waiting", "unknown", "new")
 """How a session stands, as `sopilot sessions list` says it."""
 
 
 class Hold(NamedTuple):
-    """Its words may stand beside the journal, under ``ref``, and are ``None`` once they are gone:
-    whose data must not be erased yet, must be erased later, here as well."""
+    """Its words stand beside the journal, under ``ref``, and are ``None`` once they are erased:
+    they may name a person."""
 
     what: str | None
     why: str
@@ -101,19 +98,19 @@ def fold_policy(entries: Iterable[tuple[str, Mapping[str, JSON]]]) -> Policy:
         elif name == "readers_named":
             policy.readers = _texts(it.get("roles"))
         elif name == HOLD_SET:
-            value: Any = it.get("beside") or it
-            what = str(it["what"]) if value is it else value.get("what")
-            policy.hold_entries[number] = Hold(what, str(value.get("why")), value.get("ref", ""))
+            words: Any = it["beside"]
+            policy.hold_entries[number] = Hold(
+                words.get("what"), str(words.get("why")), words["ref"]
+            )
         elif name == PRUNED:
             heads: Any = it["sessions"]
             for session_id, (seq, digest) in heads.items():
                 policy.pruned[session_id] = (int(seq), str(digest))
         elif name == HOLD_LIFTED:
+            numbers: Any = it["holds"]
             held = policy.hold_entries
-            # An earlier release named the words; now the entries of the holds are named.
-            numbers: Any = it.get("holds") or [n for n in held if held[n].what == str(it["what"])]
             policy.lifted += [held.pop(item) for item in numbers if item in held]
-        elif name == SHREDDED:
+        elif name == ERASED:
             policy.erased |= _texts(it.get("sessions"))
     for hold in policy.hold_entries.values():
         if hold.what is not None:
@@ -126,32 +123,24 @@ def _texts(value: JSON) -> frozenset[str]:
 
 
 JOURNAL = "privacy"
-
-
 READING = "reading"
-
 
 EVERY = 1 << 62
 """How many sessions are listed where none is left out."""
 
-
 _KEYS = "keys"
-
-
 _DEMANDS = frozenset({"privacy", _KEYS})
 
 
 async def load_policy(store: Store, *, up_to: int | None = None) -> Policy:
-    """As it is now, or as it was with that entry of its journal."""
+    """The policy now, or with the journal up to that entry."""
 
     def fold(entries: list[Entry]) -> Policy:
         last = len(entries) if up_to is None else up_to + 1
         return fold_policy((item.name, item.details) for item in entries[:last])
 
     policy = await folded(store, JOURNAL, fold)
-    if up_to is None and any(
-        hold_entry.what is None for hold_entry in policy.hold_entries.values()
-    ):
+    if up_to is None and any(hold.what is None for hold in policy.hold_entries.values()):
         raise StoreCorrupt("a legal hold has lost its words, and nobody lifted it")
     return policy
 
@@ -165,7 +154,7 @@ async def change_policy(
     clock: Clock,
     commit: Callable[[Append], Awaitable[None]] | None = None,
 ) -> None:
-    """What a hold is about is no part of the journal's chain: it may be somebody's name.
+    """The words of a hold stay outside of the journal's chain: they may name a person.
     ``commit`` writes the entry in one transaction with what it reports."""
     await require_entitled(store, who)
     beside: Mapping[str, JSON] | None = None
@@ -177,8 +166,8 @@ async def change_policy(
         if not numbers:
             raise mistake("no-hold", f"there is no hold on `{details['what']}`")
         details = {"holds": numbers}
-    replies = {**details, **written_by(who)}
-    await write(store, JOURNAL, name, replies, clock=clock, beside=beside, commit=commit)
+    entry = {**details, **written_by(who)}
+    await write(store, JOURNAL, name, entry, clock=clock, beside=beside, commit=commit)
 
 
 async def require_entitled(store: Store, who: Principal | None) -> None:
@@ -194,7 +183,8 @@ async def require_entitled(store: Store, who: Principal | None) -> None:
 
 
 async def settings_here(store: Store, people: People, settings: Settings) -> Settings:
-    """Private, where the store demands it. Raises where it demands keys and none are named."""
+    """Make sessions private where the store requires it. Raise where it requires keys and has
+    none."""
     if _KEYS in people.demands and not getattr(store, "encrypts", False):
         raise _no_keys("contents of new sessions must be under keys here")
     if settings.private or not _DEMANDS & people.demands:
@@ -230,8 +220,8 @@ async def note_reading(
     to_all: bool = False,
     or_nothing: bool = False,
 ) -> None:
-    """Who looks at contents, before they are shown; ``to_all``: whoever asks is shown them;
-    ``or_nothing``: who may not read them is refused."""
+    """Record who looks at contents, before they are shown. ``to_all``: everybody is shown them;
+    ``or_nothing``: a person who may not read them is refused."""
     shown = to_all or await may_read(store, who)
     values: dict[str, JSON] = {"what": what, "sessions": list(session_ids), "contents": shown}
     if or_nothing and not shown:
@@ -242,7 +232,7 @@ async def note_reading(
 async def sessions_with(
     store: Store, texts: Sequence[str], among: Sequence[SessionRecord] | None = None
 ) -> list[SessionRecord]:
-    """Every session, of all or ``among`` these, in which one of the texts stands, wherever."""
+    """The sessions, of all or ``among`` these, that contain one of the texts anywhere."""
     results = []
     for record in await store.sessions(limit=EVERY) if among is None else among:
         if record.is_locked:
@@ -255,40 +245,36 @@ async def sessions_with(
 
 
 def _names(value: JSON, texts: Sequence[str]) -> bool:
-    """Whether one of these stands in it."""
-    wanted = [plain for text in texts if (plain := _as_looked_for(text))]
-    reply = map(_as_looked_for, _texts_privacy(value))
-    return any(item in text for text in reply for item in wanted)
+    """Whether the value contains one of the texts, of whatever case, width and composition."""
+    wanted = [plain for text in texts if (plain := _comparable(text))]
+    return any(item in _comparable(text) for text in _texts_in(value) for item in wanted)
 
 
-def _as_looked_for(text: str) -> str:
-    """Of whatever case, width and composition."""
+def _comparable(text: str) -> str:
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
 
 
-def _texts_privacy(value: JSON) -> Iterator[str]:
+def _texts_in(value: JSON) -> Iterator[str]:
     """Every text and number in a value, as it reads: spelled as JSON, a quote or a line's end in
     a name would hide it."""
     if isinstance(value, Mapping):
         for name, item in value.items():
             yield str(name)
-            yield from _texts_privacy(item)
+            yield from _texts_in(item)
     elif isinstance(value, list | tuple):
         for item in value:
-            yield from _texts_privacy(item)
+            yield from _texts_in(item)
     elif isinstance(value, str):
         yield value
         if value[:1] in ("{", "[") or "\\" in value:
             with suppress(ValueError, RecursionError):
-                yield from _texts_privacy(
-                    json.loads(value)
-                )  # a tool's answer is often JSON in a text
+                yield from _texts_in(json.loads(value))  # tools often answer with JSON in a text
     elif value is not None:
         yield json.dumps(value)
 
 
 @dataclass(frozen=True, slots=True)
-class Shredded:
+class Erasure:
     """``held``: session → why it is not erased; ``bare``: its contents stand in its chain;
     ``unfinished``: a call of it waits for people, or nobody knows how it ended."""
 
@@ -335,7 +321,7 @@ class Shredded:
         ]
 
 
-async def shred_wanted(
+async def erase_wanted(
     store: Store,
     *,
     subjects: Sequence[str],
@@ -345,11 +331,11 @@ async def shred_wanted(
     unfinished: bool = False,
     who: Principal | None,
     clock: Clock,
-) -> Shredded:
-    """Sessions in which a subject stands, those that are named, and those beyond their period."""
+) -> Erasure:
+    """Erase the sessions that name a subject, those of ``session_ids``, and those that are due."""
     if not (subjects or session_ids or due):
         raise UserMistake("name what to erase: --subject, --session or --due")
-    await require_entitled(store, who)  # which sessions a text stands in is told to nobody else
+    await require_entitled(store, who)  # nobody else learns which sessions name a person
     await store.require_deletion()
     if _names(why, subjects):
         raise mistake(
@@ -369,7 +355,7 @@ async def shred_wanted(
     ]
     if subjects and holds:
         await store.erase_payloads(PREFIX + JOURNAL, holds)
-    done = await shred(
+    done = await erase_contents(
         store, list(records.values()), why, unfinished=unfinished, who=who, clock=clock
     )
     if holds and not done.erased:
@@ -392,7 +378,7 @@ def reading_lines(readings: Sequence[Entry]) -> list[str]:
     return [*lines, f"{len(readings)} on record"]
 
 
-async def shred(
+async def erase_contents(
     store: Store,
     records: Sequence[SessionRecord],
     why: str,
@@ -400,9 +386,9 @@ async def shred(
     unfinished: bool = False,
     who: Principal | None,
     clock: Clock,
-) -> Shredded:
-    """Erases contents. Chains, heads and register stay as they are, and verify. Sessions with a
-    call that waits are left as they are, unless ``unfinished`` ones are wanted as well."""
+) -> Erasure:
+    """Erase contents. Chains, heads and register stay, and verify. Sessions with a call that waits
+    are left alone unless ``unfinished``."""
     policy = await load_policy(store)
     held = await on_hold(store, policy, records)
     bare, running, waiting, erased = [], [], [], {}
@@ -417,7 +403,7 @@ async def shred(
             waiting.append(record.id)
             continue
         try:
-            lease = await store.acquire(record.id, owner="shredding", now=now, lease_seconds=60)
+            lease = await store.acquire(record.id, owner="erasing", now=now, lease_seconds=60)
         except LeaseHeld:
             running.append(record.id)
             continue
@@ -426,10 +412,10 @@ async def shred(
     if erased:
         values: dict[str, JSON] = {"sessions": list(erased), "why": why}
         await change_policy(
-            store, SHREDDED, values, who=who, clock=clock,
+            store, ERASED, values, who=who, clock=clock,
             commit=partial(store.erase, erased),
         )  # fmt: skip
-    return Shredded(tuple(erased), held, tuple(bare), tuple(running), tuple(waiting))
+    return Erasure(tuple(erased), held, tuple(bare), tuple(running), tuple(waiting))
 
 
 async def on_hold(store: Store, policy: Policy, records: Sequence[SessionRecord]) -> dict[str, str]:
@@ -442,7 +428,7 @@ async def on_hold(store: Store, policy: Policy, records: Sequence[SessionRecord]
 
 
 async def due_sessions(store: Store, now: float) -> list[SessionRecord]:
-    """Whose contents are kept longer than their period."""
+    """Sessions whose contents are older than their period."""
     policy = await load_policy(store)
     return [
         session

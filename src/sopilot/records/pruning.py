@@ -8,7 +8,7 @@ from functools import partial
 
 from sopilot.messages.errors import LeaseHeld, mistake
 from sopilot.protocols import Clock
-from sopilot.records.journal import is_journal
+from sopilot.records.log import is_journal
 from sopilot.records.people import Principal
 from sopilot.records.privacy import (
     EVERY,
@@ -23,14 +23,8 @@ from sopilot.values.json import JSON
 from sopilot.values.text import counted
 
 ENDED = ("completed", "refused", "abandoned", "ended")
-
-
 _AT_A_TIME = 500
-
-
 _LEASE_SECONDS = 600.0
-
-
 Archive = Callable[[Collection[str]], Awaitable[object]]
 
 

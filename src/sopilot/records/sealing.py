@@ -23,15 +23,16 @@ from sopilot.records.completeness import (
     register_differs,
     rewritten,
 )
-from sopilot.records.journal import PREFIX, is_journal
 from sopilot.records.loading import Loaded, Traces, summarise
 from sopilot.records.log import (
     NO_ACTIONS,
+    PREFIX,
     LogEntry,
     SealedHead,
     SealFile,
     digest_of,
     head_of,
+    is_journal,
     seal_head,
 )
 from sopilot.records.privacy import JOURNAL, Policy, load_policy
@@ -44,10 +45,8 @@ from sopilot.values.text import counted, moment
 
 _TRIES = 20
 
-
 _LATEST_SECONDS = 60.0
 """How much later than it happened an event may be written."""
-
 
 _EARLIER_WORDS = ("failed", "new")
 """What an earlier release, which listed no open calls, said of refusals and ended sessions."""

@@ -63,10 +63,7 @@ class Condition(NamedTuple):
 
 
 _DAY_SECONDS = 86_400
-
-
 _CONDITION = re.compile(r"\s*([^\s<>=!]+)\s*(>=|<=|!=|==|=|>|<)\s*(.*?)\s*", re.DOTALL)
-
 
 _GROUPED = re.compile(r"\d{1,3}(,\d{3})+(\.\d+)?$")
 """A number as people write it, which would be compared as text."""
@@ -219,12 +216,10 @@ def read_moment(text: str, *, whole_day: bool = False) -> float:
 
 _HEADER = ("WHEN", "ACTION", "OUTCOME", "PROOF", "APPROVED BY", "FINDINGS")
 
-
 _FIELDS = (
     "session", "call_id", "event", "action", "outcome", "grade", "override", "awaits", "why",
     "goal", "handbook", "program", "model", "view",
 )  # fmt: skip
-
 
 _MADE = (
     ActionOutcome.CARRIED_OUT, ActionOutcome.FAILED, ActionOutcome.UNKNOWN, ActionOutcome.ATTEMPTED,

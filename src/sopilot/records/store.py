@@ -66,7 +66,6 @@ class Records(Protocol):
 
 DEFAULT_INLINE_LIMIT = 16_384
 
-
 DEFAULT_LEASE_SECONDS = 3.0
 """How long a killed process keeps a session from others. Whoever works renews it in time."""
 
@@ -153,7 +152,6 @@ def _is_number(value: JSON) -> TypeGuard[float]:
 
 _NOTHING: Mapping[str, Any] = {}
 
-
 LOCKED = "locked"
 """In the place of what is encrypted: under it stands base64 of nonce and ciphertext."""
 
@@ -163,11 +161,8 @@ def is_locked(value: JSON) -> bool:
     return isinstance(value, Mapping) and set(value) == {LOCKED}
 
 
-_ERASED, _PRUNED = "shredded", "pruned"
-
-
+_ERASED, _PRUNED = "erased", "pruned"
 _KEPT = ("format", "handbook", "goals", "view", "model", "programs", "settings", "requester")
-
 
 DAMAGED = "damaged"
 """The status of a session whose row can't be read."""

@@ -1,9 +1,6 @@
-"""Versions of a handbook: who wrote one, who signed it off, from when to when it holds. Pure.
+"""Versions of a handbook: written by one person, signed off by another, in force for a time.
 
-Handbook versions of a store: released, signed off, and asked for before a session opens.
-
-A session goes on with the version it began with, also when a later one is in force by then;
-going over to another needs one that may run itself.
+A session keeps the version it began with, also when a later one is in force by then.
 """
 
 from __future__ import annotations
@@ -17,7 +14,7 @@ from sopilot.messages.diagnostic import Diagnostic
 from sopilot.messages.errors import UserMistake, mistake
 from sopilot.protocols import Clock
 from sopilot.records.journal import folded, write
-from sopilot.records.people import People, Principal, load_people, written_by
+from sopilot.records.people import People, Principal, load_people, required_writer
 from sopilot.records.store import Store
 from sopilot.values.json import JSON, Fields, same_name
 from sopilot.values.text import moment, table
@@ -159,9 +156,9 @@ def difference(before: Handbook, after: Handbook) -> dict[str, list[str]]:
     structure: list[str] = []
     for kind in ("parameters", "actions", "predicates", "procedures"):
         old, new = getattr(before, kind), getattr(after, kind)
-        removesuffix = kind.removesuffix("s")
-        structure += [f"{removesuffix} `{name}` is gone" for name in old if name not in new]
-        structure += [f"{removesuffix} `{name}` is new" for name in new if name not in old]
+        noun = kind.removesuffix("s")
+        structure += [f"{noun} `{name}` is gone" for name in old if name not in new]
+        structure += [f"{noun} `{name}` is new" for name in new if name not in old]
         for name in (name for name in old if name in new and old[name] != new[name]):
             if kind == "parameters":
                 structure.append(f"parameter `{name}`: {old[name]} → {new[name]}")
@@ -171,15 +168,10 @@ def difference(before: Handbook, after: Handbook) -> dict[str, list[str]]:
                 if was == is_now:
                     continue
                 if item.name in _SENTENCES and (isinstance(was, str) or isinstance(is_now, str)):
-                    sentences.append(f"{removesuffix} `{name}`: “{was or ''}” → “{is_now or ''}”")
+                    sentences.append(f"{noun} `{name}`: “{was or ''}” → “{is_now or ''}”")
                 else:
-                    structure.append(f"{removesuffix} `{name}`: `{item.name}` is another")
+                    structure.append(f"{noun} `{name}`: `{item.name}` is another")
     return {"sentences": sentences, "structure": structure}
-
-
-def author_of(versions: Versions, handbook: str, programs: Mapping[str, str]) -> frozenset[str]:
-    """Who wrote what a session runs by, as names are compared."""
-    return frozenset(same_name(item.author) for item in versions.that_run(handbook, programs))
 
 
 def version_lines(versions: Sequence[Version]) -> Iterator[str]:
@@ -217,9 +209,10 @@ async def require_released(
 
 
 async def authors_of(store: Store, metadata: Fields) -> frozenset[str]:
-    """Who wrote what a session runs by: they do not decide in it."""
-    programs = metadata.get("programs") or {}
-    return author_of(await load_versions(store), str(metadata.get("handbook") or ""), programs)
+    """The authors of what a session runs by, as names are compared: they don't decide in it."""
+    handbook, programs = str(metadata.get("handbook") or ""), metadata.get("programs") or {}
+    versions = (await load_versions(store)).that_run(handbook, programs)
+    return frozenset(same_name(version.author) for version in versions)
 
 
 async def release(
@@ -235,7 +228,7 @@ async def release(
     who: Principal | None,
     by: str,
 ) -> Version:
-    writer = await _writer(store, who, by)
+    writer = await required_writer(store, who, by)
     if end is not None and end <= begin:
         raise mistake("no-time", "this version would end before it begins")
     values: dict[str, JSON] = {
@@ -254,41 +247,27 @@ async def release(
 async def sign_off(
     store: Store, entry: str, details: Fields, *, who: Principal | None, clock: Clock
 ) -> str:
-    """``details``: handbook, number, and by whom where nobody proved it."""
-    writer = await _writer(store, who, details["by"])
-    item = await _found(store, details["handbook"], details["number"])
+    """``details``: handbook, number, and ``by`` for a person without a token."""
+    writer = await required_writer(store, who, details["by"])
+    item = (await load_versions(store)).known(details["handbook"], details["number"])
     if same_name(item.author) in (await load_people(store)).names_of(str(writer["by"])):
         raise mistake("author", f"{item.author} wrote it: somebody else signs it off")
-    return await _continue(store, entry, item, writer, clock)
+    await _continue(store, entry, item, writer, clock)
+    signed = (await load_versions(store)).known(item.handbook, item.number).signed
+    return f"version {item.number} of {item.handbook}: signed off by {', '.join(signed)}"
 
 
 async def withdraw(
     store: Store, entry: str, details: Fields, *, who: Principal | None, clock: Clock
 ) -> str:
-    writer = await _writer(store, who, details["by"])
-    item = await _found(store, details["handbook"], details["number"])
-    return await _continue(store, entry, item, writer, clock)
+    writer = await required_writer(store, who, details["by"])
+    item = (await load_versions(store)).known(details["handbook"], details["number"])
+    await _continue(store, entry, item, writer, clock)
+    return f"version {item.number} of {item.handbook}: withdrawn"
 
 
 async def _continue(
     store: Store, entry: str, version: Version, writer: Mapping[str, JSON], clock: Clock
-) -> str:
-    replies = {"handbook": version.handbook, "version": version.number, **writer}
-    await write(store, JOURNAL, entry, replies, clock=clock)
-    now = await _found(store, version.handbook, version.number)
-    state = f"signed off by {', '.join(now.signed)}" if entry.endswith("off") else "withdrawn"
-    return f"version {version.number} of {version.handbook}: {state}"
-
-
-async def _found(store: Store, handbook: str, number: int) -> Version:
-    return (await load_versions(store)).known(handbook, number)
-
-
-async def _writer(store: Store, who: Principal | None, by: str) -> dict[str, JSON]:
-    if who is None and "identity" in (await load_people(store)).demands:
-        message = "this store asks people to prove who they are"
-        raise mistake("unauthenticated", message, help="give --token-file")
-    writer = written_by(who, by)
-    if not same_name(str(writer["by"])):
-        raise mistake("nobody", "whoever does this must be named: --as, or a token")
-    return writer
+) -> None:
+    details = {"handbook": version.handbook, "version": version.number, **writer}
+    await write(store, JOURNAL, entry, details, clock=clock)

@@ -24,13 +24,13 @@ from sopilot.machine.secrets import SecretPlaces, has_all_contents, shown_events
 from sopilot.messages.diagnostic import Place
 from sopilot.messages.errors import TraceError, UserMistake, mistake
 from sopilot.program.model import Program
-from sopilot.records.deviations import stored_verdict
+from sopilot.records.audits import stored_verdict
 from sopilot.records.loading import export_trace
 from sopilot.records.privacy import load_policy
 from sopilot.records.store import SessionRecord, Store
-from sopilot.runner.opened_stores import may_see, with_store
 from sopilot.runner.same_programs import others
 from sopilot.runner.sources import compile_source, sopbench
+from sopilot.runner.store_access import StoreAccess
 from sopilot.trace.events import Event
 from sopilot.trace.files import Problem, TraceFile, as_recorded, read_trace, verify_trace
 from sopilot.trace.redaction import SecretTexts, mask, secrets_under, without_names
@@ -267,13 +267,12 @@ def read_input(
     """A file if there is one of that name, else a session."""
     if Path(what).exists():
         return file_input(what, handbook=handbook, goal=goal, facts=facts)
-    masked = not may_see(store_spec, token_file, "audit", [what])
-    return with_store(
-        store_spec,
+    access = StoreAccess(store_spec, token_file)
+    masked = not access.may_see("audit", [what])
+    return access.read(
         lambda store: _sealed_input(
             store, what, handbook=handbook, goal=goal, masked=masked, secrets=secrets
-        ),
-        reading=True,
+        )
     )
 
 

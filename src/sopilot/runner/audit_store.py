@@ -1,12 +1,9 @@
-"""Every session of a store, judged: in parts, by several processes or on a Ray cluster.
-
-An audit beside those of the same session that were kept before it.
-"""
+"""The audit of every session of a store, in parts and in parallel; audits that were recorded."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,13 +15,13 @@ from sopilot.audit.text import render_batch_text
 from sopilot.files.processes import On, in_parts
 from sopilot.messages.errors import SopilotError, UserMistake
 from sopilot.protocols import SystemClock
-from sopilot.records.deviations import differences, keep_audit, kept_audits
+from sopilot.records.audits import differences, keep_audit, kept_audits
 from sopilot.records.people import Principal
 from sopilot.records.privacy import EVERY
 from sopilot.records.selection import read_moment
 from sopilot.records.store import Store
-from sopilot.runner.audit_inputs import ForeignInput, TraceInput, clean_together, session_input
-from sopilot.runner.opened_stores import may_see, with_person, with_store
+from sopilot.runner.audit_inputs import ForeignInput, TraceInput, session_input
+from sopilot.runner.store_access import StoreAccess
 from sopilot.trace.signing import SigningKey, load_key
 from sopilot.values.json import JSON
 from sopilot.values.text import Lines
@@ -39,7 +36,7 @@ async def on_record(
     who: Principal | None = None,
     release: str = __version__,
 ) -> dict[str, Any]:
-    """What earlier audits judged otherwise, and under which number this one was kept."""
+    """Differences from earlier audits of the session, and the number of this one if recorded."""
     session_id = report.score_card.session_id or ""
     earlier = await kept_audits(store, session_id)
     salt = str((await store.record(session_id)).metadata.get("salt") or "")
@@ -75,12 +72,8 @@ def record_lines(records: Mapping[str, Any]) -> Iterator[str]:
         yield f"kept as audit {records['kept']}"
 
 
-def exit_code(verdicts: Iterable[bool | None]) -> int:
-    return {True: 0, False: 1, None: 3}[clean_together(verdicts)]
-
-
 def chain_check(trace_input: TraceInput | ForeignInput) -> tuple[dict[str, Any], list[str]]:
-    """Whether chain and signatures hold, as data and as lines."""
+    """Check chain and signatures; the result as data and as lines."""
     if isinstance(trace_input, ForeignInput):
         raise UserMistake("a transcript has no chain to verify: only traces and sessions do")
     problems = trace_input.verify()
@@ -91,15 +84,13 @@ def chain_check(trace_input: TraceInput | ForeignInput) -> tuple[dict[str, Any],
 
 
 _PART = 250
-
-
 _NAMED = 20
+"""Sessions that the text names; JSON names all."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    spec: str | None
-    token_file: Path | None
+    access: StoreAccess
     key_file: Path | None
     keep: bool
     masked: bool
@@ -108,31 +99,31 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """``found``: session → finding → how often. ``not_judged``: session → why not."""
+    """Codes of findings and their counts by session, and the reason by session that couldn't be
+    judged."""
 
     card: BatchCard
-    found: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    findings: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     not_judged: Mapping[str, str] = field(default_factory=dict)
-
     sessions: int = 0
 
     @property
     def clean(self) -> bool | None:
-        return False if self.found else None if self.not_judged else True
+        return False if self.findings else None if self.not_judged else True
 
     def as_json(self) -> dict[str, JSON]:
         return {
             "clean": self.clean,
             "batch": self.card.as_json(),
-            "found": {session: dict(codes) for session, codes in self.found.items()},
+            "found": {session: dict(codes) for session, codes in self.findings.items()},
             "not_judged": dict(self.not_judged),
         }
 
     def lines(self, language: str = "en") -> Iterator[str]:
         yield Lines(render_batch_text(self.card, language))
         for title, rows in (
-            ("with findings", {item: _codes(codes) for item, codes in self.found.items()}),
-            ("cannot be judged", self.not_judged),
+            ("with findings", {item: _codes(codes) for item, codes in self.findings.items()}),
+            ("can't be judged", self.not_judged),
         ):
             if rows:
                 shown = min(_NAMED, len(rows))
@@ -142,9 +133,8 @@ class Judged:
 
 
 def audit_store(
-    spec: str | None,
+    access: StoreAccess,
     *,
-    token_file: Path | None = None,
     begin: str | None = None,
     end: str | None = None,
     keep: bool = False,
@@ -153,10 +143,9 @@ def audit_store(
     on: On = "local",
     progress: Callable[[str], None] = lambda text: None,
 ) -> Judged:
-    """Those that were opened from ``begin`` to ``end``, by as many ``workers`` as there are
-    processors, unless told. A session that cannot be judged ends nothing: it is named."""
+    """Judge the sessions opened from ``begin`` to ``end``, by default with a worker per core."""
     request = f"every session, {begin or 'ever'} to {end or 'now'}"
-    masked = not may_see(spec, token_file, "audit", [request])
+    masked = not access.may_see("audit", [request])
     first = read_moment(begin) if begin is not None else 0.0
     last = read_moment(end, whole_day=True) if end is not None else float("inf")
 
@@ -164,19 +153,18 @@ def audit_store(
         sessions = await store.sessions(limit=EVERY)
         return [item.id for item in reversed(sessions) if first <= item.created_at <= last]
 
-    ids = with_store(spec, listed, reading=True)
+    ids = access.read(listed)
     parts = [
-        _Part(spec, token_file, key_file, keep, masked, tuple(ids[start : start + _PART]))
+        _Part(access, key_file, keep, masked, tuple(ids[start : start + _PART]))
         for start in range(0, len(ids), _PART)
     ]
     done: list[Judged] = []
     for part in in_parts(_judged, parts, workers=workers or os.cpu_count() or 1, on=on):
         done.append(part)
-        so_far = sum(each.sessions for each in done)
-        progress(f"{so_far} of {len(ids)} sessions")
+        progress(f"{sum(item.sessions for item in done)} of {len(ids)} sessions")
     return Judged(
         together(item.card for item in done),
-        {session: codes for item in done for session, codes in item.found.items()},
+        {session: codes for item in done for session, codes in item.findings.items()},
         {session: why for item in done for session, why in item.not_judged.items()},
         sum(item.sessions for item in done),
     )
@@ -184,17 +172,16 @@ def audit_store(
 
 def _judged(part: _Part) -> Judged:
     if part.keep:
-        return with_person(part.spec, part.token_file, lambda store, who: _all_of(part, store, who))
-    return with_store(part.spec, lambda store: _all_of(part, store), reading=True)
+        return part.access.as_person(lambda store, who: _all_of(part, store, who))
+    return part.access.read(lambda store: _all_of(part, store))
 
 
 async def _all_of(part: _Part, store: Store, who: Principal | None = None) -> Judged:
     key = load_key(part.key_file) if part.key_file is not None else None
     known: dict[str, str] = {}
     reports: list[Report] = []
-    result: dict[str, Mapping[str, int]] = {}
+    findings: dict[str, Mapping[str, int]] = {}
     unjudged: dict[str, str] = {}
-    report: Report
     for session_id in part.ids:
         try:
             value = await session_input(
@@ -207,10 +194,10 @@ async def _all_of(part: _Part, store: Store, who: Principal | None = None) -> Ju
             await on_record(store, report, keep=True, key=key, who=who)
         reports.append(report)
         if report.clean is False:
-            result[session_id] = report.score_card.counts
+            findings[session_id] = report.score_card.counts
         elif report.clean is None:
             unjudged[session_id] = str(report.not_judged[0])
-    return Judged(batch(reports), result, unjudged, len(reports))
+    return Judged(batch(reports), findings, unjudged, len(reports))
 
 
 def _codes(codes: Mapping[str, int]) -> str:

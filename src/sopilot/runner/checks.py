@@ -323,7 +323,6 @@ def never_proven(handbook: Handbook, *, text: str, source: str) -> list[Diagnost
 _Told = tuple[str, str, str]
 """A predicate, why it cannot be proven, and the cure."""
 
-
 _Needed = Iterable[tuple[str, str, Term]]
 """A predicate, a parameter of it that must have a value, and what it is given."""
 
@@ -364,14 +363,8 @@ def _left_out(
 
 
 _STEADY = re.compile(r"\b(?:round|day|year|years_between)\s*\(")
-
-
 _TEXTS = re.compile(r"'[^']*'|\"[^\"]*\"")
-
-
 _CONDITION = re.compile(r"[^?:]*\?")
-
-
 _COMPARED = re.compile(r"[<>=!]=|[<>]|\bin\b")
 
 

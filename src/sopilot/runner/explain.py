@@ -197,11 +197,7 @@ def explanation_lines(why: dict[str, Any]) -> Iterator[str]:
 
 
 FORMS = ("frame", "listing", *RENDERINGS)
-
-
 Shown = str | dict[str, str]
-
-
 OF_PROGRAMS = ("frame", "listing", "flat", "prose", "first-frame")
 """Forms that need no more than the program; the others word the handbook's own trees."""
 

@@ -1,19 +1,26 @@
-"""A framework's value as the trace keeps it."""
+"""Values of frameworks as the trace keeps them.
+
+A framework coerces, fills in defaults and renames before it calls a tool. The guard judges the
+result, so that a tool gets exactly what was proven.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, is_dataclass
+from datetime import date, datetime, time
+from decimal import Decimal
+from enum import Enum
 from typing import Any
 
 from sopilot.values.json import JSON, plain
 
 
 def as_json(value: Any) -> JSON:
-    """Text that is an object or a list is read; bytes are kept by their digest, and what has
-    no JSON by its text."""
+    """Parse text that holds an object or a list; keep bytes by their digest, other values by
+    their text."""
     if isinstance(value, str) and value[:1] in ("{", "["):
         try:
             return plain(json.loads(value))
@@ -37,3 +44,54 @@ def plain_value(value: Any) -> JSON:
     if is_dataclass(value) and not isinstance(value, type):
         return plain_value(asdict(value))
     return str(value)
+
+
+Validate = Callable[[Mapping[str, JSON]], Mapping[str, Any]]
+"""Turns arguments as written into arguments as validated; raises if they don't fit."""
+
+
+def validation_by(model: Any) -> Validate:
+    """Validate by a Pydantic model, under the names that a caller writes."""
+
+    def validate(arguments: Mapping[str, JSON]) -> Mapping[str, Any]:
+        result = model.model_validate(dict(arguments))
+        values: dict[str, Any] = {}
+        for name, field in model.model_fields.items():
+            alias = field.validation_alias or field.alias
+            renamed = isinstance(alias, str) and (alias in arguments or name not in arguments)
+            values[alias if renamed else name] = getattr(result, name)
+        return {**values, **(result.model_extra or {})}
+
+    return validate
+
+
+def received(
+    validated: Mapping[str, Any], written: Mapping[str, JSON], declared: Collection[str]
+) -> dict[str, JSON]:
+    """The validated arguments as JSON. A default counts only for an input that the handbook has
+    ``declared``, unless it is ``None``."""
+    return {
+        name: _argument(value)
+        for name, value in validated.items()
+        if name in written or (value is not None and name in declared)
+    }
+
+
+def _argument(value: Any) -> JSON:
+    if isinstance(value, Enum):
+        return _argument(value.value)
+    if isinstance(value, Decimal) and value.is_finite():
+        return int(value) if value == int(value) else float(value)
+    if isinstance(value, datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    if isinstance(value, date | time):
+        return value.isoformat()
+    if isinstance(value, Mapping):
+        return {str(name): _argument(item) for name, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_argument(item) for item in value]
+    if callable(secret := getattr(value, "get_secret_value", None)):
+        return _argument(secret())
+    if callable(dump := getattr(value, "model_dump", None)):
+        return _argument(dump(by_alias=True))
+    return plain_value(value)

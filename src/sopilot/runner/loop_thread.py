@@ -53,8 +53,6 @@ def _fail(done: asyncio.Future[Any], problem: BaseException) -> None:
 
 
 _STARTING = threading.Lock()
-
-
 _loop: asyncio.AbstractEventLoop | None = None
 
 

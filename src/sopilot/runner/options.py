@@ -33,28 +33,34 @@ from sopilot.values.json import JSON, Fields
 from sopilot.values.schema import violation
 
 DEEPEST = 64
-
-
 MOST_VALUES = 100_000
 """In one file, with aliases written out: a few lines of them can stand for more than fits."""
-
 
 LARGEST_BUDGET = 10**9
 
 
-def told(written: tuple[str, ...], programs: Mapping[str, Program]) -> dict[str, Any]:
-    """What ``--input`` says. ``order=17`` is a text where the procedures take nothing else."""
-    result = pairs("--input", written)
+def typed_inputs(written: tuple[str, ...], programs: Mapping[str, Program]) -> dict[str, Any]:
+    """The values of ``--input``, as the procedures take them."""
+    pairs("--input", written)
     texts = dict(pair.split("=", 1) for pair in written)
-    for name, value in result.items():
-        if isinstance(value, bool | int | float) and misfit(name, value, programs):
-            result[name] = value if misfit(name, texts[name], programs) else texts[name]
-    check_told(result, programs, "--input")
+    result = {name: typed_value(name, text, programs) for name, text in texts.items()}
+    check_inputs(result, programs, "--input")
     return result
 
 
-def check_told(inputs: Mapping[str, Any], programs: Mapping[str, Program], where: str) -> None:
-    """Refuses what no procedure could take: the machine would refuse it at every step."""
+def typed_value(name: str, text: str, programs: Mapping[str, Program]) -> JSON:
+    """The JSON value of a text; ``17`` stays a text if the procedures take nothing else."""
+    try:
+        value: JSON = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    if isinstance(value, bool | int | float) and misfit(name, value, programs):
+        return value if misfit(name, text, programs) else text
+    return value
+
+
+def check_inputs(inputs: Mapping[str, Any], programs: Mapping[str, Program], where: str) -> None:
+    """Refuse values that no procedure takes: the runtime would refuse them at every step."""
     wrong = [
         Diagnostic("wrong-type", f"{problem}, not {json.dumps(value)}", Place(where))
         for name, value in inputs.items()
@@ -199,21 +205,6 @@ class _Walk:
             if result is not None:
                 return result
         return None
-
-
-def sweep_budgets(values: Mapping[str, Any]) -> dict[str, Any]:
-    """What was asked for beside the defaults; ``--budget`` has the last word."""
-    chosen: dict[str, Any] = {}
-    if values["temperature"] is not None:
-        chosen |= chosen_budgets((f"temperature={values['temperature']}",), deep=False)
-    named = (
-        ("seed", "seed"),
-        ("max_tokens", "reply_tokens"),
-        ("context", "context_tokens"),
-        ("timeout", "request_seconds"),
-    )
-    chosen |= {budget: values[option] for option, budget in named if values[option] is not None}
-    return chosen | chosen_budgets(values["budget"], deep=False)
 
 
 def json_object(option: str, text: str) -> dict[str, Any]:

@@ -1,14 +1,4 @@
-"""Playing a task across processes: the session's record says which task it is.
-
-A task or a served session, driven from outside one move at a time.
-
-The loop asks a model and does what it says; a player is told the move. Everything is
-on record after every move, so the next one may come from another process.
-
-What a player is shown: everything that a model would be sent now.
-
-Tasks that can be played.
-"""
+"""Tasks and served sessions, driven from outside one move at a time, each from any process."""
 
 from __future__ import annotations
 
@@ -22,7 +12,7 @@ from sopilot.agent.budgets import BudgetSpent
 from sopilot.agent.calls import Ended, Waiting
 from sopilot.agent.dialog import BUDGET
 from sopilot.agent.driver import Driver
-from sopilot.agent.loop import open_run, resume_run
+from sopilot.agent.loop import open_run
 from sopilot.agent.result import Ending, audit_session
 from sopilot.agent.toolbox import END_SESSION
 from sopilot.audit.findings import Finding
@@ -34,6 +24,7 @@ from sopilot.messages.scaffold import LANGUAGES
 from sopilot.protocols import ModelReply, ToolCall, ToolSchema
 from sopilot.records.store import Store
 from sopilot.runner.sources import lasting, named_task
+from sopilot.session.opening import resume_session
 from sopilot.session.session import Session
 from sopilot.tasks.task import Simulation
 from sopilot.trace.events import Complete, Event, Fail
@@ -41,9 +32,10 @@ from sopilot.values.json import JSON
 from sopilot.values.text import Heading, Lines
 from sopilot.views.briefing import Briefing
 from sopilot.views.catalogue import view_named
+from sopilot.views.moves import Shown
 from sopilot.views.quoting import signature
 from sopilot.views.step_tool import TOOL_NAME, parse_step
-from sopilot.views.view import Shown, View
+from sopilot.views.view import View
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +60,8 @@ def playable_task(reference: str, *, tools: str = "official", language: str = "e
 PLAY_ENDED = "play_ended"
 """The note that says how a play came to its end."""
 
-
 _DONE = "|".join(re.escape(table["done"].partition("{")[0]) for table in LANGUAGES.values())
-
-
 _LOST = tuple(table["outcome_unknown"].partition("{")[0] for table in LANGUAGES.values())
-
-
 _GOOD = re.compile(rf"#[0-9]+ \(ok\): |{_DONE}")
 """How the runtime's answers begin when the move was made; a tool's text stands behind that."""
 
@@ -197,7 +184,6 @@ async def whole_trace(store: Store, session_id: str) -> list[Event]:
 
 PLAY = "play"
 
-
 SAY_TOOL = ToolSchema(
     "say_to_user",
     "Say something to the user you serve; the result is the user's answer.",
@@ -209,13 +195,11 @@ SAY_TOOL = ToolSchema(
     },
 )
 
-
 FINISH_TOOL = ToolSchema(
     "finish_task",
     "The task is over: end the session and get its score.",
     {"type": "object", "properties": {}, "additionalProperties": False},
 )
-
 
 Answer = TypeVar("Answer")
 
@@ -311,7 +295,7 @@ async def start_play(
     language: str = "en",
     model: str = "played",
 ) -> Play:
-    """A new session on a fresh simulator of the task, with the user's request on record."""
+    """Open a session on a fresh simulator of the task, with the user's request on record."""
     chosen = view_named(view)
     task = playable_task(reference, tools=tools, language=language)
     extra = {PLAY: play_record(task, tools=tools, language=language)}
@@ -340,7 +324,7 @@ def play_record(task: PlayableTask, *, tools: str, language: str) -> dict[str, J
 
 
 async def resume_play(store: Store, session_id: str) -> Play:
-    """The play as it stands, its simulator rebuilt from the trace."""
+    """Continue a play; its simulator is rebuilt from the trace."""
     record = await store.record(session_id)
     about = record.metadata.get("extra", {}).get(PLAY)
     if not isinstance(about, Mapping):
@@ -350,7 +334,7 @@ async def resume_play(store: Store, session_id: str) -> Play:
     task = playable_task(str(about["task"]), tools=about["tools"], language=about["language"])
     try:
         await task.simulation.catch_up(session_id, await whole_trace(store, session_id))
-        session = await resume_run(
+        session = await resume_session(
             store, session_id, tools=task.simulation.tools, requester=await who_asks(store, None)
         )
         player = Player(session, task.briefing, view, task.simulation)

@@ -12,7 +12,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sopilot.agent.approvers import Operator, RoleApprovers
 from sopilot.agent.budgets import Budgets
-from sopilot.agent.loop import resume_run, run_programs
+from sopilot.agent.loop import run_programs
 from sopilot.agent.reference.judging import VerdictJudge
 from sopilot.agent.result import Watch, nobody_watches
 from sopilot.audit.report import Report
@@ -25,11 +25,11 @@ from sopilot.program.model import Program
 from sopilot.protocols import Model, Tools, User
 from sopilot.records.store import Store
 from sopilot.runner.audit_inputs import session_input
-from sopilot.runner.conversation import JudgeResult, ProcedureHook, always_ok
-from sopilot.runner.options import check_told
+from sopilot.runner.hook import JudgeResult, ProcedureHook, always_ok
+from sopilot.runner.options import check_inputs
 from sopilot.runner.sources import FolderSource, TaskSource, open_source
 from sopilot.runner.tools import GivenTools, as_tools
-from sopilot.session.opening import attach_session
+from sopilot.session.opening import attach_session, resume_session
 from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
 from sopilot.stores.open import open_store
@@ -41,13 +41,8 @@ from sopilot.views.catalogue import view_named
 SERVED = "served"
 """Where a session's record keeps what its user asked for."""
 
-
 Reply = Callable[[str], str | Awaitable[str | None] | None]
-
-
 P = ParamSpec("P")
-
-
 Answer = TypeVar("Answer")
 
 
@@ -121,7 +116,7 @@ class Runner:
         programs = self.programs
         if goal is not None and goal in programs:
             programs = {goal: programs[goal]}
-        check_told(inputs or {}, programs, "inputs")
+        check_inputs(inputs or {}, programs, "inputs")
         decides = operator or (RoleApprovers(approvers) if approvers else None)
         fields: Fields = {
             "request": request,
@@ -153,7 +148,7 @@ class Runner:
                     )  # fmt: skip
                 else:
                     present = run_programs(self.briefing, conditions.view)
-                    session = await resume_run(
+                    session = await resume_session(
                         self.store, resume, tools=offered, programs=present, requester=who
                     )
                 async with session:

@@ -41,10 +41,7 @@ SOURCE_HELP = (
     "tasks: sopbench:all, sopbench:bank, sopbench:bank/get_loan, sopbench:bank/get_loan#3."
 )
 
-
 TOOL_LISTS = ("official", "full-state")
-
-
 SCENARIOS = ".scenarios.yaml"
 """How the name of a scenario file ends."""
 
@@ -144,12 +141,10 @@ class TaskSource:
         if not path.exists():
             raise mistake(
                 "no-tools",
-                f"`{self.name}` comes without tools, and there is no `{path.name}` "
-                "that says what they answer",
+                f"`{self.name}` has no tools, and there is no `{path.name}` with their answers",
                 Place(self.name),
-                "write what they return into a YAML file (action: result) and name it "
-                "with --results, or write scenarios, which `sopilot test` runs as well "
-                "(`sopilot new` shows some)",
+                "write the answers into a YAML file (action: result) and name it with --results, "
+                "or write scenarios, which `sopilot test` also runs (`sopilot new` shows some)",
             )
         suite = load_scenarios(read_text(path), self.handbook, str(path))
         self._scenarios[path] = suite.scenarios

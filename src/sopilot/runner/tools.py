@@ -14,17 +14,14 @@ from sopilot.handbook.model import Action
 from sopilot.messages.diagnostic import Diagnostic, did_you_mean
 from sopilot.messages.errors import UserMistake
 from sopilot.protocols import RecallsOutcomes, ToolResult, Tools, ToolSchema
-from sopilot.runner.conversation import ToolBroke
+from sopilot.runner.hook import ToolBroke
 from sopilot.runner.json_values import as_json
 from sopilot.values.json import JSON
 
 Function = Callable[..., Any]
-
-
 GivenTools = Tools | Mapping[str, Function] | Iterable[Function] | object
 """Functions by name, a list of functions, or an object with a method for each action; or
 whatever already is a ``Tools``."""
-
 
 KEY = "key"
 

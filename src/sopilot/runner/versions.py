@@ -45,7 +45,7 @@ _MOST_TIMES, _LEAST_SUSPECT = 200, 64 << 20
 disk."""
 
 
-def write_bundle(path: Path, files: Mapping[str, str]) -> None:
+def write_bundle(path: Path, files: Mapping[str, bytes]) -> None:
     """Its owner's alone; nothing that is there is overwritten. An empty folder is as good as
     none."""
     if path.exists() and not (path.is_dir() and not any(path.iterdir())):
@@ -65,13 +65,13 @@ def write_bundle(path: Path, files: Mapping[str, str]) -> None:
             os.fdopen(handle, "wb") as file,
             zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
         ):
-            for name, text in files.items():
-                archive.writestr(f"{path.stem}/{name}", text.encode("utf-8", "surrogatepass"))
+            for name, contents in files.items():
+                archive.writestr(f"{path.stem}/{name}", contents)
         return
-    for name, text in files.items():
+    for name, contents in files.items():
         target = path / name
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        write_whole(target, text, private=True)
+        write_whole(target, contents, private=True)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -67,12 +68,13 @@ async def decide(
     decision: str,
     call_id: str,
     *,
-    by: str,
-    role: str,
-    arguments: Mapping[str, JSON] | None,
-    reason: str,
+    by: str = "",
+    role: str = "",
+    arguments: Mapping[str, JSON] | None = None,
+    reason: str = "",
     who: Principal | None = None,
 ) -> HeldCall:
+    """Record a decision. ``who`` proved who they are; without, the trace says that nobody did."""
     people = await load_people(session._store)
     by = named(people, by, who)
     async with session.writing():
@@ -100,14 +102,13 @@ async def wait_for_decision(
     session: Session,
     call_id: str,
     *,
-    poll_seconds: float,
-    timeout_seconds: float | None,
-    sleep: Callable[[float], Awaitable[None]],
+    poll_seconds: float = 1.0,
+    timeout_seconds: float | None = None,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> HeldCall:
-    """The held call once somebody decided, it expired, or the time is over.
+    """Return the held call once somebody decided, it expired, or the time is over.
 
-    The lease is given up while waiting, so that whoever decides can write. A
-    call that still waits at the end has the state ``waiting``.
+    Gives up the lease while waiting, so that others can write the decision.
     """
     begun = session.clock.now()
     while True:

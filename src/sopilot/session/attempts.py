@@ -42,7 +42,7 @@ from sopilot.values.json import (
     without_references,
 )
 from sopilot.views.answers import CallAnswer, CallStatus
-from sopilot.views.guard_answers import judged_text, plan_text, refusals_of, repeated_text
+from sopilot.views.guard_answers import guard_text, plan_text, refusals_of
 
 if TYPE_CHECKING:
     from sopilot.session.session import Session
@@ -66,6 +66,26 @@ async def call_guarded(
     session: Session, guarded: Guarded, arguments: Mapping[str, JSON], call_id: str
 ) -> CallAnswer:
     """Carry the call out if it is proven; else say what it needs, or why it is refused."""
+    answer = await _attempt(session, guarded, arguments, call_id, rehearsed=False)
+    assert answer is not None
+    return answer
+
+
+async def rehearse(
+    session: Session, guarded: Guarded, arguments: Mapping[str, JSON]
+) -> CallAnswer | None:
+    """Decide as ``call_guarded`` does, without the call; ``None`` if it would be carried out."""
+    return await _attempt(session, guarded, arguments, "", rehearsed=True)
+
+
+async def _attempt(
+    session: Session,
+    guarded: Guarded,
+    arguments: Mapping[str, JSON],
+    call_id: str,
+    *,
+    rehearsed: bool,
+) -> CallAnswer | None:
     action = guarded.action
     sent = whole_values(session.configuration, without_references(plain_mapping(arguments)))
     since = session.configuration.next_seq
@@ -79,6 +99,8 @@ async def call_guarded(
             if isinstance(decided, CallAnswer):
                 return decided
             if not isinstance(decided, WantedCall):
+                if rehearsed:
+                    return None
                 own_id, wanted, licence, _, recalled = decided
                 await tool_calls.begin(session, DomainCall(own_id, action, wanted, licence))
         if not isinstance(decided, WantedCall):
@@ -103,13 +125,16 @@ async def _decide(
     await session.look_at_clock()
     repeated = _carried_out(session, action, arguments)
     if repeated is not None:
-        text = repeated_text(action, repeated, session.language)
-        held = await hold_call(session, action, arguments, call_id, Hold(AWAITS_PROOF, text))
-        return replace(held, plan=Plan(problem=text))
+        text = guard_text("repeated", session.language, action=action, seq=repeated)
+        return await _blocked(session, action, arguments, call_id, text)
     waiting = under_way(session, action)
     if waiting is not None:
         return await hold_call(session, action, arguments, call_id, waiting)
     chosen = _choose(session, action, arguments, since)
+    limit = session.settings.limits.processes
+    if chosen is None and len(session.configuration.processes) >= limit:
+        text = guard_text("full", session.language, limit=limit)
+        return await _blocked(session, action, arguments, call_id, text)
     if chosen is None:
         return await admit(session, guarded, arguments, call_id)  # holds it, and says why
     await _begin(session, chosen.start)
@@ -121,6 +146,13 @@ async def _decide(
     if chosen.proven or not (plan.needs or plan.unmet or plan.problem):
         return await admit(session, guarded, arguments, call_id)
     return await _answer(session, chosen, action, arguments, call_id)
+
+
+async def _blocked(
+    session: Session, action: str, arguments: dict[str, JSON], call_id: str, text: str
+) -> CallAnswer:
+    held = await hold_call(session, action, arguments, call_id, Hold(AWAITS_PROOF, text))
+    return replace(held, plan=Plan(problem=text))
 
 
 def _carried_out(session: Session, action: str, arguments: Mapping[str, JSON]) -> int | None:
@@ -142,7 +174,7 @@ def _asked_since(session: Session, seq: int) -> bool:
     questions: set[str] = {
         call_id
         for call_id, pending in session.configuration.pending.items()
-        if pending.action in BUILT_IN and pending.seq < seq
+        if pending.action in BUILT_IN and pending.call_seq < seq
     }
     for event in session.own_events[seq + 1 :]:
         if event.kind == DomainCall.kind and event.payload["action"] in BUILT_IN:
@@ -275,11 +307,12 @@ async def judge_check(session: Session, check: str, holds: bool) -> str:
     """Put a model's judgement on record, for a check that a guarded call waits for."""
     need = session.judgements.get(check)
     if need is None:
-        return judged_text(check, False, session.language)
+        return guard_text("not_judged", session.language, check=check)
     async with session.writing():
         judged = JudgeCheck(need.function, need.values, holds, need.evidence)
         outcome = await session.step(judged)
-    return judged_text(check, outcome.accepted, session.language)
+    key = "judged" if outcome.accepted else "not_judged"
+    return guard_text(key, session.language, check=check)
 
 
 async def _make(session: Session, call: WantedCall) -> None:

@@ -71,7 +71,7 @@ async def decide_or_leave(
         return shown, shown, True
 
 
-async def settle_when_free(
+async def resolve_when_free(
     store: Store,
     session_id: str,
     call_id: str,
@@ -86,7 +86,7 @@ async def settle_when_free(
 
     async def settle() -> tuple[str, ...]:
         async with await attach_session(store, session_id) as session:
-            await session.settle_outcome(call_id, ok=ok, value=value, by=by, who=who)
+            await session.resolve_outcome(call_id, ok=ok, value=value, by=by, who=who)
             return session.unknown_outcomes
 
     return await when_free(settle, patience_seconds=patience_seconds)

@@ -10,6 +10,7 @@ import platform
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from typing import TypedDict, Unpack
 
 from sopilot.machine.program_set import ProgramSet
 from sopilot.messages.errors import ProgramChanged, RunEnded, SopilotError
@@ -34,86 +35,96 @@ def default_owner() -> str:
 METADATA_FORMAT = 1
 
 
+class SessionOptions(TypedDict, total=False):
+    """How a session is opened. ``extra`` is stored with it: a task, an initial state. The
+    ``requester`` asks for what is done in it, and so can't approve it; a store that requires
+    identity takes only a person who proved who they are. ``session_id`` is for reproducible
+    traces: an id that others can guess doesn't protect against transplanted traces. ``judge``
+    evaluates verdicts, by default the handbook's."""
+
+    tools: Tools | None
+    clock: Clock | None
+    model: str
+    judge: Judge | None
+    owner: str | None
+    extra: Mapping[str, JSON] | None
+    session_id: str | None
+    requester: Principal | str | None
+
+
 async def open_session(
     store: Store,
     programs: Mapping[str, Program] | ProgramSet,
     *,
-    tools: Tools | None = None,
-    clock: Clock | None = None,
     handbook: str = "",
     view: str = "",
-    model: str = "",
     settings: Settings | None = None,
-    judge: Judge | None = None,
-    owner: str | None = None,
-    extra: Mapping[str, JSON] | None = None,
-    session_id: str | None = None,
-    requester: Principal | str | None = None,
+    **options: Unpack[SessionOptions],
 ) -> Session:
-    """A new session under an unguessable id, owned by the caller.
-
-    ``extra`` is kept with it as given: a task, an initial state, whatever a
-    resumer needs. ``requester`` is who asks for what is done in it, and so cannot approve it; a
-    store that requires identity takes only a person who proved who they are.
-    ``session_id`` is for reproducible traces; ids that others
-    can guess give no protection against transplanted traces.
-    """
+    """Open a new session under an unguessable id, owned by the caller."""
     own = ProgramSet.of(programs)
     people = await load_people(store)
     settings = await settings_here(store, people, settings or Settings())
-    clock = clock or SystemClock()
+    clock = options.get("clock") or SystemClock()
     await require_released(store, people, handbook, own.hashes, clock.now())
     metadata: dict[str, JSON] = {
         "format": METADATA_FORMAT,
         "handbook": handbook,
         "goals": list(own.programs),
         "view": view,
-        "model": model,
+        "model": options.get("model", ""),
         "programs": dict(own.hashes),
         "settings": settings.as_json(),
         "salt": secrets.token_hex(16),
-        "extra": dict(extra or {}),
+        "extra": dict(options.get("extra") or {}),
     }
-    if name := requester_name(people, requester):
+    if name := requester_name(people, options.get("requester")):
         metadata["requester"] = name
-    new = NewSession(session_id or secrets.token_hex(16), metadata, own.texts)
+    session_id = options.get("session_id") or secrets.token_hex(16)
+    new = NewSession(session_id, metadata, own.texts)
     now = clock.now()
     start = Head(new.id, -1, genesis(new.id))
     record = SessionRecord(new.id, now, now, plain_mapping(metadata), {}, start)
     nothing = await loaded(store, record, [], {}, (own,), settings)
-    lease = Lease(new.id, owner or default_owner(), 1, now + settings.lease_seconds)
+    owner = options.get("owner") or default_owner()
+    lease = Lease(new.id, owner, 1, now + settings.lease_seconds)
+    tools, judge = options.get("tools"), options.get("judge")
     session = Session(store, nothing, lease, tools=tools, clock=clock, judge=judge, new=new)
     async with session.writing():
         await _note_opening(session)
     return session
 
 
+class AttachOptions(TypedDict, total=False):
+    """How a stored session is taken. ``programs`` are the ones the caller would run now; without
+    them the stored ones go on. ``take_over`` takes it from an owner that is still there."""
+
+    tools: Tools | None
+    clock: Clock | None
+    programs: Mapping[str, Program] | ProgramSet | None
+    take_over: bool
+    judge: Judge | None
+    owner: str | None
+
+
 async def resume_session(
     store: Store,
     session_id: str,
     *,
-    tools: Tools | None = None,
-    clock: Clock | None = None,
-    programs: Mapping[str, Program] | ProgramSet | None = None,
     accept_changed: bool = False,
-    take_over: bool = False,
-    judge: Judge | None = None,
-    owner: str | None = None,
     before: Callable[[Session], Awaitable[None]] | None = None,
     requester: Principal | str | None = None,
+    **options: Unpack[AttachOptions],
 ) -> Session:
-    """The session as it stood, owned by the caller.
+    """Resume a session as it stood, owned by the caller.
 
-    ``programs`` are the ones the caller would run now; without them the stored
-    ones go on. ``before`` it goes on, a simulator may have to. ``requester`` asks for the
-    rest of it, and so cannot approve it either. Raises ``LeaseHeld``, ``ProgramChanged``,
+    ``before`` is awaited before it goes on: a simulator may have to catch up. ``requester`` asks
+    for the rest of it, and so can't approve it either. Raises ``LeaseHeld``, ``ProgramChanged``,
     ``TraceBroken``.
     """
+    programs = options.get("programs")
     name = requester_name(await load_people(store), requester)
-    session = await attach_session(
-        store, session_id, tools=tools, clock=clock, programs=programs,
-        take_over=take_over, judge=judge, owner=owner,
-    )  # fmt: skip
+    session = await attach_session(store, session_id, **options)
     try:
         if not session.events:
             async with session.writing():
@@ -135,27 +146,20 @@ async def resume_session(
 
 
 async def attach_session(
-    store: Store,
-    session_id: str,
-    *,
-    tools: Tools | None = None,
-    clock: Clock | None = None,
-    programs: Mapping[str, Program] | ProgramSet | None = None,
-    take_over: bool = False,
-    judge: Judge | None = None,
-    owner: str | None = None,
+    store: Store, session_id: str, **options: Unpack[AttachOptions]
 ) -> Session:
-    """As it stands, without a word about interruptions: for whoever only decides something."""
-    clock = clock or SystemClock()
+    """Take a session as it stands, without recording an interruption: to decide something."""
+    clock = options.get("clock") or SystemClock()
     record = await store.record(session_id)
     seconds = record.metadata.get("settings", {}).get("lease_seconds", Settings().lease_seconds)
     lease = await store.acquire(
         session_id,
-        owner=owner or default_owner(),
+        owner=options.get("owner") or default_owner(),
         now=clock.now(),
         lease_seconds=float(seconds),
-        take_over=take_over,
+        take_over=options.get("take_over", False),
     )
+    programs = options.get("programs")
     known = (ProgramSet.of(programs),) if programs is not None else ()
     try:
         result = await load(store, session_id, known=known)
@@ -163,6 +167,7 @@ async def attach_session(
         with suppress(RunEnded):
             await store.release(lease)
         raise
+    tools, judge = options.get("tools"), options.get("judge")
     return Session(store, result, lease, tools=tools, clock=clock, judge=judge)
 
 

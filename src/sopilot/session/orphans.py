@@ -93,7 +93,7 @@ async def sweep(store: Store, *, clock: Clock | None = None) -> list[LeftOpen]:
         if record.summary.get("open") == []:
             continue  # noted before
         try:
-            left_opens += await settle_orphan(store, record.id, clock=clock)
+            left_opens += await resolve_orphan(store, record.id, clock=clock)
         except StoreUnavailable as problem:
             if not isinstance(problem, StoreCorrupt):
                 refused = problem
@@ -127,7 +127,7 @@ async def keep_sweeping(
         await asyncio.sleep(every)
 
 
-async def settle_orphan(
+async def resolve_orphan(
     store: Store, session_id: str, *, clock: Clock | None = None, take_over: bool = False
 ) -> list[LeftOpen]:
     """Notes what is open in one session. One that somebody has is left alone."""

@@ -39,11 +39,17 @@ def call_key(session_id: str, call_id: str, action: str, arguments: Mapping[str,
     return f"{session_id}:{call_id}:{hashlib.sha256(spelled).hexdigest()[:16]}"
 
 
-async def settle_outcome(
-    session: Session, call_id: str, *, ok: bool, value: JSON, by: str, who: Principal | None = None
+async def resolve_outcome(
+    session: Session,
+    call_id: str,
+    *,
+    ok: bool,
+    value: JSON = None,
+    by: str,
+    who: Principal | None = None,
 ) -> Outcome:
-    """A person found out how an irreversible call ended. ``ok=False`` lets it be made again: so
-    who says it is asked for as if they approved it."""
+    """Record how an irreversible call ended. ``ok=False`` lets it be made again, so this takes
+    the same people as an approval."""
     people = await load_people(session._store)
     by = named(people, by, who)
     async with session.writing():

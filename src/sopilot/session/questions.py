@@ -105,7 +105,7 @@ def _answers(session: Session, message: int, number: int) -> bool:
 async def ask(
     session: Session, call_id: str, name: str, arguments: Mapping[str, JSON]
 ) -> ToolResult:
-    request = session.configuration.pending[call_id].seq
+    request = session.configuration.pending[call_id].call_seq
     question = find_question(session.programs.programs.values(), name, arguments)
     if question is None:
         return ToolResult(False, {"error": "the handbook asks no such question"})

@@ -8,9 +8,8 @@ One writer at a time, on top of what the store really holds; events as they are 
 
 from __future__ import annotations
 
-import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from types import TracebackType
@@ -32,7 +31,6 @@ from sopilot.program.model import Program
 from sopilot.protocols import Clock, ToolResult, Tools, moment_of
 from sopilot.records.actions import FOLDED, ActionEntry, ActionRow, Register
 from sopilot.records.loading import Loaded, load, summarise
-from sopilot.records.people import Principal
 from sopilot.records.store import Batch, Lease, NewSession, Settings, Store
 from sopilot.session import approvals as approval_votes
 from sopilot.session import attempts, tool_calls
@@ -291,47 +289,17 @@ class Session(Leased):
             return await attempts.call_guarded(self, guarded, arguments, spelled)
         return await tool_calls.call_tool(self, name, arguments, spelled)
 
-    async def judge_check(self, check: str, holds: bool) -> str:
-        return await attempts.judge_check(self, check, holds)
+    async def rehearse(self, name: str, arguments: Mapping[str, JSON]) -> CallAnswer | None:
+        """Why a guarded call isn't made now; ``None`` if it would be. It isn't made."""
+        guarded = self.programs.guarded.get(name) if self.settings.guard else None
+        return None if guarded is None else await attempts.rehearse(self, guarded, arguments)
 
-    async def run_held(self, call_id: str) -> CallAnswer:
-        return await tool_calls.run_held(self, call_id)
-
-    async def retry(self, call_id: str) -> CallAnswer:
-        return await tool_calls.retry(self, call_id)
-
-    async def settle_outcome(
-        self, call_id: str, *, ok: bool, value: JSON = None, by: str, who: Principal | None = None
-    ) -> Outcome:
-        return await call_results.settle_outcome(self, call_id, ok=ok, value=value, by=by, who=who)
-
-    async def decide(
-        self,
-        decision: str,
-        call_id: str,
-        *,
-        by: str = "",
-        role: str = "",
-        arguments: Mapping[str, JSON] | None = None,
-        reason: str = "",
-        who: Principal | None = None,
-    ) -> HeldCall:
-        """``who`` proved who they are; without, the trace says that nobody did."""
-        return await approval_votes.decide(
-            self, decision, call_id, by=by, role=role, arguments=arguments, reason=reason, who=who
-        )
-
-    async def wait_for_decision(
-        self,
-        call_id: str,
-        *,
-        poll_seconds: float = 1.0,
-        timeout_seconds: float | None = None,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> HeldCall:
-        return await approval_votes.wait_for_decision(
-            self, call_id, poll_seconds=poll_seconds, timeout_seconds=timeout_seconds, sleep=sleep
-        )
+    judge_check = attempts.judge_check
+    run_held = tool_calls.run_held
+    retry = tool_calls.retry
+    resolve_outcome = call_results.resolve_outcome
+    decide = approval_votes.decide
+    wait_for_decision = approval_votes.wait_for_decision
 
     async def take_up(self) -> None:
         """After an interruption: what the machine owed, and which outcomes nobody knows."""

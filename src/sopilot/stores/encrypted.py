@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from sopilot.files.text import whole_bytes
 from sopilot.messages.errors import StoreCorrupt, StoreUnavailable, UserMistake
-from sopilot.records.journal import is_journal
+from sopilot.records.log import is_journal
 from sopilot.records.store import (
     LOCKED,
     Append,
@@ -120,8 +120,6 @@ def _sync_folder(path: Path) -> None:
 
 
 _ABOUT_CONTENTS = ("salt", "extra")
-
-
 _NONCE_BYTES = 12
 
 

@@ -20,8 +20,7 @@ from sopilot.messages.errors import (
     UnknownSession,
 )
 from sopilot.records.actions import ActionRow, outcome_at
-from sopilot.records.journal import is_journal
-from sopilot.records.log import LogEntry, SealedHead, SealFile, digest_of
+from sopilot.records.log import LogEntry, SealedHead, SealFile, digest_of, is_journal
 from sopilot.records.selection import Wanted
 from sopilot.records.store import (
     Append,

@@ -19,11 +19,7 @@ def data_folder() -> Path:
 
 
 _KEYS_VARIABLE = "SOPILOT_KEYS"
-
-
 _HEAD_VARIABLE = "SOPILOT_HEAD"
-
-
 _POSTGRES = ("postgres", "postgresql")
 
 

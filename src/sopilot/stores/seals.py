@@ -116,11 +116,7 @@ async def sign_session(store: Store, session_id: str, key: SigningKey) -> Signed
 
 
 _ADDRESSES = ("http://", "https://")
-
-
 _JOURNAL = "heads"
-
-
 _LINES_A_NOTE = 1_000
 
 

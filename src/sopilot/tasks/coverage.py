@@ -12,10 +12,8 @@ from sopilot.trace.events import Event
 Place = tuple[str, str]
 """Function and label."""
 
-
 Way = tuple[str, str, str]
 """Function, label and the way out: ``met``, ``unmet``, ``then``, ``otherwise``, an option."""
-
 
 MET, UNMET, THEN, OTHERWISE = "met", "unmet", "then", "otherwise"
 

@@ -31,18 +31,14 @@ from sopilot.values.json import JSON, Fields
 from sopilot.values.text import visible
 
 PROGRAM, TOOLS, TASKS = "program.yaml", "tools.py", "tasks.yaml"
-
-
 _NEEDED = ("id", "goal", "says")
-
-
 _KEYS = (*_NEEDED, "title", "inputs", "votes", "interrupted_after", "expected", "simulator")
 
 
 @dataclass(frozen=True, slots=True)
 class FolderTask:
     """``votes`` is what people say who are asked for approval; behind a call of the tool
-    ``interrupted_after`` the run is cut off once. ``given`` is the whole entry, for the tools."""
+    ``interrupted_after`` the run is cut off once. ``entry`` is all of it, for the tools."""
 
     id: str
     goal: str
@@ -52,7 +48,7 @@ class FolderTask:
     votes: tuple[Vote, ...] = ()
     interrupted_after: str | None = None
     expected: str | None = None
-    given: Mapping[str, JSON] = field(default_factory=dict)
+    entry: Mapping[str, JSON] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +87,7 @@ class WorkflowFolder:
             raise UserMistake(f"{file} has no function `{hook}`")
         out.mkdir(parents=True, exist_ok=True)
         with own_code(file, hook):
-            made = maker(task.given, out)
+            made = maker(task.entry, out)
         return checked_tools(file, hook, made)
 
     def code(self) -> FolderCode:
@@ -155,7 +151,7 @@ def _task(path: Path, index: int, entry: object) -> FolderTask:
         votes=tuple(_vote(path, index, vote) for vote in entry.get("votes", ())),
         interrupted_after=entry.get("interrupted_after"),
         expected=entry.get("expected"),
-        given=entry,
+        entry=entry,
     )
 
 

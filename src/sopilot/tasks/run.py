@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from sopilot.agent.budgets import Budgets
-from sopilot.agent.loop import open_run, resume_run, run_programs, run_session
+from sopilot.agent.loop import open_run, run_programs, run_session
 from sopilot.agent.providers import Retries
 from sopilot.agent.result import Ending, SessionResult, Watch, audit_session, nobody_watches
 from sopilot.machine.program_set import ProgramSet
@@ -14,6 +14,7 @@ from sopilot.messages.errors import InternalBug, mistake
 from sopilot.protocols import Model, User
 from sopilot.records.people import Principal
 from sopilot.records.store import Store
+from sopilot.session.opening import resume_session
 from sopilot.session.session import Session
 from sopilot.tasks.task import FinishedRun, Result, Simulation, Task
 from sopilot.values.json import JSON, Fields
@@ -97,7 +98,7 @@ async def resume_task(
     unless it is accepted, or the session goes on ``as_started``."""
     view = conditions.view
     present = run_programs(task.briefing, view, unguarded=task.simulated)
-    session = await resume_run(
+    session = await resume_session(
         store,
         session_id,
         tools=simulation.tools,

@@ -31,12 +31,7 @@ def scenario_task(scenario: Scenario, briefing: Briefing) -> Task:
         def score(messages: int, run: FinishedRun | None = None) -> Mapping[str, JSON]:
             if run is None:
                 return judge_outside(scenario, handbook, tools.made).as_json()
-            result = run.result
-            match = judge_run(
-                scenario, handbook, result.ending, run.session,
-                why=result.reason, problems=reader.problems,
-            )  # fmt: skip
-            return match.as_json()
+            return judge_run(scenario, handbook, run, reader.problems).as_json()
 
         return Surroundings(ReplayedTools(tools), score)
 

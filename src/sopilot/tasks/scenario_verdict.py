@@ -1,127 +1,23 @@
-"""What came of a run of a scenario, held against what it expects.
-
-What a refusal rests on: the predicates that make the requirement false.
-
-A false option of an ``any`` whose other option holds is no cause, however often
-the trace mentions it.
-
-What the tool calls of a run prove, whatever the run said about them.
-
-How a scenario's executor judges: by the handbook's verdicts, else by the scenario's table.
-"""
+"""What came of a run of a scenario, compared with what the scenario expects."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sopilot.agent.reference.judging import CannotJudge, Seen, VerdictJudge
-from sopilot.agent.result import Ending
-from sopilot.handbook.checks import obligations
+from sopilot.agent.result import Ending, SessionResult
 from sopilot.handbook.model import BUILT_IN, Handbook
-from sopilot.handbook.requirements import AnyOf, Constant, First, Leaf, Name, Tree, leaves
-from sopilot.machine.state import Process, Status
-from sopilot.program.model import Kind, Program
-from sopilot.session.session import Session
+from sopilot.handbook.requirements import AnyOf, First, Leaf, Name, Tree
 from sopilot.tasks.scenarios import Scenario, ScriptedRuling
+from sopilot.tasks.task import FinishedRun
 from sopilot.trace.events import Event
-from sopilot.values.json import JSON, agree
-
-
-@dataclass(frozen=True, slots=True)
-class JudgedPredicate:
-    """A predicate as the run judged it."""
-
-    predicate: str
-    values: Mapping[str, JSON]
-    holds: bool
-
-
-def refusal_causes(
-    handbook: Handbook, program: Program, process: Process, events: Sequence[Event]
-) -> tuple[str, ...]:
-    """The predicates to blame for the failure of ``process``, each once."""
-    observed = list(_observations(program, events, process.id))
-    tree = obligations(handbook, handbook.procedures[process.goal])
-    known = {**process.arguments, **process.known}
-    _, blamed = _blame(tree, observed, known)
-    fromkeys = dict.fromkeys(leaf.predicate for leaf in blamed)
-    in_tree = {leaf.predicate for leaf in leaves(tree)}
-    gates = {
-        function.predicate for function in program.functions.values() if function.kind is Kind.GATE
-    } - in_tree
-    for item in observed:
-        if item.predicate in gates and not item.holds:
-            fromkeys.setdefault(item.predicate)
-    return tuple(fromkeys)
-
-
-def _observations(
-    program: Program, events: Sequence[Event], process: str
-) -> Iterator[JudgedPredicate]:
-    opened: dict[int, Mapping[str, JSON]] = {}
-    for event in events:
-        if event.process != process:
-            continue
-        if event.kind == "call":
-            opened[event.seq] = event.payload["resolved"]
-        elif event.kind == "return":
-            function = program.functions[event.payload["function"]]
-            if function.predicate is not None:
-                values = {
-                    **opened.get(event.payload["opened"], {}),
-                    **event.payload.get("learned", {}),
-                }
-                yield JudgedPredicate(function.predicate, values, event.payload["bound"]["holds"])
-
-
-def _blame(
-    tree: Tree, observed: Sequence[JudgedPredicate], known: Mapping[str, JSON]
-) -> tuple[bool | None, tuple[Leaf, ...]]:
-    """The tree's truth as far as it was looked at, and the leaves that make it false."""
-    if isinstance(tree, Leaf):
-        holds = _seen(tree, observed, known)
-        if holds is None:
-            return None, ()
-        met = holds == tree.wanted
-        return met, () if met else (tree,)
-    parts = [_blame(child, observed, known) for child in tree.children]
-    values = [value for value, _ in parts]
-    blamed = tuple(leaf for value, result in parts if value is False for leaf in result)
-    if isinstance(tree, AnyOf | First):
-        if True in values:
-            return True, ()
-        return (None, ()) if None in values else (False, blamed)
-    if False in values:
-        return False, blamed
-    return (None if None in values else True), ()
-
-
-def _seen(
-    leaf: Leaf, observed: Sequence[JudgedPredicate], known: Mapping[str, JSON]
-) -> bool | None:
-    for item in reversed(observed):
-        if item.predicate == leaf.predicate and _same(leaf, item.values, known):
-            return item.holds
-    return None
-
-
-def _same(leaf: Leaf, values: Mapping[str, JSON], known: Mapping[str, JSON]) -> bool:
-    value: JSON
-    for parameter, term in leaf.arguments:
-        if isinstance(term, Constant):
-            value = term.value
-        elif term.name in known:
-            value = known[term.name]
-        else:
-            continue  # nobody ever knew it, so nothing can contradict it
-        if not agree(values.get(parameter), value):
-            return False
-    return True
+from sopilot.values.json import JSON
 
 
 class ScenarioJudge:
-    """``problems`` lists what could not be judged, in words for the author of the scenario."""
+    """Judges by the handbook's verdicts, else by the scenario's table. ``problems`` lists what
+    could not be judged, for the author of the scenario."""
 
     def __init__(
         self,
@@ -302,43 +198,17 @@ class ScenarioVerdict:
 
 
 def judge_run(
-    scenario: Scenario,
-    handbook: Handbook,
-    ending: Ending,
-    session: Session,
-    *,
-    why: str = "",
-    problems: Sequence[str] = (),
+    scenario: Scenario, handbook: Handbook, run: FinishedRun, problems: Sequence[str] = ()
 ) -> ScenarioVerdict:
-    """``why`` is the reason that the run gave, ``problems`` is what its reader could not judge."""
-    events = session.own_events
-    causes: tuple[str, ...] | None = None
-    for process in session.configuration.processes.values():
-        causes = causes or ()
-        if process.status is Status.FAILED:
-            program = session.programs.programs[process.goal]
-            causes = refusal_causes(handbook, program, process, events)
-    calls = tuple(calls_made(events))
-    reasons = judge_ending(
-        scenario, handbook, ending, calls, causes=causes, why=why, problems=problems
-    )
-    return ScenarioVerdict(tuple(reasons), causes or (), calls)
-
-
-def judge_ending(
-    scenario: Scenario,
-    handbook: Handbook,
-    ending: Ending,
-    calls: Sequence[MadeCall],
-    *,
-    causes: Sequence[str] | None = None,
-    why: str = "",
-    problems: Sequence[str] = (),
-) -> list[str]:
     """By ending and cause, by the calls that must and must not be made, and by the evidence.
-    Without a machine there are no ``causes``."""
-    reasons = list(dict.fromkeys(problems)) or _ending_reasons(scenario, ending, why, causes)
-    return reasons + judge_calls(scenario, handbook, calls, quiet=bool(reasons))
+    ``problems`` are what the run's judge could not judge."""
+    causes: tuple[str, ...] | None = None
+    if run.session.configuration.processes:  # without a machine nothing is blamed
+        causes = tuple(dict.fromkeys(item.rule for item in reversed(run.result.refusals)))
+    calls = tuple(calls_made(run.session.own_events))
+    reasons = list(dict.fromkeys(problems)) or _ending_reasons(scenario, run.result, causes)
+    reasons += judge_calls(scenario, handbook, calls, quiet=bool(reasons))
+    return ScenarioVerdict(tuple(reasons), causes or (), calls)
 
 
 def judge_calls(
@@ -367,21 +237,18 @@ def judge_outside(
     wanted = scenario.expect.ending is Ending.EXECUTED
     reasons = []
     if done is not wanted:
-        reasons = [f"expected `{scenario.expect.ending}`, but `{action}` was {_done(done)}"]
+        happened = "carried out" if done else "not carried out"
+        reasons = [f"expected `{scenario.expect.ending}`, but `{action}` was {happened}"]
     reasons += judge_calls(
         scenario, handbook, calls, quiet=bool(reasons), unseen=frozenset(BUILT_IN)
     )
     return ScenarioVerdict(tuple(reasons), (), tuple(calls))
 
 
-def _done(done: bool) -> str:
-    return "carried out" if done else "not carried out"
-
-
 def _ending_reasons(
-    scenario: Scenario, ending: Ending, why: str, causes: Sequence[str] | None
+    scenario: Scenario, result: SessionResult, causes: Sequence[str] | None
 ) -> list[str]:
-    expect = scenario.expect
+    expect, ending, why = scenario.expect, result.ending, result.reason
     named = " and ".join(f"`{cause}`" for cause in causes or ())
     if ending is not expect.ending:
         happened = _WORDS[ending]
@@ -392,8 +259,8 @@ def _ending_reasons(
         return [f"expected `{expect.ending}`, but {happened}"]
     blames = expect.ending is Ending.REFUSED and expect.cause is not None
     if blames and causes is not None and expect.cause not in causes:
-        result = f"{named} failed" if named else f"the reason was: {why.rstrip('.')}"
-        return [f"expected a refusal because of `{expect.cause}`, but {result}"]
+        instead = f"{named} failed" if named else f"the reason was: {why.rstrip('.')}"
+        return [f"expected a refusal because of `{expect.cause}`, but {instead}"]
     return []
 
 

@@ -110,8 +110,6 @@ def request_for(goal: str) -> str:
 
 
 ANSWER_KEYS = ("when", "result", "failed")
-
-
 RULING_KEYS = ("when", "holds")
 
 
@@ -200,7 +198,6 @@ def _ruling(
 
 SUITE_KEYS = ("handbook", "tools", "scenarios")
 
-
 SCENARIO_KEYS = (
     "goal",
     "request",
@@ -216,14 +213,10 @@ SCENARIO_KEYS = (
     "cases",
 )
 
-
 _MERGED = ("inputs", "tools", "verdicts", "answers")
 """Where a case says something of its own, the rest of the scenario's stays."""
 
-
 EXPECTED = ("executed", "refused", "waiting")
-
-
 Answers = dict[str, tuple[ScriptedAnswer, ...]]
 
 

@@ -12,7 +12,7 @@ The end of a run, for a person.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -23,7 +23,6 @@ from sopilot.agent.calls import KEPT_BY_TOOLS
 from sopilot.agent.reference.judging import PredicateJudge
 from sopilot.agent.result import Ending, SessionResult
 from sopilot.audit.report import Report
-from sopilot.audit.text import render_text
 from sopilot.handbook.model import BUILT_IN
 from sopilot.machine.approvals import HeldCall
 from sopilot.messages.diagnostic import Place, did_you_mean
@@ -34,7 +33,6 @@ from sopilot.session.session import Session
 from sopilot.trace.chain import SealedEvent
 from sopilot.trace.events import Actor, Event
 from sopilot.values.json import JSON, Fields
-from sopilot.values.text import Heading, Lines
 from sopilot.views.answers import NOT_MADE
 from sopilot.views.briefing import Briefing
 from sopilot.views.refusals import Refusal
@@ -347,44 +345,3 @@ class Task:
                 cure = did_you_mean(role, roles) if roles else "no action asks for an approval"
                 message = f"no approval is asked of `{role}`"
                 raise mistake("unknown-role", message, Place("--approve"), cure)
-
-
-def result_lines(done: Result, *, customer: bool = False) -> Iterator[str]:
-    """``customer``: whoever reads it is who was served, and learns no more than they may."""
-    result = done.run
-    if customer:
-        yield ""
-        message = result.to_customer
-        yield Heading(f"{result.ending}: {message}" if message else str(result.ending))
-        return
-    yield ""
-    yield Heading(f"{result.ending}: {result.reason}" if result.reason else str(result.ending))
-    for refusal in result.refusals:
-        yield f"  not met: {refusal.sentence}"
-        for line in refusal.evidence:
-            yield f"    shown by {line}"
-        if refusal.customer_message:
-            yield f"    the customer is told: {refusal.customer_message}"
-        if refusal.remedy:
-            yield f"    what you could do: {refusal.remedy}"
-    if done.waiting:
-        yield f"  look at it: sopilot approvals list {result.session_id}"
-        yield f"  then go on: sopilot resume {result.session_id}"
-    elif result.ending is Ending.INFRASTRUCTURE_FAILURE:
-        yield f"  the provider failed, not the model; go on: sopilot resume {result.session_id}"
-    usage = result.usage
-    yield (
-        f"  {result.agent_turns} requests, {result.domain_calls} tool calls, "
-        f"{result.user_turns} answers of the user, {usage.prompt_tokens} prompt tokens "
-        f"({usage.cached_tokens} cached), {usage.completion_tokens} completion tokens"
-    )
-    if done.verdict is not None and not done.pending:
-        word = "as the task expects" if done.passed else "not what the task expects"
-        yield f"  {result.ending}, {word}"
-        for reason in done.verdict.get("reasons", ()):
-            yield f"    {reason}"
-    yield ""
-    yield Heading("audit")
-    yield Lines(render_text(done.audit))
-    yield ""
-    yield f"trace: sopilot trace export {result.session_id}"

@@ -55,7 +55,7 @@ def wrong_kind(file: Path, hook: str, value: object, wanted: str) -> UserMistake
 
 
 def checked_tools(file: Path, hook: str, value: object) -> Tools:
-    """``given`` is what ``hook`` gave: tools whose schemas can be listed."""
+    """Return what ``hook`` returned, if it is tools whose schemas can be listed."""
     if not isinstance(value, Tools):
         wanted = "an object with `schemas()` and an async `call(name, arguments, *, key)`"
         raise wrong_kind(file, hook, value, wanted)
@@ -81,11 +81,7 @@ def _place(file: Path, problem: Exception) -> Place:
 
 
 _FORMAT = "sopilot_trusted_folders"
-
-
 _VERSION = 1
-
-
 _for_now: dict[str, str] = {}
 
 

@@ -34,7 +34,7 @@ class Head(NamedTuple):
 
 
 def genesis(session_id: str) -> str:
-    """What the first event of a session is bound to, so that no trace passes for another's."""
+    """The hash that the first event of a session is bound to: no trace passes for another's."""
     return hashlib.sha256(canonical({"format": FORMAT, "session": session_id})).hexdigest()
 
 

@@ -5,35 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
 from types import NoneType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from sopilot.messages.errors import TraceError
-from sopilot.trace.events import (
-    Amend,
-    AssistantSaid,
-    BindEvidence,
-    Call,
-    Complete,
-    Decision,
-    DomainCall,
-    DomainResult,
-    EmitArtifact,
-    Fail,
-    JudgeCheck,
-    Note,
-    Operation,
-    Return,
-    SelectBranch,
-    Start,
-    UserSaid,
-)
+from sopilot.trace.events import Operation, Return
 from sopilot.values.json import JSON, plain, plain_mapping
 
 Given = Mapping[str, JSON]
 
 
 class _Kind(NamedTuple):
-    """What a field holds. ``types`` are its Python types, any where there are none; ``read``
+    """The kind of a field. ``types`` are its Python types, empty for any; ``read``
     raises ``TraceError`` for a value that it can't be."""
 
     types: tuple[type, ...]
@@ -121,64 +103,39 @@ class _Field(NamedTuple):
     default: Any
 
 
-_KINDS: Mapping[type[Operation], Mapping[str, _Kind]] = {
-    Start: {"goal": _TEXT, "arguments": _OBJECT, "act": _TEXT},
-    Amend: {"arguments": _OBJECT},
-    Call: {"function": _or_none(_TEXT), "arguments": _OBJECT},
-    Return: {
-        "holds": _or_none(_FLAG),
-        "evidence": _CITATIONS,
-        "value": _ANY,
-        "arguments": _OBJECT,
-        "undecided": _FLAG,
-    },
-    SelectBranch: {"option": _or_none(_TEXT)},
-    EmitArtifact: {"name": _TEXT, "content": _ANY},
-    Complete: {"summary": _WORDS},
-    Fail: {"reason": _WORDS},
-    DomainCall: {
-        "call_id": _TEXT,
-        "action": _TEXT,
-        "arguments": _OBJECT,
-        "licence": _or_none(_OBJECT),
-        "amended": _FLAG,
-    },
-    DomainResult: {"call_id": _TEXT, "ok": _FLAG, "value": _ANY, "unknown": _FLAG},
-    UserSaid: {"text": _WORDS},
-    AssistantSaid: {"text": _WORDS},
-    Decision: {
-        "decision": _TEXT,
-        "call_id": _TEXT,
-        "by": _TEXT,
-        "role": _TEXT,
-        "arguments": _OBJECT,
-        "reason": _WORDS,
-        "principal": _OBJECT,
-    },
-    Note: {"name": _TEXT, "details": _OBJECT},
-    BindEvidence: {"result": _NUMBER},
-    JudgeCheck: {"function": _TEXT, "arguments": _OBJECT, "holds": _FLAG, "evidence": _NUMBERS},
+_BY_ANNOTATION = {
+    "JSON": _ANY,
+    "str": _TEXT,
+    "str | None": _or_none(_TEXT),
+    "Text": _WORDS,
+    "Mapping[str, JSON]": _OBJECT,
+    "Mapping[str, JSON] | None": _or_none(_OBJECT),
+    "bool": _FLAG,
+    "bool | None": _or_none(_FLAG),
+    "tuple[str, ...]": _CITATIONS,
+    "int": _NUMBER,
+    "tuple[int, ...]": _NUMBERS,
 }
+_OPERATIONS: tuple[type[Operation], ...] = get_args(Operation)
 
 _RARE = frozenset({"act", "undecided", "licence", "amended", "unknown", "principal"})
 """Fields that most events don't have."""
 
 
 def _table(operation: type[Operation]) -> tuple[_Field, ...]:
-    kinds = _KINDS[operation]
     table = []
     for field in fields(operation):
         default = field.default
         if field.default_factory is not MISSING:
             default = field.default_factory()
-        kind, rare = kinds[field.name], field.name in _RARE
+        kind, rare = _BY_ANNOTATION[str(field.type)], field.name in _RARE
         # An empty text was given; only objects, citations and what may be null are left out.
         required = not rare and (default is MISSING or default == "") and kind is not _ANY
         table.append(_Field(field.name, kind, rare, required, default))
     return tuple(table)
 
 
-_TABLES: dict[type, tuple[_Field, ...]] = {operation: _table(operation) for operation in _KINDS}
+_TABLES: dict[type, tuple[_Field, ...]] = {item: _table(item) for item in _OPERATIONS}
 
 
 # Every step comes by here: plain tuples of what writing and checking need.
@@ -192,7 +149,7 @@ _TYPED = {
     for operation, table in _TABLES.items()
 }
 
-_BY_NAME: dict[str, type[Operation]] = {operation.kind: operation for operation in _KINDS}
+_BY_NAME: dict[str, type[Operation]] = {item.kind: item for item in _OPERATIONS}
 
 
 def operation_fields(operation: Operation) -> dict[str, Any]:
@@ -207,7 +164,7 @@ def operation_fields(operation: Operation) -> dict[str, Any]:
 
 
 def misshapen(operation: object) -> str | None:
-    """What keeps an object from being an operation: callers are not always type-checked."""
+    """The reason why an object isn't an operation: callers are not always type-checked."""
     table = _TYPED.get(type(operation))
     if table is None:
         return "this is not an operation"

@@ -1,11 +1,4 @@
-"""One entry of a trace.
-
-The eight operations of the one tool, and what the machine observes beside them.
-
-The notes that only the runtime writes, by name.
-
-How a trace says who stood behind a decision: proven, or not.
-"""
+"""Events and operations of a trace, and the notes that only the runtime writes."""
 
 from __future__ import annotations
 
@@ -21,7 +14,7 @@ UNAUTHENTICATED = "unauthenticated"
 
 
 def identity_of(principal: JSON) -> str:
-    """In a word or two: how whoever decided proved who they are."""
+    """How the person who decided was authenticated, in a word or two."""
     if not isinstance(principal, Mapping) or not principal.get("method"):
         return UNAUTHENTICATED
     word = str(principal["method"])
@@ -39,7 +32,7 @@ class Actor(StrEnum):
 
 
 EXECUTORS = (Actor.MODEL, Actor.MACHINE)
-"""Who carries a procedure out."""
+"""The actors that carry a procedure out."""
 
 REUSE = "reuse"
 RESUMED = "resumed"
@@ -63,7 +56,7 @@ class Event(NamedTuple):
 
 
 ABOUT = ("handbook", "view", "model", "goals")
-"""What a session's metadata, and the header of its trace, repeat of its first event."""
+"""Fields of the first event that the session's metadata and the trace's header repeat."""
 
 Text = str | Mapping[str, JSON]
 """Words; a mapping is a reference to words that are kept elsewhere."""

@@ -1,9 +1,7 @@
 """A trace as a file: JSON Lines with a header, readable without this project.
 
-Line one is the header, then one event a line, then signed heads, then payloads
-if they were asked for.
-
-Whether a trace is what was recorded: chain and signed heads, offline.
+The header comes first, then one event per line, then signed heads, then payloads if they were
+exported. ``verify_trace`` checks offline that a file is what was recorded.
 """
 
 from __future__ import annotations
@@ -225,7 +223,7 @@ def _header_trace_check(trace: TraceFile) -> Iterator[Problem]:
 
 
 def _opening(trace: TraceFile) -> Mapping[str, Any]:
-    """What the session was opened with; a reference where that is not at hand."""
+    """The details of the opening of the session; a reference where they are not at hand."""
     details: Any = trace.events[0].event.payload.get("details") if trace.events else None
     if is_reference(details):
         # A payload that is another value is a problem of its own; it says nothing here.
@@ -275,7 +273,7 @@ def as_recorded(trace: TraceFile) -> TraceFile:
     known = named.items() if isinstance(named, Mapping) else trace.programs.items()
     return replace(
         trace,
-        # Whoever touched it may have named them by something that is no text.
+        # A forger may have put something else than text there.
         programs={goal: digest for goal, digest in known if isinstance(digest, str)},
         payloads={name: item for name, item in trace.payloads.items() if name not in wrong},
         program_texts={

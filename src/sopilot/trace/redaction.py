@@ -1,10 +1,8 @@
 """Values kept outside of the trace: a reference takes their place before sealing.
 
-A trace whose contents stand beside it: what is left shows the procedure and no person.
-
-Everything that people, models or tools said becomes a reference before sealing; what the
-machine itself wrote, and the arguments that are named as columns, stay. Without the contents
-the chain still verifies, and the register can still be made from it.
+``redact`` withholds named values and secrets. ``hide`` withholds everything that people, models
+or tools said; the procedure and the columns of the register stay. The chain verifies without the
+withheld values.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ REF = "$ref"
 _REFERENCE = frozenset({REF, "bytes"})
 
 SCALARS = frozenset({str, int, float, bool, type(None)})
-"""Most values are one; nothing is slower to find out than that something is no mapping."""
+"""Most values have one of these types; checking for a mapping is slower."""
 
 _WHOLE = ("value", "text", "content", "summary", "reason", "details", "arguments")
 """Payload fields that may be large, and may be withheld as wholes."""
@@ -81,7 +79,7 @@ def references_in(value: JSON) -> Iterator[str]:
 
 
 class SecretTexts:
-    """What must not be shown, as texts spell it. A conversation may know thousands: then the
+    """Texts that must not be shown. A conversation may know thousands: then the
     parts of a short text are looked up, instead of looking for each."""
 
     __slots__ = ("_lengths", "_texts")
@@ -165,14 +163,14 @@ def redact(
             spelled = canonical(value)
             if len(spelled) > limit:
                 payload[name] = work.withhold(value, spelled)
-    return event._replace(payload=payload), work.kept
+    return event._replace(payload=payload), work.withheld
 
 
 class _Redaction:
     """Of one event. No functions inside of one another: those that call themselves hold
     themselves, and every event would leave some behind until somebody looks for such circles."""
 
-    __slots__ = ("_names", "_salt", "_secrets", "_strange", "kept")
+    __slots__ = ("_names", "_salt", "_secrets", "_strange", "withheld")
 
     def __init__(
         self, names: frozenset[str], strange: frozenset[str], salt: bytes, secrets: SecretTexts
@@ -181,13 +179,13 @@ class _Redaction:
         self._strange = strange
         self._salt = salt
         self._secrets = secrets
-        self.kept: dict[str, JSON] = {}
+        self.withheld: dict[str, JSON] = {}
 
     def withhold(self, value: JSON, spelled: bytes | None = None) -> dict[str, JSON]:
         if is_reference(value):
             return dict(value)
         ref = _commitment(canonical(value) if spelled is None else spelled, self._salt)
-        self.kept[str(ref[REF])] = value
+        self.withheld[str(ref[REF])] = value
         return ref
 
     def inside(
@@ -297,7 +295,7 @@ def holds_secret(value: JSON, secrets: SecretTexts) -> bool:
 
 def secrets_under(names: frozenset[str], value: JSON) -> set[str]:
     """The values under these names, as a text would spell them; those of an object's fields, too.
-    A reference is none: it stands for a value that is not here."""
+    References don't count: they stand for values that are not here."""
     texts: set[str] = set()
     _gather(names, value, texts)
     return {item for item in texts if len(item) >= SHORTEST} if texts else texts

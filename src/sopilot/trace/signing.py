@@ -1,6 +1,6 @@
-"""Ed25519 over heads (extra ``sign``). ``cryptography`` is imported on use.
+"""Ed25519 signatures over heads (extra ``sign``). ``cryptography`` is imported on use.
 
-A signed head as data: who signs a head signs every event before it.
+Signing a head signs every event before it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from sopilot.messages.diagnostic import Place
 from sopilot.messages.errors import TraceError, UserMistake, mistake
 from sopilot.trace.chain import Head
+from sopilot.trace.ed25519 import signed_by
 from sopilot.values.json import JSON, canonical
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class SignedHead:
 
 
 def head_statement(head: Head, at: float) -> dict[str, JSON]:
-    """What is signed: nothing else of the same shape can be passed off for it."""
+    """The signed statement: nothing else of the same shape can be passed off for it."""
     return {
         "sopilot_head": SIGNED_HEAD_FORMAT,
         "session": head.session_id,
@@ -145,13 +146,19 @@ def verify_head(signed: SignedHead) -> bool:
 
 
 def verify_signature(key_hex: str, signature_hex: str, message: bytes) -> bool:
-    ed25519 = _ed25519()
-    from cryptography.exceptions import InvalidSignature
-
+    """By ``cryptography``, or where that isn't installed, slowly."""
     try:
         key, signature = bytes.fromhex(key_hex), bytes.fromhex(signature_hex)
-        if (key.hex(), signature.hex()) != (key_hex, signature_hex):
-            return False  # one spelling alone, so that no byte of a file can change unnoticed
+    except ValueError:
+        return False
+    if (key.hex(), signature.hex()) != (key_hex, signature_hex):
+        return False  # one spelling alone, so that no byte of a file can change unnoticed
+    try:
+        from cryptography.exceptions import InvalidSignature
+        from cryptography.hazmat.primitives.asymmetric import ed25519
+    except ModuleNotFoundError:
+        return signed_by(key_hex, signature_hex, message)
+    try:
         ed25519.Ed25519PublicKey.from_public_bytes(key).verify(signature, message)
     except (InvalidSignature, ValueError):
         return False

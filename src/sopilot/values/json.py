@@ -1,7 +1,7 @@
-"""JSON values as the machine keeps them: plain, comparable, canonical.
+"""JSON values: plain, comparable, canonical.
 
-Texts that nobody can tell apart by looking: two spellings of `é`, a space at the end, a sign
-without width. A tool may take them for one, so they are neither the same nor different.
+Texts that nobody can tell apart by looking (two spellings of `é`, a space at the end, a sign
+without width) are neither the same nor different: a tool may treat them alike.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Missing(Enum):
 
 
 MISSING: Final = Missing.MISSING
-"""Stands where there is no value: ``None`` is one."""
+"""Stands for a missing value; ``None`` is a value."""
 
 DEEPEST = 64
 """Nesting beyond this is dropped: no honest tool needs it, and encoders recurse."""
@@ -195,7 +195,7 @@ def without_references(value: JSON) -> JSON: ...
 
 def without_references(value: JSON) -> JSON:
     """A plain value in which nothing has the form that stands in a trace for a withheld one:
-    whoever sends it could blind the audit."""
+    a sender could blind the audit with it."""
     if isinstance(value, dict):
         if _REF in value:
             return {_DROPPED: "has the form of a reference"}

@@ -34,7 +34,7 @@ READ = frozenset(
 
 
 def violation(value: JSON, schema: Mapping[str, object], path: str = "") -> str | None:
-    """What is wrong first, with its place, or ``None``. Keywords it does not know are ignored."""
+    """The first problem with its place, or ``None``. Unknown keywords are ignored."""
     where = path or "the content"
     wanted = schema.get("type")
     names = (wanted,) if isinstance(wanted, str) else wanted
@@ -150,7 +150,7 @@ def _is_one_of(value: object, names: Iterable[object]) -> bool:
 
 
 def is_of_type(value: object, name: object) -> bool:
-    """JSON has one kind of number: `5.0` is an integer. A type that is none takes everything."""
+    """JSON has one kind of number: `5.0` is an integer. An unknown type takes everything."""
     types = TYPES.get(name) if isinstance(name, str) else None
     if types is None:
         return True

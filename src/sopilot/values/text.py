@@ -1,11 +1,7 @@
-"""Values from tools and users inside a frame: one line of JSON, cut to a fixed budget.
+"""Text for people and models: values on one line of JSON, tables, counts, moments.
 
-Whatever a tool or a user says, it stays inside one quoted value on one line, so
-it cannot pass for a step, a result or a message of the runtime.
-
-Plain lines for people: tables, counts, moments. What others wrote in them hides nothing.
-
-Text of others, shown: nothing in it steers a terminal, breaks a line or hides.
+A value of a tool or a user stays inside one quoted text on one line. It can't pass for a step, a
+result or a message of the runtime, nor steer a terminal or hide something.
 """
 
 from __future__ import annotations
@@ -42,7 +38,7 @@ SPACES = "".join(
 """Every space that there is beside the plain one."""
 
 LINES = f"\n\t{SPACES}"
-"""What may stay where a text of several lines is shown as one."""
+"""Characters that stay where a text of several lines is shown as one."""
 
 
 def visible(text: str, keep: str = SPACES) -> str:

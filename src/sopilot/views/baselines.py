@@ -25,11 +25,12 @@ from sopilot.program.model import Act, Check, Function, Kind, Program
 from sopilot.values.json import canonical
 from sopilot.views.frame import render_function
 from sopilot.views.moment import Done, Moment
+from sopilot.views.moves import FrameMessage
 from sopilot.views.sentences import check_saying
-from sopilot.views.state_text import no_process, state_slot
+from sopilot.views.state_text import no_process, state_message
 
 
-def checklist_slot(moment: Moment) -> str:
+def checklist_slot(moment: Moment) -> FrameMessage:
     lines: list[str] = []
     for goal, program in moment.briefing.programs.items():
         lines.append(f"{goal}:")
@@ -39,7 +40,7 @@ def checklist_slot(moment: Moment) -> str:
             saying = check_saying(check, program, moment.briefing.language)
             says = saying.text if saying is not None else check.function
             lines.append(f"  [{'x' if ticked else ' '}] {says}")
-    return "\n".join(lines)
+    return FrameMessage("\n".join(lines))
 
 
 def required_checks(program: Program) -> Iterator[tuple[Check, Function]]:
@@ -71,12 +72,13 @@ def _is_ticked(function: Function, done: Sequence[Done], used: Counter[str]) -> 
     return any(all(len(made.get(act.action, ())) > number for act in recipe) for recipe in recipes)
 
 
-def chunk_slot(moment: Moment) -> str:
+def chunk_slot(moment: Moment) -> FrameMessage:
     here = moment.here
     if here is None:
         return no_process(moment)
     budget = moment.briefing.largest_frame(here.process.goal)
-    return f"{chunk_text(here, budget, moment.briefing.language)}\n\n{state_slot(moment)}"
+    text, move = state_message(moment)
+    return FrameMessage(f"{chunk_text(here, budget, moment.briefing.language)}\n\n{text}", move)
 
 
 def chunk_text(here: Position, budget: int, language: str) -> str:
@@ -123,11 +125,11 @@ _K1, _B = 1.5, 0.75
 _WORD = re.compile(r"[^\W_]+")
 
 
-def retrieval_slot(moment: Moment) -> str:
+def retrieval_slot(moment: Moment) -> FrameMessage:
     texts = _functions(moment)
     recent = [message.content for message in moment.dialog if message.content][-RECENT:]
     chosen = best(" ".join(recent), texts, TOP)
-    return "\n\n".join(texts[index] for index in chosen)
+    return FrameMessage("\n\n".join(texts[index] for index in chosen))
 
 
 def best(query: str, documents: Sequence[str], count: int) -> list[int]:

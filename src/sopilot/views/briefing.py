@@ -153,11 +153,6 @@ def instructions(briefing: Briefing, *, guidance: str, resident: str, amend: boo
     return "\n".join(lines)
 
 
-def is_guarded(first: str) -> bool:
-    """Whether the first message is the one of the view `guard`."""
-    return any(table["guard"] in first for table in INSTRUCTIONS.values())
-
-
 def source_instructions(briefing: Briefing, *, guidance: str, resident: str) -> str:
     """The same where the source brings its own text: how the loop works, then that text, not a
     byte of it changed. It says itself whom to serve and what can be asked."""

@@ -10,7 +10,7 @@ from sopilot.messages.errors import mistake
 from sopilot.views.answers import Answers
 from sopilot.views.baselines import checklist_slot, chunk_slot, retrieval_slot
 from sopilot.views.fused import PAGED, fused_view
-from sopilot.views.state_text import frame_slot, state_slot
+from sopilot.views.state_text import frame_message, state_message
 from sopilot.views.view import View, full_cursor_slot, rendered, rendered_once
 
 _ENDS: Final = Automation(complete=True)
@@ -22,20 +22,21 @@ VIEWS: Final[dict[str, View]] = {
             View(name, False, resident=rendered_once(name), sourced=name)
             for name in ("official", "official-code", "official-recipes")
         ),
-        View("flat", False, resident=rendered("flat")),
+        View("flat", False, resident=rendered("flat"), whole=True),
         View("prose", False, resident=rendered("prose")),
         View(
             "flat-protocol",
             True,
             resident=rendered("flat"),
+            whole=True,
             guidance="protocol",
             answers=Answers.BLIND,
             paper_steps=True,
         ),
-        View("flat-state", True, resident=rendered("flat"), slot=state_slot),
-        View("full-cursor", True, slot=full_cursor_slot, paper_steps=True),
+        View("flat-state", True, resident=rendered("flat"), slot=state_message, whole=True),
+        View("full-cursor", True, slot=full_cursor_slot, paper_steps=True, whole=True),
         fused_view(PAGED, "pg"),
-        View("pg-paper", True, slot=frame_slot, frames_only=True, paper_steps=True),
+        View("pg-paper", True, slot=frame_message, frames_only=True, paper_steps=True),
         fused_view(),
         View("checklist", False, slot=checklist_slot),
         View("retrieval", False, slot=retrieval_slot),
@@ -44,7 +45,7 @@ VIEWS: Final[dict[str, View]] = {
             View(name, True, automation=_ENDS, guard=guard, guidance="guard")
             for name, guard in (("guard", "ask"), ("guard-auto", "auto"))
         ),
-        View("state-only", True, slot=state_slot, frames_only=True),
+        View("state-only", True, slot=state_message, frames_only=True),
     )
 }
 

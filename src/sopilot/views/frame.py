@@ -163,39 +163,7 @@ def write_step(
     writer.write("".join(lines))
 
 
-class _CheckText(NamedTuple):
-    """Behind the lead; ``saying`` is quoted with the function as its owner, or it is not."""
-
-    before: str
-    saying: str = ""
-    quoted: bool = False
-    after: str = ""
-
-
 def _write_check(writer: Writer, lead: str, step: Check, program: Program, language: str) -> None:
-    called = program.functions.get(step.function)
-    if called is None:
-        text = _check_text(step, program, language)
-    else:
-        # Programs check the same things in the same words. What is given is the same object
-        # then, which the text holds alive.
-        constants = named_constants(called)
-        texts = constant_texts(constants, program) if constants else ()
-        value = step.arguments
-        where = (step.slot, step.wanted, step.met, step.unmet, step.says)
-        key = (_CheckText, language, id(value), *where, *texts)
-        result = called.cache.get(key)
-        if result is None:
-            result = called.cache[key] = (_check_text(step, program, language), value)
-        text = result[0]
-    before, saying, quoted, after = text
-    if quoted:
-        writer.around(lead + before, saying, step.function, after)
-    else:
-        writer.write(lead + before + saying + after)
-
-
-def _check_text(step: Check, program: Program, language: str) -> _CheckText:
     table = words(language)
     call = call_text(step.function, step.arguments, table)
     if step.slot != step.function:
@@ -212,16 +180,17 @@ def _check_text(step: Check, program: Program, language: str) -> _CheckText:
             body += (
                 table["found_on"] if step.unmet is None else _goto("found_else", step.unmet, table)
             )
+    writer.write(f"{lead}{body}\n")
     saying = check_saying(step, program, language)
     if saying is None:
-        return _CheckText(f"{body}\n")
-    before, after = _around_steps(table[saying.label]) if saying.label else ("", "")
-    return _CheckText(f"{body}\n{INDENT}{before}", saying.text, saying.quoted, f"{after}\n")
-
-
-def _around_steps(template: str) -> tuple[str, str]:
-    before, _, after = template.partition("{says}")
-    return before, after
+        return
+    before, _, after = (table[saying.label] if saying.label else "{says}").partition("{says}")
+    writer.write(f"{INDENT}{before}")
+    if saying.quoted:
+        writer.quote(saying.text, step.function)
+    else:
+        writer.write(saying.text)
+    writer.write(f"{after}\n")
 
 
 def _body(
@@ -398,7 +367,7 @@ def told_on_failing(
 ) -> str:
     """All that the user may hear of why the function fails, by the checks that came out
     otherwise than it wants them; empty where nothing is kept from the user."""
-    return " ".join(telling(_blamed(function, results), program, language))
+    return " ".join(telling(blamed(function, results), program, language))
 
 
 def remedies(
@@ -406,16 +375,16 @@ def remedies(
 ) -> str:
     """What the user could do about the checks for which the function fails."""
     functions = program.functions
-    blamed = [functions[name] for name in _blamed(function, results) if name in functions]
+    unmet = [functions[name] for name in blamed(function, results) if name in functions]
     replies = [
         in_language(item.remedy, language)
-        for item in blamed
+        for item in unmet
         if item.remedy and not item.customer_message
     ]
     return _cut(" ".join(dict.fromkeys(replies)), REMEDY_BUDGET)
 
 
-def _blamed(function: Function, results: Mapping[str, FrameResult]) -> list[str]:
+def blamed(function: Function, results: Mapping[str, FrameResult]) -> list[str]:
     """The checks that came out otherwise than the function wants them."""
     return [
         name
@@ -441,96 +410,30 @@ def write_function(
     cursor: str | None = None,
     by_machine: ByMachine = NOTHING_ALONE,
 ) -> None:
-    _write_head(writer, function, program, language)
+    kind = words(language)[function.kind]
+    writer.line(f"{kind} {function.name}({', '.join(function.parameters)})")
+    for line in purpose(function, program, language):
+        writer.line(line)
     for step in function.steps:
         mark = _CURSOR if step.label == cursor else _NO_CURSOR
         lead = f"{mark}{step.label}: "
         write_step(writer, lead, step, function, program, language, by_machine)
 
 
-def _write_head(writer: Writer, function: Function, program: Program, language: str) -> None:
-    table = words(language)
-    writer.write(f"{table[function.kind]} {function.name}({', '.join(function.parameters)})\n")
-    for line in purpose(function, program, language):
-        writer.line(line)
-
-
-class FunctionText:
-    """The texts of a function that do not depend on a run, with their quotations: by language
-    and constants, for the same functions that it checks."""
-
-    __slots__ = ("_called", "_own", "_parts", "_texts", "_varying", "constants")
-
-    def __init__(self, function: Function, called: list[Function]) -> None:
-        self._own = self.constants = named_constants(function)
-        self._varying: list[str] = []
-        """The functions whose checks read otherwise with other constants."""
-        self._called = called
-        for item in called:
-            if names := named_constants(item):
-                self._varying.append(item.name)
-                self.constants = tuple(dict.fromkeys([*self.constants, *names]))
-        self._texts: dict[tuple[str | None, ...], Rendered] = {}
-        self._parts: dict[str, list[Rendered | Check]] = {}
-
-    def of(self, function: Function, program: Program, language: str) -> Rendered:
-        constants = self.constants
-        key = (language, *constant_texts(constants, program)) if constants else (language,)
-        text = self._texts.get(key)
-        if text is None:
-            text = self._texts[key] = self._written(function, program, language)
-        return text
-
-    def _written(self, function: Function, program: Program, language: str) -> Rendered:
-        writer = Writer()
-        if not self.constants:
-            write_function(writer, function, program, language)
-            return writer.finish()
-        if self._own:
-            _write_head(writer, function, program, language)
-        parts = self._parts.get(language)
-        if parts is None:
-            parts = self._parts[language] = self._cut(function, program, language)
-        for part in parts:
-            if isinstance(part, Rendered):
-                writer.include(part)
-            else:
-                write_step(writer, f"{_NO_CURSOR}{part.label}: ", part, function, program, language)
-        return writer.finish()
-
-    def _cut(self, function: Function, program: Program, language: str) -> list[Rendered | Check]:
-        """What reads the same whatever the constants, and between it the checks that do not."""
-        parts: list[Rendered | Check] = []
-        fixed = Writer()
-        if not self._own:
-            _write_head(fixed, function, program, language)
-        for step in function.steps:
-            if isinstance(step, Check) and step.function in self._varying:
-                parts += [fixed.finish(), step] if len(fixed) else [step]
-                fixed = Writer()
-            else:
-                write_step(fixed, f"{_NO_CURSOR}{step.label}: ", step, function, program, language)
-        return [*parts, fixed.finish()]
-
-
 def rendered_function(function: Function, program: Program, language: str = "en") -> Rendered:
-    return function_text(function, program).of(function, program, language)
-
-
-def function_text(function: Function, program: Program) -> FunctionText:
-    """Kept with the function, which programs share: by the identity of those that it checks
-    (the text holds them alive)."""
+    """The text of a function that doesn't depend on a run. Programs share functions, so it is
+    cached there: by the functions that it checks (the entry holds them alive) and by what the
+    sentences have of the constants."""
     functions = program.functions
-    checks = function.checks
-    called = (
-        [functions[check.function] for check in checks if check.function in functions]
-        if checks
-        else []
-    )
-    key = (FunctionText, *map(id, called))
-    text: FunctionText | None = function.cache.get(key)
-    if text is None:
-        text = function.cache[key] = FunctionText(function, called)
+    called = [functions[item.function] for item in function.checks if item.function in functions]
+    names = dict.fromkeys(name for item in (function, *called) for name in named_constants(item))
+    key = (Rendered, language, *map(id, called), *constant_texts(names, program))
+    result = function.cache.get(key)
+    if result is None:
+        writer = Writer()
+        write_function(writer, function, program, language)
+        result = function.cache[key] = (writer.finish(), called)
+    text: Rendered = result[0]
     return text
 
 

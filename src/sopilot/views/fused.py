@@ -29,16 +29,11 @@ from sopilot.trace.events import Return as ReturnOperation
 from sopilot.values.json import JSON
 from sopilot.views.answers import Answers
 from sopilot.views.dialog_folding import fold_dialog
+from sopilot.views.frame import told_on_failing
 from sopilot.views.moment import Moment, known_values
+from sopilot.views.moves import Ahead, FrameMessage, Move, Value, gathered, next_move
 from sopilot.views.sentences import purpose
-from sopilot.views.state_text import (
-    MOST_EVIDENCE,
-    evidence_line,
-    frame_slot,
-    gathered,
-    next_move,
-    shown_value,
-)
+from sopilot.views.state_text import evidence_line, frame_message, move_text, shown_value
 from sopilot.views.view import Offer, View
 
 MOST_VERDICTS: Final = 24
@@ -118,9 +113,7 @@ def first_arguments(
     step = here.layout.steps[here.layout.past_asking(here.frame.cursor)] if here else None
     if here is None or not isinstance(step, Act):
         return {}
-    known = known_arguments(
-        plain_arguments(step.arguments), here.layout, here.frame, here.process.known
-    )[0]
+    known = known_arguments(here, plain_arguments(step.arguments))[0]
     return {
         step.action: {
             parameter: value.removeprefix(OPEN)
@@ -145,12 +138,11 @@ Edge = tuple[str, Point]
 """What leads to a point, in words, and the point."""
 
 
-def verdict_lookahead(moment: Moment) -> list[str]:
+def verdict_lookahead(moment: Moment, here: Position) -> _Lines:
     """Lines where there is ground for a verdict: at the verdict itself, after a call that
     failed, and where the user may be unable to give a value."""
-    here = moment.here
-    if here is None or not (is_verdict(here) or _has_tried(here)):
-        return []
+    if not (is_verdict(here) or _has_tried(here)):
+        return _Lines(moment, set(), [])
     present = Point(moment.configuration, here)
     explore(moment, [present])
     # The program itself says that a gate is open, once its tool has succeeded.
@@ -160,10 +152,10 @@ def verdict_lookahead(moment: Moment) -> list[str]:
     if not closed and moment.step.undecided:
         led = point_after(moment, moment.configuration, ReturnOperation(undecided=True))
         edges += [("undecided", led)] if led is not None else []
-    return list(_Lines(moment, {here.layout.function.name}).of(edges))
+    return _Lines(moment, {here.layout.function.name}, edges)
 
 
-def start_lookahead(moment: Moment) -> list[str]:
+def start_lookahead(moment: Moment) -> _Lines:
     """What comes first after each goal if every value of the request is known."""
     machine_judges = moment.automation.machine_verdicts and moment.judge is not None
 
@@ -181,7 +173,7 @@ def start_lookahead(moment: Moment) -> list[str]:
             edges.append((f"start {goal}", led))
     verdicts = [point for _, point in edges if is_verdict(point.here)]
     explore(open_ended, verdicts, stop=by_machine)
-    return list(_Lines(moment, set()).of(edges))
+    return _Lines(moment, set(), edges)
 
 
 @dataclass(slots=True)
@@ -195,17 +187,21 @@ class _Entry:
 
 
 class _Lines:
-    def __init__(self, moment: Moment, texts: set[str]) -> None:
-        """``told``: rules whose sentence stands in the slot already."""
+    """What follows, as ``text`` and as data. ``told``: rules whose sentence is shown already."""
+
+    def __init__(self, moment: Moment, told: set[str], edges: Sequence[Edge]) -> None:
         self._language = moment.briefing.language
         self._table = words(self._language)
         self._enters = moment.automation.enter_calls
         self._tool = moment.step
-        self._told = texts
+        self._told = told
         self._entries: list[_Entry] = []
         self._index: dict[tuple[str, tuple[tuple[bool, int], ...]], int] = {}
+        self.text: list[str] = []
+        self.ahead: dict[str, Ahead] = {}
+        self._tell(edges)
 
-    def of(self, edges: Sequence[Edge]) -> Iterable[str]:
+    def _tell(self, edges: Sequence[Edge]) -> None:
         waiting = [(edge, self._entered(point)) for edge, point in edges]
         begun = list(waiting)
         result: dict[int, _Entry] = {}
@@ -223,7 +219,8 @@ class _Lines:
         # Verdicts first: their numbers are told before the moves that they lead to.
         for entry in sorted(result.values(), key=lambda item: item.number == 0):
             move = self._told_in_full(entry)
-            yield self._table["after"].format(edges=", ".join(entry.edges), move=move)
+            self.text.append(self._table["after"].format(edges=", ".join(entry.edges), move=move))
+            self.ahead |= dict.fromkeys(entry.edges, _ahead(entry, self._language))
 
     def _lead(self, begun: Sequence[tuple[str, int]], result: Mapping[int, _Entry]) -> None:
         """Say what leads to each entry. Where one rule goes on in several ways, a verdict on it
@@ -266,21 +263,44 @@ class _Lines:
         return text + self._table["ahead_says"].format(says=says)
 
     def _move(self, here: Position, number: int = 0) -> str:
-        """The next move, a verdict with all that is needed to give it; open values as
-        ``?name``."""
-        known = known_values(here)
+        """The next move, a verdict with all that is needed to give it."""
         if not is_verdict(here):
-            named = {name: value[len(OPEN) :] for name, value in known.items() if _is_open(value)}
-            have = {name: value for name, value in known.items() if name not in named}
-            return next_move(here, have, self._table, named, enters=self._enters, tool=self._tool)
-        function = here.layout.function
-        values = ", ".join(f"{n}={_shown(known[n])}" for n in function.parameters if n in known)
-        evidence = " ".join(f"#{seq}" for seq in gathered(here)[-MOST_EVIDENCE:])
+            return move_text(_move_at(here), self._table, enters=self._enters, tool=self._tool)
+        values = ", ".join(f"{name}={_shown(value)}" for name, value in _values(here))
+        evidence = " ".join(f"#{seq}" for seq in gathered(here))
         return self._table["ahead_judge"].format(
             number=number,
-            call=f"{function.name}({values})",
+            call=f"{here.layout.function.name}({values})",
             evidence=evidence or self._table["no_tool"],
         )
+
+
+def _move_at(here: Position) -> Move:
+    known = known_values(here)
+    named = {name: value[len(OPEN) :] for name, value in known.items() if _is_open(value)}
+    have = {name: value for name, value in known.items() if name not in named}
+    return next_move(here, have, named)
+
+
+def _ahead(entry: _Entry, language: str) -> Ahead:
+    here = entry.point.here
+    if not is_verdict(here):
+        move = _move_at(here)
+        told = ""
+        if move.kind == "fail":
+            told = told_on_failing(here.layout.function, here.source, here.frame.slots, language)
+        return Ahead(move.kind, move.name, move.arguments, told=told)
+    values = [
+        (name, Unknown(value[len(OPEN) :]) if _is_open(value) else Value(value))
+        for name, value in _values(here)
+    ]
+    name = here.layout.function.name
+    return Ahead("judge", name, values, gathered(here), str(entry.number))
+
+
+def _values(here: Position) -> list[tuple[str, JSON]]:
+    known = known_values(here)
+    return [(name, known[name]) for name in here.layout.function.parameters if name in known]
 
 
 def _has_tried(here: Position) -> bool:
@@ -361,15 +381,19 @@ def fused_view(switches: FusedSwitches = ALL_ON, name: str = "fused") -> View:
     )
 
 
-def _with_evidence(moment: Moment) -> str:
+def _with_evidence(moment: Moment) -> FrameMessage:
     here = moment.here
-    lines = [frame_slot(moment)]
-    if here is not None:
-        table = words(moment.briefing.language)
-        lines += evidence_line(here, table) or [table["gathered"].format(items=table["nothing"])]
-    return "\n".join(lines)
+    text, move = frame_message(moment)
+    if here is None or move is None:
+        return FrameMessage(text, move)
+    table = words(moment.briefing.language)
+    lines = evidence_line(here, table) or [table["gathered"].format(items=table["nothing"])]
+    return FrameMessage("\n".join([text, *lines]), replace(move, gathered=gathered(here)))
 
 
-def _looking_ahead(moment: Moment) -> str:
-    lines = verdict_lookahead(moment) if moment.here is not None else start_lookahead(moment)
-    return "\n".join([_with_evidence(moment), *lines])
+def _looking_ahead(moment: Moment) -> FrameMessage:
+    here = moment.here
+    lines = verdict_lookahead(moment, here) if here is not None else start_lookahead(moment)
+    text, move = _with_evidence(moment)
+    assert move is not None
+    return FrameMessage("\n".join([text, *lines.text]), replace(move, ahead=lines.ahead))

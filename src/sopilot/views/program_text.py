@@ -51,7 +51,6 @@ from sopilot.program.model import (
 from sopilot.values.text import quote_literal
 from sopilot.views.frame import (
     asked,
-    function_text,
     judge_key,
     render_frame,
     rendered_function,
@@ -63,10 +62,9 @@ from sopilot.views.official import (
     render_official_recipes,
     requirements,
 )
-from sopilot.views.quoting import Quote, Rendered, Writer, below
+from sopilot.views.quoting import Rendered, Writer, below
 from sopilot.views.sentences import (
     check_saying,
-    constant_texts,
     is_demand,
     purpose,
 )
@@ -74,43 +72,10 @@ from sopilot.views.sentences import (
 _KINDS = tuple(Kind)
 
 
-class _ProgramText:
-    """The texts of all programs with the same functions, by language and constants."""
-
-    __slots__ = ("_constants", "_functions", "_texts")
-
-    def __init__(self, program: Program) -> None:
-        self._functions = [
-            (item.name, function_text(item, program)) for item in reading_order(program)
-        ]
-        named = [name for _, text in self._functions for name in text.constants]
-        self._constants = tuple(dict.fromkeys(named))
-        self._texts: dict[tuple[str | None, ...], Rendered] = {}
-
-    def of(self, program: Program, language: str) -> Rendered:
-        constants = self._constants
-        key = (language, *constant_texts(constants, program)) if constants else (language,)
-        text = self._texts.get(key)
-        if text is None:
-            functions = program.functions
-            texts = [
-                stored.of(functions[name], program, language) for name, stored in self._functions
-            ]
-            text = self._texts[key] = below(words(language)["flat_intro"] + "\n", texts)
-        return text
-
-
 def render_flat(program: Program, language: str = "en") -> Rendered:
-    """Kept with the entry, by the identity of the other functions (which are held alive): a
-    resident text is asked for with every request."""
-    entry = program.functions[program.entry]
-    key = (_ProgramText, *map(id, program.functions.values()))
-    result = entry.cache.get(key)
-    if result is None:
-        others = [function for function in program.functions.values() if function is not entry]
-        result = entry.cache[key] = (_ProgramText(program), others)
-    text: _ProgramText = result[0]
-    return text.of(program, language)
+    """The whole program as pseudo-code: the process, then groups, gates and rules."""
+    texts = [rendered_function(item, program, language) for item in reading_order(program)]
+    return below(words(language)["flat_intro"] + "\n", texts)
 
 
 def reading_order(program: Program) -> list[Function]:
@@ -394,13 +359,14 @@ def correspondence(
             for leaf in leaves(tree)
         ]
         checks = list(_checked(program, language))
+        frames = [rendered_function(item, program, language) for item in reading_order(program)]
         for name, expected, rendered in (
             ("official", official, render_official(handbook, procedure, language)),
             ("official-code", official, render_official_code(handbook, procedure, language)),
             ("official-recipes", official, render_official_recipes(handbook, procedure, language)),
             ("flat", checks, render_flat(program, language)),
             ("prose", checks, render_prose(program, language)),
-            ("frames", checks, _all_frames(program, language)),
+            ("frames", checks, below("", frames)),
         ):
             compared += len(expected)
             mismatches += compare(f"{name} ({language})", expected, rendered)
@@ -437,19 +403,6 @@ def compare(
         for extra, got in enumerate(results[common:])
     ]
     return mismatches
-
-
-def _all_frames(program: Program, language: str) -> Rendered:
-    """The frames of every function behind one another, as one rendering."""
-    text = ""
-    quotes: list[Quote] = []
-    for function in reading_order(program):
-        item = rendered_function(function, program, language)
-        quotes += [
-            Quote(q.start + len(text), q.end + len(text), q.sentence, q.owner) for q in item.quotes
-        ]
-        text += item.text
-    return Rendered(text, tuple(quotes))
 
 
 Rendering = Callable[[Handbook, Procedure, Program, str], str]

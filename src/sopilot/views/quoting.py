@@ -54,13 +54,11 @@ def below(head: str, parts: Sequence[Rendered]) -> Rendered:
 class Writer:
     """Builds a ``Rendered``. Sentences go in as they are: nothing indents or wraps them."""
 
-    __slots__ = ("_included", "_length", "_parts", "_places", "_quotes")
+    __slots__ = ("_length", "_parts", "_quotes")
 
     def __init__(self) -> None:
         self._parts: list[str] = []
         self._quotes: list[_Placed] = []
-        self._included: list[Rendered] = []
-        self._places: list[int] = []
         self._length = 0
 
     def __len__(self) -> int:
@@ -78,27 +76,8 @@ class Writer:
         self.write(sentence)
         self._quotes.append((start, self._length, sentence, owner))
 
-    def around(self, before: str, sentence: str, owner: str, after: str) -> None:
-        """A quotation with what stands before and behind it."""
-        start = self._length + len(before)
-        end = start + len(sentence)
-        self._parts.append(before + sentence + after)
-        self._length = end + len(after)
-        self._quotes.append((start, end, sentence, owner))
-
-    def include(self, rendered: Rendered) -> None:
-        """Text that was rendered before, with its quotations."""
-        self._included.append(rendered)
-        self._places.append(self._length)
-        self.write(rendered.text)
-
     def finish(self) -> Rendered:
-        return Rendered(
-            "".join(self._parts),
-            tuple(self._quotes),
-            tuple(self._included),
-            tuple(self._places),
-        )
+        return Rendered("".join(self._parts), tuple(self._quotes))
 
 
 _DEEPEST: Final = 3

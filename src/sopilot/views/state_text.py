@@ -1,51 +1,39 @@
-"""Where the machine stands, without the SOP's text; and the active frame, with it."""
+"""The active frame in words; and where the machine stands, without the SOP's text."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
-from typing import Final
+from dataclasses import replace
 
 from sopilot.machine.affordances import completed
-from sopilot.machine.evidence import frame_results, next_wanted
+from sopilot.machine.evidence import frame_results
 from sopilot.machine.layout import Position
-from sopilot.machine.machine import Machine
-from sopilot.machine.moves import is_true
 from sopilot.machine.proof.guard import license_here
-from sopilot.machine.terms import plain_arguments
 from sopilot.messages.catalogue import worded
 from sopilot.messages.scaffold import LONG_TOOL, StepTool, spelled, words
-from sopilot.program.model import (
-    Act,
-    Arguments,
-    Ask,
-    Branch,
-    Check,
-    Choose,
-    CompleteStep,
-    Do,
-    Emit,
-    FailStep,
-    Literal,
-    ReturnStep,
-)
+from sopilot.program.model import Act, Ask, Check, FailStep, Literal, Unknown
 from sopilot.values.json import JSON
 from sopilot.values.text import quote_value
-from sopilot.views.briefing import Briefing
 from sopilot.views.frame import ByMachine, render_frame, told_on_failing
 from sopilot.views.moment import Moment, known_values
-
-MOST_EVIDENCE: Final = 12
-
+from sopilot.views.moves import (
+    FrameMessage,
+    Move,
+    Value,
+    frame_move,
+    gathered,
+    next_move,
+    start_move,
+)
 
 _LONGEST_VALUE = 400
 
 
-def frame_slot(moment: Moment) -> str:
-    """The active frame and nothing else."""
+def frame_text(moment: Moment) -> str:
+    """The text of the active frame."""
     here = moment.here
     if here is None:
-        return no_process(moment)
+        return no_process(moment).text
     return render_frame(
         here.source,
         here.frame.function,
@@ -107,7 +95,15 @@ def _failed_here(here: Position) -> list[int]:
     ]
 
 
-def state_slot(moment: Moment) -> str:
+def frame_message(moment: Moment) -> FrameMessage:
+    """The active frame and nothing else."""
+    here = moment.here
+    if here is None:
+        return no_process(moment)
+    return FrameMessage(frame_text(moment), frame_move(here, moment.briefing.language))
+
+
+def state_message(moment: Moment) -> FrameMessage:
     """Position, bound results, known values, evidence of the frame and the next move."""
     here = moment.here
     if here is None:
@@ -118,137 +114,81 @@ def state_slot(moment: Moment) -> str:
     if here.frame.slots:
         bound = [f"{name} = {_truth(item.holds)}" for name, item in here.frame.slots.items()]
         lines.append(table["results"].format(items=between.join(bound)))
-    known = known_values(here)
-    if known:
-        values = [f"{name} = {shown_value(value)}" for name, value in known.items()]
+    move = replace(next_move(here, known_values(here)), gathered=gathered(here))
+    if move.known:
+        values = [f"{name} = {shown_value(value)}" for name, value in move.known.items()]
         lines.append(table["known"].format(items=between.join(values)))
     lines += evidence_line(here, table)
     if isinstance(here.step, FailStep):
         function = here.source.functions[here.frame.function]
         message = told_on_failing(function, here.source, here.frame.slots, moment.briefing.language)
         lines += [table["told"].format(says=message)] if message else []
-    lines.append(table["next"].format(items=next_move(here, known, table)))
-    return "\n".join(lines)
-
-
-def gathered(here: Position) -> list[int]:
-    """The results that the frame took over or gathered itself."""
-    return [*here.frame.borrowed, *(result.seq for result in frame_results(here))]
+        move = replace(move, told=message)
+    lines.append(table["next"].format(items=move_text(move, table)))
+    return FrameMessage("\n".join(lines), move)
 
 
 def evidence_line(here: Position, table: Mapping[str, str]) -> list[str]:
-    """The latest of them: a slot must not grow with the calls that were made."""
-    shown = " ".join(f"#{seq}" for seq in gathered(here)[-MOST_EVIDENCE:])
+    shown = " ".join(f"#{seq}" for seq in gathered(here))
     return [table["gathered"].format(items=shown)] if shown else []
 
 
-def no_process(moment: Moment) -> str:
-    return _before_all(moment.briefing, moment.machine, moment.automation.enter_calls)
-
-
-@lru_cache(maxsize=32)
-def _before_all(briefing: Briefing, machine: Machine, enters: bool) -> str:
-    """The same before every conversation's first process."""
-    table = words(briefing.language)
+def no_process(moment: Moment) -> FrameMessage:
+    """The goals that can be started, with what each takes."""
+    table = words(moment.briefing.language)
     lines = [table["no_process"]]
-    for goal, program in briefing.programs.items():
-        names = program.functions[program.entry].parameters
-        first = _needed_first(machine, goal) if enters else frozenset()
+    move = start_move(moment)
+    for goal, names in move.goals.items():
         items = f"start {goal}({', '.join(names)})"
-        # The rest may come later, where the program needs it.
-        if needed := [name for name in names if name in first and len(first) < len(names)]:
-            items += table["at_least"].format(names=", ".join(needed))
+        if goal in move.needed:
+            items += table["at_least"].format(names=", ".join(move.needed[goal]))
         lines.append(table["next"].format(items=items))
-    return "\n".join(lines)
+    return FrameMessage("\n".join(lines), move)
 
 
-def _needed_first(machine: Machine, goal: str) -> frozenset[str]:
-    """The values without which the machine cannot enter the goal's first check by itself."""
-    here = machine.beginning(goal)
-    if here is None or not isinstance(here.step, Check):
-        return frozenset()
-    terms = (term for _, term in here.step.arguments if not isinstance(term, Literal))
-    return frozenset(term.name for term in terms)
-
-
-def next_move(
-    here: Position,
-    known: Mapping[str, JSON],
-    table: Mapping[str, str],
-    named: Mapping[str, str] | None = None,
-    *,
-    enters: bool = False,
-    tool: StepTool = LONG_TOOL,
+def move_text(
+    move: Move, table: Mapping[str, str], *, enters: bool = False, tool: StepTool = LONG_TOOL
 ) -> str:
-    """What fits at the cursor. ``named`` gives other names to values that are still open; a
-    machine that ``enters`` functions by itself lacks a value where it does not."""
-    step = here.step
-    if isinstance(step, Ask):
-        behind = here.layout.steps[here.layout.past_asking(step.label)]
-        step = behind if isinstance(behind, Act) else step
-    if isinstance(step, Check):
-        call = _call(step.function, step.arguments, known, named)
-        names = ", ".join(f"`{name}`" for name in _open(step.arguments, known))
-        key = "move_values" if enters and names else "move_call"
-        return spelled(table, key, tool).format(call=call, names=names)
-    if isinstance(step, Act):
-        if here.layout.linked:
-            call = _wanted(here, step)
-        else:
-            call = _call(step.action, plain_arguments(step.arguments), known, named)
-        return table["move_goal" if step.goal else "move_tool"].format(call=call)
-    if isinstance(step, Ask):
-        return table["move_ask"].format(names=", ".join(step.wants))
-    if isinstance(step, Branch):
-        return f"select_branch {'then' if is_true(step.when, here.frame.slots) else 'otherwise'}"
-    branch = "option" if tool.short else "select_branch"
-    if isinstance(step, Choose):
-        return f"{branch} {' | '.join(option.name for option in step.options)}"
-    if isinstance(step, Do):
-        return f"{branch} next"
-    if isinstance(step, Emit):
-        return f"{'name' if tool.short else 'emit_artifact'} {step.artifact}"
-    if isinstance(step, ReturnStep):
-        if step.holds is None:
+    """A move in words. A machine that ``enters`` functions by itself lacks a value where it
+    doesn't."""
+    match move.kind:
+        case "call":
+            names = [term.name for _, term in move.arguments if isinstance(term, Unknown)]
+            ticked = ", ".join(f"`{name}`" for name in dict.fromkeys(names))
+            key = "move_values" if enters and names else "move_call"
+            return spelled(table, key, tool).format(call=_call(move), names=ticked)
+        case "tool" | "goal":
+            return table[f"move_{move.kind}"].format(call=_call(move))
+        case "ask":
+            return table["move_ask"].format(names=", ".join(move.options))
+        case "branch":
+            return f"select_branch {move.name}"
+        case "choose":
+            return f"{_branch(tool)} {' | '.join(move.options)}"
+        case "emit":
+            return f"{'name' if tool.short else 'emit_artifact'} {move.name}"
+        case "judge":
             return "return true | false"
-        return f"return {_truth(is_true(step.holds, here.frame.slots))}"
-    assert isinstance(step, CompleteStep | FailStep)
-    return "complete" if isinstance(step, CompleteStep) else "fail"
+        case "return":
+            return f"return {move.name}"
+        case "next":
+            return f"{_branch(tool)} next"
+        case ending:
+            return ending
 
 
-def _call(
-    name: str,
-    arguments: Arguments,
-    known: Mapping[str, JSON],
-    named: Mapping[str, str] | None,
-) -> str:
+def _branch(tool: StepTool) -> str:
+    return "option" if tool.short else "select_branch"
+
+
+def _call(move: Move) -> str:
     """With values where there are any, and ``?name`` where one has to be found out."""
-    written = []
-    for parameter, term in arguments:
-        if isinstance(term, Literal):
-            text = shown_value(term.value)
-        elif term.name in known:
-            text = shown_value(known[term.name])
-        else:
-            text = f"?{(named or {}).get(term.name, term.name)}"
-        written.append(f"{parameter}={text}")
-    return f"{name}({', '.join(written)})"
-
-
-def _open(arguments: Arguments, known: Mapping[str, JSON]) -> list[str]:
-    terms = [term for _, term in arguments if not isinstance(term, Literal)]
-    return list(dict.fromkeys(term.name for term in terms if term.name not in known))
-
-
-def _wanted(here: Position, step: Act) -> str:
-    """The next call of a recipe whose calls look into earlier answers."""
-    wanted = next_wanted(here, step)
-    values = wanted.arguments if wanted is not None else {}
     written = (
-        f"{name}={shown_value(values[name]) if name in values else f'?{name}'}"
-        for name, _ in step.arguments
+        f"{name}={shown_value(term.value)}" if isinstance(term, Value) else f"{name}=?{term.name}"
+        for name, term in move.arguments
+        if isinstance(term, Value | Unknown)
     )
-    return f"{step.action}({', '.join(written)})"
+    return f"{move.name}({', '.join(written)})"
 
 
 def shown_value(value: JSON) -> str:

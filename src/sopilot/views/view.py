@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
 
 from sopilot.machine.automation import Automation
 from sopilot.program.model import Act, Do, Function
@@ -17,7 +16,8 @@ from sopilot.protocols import Message, ToolSchema
 from sopilot.views.answers import Answers
 from sopilot.views.briefing import Briefing, instructions, source_instructions
 from sopilot.views.moment import Moment
-from sopilot.views.state_text import frame_slot
+from sopilot.views.moves import FrameMessage, Shown
+from sopilot.views.state_text import frame_message
 from sopilot.views.step_tool import STEP_NAMES
 
 _WORD = re.compile(r"\w+")
@@ -58,11 +58,7 @@ def _tools(function: Function) -> Iterator[str]:
 
 
 Resident = Callable[[Briefing], str]
-
-
-Slot = Callable[[Moment], str]
-
-
+Slot = Callable[[Moment], FrameMessage]
 Fold = Callable[[Sequence[Message], str], Sequence[Message]]
 """The dialog as it is sent, in the language of the scaffold."""
 
@@ -71,31 +67,31 @@ def nothing_resident(briefing: Briefing) -> str:
     return ""
 
 
-def nothing_in_slot(moment: Moment) -> str:
-    return ""
+def nothing_in_slot(moment: Moment) -> FrameMessage:
+    return FrameMessage()
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
     """What a model is asked with. ``first`` never changes; ``dialog`` is what the view sends of
-    all that was said and done; ``slot`` is the last message where there is one."""
+    all that was said and done; ``shown.slot`` is the last message where there is one."""
 
     first: Message
     dialog: Sequence[Message]
-    slot: str
-    tools: Sequence[ToolSchema]
+    shown: Shown
+
+    @property
+    def slot(self) -> str:
+        return self.shown.slot
+
+    @property
+    def tools(self) -> Sequence[ToolSchema]:
+        return self.shown.tools
 
     @property
     def messages(self) -> list[Message]:
         slot = [Message("system", self.slot)] if self.slot else []
         return [self.first, *self.dialog, *slot]
-
-
-class Shown(NamedTuple):
-    """What of a request is not the dialog."""
-
-    slot: str
-    tools: Sequence[ToolSchema]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +122,8 @@ class View:
     sourced: str = ""
     frames_only: bool = False
     paper_steps: bool = False
+    whole: bool = False
+    """Whether the whole programs are shown, as pseudo-code."""
     guard: str = ""
     """``ask`` or ``auto``: the agent has its own tools alone, and the runtime finds the procedure
     by the guarded call. Empty: the agent follows the program with the bookkeeping tool."""
@@ -151,14 +149,21 @@ class View:
         )
 
     def request(self, moment: Moment, first: Message, schemas: Sequence[ToolSchema]) -> Request:
-        slot, tools = self.shown(moment, schemas)
         language = moment.briefing.language
         dialog = self.fold(moment.dialog, language) if self.fold else tuple(moment.dialog)
-        return Request(first, dialog, slot, tools)
+        return Request(first, dialog, self.shown(moment, schemas))
 
     def shown(self, moment: Moment, schemas: Sequence[ToolSchema]) -> Shown:
-        slot = self.slot(moment)
-        return Shown(slot, offered(moment, schemas, self.offer, slot))
+        text, move = self.slot(moment)
+        return Shown(
+            text,
+            offered(moment, schemas, self.offer, text),
+            move,
+            tuple(moment.briefing.programs),
+            moment.briefing.programs if self.whole else {},
+            bool(self.guard),
+            moment.briefing.language,
+        )
 
 
 def rendered(name: str) -> Resident:
@@ -170,8 +175,9 @@ def rendered_once(name: str) -> Resident:
     return lambda briefing: briefing.rendering(name, next(iter(briefing.programs)))
 
 
-def full_cursor_slot(moment: Moment) -> str:
+def full_cursor_slot(moment: Moment) -> FrameMessage:
     """The active frame first, the whole program of the request below it."""
     here = moment.here
     goal = here.process.goal if here is not None else None
-    return f"{frame_slot(moment)}\n\n{moment.briefing.rendering('flat', goal)}"
+    text, move = frame_message(moment)
+    return FrameMessage(f"{text}\n\n{moment.briefing.rendering('flat', goal)}", move)

@@ -7,15 +7,14 @@ from pathlib import Path
 
 import click
 
-from sopilot.cli.options import FILE, FOLDER, NEW_FILE
-from sopilot.cli.output import give, json_option, progress
-from sopilot.cli.run_and_audit import TRUST, allow_code
+from sopilot.cli.options import FILE, FOLDER, NEW_FILE, json_option
+from sopilot.cli.output import give, progress
+from sopilot.cli.run import TRUST, allow_code
 from sopilot.files.text import read_text
 from sopilot.messages.diagnostic import Place
 from sopilot.messages.errors import mistake
 from sopilot.runner.sources import open_source
-from sopilot_lab.experiments.archive import Beside, build_archive
-from sopilot_lab.experiments.archive_contents import example_case
+from sopilot_lab.experiments.archive import Beside, build_archive, example_case
 from sopilot_lab.experiments.archive_reading import (
     is_archive,
     opened_archive,
@@ -27,7 +26,7 @@ from sopilot_lab.experiments.report.runs import load_runs, run_folders
 from sopilot_lab.experiments.study.plan import load_study
 from sopilot_lab.experiments.study.results import study_document
 from sopilot_lab.sopbench.process import shared_upstream
-from sopilot_lab.sopbench.screen import SCREENS
+from sopilot_lab.sopbench.recorded import SCREENS
 
 
 @click.command()

@@ -8,22 +8,19 @@ from pathlib import Path
 
 import click
 
-from sopilot.cli.options import NEW_FILE
-from sopilot.cli.output import json_option, print_json, say, tell
-from sopilot.cli.stores import STORE
+from sopilot.cli.options import NEW_FILE, STORE, json_option
+from sopilot.cli.output import print_json, say, tell
 from sopilot.files.text import write_whole
 from sopilot.messages.errors import UserMistake
 from sopilot.runner.audit_inputs import TraceInput, read_input
-from sopilot.runner.opened_stores import with_store
 from sopilot.runner.options import kept_options
+from sopilot.runner.store_access import StoreAccess
 from sopilot.web.pages import Drawing
-from sopilot_lab.lens.named_weights import named_weights
-from sopilot_lab.lens.open_weights import DTYPES
-from sopilot_lab.lens.plot import plot as draw
-from sopilot_lab.lens.recorded_moments import chosen_moments, sweep_moments
-from sopilot_lab.lens.report import summarise
+from sopilot_lab.lens.moments import chosen_moments, sweep_moments
+from sopilot_lab.lens.open_weights import DTYPES, named_weights
+from sopilot_lab.lens.report import plot as draw
+from sopilot_lab.lens.report import summarise, summary_lines
 from sopilot_lab.lens.study import studies
-from sopilot_lab.lens.text_report import summary_lines
 
 
 @click.command(
@@ -73,7 +70,7 @@ def command(
     device: str,
     dtype: str,
     plot_file: Path | None,
-    store_spec: str | None,
+    store: StoreAccess,
     as_json: bool,
 ) -> None:
     begun = time.monotonic()
@@ -81,16 +78,14 @@ def command(
         chosen, taken = sweep_moments(Path(what), arm, sessions, count)
         looked_at: dict[str, object] = {"runs": what, "sessions": taken}
     else:
+        is_file = Path(what).exists()
+        session = what if is_file else store.session_id(what)
         recorded = read_input(
-            what, handbook=handbook, goal=goal, store_spec=store_spec, secrets=True
+            session, handbook=handbook, goal=goal, store_spec=store.spec, secrets=True
         )
         if not isinstance(recorded, TraceInput):
             raise UserMistake("the lens needs a session or its trace: a transcript has no frames")
-        described = (
-            None
-            if Path(what).exists()
-            else with_store(store_spec, lambda store: kept_options(store, what), reading=True)
-        )
+        described = None if is_file else store.read(lambda opened: kept_options(opened, session))
         chosen = chosen_moments(recorded, described, handbook, arm, goal, count)
         looked_at = {"session": recorded.trace.session_id}
     weights = named_weights(model, device=device, dtype=dtype)

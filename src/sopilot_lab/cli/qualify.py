@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import time
 from pathlib import Path
 from typing import Any
 
 import click
 
-from sopilot.cli.options import FOLDER, NEW_FILE, all_of
-from sopilot.cli.output import give, json_option, say, tell
+from sopilot.cli.options import FOLDER, NEW_FILE, all_of, json_option
+from sopilot.cli.output import give, say, tell
 from sopilot.files.text import read_text, write_whole
 from sopilot.messages.errors import UserMistake
-from sopilot.models.open import MODEL_HELP
 from sopilot.runner.qualifications import Answer
 from sopilot.runner.sources import ExampleSource, open_source
 from sopilot.tasks.example_tasks import example_tasks
@@ -21,98 +21,70 @@ from sopilot.tasks.examples.example import bundled_names
 from sopilot.tasks.scenario_tasks import scenario_task
 from sopilot.tasks.task import Task
 from sopilot_lab.experiments.entrants import Contestant
-from sopilot_lab.experiments.recorded_runs import recorded_runs
-from sopilot_lab.qualification.checking import CheckProgress
-from sopilot_lab.qualification.plan import CASES, checkable
-from sopilot_lab.qualification.prepared import rehearsed_check
-from sopilot_lab.qualification.probe import QUESTIONS
-from sopilot_lab.qualification.recorded import recorded_check
-from sopilot_lab.qualification.report import estimate_document
-from sopilot_lab.qualification.rule import ARMS_CHECKED
-from sopilot_lab.qualification.running import TIMEOUT
-from sopilot_lab.qualification.spending import (
+from sopilot_lab.experiments.run_folder import recorded_runs
+from sopilot_lab.qualification.cases import CASES, TIMEOUT, checkable
+from sopilot_lab.qualification.checking import (
     CALLS,
     MINUTES,
     Allowance,
+    CheckProgress,
     CheckSpending,
     Prices,
 )
-from sopilot_lab.qualification.text_report import estimate_lines, recorded_lines, verdict_lines
+from sopilot_lab.qualification.prepared import recorded_check, rehearsed_check
+from sopilot_lab.qualification.probe import QUESTIONS
+from sopilot_lab.qualification.report import (
+    estimate_document,
+    estimate_lines,
+    recorded_lines,
+    verdict_lines,
+)
+from sopilot_lab.qualification.rule import ARMS_CHECKED
 from sopilot_lab.qualification.whole_check import run_check
+
+_option = functools.partial(click.option, show_default=True)
 
 check_options = all_of(
     click.option("--model", required=True, metavar="MODEL", help="Model to check."),
+    click.option("--handbook", "source", help="Handbook. Default: all bundled examples."),
+    click.option("--scenarios", help="Scenario file. Default: beside the handbook."),
     click.option(
-        "--handbook", "source", help="Handbook file or bundled name. Default: all bundled examples."
+        "--arm", "only_arms", multiple=True, type=click.Choice(ARMS_CHECKED),
+        help="Check only this view (repeatable).",
     ),
     click.option(
-        "--scenarios", help="Scenario file. Default: the handbook's name with `.scenarios.yaml`."
+        "--from", "recorded_in", multiple=True, type=FOLDER,
+        help="Read these runs of `lab run --traces` instead (repeatable).",
     ),
+    _option("--cases", default=CASES, type=click.IntRange(1), help="Cases per view."),
+    _option("--probe", default=QUESTIONS, type=click.IntRange(0), help="Questions of the probe."),
     click.option(
-        "--arm",
-        "only_arms",
-        multiple=True,
-        type=click.Choice(ARMS_CHECKED),
-        help="Check only this view (repeatable). Default: all views of the rule.",
+        "--scope", type=click.Choice(["handbook", "goal"]),
+        help="Show the whole handbook, or only the goal (default for `local`).",
     ),
-    click.option(
-        "--from",
-        "recorded_in",
-        multiple=True,
-        type=FOLDER,
-        help="Folder of `lab run --traces` of this model (repeatable).",
-    ),
-    click.option(
-        "--cases", default=CASES, show_default=True, type=click.IntRange(1), help="Cases per view."
-    ),
-    click.option(
-        "--probe",
-        default=QUESTIONS,
-        show_default=True,
-        type=click.IntRange(0),
-        help="Questions about the current place in a procedure.",
-    ),
-    click.option(
-        "--scope",
-        type=click.Choice(["handbook", "goal"]),
-        help="Show the whole handbook in each case, or only the case's goal, as in the study. "
-        "Default: handbook; goal for `local`, whose context can't hold a whole handbook.",
-    ),
-    click.option(
-        "--calls", default=CALLS, show_default=True, help="Limit of requests to the model."
-    ),
-    click.option("--minutes", default=MINUTES, show_default=True, help="Time limit of this call."),
-    click.option(
-        "--timeout",
-        default=TIMEOUT,
-        show_default=True,
-        type=click.FloatRange(0, min_open=True),
-        help="Seconds per answer. The check ends if the endpoint stays silent for twice as long.",
+    _option("--calls", default=CALLS, help="Limit of requests to the model."),
+    _option("--minutes", default=MINUTES, help="Time limit of this call."),
+    _option(
+        "--timeout", default=TIMEOUT, type=click.FloatRange(0, min_open=True),
+        help="Seconds per answer; the check ends after twice that silence.",
     ),
     click.option("--money", type=float, help="Limit of cost. Needs --price."),
-    click.option(
-        "--price",
-        type=(float, float),
-        metavar="IN OUT",
-        help="Price per million prompt and reply tokens.",
-    ),
-    click.option("--parallel", default=1, show_default=True, help="Cases to run in parallel."),
+    click.option("--price", type=(float, float), metavar="IN OUT", help="Per million tokens."),
+    _option("--parallel", default=1, help="Cases to run in parallel."),
     click.option("--estimate", "only_estimate", is_flag=True, help="Print the estimate and stop."),
     click.option("--restart", is_flag=True, help="Discard the results of earlier calls."),
     click.option("--html", type=NEW_FILE, help="Copy the HTML page to this file."),
-)
+)  # fmt: skip
 
 
 @click.command(
-    help="Check whether MODEL qualifies for paging, and which view suits it.\n\n"
+    help="Check whether MODEL, named as for `sopilot run`, qualifies for paging, and which view "
+    "suits it.\n\n"
     "Runs the bundled handbooks, or --handbook with its scenarios, under every view on the same "
-    "cases, asks the model where it stands, and counts calls after the goal. The verdict is page, "
-    "may page, do not page, too few (cases) or broken (the endpoint; exit code 1). The rule is "
-    "written down in design/discipline-check.md. After an interruption or a spent budget the same "
-    "command resumes. `sopilot run` takes its default view from the verdict.\n\n"
-    "With --from it runs nothing: it reads the runs that `lab run` recorded of this model, and "
-    "the probe asks about places in the runs that passed."
-    f"\n\nMODEL is {MODEL_HELP}"
+    "cases; asks the model where it is in a procedure; counts calls after the goal. The verdict is "
+    "page, may page, do not page, too few (cases) or broken (the endpoint; exit code 1), by the "
+    "rule in design/discipline-check.md. The same command resumes an interrupted check. `sopilot "
+    "run` takes its default view from the verdict."
 )
 @check_options
 @json_option

@@ -6,20 +6,21 @@ from pathlib import Path
 
 import click
 
-from sopilot.cli.output import give, json_option, progress
+from sopilot.cli.options import json_option
+from sopilot.cli.output import give, progress
 from sopilot.values.text import Lines
 from sopilot_lab.cli.options import FILLED, report_options
 from sopilot_lab.experiments.archive_reading import archived_document, is_archive, opened_archive
 from sopilot_lab.experiments.report.document import Document
 from sopilot_lab.experiments.report.files import (
     document_data,
+    to_markdown,
     whole_document,
     write_report,
 )
-from sopilot_lab.experiments.report.markdown import to_markdown
+from sopilot_lab.experiments.report.formats import filled_tables
 from sopilot_lab.experiments.report.mechanism import read_mechanism
 from sopilot_lab.experiments.report.runs import load_runs
-from sopilot_lab.experiments.report.table import filled_tables
 
 
 @click.command()
@@ -45,7 +46,7 @@ def report(
     """
     if len(folders) == 1 and is_archive(folders[0]):
         with opened_archive(folders[0]) as base:
-            document = archived_document(base)
+            document = archived_document(base, mechanism=read_mechanism(mechanism))
     else:
         document = whole_document(
             load_runs(folders, vary=vary),

@@ -9,14 +9,13 @@ from typing import Any
 
 import click
 
-from sopilot.cli.options import NEW_FILE
-from sopilot.cli.output import give, json_option
+from sopilot.cli.options import NEW_FILE, json_option
+from sopilot.cli.output import give
 from sopilot.files.text import write_whole
 from sopilot_lab.experiments.outcome_files import foreign_rows, rows_of
 from sopilot_lab.statistics import figures, paired
-from sopilot_lab.statistics.bootstrap import DRAWS
-from sopilot_lab.statistics.clustered import SEED
 from sopilot_lab.statistics.figures import Arms, FigureObject, figure_json, figure_lines
+from sopilot_lab.statistics.intervals import DRAWS, SEED
 from sopilot_lab.statistics.paired import Discordance
 from sopilot_lab.statistics.reading import outcomes_from
 
@@ -27,14 +26,8 @@ CONFIDENCE = click.option(
     show_default=True,
     help="Confidence level of the intervals.",
 )
-
-
 COUNT = click.IntRange(min=0)
-
-
 FILE = click.Path(exists=True, path_type=Path)
-
-
 FILES = click.argument("files", nargs=-1, required=True, type=FILE, metavar="FILE...")
 
 

@@ -8,22 +8,20 @@ from typing import Any
 
 import click
 
-from sopilot.cli.options import FILE, NEW_FILE, NEW_FOLDER
-from sopilot.cli.output import give, json_option, print_json, progress, say
+from sopilot.cli.options import FILE, NEW_FILE, NEW_FOLDER, json_option
+from sopilot.cli.output import Exit, give, print_json, progress, say
 from sopilot.cli.watch import interrupted
 from sopilot.files.text import write_whole
 from sopilot_lab.cli.options import FILLED
 from sopilot_lab.cli.report import hand_over
 from sopilot_lab.cli.run import SweepWatcher
 from sopilot_lab.experiments.study.cells import cell_status, run_study, study_cells
+from sopilot_lab.experiments.study.estimate import plan_document, plan_lines, status_lines
 from sopilot_lab.experiments.study.plan import PRESETS, load_study, preset
-from sopilot_lab.experiments.study.plan_text import plan_document, plan_lines, status_lines
 from sopilot_lab.experiments.study.results import study_document
 from sopilot_lab.sopbench.process import shared_upstream
 
 _file = click.argument("file", type=FILE)
-
-
 _base = click.option(
     "--folder", type=NEW_FOLDER, help="Folder of the runs. Default: beside FILE, under its name."
 )
@@ -48,12 +46,14 @@ def study() -> None:
     show_default=True,
     help="Study to start from.",
 )
-def new(file: Path, name: str) -> None:
+@json_option
+def new(file: Path, name: str, as_json: bool) -> None:
     """Write a study to start from. `paper` is the paper's design; fill in the model names."""
     if file.exists():
         raise click.UsageError(f"{file} exists already")
     write_whole(file, preset(name))
-    say(f"{file} written: edit the models, then `sopilot lab study plan {file}`")
+    lines = [f"{file} written: edit the models, then `sopilot lab study plan {file}`"]
+    give(as_json, {"written": str(file)}, lines)
 
 
 @study.command()
@@ -98,7 +98,7 @@ def run(
     if as_json:
         print_json({"study": whole.name, "cells": done, "missing": missing})
     if missing:
-        sys.exit(1)
+        sys.exit(Exit.FINDINGS)
 
 
 @study.command()

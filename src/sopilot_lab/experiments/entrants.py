@@ -1,7 +1,4 @@
-"""Who runs a task: models by name, and the user they serve.
-
-Who is to run the tasks, and on which terms: what a person writes down of a model.
-"""
+"""Contestants: the models that run a task, and the user they serve."""
 
 from __future__ import annotations
 
@@ -14,18 +11,72 @@ from sopilot.agent.budgets import Budgets
 from sopilot.agent.providers import Retries
 from sopilot.agent.reference.executor import Reference
 from sopilot.agent.reference.judging import PredicateJudge
-from sopilot.agent.reference.misbehaviour import Misbehaviour
+from sopilot.agent.reference.misbehaviour import Misbehaviour, Replies
+from sopilot.agent.reference.reading import read_facts
+from sopilot.agent.toolbox import END_SESSION
 from sopilot.messages.errors import mistake
 from sopilot.models.open import asked_model, public_name
-from sopilot.protocols import Model, Usage, User
-from sopilot_lab.experiments.control_models import CONTROLS, ControlModel
+from sopilot.protocols import (
+    Model,
+    ModelReply,
+    ModelRequest,
+    ToolSchema,
+    Usage,
+    User,
+    inputs_of,
+    required_of,
+)
+from sopilot.values.json import JSON
+from sopilot.views.step_tool import STEP_NAMES
 from sopilot_lab.sopbench.process import Upstream
 from sopilot_lab.sopbench.source import SopbenchTask
 
+CONTROLS = ("null", "refuse-always", "call-everything")
+_ASK = "What do you know?"
+
+
+class ControlModel:
+    """``null`` says nothing; ``refuse-always`` refuses at once; ``call-everything`` calls
+    every tool for which the user gave values, once, and stops."""
+
+    def __init__(self, kind: str) -> None:
+        self.name = kind
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        if self.name == "null":
+            return ModelReply()
+        facts = read_facts(request)
+        tools = {tool.name: tool for tool in request.tools}
+        replies = Replies(facts)
+        if self.name == "call-everything":
+            if not facts.values and not facts.told_everything:
+                return replies.say(_ASK)
+            if not facts.seen:
+                domain = [t for t in request.tools if t.name not in {*STEP_NAMES, END_SESSION}]
+                calls = [
+                    replies.call(tool.name, values)
+                    for tool in domain
+                    if (values := _values(tool, facts.values)) is not None
+                ]
+                if calls:
+                    return ModelReply("", tuple(calls))
+        if END_SESSION in tools:
+            return replies.tool(END_SESSION, {"outcome": "refused", "reason": "no"})
+        if not facts.open:
+            goal = facts.slot.split("start ", 1)[-1].split("(", 1)[0].strip()
+            return replies.step("start", goal=goal)
+        return replies.step("fail", reason="no")
+
+
+def _values(tool: ToolSchema, known: dict[str, JSON]) -> dict[str, JSON] | None:
+    """The arguments of a call, or ``None`` where a required one is not known."""
+    if any(name not in known for name in required_of(tool)):
+        return None
+    return {name: known[name] for name in inputs_of(tool) if name in known}
+
+
 ANY: Final = "any"
 """Whichever model answers: the name that an endpoint tells is not compared."""
-
-
 _MILLION = 1_000_000
 
 
@@ -85,18 +136,12 @@ def concerns_all(fault: str) -> bool:
 
 
 DEFAULT_USER = "default"
-
-
 SLOPPY: Final = "sloppy"
-
-
 SLOPPINESS: Final = Misbehaviour(
     skip_check=0.15, act_early=0.1, over_verify=0.3, return_without_evidence=0.1,
     refuse_wrongly=0.05, ignore_frame=0.15, seed=16,
 )  # fmt: skip
 """The reference executor on a bad day: what it does wrong depends on what it is shown alone."""
-
-
 OFFLINE = frozenset({"reference", SLOPPY, *CONTROLS})
 """Who needs nobody else: as many tasks at once as there are cores."""
 

@@ -50,8 +50,7 @@ from sopilot.protocols import (
     required_of,
 )
 from sopilot.values.json import JSON
-from sopilot_lab.experiments.record import BenchRecord
-from sopilot_lab.experiments.run_folder import RunFolder
+from sopilot_lab.experiments.run_folder import BenchRecord, RunFolder
 from sopilot_lab.experiments.sweep import Seen, Shard, Standing, run_and_record
 from sopilot_lab.experiments.trial import Reference, Trial, TrialRunner
 from sopilot_lab.sopbench.process import Upstream
@@ -166,8 +165,6 @@ def inspect_message(message: Message) -> ChatMessage:
 
 
 _SHOWN_RESULT = 4_000
-
-
 _SOURCES = {
     "step": "operation",
     "call": "domain call",

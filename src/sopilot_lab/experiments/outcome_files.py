@@ -1,4 +1,10 @@
-"""Where `sopilot lab stats` reads from: result files, Inspect's logs, folders of either."""
+"""Where `sopilot lab stats` reads from: result files, Inspect's logs (extra ``bench``), folders.
+
+A log of `lab run` holds our record of every run. In another log a sample's id is the
+task, its epoch the run, its first score the outcome; ``goal``, ``kind``, ``domain``,
+``cluster``, ``arm`` and ``post_goal_calls`` come from the sample's metadata or the log's.
+Without them the goal is the task itself, the kind `execute`, the arm Inspect's task.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +12,7 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +20,74 @@ from sopilot.files.text import whole_text
 from sopilot.messages.diagnostic import Place
 from sopilot.messages.errors import UserMistake, mistake
 from sopilot_lab.experiments.archive_reading import is_archive, opened_archive
+from sopilot_lab.experiments.run_folder import RunConfiguration, record_from_json
 from sopilot_lab.statistics.reading import Row, outcomes_from, read_rows
+
+_UNREAD = {"messages", "events", "store", "attachments"}
+_NAMES = ("goal", "kind", "domain", "cluster", "arm", "post_goal_calls")
+_CONFIGURED = frozenset(each.name for each in fields(RunConfiguration))
+
+
+def rows_of_inspect_log(path: Path) -> Iterator[tuple[Place, dict[str, Any]]]:
+    """Raises `UserMistake` for what is not a log, and where Inspect is not installed."""
+    try:
+        from inspect_ai.log import read_eval_log, read_eval_log_samples
+    except ImportError:
+        cure = "pip install 'sopilot[bench]'"
+        raise _mistake(path, "Inspect's logs need the extra `bench`", cure) from None
+    try:
+        evaluation = read_eval_log(path, header_only=True).eval
+        samples = list(
+            read_eval_log_samples(path, all_samples_required=False, exclude_fields=_UNREAD)
+        )
+    except (ValueError, KeyError, OSError, EOFError) as error:
+        message = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise _mistake(path, f"not a log of Inspect: {message}", "name an .eval file") from error
+    shared = evaluation.metadata or {}
+    for sample in samples:
+        place = Place(str(path), path=f"sample {sample.id}, epoch {sample.epoch}")
+        score = next(iter((sample.scores or {}).values()), None)
+        if score is not None and "program_sha256" in (score.metadata or {}):
+            configuration = {key: shared[key] for key in _CONFIGURED & shared.keys()}
+            record = record_from_json(score.metadata or {})
+            yield place, record.score(RunConfiguration(**configuration))
+            continue
+        known = {**shared, **(sample.metadata or {})}
+        row: dict[str, Any] = {name: known[name] for name in _NAMES if known.get(name) is not None}
+        yield (
+            place,
+            {
+                "goal": str(sample.id),
+                "kind": "execute",
+                "arm": evaluation.task,
+                **row,
+                "task": str(sample.id),
+                "model": str(evaluation.model),
+                "run": sample.epoch,
+                "passed": None if score is None else _passed(score.value, place),
+            },
+        )
+
+
+def _passed(value: object, place: Place) -> bool | None:
+    """Inspect's `C` and `I`, booleans, 1 and 0; a sample that was not scored is `None`."""
+    if isinstance(value, Mapping) and len(value) == 1:
+        value = next(iter(value.values()))
+    if isinstance(value, float) and value != value:
+        return None
+    for known, passed in (("C", True), ("I", False), ("N", False), (1, True), (0, False)):
+        if value == known:
+            return passed
+    raise mistake(
+        "not-pass-or-fail",
+        f"the score `{value}` is neither a pass nor a failure",
+        place,
+        "these tests compare passes; give the log a scorer of C and I, or 1 and 0",
+    )
+
+
+def _mistake(path: Path, message: str, cure: str) -> UserMistake:
+    return mistake("inspect-log", message, Place(str(path)), cure)
 
 
 def rows_of(paths: Sequence[Path]) -> list[Row]:
@@ -52,7 +126,7 @@ def _folder(path: Path) -> list[Row]:
 
 
 def _inspect_log(path: Path) -> list[Row]:
-    from sopilot_lab.experiments.inspect_outcomes import rows_of_inspect_log
+    from sopilot_lab.experiments.outcome_files import rows_of_inspect_log
 
     return list(rows_of_inspect_log(path))
 

@@ -13,8 +13,6 @@ from sopilot_lab.experiments.run_folder import RunFolder
 from sopilot_lab.experiments.sweep import Shard, run_shard
 
 MOST_ROUNDS = 5
-
-
 _PIECE = 16
 """Tasks that a dead worker can cost at most are started again: small pieces, little loss."""
 

@@ -1,45 +1,182 @@
-"""A folder of one configuration's runs: it can be killed and continued at any moment.
-
-configuration.json     what every record in it was run with
-sources.json           the files of code that decide a run, to say what differs later
-asked.json             every task that was asked for here, and whether it should be executed
-records/*.jsonl        one line a run, one file a writer; a torn last line is no record
-scores.jsonl           sorted, without times and identities: the same bytes however often
-                       the sweep was interrupted
-summary.json           the figures of everything that was asked for here
-logs/                  Inspect's logs
-traces/                one trace file a task, if they are kept
-"""
+"""A folder of runs: one configuration, one line per run, the traces that were kept."""
 
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
 import re
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Final
 
-from sopilot.files.text import whole_bytes, whole_text, write_whole
-from sopilot.messages.diagnostic import Place
-from sopilot.messages.errors import UserMistake, mistake
-from sopilot_lab.experiments.record import FORMAT, BenchRecord, RunConfiguration, record_from_json
+from sopilot import __version__
+from sopilot.files.text import read_text, whole_bytes, whole_text, write_whole
+from sopilot.messages.diagnostic import Diagnostic, Place
+from sopilot.messages.errors import TraceError, UserMistake, mistake
+from sopilot.trace.files import TraceFile, read_trace
 from sopilot_lab.experiments.source_fingerprint import (
-    VERSION,
     Sources,
     deciding_sources,
     describe_difference,
-    fingerprint_version,
 )
+from sopilot_lab.sopbench.recorded import sequence_only
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class RunConfiguration:
+    """Everything that two runs must share to be the same experiment. ``budgets`` maps a
+    domain to its limits; ``language`` is the scaffold's; ``sources`` is the hash of the code
+    that decides a run, empty in folders of releases that did not record it. ``run`` counts the
+    repetitions of one configuration; ``hypotheses`` is the hash of those that a study fixed
+    before it. Where the model is served is no part of it: that can move, and is nobody's
+    business but its owner's."""
+
+    arm: str
+    model: str
+    tools: str
+    user: str
+    hash_seed: int
+    upstream_commit: str
+    budgets: Mapping[str, Mapping[str, float]]
+    language: str = "en"
+    compiler: str = __version__
+    sources: str = ""
+    run: int = 1
+    hypotheses: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @property
+    def fingerprint(self) -> str:
+        covered = self.as_json()
+        for name, usual in (("sources", ""), ("run", 1), ("hypotheses", "")):
+            if covered[name] == usual:  # as it was before there was such a field
+                del covered[name]
+        text = json.dumps(covered, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @property
+    def label(self) -> str:
+        language = "" if self.language == "en" else f" / {self.language}"
+        again = f" / run {self.run}" if self.run > 1 else ""
+        return f"{self.model} / {self.arm} / {self.tools}{language}{again}"
+
+    @property
+    def folder_name(self) -> str:
+        """Unique among configurations, and a name that every file system takes."""
+        again = f"-run{self.run}" if self.run > 1 else ""
+        language = "" if self.language == "en" else f"-{self.language}"
+        named = f"{self.model}-{self.arm}-{self.tools}{language}{again}-{self.fingerprint[:8]}"
+        return re.sub(r"[^\w.+-]+", "_", named)
+
+
+@dataclass(frozen=True, slots=True)
+class BenchRecord:
+    """``run_id`` is new for every attempt. ``verdict`` is the official evaluator's, ``None``
+    for a run that the infrastructure broke, ``fault`` is how: such a run is discarded and, if
+    that may help, made again. ``r2`` counts calls after the goal had succeeded, ``None`` where
+    it never did. ``requests`` are those to the model as they were sent and answered: tokens,
+    attempts, seconds, finish reason, served model, fingerprint, response id.
+    ``discarded_tokens`` were spent on answers that could not be used, ``simulator_tokens`` on
+    a user that a model plays."""
+
+    run_id: str
+    task: str
+    domain: str
+    goal: str
+    fingerprint: str
+    handbook_sha256: str
+    program_sha256: str
+    ending: str
+    reason: str = ""
+    verdict: Mapping[str, Any] | None = None
+    calls: Sequence[str] = ()
+    r2: int | None = None
+    findings: Mapping[str, int] | None = None
+    agent_turns: int = 0
+    user_turns: int = 0
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    completion_tokens: int = 0
+    system_characters: int = 0
+    seconds: float = 0.0
+    model_seconds: float = 0.0
+    world_seconds: float = 0.0
+    format: int = FORMAT
+    run: int = 1
+    fault: str = ""
+    hypotheses: str = ""
+    attempts: int = 0
+    reasoning_tokens: int = 0
+    discarded_tokens: int = 0
+    simulator_tokens: int = 0
+    cost: float | None = None
+    requests: Sequence[Mapping[str, Any]] = ()
+    system_by_call: Sequence[int] = ()
+
+    @property
+    def discarded(self) -> bool:
+        return self.verdict is None
+
+    @property
+    def passed(self) -> bool:
+        return self.verdict is not None and bool(self.verdict["success"])
+
+    @property
+    def should_succeed(self) -> bool:
+        return self.verdict is not None and bool(self.verdict["action_should_succeed"])
+
+    @property
+    def overhead_seconds(self) -> float:
+        """What the harness took beside model and simulator."""
+        return max(0.0, self.seconds - self.model_seconds - self.world_seconds)
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def score(self, configuration: RunConfiguration) -> dict[str, Any]:
+        """What does not depend on when and where it ran; also a row for ``sopilot lab stats``."""
+        verdict = self.verdict or {}
+        return {
+            "task": self.task,
+            "domain": self.domain,
+            "goal": self.goal,
+            "kind": "execute" if self.should_succeed else "refuse",
+            "passed": self.passed,
+            "arm": configuration.arm,
+            "model": configuration.model,
+            "tools": configuration.tools,
+            **({"run": configuration.run} if configuration.run > 1 else {}),
+            "post_goal_calls": self.r2,
+            "sequence_only": bool(verdict) and sequence_only(verdict),
+            "verdict": dict(verdict),
+            "ending": self.ending,
+            "calls": list(self.calls),
+            "findings": dict(self.findings or {}),
+            "fingerprint": self.fingerprint,
+            "program_sha256": self.program_sha256,
+            "handbook_sha256": self.handbook_sha256,
+        }
+
+
+_FIELDS = frozenset(each.name for each in fields(BenchRecord))
+
+
+def record_from_json(row: Mapping[str, Any]) -> BenchRecord:
+    """Fields that a later release added are left alone."""
+    return BenchRecord(**{key: value for key, value in row.items() if key in _FIELDS})
+
 
 NOT_RUN: Final = "not-run"
-
-
 _ORPHANS_SECONDS = 120.0
 
 
@@ -74,8 +211,8 @@ class RunFolder:
                 code = known._other_code(configuration)
                 join = ", ".join([*(f"{name} differs" for name in fields), *code])
                 help_text = "name another folder with -o"
-                if known.configuration.sources and not fields:
-                    help_text += ", or go on with the code that made it"
+                if not fields:
+                    help_text += ", or resume with the code that made it"
                 raise _mistake(
                     path, f"this folder belongs to `{known.configuration.label}`: {join}", help_text
                 )
@@ -93,8 +230,7 @@ class RunFolder:
         }
         here = deciding_sources()
         if configuration.sources == here.fingerprint:
-            manifest = {"version": VERSION, "files": here.files}
-            write_whole(path / "sources.json", json.dumps(manifest, indent=1) + "\n")
+            write_whole(path / "sources.json", json.dumps({"files": here.files}, indent=1) + "\n")
         write_whole(named, json.dumps(row, indent=2, sort_keys=True) + "\n")
         return cls(path, configuration)
 
@@ -116,14 +252,6 @@ class RunFolder:
         made = self.configuration.sources
         if made == wanted.sources:
             return []
-        if not made:
-            return ["nobody recorded which code made it"]
-        version = fingerprint_version(made)
-        if version != VERSION:
-            return [
-                f"the code that made it is known by a fingerprint of version {version}, "
-                f"which cannot be compared with version {VERSION} of this release"
-            ]
         try:
             row = json.loads(whole_text(self.path / "sources.json"))
             then = Sources(row["files"])
@@ -147,7 +275,7 @@ class RunFolder:
         results = [(record.task, record) for record in self._rows() if record.discarded]
         return [record for _, record in sorted(results, key=task_order)]
 
-    def asked(self) -> dict[str, bool]:
+    def planned(self) -> dict[str, bool]:
         """Task → whether its goal should be executed, for everything that was asked for here.
         Folders of older releases know of the tasks that were judged alone."""
         try:
@@ -159,7 +287,7 @@ class RunFolder:
 
     def ask(self, tasks: Mapping[str, bool]) -> None:
         """Before they are run: what is missing in the end is known by it."""
-        known = self.asked()
+        known = self.planned()
         if tasks.items() <= known.items() and (self.path / "asked.json").exists():
             return
         everything = dict(sorted({**known, **tasks}.items(), key=task_order))
@@ -172,7 +300,7 @@ class RunFolder:
         for record in self.discarded():
             broken.setdefault(record.task, []).append(record)
         results = {}
-        for task, should in self.asked().items():
+        for task, should in self.planned().items():
             if task not in judged:
                 runs = broken.get(task, [])
                 fault = runs[-1].fault or "provider" if runs else NOT_RUN
@@ -273,3 +401,47 @@ def _differing_fields(known: RunConfiguration, wanted: RunConfiguration) -> list
 
 def _mistake(path: Path, message: str, help_text: str) -> UserMistake:
     return mistake("bench-folder", message, Place(str(path)), help_text)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedRun:
+    """A judged run; ``file`` is its trace, ``None`` where none was kept."""
+
+    record: BenchRecord
+    configuration: RunConfiguration
+    file: Path | None
+
+    def trace(self) -> TraceFile | None:
+        if self.file is None:
+            return None
+        try:
+            trace = read_trace(read_text(self.file))
+        except TraceError as error:
+            message = f"this trace cannot be read: {error}"
+            raise UserMistake([Diagnostic("bad-trace", message, Place(str(self.file)))]) from error
+        if trace.session_id != self.record.run_id:
+            return None  # that of a run which was made again
+        return trace
+
+
+def recorded_runs(paths: Iterable[Path]) -> list[RecordedRun]:
+    """Of each folder, or of the run folders in it."""
+    results = []
+    for path in paths:
+        folders = _folders(path)
+        if not folders:
+            message, cure = "there are no runs in it", "name a folder that `lab run -o` made"
+            raise UserMistake([Diagnostic("empty", message, Place(str(path)), cure)])
+        for folder in folders:
+            for task, record in folder.records().items():
+                file = folder.trace_file(task)
+                results.append(
+                    RecordedRun(record, folder.configuration, file if file.exists() else None)
+                )
+    return results
+
+
+def _folders(path: Path) -> list[RunFolder]:
+    if (path / "configuration.json").exists():
+        return [RunFolder.open(path)]
+    return [RunFolder.open(each.parent) for each in sorted(path.glob("*/configuration.json"))]

@@ -10,14 +10,12 @@ from typing import Final, TypeVar
 from sopilot.files.text import read_text
 from sopilot.messages.diagnostic import Place
 from sopilot.messages.errors import UserMistake, mistake
-from sopilot_lab.sopbench.own_tasks import OwnReference
 from sopilot_lab.sopbench.process import Upstream
+from sopilot_lab.sopbench.recorded import Screen, everything_stays
 from sopilot_lab.sopbench.reference import TaskReference, task_references
-from sopilot_lab.sopbench.screen import Screen, everything_stays
+from sopilot_lab.sopbench.tasks import OwnReference
 
 KINDS: Final = ("execute", "refuse")
-
-
 One = TypeVar("One", TaskReference, OwnReference)
 
 

@@ -47,13 +47,12 @@ from sopilot_lab.experiments.entrants import (
     playing,
     served_user,
 )
-from sopilot_lab.experiments.record import BenchRecord, RunConfiguration
-from sopilot_lab.sopbench.own_tasks import OwnReference, as_official
+from sopilot_lab.experiments.run_folder import BenchRecord, RunConfiguration
 from sopilot_lab.sopbench.process import ToolList, Upstream, UpstreamLost, UpstreamTimeout
 from sopilot_lab.sopbench.programs import ProgramShelf
 from sopilot_lab.sopbench.reference import TaskReference
 from sopilot_lab.sopbench.source import load_task, task_actions, tool_list
-from sopilot_lab.sopbench.tasks import as_task
+from sopilot_lab.sopbench.tasks import OwnReference, as_official, as_task
 
 
 class TimedModel:
@@ -128,8 +127,6 @@ class TimedScore:
 
 
 Reference = TaskReference | OwnReference
-
-
 UNSCAFFOLDED: Final = frozenset({"official", "official-recipes"})
 """Arms that show SOPBench's text as it is. The paper's scaffold is Chinese in compiled arms
 alone, so that these are English whatever the language of a series is."""

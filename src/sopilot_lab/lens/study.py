@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from sopilot_lab.lens.context import Context, Region
-from sopilot_lab.lens.moments import ReadMoment
+from sopilot_lab.lens.moments import Context, ReadMoment, Region
 from sopilot_lab.lens.open_weights import OpenWeights, Reading
 
 REMOVED = (Region.DIALOG, Region.FRAME, Region.PROGRAM)

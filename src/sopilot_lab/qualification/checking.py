@@ -1,9 +1,7 @@
 """The check itself: the probe, then case after case under every arm, within the allowance.
 
-Everything that is finished is in the journal at once, so a check that was
-killed or ran out of its allowance goes on where it stopped. An endpoint that does not answer
-ends the check by itself: there is nothing to be found out about a model that says nothing.
-"""
+Everything that is finished is in the journal at once, so a check that was killed or ran out of its
+allowance resumes where it stopped. An endpoint that does not answer ends the check."""
 
 from __future__ import annotations
 
@@ -14,61 +12,161 @@ from typing import Protocol
 
 from sopilot.agent.providers import Attempts, InfrastructureFailure, Retries, complete_with_retries
 from sopilot.program.model import Program
-from sopilot.protocols import Model
+from sopilot.protocols import Model, Usage
 from sopilot.tasks.task import Task
 from sopilot.views.catalogue import VIEWS
-from sopilot_lab.qualification.cursor import Cursor
-from sopilot_lab.qualification.probe import answer_text, probe_request
-from sopilot_lab.qualification.probe_grading import ProbeGrade, grade
-from sopilot_lab.qualification.record import RunRecord
-from sopilot_lab.qualification.rehearsal import NOTHING, Rehearsal
-from sopilot_lab.qualification.running import (
+from sopilot_lab.qualification.cases import (
+    SPARE_TURNS,
     TIMEOUT,
+    TURNS_FACTOR,
     ProgramSets,
+    RunRecord,
     StoreFor,
     is_empty,
     run_budgets,
     run_case,
 )
-from sopilot_lab.qualification.spending import (
-    CheckSpending,
-    Question,
-    Spent,
-    likely_money,
-    worst_calls,
-)
+from sopilot_lab.qualification.prepared import NOTHING, Estimate, Rehearsal
+from sopilot_lab.qualification.probe import Cursor, ProbeGrade, answer_text, grade, probe_request
+
+CALLS = 20_000
+MINUTES = 25.0
+_MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """Per million tokens. Without prices money is not counted, and not said to be 0."""
+
+    prompt: float = 0.0
+    completion: float = 0.0
+
+    @property
+    def known(self) -> bool:
+        return self.prompt > 0.0 or self.completion > 0.0
+
+    def cost(self, prompt_tokens: float, completion_tokens: float) -> float:
+        return (prompt_tokens * self.prompt + completion_tokens * self.completion) / _MILLION
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """``calls`` are requests to the model, exceeded only by repeated attempts of what is under
+    way; ``money`` may be exceeded by what the runs under way cost more than expected."""
+
+    calls: int = CALLS
+    money: float | None = None
+    minutes: float = MINUTES
+    prices: Prices = field(default_factory=Prices)
+
+
+class Spent(Protocol):
+    """What a run or a question took."""
+
+    @property
+    def requests(self) -> int: ...
+
+    @property
+    def prompt_tokens(self) -> int: ...
+
+    @property
+    def completion_tokens(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    usage: Usage
+    requests: int = 1
+
+    @property
+    def prompt_tokens(self) -> int:
+        return self.usage.prompt_tokens
+
+    @property
+    def completion_tokens(self) -> int:
+        return self.usage.completion_tokens
+
+
+@dataclass(slots=True)
+class CheckSpending:
+    """``reserved`` is the worst case of what is under way."""
+
+    allowance: Allowance
+    calls: int = 0
+    money: float = 0.0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    reserved_calls: int = 0
+    reserved_money: float = 0.0
+
+    def add(self, spent: Spent) -> None:
+        self.calls += spent.requests
+        self.add_tokens(spent.prompt_tokens, spent.completion_tokens)
+
+    def add_tokens(self, prompt: int, completion: int) -> None:
+        self.prompt_tokens += prompt
+        self.completion_tokens += completion
+        self.money = self.allowance.prices.cost(self.prompt_tokens, self.completion_tokens)
+
+    def refuses(self, calls: int, money: float) -> str | None:
+        """The budget that has no room for this much more, if there is one."""
+        if self.calls + self.reserved_calls + calls > self.allowance.calls:
+            return f"the budget of {self.allowance.calls} requests"
+        most = self.allowance.money
+        if most is not None and self.money + self.reserved_money + money > most:
+            return f"the budget of {most:g} in money"
+        return None
+
+
+def worst_calls(turns: int, runs: int) -> int:
+    return runs * (TURNS_FACTOR * turns + SPARE_TURNS)
+
+
+def likely_money(estimate: Estimate, prices: Prices) -> float:
+    """Twice what the reference executor would cost: models take detours."""
+    return 2 * prices.cost(estimate.prompt_tokens, estimate.completion_tokens)
+
 
 PROBE_SHARE = 0.2
-
-
 IN_A_ROW = 3
 """Runs or questions that the endpoint broke, one after the other, until the check gives it up."""
-
-
 SILENT_FOR = 2
 """Times the longest answer: without a single one by then, nobody is there."""
-
-
 ModelFor = Callable[[Task, str], Model]
 """The model that runs this case under this arm; one and the same, but for executors that
 need a handbook to judge by."""
 
 
-class Journal(Protocol):
-    """Where finished work is kept. ``runs`` are the last of each case and arm, ``spent`` what all
-    of them and the questions took. A question without a grade is one that was not answered."""
+class Journal:
+    """Finished work. ``runs`` are the last of each case and arm, ``spent`` what all of them and
+    the questions took. A question without a grade was not answered. This one is in memory."""
 
-    def runs(self) -> Sequence[RunRecord]: ...
+    def __init__(self) -> None:
+        self._runs: dict[tuple[str, str], RunRecord] = {}
+        self._grades: dict[int, ProbeGrade] = {}
+        self._spent: list[Spent] = []
 
-    def spent(self) -> Sequence[Spent]: ...
+    def runs(self) -> Sequence[RunRecord]:
+        return list(self._runs.values())
 
-    def grades(self) -> Sequence[ProbeGrade]: ...
+    def spent(self) -> Sequence[Spent]:
+        return self._spent
 
-    def add_run(self, record: RunRecord) -> None: ...
+    def grades(self) -> Sequence[ProbeGrade]:
+        return [self._grades[number] for number in sorted(self._grades)]
 
-    def add_question(self, number: int, grade: ProbeGrade | None, spent: Question) -> None: ...
+    def add_run(self, record: RunRecord) -> None:
+        self._runs.pop(record.key, None)
+        self._runs[record.key] = record
+        self._spent.append(record)
 
-    def graded(self) -> frozenset[int]: ...
+    def add_question(self, number: int, grade: ProbeGrade | None, spent: Question) -> None:
+        if grade is not None:
+            self._grades[number] = grade
+        self._spent.append(spent)
+
+    def graded(self) -> frozenset[int]:
+        return frozenset(self._grades)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,34 +359,3 @@ class DisciplineCheck:
     def _tell(self, what: str) -> None:
         done = sum(not self._left(case) for case in self.cases)
         self.watch(CheckProgress(what, done, len(self.cases)))
-
-
-class MemoryJournal:
-    """For checks that nobody wants to resume."""
-
-    def __init__(self) -> None:
-        self._runs: dict[tuple[str, str], RunRecord] = {}
-        self._grades: dict[int, ProbeGrade] = {}
-        self._spent: list[Spent] = []
-
-    def runs(self) -> Sequence[RunRecord]:
-        return list(self._runs.values())
-
-    def spent(self) -> Sequence[Spent]:
-        return self._spent
-
-    def grades(self) -> Sequence[ProbeGrade]:
-        return [self._grades[number] for number in sorted(self._grades)]
-
-    def add_run(self, record: RunRecord) -> None:
-        self._runs.pop(record.key, None)
-        self._runs[record.key] = record
-        self._spent.append(record)
-
-    def add_question(self, number: int, grade: ProbeGrade | None, spent: Question) -> None:
-        if grade is not None:
-            self._grades[number] = grade
-        self._spent.append(spent)
-
-    def graded(self) -> frozenset[int]:
-        return frozenset(self._grades)

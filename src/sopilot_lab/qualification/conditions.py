@@ -1,24 +1,185 @@
-"""The conditions of the rule, each with its figures. An undefined one is not met."""
+"""The conditions of the rule, each with its figures and what would change it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from sopilot.runner.qualifications import Answer
+from sopilot.values.json import JSON
 from sopilot_lab.qualification import rule
-from sopilot_lab.qualification.advice import (
-    agreement_needed,
-    missing_wins,
-    needed_tasks,
-    smallest_effect,
+from sopilot_lab.qualification.probe import ProbeScore
+from sopilot_lab.statistics.comparison import Comparison, compare
+from sopilot_lab.statistics.intervals import Interval, Undefined, clopper_pearson
+from sopilot_lab.statistics.non_inferiority import (
+    least_pairs,
+    most_losses,
+    non_inferiority,
+    non_inferiority_power,
 )
-from sopilot_lab.qualification.contrast import Contrast, contrast
-from sopilot_lab.qualification.probe_grading import ProbeScore
-from sopilot_lab.statistics.intervals import clopper_pearson
 from sopilot_lab.statistics.outcomes import RunOutcome, TaskKind
-from sopilot_lab.statistics.post_goal import PostGoal
-from sopilot_lab.statistics.undefined import Interval, Undefined
+from sopilot_lab.statistics.paired import Discordance, Pairs, mcnemar, pair
+from sopilot_lab.statistics.power import minimum_detectable_effect, tasks_needed
+from sopilot_lab.statistics.rates import PostGoal
+
+_DRAWS = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """``p`` is one-sided: that ``first`` beats ``second``; ``clustered_p`` the same with whole
+    goals flipped; ``inferior_p`` that it loses the margin or more, so that a small one shows the
+    contrary. ``goals_interval`` is the difference's with whole goals resampled, ``classes`` are
+    the discordant pairs of either kind."""
+
+    first: str
+    second: str
+    pairs: int
+    goals: int
+    discordance: Discordance
+    p: float
+    clustered_p: float
+    inferior_p: float | Undefined
+    goals_interval: Interval | Undefined
+    difference: float | Undefined
+    interval: Interval | Undefined
+    classes: dict[TaskKind, Discordance]
+
+    def harm(self, kind: TaskKind) -> float:
+        """One-sided p that ``first`` loses to ``second`` on tasks of this kind."""
+        result = self.classes.get(kind, Discordance())
+        return one_sided(mcnemar(result.wins, result.losses), -result.net)
+
+
+def contrast(first: str, second: str, outcomes: Iterable[RunOutcome]) -> Contrast:
+    held = list(outcomes)
+    pairs = pair(
+        [item for item in held if item.arm == first], [item for item in held if item.arm == second]
+    )
+    comparison: Comparison = compare(pairs, draws=_DRAWS)
+    return Contrast(
+        first=first,
+        second=second,
+        pairs=comparison.pairs,
+        goals=comparison.goals,
+        discordance=comparison.discordance,
+        p=one_sided(comparison.p, comparison.discordance.net),
+        clustered_p=one_sided(comparison.clustered.p, comparison.clustered.net),
+        inferior_p=non_inferiority(
+            comparison.discordance.wins,
+            comparison.discordance.losses,
+            comparison.pairs,
+            margin=rule.MARGIN,
+        ),
+        goals_interval=comparison.clustered_interval
+        if isinstance(comparison.clustered_interval, Undefined)
+        else comparison.clustered_interval.interval,
+        difference=comparison.difference,
+        interval=comparison.interval,
+        classes=_by_kind(pairs),
+    )
+
+
+def one_sided(two_sided: float, net: int) -> float:
+    """Both null distributions are symmetric, so the half belongs to the side that leads."""
+    return two_sided / 2 if net > 0 else 1.0
+
+
+def _by_kind(pairs: Pairs) -> dict[TaskKind, Discordance]:
+    discordances: dict[TaskKind, Discordance] = {}
+    for item in pairs.pairs:
+        discordances[item.kind] = discordances.get(item.kind, Discordance()) + item.discordance
+    return discordances
+
+
+_UNSEEN = 0.2
+"""The discordance assumed before any discordant pair was seen, as in the rule's calculation."""
+
+
+def missing_wins(wins: int, losses: int, level: float) -> int:
+    """How many more wins, without another loss, would show a benefit."""
+    more = 0
+    while one_sided(mcnemar(wins + more, losses), wins + more - losses) > level:
+        more += 1
+    return more
+
+
+def needed_tasks(contrast: Contrast) -> str:
+    """Cases that the effect seen so far would need."""
+    total, net = contrast.discordance.total, contrast.discordance.net
+    if net <= 0 or not contrast.pairs:
+        return "so far nothing leans that way, so no number of cases can be named"
+    share = total / contrast.pairs
+    needed = tasks_needed(
+        discordance=share, effect=net / contrast.pairs, alpha=2 * rule.LEVEL, power=rule.POWER
+    )
+    if isinstance(needed, Undefined):
+        return f"cases needed for this effect: {needed.reason}"
+    return f"the effect seen ({net / contrast.pairs:+.1%}) needs about {needed} cases"
+
+
+def smallest_effect(contrast: Contrast) -> str:
+    share = contrast.discordance.total / contrast.pairs if contrast.discordance.total else _UNSEEN
+    return _gain(contrast.pairs, _least_gain(contrast.pairs, share))
+
+
+def agreement_needed(pairs: int, level: float) -> str:
+    """What would show that paging loses less than the margin, if it wins nothing."""
+    most = most_losses(pairs, margin=rule.MARGIN, alpha=level)
+    if not isinstance(most, Undefined):
+        return f"at most {most} of {pairs} pairs lost, if none is won"
+    least = least_pairs(margin=rule.MARGIN, alpha=level)
+    return f"{least} pairs without a loss; {pairs} are too few to exclude one of {rule.MARGIN:.0%}"
+
+
+_SLIPS = 0.01
+"""Of a strong model: cases lost by luck, and as many won."""
+
+
+def foresight(pairs: int) -> dict[str, JSON]:
+    """What a completed check of so many pairs can show and what it cannot, known before the
+    first run. ``says`` is the same in sentences."""
+    gain = _least_gain(pairs, _UNSEEN)
+    most = most_losses(pairs, margin=rule.MARGIN, alpha=rule.LEVEL)
+    chance = non_inferiority_power(
+        pairs, win=_SLIPS, loss=_SLIPS, margin=rule.MARGIN, alpha=rule.LEVEL
+    )
+    says = [f"page: {_gain(pairs, gain)} (power {rule.POWER:g}, a fifth of the pairs discordant)"]
+    if pairs < rule.LEAST_PAIRS:
+        says = [f"no verdict: {pairs} pairs are too few, {rule.LEAST_PAIRS} are the least"]
+    elif isinstance(most, Undefined):
+        says.append(f"may page: needs {agreement_needed(pairs, rule.LEVEL)}")
+    else:
+        says.append(
+            f"may page: {agreement_needed(pairs, rule.LEVEL)}; a model that loses and wins "
+            f"{_SLIPS:.0%} of cases by luck gets it {chance:.0%} of the time"
+        )
+    return {
+        "pairs": pairs,
+        "least_pairs": rule.LEAST_PAIRS,
+        "smallest_gain": None if isinstance(gain, Undefined) else gain,
+        "power": rule.POWER,
+        "discordance": _UNSEEN,
+        "margin": rule.MARGIN,
+        "most_losses": None if isinstance(most, Undefined) else most,
+        "pairs_for_margin": least_pairs(margin=rule.MARGIN, alpha=rule.LEVEL),
+        "may_page_with_slips": chance,
+        "slips": _SLIPS,
+        "says": says,
+    }
+
+
+def _least_gain(pairs: int, discordance: float) -> float | Undefined:
+    return minimum_detectable_effect(
+        pairs, discordance=discordance, alpha=2 * rule.LEVEL, power=rule.POWER
+    )
+
+
+def _gain(pairs: int, least: float | Undefined) -> str:
+    if isinstance(least, Undefined):
+        return f"{pairs} pairs cannot show any effect with a power of {rule.POWER:g}"
+    return f"{pairs} pairs show effects from {least:+.1%} on"
+
 
 _BOTH = (Answer.PAGE, Answer.MAY_PAGE)
 

@@ -10,18 +10,19 @@ from dataclasses import dataclass, field
 
 from sopilot.runner.qualifications import Answer
 from sopilot_lab.qualification import rule
+from sopilot_lab.qualification.cases import RunRecord, by_arm
 from sopilot_lab.qualification.conditions import (
+    Contrast,
     PagingCondition,
     PagingEvidence,
     conditions_of,
+    contrast,
     discordants,
     meets,
 )
-from sopilot_lab.qualification.contrast import Contrast, contrast
-from sopilot_lab.qualification.probe_grading import ProbeGrade, ProbeScore, probe_score
-from sopilot_lab.qualification.record import RunRecord, by_arm
+from sopilot_lab.qualification.probe import ProbeGrade, ProbeScore, probe_score
 from sopilot_lab.statistics.outcomes import RunOutcome
-from sopilot_lab.statistics.post_goal import PostGoal, post_goal
+from sopilot_lab.statistics.rates import PostGoal, post_goal
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,21 +1,22 @@
-"""A verdict with its evidence as one JSON document, from which text and page are made."""
+"""A check's estimate and verdict: as data, at the terminal, as an HTML page."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
+from sopilot.runner.qualifications import Answer, answer_of
 from sopilot.values.json import JSON, Fields
-from sopilot_lab.qualification.advice import foresight
-from sopilot_lab.qualification.contrast import Contrast
+from sopilot.values.text import Heading, table
+from sopilot.web.pages import Drawing, Mark, dot_plot, render, view_colour
+from sopilot_lab.qualification.cases import RunRecord, by_arm
+from sopilot_lab.qualification.checking import Allowance, CheckSpending
+from sopilot_lab.qualification.conditions import Contrast, foresight
 from sopilot_lab.qualification.paging_decision import Verdict
-from sopilot_lab.qualification.probe_grading import ProbeGrade, ProbeScore, scores_by_depth
-from sopilot_lab.qualification.record import RunRecord, by_arm
-from sopilot_lab.qualification.rehearsal import Rehearsal
-from sopilot_lab.qualification.spending import Allowance, CheckSpending
-from sopilot_lab.statistics.accuracy import accuracy
-from sopilot_lab.statistics.intervals import clopper_pearson
-from sopilot_lab.statistics.undefined import Interval, Undefined
+from sopilot_lab.qualification.prepared import PreparedCheck, Rehearsal
+from sopilot_lab.qualification.probe import ProbeGrade, ProbeScore, scores_by_depth
+from sopilot_lab.statistics.intervals import Interval, Undefined, clopper_pearson
+from sopilot_lab.statistics.rates import accuracy
 
 
 def verdict_document(
@@ -160,3 +161,222 @@ def estimate_document(
 def _money(value: float, allowance: Allowance) -> float | None:
     """Unknown without prices."""
     return round(value, 4) if allowance.prices.known else None
+
+
+def recorded_lines(prepared: PreparedCheck) -> Iterator[str]:
+    yield (
+        f"{len(prepared.runs)} runs of {prepared.recorded} on {prepared.planned} tasks; "
+        f"{len(prepared.questions)} questions about places in {prepared.sessions} of them"
+    )
+
+
+def estimate_lines(
+    document: Fields, rehearsal: Rehearsal, arms: Sequence[str], allowance: Allowance, cases: int
+) -> Iterator[str]:
+    """Before anything is spent. The reference executor makes no detours: a lower estimate."""
+    total = rehearsal.total
+    yield Heading(f"{cases} cases under {len(arms)} arms")
+    rows = [
+        (arm, result.requests, result.prompt_tokens)
+        for arm in arms
+        for result in (rehearsal.of_arm(arm),)
+    ]
+    yield table(rows, ("arm", "requests", "prompt tokens"))
+    priced = "" if document["money"] is None else f", {document['money']:.2f} in money"
+    yield (
+        f"at least {total.requests} requests, about {total.prompt_tokens} prompt and "
+        f"{total.completion_tokens} reply tokens{priced}"
+    )
+    limit = f", {allowance.money:g} in money" if allowance.money is not None else ""
+    yield f"allowed: {allowance.calls} requests, {allowance.minutes:g} minutes{limit}"
+    if rehearsal.unreachable:
+        yield f"left out, the reference executor fails them: {', '.join(rehearsal.unreachable)}"
+    yield "what this can show, known beforehand:"
+    for line in document["can_show"]["says"]:
+        yield f"  {line}"
+    yield ""
+
+
+def verdict_lines(document: Fields) -> Iterator[str]:
+    yield ""
+    rows = [
+        (
+            arm,
+            f"{entry['pass']}/{entry['n']}",
+            _number(entry["rate"]),
+            _interval(entry["interval"]),
+            _number(entry["execute"]),
+            _number(entry["refuse"]),
+            _number(entry["r2"]),
+            entry["requests"],
+        )
+        for arm, entry in document["arms"].items()
+    ]
+    header = ("arm", "passed", "rate", "95 % interval", "execute", "refuse", "R2", "requests")
+    yield table(rows, header)
+    probe = document["probe"]
+    if probe["questions"]:
+        yield (
+            f"probe: localisation {_number(probe['localisation'])} "
+            f"{_interval(probe['interval'])}, score {_number(probe['score'])}, whole state "
+            f"{_number(probe['whole'])} over {probe['questions']} questions"
+        )
+        depths = ", ".join(
+            f"{depth}: {_number(entry['localisation'])}" for depth, entry in probe["depths"].items()
+        )
+        yield f"       by depth {depths}"
+    yield ""
+    for item in document["conditions"]:
+        only = "" if len(item["needed_for"]) > 1 else f" (for *{item['needed_for'][0]}*)"
+        yield (
+            f"  {'met    ' if item['met'] else 'NOT MET'}  {item['name']:<16} {item['found']}{only}"
+        )
+    yield ""
+    yield Heading(f"verdict for {document['model']}: {document['answer']}{_use(document)}")
+    for line in document["reasons"]:
+        yield f"  {line}"
+    for line in document["notes"]:
+        yield f"  note: {line}"
+    if document["changes"]:
+        yield "what would change it:"
+        for line in document["changes"]:
+            yield f"  {line}"
+    used = document["used"]
+    ended = f"; ended by {document['stopped_by']}" if document["stopped_by"] else ""
+    money = used["money"]
+    priced = "price not known (--price)" if money is None else f"{money:.4f} in money"
+    yield (
+        f"used: {used['requests']} requests, {used['prompt_tokens']} prompt and "
+        f"{used['completion_tokens']} reply tokens, {priced}, {used['seconds']:.0f} s{ended}"
+    )
+    yield f"page: {document['report']}"
+
+
+def _use(document: Fields) -> str:
+    arm, guarded = document["arm"], document["guarded_arm"]
+    if arm is None:
+        return ""
+    if guarded in (None, arm):
+        return f"; run it with `{arm}`"
+    return f"; run it with `{arm}`, or with `{guarded}` where actions are guarded"
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"
+
+
+def _interval(value: Sequence[float] | None) -> str:
+    return "–" if value is None else f"{value[0]:.2f}–{value[1]:.2f}"
+
+
+_SENTENCES = {
+    Answer.PAGE: "{model} qualifies for paging. Run it with `{view}`.",
+    Answer.MAY_PAGE: "{model} may be paged: paging neither helps nor harms. Run it with `{view}`.",
+    Answer.DO_NOT_PAGE: "{model} doesn't qualify for paging. Run it with `{view}`.",
+    Answer.TOO_FEW: "Undecided: too few cases to tell whether {model} qualifies for paging.",
+    Answer.BROKEN: "Undecided: the endpoint of {model} didn't answer.",
+}
+_PROBE = "Probe: function and step named rightly, by depth"
+
+
+def render_page(document: Fields) -> str:
+    """``document`` is what ``verdict_document`` makes."""
+    answer = answer_of(document)
+    return render(
+        "discipline.html",
+        title=f"{document['model']}: {answer}",
+        heading=f"Qualification of {document['model']}",
+        under=[
+            _SENTENCES[answer].format(model=document["model"], view=document["arm"]),
+            f"{document['cases']} of {document['planned']} cases, rule version "
+            f"{document['rule_version']}, one-sided level {document['level']}",
+        ],
+        verdict=(str(answer), "good" if answer in (Answer.PAGE, Answer.MAY_PAGE) else "bad"),
+        tiles=_tiles(document),
+        check=document,
+        plots=list(_plots(document)),
+        probe_title=_PROBE,
+    )
+
+
+def _tiles(document: Fields) -> list[tuple[str, JSON, str]]:
+    delta = document["natural"]["delta"]
+    return [
+        ("run it with", document["arm"] or "–", ""),
+        ("representation", document["representation"] or "–", ""),
+        ("where actions are guarded", document.get("guarded_arm") or "–", ""),
+        ("ΔR2", "–" if delta is None else f"{delta:+.2f}", ""),
+        ("localisation", _share(document["probe"]["localisation"]), ""),
+        ("requests", document["used"]["requests"], ""),
+    ]
+
+
+def _plots(document: Fields) -> Iterator[Drawing]:
+    rates = [
+        Mark(
+            arm,
+            item["rate"],
+            item["interval"],
+            f"{item['pass']}/{item['n']} (execute {_share(item['execute'])}, "
+            f"refuse {_share(item['refuse'])})",
+            arm == document["arm"],
+            view_colour(arm),
+        )
+        for arm, item in document["arms"].items()
+    ]
+    yield dot_plot("Pass rates", rates, least=0.0, most=1.0, axis="passed, exact 95 % intervals")
+    differences = [
+        Mark(
+            f"{item['first']} − {item['second']}",
+            item["difference"],
+            item["interval"],
+            f"{item['wins']}:{item['losses']}, p = {item['p_one_sided']:.3g}",
+            item["p_one_sided"] <= 0.05,
+        )
+        for item in document["contrasts"]
+    ]
+    title = "Differences of paired pass rates"
+    yield dot_plot(
+        title, differences, least=-0.5, most=0.5, zero=0.0, axis="difference, 95 % intervals"
+    )
+    yield _natural(document)
+    if document["probe"]["questions"]:
+        yield _probe_plot(document["probe"])
+
+
+def _natural(document: Fields) -> Drawing:
+    marks = [
+        Mark(
+            arm,
+            item["r2"],
+            None,
+            "–" if item["r2"] is None else f"{item['r2']:.2f}",
+            colour=view_colour(arm),
+        )
+        for arm, item in document["arms"].items()
+    ]
+    result = document["natural"]
+    delta = result["delta"]
+    shown = "undefined" if delta is None else f"{delta:+.2f} (90 % interval)"
+    marks.append(Mark("ΔR2 = pg − flat", delta, result["interval"], shown, True))
+    title = "Calls after the goal had succeeded (R2)"
+    return dot_plot(title, marks, least=-0.5, most=0.5, zero=0.0, axis="mean calls")
+
+
+def _probe_plot(probe: Fields) -> Drawing:
+    rows = {"all": probe, **{f"depth {depth}": item for depth, item in probe["depths"].items()}}
+    marks = [
+        Mark(
+            name,
+            item["localisation"],
+            item["interval"],
+            f"{_share(item['localisation'])} of {item['questions']}, score {_share(item['score'])}",
+            name == "all",
+        )
+        for name, item in rows.items()
+    ]
+    return dot_plot(_PROBE, marks, least=0.0, most=1.0, axis="localisation, exact 95 % intervals")
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"

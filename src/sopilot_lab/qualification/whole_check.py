@@ -14,13 +14,11 @@ from sopilot.stores.memory import MemoryStore
 from sopilot.stores.open import data_folder
 from sopilot.tasks.task import Task
 from sopilot.values.json import JSON
-from sopilot_lab.qualification.checking import CheckProgress, DisciplineCheck
+from sopilot_lab.qualification.checking import CheckProgress, CheckSpending, DisciplineCheck
 from sopilot_lab.qualification.folder import CheckFolder, check_path
-from sopilot_lab.qualification.html_page import render_page
 from sopilot_lab.qualification.paging_decision import decide
 from sopilot_lab.qualification.prepared import PreparedCheck
-from sopilot_lab.qualification.report import verdict_document
-from sopilot_lab.qualification.spending import CheckSpending
+from sopilot_lab.qualification.report import render_page, verdict_document
 
 
 def run_check(

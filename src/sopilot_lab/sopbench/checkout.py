@@ -14,15 +14,9 @@ from sopilot.messages.diagnostic import Place
 from sopilot.messages.errors import mistake
 
 UPSTREAM = "https://github.com/Leezekun/SOPBench"
-
-
 SNAPSHOT = "e786bed"
 """The commit whose data set has the 830 tasks of the study."""
-
-
 HOME_VARIABLE = "SOPBENCH_HOME"
-
-
 _NEEDED = ("env/task.py", "env/evaluator.py", "env/domains", "data/bank_tasks.json")
 
 

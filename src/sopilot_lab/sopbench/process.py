@@ -26,16 +26,10 @@ from sopilot_lab.sopbench.checkout import Checkout, find_checkout
 ToolList = Literal["official", "full-state", "oracle"]
 """Upstream offers every action but the reader of the whole database; ``full-state`` adds it;
 ``oracle`` offers the tools of the right answer alone."""
-
-
 ReplayTools = Literal["official", "full-state", "oracle", "described"]
 """``described`` has every action that upstream describes, offered or not: for replays of what
 an action does, never for agents."""
-
-
 _WORKER = Path(__file__).with_name("worker.py")
-
-
 _KEPT_ERROR_LINES = 20
 
 

@@ -36,8 +36,6 @@ from sopilot_lab.sopbench.process import ToolList, Upstream, shared_upstream
 from sopilot_lab.sopbench.reference import TaskReference, task_references
 
 _NEGATION = "not "
-
-
 _SHAPES: Mapping[str, type[All | InOrder | AnyOf | First]] = {
     "and": All,
     "chain": InOrder,

@@ -27,27 +27,19 @@ from pathlib import Path
 from typing import Any
 
 DATABASE_READER = "internal_get_database"
-
-
 NOT_A_TOOL = "name_outside_the_tool_list"
 """What the evaluator, which looks names up by ``getattr``, gets for a call not made."""
-
-
 SIMULATOR_FAULTS: tuple[type[Exception], ...] = (ArithmeticError, AssertionError, AttributeError)
 
 
 SIMULATOR_FAULTS += (LookupError, NameError, RuntimeError, TypeError, ValueError)
 """What upstream's code raises on arguments that it does not expect."""
-
-
 GATE_EFFECTS = {
     "login_user": ("set_login_user", "add_logged_in_user"),
     "logout_user": ("set_logout_user", "remove_logged_in_user"),
     "authenticate_admin_password": ("set_authenticate_admin_password",),
 }
 """Action → the tracker's method for it, under the names the domains give it."""
-
-
 SHOWN = ["constraints", "constraints_original", "constraint_parameters"]
 
 
@@ -55,8 +47,6 @@ SHOWN += ["user_known", "user_prompt", "user_instruction"]
 
 
 CHANGING_CALLS = {"add", "append", "discard", "extend", "insert", "pop", "remove", "update"}
-
-
 JSON_TYPES = {"int": "integer", "float": "number", "bool": "boolean"}
 
 

@@ -17,25 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from sopilot_lab.statistics.binomial import binom
-from sopilot_lab.statistics.intervals import score
-from sopilot_lab.statistics.undefined import Undefined, require, require_open_share
+from sopilot_lab.statistics.intervals import Undefined, binom, require, require_open_share, score
 
 _POINTS = 64
-
-
 _REFINED = 3
-
-
 _ZOOMS = 2
-
-
 _NEGLIGIBLE = 1e-15
-
-
 _ROUNDING = 1e-9
-
-
 _MOST_PAIRS = 2_000
 
 

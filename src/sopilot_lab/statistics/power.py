@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from sopilot_lab.statistics.binomial import binom, optimize
-from sopilot_lab.statistics.undefined import Undefined, require, require_open_share
+from sopilot_lab.statistics.intervals import Undefined, binom, optimize, require, require_open_share
 
 _LIMIT = 20_000
 

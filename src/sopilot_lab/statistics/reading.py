@@ -19,17 +19,9 @@ from sopilot_lab.statistics.outcomes import RunOutcome, TaskKind
 from sopilot_lab.statistics.paired import Discordance
 
 Row = tuple[Place, dict[str, Any]]
-
-
 _NEEDED = ("task", "goal")
-
-
 _TEXTS = ("arm", "model", "domain", "cluster")
-
-
 _APART = ("tools", "user", "language")
-
-
 _KINDS = tuple(str(kind) for kind in TaskKind)
 
 

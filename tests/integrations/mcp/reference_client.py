@@ -1,26 +1,22 @@
-"""An agent that only speaks MCP: the reference executor behind a client connection."""
+"""An agent that only speaks MCP: the reference executor's moves behind a client connection."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import mcp_types as types
+from looped import looped
 from mcp.client import Client
 
 from sopilot.agent.approvers import ScriptedUser
-from sopilot.agent.reference.executor import Reference
 from sopilot.integrations.mcp.content import SESSION_META
-from sopilot.integrations.mcp.server import FRAME_URI
-from sopilot.protocols import Message, ModelRequest, ToolSchema
 from sopilot.tasks.examples.example import Example
-from sopilot.tasks.examples.judge import example_judge
 from sopilot.tasks.examples.task import ExampleTask
 from sopilot.views.step_tool import TOOL_NAME
-
-MOST_TURNS = 120
 
 
 @dataclass
@@ -37,37 +33,26 @@ def texts(result: types.CallToolResult) -> list[str]:
 async def drive(
     client: Client, example: Example, task: ExampleTask, *, stop_when_held: bool = False
 ) -> Driven:
-    """One task to its end. The user is on this side, as with any agent's own user."""
-    listed = await client.list_tools()
-    tools = [ToolSchema(one.name, one.description or "", one.input_schema) for one in listed.tools]
-    user = scripted_user(task)
-    model = Reference(example_judge(example))
-    messages = [Message("system", client.instructions or ""), Message("user", user.opening())]
-    contents = (await client.read_resource(FRAME_URI)).contents[0]
-    assert isinstance(contents, types.TextResourceContents)
-    slot = contents.text
+    """One task to its end, by the moves of the agent loop. Results have other numbers here."""
+    loop = looped(f"{example.name}/{task.id}", "pg")
+    answers = iter([message.content for message in loop.dialog if message.role == "tool"])
+    numbers: dict[str, str] = {}
     driven = Driven()
-    for _ in range(MOST_TURNS):
-        reply = await model.complete(ModelRequest([*messages, Message("system", slot)], tools))
-        messages.append(Message("assistant", reply.content, reply.tool_calls))
+    for reply in loop.replies:
         for call in reply.tool_calls:
-            result = await client.call_tool(call.name, json.loads(call.arguments or "{}"))
+            written = re.sub(r"#\d+", lambda cited: numbers[cited[0]], call.arguments)
+            arguments = json.loads(written or "{}")
+            result = await client.call_tool(call.name, arguments)
             assert isinstance(result, types.CallToolResult)
             said = texts(result)
-            slot = said[-1]
+            numbers[next(answers).split()[0]] = said[0].split()[0]
             driven.session_id = (result.meta or {})[SESSION_META]
-            messages.append(Message("tool", said[0], tool_call_id=call.id, name=call.name))
-            driven.calls.append((call.name, json.loads(call.arguments or "{}"), result.is_error))
+            driven.calls.append((call.name, arguments, result.is_error))
             if stop_when_held and "waits for approval" in said[0]:
                 return driven
-            if call.name == TOOL_NAME and slot.startswith("No process is running."):
+            if call.name == TOOL_NAME and said[-1].startswith("No process is running."):
                 driven.ended = True
                 return driven
-        if not reply.tool_calls:
-            answer = await user.reply(reply.content)
-            if answer is None:
-                return driven
-            messages.append(Message("user", answer))
     return driven
 
 

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from mcp.server import MCPServer
+from mcp_types import ToolAnnotations
 
 server = MCPServer("shop")
 
@@ -24,10 +25,18 @@ def refund(order: str, amount: float) -> str:
     return f"paid {amount:g}\nfor {order}"
 
 
-@server.tool(name="opening-hours")
+@server.tool(name="opening-hours", annotations=ToolAnnotations(read_only_hint=True))
 def opening_hours() -> str:
     """When the shop is open."""
     return "9 to 5"
+
+
+@server.tool()
+def empty_till() -> str:
+    """Take all the money."""
+    with Path(sys.argv[1]).open("a") as paid:
+        paid.write("everything\n")
+    return "empty"
 
 
 if __name__ == "__main__":

@@ -88,7 +88,7 @@ async def test_clients_see_the_servers_tools_and_results_and_nothing_else(tmp_pa
         made = await called(client, "refund", **REFUND)
         assert (made.is_error, text(made)) == (False, "paid 5\nfor o-1")
         assert (await called(client, "refund", **REFUND)).is_error
-        for hidden in ("end_session", "pg_program_step", "confirm"):
+        for hidden in ("end_session", "pg_program_step", "confirm", "empty_till"):
             assert (await called(client, hidden)).is_error
     assert paid(tmp_path) == "o-1 5\n"
     store = f"sqlite:{tmp_path}/sessions.db"
@@ -118,10 +118,24 @@ async def test_a_check_that_is_left_to_the_model_has_one_small_tool(tmp_path: Pa
     assert paid(tmp_path) == "o-1 5\n"
 
 
-async def test_tools_that_the_handbook_does_not_name_can_be_hidden(tmp_path: Path) -> None:
-    async with shop(tmp_path, "--handbook-only") as client:
+@pytest.mark.parametrize(
+    ("options", "more"),
+    [
+        (("--handbook-only",), []),
+        ((), ["opening-hours"]),
+        (("--pass-through", "empty_till"), ["empty_till", "opening-hours"]),
+    ],
+)
+async def test_which_tools_pass_that_the_handbook_does_not_name(
+    options: tuple[str, ...], more: list[str], tmp_path: Path
+) -> None:
+    """A tool that may change something must not be an unguarded way to do it."""
+    async with shop(tmp_path, *options) as client:
         tools = (await client.list_tools()).tools
-    assert sorted(tool.name for tool in tools) == ["find_order", "refund"]
+        assert sorted(tool.name for tool in tools) == sorted(["find_order", "refund", *more])
+        emptied = await called(client, "empty_till")
+    assert emptied.is_error == ("empty_till" not in more)
+    assert paid(tmp_path) == ("everything\n" if "empty_till" in more else "")
 
 
 @pytest.mark.parametrize(

@@ -14,21 +14,19 @@ pytest.importorskip("mcp", reason="needs the extra `mcp`")
 
 import mcp_types as types
 from click.testing import CliRunner
+from looped import looped, one_call
 from mcp.client import Client
 from reference_client import drive, texts
 
-from sopilot.agent.reference.executor import Reference
 from sopilot.cli.main import sopilot
 from sopilot.integrations.mcp.content import SESSION_META
 from sopilot.integrations.mcp.server import McpServer
 from sopilot.integrations.mcp.services import source_service, task_service
 from sopilot.integrations.mcp.sessions import SessionPool
-from sopilot.protocols import Message, ModelRequest, ToolSchema
 from sopilot.runner.sources import open_source
 from sopilot.stores.memory import MemoryStore
 from sopilot.stores.sqlite import SQLiteStore
 from sopilot.tasks.examples.example import load_example
-from sopilot.tasks.examples.judge import example_judge
 from sopilot.tasks.task import ReplayedTools, Simulation
 from sopilot.views.catalogue import view_named
 from sopilot.views.step_tool import TOOL_NAME
@@ -46,38 +44,18 @@ async def call(client: Client, name: str, **arguments: object) -> types.CallTool
 )
 async def test_a_task_over_mcp(view: str, task_id: str, ending: str) -> None:
     """The agent talks to the simulated user through a tool and gets its score at the end."""
-    example = load_example("bank")
-
     service = task_service(f"bank/{task_id}", view_named(view))
     server = McpServer(SessionPool(MemoryStore(), service))
-    model = Reference(example_judge(example))
     async with Client(server.protocol) as client:
         listed = (await client.list_tools()).tools
-        tools = [ToolSchema(t.name, t.description or "", t.input_schema) for t in listed]
-        assert [t.name for t in tools[-2:]] == ["say_to_user", "finish_task"]
-        contents = (await client.read_resource("sopilot://frame")).contents[0]
-        assert isinstance(contents, types.TextResourceContents)
-        slot = contents.text
-        dialog = [Message("system", client.instructions or ""), Message("user", "hello")]
-        for _ in range(80):
-            shown = [*dialog, Message("system", slot)] if slot else dialog
-            reply = await model.complete(ModelRequest(shown, tools[:-2]))
-            dialog.append(Message("assistant", reply.content, reply.tool_calls))
+        assert [tool.name for tool in listed[-2:]] == ["say_to_user", "finish_task"]
+        for reply in looped(f"bank/{task_id}", view, one_call).replies:
             if not reply.tool_calls:
                 said = texts(await call(client, "say_to_user", text=reply.content))
-                answer = re.fullmatch('The user: (".*")', said[0])
-                assert answer is not None
-                dialog.append(Message("user", json.loads(answer[1])))
-                continue
-            over = False
+                assert re.fullmatch('The user: (".*")', said[0])
             for one in reply.tool_calls:
-                result = await call(client, one.name, **json.loads(one.arguments or "{}"))
-                said = texts(result)
-                over = said[0].startswith("The session is over")
-                dialog.append(Message("tool", said[0], tool_call_id=one.id, name=one.name))
-                slot = said[-1] if len(said) > 1 else ""
-            if over:
-                break
+                said = texts(await call(client, one.name, **json.loads(one.arguments or "{}")))
+        assert said[0].startswith("The session is over")
         text = texts(await call(client, "finish_task"))[0]
     score = json.loads(text.removeprefix("Done: "))
     assert (score["passed"], score["ending"]) == (True, ending)

@@ -342,10 +342,12 @@ async def test_what_nobody_uses_gives_its_connections_back() -> None:
 
 
 def test_settings_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "sopilot.yaml"
-    path.write_text("store: postgres://${DB_USER}:${DB_PASSWORD:-none}@db/sopilot\nworkers: 3\n")
+    path = tmp_path / "sopilot.toml"
+    url = "postgres://${DB_USER}:${DB_PASSWORD:-none}@db/sopilot"
+    path.write_text(f'store = "{url}"\nworkers = 3\n')
     monkeypatch.setenv("DB_USER", "runner")
     assert read_settings(path) == {"store": "postgres://runner:none@db/sopilot", "workers": 3}
+    assert read_settings(path, fill=False)["store"] == url
     with pytest.raises(UserMistake, match="NOT_SET"):
         filled({"a": ["${NOT_SET}"]}, "x", {})
 

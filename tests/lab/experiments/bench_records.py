@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sopilot_lab.experiments.record import BenchRecord, RunConfiguration
+from sopilot_lab.experiments.run_folder import BenchRecord, RunConfiguration
 
 
 def verdict(*, should: bool, passed: bool, **flags: bool) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from sopilot.agent.providers import Retries
 from sopilot_lab.experiments import sweep
 from sopilot_lab.experiments import sweep as _shard
 from sopilot_lab.experiments.entrants import Contestant, Patience
-from sopilot_lab.experiments.record import BenchRecord
+from sopilot_lab.experiments.run_folder import BenchRecord
 from sopilot_lab.experiments.selection import select_tasks
 from sopilot_lab.experiments.summary import summarise
 from sopilot_lab.experiments.sweep import make_configuration
@@ -192,6 +192,6 @@ def test_ctrl_c_leaves_a_word_and_books_no_failure(tmp_path: Path) -> None:
         sweep.send_signal(signal.SIGINT)
         _, told = sweep.communicate(timeout=30)
     assert sweep.returncode == 130, told
-    assert "interrupted: 0 of 8 tasks were judged just now; the same command goes on" in told
+    assert "interrupted: 0 of 8 tasks were judged just now; the same command resumes" in told
     assert "Traceback" not in told
     assert all(not path.read_bytes() for path in tmp_path.glob("runs/records/*.jsonl"))

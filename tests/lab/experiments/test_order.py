@@ -15,11 +15,10 @@ from click.testing import CliRunner
 
 from sopilot_lab.cli.archive import verify
 from sopilot_lab.experiments.archive import build_archive
-from sopilot_lab.experiments.record import BenchRecord
 from sopilot_lab.experiments.report.document import Document, build_document
 from sopilot_lab.experiments.report.files import archive_analysis, report_files
 from sopilot_lab.experiments.report.runs import load_runs, run_folders
-from sopilot_lab.experiments.run_folder import RunFolder
+from sopilot_lab.experiments.run_folder import BenchRecord, RunFolder
 
 TASKS = [f"sopbench:{domain}/goal_{place % 5}#{place}" for domain in ("dmv", "bank")
          for place in range(15)]  # fmt: skip

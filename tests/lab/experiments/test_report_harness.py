@@ -10,13 +10,12 @@ import pytest
 from bench_records import configuration, record
 
 from sopilot.messages.errors import UserMistake
-from sopilot_lab.experiments.record import BenchRecord, RunConfiguration
 from sopilot_lab.experiments.report.document import Document, build_document
 from sopilot_lab.experiments.report.mechanism import read_mechanism
-from sopilot_lab.experiments.report.missing import full_denominators
 from sopilot_lab.experiments.report.runs import load_runs
-from sopilot_lab.experiments.run_folder import RunFolder
-from sopilot_lab.sopbench.screen import everything_stays
+from sopilot_lab.experiments.report.tables import full_denominators
+from sopilot_lab.experiments.run_folder import BenchRecord, RunConfiguration, RunFolder
+from sopilot_lab.sopbench.recorded import everything_stays
 from sopilot_lab.statistics.paired import mcnemar
 
 TASKS = [f"sopbench:{domain}/goal_{place % 4}#{place}" for domain in ("bank", "dmv")

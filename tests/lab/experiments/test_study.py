@@ -16,8 +16,7 @@ from tiny import bench, bench_command, run_bench
 
 from sopilot.messages.errors import UserMistake
 from sopilot_lab.experiments.study.cells import study_cells
-from sopilot_lab.experiments.study.hypotheses import holm
-from sopilot_lab.experiments.study.plan import Study, load_study, preset
+from sopilot_lab.experiments.study.plan import Study, holm, load_study, preset
 from sopilot_lab.sopbench.process import shared_upstream
 from sopilot_lab.sopbench.reference import DOMAINS
 

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from sopbench_checkout import NEEDS_SOPBENCH
 
-from sopilot_lab.experiments.record import BenchRecord
-from sopilot_lab.experiments.run_folder import RunFolder
+from sopilot_lab.experiments.run_folder import BenchRecord, RunFolder
 from sopilot_lab.experiments.selection import select_tasks
 from sopilot_lab.experiments.summary import summarise
 from sopilot_lab.experiments.sweep import make_configuration, run_sweep

@@ -13,8 +13,8 @@ from sopilot.tasks.example_tasks import example_tasks
 from sopilot.tasks.examples.example import load_example
 from sopilot.tasks.task import Task
 from sopilot.views.briefing import Briefing
-from sopilot_lab.qualification.plan import planned
-from sopilot_lab.qualification.rehearsal import Rehearsal, rehearse
+from sopilot_lab.qualification.cases import planned
+from sopilot_lab.qualification.prepared import Rehearsal, rehearse
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ import re
 from dataclasses import replace
 
 import pytest
+from gate_records import perfect
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,21 +16,16 @@ from sopilot.program.model import Program
 from sopilot.protocols import ModelReply, ToolCall
 from sopilot.tasks.task import Task
 from sopilot.values.json import JSON
-from sopilot_lab.qualification.cursor import Cursor
-from sopilot_lab.qualification.probe import answer_text, probe_request, spread
-from sopilot_lab.qualification.probe_grading import grade, probe_score, scores_by_depth
-from sopilot_lab.qualification.rehearsal import Rehearsal
-
-
-def perfect(cursor: Cursor) -> dict[str, JSON]:
-    operation, name = sorted(cursor.licensed)[0]
-    return {
-        "function": cursor.function,
-        "step": cursor.step,
-        "results": dict(cursor.results),
-        "callers": list(cursor.callers),
-        "next": {"operation": operation, "name": name},
-    }
+from sopilot_lab.qualification.prepared import Rehearsal
+from sopilot_lab.qualification.probe import (
+    Cursor,
+    answer_text,
+    grade,
+    probe_request,
+    probe_score,
+    scores_by_depth,
+    spread,
+)
 
 
 @pytest.fixture(scope="module")

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from sopilot.runner.qualifications import Answer
 from sopilot_lab.qualification import rule
-from sopilot_lab.qualification.advice import foresight, missing_wins
+from sopilot_lab.qualification.conditions import foresight, missing_wins
 from sopilot_lab.qualification.paging_decision import Verdict, decide
-from sopilot_lab.qualification.probe_grading import ProbeGrade
+from sopilot_lab.qualification.probe import ProbeGrade
 from sopilot_lab.statistics.paired import mcnemar
 
 GOOD = all_but(range(0))

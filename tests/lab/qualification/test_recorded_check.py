@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from gate_records import perfect
 
 from sopilot.cli.main import sopilot
 from sopilot.messages.errors import UserMistake
 from sopilot.protocols import ModelReply, ModelRequest
 from sopilot.stores.memory import MemoryStore
-from sopilot_lab.experiments.recorded_runs import recorded_runs
-from sopilot_lab.qualification.checking import DisciplineCheck, MemoryJournal
-from sopilot_lab.qualification.cursor import Cursor
+from sopilot_lab.experiments.run_folder import recorded_runs
+from sopilot_lab.qualification.checking import (
+    Allowance,
+    CheckSpending,
+    DisciplineCheck,
+    Journal,
+    Prices,
+)
 from sopilot_lab.qualification.paging_decision import decide
-from sopilot_lab.qualification.prepared import PreparedCheck
+from sopilot_lab.qualification.prepared import PreparedCheck, recorded_check
 from sopilot_lab.qualification.probe import probe_request
-from sopilot_lab.qualification.recorded import recorded_check
-from sopilot_lab.qualification.spending import Allowance, CheckSpending, Prices
 
 
 @pytest.fixture(scope="module")
@@ -52,26 +55,15 @@ class Oriented:
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         cursor = self._truth[request.messages[-1].content]
-        return ModelReply(json.dumps(_truth(cursor)))
+        return ModelReply(json.dumps(perfect(cursor)))
 
 
-def _truth(cursor: Cursor) -> dict[str, object]:
-    operation, name = sorted(cursor.licensed)[0]
-    return {
-        "function": cursor.function,
-        "step": cursor.step,
-        "results": dict(cursor.results),
-        "callers": list(cursor.callers),
-        "next": {"operation": operation, "name": name},
-    }
-
-
-def test_its_places_are_asked_about_and_its_runs_judged(sweeps: Path) -> None:
+async def test_its_places_are_asked_about_and_its_runs_judged(sweeps: Path) -> None:
     prepared = recorded_check("any", "reference", recorded_runs([sweeps]), 12)
     assert (prepared.arms, prepared.planned, len(prepared.runs)) == (("flat", "pg"), 6, 12)
     assert prepared.sessions == 6
     assert len({cursor.case for cursor, _ in prepared.questions}) > 1
-    journal = MemoryJournal()
+    journal = Journal()
     check = DisciplineCheck(
         cases=(),
         arms=prepared.arms,
@@ -83,7 +75,7 @@ def test_its_places_are_asked_about_and_its_runs_judged(sweeps: Path) -> None:
         questions=prepared.questions,
         probed=Oriented(prepared),
     )
-    asyncio.run(check.run())
+    await check.run()
     verdict = decide("any", prepared.runs, journal.grades(), planned=prepared.planned)
     assert (verdict.probe.questions, verdict.probe.localisation) == (12, 1.0)
     assert verdict.natural.delta == 0.0

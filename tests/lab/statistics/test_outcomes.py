@@ -11,14 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sopilot.messages.errors import UserMistake
-from sopilot_lab.statistics.accuracy import accuracy
-from sopilot_lab.statistics.bootstrap import BootstrapInterval
 from sopilot_lab.statistics.comparison import compare
+from sopilot_lab.statistics.intervals import BootstrapInterval, Interval, Undefined
 from sopilot_lab.statistics.outcomes import RunOutcome, TaskKind
 from sopilot_lab.statistics.paired import Discordance, mcnemar, pair
-from sopilot_lab.statistics.post_goal import post_goal
-from sopilot_lab.statistics.repeats import pass_k, run_to_run
-from sopilot_lab.statistics.undefined import Interval, Undefined
+from sopilot_lab.statistics.rates import accuracy, pass_k, post_goal, run_to_run
 
 QUICK = settings(deadline=None, max_examples=60)
 

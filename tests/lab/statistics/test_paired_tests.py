@@ -17,9 +17,9 @@ from sopilot_lab.statistics.clustered import (
     sign_flip,
     task_joint,
 )
+from sopilot_lab.statistics.intervals import Undefined
 from sopilot_lab.statistics.outcomes import TaskKind
 from sopilot_lab.statistics.paired import Discordance, Pair, Pairs, mcnemar
-from sopilot_lab.statistics.undefined import Undefined
 
 QUICK = settings(deadline=None, max_examples=60)
 COUNTS = st.integers(0, 400)

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sopilot_lab.statistics.intervals import Undefined
 from sopilot_lab.statistics.paired import mcnemar
 from sopilot_lab.statistics.power import (
     mcnemar_power,
     minimum_detectable_effect,
     tasks_needed,
 )
-from sopilot_lab.statistics.undefined import Undefined
 
 QUICK = settings(deadline=None, max_examples=30)
 

@@ -53,7 +53,7 @@ def test_a_scenario_that_waits_is_taken_up_again(tmp_path: Path) -> None:
     begun = run("run", str(HERE / "claims.yaml"), *task, "--json")
     session = json.loads(begun.stdout)["session"]
     again = run("resume", session)
-    assert again.exit_code == 0, again.output
+    assert again.exit_code == 4, again.output
     assert "1 of 2 from handler, controller" in again.output
     (held,) = json.loads(run("approvals", "list", session, "--json").stdout)["held"]
     run("approvals", "approve", session, held["call_id"], "--as", "Carl", "--role", "controller")

@@ -1,18 +1,8 @@
-"""The executor under a machine: it does what the frame or the state asks for, step by step.
+"""The reference executor: a conforming model that acts on the data of a request's views.
 
-The executor without a machine: it reads the whole program and runs it in its head.
-
-Every request is answered by running the program again from the beginning over
-the results that the messages hold, up to the first thing that is missing.
-
-Keeping one's place in a program that is shown whole, where nothing tells it.
-
-The executor runs a machine of its own over what the text says and what the messages hold:
-the steps that were taken, the results, the user's turns.
-
-The reference executor: a conforming executor behind the same interface as any model.
-
-Which request the user makes.
+``MachineExecutor`` does what the frame message asks for, step by step. ``FlatExecutor`` has no
+machine: it runs the whole program again at every request, over the results in the messages, up
+to the first thing that is missing.
 """
 
 from __future__ import annotations
@@ -21,7 +11,6 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any, Final
 
 from sopilot.agent.reference.guarded import GuardedExecutor
@@ -44,25 +33,16 @@ from sopilot.agent.reference.misbehaviour import (
 from sopilot.agent.reference.reading import (
     GOAL,
     RESULT,
-    Ahead,
     Facts,
-    Move,
-    ReadFrame,
     Resolved,
     call_arguments,
-    move_in_frame,
     read_facts,
-    read_functions,
-    read_move,
     resolve,
-    shows_whole_program,
-    whole,
 )
 from sopilot.agent.toolbox import END_SESSION
 from sopilot.machine.machine import Machine
 from sopilot.machine.state import Configuration
 from sopilot.messages.errors import SopilotError, UserMistake
-from sopilot.messages.scaffold import LANGUAGES
 from sopilot.program.model import (
     Act,
     Branch,
@@ -72,9 +52,7 @@ from sopilot.program.model import (
     Function,
     Kind,
     Local,
-    Program,
     ReturnStep,
-    Source,
     Step,
     Unknown,
 )
@@ -90,9 +68,8 @@ from sopilot.protocols import (
 )
 from sopilot.trace.events import DomainCall, DomainResult, Operation, UserSaid
 from sopilot.values.json import JSON, agree
-from sopilot.views.briefing import is_guarded
-from sopilot.views.moment import known_values
-from sopilot.views.state_text import gathered
+from sopilot.views.moves import Ahead, Move, MoveArguments, Shown, frame_move, gathered
+from sopilot.views.sentences import telling
 from sopilot.views.step_tool import STEP_NAMES, TOOL_NAME, parse_step
 
 
@@ -109,23 +86,7 @@ def wanted_goal(facts: Facts, goals: Iterable[str]) -> str | None:
     return named[0] if len(named) == 1 else None
 
 
-Functions = Mapping[str, Function]
-
-
 DONE: Final = "done as requested"
-
-
-@lru_cache(maxsize=64)
-def read_programs(text: str) -> Mapping[str, Functions]:
-    """The programs that a text shows, by the name of their process."""
-    programs: dict[str, dict[str, Function]] = {}
-    current: dict[str, Function] | None = None
-    for frame in read_functions(text):
-        if frame.function.kind is Kind.PROCESS:
-            current = programs[frame.function.name] = {}
-        if current is not None:
-            current[frame.function.name] = frame.function
-    return programs
 
 
 class _Now(SopilotError):
@@ -146,13 +107,14 @@ class FlatExecutor:
     def __init__(
         self,
         facts: Facts,
-        programs: Mapping[str, Functions],
+        shown: Shown,
         judge: PredicateJudge,
         temptation: Temptation,
         tools: Mapping[str, ToolSchema],
     ) -> None:
         self._facts = facts
-        self._programs = programs
+        self._programs = shown.programs
+        self._language = shown.language
         self._judge = judge
         self._temptation = temptation
         self._tools = tools
@@ -165,8 +127,8 @@ class FlatExecutor:
         goal = wanted_goal(self._facts, self._programs)
         if goal is None:
             return self._replies.ask([GOAL])
-        self._functions = self._programs[goal]
-        process = self._functions[goal]
+        self._program = self._programs[goal]
+        process = self._program.functions[self._program.entry]
         try:
             executed, why = self._process(process, goal)
         except _Now as now:
@@ -219,11 +181,11 @@ class FlatExecutor:
     def _check(self, frame: _Frame, step: Check) -> bool:
         if self._tempted("skip_check", step.label + frame.function.name):
             return step.wanted
-        called = self._functions[step.function]
+        called = self._program.functions[step.function]
         resolved = self._ask_for(frame, step.arguments)
         holds = self._run(_Frame(called, dict(resolved.values)))
-        if holds != step.wanted and called.customer_message:
-            self._telling.append(called.customer_message)
+        if holds != step.wanted:
+            self._telling += telling([called.name], self._program, self._language)
         return holds
 
     def _run(self, frame: _Frame) -> bool:
@@ -383,10 +345,9 @@ def _equal(made: Mapping[str, JSON], wanted: Mapping[str, JSON]) -> bool:
 _TAKEN = "Done"
 
 
-def next_by_the_books(programs: Mapping[str, Functions], messages: Sequence[Message]) -> Move:
-    """What comes next, by the program that was read and the steps that were taken."""
-    read = {goal: Program(goal, functions, _NOWHERE, "") for goal, functions in programs.items()}
-    machine = Machine(read, hashes=dict.fromkeys(read, ""))
+def next_by_the_books(shown: Shown, messages: Sequence[Message]) -> Move:
+    """What comes next, by the programs that are shown and the steps that were taken."""
+    machine = Machine(shown.programs)
     books = _Books(machine)
     calls: dict[str, ToolCall] = {}
     for message in messages:
@@ -398,14 +359,12 @@ def next_by_the_books(programs: Mapping[str, Functions], messages: Sequence[Mess
             books.answered(calls[message.tool_call_id], message.content)
     here = machine.position(books.configuration)
     if here is None:
-        entries = {goal: functions[goal].parameters for goal, functions in programs.items()}
+        entries = {
+            goal: program.functions[program.entry].parameters
+            for goal, program in shown.programs.items()
+        }
         return Move("start", goals=entries)
-    results = {name: bound.holds is True for name, bound in here.frame.slots.items()}
-    frame = ReadFrame(here.layout.function, here.frame.cursor, known_values(here), results)
-    return replace(move_in_frame(frame), gathered=tuple(gathered(here)))
-
-
-_NOWHERE = Source("", "", "")
+    return replace(frame_move(here, shown.language), gathered=gathered(here))
 
 
 class _Books:
@@ -485,8 +444,7 @@ class MachineExecutor:
             case "complete":
                 return self._replies.step("complete", "It is done.", summary="done as requested")
             case "fail":
-                blamed = _blamed(facts.slot) or facts.judged or ", ".join(move.unmet)
-                return self._replies.refuse(blamed or move.function, _told(facts.slot))
+                return self._replies.refuse(", ".join(move.unmet) or move.function, move.told)
             case _:
                 return self._replies.step("select_branch", option="next")
 
@@ -592,8 +550,7 @@ class MachineExecutor:
     def _linked(self) -> ModelReply:
         """The next call of a recipe whose calls look into earlier answers."""
         facts = self._facts
-        known = {name: whole(value, facts) for name, value in self._move.known.items()}
-        value = known_or(known, facts.value)
+        value = known_or(self._move.known, facts.value)
         for recipe in self._move.recipes:
             result = gather(recipe, value, self._here())
             if result.missing is None:
@@ -619,7 +576,7 @@ class MachineExecutor:
         return self._return(self._evidence())
 
     def _return(self, evidence: Sequence[Seen]) -> ModelReply:
-        known = {name: whole(value, self._facts) for name, value in self._move.known.items()}
+        known = self._move.known
         judge: object = self._judge
         function = self._move.function
         try:
@@ -675,7 +632,7 @@ class MachineExecutor:
             ahead = self._move.ahead.get(edge)
         calls = [*before, *self._replies.verdicts(verdicts)]
         if ahead is not None and ahead.kind == "fail":
-            refusal = self._replies.refuse(judged, _told(self._facts.slot))
+            refusal = self._replies.refuse(judged, ahead.told)
             return ModelReply(refusal.content, self._replies.in_one((*calls, *refusal.tool_calls)))
         if ahead is not None and ahead.kind in ("tool", "goal") and ahead.name in self._tools:
             own = users_own or ahead.kind == "goal"
@@ -754,7 +711,7 @@ class MachineExecutor:
         return ModelReply("", (self._replies.step_call("emit_artifact", name=name, content=text),))
 
 
-def _names(arguments: CallArguments) -> dict[str, str]:
+def _names(arguments: MoveArguments) -> dict[str, str]:
     """Parameter → the name whose value it takes."""
     return {key: term.name for key, term in arguments if isinstance(term, Local | Unknown)}
 
@@ -770,31 +727,10 @@ def _given(values: Mapping[str, JSON]) -> dict[str, JSON]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _blamed(slot: str) -> str:
-    """The checks that a group's result names as not met."""
-    for table in LANGUAGES.values():
-        before, _, behind = table["not_met"].partition("{names}")
-        named = slot.rpartition(before)[2].partition(behind)[0] if before in slot else ""
-        if named:
-            return named
-    return ""
-
-
-def _told(slot: str) -> str:
-    """All that the user may hear of a refusal here."""
-    for line in reversed(slot.splitlines()):
-        for table in LANGUAGES.values():
-            for key in ("now_fail_told", "short_now_fail_told", "told"):
-                *_, marker = table[key].removesuffix("{says}").rpartition("}")
-                if marker in line:
-                    return line.partition(marker)[2]
-    return ""
-
-
 class Reference:
-    """A function of the messages: it keeps nothing from one request to the next.
+    """A function of the request: it keeps nothing from one to the next.
 
-    Reads frames, states and whole programs. Prose and official wording are for
+    It acts on frames, states, whole programs and the guard's answers. Views in prose are for
     readers of natural language: there it raises ``UserMistake``.
     """
 
@@ -818,22 +754,24 @@ class Reference:
         tools = {tool.name: tool for tool in request.tools}
         step = next((tool.name for tool in request.tools if tool.name in STEP_NAMES), "")
         domain = {name: t for name, t in tools.items() if name not in (step, END_SESSION)}
-        shown = read_programs(facts.first)
-        move = read_move(facts.slot) if step else None
-        if move is None and shown and step:
+        shown = request.shown if isinstance(request.shown, Shown) else Shown()
+        move = shown.move if step else None
+        if move is None and shown.programs and step:
             move = next_by_the_books(shown, request.messages)
         temptation = Temptation(
             self._misbehaviour,
             situation=f"{len(request.messages)}:{facts.slot[:400]}",
-            paged=not (shows_whole_program(facts.first) or shows_whole_program(facts.slot)),
+            paged=not shown.programs,
             characters=facts.characters,
         )
         if move is not None:
             return MachineExecutor(facts, move, self._judge, temptation, domain, step).reply()
-        if not shown and is_guarded(facts.first):
-            return GuardedExecutor(facts, request.messages, self._judge, domain).reply()
-        if shown and END_SESSION in tools:
+        if shown.guard:
+            return GuardedExecutor(
+                facts, request.messages, self._judge, domain, shown.goals
+            ).reply()
+        if shown.programs and END_SESSION in tools:
             return FlatExecutor(facts, shown, self._judge, temptation, domain).reply()
         raise UserMistake(
-            "the reference executor reads frames and programs, not prose; choose another view"
+            "the reference executor acts on frames and programs, not on prose; choose another view"
         )

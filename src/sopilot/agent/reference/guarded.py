@@ -19,7 +19,6 @@ from sopilot.protocols import Message, ModelReply, ToolCall, ToolSchema, inputs_
 from sopilot.values.json import JSON
 from sopilot.views.guard_answers import JUDGE_TOOL, blocked_call, shown_answers
 
-_GOAL_LINE = re.compile(r"^- (\w+)\(", re.MULTILINE)
 _NAME = re.compile(r"(?:, )?(\w+)=")
 _UNKNOWN = "…"
 
@@ -51,15 +50,17 @@ class GuardedExecutor:
         messages: Sequence[Message],
         judge: PredicateJudge,
         tools: Mapping[str, ToolSchema],
+        goals: Sequence[str],
     ) -> None:
         self._facts = facts
+        self._goals = goals
         self._judge = judge
         self._tools = tools
         self._replies = Replies(facts)
         self._exchanges = list(_exchanges(messages))
 
     def reply(self) -> ModelReply:
-        goals = [name for name in _GOAL_LINE.findall(self._facts.first) if name in self._tools]
+        goals = [name for name in self._goals if name in self._tools]
         goal = self._facts.wants or (goals[0] if len(goals) == 1 else None)
         if goal is None:
             return self._replies.ask([GOAL])

@@ -13,10 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Final
 
-from sopilot.agent.reference.reading import ASK, Ahead, Facts, Move
+from sopilot.agent.reference.reading import ASK, Facts
 from sopilot.messages.errors import UserMistake
 from sopilot.protocols import ModelReply, ToolCall, ToolSchema, inputs_of, required_of
 from sopilot.values.json import JSON
+from sopilot.views.moves import Ahead, Move
 from sopilot.views.step_tool import SHORT_NAME, TOOL_NAME
 
 SWITCHES: Final = (

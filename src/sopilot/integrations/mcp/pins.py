@@ -316,8 +316,10 @@ class CatalogueOptions:
     them. ``approve`` names tools to approve anew at the start, ``approve_all`` approves all."""
 
     pass_through: Sequence[str] = ()
-    pass_all: bool = False
-    """Offer every tool, except those behind actions with ``offered: false``."""
+    pass_reads: bool = False
+    """Also offer tools that are marked as read-only, except those behind actions with
+    ``offered: false``. Nothing else that the handbook doesn't name may be called: it would be an
+    unguarded way to do what can't be undone."""
     reserved: frozenset[str] = frozenset()
     approve_all: bool = False
     approve: Sequence[str] = ()
@@ -356,6 +358,8 @@ class Catalogue:
         self._hidden = frozenset(
             action.tool or name for name, action in handbook.actions.items() if not action.offered
         )
+        self._reads: set[tuple[str, str]] = set()
+        """Tools by upstream that pass because they are marked as read-only."""
         self._offers: dict[str, OfferedTool] = {}
         self._held: dict[tuple[str, str], Drift] = {}
         self._reported: set[Drift] = set()
@@ -390,6 +394,8 @@ class Catalogue:
                 if drift.tool in options.approve:
                     self._pins.approve_one(spec.name, drift.tool, definitions.get(drift.tool))
             for tool in {tool.name: tool for tool in reversed(tools)}.values():
+                if options.pass_reads and tool.annotations and tool.annotations.read_only_hint:
+                    self._reads.add((spec.name, tool.name))
                 names = self._names(spec.name, tool.name)
                 for name in names:
                     wanted.setdefault(name, []).append((spec.name, tool))
@@ -404,22 +410,23 @@ class Catalogue:
         for name, offers in wanted.items():
             self._add(name, offers)
         unguarded = [name for name in self._offers if name not in self._named]
-        if options.pass_all and unguarded:
+        if unguarded:
             self.tell(
                 f"recorded but not guarded, since the handbook doesn't name them: "
-                f"{', '.join(map(one_line, unguarded))}; hide them with --handbook-only"
+                f"{', '.join(map(one_line, unguarded))}"
             )
         if not_offered:
+            kind = " and they aren't marked as read-only" if options.pass_reads else ""
             self.tell(
-                f"not offered, since the handbook doesn't name them: {', '.join(not_offered)}; "
-                "offer them anyway with --pass-through NAME"
+                f"not offered, since the handbook doesn't name them{kind}: "
+                f"{', '.join(not_offered)}; offer them anyway with --pass-through NAME"
             )
 
     def _names(self, upstream: str, tool: str) -> set[str]:
         """The names under which a tool is offered."""
         actions, own = self._actions, f"{upstream}:{tool}"
         names = {*actions.get(own, ()), *actions.get(tool, ())}
-        passes = self._options.pass_all and not {own, tool} & (self._hidden | self._named)
+        passes = (upstream, tool) in self._reads and not {own, tool} & (self._hidden | self._named)
         return names or ({tool} if passes else names)
 
     def _approve_first(self, upstream: str, tools: Mapping[str, Definition]) -> None:

@@ -172,8 +172,7 @@ async def _pins(options: ServerOptions, store: Store) -> Pins:
 def _catalogue_options(options: ServerOptions) -> CatalogueOptions:
     return CatalogueOptions(
         pass_through=options.pass_through,
-        pass_all=bool(view_named(options.view).guard)
-        and not (options.pass_through or options.handbook_only),
+        pass_reads=bool(view_named(options.view).guard) and not options.handbook_only,
         reserved=frozenset({TOOL_NAME, END_SESSION, JUDGE_TOOL}),
         approve_all=options.approve_tools,
         approve=options.approve,

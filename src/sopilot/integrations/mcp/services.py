@@ -7,7 +7,7 @@ from sopilot.handbook.model import Handbook
 from sopilot.integrations.mcp.gateway import gateway_simulation
 from sopilot.integrations.mcp.pins import Catalogue
 from sopilot.integrations.mcp.sessions import Service
-from sopilot.runner.conversation import require_guardable
+from sopilot.runner.hook import require_guardable
 from sopilot.runner.play import PLAY, play_record, playable_task
 from sopilot.runner.sources import ExampleSource, TaskSource
 from sopilot.tasks.example_tasks import idle_simulation

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from weakref import WeakValueDictionary
 
-from sopilot.agent.loop import open_run, resume_run, run_programs
+from sopilot.agent.loop import open_run, run_programs
 from sopilot.files.sign_in import who_asks
 from sopilot.integrations.mcp.confirmation import AskThroughClient
 from sopilot.integrations.mcp.options import LOCAL
@@ -23,6 +23,7 @@ from sopilot.records.people import TOKEN, Principal
 from sopilot.records.store import SessionRecord, Settings, Store
 from sopilot.runner.play import Player
 from sopilot.session.lease import when_free
+from sopilot.session.opening import resume_session
 from sopilot.session.session import Session
 from sopilot.tasks.task import Simulation
 from sopilot.values.json import JSON
@@ -286,7 +287,7 @@ class SessionPool:
             await simulation.catch_up(session_id, session.own_events)
 
         async def resume() -> Session:
-            return await resume_run(
+            return await resume_session(
                 self.store,
                 session_id,
                 tools=simulation.tools,

@@ -150,7 +150,7 @@ def _choose(reached: list[_Path], paths: list[_Path]) -> Plan:
 
 
 def _work(need: Need) -> Iterator[tuple[str, ArgumentsKey]]:
-    """What has to be done about a need: two needs may want the same call."""
+    """The work for a need: two needs may want the same call."""
     if not need.calls:
         yield need.function, key_of(need.values)
     for call in need.calls:

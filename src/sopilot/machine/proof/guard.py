@@ -14,7 +14,7 @@ from sopilot.machine.machine import Machine
 from sopilot.machine.moves import unmet_checks
 from sopilot.machine.proof.licence import Licence, license_call
 from sopilot.machine.state import Configuration
-from sopilot.machine.terms import fits_act, plain_arguments, value_of
+from sopilot.machine.terms import fits_act, plain_arguments, value_at
 from sopilot.messages.catalogue import sentence
 from sopilot.messages.errors import SopilotError
 from sopilot.program.model import (
@@ -38,6 +38,11 @@ class Hold:
 
     awaits: str
     why: str
+
+
+def _held(code: str, **fields: object) -> Hold:
+    """The root of the process doesn't accept the call."""
+    return Hold("root", sentence(code, **fields))
 
 
 def guarded_actions(programs: Mapping[str, Program]) -> dict[str, Guarded]:
@@ -73,7 +78,7 @@ def hold_reason(
             machine, configuration, action, arguments, amended
         )
     except (SopilotError, LookupError, TypeError, ValueError, AttributeError) as problem:
-        return Hold("root", sentence("not-evaluated", action=action, problem=repr(problem)))
+        return _held("not-evaluated", action=action, problem=repr(problem))
 
 
 def license_here(
@@ -84,7 +89,7 @@ def license_here(
         return license_call(machine.programs, here, arguments, judge)
     except (SopilotError, LookupError, TypeError, ValueError, AttributeError) as problem:
         kind = type(problem).__name__
-        # Nobody knows what it depends on: with the next answer it is another problem.
+        # Its cause is unknown: with the next answer it counts as another problem.
         answers = (
             item.seq for some in here.configuration.answers.values() for item in some.values()
         )
@@ -110,43 +115,31 @@ def _root(
     amended: bool,
 ) -> Hold | None:
     if action not in machine.programs.goal_actions:
-        return Hold(
-            "root",
-            sentence("no-procedure", action=action),
-        )
+        return _held("no-procedure", action=action)
     here = machine.position(configuration)
     if here is None:
         programs = machine.programs.layouts.items()
         goals = [f"`{goal}`" for goal, item in programs if action in item.goal_actions]
         if not goals:
-            return Hold("root", sentence("no-request", action=action))
-        return Hold("root", sentence("start-first", action=action, goals=" or ".join(goals)))
+            return _held("no-request", action=action)
+        return _held("start-first", action=action, goals=" or ".join(goals))
     if len(here.process.frames) != 1:
-        return Hold(
-            "root",
-            sentence(
-                "checks-first", action=action, function=here.frame.function, first=_first(here)
-            ),
+        return _held(
+            "checks-first", action=action, function=here.frame.function, first=_first(here)
         )
     step = here.step
     if isinstance(step, FailStep):
         unmet = ", ".join(f"`{name}`" for name in unmet_checks(here)) or sentence(
             "what-it-requires"
         )
-        return Hold(
-            "root",
-            sentence("unmet", action=action, names=unmet),
-        )
+        return _held("unmet", action=action, names=unmet)
     if not isinstance(step, Act) or not step.goal or step.action != action:
-        return Hold(
-            "root",
-            sentence("not-asked-for", goal=here.process.goal, action=action, first=_first(here)),
-        )
+        return _held("not-asked-for", goal=here.process.goal, action=action, first=_first(here))
     return _arguments(here, step, arguments, amended)
 
 
 def _first(here: Position) -> str:
-    """What comes next where the program stands, in words that every tool list has."""
+    """The next step of the program, in words that fit every tool list."""
     step = here.step
     if isinstance(step, Ask):
         behind = here.layout.steps[here.layout.past_asking(step.label)]
@@ -177,29 +170,20 @@ def _arguments(
         # Nothing was checked about it, and a tool may do anything with it.
         if name not in inputs:
             named = ", ".join(f"`{item}`" for item in inputs) or sentence("nothing")
-            return Hold(
-                "root",
-                sentence("no-input", name=name, action=step.action, names=named),
-            )
+            return _held("no-input", name=name, action=step.action, names=named)
         if holds_stand_in(arguments[name]):
-            return Hold(
-                "root",
-                sentence("stand-in", name=name),
-            )
+            return _held("stand-in", name=name)
     if amended:
         return _other_act(step, arguments)
-    if fits_act(step, step.action, arguments, here.layout, here.frame, here.process.known):
+    if fits_act(here, step, step.action, arguments):
         return None
     for parameter, term in plain_arguments(step.arguments):
-        value = value_of(term, here.layout, here.frame, here.process.known)
+        value = value_at(here, term)
         if value is MISSING or value is None:
             continue
         if parameter not in arguments or not same(value, arguments[parameter]):
-            return Hold(
-                "root",
-                sentence("checked-for-another", action=step.action, name=parameter),
-            )
-    return Hold("root", sentence("checked-for-others", action=step.action))
+            return _held("checked-for-another", action=step.action, name=parameter)
+    return _held("checked-for-others", action=step.action)
 
 
 def _other_act(step: Act, arguments: Mapping[str, JSON]) -> Hold | None:
@@ -211,8 +195,5 @@ def _other_act(step: Act, arguments: Mapping[str, JSON]) -> Hold | None:
             continue
         value = arguments.get(parameter)
         if not same(value, chosen.setdefault(term.name, value)):
-            return Hold(
-                "root",
-                sentence("must-be-the-same", name=parameter, action=step.action),
-            )
+            return _held("must-be-the-same", name=parameter, action=step.action)
     return None

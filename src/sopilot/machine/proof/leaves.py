@@ -1,13 +1,7 @@
 """One leaf: whether a rule or gate is proven for given values, on which evidence.
 
-P1 closed, P2 about it, P3 whole, P4 newest, P5 fresh, P6 judged, P7 named: each clause is
-where its number stands.
-
-Calls that may be about a gate: which it names, which it may concern.
-
-The grade of a verdict at the moment in which it is given.
-
-How good a verdict is.
+P1 closed, P2 about it, P3 whole, P4 newest, P5 fresh, P6 judged, P7 named: each clause is marked
+where it is decided.
 """
 
 from __future__ import annotations
@@ -56,7 +50,7 @@ class GateCalls(NamedTuple):
 
     @property
     def latest(self) -> Answered | None:
-        return max(self.exact, key=lambda item: item.asked, default=None)
+        return max(self.exact, key=lambda item: item.success_call, default=None)
 
     @property
     def overlapping(self) -> bool:
@@ -65,7 +59,9 @@ class GateCalls(NamedTuple):
         latest = self.latest
         return self.pending or (
             latest is not None
-            and any(item is not latest and item.touched > latest.asked for item in self.touching)
+            and any(
+                item is not latest and item.touched > latest.success_call for item in self.touching
+            )
         )
 
 
@@ -271,7 +267,7 @@ class Prover:
         for pending in self.configuration.pending.values():
             # One that was asked for earlier can only answer about an earlier moment; but a user
             # who was asked twice may answer the first question last.
-            later = newest is None or pending.seq > newest.call_seq or action in BUILT_IN
+            later = newest is None or pending.call_seq > newest.call_seq or action in BUILT_IN
             if later and pending.action == action and key_of(pending.arguments) == key:
                 return Absent(sentence("not-answered", call=_spelled(call)))
         if newest is None:
@@ -416,7 +412,7 @@ class Prover:
         events = [renewed(self.programs, self.configuration, act.action) for act in acts]
         for action in changing:
             events += [min(item.touched, item.seq) for item in answers.get(action, _NONE).values()]
-        events += [item.seq for item in pending if item.action in changing]
+        events += [item.call_seq for item in pending if item.action in changing]
         return max(events, default=NEVER)
 
     def _identifying(self) -> set[str]:
@@ -501,15 +497,17 @@ class Prover:
         opened = opening.latest
         shut = shutting.latest if shutting is not None else None
         if opened is not None and (
-            shutting is None or (opened.asked > shutting.touched and not shutting.pending)
+            shutting is None or (opened.success_call > shutting.touched and not shutting.pending)
         ):
-            if opened.asked < renewed(self.programs, self.configuration, act.action):  # P8
+            if opened.success_call < renewed(self.programs, self.configuration, act.action):  # P8
                 return self._undecided(layout, _elsewhere(act.action))
             return _Opened(opened, opening.overlapping)
         never = not opening.touching
-        if not opening.pending and (never or (shut is not None and shut.asked > opening.touched)):
+        if not opening.pending and (
+            never or (shut is not None and shut.success_call > opening.touched)
+        ):
             since = renewed(self.programs, self.configuration, act.action)
-            if shut is not None and not never and shut.asked < since:
+            if shut is not None and not never and shut.success_call < since:
                 return self._undecided(layout, _elsewhere(act.action))
             evidence = (shut.succeeded,) if shut is not None and not never else ()
             return self._verdict(layout, False, Grade.PROVEN, _Whole({}, None, evidence, ()))

@@ -130,7 +130,7 @@ def argument_problem(programs: Programs, step: Act, arguments: Mapping[str, JSON
 
 
 class _Unmet(NamedTuple):
-    told: str
+    message: str
     fact: Mapping[str, JSON]
 
 
@@ -157,7 +157,7 @@ class _Proof:
         decides about these and no others."""
         self._collect(Activation(layout, values), layout.first, {}, frozenset())
         if self.unmet:
-            message = listed([item.told for item in self.unmet.values()])
+            message = listed([item.message for item in self.unmet.values()])
             return Licence(message, facts=tuple(item.fact for item in self.unmet.values()))
         facts = [self.prover.fact(name, dict(passed), True) for name, passed in self.checked]
         why = sentence("no-path", action=action)
@@ -250,7 +250,7 @@ class _Proof:
             verdict = self._leaf(callee, passed)
             if verdict.holds is not step.wanted:
                 key = (step.function, key_of(passed))
-                message = _told(verdict, step.wanted, callee.function.computes)
+                message = _unmet_message(verdict, step.wanted, callee.function.computes)
                 fact = self.prover.fact(step.function, passed, step.wanted)
                 self.unmet.setdefault(key, _Unmet(message, fact))
             if not callee.function.branches:
@@ -260,7 +260,7 @@ class _Proof:
             self._collect(inside, callee.first, {}, frozenset())
 
 
-def _told(verdict: LeafVerdict, wanted: bool, computes: str = "") -> str:
+def _unmet_message(verdict: LeafVerdict, wanted: bool, computes: str = "") -> str:
     if computes and verdict.holds is False:
         return sentence("computed-otherwise", name=computes)
     side = "true" if wanted else "false"

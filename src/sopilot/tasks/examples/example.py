@@ -1,12 +1,14 @@
-"""A example: a handbook with the simulator it is about."""
+"""An example: a handbook with the simulator it is about."""
 
 from __future__ import annotations
 
 import functools
 import importlib
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
+from typing import Any
 
 from sopilot.handbook.model import Handbook
 from sopilot.handbook.reader import load_handbook
@@ -18,11 +20,7 @@ from sopilot.tasks.examples.simulator import Handler, SimulatedCall, Simulator, 
 from sopilot.tasks.examples.task import ExampleTask, merged, read_state, read_tasks
 from sopilot.values.json import JSON
 
-_PACKAGES: Mapping[str, str] = {
-    "bank": "bank",
-    "clinic": "clinic",
-    "it": "it",
-}
+_NAMES = ("bank", "clinic", "it")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +90,7 @@ class Example:
 
 
 def bundled_names() -> tuple[str, ...]:
-    return tuple(_PACKAGES)
+    return _NAMES
 
 
 def handbook_text(name: str) -> str:
@@ -104,23 +102,32 @@ def handbook_text(name: str) -> str:
 def load_example(name: str) -> Example:
     """The example of that name; the same object every time."""
     handbook = load_handbook(handbook_text(name), f"{name}/handbook.yaml")
-    package = f"{__package__}.{_PACKAGES[name]}"
+    package = f"{__package__}.{name}"
     return Example(
         name=name,
         handbook=handbook,
         tasks=read_tasks(name, _text(name, "tasks.yaml")),
         base_state=read_state(_text(name, "state.yaml")),
-        handlers=importlib.import_module(f"{package}.simulator").HANDLERS,
-        truths=importlib.import_module(f"{package}.truth").TRUTHS,
+        handlers=_functions(f"{package}.simulator"),
+        truths=_functions(f"{package}.truth"),
     )
 
 
+def _functions(module: str) -> dict[str, Callable[..., Any]]:
+    """The public functions that the module defines."""
+    return {
+        name: item
+        for name, item in vars(importlib.import_module(module)).items()
+        if inspect.isfunction(item) and item.__module__ == module and not name.startswith("_")
+    }
+
+
 def _text(name: str, file: str) -> str:
-    if name not in _PACKAGES:
-        raise _unknown(f"there is no bundled handbook `{name}`", name, _PACKAGES)
-    folder = resources.files(f"{__package__}.{_PACKAGES[name]}")
+    if name not in _NAMES:
+        raise _unknown(f"there is no bundled handbook `{name}`", name, _NAMES)
+    folder = resources.files(f"{__package__}.{name}")
     return folder.joinpath(file).read_text(encoding="utf-8")
 
 
-def _unknown(message: str, word: str, known: Sequence[str] | Mapping[str, str]) -> UserMistake:
+def _unknown(message: str, word: str, known: Sequence[str]) -> UserMistake:
     return mistake("unknown-name", message, help=did_you_mean(word, known))

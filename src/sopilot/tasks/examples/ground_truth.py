@@ -27,8 +27,6 @@ from sopilot.tasks.examples.task import ExampleTask, ExpectedEnding
 from sopilot.values.json import JSON
 
 Values = dict[str, JSON]
-
-
 LeafTruth = Callable[[str, Binding], bool]
 
 

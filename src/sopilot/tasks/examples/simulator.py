@@ -23,7 +23,6 @@ State = dict[str, Any]
 """Everything a desk knows, as JSON values: tables whose shape the desk's own tools and truth
 know, and nobody else. The present day is part of it."""
 
-
 Handler = Callable[..., ToolResult]
 """``handler(state, **arguments)``. It may change ``state``; changes are kept when it is ok."""
 

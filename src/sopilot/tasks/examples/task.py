@@ -28,7 +28,7 @@ TAGS = frozenset({"goal-change", "late-evidence", "pressure", "deep", "approval"
 
 @dataclass(frozen=True, slots=True)
 class ExampleTask:
-    """One request at a example.
+    """One request at an example.
 
     ``arguments`` are the goal's, as the customer means them in the end.
     For a scripted user: ``request`` opens the dialog, ``inputs`` holds what the
@@ -75,7 +75,7 @@ def merged(state: Mapping[str, JSON], overrides: Mapping[str, JSON]) -> State:
 
 
 def read_tasks(example: str, text: str) -> tuple[ExampleTask, ...]:
-    """The tasks of a example's file: ``people`` (what each can tell) and ``tasks``."""
+    """The tasks of an example's file: ``people`` (what each can tell) and ``tasks``."""
     document = yaml.load(text, Loader=_Loader)
     people: Mapping[str, Mapping[str, JSON]] = document["people"]
     tasks = tuple(_task(example, entry, people) for entry in document["tasks"])
@@ -84,23 +84,10 @@ def read_tasks(example: str, text: str) -> tuple[ExampleTask, ...]:
     return tasks
 
 
-_KEYS = frozenset(
-    {
-        "id",
-        "goal",
-        "who",
-        "arguments",
-        "request",
-        "inputs",
-        "expected",
-        "follow_ups",
-        "late",
-        "opening_goal",
-        "approvers",
-        "tags",
-        "state",
-    }
-)
+_KEYS = frozenset({
+    "id", "goal", "who", "arguments", "request", "inputs", "expected", "follow_ups", "late",
+    "opening_goal", "approvers", "tags", "state",
+})  # fmt: skip
 
 
 def _task(example: str, entry: Fields, people: Mapping[str, Mapping[str, JSON]]) -> ExampleTask:

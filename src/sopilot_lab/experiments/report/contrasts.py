@@ -13,60 +13,37 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Final
 
+from sopilot_lab.experiments.report.formats import Table, figure, p_text, percent, points
 from sopilot_lab.experiments.report.runs import Keep, RunSet, Series
-from sopilot_lab.experiments.report.table import Table, figure, p_text, percent, points
-from sopilot_lab.statistics.bootstrap import BootstrapInterval
 from sopilot_lab.statistics.comparison import Comparison, compare
+from sopilot_lab.statistics.intervals import BootstrapInterval, Undefined
 from sopilot_lab.statistics.outcomes import RunOutcome, TaskKind
 from sopilot_lab.statistics.paired import Pairs, benjamini_hochberg, pair
-from sopilot_lab.statistics.post_goal import PostGoal, post_goal
-from sopilot_lab.statistics.undefined import Undefined
+from sopilot_lab.statistics.rates import PostGoal, post_goal
 
 Contrast = tuple[str, str]
-
-
 PG: Final = "pg-paper"
 """The study's PG column: the paper's runtime, not our improved ones."""
-
-
 COMPILATION: Final[Contrast] = ("flat", "official")
-
-
 RUNTIME: Final[Contrast] = (PG, "flat")
-
-
 FAMILY: Final[Sequence[Contrast]] = (COMPILATION, RUNTIME)
 """Compilation and runtime, the study's two questions."""
-
-
 OURS: Final = ("pg", "fused")
 """Our improved runtimes: contrasts of their own beside the paper's."""
-
-
 CONTRASTS: Final[Sequence[Contrast]] = (
     *FAMILY, ("flat-protocol", "flat"), (PG, "flat-protocol"), ("full-cursor", "flat"),
     (PG, "full-cursor"), ("official-code", "official"), ("prose", "official"), ("flat", "prose"),
     ("official-recipes", "official"), ("flat", "official-recipes"), ("prose", "official-recipes"),
     *((ours, other) for ours in OURS for other in ("flat", PG)),
 )  # fmt: skip
-
-
 BY_DOMAIN: Final = (RUNTIME, (PG, "full-cursor"), *((ours, "flat") for ours in OURS))
-
-
 DRAWS = 2_000
-
-
 _COMMON = ("flat", "full-cursor", PG)
-
-
 _COLUMNS = (
     "series", "contrast", "scope", "kind", "pairs", "goals", "first %", "second %", "difference",
     "95 % by goals", "goal p", "BH", "wins:losses", "task p", "task-joint p",
     "p without one goal", "that goal", "worst to best", "left out", "ΔR2",
 )  # fmt: skip
-
-
 _METHOD = (
     "first arm against second, on the tasks that both judged; wins: only the first passed; task "
     "p: exact McNemar, as in the study; goal p: exact sign flips of whole goals; interval: goals "
@@ -79,14 +56,14 @@ _METHOD = (
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """``asked`` are the tasks that each side was asked, judged or not."""
+    """``planned`` are the tasks that each side was asked, judged or not."""
 
     label: str
     scope: str
     kind: str
     name: str
     sides: tuple[Sequence[RunOutcome], Sequence[RunOutcome]]
-    asked: tuple[set[str], set[str]] = (set(), set())
+    planned: tuple[set[str], set[str]] = (set(), set())
     in_family: bool = False
 
 
@@ -305,7 +282,7 @@ def interval_text(interval: BootstrapInterval | Undefined) -> str:
 def _bounds(row: Row) -> str:
     """The difference over the tasks that both sides were asked, if every missing run of the first
     failed and of the second passed, and the reverse."""
-    both = row.asked[0] & row.asked[1]
+    both = row.planned[0] & row.planned[1]
     if not both:
         return "–"
     first, second = ({each.task: bool(each.passed) for each in side} for side in row.sides)

@@ -13,12 +13,10 @@ from sopilot.files.text import whole_text, write_whole
 from sopilot.messages.errors import UserMistake
 from sopilot.web.pages import Drawing
 from sopilot_lab.experiments.report.document import Document, build_document, to_html
-from sopilot_lab.experiments.report.markdown import to_csv, to_latex, to_markdown
+from sopilot_lab.experiments.report.formats import Table, to_csv, to_latex
 from sopilot_lab.experiments.report.runs import RunSet
-from sopilot_lab.experiments.report.table import Table
 from sopilot_lab.sopbench.process import ToolList, Upstream, shared_upstream
-from sopilot_lab.sopbench.reach import Reach
-from sopilot_lab.sopbench.reach_survey import reach_cache, survey
+from sopilot_lab.sopbench.reach import Reach, reach_cache, survey
 from sopilot_lab.sopbench.reference import is_sopbench, task_references
 
 FROM_CHECKOUT: Final = (
@@ -117,6 +115,28 @@ def _upstream() -> Upstream | None:
         return shared_upstream()
     except UserMistake:  # tables that need the checkout say that there is none
         return None
+
+
+def to_markdown(document: Document) -> str:
+    lines = [f"# {document.title}", ""]
+    lines += [f"- {result}" for result in document.results]
+    for table in document.tables:
+        lines += ["", f"## {table.title}", ""]
+        lines.append(_row(table.header))
+        lines.append(_row(["---"] * len(table.header)))
+        lines += [_row(row) for row in table.rows]
+        if table.method:
+            lines += ["", f"*{table.method}.*"]
+        if table.missing:
+            lines.append("")
+            lines += [f"- [{number}] {why}" for number, why in enumerate(table.missing, 1)]
+    lines += ["", "## About these runs", "", *(f"- {note}" for note in document.notes)]
+    return "\n".join(lines) + "\n"
+
+
+def _row(cells: object) -> str:
+    assert isinstance(cells, list | tuple)
+    return "| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |"
 
 
 def report_files(document: Document) -> dict[str, str]:

@@ -16,11 +16,9 @@ from sopilot.files.text import whole_text
 from sopilot.messages.diagnostic import Place
 from sopilot.messages.errors import UserMistake, mistake
 from sopilot.web.pages import Drawing, Mark, dot_plot, stacked
-from sopilot_lab.experiments.report.table import Table, figure
+from sopilot_lab.experiments.report.formats import Table, figure
 
 Bounds = tuple[float, float] | None
-
-
 DeltaR2 = Sequence[tuple[str, float, Bounds]]
 
 

@@ -1,25 +1,132 @@
-"""Folders of runs, as series of arms that differ in nothing else."""
+"""Folders of runs, as series of arms that differ in nothing else.
+
+Two folders may differ in arm, model, run, tool list and language: each of these is a row or a
+column of the tables. Everything else that decides a run must be the same, or the difference
+between two arms is a difference between two experiments.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from sopilot.messages.diagnostic import Place
+from sopilot.messages.diagnostic import Diagnostic, Place
 from sopilot.messages.errors import UserMistake, mistake
 from sopilot.views.catalogue import VIEWS
-from sopilot_lab.experiments.record import BenchRecord, RunConfiguration
-from sopilot_lab.experiments.report.harness import require_one_harness, varied_label
-from sopilot_lab.experiments.run_folder import Missing, RunFolder, task_order
+from sopilot_lab.experiments.run_folder import (
+    BenchRecord,
+    Missing,
+    RunConfiguration,
+    RunFolder,
+    task_order,
+)
+from sopilot_lab.sopbench.recorded import Screen
 from sopilot_lab.sopbench.reference import SCHEME, TaskReference
-from sopilot_lab.sopbench.screen import Screen
 from sopilot_lab.statistics.outcomes import RunOutcome, TaskKind
 
+COMPARED: Final = ("arm", "model", "run", "tools", "language")
+SHARED: Final = (
+    "upstream_commit",
+    "sources",
+    "budgets",
+    "user",
+    "temperature",
+    "hash_seed",
+    "compiler",
+)
+"""These must agree between models too; what else a configuration has is a model's own."""
+
+
+def harness_fingerprint(configuration: RunConfiguration) -> str:
+    text = json.dumps(_shared(configuration), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def require_one_harness(
+    result: Sequence[tuple[Path, RunConfiguration]], vary: Sequence[str] = ()
+) -> None:
+    """Raises ``UserMistake`` that says what differs, and where."""
+    diagnostics: dict[str, Diagnostic] = {}
+    for place, (path, configuration) in enumerate(result):
+        for other_path, other in result[:place]:
+            for name, change in _differences(other, configuration):
+                if name in vary or name in diagnostics:
+                    continue
+                diagnostics[name] = Diagnostic(
+                    "other-harness",
+                    f"`{name}` differs from `{other_path}`: {change}",
+                    Place(str(path)),
+                    f"run both with the same, or report them apart with `--vary {name}`",
+                )
+    if diagnostics:
+        raise UserMistake(list(diagnostics.values()))
+
+
+def varied_label(
+    configuration: RunConfiguration, all_of_them: Sequence[RunConfiguration], vary: Sequence[str]
+) -> str:
+    """What sets this configuration apart, of the fields that vary on purpose."""
+    parts = []
+    for name in vary:
+        flat = [_flat(name, each.as_json().get(name)) for each in all_of_them]
+        own = _flat(name, configuration.as_json().get(name))
+        keys = dict.fromkeys(key for each in flat for key in each)
+        differ = [key for key in keys if len({str(each.get(key)) for each in flat}) > 1]
+        parts += [f"{key} {_short(own.get(key))}" for key in differ]
+    return ", ".join(dict.fromkeys(parts))
+
+
+def _differences(
+    run_configuration: RunConfiguration, other: RunConfiguration
+) -> list[tuple[str, str]]:
+    left, right = run_configuration.as_json(), other.as_json()
+    fields = [*left, *(key for key in right if key not in left)]
+    if run_configuration.model == other.model:
+        names = [name for name in fields if name not in COMPARED]
+    else:
+        names = [name for name in fields if name in SHARED]
+    return [
+        (name, _change(name, left.get(name), right.get(name)))
+        for name in names
+        if left.get(name) != right.get(name)
+    ]
+
+
+def _change(name: str, left: Any, right: Any) -> str:
+    before, after = _flat(name, left), _flat(name, right)
+    keys = [key for key in {**before, **after} if before.get(key) != after.get(key)]
+    shown = [
+        f"{key} {_short(before.get(key))} there, {_short(after.get(key))} here" for key in keys
+    ]
+    return "; ".join([*shown[:3], "…"] if len(shown) > 3 else shown)
+
+
+def _flat(name: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        return {name: value}
+    values: dict[str, Any] = {}
+    for key, inner in value.items():
+        values |= _flat(str(key) if name == "budgets" else f"{name}.{key}", inner)
+    return values
+
+
+def _short(value: Any) -> str:
+    if value in (None, ""):
+        return "not recorded"
+    text = str(value)
+    return text if len(text) <= 20 else f"{text[:12]}…"
+
+
+def _shared(configuration: RunConfiguration) -> dict[str, Any]:
+    row = configuration.as_json()
+    return {name: row[name] for name in SHARED if name in row}
+
+
 _ARM_ORDER: Final = {name: place for place, name in enumerate(VIEWS)}
-
-
 Keep = Callable[[str, bool], bool]
 """``keep(task, should_succeed)``: whether a table is about the task."""
 
@@ -50,7 +157,7 @@ class Series:
     varied: str = ""
     arms: dict[str, ArmRuns] = field(default_factory=dict)
 
-    def kept(self, arm: str, keep: Keep, run: int | None = None) -> list[BenchRecord]:
+    def judged(self, arm: str, keep: Keep, run: int | None = None) -> list[BenchRecord]:
         if arm not in self.arms:
             return []
         of_arm = self.arms[arm]
@@ -58,14 +165,14 @@ class Series:
         return [each for each in records.values() if keep(each.task, each.should_succeed)]
 
     def outcomes(self, arm: str, keep: Keep, run: int | None = None) -> list[RunOutcome]:
-        return [as_outcome(each, arm, self.label) for each in self.kept(arm, keep, run)]
+        return [as_outcome(each, arm, self.label) for each in self.judged(arm, keep, run)]
 
     def every_run(self, arm: str, keep: Keep) -> list[RunOutcome]:
         """With the number of its run each."""
         return [
             as_outcome(each, arm, self.label, run)
             for run in sorted(self.arms[arm].runs if arm in self.arms else ())
-            for each in self.kept(arm, keep, run)
+            for each in self.judged(arm, keep, run)
         ]
 
     def missing(self, arm: str, keep: Keep) -> dict[str, str]:
@@ -138,7 +245,7 @@ def _folder_order(folder: RunFolder) -> tuple[Any, ...]:
     )
     arm = _ARM_ORDER.get(c.arm, len(_ARM_ORDER))
     named = (c.model, c.tools, c.language, arm, c.arm, c.user, budgets, c.run, c.fingerprint)
-    return (*named, [*folder.asked()])
+    return (*named, [*folder.planned()])
 
 
 def screened(screen: Screen, *domains: str) -> Keep:

@@ -11,15 +11,14 @@ from typing import Any
 from sopilot.messages.diagnostic import Place
 from sopilot.messages.errors import mistake
 from sopilot_lab.experiments.entrants import Contestant
-from sopilot_lab.experiments.record import BenchRecord, RunConfiguration
-from sopilot_lab.experiments.run_folder import RunFolder
+from sopilot_lab.experiments.run_folder import BenchRecord, RunConfiguration, RunFolder
 from sopilot_lab.experiments.selection import drawn, select_tasks, should_succeed, stratified
 from sopilot_lab.experiments.study.plan import Block, Entrant, Study
 from sopilot_lab.experiments.summary import summarise_folder
 from sopilot_lab.experiments.sweep import Sweep, make_configuration, run_sweep
 from sopilot_lab.sopbench.process import Upstream
+from sopilot_lab.sopbench.recorded import SCREENS
 from sopilot_lab.sopbench.reference import TaskReference
-from sopilot_lab.sopbench.screen import SCREENS
 
 Seen = Callable[[BenchRecord], None]
 

@@ -1,9 +1,11 @@
-"""The study's file: every key known, every mistake told at once."""
+"""A study's file: models, arms, tasks, budgets, and the hypotheses fixed before the first run."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any, Final, TypeVar, get_args
@@ -18,14 +20,59 @@ from sopilot.messages.errors import UserMistake, mistake
 from sopilot.views.catalogue import VIEWS
 from sopilot_lab.experiments.entrants import DEFAULT_USER, Contestant, Patience
 from sopilot_lab.experiments.selection import KINDS
-from sopilot_lab.experiments.study.hypotheses import TESTS, Hypothesis, Preregistration
 from sopilot_lab.sopbench.process import ToolList
+from sopilot_lab.sopbench.recorded import SCREENS
 from sopilot_lab.sopbench.reference import DOMAINS
-from sopilot_lab.sopbench.screen import SCREENS
+
+TESTS: Final = ("clustered", "mcnemar")
+
+
+@dataclass(frozen=True, slots=True)
+class Hypothesis:
+    """The first arm of ``contrast`` is compared with the second, on the tasks that both judged,
+    for each of ``models``. ``test``: whole goals flip their signs (``clustered``), or tasks are
+    taken for independent (``mcnemar``). Hypotheses of one ``family`` share their ``level``
+    (Holm)."""
+
+    name: str
+    contrast: tuple[str, str]
+    models: tuple[str, ...] = ()
+    domains: tuple[str, ...] = ()
+    kind: str = "both"
+    test: str = "clustered"
+    family: str = "primary"
+    level: float = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Preregistration:
+    """``stopping`` and ``exclusions`` say when no more is run and what is left out."""
+
+    hypotheses: Sequence[Hypothesis] = ()
+    stopping: str = ""
+    exclusions: str = ""
+
+    @property
+    def sha256(self) -> str:
+        """Empty where nothing was fixed: then everything is exploratory."""
+        if not self.hypotheses:
+            return ""
+        text = json.dumps(asdict(self), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Adjusted so that each may be compared with the family's level as it stands."""
+    order = sorted(range(len(p_values)), key=lambda place: p_values[place])
+    adjusted = [0.0] * len(p_values)
+    highest = 0.0
+    for rank, place in enumerate(order):
+        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[place]))
+        adjusted[place] = highest
+    return adjusted
+
 
 PRESETS: Final = ("paper",)
-
-
 _SAMPLING: Final = {
     "temperature": "temperature",
     "seed": "seed",
@@ -33,24 +80,14 @@ _SAMPLING: Final = {
     "context": "context_tokens",
     "timeout": "request_seconds",
 }
-
-
 _BLOCK_KEYS: Final = ("arms", "domains", "language", "screen", "repetitions")
 """What may differ from model to model, and from block to block of a model's `runs`."""
-
-
 _MODEL_KEYS: Final = ("alias", "model", "key", "served", "price", *_SAMPLING, *_BLOCK_KEYS, "runs")
-
-
 _KEYS: Final = (
     "study", "models", "arms", "tools", "domains", "tasks", "screen", "repetitions", "user",
     "language", "budgets", "missing", "hypotheses", "stopping", "exclusions", "power",
 )  # fmt: skip
-
-
 _TOOL_LISTS: Final = get_args(ToolList)
-
-
 T = TypeVar("T")
 
 
@@ -123,8 +160,8 @@ def load_study(path: Path) -> Study:
         raise mistake("study", f"not YAML: {error}", Place(str(path))) from error
     reader = _Reader(path)
     study = reader.study(document if isinstance(document, Mapping) else {})
-    if reader.found:
-        raise UserMistake(reader.found)
+    if reader.mistakes:
+        raise UserMistake(reader.mistakes)
     return study
 
 
@@ -133,7 +170,7 @@ class _Reader:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self.found: list[Diagnostic] = []
+        self.mistakes: list[Diagnostic] = []
 
     def study(self, row: Mapping[str, Any]) -> Study:
         self._known(row, _KEYS, "")
@@ -300,7 +337,7 @@ class _Reader:
 
     def _wrong(self, place: str, message: str, cure: str = "") -> None:
         where = Place(str(self._path), path=place)
-        self.found.append(Diagnostic("study", message, where, cure))
+        self.mistakes.append(Diagnostic("study", message, where, cure))
 
     def _known(self, row: Mapping[str, Any], keys: Sequence[str], place: str) -> None:
         for name in row:

@@ -8,17 +8,14 @@ from typing import Any
 
 from sopilot_lab.experiments.report.document import Document
 from sopilot_lab.experiments.report.files import whole_document
+from sopilot_lab.experiments.report.formats import Table, p_text, percent
 from sopilot_lab.experiments.report.runs import RunSet, Series, load_runs, screened
-from sopilot_lab.experiments.report.table import Table, p_text, percent
-from sopilot_lab.experiments.study.hypotheses import Hypothesis, holm
-from sopilot_lab.experiments.study.plan import Study
-from sopilot_lab.sopbench.screen import SCREENS
+from sopilot_lab.experiments.study.plan import Hypothesis, Study, holm
+from sopilot_lab.sopbench.recorded import SCREENS
 from sopilot_lab.statistics.clustered import goal_clustered
 from sopilot_lab.statistics.paired import Pairs, mcnemar, pair
 
 _TIMES = "seconds"
-
-
 EXPLORATORY = "Exploratory: no hypothesis about it was fixed before the runs."
 
 

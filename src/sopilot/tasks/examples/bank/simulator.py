@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from sopilot.protocols import ToolResult
-from sopilot.tasks.examples.simulator import Handler, State, answer, refuse
+from sopilot.tasks.examples.simulator import State, answer, refuse
 
 _NOT_LOGGED_IN = "this customer is not logged in"
 
@@ -186,28 +184,3 @@ def _logged_in(state: State, username: str) -> bool:
 def _latest_case(state: State, username: str) -> str | None:
     mine = [name for name, case in state["cases"].items() if case["username"] == username]
     return max(mine) if mine else None
-
-
-HANDLERS: Mapping[str, Handler] = {
-    handler.__name__: handler
-    for handler in (
-        login,
-        confirm_code,
-        find_account,
-        read_balance,
-        read_profile,
-        list_cards,
-        find_payment,
-        find_case,
-        read_case,
-        screen_name,
-        read_ledger,
-        transfer,
-        wire_abroad,
-        dispute_payment,
-        refund_dispute,
-        close_account,
-        raise_overdraft,
-        issue_card,
-    )
-}

@@ -6,13 +6,12 @@ that is not listed has none, and asking for it is a mistake.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from sopilot.tasks.examples.simulator import State
 from sopilot.values.json import JSON
 
 Inputs = Mapping[str, JSON]
-
 
 PURPOSE_IS_CONCRETE: Mapping[str, bool] = {
     "invoice 2217 of the boat yard for a new rudder": True,
@@ -23,7 +22,6 @@ PURPOSE_IS_CONCRETE: Mapping[str, bool] = {
     "just business, you know": False,
     "an investment a man on the telephone told me about": False,
 }
-
 
 STATEMENT_RULES_OUT_ACQUAINTANCES: Mapping[str, bool] = {
     "I have never heard of this shop. My card was in my wallet and nobody else has the number.": (
@@ -135,30 +133,3 @@ def _payment(state: State, username: str, payment_id: str) -> State | None:
 def _case(state: State, username: str) -> State | None:
     mine = [(name, case) for name, case in state["cases"].items() if case["username"] == username]
     return max(mine)[1] if mine else None
-
-
-TRUTHS: Mapping[str, Callable[..., bool]] = {
-    holds.__name__: holds
-    for holds in (
-        logged_in,
-        second_factor,
-        account_exists,
-        frozen,
-        funds_cover,
-        overdraft_covers,
-        within_limit,
-        same_account,
-        address_confirmed,
-        sanctioned,
-        purpose_plausible,
-        payment_recent,
-        disputed_before,
-        case_open,
-        case_documented,
-        statement_credible,
-        balance_empty,
-        in_debt,
-        good_score,
-        has_card,
-    )
-}

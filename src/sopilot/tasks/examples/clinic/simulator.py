@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import date
 
 from sopilot.protocols import ToolResult
-from sopilot.tasks.examples.simulator import Handler, State, answer, refuse
+from sopilot.tasks.examples.simulator import State, answer, refuse
 
 _NOT_IDENTIFIED = "this patient has not been identified"
 
@@ -218,30 +217,3 @@ def _free(state: State, calendar: str, day: str, hour: int) -> None:
     if hour not in free:
         free.append(hour)
         free.sort()
-
-
-HANDLERS: Mapping[str, Handler] = {
-    handler.__name__: handler
-    for handler in (
-        identify_patient,
-        confirm_phone,
-        find_patient,
-        read_slots,
-        check_insurance,
-        read_appointment,
-        read_chart,
-        read_consents,
-        find_prescription,
-        read_prescription,
-        find_referral,
-        read_referral,
-        read_results,
-        read_day_sheet,
-        book_visit,
-        cancel_visit,
-        reschedule_visit,
-        refill_prescription,
-        release_results,
-        book_specialist,
-    )
-}

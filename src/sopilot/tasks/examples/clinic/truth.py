@@ -6,14 +6,13 @@ that is not listed has none, and asking for it is a mistake.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from sopilot.tasks.examples.simulator import State
 from sopilot.values.json import JSON
 
 Inputs = Mapping[str, JSON]
-
 
 FAMILY_OF: Mapping[str, str] = {
     "amoxicillin": "penicillins",
@@ -23,7 +22,6 @@ FAMILY_OF: Mapping[str, str] = {
     "salbutamol": "beta agonists",
 }
 
-
 REASON_IS_EMERGENCY: Mapping[str, bool] = {
     "my father died last night": True,
     "I have a fever of 39 degrees since this morning": True,
@@ -32,7 +30,6 @@ REASON_IS_EMERGENCY: Mapping[str, bool] = {
     "a meeting at work came up": False,
     "I simply do not feel like it today": False,
 }
-
 
 LETTER_FITS: Mapping[tuple[str, str], bool] = {
     ("cardiology", "Palpitations at rest for two weeks, ECG advised."): True,
@@ -161,30 +158,3 @@ def _referral(state: State, patient_id: str, specialty: str) -> State | None:
         ),
         None,
     )
-
-
-TRUTHS: Mapping[str, Callable[..., bool]] = {
-    holds.__name__: holds
-    for holds in (
-        identified,
-        phone_confirmed,
-        registered,
-        slot_free,
-        insured,
-        owes,
-        own_appointment,
-        in_notice_time,
-        excuse_accepted,
-        moved_before,
-        prescribed,
-        refills_left,
-        due_for_refill,
-        allergic,
-        results_reviewed,
-        same_person,
-        consent_on_file,
-        referred,
-        referral_in_date,
-        letter_fits,
-    )
-}

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from sopilot.protocols import ToolResult
-from sopilot.tasks.examples.simulator import Handler, State, answer, refuse
+from sopilot.tasks.examples.simulator import State, answer, refuse
 
 _NOT_SIGNED_IN = "this employee is not signed in"
 
@@ -160,27 +158,3 @@ def hand_over_device(state: State, employee: str, device: str, to: str) -> ToolR
 
 def _signed_in(state: State, employee: str) -> bool:
     return employee in state["sessions"]["signed_in"]
-
-
-HANDLERS: Mapping[str, Handler] = {
-    handler.__name__: handler
-    for handler in (
-        sign_in,
-        confirm_token,
-        find_employee,
-        read_training,
-        find_request,
-        read_request,
-        read_group,
-        read_device,
-        read_stock,
-        read_software,
-        read_inventory,
-        reset_password,
-        grant_access,
-        install_software,
-        wipe_device,
-        replace_device,
-        hand_over_device,
-    )
-}

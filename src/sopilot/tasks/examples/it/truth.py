@@ -6,13 +6,12 @@ that is not listed has none, and asking for it is a mistake.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from sopilot.tasks.examples.simulator import State
 from sopilot.values.json import JSON
 
 Inputs = Mapping[str, JSON]
-
 
 JUSTIFICATION_NAMES_A_TASK: Mapping[str, bool] = {
     "I prepare the quarterly sales deck and need last year's figures.": True,
@@ -23,14 +22,12 @@ JUSTIFICATION_NAMES_A_TASK: Mapping[str, bool] = {
     "Everybody else has it too.": False,
 }
 
-
 STATEMENT_ACCEPTS_THE_LOSS: Mapping[str, bool] = {
     "I know that whatever was not backed up is gone, go ahead.": True,
     "Erase it, I can live without the files of the last month.": True,
     "Erase it, but I must get my photographs back.": False,
     "I am not sure what is on it.": False,
 }
-
 
 REASON_NAMES_A_FAULT: Mapping[str, bool] = {
     "the screen stays black since it fell off the table": True,
@@ -137,30 +134,3 @@ def _request(state: State, employee: str, group: str) -> State | None:
         ),
         None,
     )
-
-
-TRUTHS: Mapping[str, Callable[..., bool]] = {
-    holds.__name__: holds
-    for holds in (
-        signed_in,
-        token_confirmed,
-        employed,
-        same_person,
-        manages,
-        security_hold,
-        request_filed,
-        request_approved,
-        justified,
-        trained,
-        member_of,
-        sensitive,
-        cleared,
-        device_owned,
-        licence_free,
-        reported_lost,
-        backed_up,
-        loss_accepted,
-        damage_described,
-        in_stock,
-    )
-}

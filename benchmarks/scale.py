@@ -1,0 +1,481 @@
+"""Large stores and many sessions: a regulator's question, audits, the register's cost, throughput.
+
+    python benchmarks/scale.py records [--sessions 100000] [--stores sqlite postgres] [--json FILE]
+    python benchmarks/scale.py audit [--sessions 100000] [--folder FOLDER] [--json FILE]
+    python benchmarks/scale.py cost [--rounds 60] [--json FILE]
+    python benchmarks/scale.py throughput [--small] [--json FILE]
+
+`records` fills stores with whole traces of recorded walks, seals them and times three commands
+from start to end: `records actions` for the transfers above 1,000 of a quarter, `records verify
+--without-events`, `records prove`. The best of `--rounds` runs counts. With `--folder` the stores
+stay and are filled once. `audit` times `audit --all` on such a store by two processes, and a
+twentieth of it by one process, two, and Ray workers where `ray` is installed.
+
+`cost` compares the same walk with register and log and without, in turns: processor time in
+memory, wall time in a SQLite file; the ratio is the median of the pairs'. `throughput` measures
+durable events per second of one session and of 200 at once, requests of 200 clients to `sopilot
+serve --http --stateless` over PostgreSQL with their cost by process, and audits of one process.
+It fails where something is lost or the group is less than five times as quick.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import hashlib
+import importlib.util
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import psycopg
+
+from campaign import parts
+from counter_desk import COUNTER, ERRANDS, CountingTools, HandClock, go_on, walk
+from mcp_load import under_load, until_served
+from mcp_processes import ECHO, SOPILOT, free_port
+from postgres_here import postgres_here
+from sopilot.audit.audit import audit_trace
+from sopilot.handbook.expressions import judge
+from sopilot.records.actions import Register
+from sopilot.records.loading import Traces
+from sopilot.records.log import write_seals
+from sopilot.records.sealing import seal_store
+from sopilot.records.store import Batch, NewSession, Store
+from sopilot.session.opening import open_session
+from sopilot.stores import sqlite as sqlite_store
+from sopilot.stores.memory import MemoryRecords, MemoryStore
+from sopilot.stores.postgres import PostgresStore
+from sopilot.stores.sqlite import SQLiteStore
+from sopilot.trace.chain import Head, genesis, seal_all
+from sopilot.trace.events import Event, Start
+from sopilot.trace.signing import generate_key, write_key
+from sopilot.values.json import JSON
+
+# --- a regulator's question -----------------------------------------------------------
+
+MOST_SECONDS = 2.0
+YEAR_BEGINS, YEAR = 1_767_225_600.0, 365 * 86_400.0
+LEASE = {"owner": "bench", "lease_seconds": 60.0}
+
+
+async def recorded() -> list[tuple[dict[str, JSON], list[Event]]]:
+    """Metadata and events of a few sessions with transfers of different amounts."""
+    walks = []
+    for amount in (20, 400, 1500, 9000):
+        store = MemoryStore()
+        session = await open_session(
+            store, COUNTER, tools=CountingTools(balance=10_000), clock=HandClock(0.0),
+            handbook="counter", model="m", view="pg",
+        )  # fmt: skip
+        await session.operate(Start("transfer", {**ERRANDS["transfer"], "amount": amount}))
+        await go_on(session)
+        walks.append((dict(session.metadata), [sealed.event for sealed in session.events]))
+    return walks
+
+
+async def fill(store: Store, count: int) -> None:
+    walks = await recorded()
+    for number in range(count):
+        metadata, events = walks[number % len(walks)]
+        session_id = hashlib.sha256(str(number).encode()).hexdigest()[:32]
+        now = YEAR_BEGINS + YEAR * number / count
+        moved = [event._replace(at=event.at + now) for event in events]
+        sealed = seal_all(moved, genesis(session_id))
+        register = Register(COUNTER.changing)
+        for event in moved:
+            register.fold(event, event)
+        rows = [entry.row() for entry in register.entries.values()]
+        new = NewSession(session_id, metadata, COUNTER.texts if number == 0 else {})
+        lease = await store.create(new, now=now, **LEASE)  # type: ignore[arg-type]
+        start = Head(session_id, -1, genesis(session_id))
+        batch = Batch(start, sealed, summary={"status": "completed"}, actions=rows)
+        await store.append(lease, batch, now=now, lease_seconds=60.0)
+        await store.release(lease)
+
+
+def timed(rounds: int, spec: str, *arguments: str) -> tuple[float, Any]:
+    """Seconds of the best run, and its JSON."""
+    best, printed = float("inf"), ""
+    for _ in range(rounds):
+        began = time.perf_counter()
+        done = subprocess.run(
+            [*SOPILOT, *arguments],
+            env={**os.environ, "SOPILOT_STORE": spec},
+            capture_output=True,
+            text=True,
+        )
+        best = min(best, time.perf_counter() - began)
+        if done.returncode:
+            raise SystemExit(done.stdout + done.stderr)
+        printed = done.stdout
+    return round(best, 2), json.loads(printed)
+
+
+async def prepare(store: Store, count: int, folder: Path) -> tuple[float, float]:
+    began = time.perf_counter()
+    await fill(store, count)
+    filled = time.perf_counter()
+    key = generate_key()
+    write_key(key, folder / "seal.key")
+    (folder / "seal.key.pub").write_text(key.public)
+    sealing = await seal_store(store, key, at=YEAR_BEGINS + YEAR)
+    (folder / "heads.jsonl").write_text(write_seals(sealing.entries, sealing.seal))
+    done = time.perf_counter()
+    await store.close()
+    return round(filled - began, 1), round(done - filled, 1)
+
+
+def filled_once(store: Store, count: int, folder: Path) -> tuple[float, float]:
+    """Seconds to fill and to seal it, then or earlier."""
+    done = folder / f"filled-{count}.json"
+    if not done.exists():
+        done.write_text(json.dumps(asyncio.run(prepare(store, count, folder))))
+    filled, sealed = json.loads(done.read_text())
+    return filled, sealed
+
+
+def question(store: Store, spec: str, count: int, folder: Path, rounds: int) -> dict[str, Any]:
+    filled, sealed = filled_once(store, count, folder)
+    head = ("--head", str(folder / "heads.jsonl"))
+    register, found = timed(
+        rounds, spec, "records", "actions", "--from", "2026-07-01", "--to", "2026-09-30",
+        "--action", "transfer", "--where", "amount>1000", "--columns", "amount", "--limit", "10",
+        "--json",
+    )  # fmt: skip
+    key = ("--key", str(folder / "seal.key.pub"), "--without-events", "--json")
+    verify, verified = timed(rounds, spec, "records", "verify", *head, *key)
+    assert verified["sessions"] == count
+    session = found["actions"][0]["session"]
+    prove, _ = timed(rounds, spec, "records", "prove", session, *head)
+    return {
+        "sessions": count,
+        "selected": found["selected"],
+        "of": found["of"],
+        "best of": rounds,
+        "seconds": {"register": register, "verify": verify, "prove": prove},
+        "seconds to fill": filled,
+        "seconds to seal": sealed,
+    }
+
+
+def records(sessions: int, stores: list[str], rounds: int, folder: Path | None) -> dict[str, Any]:
+    """Time three commands of a regulator on large stores."""
+    figures: dict[str, Any] = {}
+    with ExitStack() as stack:
+        base = folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        for name in stores:
+            there = base / name
+            there.mkdir(parents=True, exist_ok=True)
+            if name == "sqlite":
+                spec = f"sqlite:{there}/s.db"
+                store: Store = SQLiteStore(there / "s.db", synchronous="NORMAL")
+            else:
+                kept = None if folder is None else base / f"{name}-server"
+                server = stack.enter_context(postgres_here(kept))
+                spec, store = server.dsn, PostgresStore(server.dsn)
+            figures[name] = question(store, spec, sessions, there, rounds)
+    slowest = max(max(row["seconds"].values()) for row in figures.values())
+    return {"passed": slowest <= MOST_SECONDS, **figures}
+
+
+# --- audits of a large store ----------------------------------------------------------
+
+MOST_MINUTES = 10.0
+NOTHING, A_TWENTIETH = ("--from", "2027-06-01"), ("--from", "2026-12-13T18:00:00")
+"""Of sessions spread over 2026."""
+
+
+def audited(spec: str, *arguments: str) -> tuple[float, dict[str, Any]]:
+    command = [*SOPILOT, "audit", "--all", "--store", spec, "--json", *arguments]
+    begun = time.perf_counter()
+    done = subprocess.run(command, capture_output=True, text=True)
+    seconds = time.perf_counter() - begun
+    if done.returncode:
+        sys.exit(f"{' '.join(arguments)}: exit {done.returncode}\n{done.stdout}{done.stderr}")
+    return seconds, json.loads(done.stdout)["batch"]
+
+
+def one_and_two(spec: str, *where: str) -> dict[str, Any]:
+    """Seconds for a twentieth, without those for none, which are the start's."""
+    taken = {}
+    for workers in ("1", "2"):
+        beginning = audited(spec, "--workers", workers, *where, *NOTHING)[0]
+        seconds, found = audited(spec, "--workers", workers, *where, *A_TWENTIETH)
+        taken[workers] = seconds - beginning
+    return {
+        "sessions": found["sessions"],
+        "seconds_of_one": round(taken["1"], 2),
+        "seconds_of_two": round(taken["2"], 2),
+        "ratio": round(taken["1"] / taken["2"], 2),
+    }
+
+
+def audit(sessions: int, folder: Path | None) -> dict[str, Any]:
+    """Audit every session of a large store by one process and by two."""
+    with ExitStack() as stack:
+        base = folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        there = base / "sqlite"
+        there.mkdir(parents=True, exist_ok=True)
+        spec = f"sqlite:{there / 's.db'}"
+        filled_once(SQLiteStore(there / "s.db", synchronous="NORMAL"), sessions, there)
+        seconds, found = audited(spec, "--workers", "2")
+        minutes = round(seconds / found["sessions"] * 1e5 / 60, 1)
+        figures: dict[str, Any] = {
+            "sessions": found["sessions"],
+            "clean": found["clean"],
+            "seconds": round(seconds, 1),
+            "minutes_for_100000": minutes,
+            "processes": one_and_two(spec),
+        }
+        if importlib.util.find_spec("ray") is not None:
+            figures["ray"] = one_and_two(spec, "--on", "ray")
+    clean = found["clean"] == found["sessions"] == sessions
+    return {"passed": clean and minutes <= MOST_MINUTES, **figures}
+
+
+# --- the cost of register and log -----------------------------------------------------
+
+MOST_COST = 1.1
+WARMING = 3
+"""Pairs that load everything and let the write-ahead log reach its size."""
+WALKS = {"memory": 20, "sqlite": 5}
+
+
+def without_log(stack: ExitStack) -> None:
+    stack.enter_context(patch.object(MemoryRecords, "_add_entry", lambda *_: None))
+    stack.enter_context(patch.object(sqlite_store, "_ADD_ENTRY", "SELECT ?, ?, ?"))
+
+
+def without_both(stack: ExitStack) -> None:
+    without_log(stack)
+    stack.enter_context(patch.object(Register, "fold", lambda *_: None))
+
+
+async def one_round(store: Store, clock: Callable[[], float], walks: int) -> float:
+    """Microseconds a step (an append), the first of which makes the session."""
+    session = await open_session(store, COUNTER, tools=CountingTools(), clock=HandClock())
+    before, began = session.head.seq, clock()
+    for _ in range(walks):
+        await walk(session, "transfer")
+    taken = clock() - began
+    await session.release()
+    return taken / (session.head.seq - before) * 1e6
+
+
+async def pairs(
+    make: Callable[[], Store],
+    clock: Callable[[], float],
+    rounds: int,
+    walks: int,
+    leave_out: Callable[[ExitStack], None],
+) -> list[tuple[float, float]]:
+    """Microseconds a step with all of it and without what is left out."""
+    found = []
+    for number in range(-WARMING, rounds):
+        taken = {}
+        for whole in (True, False) if number % 2 else (False, True):
+            with ExitStack() as stack:
+                if not whole:
+                    leave_out(stack)
+                gc.collect()
+                taken[whole] = await one_round(make(), clock, walks)
+        if number >= 0:
+            found.append((taken[True], taken[False]))
+    return found
+
+
+def with_and_without(
+    make: Callable[[], Store], clock: Callable[[], float], rounds: int, walks: int
+) -> dict[str, float]:
+    both = asyncio.run(pairs(make, clock, rounds, walks, without_both))
+    log = asyncio.run(pairs(make, clock, rounds, walks, without_log))
+
+    def ratio(found: list[tuple[float, float]]) -> float:
+        return round(statistics.median(whole / less for whole, less in found), 4)
+
+    return {
+        "with": round(statistics.median(whole for whole, _ in both), 2),
+        "without": round(statistics.median(less for _, less in both), 2),
+        "ratio": ratio(both),
+        "ratio of the log alone": ratio(log),
+    }
+
+
+def cost(rounds: int) -> dict[str, Any]:
+    """Compare a step with register and log with a step without."""
+    with tempfile.TemporaryDirectory() as folder:
+        kept = SQLiteStore(Path(folder) / "s.db")  # open over all rounds, as in a service
+        stores: dict[str, tuple[Callable[[], Store], Callable[[], float]]] = {
+            "memory": (MemoryStore, time.process_time),
+            "sqlite": (lambda: kept, time.perf_counter),
+        }
+        measured = {
+            name: with_and_without(make, clock, rounds, WALKS[name])
+            for name, (make, clock) in stores.items()
+        }
+        asyncio.run(kept.close())
+    passed = all(row["ratio"] <= MOST_COST for row in measured.values())
+    return {"passed": passed, **measured, "rounds": rounds, "load": round(os.getloadavg()[0], 1)}
+
+
+# --- throughput -----------------------------------------------------------------------
+
+TOGETHER = 200
+LEAST_RATIO = 5.0
+"""Of 200 sessions with group commit to one."""
+LEAST_REQUESTS, MOST_AUDIT_MINUTES = 100, 10
+
+
+async def events_a_second(store: Store, sessions: int, steps: int) -> dict[str, float]:
+    opened = [await open_session(store, COUNTER, tools=CountingTools()) for _ in range(sessions)]
+
+    async def talk(number: int) -> None:
+        for _ in range(steps):
+            await opened[number].user_said("hello")
+
+    cpu, wall = time.process_time(), time.perf_counter()
+    await asyncio.gather(*map(talk, range(sessions)))
+    cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+    written = [len(await store.events(one.id)) - 1 for one in opened]
+    return {
+        "events_a_second": round(sessions * steps / wall),
+        "cpu_microseconds": round(cpu / sessions / steps * 1e6),
+        "lost": sum(steps - one for one in written),
+    }
+
+
+async def group_commit(store: Store, steps: int) -> dict[str, Any]:
+    await events_a_second(store, 3, 5)  # warm
+    one = await events_a_second(store, 1, steps * 4)
+    many = await events_a_second(store, TOGETHER, steps)
+    ratio = many["events_a_second"] / one["events_a_second"]
+    return {"one": one, str(TOGETHER): many, "ratio": round(ratio, 2)}
+
+
+async def requests(dsn: str, seconds: float) -> dict[str, Any]:
+    port = free_port()
+    limits = ["connections=5000", "requests=5000", "sessions=5000", "sessions-of-one=5000",
+              "clients=100000", "initializes=100000"]  # fmt: skip
+    options = [part for one in limits for part in ("--limit", one)]
+    command = [
+        *SOPILOT, "serve", "bank", "--http", f"127.0.0.1:{port}",
+        "--store", f"postgres:{dsn}", "--stateless", *options,
+    ]  # fmt: skip
+    with psycopg.connect(dsn) as db:
+        row = db.execute("SHOW data_directory").fetchone()
+    assert row is not None
+    postgres = int((Path(row[0]) / "postmaster.pid").read_text().split()[0])
+    call = {"name": "find_account", "arguments": {"username": "carla"}}
+    return await served(command, port, seconds, call, postgres=postgres)
+
+
+async def library_alone(seconds: float) -> dict[str, Any]:
+    """The MCP library itself with a constant answer, in one process: no session, no store."""
+    port = free_port()
+    command = [*ECHO, "--http", str(port), "--stateless"]
+    call = {"name": "echo", "arguments": {"username": "x"}}
+    return await served(command, port, seconds, call)
+
+
+async def served(
+    command: list[str],
+    port: int,
+    seconds: float,
+    call: dict[str, Any],
+    **beside: int,
+) -> dict[str, Any]:
+    server = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    try:
+        await until_served(port)
+        who = {"server": server.pid, **beside}
+        return await under_load(port, TOGETHER, seconds, call, who)
+    finally:
+        server.terminate()
+        server.wait(30)
+
+
+async def audits(store: Store, sessions: int) -> dict[str, Any]:
+    for _ in range(sessions):
+        session = await open_session(store, COUNTER, tools=CountingTools())
+        await walk(session, "transfer")
+        await session.release()
+    traces, findings = Traces(store), 0
+    heads = [one for one in await store.records.heads() if not one.session_id.startswith("journal")]
+    cpu, wall = time.process_time(), time.perf_counter()
+    for head in heads:
+        loaded = await traces.loaded(head.session_id)
+        report = audit_trace(
+            loaded.first.programs, loaded.whole, session_id=head.session_id, judge=judge,
+            head=loaded.record.head, chain=loaded.events,
+        )  # fmt: skip
+        findings += len(report.findings)
+    cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+    return {
+        "sessions": len(heads),
+        "events_of_one": len(await store.events(heads[0].session_id)),
+        "findings": findings,
+        "cpu_milliseconds_each": round(cpu / len(heads) * 1000, 2),
+        "minutes_for_100000_on_two_cores": round(wall / len(heads) * 1e5 / 60 / 2, 1),
+    }
+
+
+async def all_throughput(dsn: str, folder: Path, small: bool) -> dict[str, Any]:
+    steps, seconds = (5, 3.0) if small else (40, 20.0)
+    sqlite = SQLiteStore(folder / "events.db")
+    postgres = PostgresStore(dsn)
+    await postgres.migrate()
+    figures: dict[str, Any] = {
+        "cores": os.cpu_count(),
+        "load_average_before": round(os.getloadavg()[0], 1),
+        "group_commit": {
+            "sqlite": await group_commit(sqlite, steps),
+            "postgresql": await group_commit(postgres, steps),
+        },
+    }
+    archive = SQLiteStore(folder / "audits.db", synchronous="NORMAL")
+    figures["audit"] = await audits(archive, 20 if small else 500)
+    for store in (sqlite, postgres, archive):
+        await store.close()
+    figures["requests"] = await requests(dsn, seconds)
+    figures["library_alone"] = await library_alone(seconds / 4)
+    figures["load_average_after"] = round(os.getloadavg()[0], 1)
+    return figures
+
+
+def quick(figures: dict[str, Any]) -> bool:
+    return (
+        all(one["ratio"] >= LEAST_RATIO for one in figures["group_commit"].values())
+        and figures["requests"]["requests_a_second"] >= LEAST_REQUESTS
+        and figures["audit"]["minutes_for_100000_on_two_cores"] <= MOST_AUDIT_MINUTES
+    )
+
+
+def throughput(small: bool) -> dict[str, Any]:
+    """Measure events, requests and audits per second on one machine."""
+    with postgres_here() as server, tempfile.TemporaryDirectory() as folder:
+        figures = asyncio.run(all_throughput(server.dsn, Path(folder), small))
+    groups = figures["group_commit"].values()
+    lost = sum(row[who]["lost"] for row in groups for who in ("one", str(TOGETHER)))
+    lost += figures["requests"]["lost"]
+    return {"passed": not lost and (small or quick(figures)), **figures}
+
+
+if __name__ == "__main__":
+    large = {"sessions": 100_000, "folder": Path}
+    parts(
+        __doc__,
+        records=(records, {**large, "stores": ["sqlite", "postgres"], "rounds": 3}),
+        audit=(audit, large),
+        cost=(cost, {"rounds": 60}),
+        throughput=(throughput, {"small": False}),
+    )

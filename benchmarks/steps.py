@@ -1,0 +1,525 @@
+"""The cost of a step: here, against an earlier revision, against LangGraph, and many at once.
+
+    python benchmarks/steps.py here [--rounds 200] [--json FILE]
+    python benchmarks/steps.py before [--revision COMMIT] [--rounds 5] [--json FILE]
+    python benchmarks/steps.py langgraph [--rounds 7] [--json FILE]
+    python benchmarks/steps.py concurrent [--sessions 500] [--latency 1.0] [--json FILE]
+
+The walk is 199 operations through a program of 49 checks. `here` prints microseconds per step for
+the machine alone, for sealing and replay, and for a session in memory with and without a guarded
+goal: processor time of the best round, since a shared machine only ever adds. `before` runs `here`
+in a checkout of the revision and in this one, in turns.
+
+`langgraph` needs the extra `bench-peers`. A step here is one operation of a session: checked,
+sealed into the chain and, where durable, committed before it is acknowledged. A step there is one
+node of a graph with its checkpoint (`durability="sync"`); its state only counts, which is the
+least it can store, and walks whose state keeps a log as a trace does stand beside it. The durable
+session as it ships (FULL) and the session in memory are compared with the SQLite checkpointer as
+it ships, and like with like. Rounds alternate and a ratio is the median of the rounds' wall times;
+processor time leaves out waiting for the disk (`chrt -f 5` spares a busy machine that). The floor
+of a durable step is a bare commit of one row of an event's length.
+
+`concurrent` runs sessions at once in one process, each waiting for a slow model, and compares
+their time with the ideal of one session alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import operator
+import os
+import resource
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypedDict
+
+from campaign import parts
+from sopilot.agent.approvers import ScriptedUser
+from sopilot.agent.loop import open_run, run_programs, run_session
+from sopilot.agent.reference.executor import Reference
+from sopilot.agent.result import Ending, SessionResult
+from sopilot.compiler.pipeline import compile_handbook
+from sopilot.machine.machine import Machine
+from sopilot.machine.program_set import ProgramSet
+from sopilot.machine.replay import replay
+from sopilot.program.model import (
+    Act,
+    Check,
+    CompleteStep,
+    FailStep,
+    Function,
+    Guarded,
+    Kind,
+    Local,
+    Program,
+    ReturnStep,
+    Source,
+    Step,
+)
+from sopilot.protocols import Model, ModelReply, ModelRequest
+from sopilot.records.store import Store
+from sopilot.session.opening import open_session
+from sopilot.stores.memory import MemoryStore
+from sopilot.stores.sqlite import SQLiteStore
+from sopilot.tasks.examples.example import load_example
+from sopilot.tasks.examples.judge import example_judge
+from sopilot.trace.chain import genesis, seal_line
+from sopilot.trace.events import Call, DomainCall, DomainResult, Event, Operation, Start
+from sopilot.trace.events import Complete as CompleteOperation
+from sopilot.trace.events import Return as ReturnOperation
+from sopilot.views.briefing import Briefing
+from sopilot.views.catalogue import VIEWS
+
+ROOT = Path(__file__).resolve().parent.parent
+CHECKS = 49
+
+
+def program() -> Program:
+    rule = Function(
+        "rule",
+        Kind.RULE,
+        ("username", "n"),
+        (
+            Act("read", "read", (("username", Local("username")), ("n", Local("n")))),
+            ReturnStep("done"),
+        ),
+        predicate="rule",
+    )
+    steps: list[Step] = [
+        Check(
+            f"check_{index}",
+            "rule",
+            (("username", Local("username")), ("n", Local("n"))),
+            f"slot_{index}",
+            unmet="refuse",
+        )
+        for index in range(CHECKS)
+    ]
+    steps += [
+        Act("act", "goal", (("username", Local("username")),), goal=True),
+        CompleteStep("finish"),
+        FailStep("refuse"),
+    ]
+    main = Function("main", Kind.PROCESS, ("username", "n"), tuple(steps))
+    return Program("main", {"main": main, "rule": rule}, Source("bench", "main", ""), "hand")
+
+
+def operations() -> list[Operation]:
+    walk: list[Operation] = [Start("main", {"username": "bob", "n": 5})]
+    for index in range(CHECKS):
+        walk += [
+            Call(),
+            DomainCall(f"c{index}", "read", {"username": "bob", "n": 5}),
+            DomainResult(f"c{index}", True, {"balance": 120.5, "currency": "EUR"}),
+            ReturnOperation(True),
+        ]
+    walk += [
+        DomainCall("goal", "goal", {"username": "bob"}),
+        DomainResult("goal", True, "done"),
+        CompleteOperation("done"),
+    ]
+    return walk
+
+
+STEPS = len(operations())
+Taken = tuple[float, float]
+"""Wall and processor microseconds per step."""
+
+
+async def timed(walk: Callable[[], Awaitable[None]], steps: int = STEPS) -> Taken:
+    wall, cpu = time.perf_counter(), time.process_time()
+    await walk()
+    spent = time.perf_counter() - wall, time.process_time() - cpu
+    return spent[0] / steps * 1e6, spent[1] / steps * 1e6
+
+
+async def machine_walk() -> tuple[Taken, list[Event]]:
+    machine, walk = Machine({"main": program()}), operations()
+    events: list[Event] = []
+
+    async def run() -> None:
+        configuration = machine.initial()
+        for each in walk:
+            outcome = machine.step(configuration, each, at=0.0)
+            configuration = outcome.configuration
+            events.extend(outcome.events)
+        assert configuration.active is None
+
+    return await timed(run), events
+
+
+async def session_walk(store: Store, *, guarded: bool = False) -> Taken:
+    source = program()
+    if guarded:
+        source = dataclasses.replace(source, guarded=(Guarded("goal"),))
+    session = await open_session(store, ProgramSet.of({"main": source}))
+    walk = operations()
+
+    async def run() -> None:
+        for each in walk:
+            assert (await session.operate(each)).accepted
+
+    taken = await timed(run)
+    assert session.configuration.active is None
+    await session.release()
+    return taken
+
+
+# --- here, and before -----------------------------------------------------------------
+
+
+def here(rounds: int) -> dict[str, Any]:
+    """Time a step of the machine and of a session in memory."""
+    return asyncio.run(_here(rounds))
+
+
+async def _here(rounds: int) -> dict[str, Any]:
+    best: dict[str, float] = {}
+
+    def keep(name: str, taken: Taken) -> None:
+        best[name] = min(best.get(name, taken[1]), taken[1])
+
+    machine = Machine({"main": program()})
+    for number in range(rounds):
+        taken, events = await machine_walk()
+        keep("machine", taken)
+
+        async def seal(events: list[Event] = events) -> None:
+            previous = genesis("bench")
+            for event in events:
+                previous = seal_line(event, previous)[0].hash
+
+        async def replayed(events: list[Event] = events) -> None:
+            assert replay(machine, events).active is None
+
+        keep("seal and encode", await timed(seal))
+        keep("replay", await timed(replayed))
+        if number % 5 == 0:
+            keep("session", await session_walk(MemoryStore()))
+            keep("guarded session", await session_walk(MemoryStore(), guarded=True))
+    figures = {name: round(taken, 2) for name, taken in best.items()}
+    return {"steps": STEPS, "rounds": rounds, "microseconds": figures}
+
+
+MOST_BEFORE = {"machine": 1.15, "session": 1.15, "guarded session": 1.35}
+
+
+def before(revision: str, rounds: int) -> dict[str, Any]:
+    """Compare a step with that of an earlier revision that has this script."""
+    git = ["git", "-C", str(ROOT), "worktree"]
+    with tempfile.TemporaryDirectory() as folder:
+        then = Path(folder) / "then"
+        subprocess.run([*git, "add", "--detach", "-q", str(then), revision], check=True)
+        try:
+            runs = [(_in_checkout(then), _in_checkout(ROOT)) for _ in range(rounds)]
+        finally:
+            subprocess.run([*git, "remove", "--force", str(then)], check=True)
+    steps: dict[str, dict[str, float]] = {}
+    for name, most in MOST_BEFORE.items():
+        was, now = (min(taken[name] for taken in side) for side in zip(*runs, strict=True))
+        steps[name] = {
+            "microseconds_before": was,
+            "microseconds_now": now,
+            "ratio": round(now / was, 3),
+            "at_most": most,
+        }
+    passed = all(each["ratio"] <= each["at_most"] for each in steps.values())
+    return {"passed": passed, "revision": revision, "rounds": rounds, "steps": steps}
+
+
+def _in_checkout(checkout: Path) -> dict[str, float]:
+    paths = os.pathsep.join([str(checkout / "src"), str(checkout / "benchmarks")])
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "steps.json")
+        subprocess.run(
+            [sys.executable, str(checkout / "benchmarks" / "steps.py"), "here", "--json", file],
+            env={**os.environ, "PYTHONPATH": paths}, stdout=subprocess.DEVNULL, check=True,
+        )  # fmt: skip
+        found: dict[str, float] = json.loads(file.read_text("utf-8"))["microseconds"]
+        return found
+
+
+# --- LangGraph ------------------------------------------------------------------------
+
+LEAST_IN_MEMORY, LEAST_DURABLE = 10.0, 3.5
+Synchronous = Literal["FULL", "NORMAL"]
+MODES: tuple[Synchronous, ...] = ("NORMAL", "FULL")
+WARMING = 3
+"""Rounds that load everything and let the write-ahead logs reach their size."""
+LINE = 415
+"""Bytes of an event of the walk."""
+
+
+class Counting(TypedDict):
+    n: int
+
+
+class Logging(TypedDict):
+    n: int
+    log: Annotated[list[dict[str, Any]], operator.add]
+
+
+async def bare_commit(connection: sqlite3.Connection) -> Taken:
+    async def run() -> None:
+        for _ in range(STEPS):
+            connection.execute("INSERT INTO bare (line) VALUES (?)", ("x" * LINE,))
+
+    return await timed(run)
+
+
+def bare_store(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("CREATE TABLE bare (number INTEGER PRIMARY KEY, line TEXT NOT NULL)")
+    return connection
+
+
+async def stored_bytes(times: int, folder: Path) -> int:
+    """Bytes of the event lines that one session stores after so many walks."""
+    path = folder / f"bytes-{times}.db"
+    store = SQLiteStore(path, synchronous="NORMAL")
+    session = await open_session(store, ProgramSet.of({"main": program()}))
+    for _ in range(times):
+        for operation in operations():
+            assert (await session.operate(operation)).accepted
+    await session.release()
+    await store.close()
+    with sqlite3.connect(path) as db:
+        return int(db.execute("SELECT sum(length(line)) FROM events").fetchone()[0])
+
+
+def peer_graph(*, keeps_log: bool, steps: int = STEPS) -> Any:
+    from langgraph.graph import END, START, StateGraph
+
+    def count(state: Any) -> dict[str, Any]:
+        number = state["n"]
+        step: dict[str, Any] = {"n": number + 1}
+        if keeps_log:
+            # What an event of the walk here holds, without hashes.
+            payload = {"call_id": f"c{number}", "action": "read", "arguments": {"n": 5}}
+            step["log"] = [{"seq": number, "kind": "domain_call", "payload": payload}]
+        return step
+
+    graph = StateGraph(Logging if keeps_log else Counting)
+    graph.add_node("count", count)
+    graph.add_edge(START, "count")
+    graph.add_conditional_edges("count", lambda state: "count" if state["n"] < steps else END)
+    return graph
+
+
+async def peer_walk(saver: Any, *, keeps_log: bool, thread: str, steps: int = STEPS) -> Taken:
+    app = peer_graph(keeps_log=keeps_log, steps=steps).compile(checkpointer=saver)
+    config = {"configurable": {"thread_id": thread}, "recursion_limit": steps + 10}
+    first: dict[str, Any] = {"n": 0, "log": []} if keeps_log else {"n": 0}
+
+    async def run() -> None:
+        assert app.invoke(first, config, durability="sync")["n"] == steps
+
+    return await timed(run)
+
+
+async def peer_in_memory(*, keeps_log: bool) -> Taken:
+    from langgraph.checkpoint.memory import InMemorySaver
+
+    return await peer_walk(InMemorySaver(), keeps_log=keeps_log, thread="walk")
+
+
+def peer_store(synchronous: Synchronous, path: Path) -> Any:
+    from langgraph.checkpoint.sqlite import SqliteSaver
+
+    connection = sqlite3.connect(path, check_same_thread=False)
+    saver = SqliteSaver(connection)
+    saver.setup()
+    connection.execute(f"PRAGMA synchronous = {synchronous}")
+    return saver
+
+
+async def peer_bytes(steps: int, folder: Path) -> int:
+    from langgraph.checkpoint.sqlite import SqliteSaver
+
+    path = folder / f"peer-bytes-{steps}.db"
+    connection = sqlite3.connect(path, check_same_thread=False)
+    try:
+        await peer_walk(SqliteSaver(connection), keeps_log=True, thread="bytes", steps=steps)
+        stored = "SELECT (SELECT coalesce(sum(length(checkpoint) + length(metadata)), 0)"
+        stored += " FROM checkpoints) + (SELECT coalesce(sum(length(value)), 0) FROM writes)"
+        return int(connection.execute(stored).fetchone()[0])
+    finally:
+        connection.close()
+
+
+# Name, ours, the peer's, and how many times cheaper ours must be.
+PAIRS: tuple[tuple[str, str, str, float | None], ...] = (
+    ("in memory to its SQLite as shipped", "memory", "peer FULL", LEAST_IN_MEMORY),
+    ("durable to its SQLite, both as shipped", "FULL", "peer FULL", LEAST_DURABLE),
+    ("memory to memory", "memory", "peer memory", LEAST_IN_MEMORY),
+    ("NORMAL to NORMAL", "NORMAL", "peer NORMAL", LEAST_DURABLE),
+    ("memory to memory, peer keeps its log", "memory", "peer memory, log", None),
+    ("NORMAL to NORMAL, peer keeps its log", "NORMAL", "peer NORMAL, log", None),
+    ("FULL to FULL, peer keeps its log", "FULL", "peer FULL, log", None),
+    ("machine alone to memory", "machine", "peer memory", None),
+    ("floor: a bare FULL commit to FULL", "bare commit", "peer FULL", None),
+)
+
+
+async def peer_rounds(rounds: int, folder: Path) -> dict[str, list[Taken]]:
+    """Stores stay open over all rounds, as they do in a service."""
+    taken: dict[str, list[Taken]] = {}
+    stores = {mode: SQLiteStore(folder / f"{mode}.db", synchronous=mode) for mode in MODES}
+    peers = {
+        (mode, keeps_log): peer_store(mode, folder / f"peer-{mode}-{keeps_log}.db")
+        for mode in MODES
+        for keeps_log in (False, True)
+    }
+    bare = bare_store(folder / "bare.db")
+    for number in range(-WARMING, rounds):
+        os.sync()
+        taken_now = {
+            "bare commit": await bare_commit(bare),
+            "machine": (await machine_walk())[0],
+            "memory": await session_walk(MemoryStore()),
+            "peer memory": await peer_in_memory(keeps_log=False),
+            "peer memory, log": await peer_in_memory(keeps_log=True),
+        }
+        for mode, store in stores.items():
+            os.sync()
+            taken_now[mode] = await session_walk(store)
+            for keeps_log, name in ((False, f"peer {mode}"), (True, f"peer {mode}, log")):
+                saver = peers[mode, keeps_log]
+                os.sync()
+                taken_now[name] = await peer_walk(saver, keeps_log=keeps_log, thread=str(number))
+        if number >= 0:
+            for name, spent in taken_now.items():
+                taken.setdefault(name, []).append(spent)
+    bare.close()
+    for store in stores.values():
+        await store.close()
+    for saver in peers.values():
+        saver.conn.close()
+    return taken
+
+
+def langgraph(rounds: int) -> dict[str, Any]:
+    """Walk here and in LangGraph, in memory and durable, in alternating rounds."""
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        taken = asyncio.run(peer_rounds(rounds, folder))
+        here = [asyncio.run(stored_bytes(times, folder)) for times in (1, 2, 4)]
+        there = [asyncio.run(peer_bytes(STEPS * times, folder)) for times in (1, 2, 4)]
+    microseconds = {
+        name: {
+            "wall": round(statistics.median(each[0] for each in spent), 1),
+            "cpu": round(statistics.median(each[1] for each in spent), 1),
+        }
+        for name, spent in taken.items()
+    }
+    ratios = {
+        name: {
+            clock: round(
+                statistics.median(
+                    b[index] / a[index] for a, b in zip(taken[mine], taken[peer], strict=True)
+                ),
+                2,
+            )
+            for index, clock in enumerate(("wall", "cpu"))
+        }
+        for name, mine, peer, _ in PAIRS
+    }
+    met = {name: ratios[name]["wall"] >= least for name, _, _, least in PAIRS if least}
+    met["stored bytes linear"] = here[2] <= 4.1 * here[0]  # sequence numbers grow by a digit
+    return {
+        "passed": all(met.values()),
+        "steps": STEPS,
+        "rounds": rounds,
+        "load": round(os.getloadavg()[0], 1),
+        "real time": os.sched_getscheduler(0) != os.SCHED_OTHER,
+        "microseconds": microseconds,
+        "ratios": ratios,
+        "wanted": {name: least for name, _, _, least in PAIRS if least},
+        "stored_bytes": {"steps": [STEPS, 2 * STEPS, 4 * STEPS], "here": here, "peer": there},
+        "met": met,
+    }
+
+
+# --- many at once ---------------------------------------------------------------------
+
+EXAMPLE, TASK, ARM = "bank", "dispute-electronics", "pg"
+MOST_TIMES, MOST_BYTES = 1.2, 2 * 1024**3
+
+
+class SlowReplay:
+    """What the reference executor said once, after a while: a provider costs time, not CPU."""
+
+    name = "slow replay"
+
+    def __init__(self, replies: Sequence[ModelReply], latency: float) -> None:
+        self._replies = iter(replies)
+        self._latency = latency
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        await asyncio.sleep(self._latency)
+        return next(self._replies)
+
+
+async def many(sessions: int, latency: float) -> tuple[list[SessionResult], float]:
+    example = load_example(EXAMPLE)
+    task = example.task(TASK)
+    compiled = compile_handbook(example.handbook)
+    briefing = Briefing(example.handbook, {goal: one.program for goal, one in compiled.items()})
+    programs = run_programs(briefing, VIEWS[ARM])
+    store = MemoryStore()
+
+    async def one(model: Model) -> SessionResult:
+        session = await open_run(
+            store, briefing, VIEWS[ARM], tools=example.make_tools(task), programs=programs
+        )
+        user = ScriptedUser(task.request, task.inputs, goal=task.goal)
+        return await run_session(session, briefing, view=VIEWS[ARM], model=model, user=user)
+
+    first = await one(Reference(example_judge(example)))
+    replies = [
+        ModelReply(message.content, message.tool_calls)
+        for message in first.messages
+        if message.role == "assistant"
+    ]
+    begun = time.perf_counter()
+    results = await asyncio.gather(*(one(SlowReplay(replies, latency)) for _ in range(sessions)))
+    return list(results), time.perf_counter() - begun
+
+
+def concurrent(sessions: int, latency: float) -> dict[str, Any]:
+    """Run sessions at once, each waiting for a slow model."""
+    results, seconds = asyncio.run(many(sessions, latency))
+    wrong = sum(result.ending is not Ending.EXECUTED for result in results)
+    ideal = results[0].agent_turns * latency
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return {
+        "passed": seconds / ideal <= MOST_TIMES and peak < MOST_BYTES and not wrong,
+        "sessions": sessions,
+        "latency": latency,
+        "requests_each": results[0].agent_turns,
+        "ideal_seconds": round(ideal, 3),
+        "seconds": round(seconds, 3),
+        "times_ideal": round(seconds / ideal, 3),
+        "peak_bytes": peak,
+        "wrong": wrong,
+    }
+
+
+if __name__ == "__main__":
+    parts(
+        __doc__,
+        here=(here, {"rounds": 200}),
+        before=(before, {"revision": "HEAD", "rounds": 5}),
+        langgraph=(langgraph, {"rounds": 7}),
+        concurrent=(concurrent, {"sessions": 500, "latency": 1.0}),
+    )

@@ -1,0 +1,222 @@
+"""``sopilot new``, ``check``, ``format`` and ``test``: write handbooks and keep them right."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from sopilot.agent.result import nobody_watches
+from sopilot.cli.options import NEW_FOLDER, json_option
+from sopilot.cli.output import Exit, give, marked, print_json, say, tell
+from sopilot.cli.watch import Watcher
+from sopilot.files.text import read_text, require_new, write_whole
+from sopilot.handbook.field_tables import published_schema
+from sopilot.handbook.formatter import format_handbook
+from sopilot.messages.diagnostic import Diagnostic, Severity
+from sopilot.messages.errors import UserMistake
+from sopilot.models.open import make_model
+from sopilot.runner.checks import check_text, texts_to_check
+from sopilot.runner.sources import open_source
+from sopilot.stores.memory import MemoryStore
+from sopilot.tasks.coverage import ProgramCoverage
+from sopilot.tasks.scenarios import read_scenarios
+from sopilot.tasks.starter import starter
+from sopilot.tasks.testing import (
+    Tested,
+    coverage_lines,
+    named_scenarios,
+    reached,
+    run_scenarios,
+    summary,
+)
+from sopilot.values.text import Lines, counted
+
+
+@click.command()
+@click.argument("name")
+@click.option(
+    "--in",
+    "folder",
+    type=NEW_FOLDER,
+    default=Path(),
+    help="Folder to write to. Default: the present one.",
+)
+@click.option("--force", is_flag=True, help="Overwrite existing files.")
+@json_option
+def new(name: str, folder: Path, force: bool, as_json: bool) -> None:
+    """Write NAME.yaml, a commented handbook that compiles, and NAME.scenarios.yaml.
+
+    NAME is the handbook's name: lower-case letters, digits and hyphens.
+    """
+    handbook, scenarios = starter(name)
+    texts = {folder / f"{name}.yaml": handbook, folder / f"{name}.scenarios.yaml": scenarios}
+    if not force:
+        require_new(texts, "choose another name, or overwrite it with `--force`")
+    for path, text in texts.items():
+        write_whole(path, text, "name another folder")
+    written = next(iter(texts))
+    lines = [
+        *(f"wrote {path}" for path in texts),
+        f"next: edit {written}, then `sopilot check {written}`, `sopilot test {written}`",
+        f"and `sopilot run {written}`, which plays its first scenario to the audit",
+    ]
+    give(as_json, {"written": [str(path) for path in texts]}, lines)
+
+
+@click.command()
+@click.argument("paths", nargs=-1)
+@click.option("--schema", is_flag=True, help="Print the JSON Schema of handbooks, for editors.")
+@json_option
+def check(paths: tuple[str, ...], schema: bool, as_json: bool) -> None:
+    """Validate handbooks and programs; print one finding per line with its place.
+
+    PATHS are handbook files, program files, scenario files beside their handbook
+    (NAME.scenarios.yaml), folders of them, or bundled names.
+    Exit 0 if there are no errors (warnings and notes don't count), 1 with errors, 2 if a file
+    can't be read.
+    """
+    if schema:
+        say(published_schema().rstrip("\n"))
+        return
+    if not paths:
+        raise click.UsageError("name at least one file, folder or bundled example")
+    texts = texts_to_check(paths)
+    findings = [finding for source, text in texts for finding in check_text(text, source)]
+    errors = sum(finding.severity is Severity.ERROR for finding in findings)
+    warnings = sum(finding.severity is Severity.WARNING for finding in findings)
+    total = (
+        f"{counted(len(texts), 'file')} checked: {counted(errors, 'error')}, "
+        f"{counted(warnings, 'warning')}"
+    )
+    results = [finding.as_json() for finding in findings]
+    give(
+        as_json,
+        {"checked": len(texts), "errors": errors, "findings": results},
+        [*(Lines(str(finding)) for finding in findings), total],
+    )
+    if errors:
+        raise SystemExit(Exit.FINDINGS)
+
+
+@click.command("format")
+@click.argument("files", nargs=-1, required=True)
+@click.option("--check", "dry", is_flag=True, help="Change nothing; exit 1 if a file would change.")
+@click.option("--stdout", "to_stdout", is_flag=True, help="Print the result; change no file.")
+@json_option
+def format_files(files: tuple[str, ...], dry: bool, to_stdout: bool, as_json: bool) -> None:
+    """Format handbooks and scenario files. Comments and order stay."""
+    if dry and to_stdout:
+        raise UserMistake("use either `--check` or `--stdout`")
+    mistakes: list[Diagnostic] = []
+    formatted: list[tuple[Path, str, str]] = []
+    for name in files:
+        try:
+            text = read_text(Path(name))
+            formatted.append((Path(name), text, format_handbook(text, name)))
+        except UserMistake as mistake:
+            mistakes.extend(mistake.diagnostics)
+    if mistakes:
+        # All or nothing: a half-formatted folder is hard to review.
+        raise UserMistake(mistakes)
+    if to_stdout:
+        for _, _, after in formatted:
+            say(after.rstrip("\n"))
+        return
+    changed = [(path, after) for path, before, after in formatted if before != after]
+    for path, after in () if dry else changed:
+        write_whole(path, after)
+    word = "would change" if dry else "formatted"
+    lines = [f"{word} {path}" for path, _ in changed]
+    done = "would change" if dry else "changed"
+    total = f"{counted(len(formatted), 'file')}: {len(changed)} {done}"
+    report = {"files": len(formatted), "changed": [str(path) for path, _ in changed]}
+    give(as_json, report, [*lines, total])
+    if dry and changed:
+        raise SystemExit(Exit.FINDINGS)
+
+
+@click.command()
+@click.argument("handbook")
+@click.option(
+    "--scenarios",
+    "scenario_file",
+    help="Scenario file. Default: HANDBOOK's name with `.scenarios.yaml`.",
+)
+@click.option("--only", multiple=True, metavar="NAME", help="Run only this scenario (repeatable).")
+@click.option("--watch", metavar="NAME", help="Run only this scenario; show every frame and call.")
+@click.option(
+    "--traces",
+    type=NEW_FOLDER,
+    help="Write the trace of every run into this folder, for `sopilot audit`.",
+)
+@click.option(
+    "--model",
+    default="reference",
+    show_default=True,
+    help="Model that makes the moves, as for `sopilot run`: then the model is tested.",
+)
+@click.option("--complete", is_flag=True, help="Also fail if a step or branch wasn't reached.")
+@json_option
+def test(
+    handbook: str,
+    scenario_file: str | None,
+    only: tuple[str, ...],
+    watch: str | None,
+    traces: Path | None,
+    model: str,
+    complete: bool,
+    as_json: bool,
+) -> None:
+    """Run the scenarios of HANDBOOK with simulated tools.
+
+    The reference executor follows the compiled procedures. The handbook's verdicts judge the
+    predicates, or the scenario's `verdicts` if a predicate has none.
+    Exit 0 if every scenario passed, 1 if one failed, 2 on misuse.
+    """
+    source = open_source(handbook)
+    help = "name it with `--scenarios`, or see `sopilot new` for one to start from"
+    path = source.existing_scenarios(scenario_file, help)
+    suite, findings = read_scenarios(read_text(path), source.handbook, str(path))
+    if suite is None:
+        raise UserMistake(findings)
+    for finding in findings:
+        say(str(finding), err=True)
+    wanted = (*only, watch) if watch is not None else only
+    chosen = named_scenarios(suite.scenarios, wanted, str(path))
+    briefing = source.briefing()
+    results = asyncio.run(
+        run_scenarios(
+            briefing,
+            chosen,
+            MemoryStore(),
+            watcher=lambda: Watcher(frames=True) if watch is not None else nobody_watches,
+            player=lambda task: make_model(model, judge=task.reader, about={"task": task.key}),
+            traces=traces,
+        )
+    )
+    coverage = reached(briefing, results)
+    shown = [] if wanted else coverage
+    if as_json:
+        print_json(summary(source.handbook.name, results, shown))
+    else:
+        _print_results(results, shown)
+    incomplete = complete and any(item.gaps for item in shown)
+    if incomplete or any(not result.passed for _, result in results):
+        raise SystemExit(Exit.FINDINGS)
+
+
+def _print_results(results: Sequence[Tested], coverage: Sequence[ProgramCoverage]) -> None:
+    for scenario, result in results:
+        if result.passed:
+            marked("passed", f" {scenario.name}")
+        else:
+            marked("FAILED", f" {scenario.name}", fg="red")
+        for reason in (result.verdict or {}).get("reasons", ()):
+            say(f"        {reason}")
+    for item in coverage:
+        tell(coverage_lines(item))
+    passed = sum(result.passed is True for _, result in results)
+    say(f"\n{counted(len(results), 'scenario')}: {passed} passed, {len(results) - passed} failed")

@@ -1,0 +1,575 @@
+"""A session beside another framework's agent: it records and guards the agent's calls."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import inspect
+import json
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    contextmanager,
+    nullcontext,
+    suppress,
+)
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
+
+from sopilot.agent.approvers import Operator, action_schema
+from sopilot.agent.budgets import UNLIMITED
+from sopilot.agent.dialog import MALFORMED_CALL
+from sopilot.agent.driver import Driver
+from sopilot.agent.loop import open_run, run_programs
+from sopilot.agent.toolbox import Toolbox
+from sopilot.files.sign_in import who_asks
+from sopilot.handbook.model import BUILT_IN
+from sopilot.machine.approvals import HeldState
+from sopilot.machine.program_set import ProgramSet
+from sopilot.machine.proof.agenda import unguardable
+from sopilot.messages.errors import (
+    InternalBug,
+    LeaseLost,
+    RunEnded,
+    SessionExists,
+    SopilotError,
+    UnknownSession,
+    UserMistake,
+    mistake,
+)
+from sopilot.protocols import ToolCall, ToolResult, Tools, ToolSchema
+from sopilot.records.store import Settings, Store
+from sopilot.runner.json_values import Validate, as_json, received
+from sopilot.session.lease import when_free
+from sopilot.session.opening import resume_session
+from sopilot.session.questions import Asker, UserAnswer, find_question
+from sopilot.session.session import Session
+from sopilot.values.json import JSON, same
+from sopilot.views.answers import CallAnswer, CallStatus
+from sopilot.views.briefing import Briefing
+from sopilot.views.guard_answers import JUDGE_TOOL
+from sopilot.views.step_tool import TOOL_NAME
+from sopilot.views.view import View
+
+if TYPE_CHECKING:
+    from sopilot.integrations.telemetry import Telemetry
+
+Execute = Callable[[Mapping[str, JSON]], Awaitable[object]]
+"""The agent's own call, with the arguments that were let through: not always as written."""
+Read = Callable[[Mapping[str, JSON]], Awaitable[object]]
+"""A call of one of the agent's tools that the runtime makes by itself."""
+JudgeResult = Callable[[str, JSON], bool]
+AskUser = Callable[[str], "str | Awaitable[str | None] | None"]
+"""Shows a question to the user and returns the reply; ``None`` if there is none."""
+
+YES = "yes"
+"""The reply of a user who approves a call in the framework's own way."""
+_UNDER_WAY: ContextVar[tuple[str, Execute] | None] = ContextVar("sopilot_execute", default=None)
+"""The tool that the agent is calling, by name."""
+
+
+class ToolBroke(RunEnded):
+    """The agent's own tool raised ``problem``."""
+
+    def __init__(self, name: str, problem: BaseException) -> None:
+        super().__init__(f"`{name}` broke off: {type(problem).__name__}: {problem}")
+        self.problem = problem
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A tool's value that the framework itself reports as a failure."""
+
+    value: object
+
+
+def always_ok(name: str, value: JSON) -> bool:
+    return True
+
+
+class Pause(NamedTuple):
+    """A guarded call that waits for people: for the user's answer to ``question``, or for an
+    approval of ``call_id``."""
+
+    session: str
+    call_id: str
+    text: str
+    question: str = ""
+
+    def as_json(self) -> dict[str, JSON]:
+        kind = "question" if self.question else "approval"
+        text = self.question or self.text
+        return {"kind": kind, "text": text, "session": self.session, "call": self.call_id}
+
+
+class Reply(NamedTuple):
+    """What the user answered to a question of the runtime."""
+
+    question: str
+    text: str
+
+
+class HookOptions(TypedDict, total=False):
+    """Options of every hook."""
+
+    is_ok: JudgeResult
+    operator: Operator | None
+    reader: Tools | None
+
+
+class ProcedureHook:
+    """The session of one conversation.
+
+    ``is_ok`` tells from a tool's value whether the tool succeeded; a tool that raises failed.
+    ``operator`` decides about held calls at once; without one they wait for ``sopilot approvals``.
+    ``reader`` makes the calls that the runtime makes by itself: with the view `guard-auto`, and
+    before an action with ``recheck``. Views without a machine guard nothing and are refused.
+
+    Under a guard view the agent sees its own tools and their own results, and nothing else; under
+    the others it also has the bookkeeping tool, the instructions and the frame message. A view
+    with ``in_order`` (`fused`) makes the calls of one message one after the other.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        briefing: Briefing,
+        view: View,
+        *,
+        is_ok: JudgeResult = always_ok,
+        operator: Operator | None = None,
+        reader: Tools | None = None,
+    ) -> None:
+        if not view.machine:
+            raise UserMistake(f"the view `{view.name}` keeps no program; choose `pg`")
+        if view.guard:
+            require_guardable(briefing)
+        rechecked = [item.action for item in session.programs.guarded.values() if item.recheck]
+        if rechecked and reader is None and view.has_steps:
+            message = f"`{rechecked[0]}` has `recheck`, and a hook cannot read again by itself"
+            cure = "pass `reader=`, the tools that the machine may read with"
+            raise mistake("recheck-without-reader", message, help=cure)
+        self.session = session
+        self.view = view
+        self._actions = briefing.handbook.actions
+        self._tools = AgentsOwnTools(is_ok, reader)
+        session.tools = self._tools
+        self.conversation: str | None = None
+        """The framework's name of the conversation, once known."""
+        self.telemetry: Telemetry | None = None
+        """Set it, and every domain call is a span."""
+        self.busy = 0
+        """Calls that use it now."""
+        schemas = tuple(action_schema(each) for each in self._actions.values() if each.offered)
+        self.driver = Driver(
+            session, briefing, view, budgets=UNLIMITED, operator=operator, tools=schemas
+        )
+        self.own_tools = own_tools(view, self.driver.toolbox)
+        self._order = asyncio.Lock()
+        self._misfit = False
+        """Whether a step of the model's last message didn't fit: later calls aren't made."""
+
+    @classmethod
+    async def open(
+        cls,
+        store: Store,
+        briefing: Briefing,
+        view: View,
+        *,
+        model: str = "hooked",
+        settings: Settings | None = None,
+        extra: Mapping[str, JSON] | None = None,
+        token: str = "",
+        **options: Unpack[HookOptions],
+    ) -> ProcedureHook:
+        """Open a hook on a new session."""
+        session = await open_run(
+            store, briefing, view, tools=None, model=model, settings=settings, extra=extra,
+            requester=await who_asks(store, None, token),
+        )  # fmt: skip
+        try:
+            return cls(session, briefing, view, **options)
+        except UserMistake:
+            await session.release()
+            raise
+
+    @classmethod
+    async def for_conversation(
+        cls,
+        store: Store,
+        conversation: str,
+        briefing: Briefing,
+        view: View,
+        *,
+        model: str = "hooked",
+        settings: Settings | None = None,
+        accept_changed: bool = False,
+        programs: ProgramSet | None = None,
+        patience_seconds: float = 15.0,
+        token: str = "",
+        **options: Unpack[HookOptions],
+    ) -> ProcedureHook:
+        """Open or resume the session of this conversation, in whichever process the next message
+        reaches. Wait if another process is using it. ``token`` proves who asks; without one,
+        ``SOPILOT_TOKEN`` does."""
+        requester = await who_asks(store, None, token)
+        programs = programs or run_programs(briefing, view)
+        session_id = conversation_id(briefing.handbook.name, conversation)
+
+        async def resume() -> Session:
+            return await resume_session(
+                store, session_id, programs=programs, accept_changed=accept_changed,
+                requester=requester,
+            )  # fmt: skip
+
+        session: Session | None = None
+        with suppress(UnknownSession):
+            session = await when_free(resume, patience_seconds=patience_seconds)
+        if session is None:
+            with suppress(SessionExists):  # another process was first
+                session = await open_run(
+                    store, briefing, view, tools=None, model=model, settings=settings,
+                    extra={"conversation": conversation}, programs=programs,
+                    session_id=session_id, requester=requester,
+                )  # fmt: skip
+        if session is None:
+            session = await when_free(resume, patience_seconds=patience_seconds)
+        try:
+            hook = cls(session, briefing, view, **options)
+            hook.belongs_to(conversation)
+            for call_id in session.retryable:  # the agent that made them is gone: they failed
+                await session.retry(call_id)
+        except SopilotError:
+            await session.release()
+            raise
+        return hook
+
+    def belongs_to(self, conversation: str) -> None:
+        """Raise if the hook serves another conversation: two customers never share a trace."""
+        if self.conversation is None:
+            self.conversation = conversation
+        elif self.conversation != conversation:
+            message = (
+                f"this hook is the session of conversation `{self.conversation}`, "
+                f"and `{conversation}` is another"
+            )
+            cure = "pass `Conversations.of(handbook)`: it has a session for each conversation"
+            raise mistake("mixed-conversations", message, help=cure)
+
+    @property
+    def reads(self) -> dict[str, Read]:
+        """The agent's tools, for the runtime's own reads. The integration sets those of the
+        present run: another conversation's tools may belong to another customer."""
+        return self._tools.reads
+
+    # --- what a model is shown ------------------------------------------------------
+
+    async def ready(self) -> None:
+        """Bring the session up to date: another process may have used it meanwhile."""
+        if await self.session.refresh():
+            await self.driver.catch_up()
+        await self.session.take_decisions()
+
+    @property
+    def instructions(self) -> str:
+        """The same bytes before every model call; none under a guard view."""
+        return self.driver.first.content if self.view.has_steps else ""
+
+    def slot(self) -> str:
+        """The frame message, for the end of the prompt. Call it once per model call: it also
+        begins the next message of the model."""
+        if not self.session.is_current:
+            raise LeaseLost(self.session.id)
+        if not self.view.has_steps:
+            return ""
+        shown = self.driver.shown()
+        self._misfit = False
+        self.driver.calls.move = lambda: shown.move
+        return shown.slot
+
+    # --- what a model does ----------------------------------------------------------
+
+    async def step(self, arguments: Mapping[str, JSON] | str, name: str = TOOL_NAME) -> str:
+        """Answer a call of one of ``own_tools``."""
+        if not isinstance(arguments, str):
+            arguments = json.dumps(dict(arguments), ensure_ascii=False)
+        call, calls = ToolCall("", name, arguments), self.driver.calls
+        async with self._in_order():
+            await self.ready()
+            if self._misfit:
+                return (await calls.leave_out(call)).text
+            text = (await calls.handle(call)).text
+            self._misfit = self.view.in_order and not calls.fitted
+            return text
+
+    def _in_order(self) -> AbstractAsyncContextManager[object]:
+        """Frameworks make the calls of one message at once; some views need their order."""
+        return self._order if self.view.in_order else nullcontext()
+
+    async def take_steps(
+        self, name: str, arguments: Mapping[str, JSON], call_id: str
+    ) -> tuple[Mapping[str, JSON], CallAnswer | None]:
+        """Take the steps that a tool call carries. Return its own arguments, and the answer
+        where the call isn't made because a step didn't fit."""
+        if not self.view.in_order:
+            return arguments, None
+        calls, taken = self.driver.calls, list[str]()
+        call = ToolCall(call_id, name, json.dumps(dict(arguments), ensure_ascii=False))
+        await self.ready()
+        problem: str | None = None
+        if self._misfit:
+            problem = (await calls.leave_out(call)).text
+        else:
+            call, problem = await calls.take_steps(call, taken)
+            self._misfit = problem is not None
+        if problem is not None:
+            return arguments, CallAnswer(call_id, CallStatus.HELD, problem=problem)
+        # The program's own values need not be written again.
+        return calls.completed(name, json.loads(call.arguments)), None
+
+    async def tool_call(
+        self,
+        name: str,
+        arguments: Mapping[str, JSON],
+        call_id: str,
+        execute: Execute,
+        validate: Validate | None = None,
+    ) -> CallAnswer:
+        """Record a domain call, and make it with ``execute`` unless the guard blocks it. Raise
+        what ``execute`` raises. ``validate`` is what the framework does to the arguments before
+        the tool receives them."""
+        answer, problem = await self.attempt(name, arguments, call_id, execute, validate)
+        if problem is not None:
+            raise problem
+        return answer
+
+    async def attempt(
+        self,
+        name: str,
+        arguments: Mapping[str, JSON],
+        call_id: str,
+        execute: Execute,
+        validate: Validate | None = None,
+    ) -> tuple[CallAnswer, BaseException | None]:
+        """As ``tool_call``, but return what ``execute`` raised beside the answer."""
+        async with self._in_order():
+            arguments, left_out = await self.take_steps(name, arguments, call_id)
+            if left_out is not None:
+                return left_out, None
+            return await self._attempt(name, arguments, call_id, execute, validate)
+
+    async def _attempt(
+        self,
+        name: str,
+        arguments: Mapping[str, JSON],
+        call_id: str,
+        execute: Execute,
+        validate: Validate | None,
+    ) -> tuple[CallAnswer, BaseException | None]:
+        try:
+            arguments = self._judged(name, arguments, validate)
+        except UserMistake as problem:
+            return await self._unmade(name, call_id, str(problem)), None
+        if validate is not None:
+            execute = self._as_judged(name, execute, validate)
+        token = _UNDER_WAY.set((name, execute))
+        try:
+            await self.ready()
+            with self._spanned(name, call_id):
+                async with self.session.keep_alive():
+                    answer = await self.driver.calls.domain(call_id, name, arguments)
+        finally:
+            _UNDER_WAY.reset(token)
+        return answer, self._tools.broken.pop(f"{self.session.id}:{answer.call_id}", None)
+
+    async def rehearse(
+        self, name: str, arguments: Mapping[str, JSON], validate: Validate | None = None
+    ) -> Pause | None:
+        """Whether people must act before the call can be made. The call isn't made."""
+        if name not in self.session.programs.guarded:
+            return None
+        try:
+            arguments = self._judged(name, arguments, validate)
+        except UserMistake:
+            return None
+        await self.ready()
+        token = _UNDER_WAY.set(("", _never))
+        try:
+            answer = await self.session.rehearse(name, arguments)
+        finally:
+            _UNDER_WAY.reset(token)
+        return None if answer is None else self.pause(answer)
+
+    def _judged(
+        self, name: str, arguments: Mapping[str, JSON], validate: Validate | None
+    ) -> Mapping[str, JSON]:
+        """The arguments that the guard judges; raise if the call can't be made at all."""
+        if name in self._actions and not self._actions[name].offered:
+            raise UserMistake(f"there is no tool `{name}`")
+        if validate is None:
+            return arguments
+        try:
+            return self.received(name, validate(arguments), arguments)
+        except Exception as problem:  # validators are the agent's own: they raise anything
+            raise UserMistake(f"the arguments do not fit `{name}`: {problem}") from None
+
+    def received(
+        self, name: str, validated: Mapping[str, Any], written: Mapping[str, JSON]
+    ) -> dict[str, JSON]:
+        """The arguments as the tool will receive them. Defaults count for guarded actions alone:
+        a recipe names its call without them."""
+        judged = name in self._actions and name in self.session.programs.guarded
+        return received(validated, written, self._actions[name].input_names() if judged else ())
+
+    def _as_judged(self, name: str, execute: Execute, validate: Validate) -> Execute:
+        """Refuse the dispatch if validation, which runs once more in front of the tool, changes
+        the arguments that were judged or amended."""
+
+        async def dispatch(arguments: Mapping[str, JSON]) -> object:
+            if same(self.received(name, validate(arguments), arguments), dict(arguments)):
+                return await execute(arguments)
+            return Failed({"error": f"not called: `{name}` would receive other arguments"})
+
+        return dispatch
+
+    def own_arguments(self, name: str, arguments: Mapping[str, JSON]) -> dict[str, JSON]:
+        """The arguments without the steps that a call may carry under `fused`."""
+        call = ToolCall("", name, json.dumps(dict(arguments), ensure_ascii=False))
+        own: dict[str, JSON] = json.loads(self.driver.toolbox.in_passing(call)[1].arguments)
+        return own
+
+    def pause(self, answer: CallAnswer) -> Pause | None:
+        """Whom the call waits for; ``None`` if the agent itself must act."""
+        needs = answer.plan.needs if answer.plan is not None else ()
+        wanted = [call for need in needs for call in need.calls]
+        if needs and all(need.calls for need in needs):
+            first = wanted[0]
+            if all(call.act.action in BUILT_IN for call in wanted):
+                programs = self.session.programs.programs.values()
+                question = find_question(programs, first.act.action, first.arguments)
+                if question is not None:
+                    return Pause(self.session.id, answer.call_id, answer.text, question.text)
+        waits = answer.held is not None and answer.held.state is HeldState.WAITING
+        return Pause(self.session.id, answer.call_id, answer.text) if waits else None
+
+    @contextmanager
+    def replied(self, reply: Reply | None) -> Iterator[None]:
+        """Answer the question that was shown to the user, and no other."""
+        if reply is None or not reply.question:
+            yield
+            return
+        texts = [reply.text]
+        session, before = self.session, self.session.asker
+        session.asker = asker_of(
+            session,
+            lambda question: texts.pop() if texts and question == reply.question else None,
+        )
+        try:
+            yield
+        finally:
+            session.asker = before
+
+    async def _unmade(self, name: str, call_id: str, problem: str) -> CallAnswer:
+        await self.ready()
+        await self.session.note(MALFORMED_CALL, {"tool": name, "problem": problem})
+        return CallAnswer(call_id, CallStatus.HELD, problem=problem)
+
+    def _spanned(self, name: str, call_id: str) -> AbstractContextManager[object]:
+        if self.telemetry is None:
+            return nullcontext()
+        return self.telemetry.tool(name, f"{self.session.id}:{call_id}")
+
+    async def close(self) -> None:
+        await self.session.release()
+
+
+def own_tools(view: View, toolbox: Toolbox) -> tuple[ToolSchema, ...]:
+    """The tools that a view adds: the bookkeeping tool; under a guard view `judge_check`, if the
+    handbook leaves checks to the model."""
+    if view.has_steps:
+        return toolbox.schemas[:1]
+    return tuple(schema for schema in toolbox.schemas if schema.name == JUDGE_TOOL)
+
+
+def asker_of(session: Session, show: AskUser) -> Asker:
+    """Put the runtime's questions to the user, on record."""
+
+    async def ask(question: str, about: str, closed: bool) -> UserAnswer | None:
+        reply = show(question)
+        text = await reply if inspect.isawaitable(reply) else reply
+        if text is None:
+            return None
+        await session.assistant_said(question)
+        outcome = await session.user_said(text)
+        return UserAnswer(text, outcome.events[0].seq)
+
+    return ask
+
+
+def require_guardable(briefing: Briefing) -> None:
+    """Refuse a handbook with steps that a model must be led to."""
+    for goal, program in briefing.programs.items():
+        step = unguardable(program)
+        if step:
+            message = f"`{goal}` has a step that an agent must be led to: `{step}`"
+            raise mistake("unguardable", message, help="use the view `pg` for this handbook")
+
+
+def conversation_id(handbook: str, conversation: str) -> str:
+    """The id of a conversation's session, the same in every process."""
+    return hashlib.sha256(f"{handbook}\n{conversation}".encode()).hexdigest()[:32]
+
+
+async def _never(arguments: Mapping[str, JSON]) -> object:
+    raise InternalBug("a rehearsed call was made")
+
+
+class AgentsOwnTools:
+    """The agent's tools: the call under way brings its own execution."""
+
+    def __init__(self, is_ok: JudgeResult, reader: Tools | None = None) -> None:
+        self._is_ok = is_ok
+        self._reader = reader
+        self.reads: dict[str, Read] = {}
+        self.broken: dict[str, BaseException] = {}
+        """By session and call id."""
+
+    def schemas(self) -> Sequence[ToolSchema]:
+        return ()
+
+    async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
+        under_way = _UNDER_WAY.get()
+        if under_way is None:
+            return ToolResult(False, {"error": "the agent that has this tool is gone"})
+        if under_way[0] != name:
+            if self._reader is not None:
+                return await self._reader.call(name, arguments, key=key)
+            return await self._read(name, arguments)
+        try:
+            argument = await under_way[1](arguments)
+        except (Exception, asyncio.CancelledError) as problem:
+            task = asyncio.current_task()
+            if isinstance(problem, asyncio.CancelledError) and task and task.cancelling():
+                raise  # this run is being cancelled
+            # A guarded call may have done its work before it raised: the session must know.
+            self.broken[key.rpartition(":")[0]] = problem
+            raise ToolBroke(name, problem) from problem
+        if isinstance(argument, Failed):
+            return ToolResult(False, as_json(argument.value))
+        value = as_json(argument)
+        return ToolResult(self._is_ok(name, value), value)
+
+    async def _read(self, name: str, arguments: Mapping[str, JSON]) -> ToolResult:
+        if name not in self.reads:
+            return ToolResult(False, {"error": f"only the agent itself can call `{name}`"})
+        try:
+            value = as_json(await self.reads[name](arguments))
+        except Exception as problem:  # the agent's own tool: it raises anything
+            return ToolResult(False, {"error": f"{type(problem).__name__}: {problem}"})
+        return ToolResult(self._is_ok(name, value), value)
+
+
+def was_made(answer: CallAnswer) -> bool:
+    return answer.status is CallStatus.DONE and answer.result is not None and answer.result.ok

@@ -1,0 +1,545 @@
+"""Tables about one arm at a time: classes, cost, missing runs, repetitions, compiler effort."""
+
+from __future__ import annotations
+
+import io
+import statistics
+import tokenize
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import sopilot
+from sopilot.program.codec import program_to_yaml
+from sopilot.program.model import Kind
+from sopilot_lab.experiments.report.contrasts import PG, runtime_contrasts
+from sopilot_lab.experiments.report.formats import Table, figure, percent
+from sopilot_lab.experiments.report.runs import Keep, RunSet, Series, screened
+from sopilot_lab.experiments.run_folder import BenchRecord
+from sopilot_lab.experiments.summary import ends_not_reached
+from sopilot_lab.sopbench.process import Upstream
+from sopilot_lab.sopbench.programs import ProgramShelf
+from sopilot_lab.sopbench.reach import Reach
+from sopilot_lab.sopbench.recorded import Baseline, Screen, subset_size, tally
+from sopilot_lab.sopbench.reference import DOMAINS
+from sopilot_lab.sopbench.source import load_tasks
+from sopilot_lab.statistics.intervals import Undefined, clopper_pearson
+from sopilot_lab.statistics.rates import pass_k, post_goal, run_to_run
+
+
+def class_split(
+    runs: RunSet, keep: Keep, scope: str, reach: Mapping[str, Mapping[str, Reach]], name: str
+) -> Table:
+    """``reach``: tool list → task → reach; empty where nobody searched."""
+    table = Table(
+        name,
+        f"By class ({scope})",
+        [
+            "series", "arm", "n", "pass %", "of reachable %", "execute %", "refuse %",
+            "refuse 95 % from", "balanced %", "goal not reached", "of these refused",
+            "of these out of budget", "goal reached, should be refused", "sequence only",
+            "credited %", "R2", "findings",
+        ],
+        method="balanced: mean of execute and refusal accuracy; goal not reached: execute tasks, "
+        "by how the run ended; sequence only: right state and no violation, wrong order of calls; "
+        "credited: with these counted as passes; R2: mean calls after the goal had succeeded; "
+        "interval: exact Clopper–Pearson, lower bound",
+    )  # fmt: skip
+    for series in runs.series:
+        for arm in series.arms:
+            stored = series.judged(arm, keep)
+            if not stored:
+                continue
+            counts = tally(each.verdict or {} for each in stored)
+            endings = ends_not_reached(stored)
+            known = reach.get(series.tools, {})
+            reachable = [
+                each for each in stored if each.task in known and known[each.task].reachable
+            ]
+            of_reachable = (
+                percent(sum(each.passed for each in reachable), len(reachable))
+                if known
+                else table.lacks("reachability was not searched (no checkout)")
+            )
+            after = [each.r2 for each in stored if each.r2 is not None]
+            interval = clopper_pearson(counts.refuse_passed, counts.refuse)
+            low = "–" if isinstance(interval, Undefined) else f"{100 * interval.low:.1f}"
+            table.rows.append(
+                [
+                    series.label,
+                    arm,
+                    str(counts.n),
+                    percent(counts.passed, counts.n),
+                    of_reachable,
+                    percent(counts.execute_passed, counts.execute),
+                    percent(counts.refuse_passed, counts.refuse),
+                    low,
+                    "–" if counts.balanced is None else f"{100 * counts.balanced:.1f}",
+                    str(counts.not_reached),
+                    str(endings["refused"]),
+                    str(endings["budget"]),
+                    str(counts.wrongly_reached),
+                    str(counts.sequence_only),
+                    percent(counts.passed + counts.sequence_only, counts.n),
+                    figure(statistics.fmean(after) if after else None, 3),
+                    str(sum(sum((each.findings or {}).values()) for each in stored)),
+                ]
+            )
+    return table
+
+
+def cost(runs: RunSet, keep: Keep, scope: str) -> Table:
+    table = Table(
+        "cost",
+        f"Tokens and calls a task ({scope})",
+        ["series", "arm", "n", "prompt tokens", "mean", "a call", "mean a call",
+         "completion tokens", "model calls", "domain calls", "system characters a call",
+         "mean a call", "seconds"],
+        method="median [quartiles] over tasks, `a call` over all calls of all tasks; system "
+        "characters: first message and slot",
+    )  # fmt: skip
+    for series in runs.series:
+        for arm in series.arms:
+            stored = series.judged(arm, keep)
+            if stored:
+                table.rows.append(
+                    [series.label, arm, str(len(stored)), *_spent(table, series, stored)]
+                )
+    return table
+
+
+def classes_by_domain(runs: RunSet, pools: Mapping[str, Keep]) -> Table:
+    table = Table(
+        "classes-domains",
+        "Execute and refusal by domain",
+        ["series", "domain", "arm", "n", "pass %", "execute n", "execute %", "refuse n",
+         "refuse %", "balanced %"],
+        method="balanced: mean of execute and refusal accuracy",
+    )  # fmt: skip
+    for series in runs.series:
+        for domain, keep in pools.items():
+            for arm in series.arms:
+                counts = tally(each.verdict or {} for each in series.judged(arm, keep))
+                if not counts.n:
+                    continue
+                table.rows.append(
+                    [
+                        series.label,
+                        domain,
+                        arm,
+                        str(counts.n),
+                        percent(counts.passed, counts.n),
+                        str(counts.execute),
+                        percent(counts.execute_passed, counts.execute),
+                        str(counts.refuse),
+                        percent(counts.refuse_passed, counts.refuse),
+                        "–" if counts.balanced is None else f"{100 * counts.balanced:.1f}",
+                    ]
+                )
+    return table
+
+
+def wall_clock(runs: RunSet, pools: Mapping[str, Keep]) -> Table:
+    """Seconds per task, on the tasks that an arm and `flat` both judged."""
+    table = Table(
+        "wall-clock",
+        "Wall clock by domain",
+        ["series", "domain", "arm", "n", "mean seconds", "median [quartiles]", "mean of flat",
+         "times flat"],
+        method="seconds of a whole run, waiting for the model included; the last two columns: on "
+        "the tasks that both the arm and flat judged",
+    )  # fmt: skip
+    for series in runs.series:
+        for domain, keep in pools.items():
+            flat = {each.task: each.seconds for each in series.judged("flat", keep)}
+            for arm in series.arms:
+                stored = {each.task: each.seconds for each in series.judged(arm, keep)}
+                if not stored:
+                    continue
+                both = stored.keys() & flat.keys()
+                cells = [series.label, domain, arm, str(len(stored))]
+                cells += [f"{statistics.fmean(stored.values()):.1f}"]
+                cells += [quartiles([*stored.values()], digits=1)]
+                if both and any(flat[task] for task in both):
+                    ours, theirs = (sum(some[task] for task in both) for some in (stored, flat))
+                    cells += [f"{theirs / len(both):.1f}", f"{ours / theirs:.2f}"]
+                else:
+                    why = f"{series.label}, {domain}: no task was judged under both {arm} and flat"
+                    cells += [table.lacks(why)] * 2
+                table.rows.append(cells)
+    return table
+
+
+def spending(runs: RunSet, keep: Keep, scope: str) -> Table:
+    """What a sweep took that its outcomes do not show."""
+    table = Table(
+        "spending",
+        f"Spent on all tasks ({scope})",
+        ["series", "arm", "requests", "attempts", "reasoning tokens", "discarded tokens",
+         "simulator tokens", "money", "finish reasons", "served by"],
+        method="sums over judged runs; discarded: spent on answers that could not be used; "
+        "simulator: on a user that a model plays; money: by the price that was given",
+    )  # fmt: skip
+    for series in runs.series:
+        for arm in series.arms:
+            stored = series.judged(arm, keep)
+            requests = [request for each in stored for request in each.requests]
+            if not requests:
+                why = f"{series.label}, {arm}: its records do not tell requests apart"
+                table.rows.append([series.label, arm, *[table.lacks(why)] * 8])
+                continue
+            costs = [each.cost for each in stored if each.cost is not None]
+            none = f"{series.label}: no price was given"
+            table.rows.append(
+                [
+                    series.label,
+                    arm,
+                    f"{len(requests):,}",
+                    f"{sum(each.attempts for each in stored):,}",
+                    f"{sum(each.reasoning_tokens for each in stored):,}",
+                    f"{sum(each.discarded_tokens for each in stored):,}",
+                    f"{sum(each.simulator_tokens for each in stored):,}",
+                    f"{sum(costs):.4f}" if costs else table.lacks(none),
+                    _counted(requests, "finish_reason"),
+                    _counted(requests, "served_model"),
+                ]
+            )
+    return table
+
+
+def _counted(request: Sequence[Mapping[str, Any]], name: str) -> str:
+    counter = Counter(str(item[name]) for item in request if item.get(name))
+    return ", ".join(f"{count} {what}" for what, count in counter.most_common()) or "not told"
+
+
+def _spent(table: Table, series: Series, bench_records: Sequence[BenchRecord]) -> list[str]:
+    tokens = [each.prompt_tokens for each in bench_records]
+    by_call = [
+        int(request.get("prompt_tokens", 0)) for each in bench_records for request in each.requests
+    ]
+    shown = [count for each in bench_records for count in each.system_by_call]
+    if any(tokens):
+        cells = [quartiles(tokens), _mean(tokens), *_by_call(table, series, by_call)]
+        cells.append(quartiles([each.completion_tokens for each in bench_records]))
+    else:
+        cells = [table.lacks(f"{series.label}: the model reports no tokens")] * 5
+    cells.append(quartiles([each.agent_turns for each in bench_records]))
+    cells.append(quartiles([len(each.calls) for each in bench_records]))
+    cells += _by_call(table, series, shown)
+    return [*cells, quartiles([each.seconds for each in bench_records], digits=2)]
+
+
+def _by_call(table: Table, series: Series, values: Sequence[float]) -> list[str]:
+    if not any(values):
+        return [table.lacks(f"{series.label}: its records do not tell calls apart")] * 2
+    return [quartiles(values), _mean(values)]
+
+
+def _mean(values: Sequence[float]) -> str:
+    return f"{statistics.fmean(values):,.0f}"
+
+
+def official(
+    baselines: Sequence[Baseline], published: Mapping[str, Mapping[str, float]], why_none: str
+) -> Table:
+    """``published``: the leaderboard's scores, of which the study's table has one."""
+    table = Table(
+        "official-configurations",
+        "Official configurations, recomputed on the screened Bank subset",
+        ["model", "mode", "tool list", "n", "pass %", "refusal %"],
+        method="from upstream's stored verdicts, not run again; `oracle` offers the tools of the "
+        "right answer alone, so its rows are not comparable with `full`",
+    )
+    if not baselines:
+        table.rows.append([table.lacks(why_none), *["–"] * 5])
+    for each in baselines:
+        cells = [each.model, each.mode, each.tools, str(each.tally.n)]
+        if each.complete:
+            cells.append(percent(each.tally.passed, each.tally.n))
+            cells.append(percent(each.tally.refuse_passed, each.tally.refuse))
+        else:
+            cells += [table.lacks(f"{each.model} ({each.mode}, {each.tools}): {each.why}"), "–"]
+        table.rows.append(cells)
+    for model, scores in published.items():
+        if model.startswith("Qwen2.5-7B"):
+            why = "the leaderboard scores all tasks of a domain and has no classes"
+            cells = [model, "leaderboard", "–", "134", f"{scores['bank']:.1f}", table.lacks(why)]
+            table.rows.append(cells)
+    return table
+
+
+def quartiles(values: Sequence[float], digits: int = 0) -> str:
+    def shown(value: float) -> str:
+        return f"{value:,.{digits}f}"
+
+    if len(values) == 1:
+        return shown(values[0])
+    low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
+    return f"{shown(middle)} [{shown(low)}–{shown(high)}]"
+
+
+MOST_MISSING = 0.05
+"""More of an arm than this, and a report is not to be trusted without a word."""
+
+
+def missing_runs(runs: RunSet, keep: Keep) -> Table:
+    table = Table(
+        "missing",
+        "Tasks without a verdict, by arm",
+        ["series", "arm", "asked", "judged", "missing", "broken runs", "why",
+         "pass % of judged", "pass % of asked"],
+        method="asked: the tasks that were planned for the arm; pass of asked counts what is "
+        "missing as failed (intention to treat); a task that was never asked counts nowhere",
+    )  # fmt: skip
+    for series in runs.series:
+        for arm in series.arms:
+            judged = series.judged(arm, keep)
+            absent = series.missing(arm, keep)
+            passed = sum(each.passed for each in judged)
+            request = len(judged) + len(absent)
+            made_again = series.arms[arm].broken.get(series.arms[arm].first, 0)
+            table.rows.append(
+                [
+                    series.label,
+                    arm,
+                    str(request),
+                    str(len(judged)),
+                    str(len(absent)),
+                    str(made_again),
+                    _reasons(absent),
+                    percent(passed, len(judged)),
+                    percent(passed, request),
+                ]
+            )
+    return table
+
+
+def full_denominators(
+    runs: RunSet, scoring: Mapping[str, Mapping[str, Sequence[bool]]], screen: Screen
+) -> Table:
+    """Rates over every task of the domains, the screened ones counted as failed. A planned part
+    of a domain has no such rate: nobody knows how its other tasks would have ended."""
+    arms = ("official", "flat", PG)
+    table = Table(
+        "full-denominator",
+        "Over all tasks, omissions counted as failures",
+        ["series", "domain", "tasks", "screened out", *(f"{arm} %" for arm in arms)],
+        method="a task that the screen leaves out, or that has no verdict, counts as failed",
+    )
+    if not scoring:
+        table.rows.append([table.lacks("no SOPBench checkout"), *["–"] * 6])
+        return table
+    for series in runs.series:
+        for domain in (each for each in runs.domains if each in scoring):
+            whole = sum(map(len, scoring[domain].values()))
+            left_in = _left_in(domain, scoring[domain], screen)
+            cells = []
+            for arm in arms:
+                if arm not in series.arms:
+                    cells.append(table.lacks(f"{series.label}: no runs of {arm}"))
+                    continue
+                keep = screened(screen, domain)
+                stored = series.judged(arm, keep)
+                request = len(stored) + len(series.missing(arm, keep))
+                if request < left_in:
+                    why = f"{series.label}, {arm}: {request} of {left_in} tasks were asked"
+                    cells.append(table.lacks(why))
+                    continue
+                cells.append(percent(sum(each.passed for each in stored), whole))
+            table.rows.append([series.label, domain, str(whole), str(whole - left_in), *cells])
+    return table
+
+
+def _left_in(domain: str, goals: Mapping[str, Sequence[bool]], screen: Screen) -> int:
+    return subset_size({goal: list(each) for goal, each in goals.items()}, domain, screen)
+
+
+def alarming(runs: RunSet, keep: Keep, most: float = MOST_MISSING) -> list[str]:
+    """The arms that miss more than that share of their tasks."""
+    results = []
+    for series in runs.series:
+        for arm in series.arms:
+            absent, judged = len(series.missing(arm, keep)), len(series.judged(arm, keep))
+            if absent > most * (absent + judged):
+                share = percent(absent, absent + judged)
+                results.append(f"{series.label}, {arm}: {absent} tasks ({share} %) have no verdict")
+    return results
+
+
+def _reasons(absent: Mapping[str, str]) -> str:
+    return ", ".join(f"{count} {why}" for why, count in Counter(absent.values()).most_common())
+
+
+_DRAWS = 1_000
+
+
+def repeated_arms(runs: RunSet, keep: Keep) -> Table:
+    table = Table(
+        "repeats",
+        "Repetitions: pass^k and agreement between runs",
+        ["series", "arm", "runs", "tasks", "pass % by run", "pass@k %", "pass^k %", "agreement %",
+         "next run agrees %"],
+        method="k: the number of runs; pass@k: one of k passes, pass^k: all of them do, over the "
+        "tasks with k judged runs; agreement: tasks with one verdict in all runs; next run: mean "
+        "over runs that follow one another",
+    )  # fmt: skip
+    for series in runs.series:
+        for arm, of_arm in series.arms.items():
+            count = len(of_arm.runs)
+            if count < 2:
+                continue
+            outcomes = series.every_run(arm, keep)
+            result, spread = pass_k(outcomes, count), run_to_run(outcomes)
+            rates = "/".join(f"{100 * rate:.1f}" for _, rate in spread.rates)
+            table.rows.append(
+                [
+                    series.label,
+                    arm,
+                    str(count),
+                    str(spread.tasks),
+                    rates or "–",
+                    _percent(result.at),
+                    _percent(result.every),
+                    _percent(spread.agreement),
+                    _percent(_neighbours(series, arm, keep)),
+                ]
+            )
+    if not table.rows:
+        why = "no configuration was run twice (`lab run --run 2`)"
+        table.rows.append([table.lacks(why), *["–"] * 8])
+    return table
+
+
+def _neighbours(series: Series, arm: str, keep: Keep) -> float | Undefined:
+    shares = []
+    for item, other in pairwise(sorted(series.arms[arm].runs)):
+        left = {each.task: each.passed for each in series.judged(arm, keep, item)}
+        right = {each.task: each.passed for each in series.judged(arm, keep, other)}
+        both = left.keys() & right.keys()
+        if both:
+            shares.append(sum(left[task] == right[task] for task in both) / len(both))
+    return sum(shares) / len(shares) if shares else Undefined("no task in two runs")
+
+
+def delta_r2(runs: RunSet, keep: Keep) -> Sequence[tuple[str, float, tuple[float, float] | None]]:
+    """Series and runtime → ΔR2 with its interval, for the figure."""
+    deltas = []
+    columns = [(series, *each) for series in runs.series for each in runtime_contrasts(series)]
+    for series, label, contrast in columns:
+        if not {*contrast} <= series.arms.keys():
+            continue
+        after = post_goal(*(series.outcomes(arm, keep) for arm in contrast), draws=_DRAWS)
+        if not isinstance(after.delta, Undefined):
+            within = after.interval
+            bounds = None
+            if not isinstance(within, Undefined):
+                bounds = (within.interval.low, within.interval.high)
+            deltas.append((label, after.delta, bounds))
+    return deltas
+
+
+def _percent(share: float | Undefined) -> str:
+    return f"– ({share.reason})" if isinstance(share, Undefined) else f"{100 * share:.1f}"
+
+
+PACKAGES = {
+    "Compiler": ("sopilot/compiler",),
+    "Emitters (frames, prose, official wording, two languages)": ("sopilot/views",),
+    "Program: codec, verifier, printer": ("sopilot/program",),
+    "SOPBench as a source of handbooks": (
+        "sopilot_lab/sopbench/source.py",
+        "sopilot_lab/sopbench/reference.py",
+    ),
+}
+
+
+def compiler_effort(upstream: Upstream | None) -> Table:
+    table = Table(
+        "compiler-effort",
+        "Compiler effort",
+        ["quantity", "count"],
+        method="source lines: all (without blank lines, comments and docstrings)",
+    )
+    root = Path(sopilot.__file__).parents[1]
+    for title, places in PACKAGES.items():
+        total, code = 0, 0
+        for each in _sources(root, places):
+            lines = source_lines(each.read_text("utf-8"))
+            total, code = total + lines[0], code + lines[1]
+        table.rows.append([f"{title}, source lines", f"{total:,} ({code:,})"])
+    if upstream is None:
+        table.rows.append(["Programs", table.lacks("no SOPBench checkout")])
+        return table
+    shelf = ProgramShelf("official", upstream)
+    programs = [
+        (task, shelf.program(task).program)
+        for task in load_tasks("sopbench:all", upstream=upstream)
+    ]
+    functions = [len(program.functions) for _, program in programs]
+    sizes = [len(program_to_yaml(program)) for _, program in programs]
+    named = {
+        (task.domain, function.predicate)
+        for task, program in programs
+        for function in program.functions.values()
+        if function.predicate
+    }
+    gates = {
+        function.predicate
+        for _, program in programs
+        for function in program.functions.values()
+        if function.kind is Kind.GATE
+    }
+    fallbacks = sum(
+        any("missing recipe" in function.notes for function in program.functions.values())
+        for _, program in programs
+    )
+    recipes = "/".join(str(len(upstream.metadata(domain)["recipes"])) for domain in DOMAINS)
+    goals = len({(task.domain, task.goal) for task, _ in programs})
+    listed = ", ".join(sorted(str(each) for each in gates))
+    spread = f"{statistics.median(functions):g} / {max(functions)}"
+    range_ = f"{statistics.median(sizes):,.0f} ({min(sizes):,}–{max(sizes):,})"
+    table.rows += [
+        ["Goals named in those sources", str(_goals_named(root, upstream))],
+        ["Stateful gates, one shared template", f"{len(gates)} ({listed})"],
+        ["Programs / goals", f"{len(programs)} / {goals}"],
+        ["Rules (domain, predicate)", str(len(named))],
+        ["Functions a program, median / maximum", spread],
+        ["Characters a program, median (range)", range_],
+        ["Programs with a missing recipe", str(fallbacks)],
+        [f"Recipes in the source ({', '.join(DOMAINS)})", recipes],
+    ]
+    return table
+
+
+def _sources(root: Path, places: tuple[str, ...]) -> list[Path]:
+    paths = [root / place for place in places]
+    return [each for path in paths for each in (sorted(path.rglob("*.py")) or [path])]
+
+
+def _goals_named(root: Path, upstream: Upstream) -> int:
+    """Goals that any of the sources mentions as a string: hand mappings would have to."""
+    text = "".join(
+        each.read_text("utf-8") for places in PACKAGES.values() for each in _sources(root, places)
+    )
+    goals = {goal for domain in DOMAINS for goal in upstream.tasks(domain)}
+    return sum(f'"{goal}"' in text or f"'{goal}'" in text for goal in goals)
+
+
+def source_lines(text: str) -> tuple[int, int]:
+    """All lines, and those that hold code: a docstring is a string that stands alone."""
+    code: set[int] = set()
+    skipped = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT,
+               tokenize.ENDMARKER, tokenize.ENCODING)  # fmt: skip
+    begins_statement = True
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type in (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT):
+            begins_statement = True
+            continue
+        if token.type in skipped:
+            continue
+        if not (token.type == tokenize.STRING and begins_statement):
+            code.update(range(token.start[0], token.end[0] + 1))
+        begins_statement = False
+    return len(text.splitlines()), len(code)

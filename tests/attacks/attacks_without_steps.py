@@ -1,0 +1,137 @@
+"""Classes 16 to 18, for agents that follow no program: repeated acts, reused words, principals
+that open themselves."""
+
+from __future__ import annotations
+
+from attacks_on_values import BALANCE, READ, Given, State
+from scripted_moves import Case, call, judge
+
+from sopilot.values.json import JSON
+
+LENDING = """
+handbook: lending
+actions:
+  lend: {input: {amount: number, to: string}, irreversible: true}
+predicates:
+  sensible(amount): {says: "The amount {amount} is sensible.", verify: arguments, judged_by: model}
+procedures:
+  lend: {requires: sensible(amount)}
+"""
+TANKS = """
+handbook: tanks
+actions:
+  fill: {input: {tank: string, note: string}, irreversible: true, confirm: CONFIRM, changes: []}
+predicates:
+  wanted(tank): {says: "{tank} shall be filled.", verify: user, question: "Fill {tank}?"}
+procedures:
+  fill: {requires: wanted(tank)}
+"""
+COUNTER = """
+handbook: counter
+actions:
+  serve: {input: {customer: string}}
+  hand_out: {input: {customer: string}, irreversible: true, confirm: false}
+predicates:
+  served(customer):
+    says: The counter serves {customer}.
+    established_by: serve(customer)
+    principal: true
+procedures:
+  hand_out: {requires: served(customer)}
+"""
+
+
+def _money(name: str, given: Given, state: State) -> JSON:
+    return {"balance": 500} if name == "read_account" else {"done": True}
+
+
+def _transfer(amount: float, **extra: JSON) -> dict[str, JSON]:
+    return {"user": "ann", "amount": amount, "to": "x", **extra}
+
+
+def _repeated(name: str, again: dict[str, JSON]) -> Case:
+    first, other = _transfer(40), _transfer(41)
+    return Case(
+        16,
+        name,
+        BALANCE,
+        _money,
+        (READ, call("transfer", **first), READ, call("transfer", **again)),
+        ("already",),
+        (READ, call("transfer", **first), READ, call("transfer", **other)),
+        [("transfer", first), ("transfer", other)],
+        [("transfer", first)],
+        unled=True,
+    )
+
+
+def _lend(to: str) -> dict[str, JSON]:
+    return {"amount": 5, "to": to}
+
+
+_LENT = (
+    call("lend", **_lend("x")),
+    judge("sensible", True),
+    call("lend", **_lend("x")),
+    call("lend", **_lend("y")),
+)
+
+
+def _fill(note: str) -> dict[str, JSON]:
+    return {"tank": "t", "note": note}
+
+
+_FILLED = (call("fill", **_fill("a")), call("fill", **_fill("b")))
+
+
+def _reused(name: str, confirm: str, replies: tuple[str, ...], *, honest: bool = True) -> Case:
+    """The user answers for one tank; ``yes`` once more for the honest twin is in ``replies``."""
+    return Case(
+        17,
+        name,
+        TANKS.replace("CONFIRM", confirm),
+        _money,
+        _FILLED,
+        ("the user",),
+        _FILLED[:1],
+        [("fill", _fill("a"))],
+        [("fill", _fill("a"))] if honest else [],
+        unled=True,
+        replies=replies,
+    )
+
+
+def _handed_out(name: str, *served: str) -> Case:
+    return Case(
+        18,
+        name,
+        COUNTER,
+        _money,
+        (*(call("serve", customer=who) for who in served), call("hand_out", customer="anna")),
+        ("served",),
+        (call("serve", customer="bob"), call("hand_out", customer="bob")),
+        [("hand_out", {"customer": "bob"})],
+        unled=True,
+    )
+
+
+WITHOUT_STEPS: tuple[Case, ...] = (
+    _repeated("the same act again", _transfer(40)),
+    _repeated("the same act, spelled otherwise", _transfer(40.0)),
+    Case(
+        17,
+        "a judgement for a second act",
+        LENDING,
+        _money,
+        _LENT,
+        ("sensible",),
+        (*_LENT, judge("sensible", True), _LENT[-1]),
+        [("lend", _lend("x")), ("lend", _lend("y"))],
+        [("lend", _lend("x"))],
+        unled=True,
+    ),
+    _reused("an answer for a second act", "false", ("yes",)),
+    _reused("a confirmation for a second act", "It is filled.", ("yes", "yes")),
+    _handed_out("nobody is served"),
+    _handed_out("somebody else is served", "anna", "bob"),
+)

@@ -1,0 +1,180 @@
+"""Figures on record: each has a campaign whose command starts, and changed sources show."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import re
+import runpy
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import evidence
+from depends import Sources
+from evidence import CAMPAIGNS, documents, figures_of, keep, marked, stale
+
+ROOT = Path(__file__).parents[2]
+BENCHMARKS = ROOT / "benchmarks"
+SCRIPTS = sorted(BENCHMARKS.rglob("*.py"))
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: str(path.relative_to(BENCHMARKS)))
+def test_imports_from_the_product_exist(script: Path) -> None:
+    for node in ast.walk(ast.parse(script.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("sopilot"):
+            module = import_module(node.module or "")
+            for alias in node.names:
+                if not hasattr(module, alias.name):
+                    import_module(f"{node.module}.{alias.name}")
+
+
+class Parsed(Exception):
+    """A campaign has read its arguments; it ends here."""
+
+
+@pytest.mark.parametrize("name", CAMPAIGNS)
+def test_a_campaign_has_figures_and_a_command_that_starts(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The script is executed as far as its arguments, which must all be known."""
+    campaign, figures = CAMPAIGNS[name], figures_of(name)
+    assert campaign.tried(figures) > 0
+    assert figures["passed"] or figures["explanation"]
+    script, *arguments = campaign.command.split()
+    parse = argparse.ArgumentParser.parse_args
+
+    def parse_and_stop(parser: argparse.ArgumentParser, *given: Any, **more: Any) -> Any:
+        parse(parser, *given, **more)
+        raise Parsed
+
+    monkeypatch.setattr(argparse.ArgumentParser, "parse_args", parse_and_stop)
+    monkeypatch.setattr(sys, "path", [str((BENCHMARKS / script).parent), *sys.path])
+    monkeypatch.setattr(sys, "argv", [script, *arguments, "--json", str(tmp_path / "f.json")])
+    with pytest.raises(Parsed):
+        runpy.run_path(str(BENCHMARKS / script), run_name="__main__")
+
+
+def test_every_file_belongs_to_a_campaign() -> None:
+    names = {name.partition("/")[0] for name in CAMPAIGNS}
+    assert {file.stem for file in (ROOT / "evidence").glob("*.json")} == names
+
+
+def test_the_smallest_run_of_proposition_1(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    file = tmp_path / "small.json"
+    monkeypatch.setattr(sys, "argv", ["proposition_1.py", "--cases", "20", "--json", str(file)])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(BENCHMARKS / "proposition_1.py"), run_name="__main__")
+    assert ended.value.code == 0
+    assert json.loads(file.read_text("utf-8"))["differences"] == 0
+
+
+def test_a_smaller_run_never_replaces_a_larger_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evidence, "EVIDENCE", tmp_path)
+    name = "audit/labelled-traces"
+    assert keep(name, {"traces": 120_000, "from": "large"})
+    assert keep("audit/agreement", {"domains": ["bank"]})
+    assert not keep(name, {"traces": 400, "from": "small"})
+    assert figures_of(name)["from"] == "large"
+    assert keep(name, {"traces": 120_000, "from": "again", "passed": True})
+    assert figures_of(name)["from"] == "again"
+    assert figures_of("audit/agreement") == {"domains": ["bank"]}
+
+
+def test_a_failure_is_recorded_with_its_explanation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evidence, "EVIDENCE", tmp_path)
+    assert keep("hooks", {"conversations": 3, "passed": False})
+    assert figures_of("hooks")["explanation"] == evidence.EXPLAINED["hooks"]
+
+
+def test_a_check_of_one_pair_is_no_passed_check() -> None:
+    found = figures_of("local-model")
+    assert found["passed"] is all(found["met"].values())
+    few = found["check"]["conditions"]["enough"].split()[0]
+    assert int(few) >= 20 or not found["met"]["found something"]
+
+
+# --- stale evidence -------------------------------------------------------------------
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    files = {
+        "src/shop/__init__.py": "",
+        "src/shop/till/__init__.py": "",
+        "src/shop/till/pay.py": "def pay():\n    from shop.stock import count\n",
+        "src/shop/till/window.py": "",
+        "src/shop/stock/__init__.py": "",
+        "src/shop/stock/count.py": "",
+        "src/shop/stock/prices.yaml": "a: 1",
+        "benchmarks/pay.py": "import tally\nfrom shop.till import pay\n",
+        "benchmarks/tally.py": "WORK = 'work.py'\n",
+        "benchmarks/work.py": "",
+        "benchmarks/look.py": "PACKAGE = 'shop.till'\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def behind(project: Path, script: str) -> set[str]:
+    return {str(path.relative_to(project)) for path in Sources(project).behind(script)}
+
+
+def test_imports_scripts_and_data_are_followed(project: Path) -> None:
+    found = behind(project, "pay.py")
+    assert {"src/shop/till/pay.py", "src/shop/stock/prices.yaml", "benchmarks/work.py"} <= found
+    assert "src/shop/till/window.py" not in found
+    # The name of a package stands for all of it: commands are loaded so.
+    assert "src/shop/till/window.py" in behind(project, "look.py")
+
+
+def test_only_a_change_of_its_sources_makes_a_campaign_stale(project: Path) -> None:
+    def digests() -> tuple[str, str]:
+        sources = Sources(project)
+        return sources.digest("pay.py"), sources.digest("look.py")
+
+    pay, look = digests()
+    assert digests() == (pay, look)
+    (project / "src/shop/till/window.py").write_text("changed = 1")
+    assert digests()[0] == pay
+    assert digests()[1] != look
+    (project / "src/shop/stock/prices.yaml").write_text("a: 2")
+    assert digests()[0] != pay
+
+
+def test_a_campaign_depends_on_its_packages_and_on_modules_of_tests() -> None:
+    sources = Sources()
+    conformance = {path.name for path in sources.behind("mcp_conformance.py")}
+    assert {"everything_upstream.py", "serve.py"} <= conformance
+    assert "recorded.py" in {path.name for path in sources.behind("study/__main__.py")}
+    assert "serve.py" not in {path.name for path in sources.behind("compile_speed.py")}
+    proposition = {path.name for path in sources.behind("proposition_1.py")}
+    assert {"test_proposition_1.py", "test_guard_closure.py"} <= proposition
+
+
+def test_documents_mark_stale_evidence() -> None:
+    sources = Sources()
+    names = {name for name in {n.partition("/")[0] for n in CAMPAIGNS} if stale(name, sources)}
+    for document in documents():
+        text = document.read_text("utf-8")
+        current = set(re.findall(r"`evidence/([\w-]+)\.json`(?! \(stale\))", text))
+        cure = "run `python benchmarks/evidence.py --stale`"
+        assert not current & names, f"{document.name} cites stale evidence as current: {cure}"
+
+
+def test_a_mark_comes_and_goes() -> None:
+    text = "a (`evidence/frames.json`), b `evidence/tamper.json` (stale)."
+    assert (
+        marked(text, {"frames"}) == "a (`evidence/frames.json` (stale)), b `evidence/tamper.json`."
+    )
+    assert marked(marked(text, {"tamper"}), {"tamper"}) == text

@@ -1,0 +1,74 @@
+"""What holds for every command: options are explained, help fits one screen, data comes as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+import pytest
+
+from sopilot.cli.main import GROUPS, sopilot
+
+WITHOUT_JSON = {
+    "serve": "speaks MCP",
+    "gateway": "speaks MCP",
+    "chat": "is a dialog",
+    "trace export": "prints JSON Lines",
+    "trace sign": "prints JSON",
+    "records prove": "prints JSON",
+}
+COLUMNS, LINES = 100, 40
+
+
+def every_command(
+    command: click.Command, path: tuple[str, ...] = ()
+) -> Iterator[tuple[str, click.Command]]:
+    yield " ".join(path), command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            inner = command.get_command(context, name)
+            assert inner is not None
+            yield from every_command(inner, (*path, name))
+
+
+COMMANDS = dict(every_command(sopilot))
+LEAVES = {name for name, command in COMMANDS.items() if not isinstance(command, click.Group)}
+
+
+def test_help_shows_the_groups() -> None:
+    text = COMMANDS[""].get_help(click.Context(COMMANDS[""]))
+    assert [line[:-1] for line in text.splitlines() if line[:-1] in GROUPS] == list(GROUPS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_is_explained_on_one_screen(name: str) -> None:
+    command = COMMANDS[name]
+    options = [param for param in command.params if isinstance(param, click.Option)]
+    assert [option.opts[0] for option in options if not option.help] == []
+    assert all(option.help and option.help.endswith((".", ")")) for option in options)
+    context = click.Context(command, info_name=name, terminal_width=COLUMNS)
+    text = command.get_help(context)
+    assert command.help, "a command says what it does"
+    assert len(text.splitlines()) <= LINES
+
+
+def test_every_command_that_prints_data_prints_json() -> None:
+    without = {
+        name
+        for name in LEAVES
+        if not any("--json" in param.opts for param in COMMANDS[name].params)
+    }
+    assert without == set(WITHOUT_JSON)
+
+
+def test_an_option_means_the_same_everywhere() -> None:
+    """Of the shared options, each has one help text."""
+    for option in ("--json", "--store", "--language"):
+        helps = {
+            param.help
+            for name in LEAVES - {"demo"}
+            for param in COMMANDS[name].params
+            if isinstance(param, click.Option) and option in param.opts
+        }
+        assert len(helps) == 1, option

@@ -1,0 +1,35 @@
+"""Commands about records, as people call them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from click.testing import CliRunner, Result
+
+from sopilot.cli.main import sopilot
+from sopilot.messages.errors import UserMistake
+
+
+def run(*arguments: object, token: str = "") -> Result:
+    environment = {"SOPILOT_TOKEN": token} if token else None
+    return CliRunner(env=environment).invoke(sopilot, [str(argument) for argument in arguments])
+
+
+def ran(*arguments: object, token: str = "") -> str:
+    """The output of a command that succeeds."""
+    done = run(*arguments, token=token)
+    assert done.exit_code == 0, (done.output, done.exception)
+    return done.stdout
+
+
+def shown(*arguments: object, token: str = "") -> Any:
+    """As ``ran``, read as JSON."""
+    return json.loads(ran(*arguments, "--json", token=token))
+
+
+def refused(*arguments: object, token: str = "") -> str:
+    """The code of the mistake that a command reports."""
+    problem = run(*arguments, token=token).exception
+    assert isinstance(problem, UserMistake), problem
+    return problem.diagnostics[0].code
