@@ -23,7 +23,7 @@ from sopilot.tasks.examples.judge import example_judge
 from sopilot.views.baselines import best, bm25
 from sopilot.views.catalogue import VIEWS
 from sopilot.views.frame import frame_bound
-from sopilot.views.view import View, nothing_in_slot
+from sopilot.views.view import View, no_frame_message
 
 GOLDEN = Path(__file__).parent / "golden"
 EXAMPLE, TASK = "bank", "dispute-electronics"
@@ -77,7 +77,11 @@ def test_prompts(view: str) -> None:
         assert path.read_text(encoding="utf-8") == text
 
 
-SHOWN = [name for name, view in VIEWS.items() if view.machine and view.slot is not nothing_in_slot]
+SHOWN = [
+    name
+    for name, view in VIEWS.items()
+    if view.machine and view.frame_message is not no_frame_message
+]
 """The views with a machine that show where it stands."""
 
 
@@ -116,7 +120,7 @@ def test_chunk_stays_within_its_budget() -> None:
 
 def test_checklist_ticks_after_the_call() -> None:
     from sopilot.machine.machine import Machine
-    from sopilot.views.baselines import checklist_slot
+    from sopilot.views.baselines import checklist_message
     from sopilot.views.moment import Moment
 
     briefing = briefing_of(EXAMPLE)
@@ -129,7 +133,7 @@ def test_checklist_ticks_after_the_call() -> None:
         return [Message("assistant", tool_calls=(call,)), told]
 
     def ticks(*dialog: Message) -> int:
-        return checklist_slot(Moment(briefing, machine, machine.initial(), dialog)).text.count(
+        return checklist_message(Moment(briefing, machine, machine.initial(), dialog)).text.count(
             "[x]"
         )
 
@@ -147,7 +151,7 @@ def test_an_view_can_fold_and_automate() -> None:
     folded = View(
         "fused",
         True,
-        slot=VIEWS["pg"].slot,
+        frame_message=VIEWS["pg"].frame_message,
         automation=Automation(take_branches=True, group_returns=True, enter_calls=True),
         fold=lambda messages, _: [m for m in messages if m.role != "assistant" or m.tool_calls],
     )

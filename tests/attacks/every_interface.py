@@ -119,7 +119,7 @@ async def play(case: Case, tools: RecordingTools, view: str) -> AsyncIterator[Fo
         await started.close()
         while True:
             resumed = await resume_play(store, started.id)
-            move = script.next(resumed.player.driver.request().slot)
+            move = script.next(resumed.player.driver.request().frame_text)
             if move is None:
                 await resumed.close()
                 return

@@ -145,11 +145,11 @@ async def test_another_process_goes_on_with_the_conversation() -> None:
     store = MemoryStore()
     first = await ProcedureHook.for_conversation(store, "anna", briefing(), VIEW)
     await first.step({"op": "start", "goal": "close_account", "arguments": {}})
-    stood = first.slot()
+    stood = first.frame_message()
     await first.close()
     second = await ProcedureHook.for_conversation(store, "anna", briefing(), VIEW)
     assert second.session.id == first.session.id
-    assert second.slot() == stood
+    assert second.frame_message() == stood
     other = await ProcedureHook.for_conversation(store, "bert", briefing(), VIEW)
     assert other.session.id != first.session.id
 
@@ -162,11 +162,11 @@ async def test_a_slot_is_never_an_old_one() -> None:
     with pytest.raises(LeaseLost):
         await hook.session.user_said("hello")
     with pytest.raises(LeaseLost):
-        hook.slot()
+        hook.frame_message()
     await taken.release()
     await hook.ready()
     assert hook.session.head == taken.head
-    hook.slot()
+    hook.frame_message()
 
 
 def test_calls_are_spans_of_their_session() -> None:
@@ -199,6 +199,6 @@ async def test_conversations_share_what_is_the_same_for_all() -> None:
     async with hooks.using("one") as one, hooks.using("two") as two:
         assert one.session.secrets.places is two.session.secrets.places
         assert one.driver.briefing.user_tools() is two.driver.briefing.user_tools()
-        view_of_one, view_of_two = one.slot(), two.slot()
+        view_of_one, view_of_two = one.frame_message(), two.frame_message()
     assert view_of_one == view_of_two
     assert "start" in view_of_one

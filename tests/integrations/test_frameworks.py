@@ -176,7 +176,7 @@ def test_a_request_is_shown_as_the_library_would_and_goes_to_no_other_thread(tra
         first, last = shown.system_message, shown.messages[-1]
         assert first is not None
         assert first.text.startswith("own\n\n")
-        assert isinstance(last, SystemMessage) is bool(hook.slot())
+        assert isinstance(last, SystemMessage) is bool(hook.frame_message())
         assert shown == asked.override(system_message=first, messages=shown.messages)
 
     asyncio.run(run())
@@ -269,7 +269,7 @@ async def test_a_filter_of_ones_own_still_runs() -> None:
     agent: OpenAIAgent[Any] = OpenAIAgent(name="desk")
     shown: Any = show(CallModelData(ModelInputData(given, None), agent, None))
     shown = await shown
-    assert [item["content"] for item in shown.input] == ["b", hook.slot()]
+    assert [item["content"] for item in shown.input] == ["b", hook.frame_message()]
     assert shown.instructions == f"Be kind.\n\n{hook.instructions}"
     await hook.close()
 

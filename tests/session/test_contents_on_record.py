@@ -165,7 +165,7 @@ async def test_who_is_told_of_what_expires() -> None:
         assert (call.approvals, call.needed, call.expires_at) == (0, 2, 4600.0)
     (told,) = await due_calls(store, once=True, clock=clock)
     assert await due_calls(store, once=True, clock=clock) == []
-    assert [one.details["call"] for one in await entries(store, "reminders")] == [told.told_as]
+    assert [one.details["call"] for one in await entries(store, "reminders")] == [told.noted_as]
 
 
 class Slow(CountingTools):

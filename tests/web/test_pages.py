@@ -40,8 +40,7 @@ from sopilot_lab.lens.moments import Region
 from sopilot_lab.lens.report import FigureLine, Summary, plot
 from sopilot_lab.qualification.report import render_page
 
-RELEASE = Path(__file__).parents[1] / "fixtures" / "release-1"
-VERDICT = json.loads(next(RELEASE.glob("checks/http*/latest.json")).read_text())
+VERDICT = json.loads(Path(__file__).with_name("qualification_verdict.json").read_text())
 HOSTILE = "<script>alert(1)</script>&\"'`x`\u202e\u0007\u200b"
 
 

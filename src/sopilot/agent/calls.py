@@ -32,19 +32,11 @@ from sopilot.views.refusals import to_customer
 from sopilot.views.step_tool import StepMove, did
 
 USER_LEFT = "the user no longer wants this"
-
-
 KEPT_BY_TOOLS = "kept_by_tools"
 """In the note of a malformed call: the tools have it in their own log."""
-
-
 _LONGEST_NOTED = 400
-
-
 MOST_INSISTENCE = 3
 """Times the same unproven call is made, and nothing else, until people are waited for."""
-
-
 _UNDECIDED = frozenset(HeldState) - {HeldState.APPROVED, HeldState.REJECTED}
 
 
@@ -110,7 +102,7 @@ class CallHandler:
         answer = await self._handle(call)
         if isinstance(answer, str):
             return Answered(answer)
-        return Answered(answer.said(self._language), answer.seq)
+        return Answered(answer.wording(self._language), answer.seq)
 
     async def _handle(self, call: ToolCall) -> str | CallAnswer:
         taken: list[str] = []
@@ -121,7 +113,7 @@ class CallHandler:
         self.fitted = not (isinstance(parsed, Malformed) and self._is_step(parsed.tool))
         if isinstance(parsed, Malformed):
             kept_by_tools = await self._kept_by_tools(call, parsed)
-            text = await self._malformed(call, parsed, kept=kept_by_tools)
+            text = await self._malformed(call, parsed, logged=kept_by_tools)
             return after_steps(taken, text, self._language)
         if isinstance(parsed, EndCall):
             details = {"outcome": parsed.outcome, "reason": parsed.reason}
@@ -140,7 +132,7 @@ class CallHandler:
         guarded = parsed.name in self._session.programs.guarded
         lost = answer.status is CallStatus.UNKNOWN and guarded
         if lost or undecided or self._insists(answer):
-            raise Waiting(answer.problem, answer.said(self._language))
+            raise Waiting(answer.problem, answer.wording(self._language))
         return answer
 
     async def take_steps(self, call: ToolCall, taken: list[str]) -> tuple[ToolCall, str | None]:
@@ -304,7 +296,7 @@ class CallHandler:
             return False
         return await tools.unmade(call, parsed.problem)
 
-    async def _malformed(self, call: ToolCall, parsed: Malformed, *, kept: bool = False) -> str:
+    async def _malformed(self, call: ToolCall, parsed: Malformed, *, logged: bool = False) -> str:
         name = MALFORMED_STEP if self._is_step(parsed.tool) else MALFORMED_CALL
         details: dict[str, JSON] = {
             "tool": parsed.tool,
@@ -312,7 +304,7 @@ class CallHandler:
             "message": message_json(parsed.problem),
             "arguments": call.arguments[:_LONGEST_NOTED],
         }
-        if kept:  # whole, so that the tools' log can be rebuilt from the trace
+        if logged:  # whole, so that the tools' log can be rebuilt from the trace
             details |= {KEPT_BY_TOOLS: True, "arguments": call.arguments}
         await self._session.note(name, details)
         self._watch(Progress("note", f"{parsed.tool}: {parsed.problem}"))

@@ -103,7 +103,7 @@ class SopilotMiddleware(AgentMiddleware[Any, Any, Any]):
             if hook.view.guard:
                 return request
             await hook.ready()
-            first, slot = hook.instructions, hook.slot()
+            first, slot = hook.instructions, hook.frame_message()
         last = [_said(slot)] if slot and self._slot_last else []
         if slot and not self._slot_last:
             first = f"{first}\n\n{slot}"

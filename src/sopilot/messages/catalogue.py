@@ -20,7 +20,6 @@ SENTENCES: Final[Mapping[str, Mapping[str, str]]] = {
     "zh": {**CHINESE_SENTENCES, **{code: pair[1] for code, pair in EXPLANATIONS.items()}},
 }
 
-
 _LIST: Final = "list"
 
 

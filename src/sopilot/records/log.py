@@ -1,7 +1,4 @@
-"""The log of a store's sessions, and its heads that are signed.
-
-Proofs about a log that need no log: that a session stands in it, that it only grew.
-"""
+"""The log of a store's sessions, its signed heads, and proofs about a log that need no log."""
 
 from __future__ import annotations
 

@@ -49,8 +49,8 @@ class Principal:
     proof: str = ""
 
     def as_json(self, through: str = "") -> dict[str, JSON]:
-        replies = {"method": self.method, "proof": self.proof, "through": through}
-        return {name: value for name, value in replies.items() if value}
+        values = {"method": self.method, "proof": self.proof, "through": through}
+        return {name: value for name, value in values.items() if value}
 
 
 THE_MACHINE = Principal("", MACHINE)
@@ -598,11 +598,11 @@ async def change_people(
                 "only an administrator changes the people of this store",
                 help="give an administrator's token: --token-file",
             )
-    reply = added(people, details) if name == ADDED else details
-    problem = why_not(people, name, reply)
+    entry = added(people, details) if name == ADDED else details
+    problem = why_not(people, name, entry)
     if problem is not None:
         raise UserMistake([problem])
-    await write(store, JOURNAL, name, {**reply, **written_by(who)}, clock=clock)
+    await write(store, JOURNAL, name, {**entry, **written_by(who)}, clock=clock)
 
 
 def requester_name(people: People, requester: Principal | str | None) -> str:
@@ -666,6 +666,6 @@ async def issue_token(
     if any(same_name(item.name) == same_name(name) for item in people.tokens.values()):
         raise mistake("token-exists", f"there is a token `{name}` already")
     token = TOKEN_PREFIX + secrets.token_urlsafe(32)
-    replies = {**details, "person": result.name, "sha256": token_digest(token)}
-    await change_people(store, entry, replies, who=who, clock=clock)
+    values = {**details, "person": result.name, "sha256": token_digest(token)}
+    await change_people(store, entry, values, who=who, clock=clock)
     return token

@@ -1,13 +1,6 @@
-"""A task: what is asked, in which simulation, what must come of it.
+"""A task: a request, the simulation it is made in, and what must come of it.
 
-What stands around a session: the tools, who is served, who approves, who says what came of it.
-
-A simulation is fresh for every run. Where it lives in a process, it is rebuilt in another one
-from the trace.
-
-What a run came to: the ending, the audit, and the verdict on the task.
-
-The end of a run, for a person.
+A simulation is fresh for every run. In another process it is rebuilt from the trace.
 """
 
 from __future__ import annotations

@@ -1,15 +1,9 @@
-"""The retrieval baseline: the functions that fit the recent dialog best, by BM25.
+"""The baselines: a checklist, retrieval by BM25, and chunks around the current obligation.
 
-The checklist baseline: every required check as a line, ticked once a call has verified it.
-
-There is no machine behind it, so nobody knows for which values a call was made:
-a recipe that several checks share ticks one of them per distinct call.
-
-Oracle chunking: the part of the program around the current obligation, at a frame's length.
-
-The machine tells which function is current. Around it the chunk grows through
-the call graph, callees first, then the caller and its other callees, as long as
-the text stays within the size of the largest frame.
+The checklist has no machine behind it, so it can't know for which values a call was made: a
+recipe that several checks share ticks one of them per distinct call. A chunk grows through the
+call graph, callees first, then the caller and its other callees, up to the size of the largest
+frame.
 """
 
 from __future__ import annotations
@@ -30,7 +24,7 @@ from sopilot.views.sentences import check_saying
 from sopilot.views.state_text import no_process, state_message
 
 
-def checklist_slot(moment: Moment) -> FrameMessage:
+def checklist_message(moment: Moment) -> FrameMessage:
     lines: list[str] = []
     for goal, program in moment.briefing.programs.items():
         lines.append(f"{goal}:")
@@ -72,7 +66,7 @@ def _is_ticked(function: Function, done: Sequence[Done], used: Counter[str]) -> 
     return any(all(len(made.get(act.action, ())) > number for act in recipe) for recipe in recipes)
 
 
-def chunk_slot(moment: Moment) -> FrameMessage:
+def chunk_message(moment: Moment) -> FrameMessage:
     here = moment.here
     if here is None:
         return no_process(moment)
@@ -113,19 +107,13 @@ def _below(function: Function, program: Program) -> Iterator[str]:
 
 TOP = 5
 """Functions shown."""
-
-
 RECENT = 4
 """Messages that make the query."""
-
-
 _K1, _B = 1.5, 0.75
-
-
 _WORD = re.compile(r"[^\W_]+")
 
 
-def retrieval_slot(moment: Moment) -> FrameMessage:
+def retrieval_message(moment: Moment) -> FrameMessage:
     texts = _functions(moment)
     recent = [message.content for message in moment.dialog if message.content][-RECENT:]
     chosen = best(" ".join(recent), texts, TOP)

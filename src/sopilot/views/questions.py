@@ -1,3 +1,5 @@
+"""The tools with which a program asks the user."""
+
 from __future__ import annotations
 
 import json

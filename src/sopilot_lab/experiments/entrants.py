@@ -63,7 +63,7 @@ class ControlModel:
         if END_SESSION in tools:
             return replies.tool(END_SESSION, {"outcome": "refused", "reason": "no"})
         if not facts.open:
-            goal = facts.slot.split("start ", 1)[-1].split("(", 1)[0].strip()
+            goal = facts.frame_text.split("start ", 1)[-1].split("(", 1)[0].strip()
             return replies.step("start", goal=goal)
         return replies.step("fail", reason="no")
 

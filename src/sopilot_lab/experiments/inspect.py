@@ -288,8 +288,8 @@ async def _watched(runner: TrialRunner, reference: Reference) -> Trial:
 
 def _show(progress: Progress) -> None:
     if progress.kind == "request":
-        if progress.slot:
-            transcript().info(_fenced(progress.slot), source="frame")
+        if progress.frame_text:
+            transcript().info(_fenced(progress.frame_text), source="frame")
         return
     text = progress.text
     if len(text) > _SHOWN_RESULT:

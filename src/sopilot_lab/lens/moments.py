@@ -294,8 +294,8 @@ def _context(request: Request, resident: str, frame: str) -> Context:
     ]
     turns = [Turn("system", tuple(piece for piece in pieces if piece.text))]
     turns += [Turn(item["role"], (Piece(Region.DIALOG, item["content"]),)) for item in reply]
-    if request.slot:
-        turns.append(Turn("system", _slot(request.slot, frame)))
+    if request.frame_text:
+        turns.append(Turn("system", _slot(request.frame_text, frame)))
     return Context(tuple(turns))
 
 

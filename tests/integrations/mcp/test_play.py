@@ -234,7 +234,7 @@ def test_start_shows_what_a_model_would_be_sent(tmp_path: Path) -> None:
     assert shown["messages"][0]["role"] == "user"
     assert "200 euros" in shown["messages"][0]["content"]
     assert shown["tools"][0]["name"] == "end_session"
-    assert shown["slot"] == ""
+    assert shown["frame"] == ""
 
 
 async def test_findings_of_an_view_without_a_machine_name_events_of_the_trace() -> None:
