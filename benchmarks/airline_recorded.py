@@ -115,7 +115,7 @@ def judgement(shown: dict[str, bool | None], ok: bool, codes: list[str]) -> str:
 
 
 def last_word(messages: list[dict[str, Any]], before: int) -> str:
-    """What the user's last message before the call is, as a confirmation."""
+    """The user's last message before the call, read as a confirmation."""
     said = read_messages(messages[:before]).said
     return str(assent(said[-1].text)) if said else "nothing"
 

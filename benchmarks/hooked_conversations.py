@@ -77,7 +77,7 @@ class SlowModel(BaseChatModel):
 
 
 class Idle(AgentMiddleware[Any, Any, Any]):
-    """What any middleware costs that shows something and stands around calls."""
+    """The least middleware: it shows something and wraps calls."""
 
     async def awrap_model_call(self, request: Any, handler: Any) -> Any:
         first, last = SystemMessage("instructions"), SystemMessage("slot")

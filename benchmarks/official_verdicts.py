@@ -67,7 +67,7 @@ def find_task(tasks: Any, domain: str, task: Mapping[str, Any]) -> TaskReference
 
 
 def enforced_checks(upstream: Upstream, domain: str) -> tuple[dict[str, Tree], dict[str, Tree]]:
-    """What each tool checks by itself: as the official evaluator counts it, and all of it."""
+    """The checks that each tool makes: as the official evaluator counts them, and all."""
     metadata = upstream.metadata(domain)
     everything = {
         name: read_tree(tree, metadata["predicates"])

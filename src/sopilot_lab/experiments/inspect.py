@@ -122,7 +122,7 @@ def _failure(error: Exception) -> ProviderError:
 
 
 def _arguments(text: str) -> dict[str, JSON]:
-    """What the model wrote; Inspect takes objects alone, and models write other things."""
+    """The model's arguments as an object, which is all that Inspect takes."""
     try:
         value = json.loads(text) if text.strip() else {}
     except (ValueError, RecursionError):

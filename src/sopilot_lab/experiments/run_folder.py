@@ -137,14 +137,14 @@ class BenchRecord:
 
     @property
     def overhead_seconds(self) -> float:
-        """What the harness took beside model and simulator."""
+        """The harness's time beside model and simulator."""
         return max(0.0, self.seconds - self.model_seconds - self.world_seconds)
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
 
     def score(self, configuration: RunConfiguration) -> dict[str, Any]:
-        """What does not depend on when and where it ran; also a row for ``sopilot lab stats``."""
+        """The fields that don't depend on time and place; also a row for ``sopilot lab stats``."""
         verdict = self.verdict or {}
         return {
             "task": self.task,
@@ -248,7 +248,7 @@ class RunFolder:
         return cls(path, configuration)
 
     def _other_code(self, wanted: RunConfiguration) -> list[str]:
-        """What is to be said of the code that made this folder, if it is not ``wanted``'s."""
+        """Describe the code that made this folder, if it isn't ``wanted``'s."""
         made = self.configuration.sources
         if made == wanted.sources:
             return []
@@ -425,7 +425,7 @@ class RecordedRun:
 
 
 def recorded_runs(paths: Iterable[Path]) -> list[RecordedRun]:
-    """Of each folder, or of the run folders in it."""
+    """The runs of each folder, or of the run folders in it."""
     results = []
     for path in paths:
         folders = _folders(path)

@@ -34,8 +34,8 @@ def select_tasks(
     listed: Path | None = None,
     screen: Screen = everything_stays,
 ) -> tuple[TaskReference, ...]:
-    """Of a domain or ``all``. ``listed`` is a file of references, a line each; ``limit`` tasks
-    of the selection are stratified by class and goal."""
+    """Select tasks of a domain or ``all``. ``listed`` is a file of references, one per line;
+    ``limit`` tasks of the selection are stratified by class and goal."""
 
     def executes(each: TaskReference) -> bool:
         return should_succeed(each, upstream)

@@ -42,7 +42,7 @@ class Sources:
 
 @functools.cache
 def deciding_sources() -> Sources:
-    """Of this process's package, as it lies on the disk."""
+    """The sources of this process's packages, as they are on the disk."""
     return read_sources(_SOURCES)
 
 

@@ -46,7 +46,7 @@ Seen = Callable[[BenchRecord], None]
 
 
 class SweepStopped(RunEnded):
-    """What broke concerns all tasks, or too many of them broke."""
+    """The failure concerns all tasks, or too many tasks failed."""
 
 
 @dataclass(frozen=True, slots=True)

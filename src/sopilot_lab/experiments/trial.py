@@ -134,7 +134,7 @@ alone, so that these are English whatever the language of a series is."""
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What a run left behind. ``trace`` is its trace file, ``findings`` the audit's."""
+    """A finished run. ``trace`` is its trace file, ``findings`` the audit's."""
 
     record: BenchRecord
     findings: Sequence[Finding] = ()

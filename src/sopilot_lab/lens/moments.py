@@ -310,7 +310,7 @@ def _slot(slot: str, frame: str) -> tuple[Piece, ...]:
 def sweep_moments(
     folder: Path, arm_name: str | None, sessions: int, count: int
 ) -> tuple[list[ReadMoment], int]:
-    """Of the runs of a sweep that passed, evenly over at most so many of them, and of how many."""
+    """Moments of passed runs of a sweep, spread evenly over a limited number, and that number."""
     passed = [
         recorded_run for recorded_run in recorded_runs([folder]) if recorded_run.record.passed
     ]

@@ -63,7 +63,7 @@ def _change(weights: OpenWeights, context: Context, move: str, whole: float) -> 
 def studies(
     weights: OpenWeights, chosen: Sequence[ReadMoment], tell: Callable[[str], None]
 ) -> list[MomentStudy]:
-    """Of those that are not too long for the model."""
+    """Study the moments that fit into the model's context."""
     results = []
     for number, moment in enumerate(chosen, 1):
         item = study(weights, moment)

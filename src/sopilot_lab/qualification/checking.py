@@ -61,7 +61,7 @@ class Allowance:
 
 
 class Spent(Protocol):
-    """What a run or a question took."""
+    """The cost of a run or a question."""
 
     @property
     def requests(self) -> int: ...

@@ -69,7 +69,7 @@ class CheckFolder(Journal):
         super().add_question(number, grade, spent)
 
     def finish(self, verdict: Mapping[str, JSON], page: str) -> None:
-        """What found nothing does not take the place of an earlier finding."""
+        """Keep the verdict; one without a finding doesn't replace an earlier finding."""
         write_whole(self.path / "verdict.json", _text(verdict))
         write_whole(self.path / "report.html", page, private=True)
         latest = self.path.parent / LATEST

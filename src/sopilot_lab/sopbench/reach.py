@@ -104,7 +104,7 @@ TOOL_LISTS: tuple[ReplayTools, ...] = ("official", "full-state")
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """What forbids a way: ``goal-not-offered``, ``tool-not-offered``, ``missing-value``,
+    """A reason that forbids a way: ``goal-not-offered``, ``tool-not-offered``, ``missing-value``,
     ``call-fails``, ``goal-fails`` or ``oracle``."""
 
     code: str
@@ -320,7 +320,7 @@ def _proof(
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """What the goal action does after everything it needs, whatever the tool list offers."""
+    """Replay the goal action after everything it needs, whatever the tool list offers."""
 
     replayed: bool
     ok: bool
@@ -454,7 +454,7 @@ def reach_document(
     cache: Path | None,
     tell: Callable[[str], None],
 ) -> dict[str, Any]:
-    """What can be passed with each tool list; what cannot, with the proof."""
+    """Print what can be passed with each tool list, and a proof for every other task."""
     answer: dict[str, Any] = {"n": len(references), "upstream_commit": upstream.checkout.commit}
     for each in lists:
         tell(f"searching with the tool list `{each}` …")

@@ -168,7 +168,7 @@ def _passed(rows: Iterable[Mapping[str, Any]]) -> int:
 
 
 def objections(verdict: Mapping[str, Any]) -> list[str]:
-    """What the evaluator holds against a run. `action_should_succeed` is a label of the task,
+    """The evaluator's objections to a run. `action_should_succeed` is a label of the task,
     not one of them."""
     return [key for key, value in verdict.items() if value is False and key not in _NO_OBJECTION]
 

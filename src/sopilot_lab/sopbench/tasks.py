@@ -88,7 +88,7 @@ class SopbenchTools:
 
 
 def _object(written: str) -> dict[str, JSON]:
-    """What cannot be read as arguments has none."""
+    """Read the arguments; unreadable ones are none."""
     try:
         arguments = json.loads(written)
     except (ValueError, RecursionError):

@@ -33,7 +33,7 @@ from sopilot_lab.sopbench.source import (
 )
 
 BEFORE_CONSTRAINTS = "\n\n\n"
-"""What upstream itself writes between its preamble and the constraints."""
+"""Upstream's text between its preamble and the constraints."""
 Said = tuple[str, str]
 """An action and a sentence about it."""
 _BULLET = re.compile(r"\s*(?:•|\d+\.) ")
@@ -72,7 +72,7 @@ def official_code(task: SopbenchTask, text: OfficialText, language: str) -> Rend
 
 
 def required(task: SopbenchTask, text: OfficialText) -> Sequence[Required]:
-    """What the text says of every action, in its order, in the words of the text."""
+    """Action → its sentences, in the order and words of the text."""
     handbook = task.handbook
     parameters = {name: each.parameters for name, each in handbook.predicates.items()}
     reply: dict[str, list[str]] = defaultdict(list)

@@ -196,7 +196,7 @@ def description(outcomes: Iterable[RunOutcome], k: int) -> Figures:
 def design(
     tasks: int | None, effect: float | None, *, discordance: float, alpha: float, wanted: float
 ) -> Figures:
-    """What a paired design of so many tasks can see, or how many an effect needs."""
+    """The effect that a paired design detects, or the tasks that an effect needs."""
     figures: Figures = {"discordance": discordance, "alpha": alpha, "power": wanted}
     if tasks is not None and effect is not None:
         got = power.mcnemar_power(tasks, discordance=discordance, effect=effect, alpha=alpha)

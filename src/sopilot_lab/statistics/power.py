@@ -1,4 +1,4 @@
-"""What a paired design can see: exact power of the exact McNemar test.
+"""The power of a paired design: exact power of the exact McNemar test.
 
 ``discordance`` is the expected share of pairs that only one side passes and
 ``effect`` the difference of the pass rates, so that a pair is a win with

@@ -266,10 +266,3 @@ def test_post_goal_without_a_success_is_undefined() -> None:
     for figure in (found.second, found.delta, found.interval):
         assert isinstance(figure, Undefined)
     assert isinstance(post_goal([], []).first, Undefined)
-
-
-def test_pairs_of_one_kind_are_those() -> None:
-    both = [outcome("a", True), outcome("b", False, kind=TaskKind.REFUSE)]
-    found = pair(both, both)
-    for kind, task in ((TaskKind.EXECUTE, "a"), (TaskKind.REFUSE, "b")):
-        assert [one.task for one in found.only(kind).pairs] == [task]

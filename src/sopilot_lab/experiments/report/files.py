@@ -82,7 +82,7 @@ def _packed(path: Path) -> dict[str, Any]:
 
 
 def document_data(document: Document) -> dict[str, Any]:
-    """What a report says, for scripts: notes, alarms, and the tables by name."""
+    """The report for scripts: notes, alarms, and the tables by name."""
     return {
         "notes": document.notes,
         "alarms": document.alarms,

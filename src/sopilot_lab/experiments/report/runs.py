@@ -69,7 +69,7 @@ def require_one_harness(
 def varied_label(
     configuration: RunConfiguration, all_of_them: Sequence[RunConfiguration], vary: Sequence[str]
 ) -> str:
-    """What sets this configuration apart, of the fields that vary on purpose."""
+    """The difference between this configuration and the others, in the fields that vary."""
     parts = []
     for name in vary:
         flat = [_flat(name, each.as_json().get(name)) for each in all_of_them]
@@ -133,7 +133,7 @@ Keep = Callable[[str, bool], bool]
 
 @dataclass(slots=True)
 class ArmRuns:
-    """What an arm left: run → task → the judged record; the tasks that were asked and have
+    """The records of an arm: run → task → the judged record; the tasks that were asked and have
     none; how many runs of it broke."""
 
     runs: dict[int, dict[str, BenchRecord]] = field(default_factory=dict)

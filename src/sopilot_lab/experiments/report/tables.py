@@ -6,7 +6,7 @@ import io
 import statistics
 import tokenize
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,14 @@ from sopilot_lab.statistics.intervals import Undefined, clopper_pearson
 from sopilot_lab.statistics.rates import pass_k, post_goal, run_to_run
 
 
+def judged_arms(runs: RunSet, keep: Keep) -> Iterator[tuple[Series, str, list[BenchRecord]]]:
+    """Each arm of each series that has judged runs, with these runs."""
+    for series in runs.series:
+        for arm in series.arms:
+            if stored := series.judged(arm, keep):
+                yield series, arm, stored
+
+
 def class_split(
     runs: RunSet, keep: Keep, scope: str, reach: Mapping[str, Mapping[str, Reach]], name: str
 ) -> Table:
@@ -47,46 +55,40 @@ def class_split(
         "credited: with these counted as passes; R2: mean calls after the goal had succeeded; "
         "interval: exact Clopper–Pearson, lower bound",
     )  # fmt: skip
-    for series in runs.series:
-        for arm in series.arms:
-            stored = series.judged(arm, keep)
-            if not stored:
-                continue
-            counts = tally(each.verdict or {} for each in stored)
-            endings = ends_not_reached(stored)
-            known = reach.get(series.tools, {})
-            reachable = [
-                each for each in stored if each.task in known and known[each.task].reachable
+    for series, arm, stored in judged_arms(runs, keep):
+        counts = tally(each.verdict or {} for each in stored)
+        endings = ends_not_reached(stored)
+        known = reach.get(series.tools, {})
+        reachable = [each for each in stored if each.task in known and known[each.task].reachable]
+        of_reachable = (
+            percent(sum(each.passed for each in reachable), len(reachable))
+            if known
+            else table.lacks("reachability was not searched (no checkout)")
+        )
+        after = [each.r2 for each in stored if each.r2 is not None]
+        interval = clopper_pearson(counts.refuse_passed, counts.refuse)
+        low = "–" if isinstance(interval, Undefined) else f"{100 * interval.low:.1f}"
+        table.rows.append(
+            [
+                series.label,
+                arm,
+                str(counts.n),
+                percent(counts.passed, counts.n),
+                of_reachable,
+                percent(counts.execute_passed, counts.execute),
+                percent(counts.refuse_passed, counts.refuse),
+                low,
+                "–" if counts.balanced is None else f"{100 * counts.balanced:.1f}",
+                str(counts.not_reached),
+                str(endings["refused"]),
+                str(endings["budget"]),
+                str(counts.wrongly_reached),
+                str(counts.sequence_only),
+                percent(counts.passed + counts.sequence_only, counts.n),
+                figure(statistics.fmean(after) if after else None, 3),
+                str(sum(sum((each.findings or {}).values()) for each in stored)),
             ]
-            of_reachable = (
-                percent(sum(each.passed for each in reachable), len(reachable))
-                if known
-                else table.lacks("reachability was not searched (no checkout)")
-            )
-            after = [each.r2 for each in stored if each.r2 is not None]
-            interval = clopper_pearson(counts.refuse_passed, counts.refuse)
-            low = "–" if isinstance(interval, Undefined) else f"{100 * interval.low:.1f}"
-            table.rows.append(
-                [
-                    series.label,
-                    arm,
-                    str(counts.n),
-                    percent(counts.passed, counts.n),
-                    of_reachable,
-                    percent(counts.execute_passed, counts.execute),
-                    percent(counts.refuse_passed, counts.refuse),
-                    low,
-                    "–" if counts.balanced is None else f"{100 * counts.balanced:.1f}",
-                    str(counts.not_reached),
-                    str(endings["refused"]),
-                    str(endings["budget"]),
-                    str(counts.wrongly_reached),
-                    str(counts.sequence_only),
-                    percent(counts.passed + counts.sequence_only, counts.n),
-                    figure(statistics.fmean(after) if after else None, 3),
-                    str(sum(sum((each.findings or {}).values()) for each in stored)),
-                ]
-            )
+        )
     return table
 
 
@@ -100,13 +102,8 @@ def cost(runs: RunSet, keep: Keep, scope: str) -> Table:
         method="median [quartiles] over tasks, `a call` over all calls of all tasks; system "
         "characters: first message and slot",
     )  # fmt: skip
-    for series in runs.series:
-        for arm in series.arms:
-            stored = series.judged(arm, keep)
-            if stored:
-                table.rows.append(
-                    [series.label, arm, str(len(stored)), *_spent(table, series, stored)]
-                )
+    for series, arm, stored in judged_arms(runs, keep):
+        table.rows.append([series.label, arm, str(len(stored)), *_spent(table, series, stored)])
     return table
 
 
@@ -173,7 +170,7 @@ def wall_clock(runs: RunSet, pools: Mapping[str, Keep]) -> Table:
 
 
 def spending(runs: RunSet, keep: Keep, scope: str) -> Table:
-    """What a sweep took that its outcomes do not show."""
+    """The cost of a sweep beside its outcomes."""
     table = Table(
         "spending",
         f"Spent on all tasks ({scope})",

@@ -81,7 +81,7 @@ _SAMPLING: Final = {
     "timeout": "request_seconds",
 }
 _BLOCK_KEYS: Final = ("arms", "domains", "language", "screen", "repetitions")
-"""What may differ from model to model, and from block to block of a model's `runs`."""
+"""Keys that may differ between models, and between blocks of a model's `runs`."""
 _MODEL_KEYS: Final = ("alias", "model", "key", "served", "price", *_SAMPLING, *_BLOCK_KEYS, "runs")
 _KEYS: Final = (
     "study", "models", "arms", "tools", "domains", "tasks", "screen", "repetitions", "user",
@@ -140,7 +140,7 @@ class Study:
 
     @property
     def varies(self) -> tuple[str, ...]:
-        """What differs between models or blocks beside arm, tasks and language."""
+        """The fields that differ between models or blocks beside arm, tasks and language."""
         blocks = [(each, block) for each in self.entrants for block in each.blocks]
         budgets = {str(sorted({**item.budgets, **block.budgets}.items())) for item, block in blocks}
         users = {block.user.label for _, block in blocks if block.user} - {self.user.label}
@@ -212,7 +212,7 @@ class _Reader:
         )
 
     def _block(self, row: Mapping[str, Any], place: str, usual: Block) -> Block:
-        """What ``row`` says, and ``usual`` where it says nothing."""
+        """Read ``row``, with ``usual`` for what it leaves out."""
         user = row.get("user") if "condition" in row else None
         if user is not None:
             user = self._entrant(user if isinstance(user, Mapping) else {"model": user}, place).who
