@@ -11,7 +11,7 @@ from counter_sessions import opened
 from counter_desk import CountingTools, HandClock, walk
 from sopilot.messages.errors import RunEnded, StoreUnavailable
 from sopilot.records.journal import write
-from sopilot.records.loading import Traces, make_anew, rebuild_register
+from sopilot.records.loading import Traces, rebuild_completely, rebuild_register
 from sopilot.records.log import SealFile, head_of, seal_head
 from sopilot.records.privacy import erase_contents
 from sopilot.records.pruning import prune
@@ -276,7 +276,7 @@ async def test_nothing_is_sealed_over(
 async def test_the_register_is_made_from_all_traces_or_is_none(store: MemoryStore) -> None:
     await three(store)
     messages: list[str] = []
-    await make_anew(store, tell=messages.append)
+    await rebuild_completely(store, tell=messages.append)
     assert messages == ["the register was made from the traces of 3 sessions"]
     before = await store.records.digests()
     await other_rows(store)
@@ -289,7 +289,7 @@ async def test_the_register_is_made_from_all_traces_or_is_none(store: MemoryStor
     assert (read, list(problems)) == (2, ["b"])
     assert messages[-1] == "session b: session b does not name its programs"
     with pytest.raises(RunEnded, match="1 session could not be read"):
-        await make_anew(store, tell=messages.append)
+        await rebuild_completely(store, tell=messages.append)
     assert messages[-1] == "the register was made from the traces of 2 sessions"
 
 

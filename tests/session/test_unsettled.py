@@ -165,7 +165,9 @@ async def test_a_tool_that_contradicts_whoever_settled_its_call_is_heard(
     says = [one.explanation for one in found if one.code == "unknown-outcome"]
     assert late == ([] if happened else [{"call_id": "t", "ok": True}])
     assert [one for one in says if "then said that it took effect" in one] == (
-        [] if happened else ["`t` was settled, and its tool then said that it took effect"]
+        []
+        if happened
+        else ["`t` was resolved by a person, and its tool then said that it took effect"]
     )
     await store.close()
 
