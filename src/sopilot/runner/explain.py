@@ -1,7 +1,4 @@
-"""Why a program looks as it does, as data.
-
-A source in the form that a model would see it in.
-"""
+"""Why a program looks as it does, and a source in the form that a model would see."""
 
 from __future__ import annotations
 
@@ -116,7 +113,7 @@ def _refusals(tree: Tree) -> Iterator[tuple[str, str]]:
 
 
 def _policy(function: Function) -> list[str]:
-    """What the machine does about a function beside calling its verifiers."""
+    """How the runtime treats a function, apart from calling its verifiers."""
     lines = []
     if function.computes:
         lines.append(f"{function.computes} is computed by the machine: {function.value}")
