@@ -125,7 +125,7 @@ def command(
             lambda opened, who: on_record(opened, reports[0], keep=keep, key=key, who=who)
         )
     elif keep:
-        raise UserMistake("only the audit of a session of the store can be kept")
+        raise UserMistake("--keep needs a session of the store: name its id instead of a file")
     if len(reports) == 1:
         about = about_session(audited[0].events)
         facts = about_lines(about, audited[0].seal, language, stored=audited[0].stored)

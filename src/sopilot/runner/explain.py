@@ -210,7 +210,7 @@ def shown(
 ) -> dict[str, Shown]:
     """Every procedure in this form, by its label; of frames one text a function."""
     if form not in FORMS:
-        raise UserMistake(f"--as: `{form}` is not a form; {did_you_mean(form, FORMS)}")
+        raise UserMistake(f"--as: `{form}` isn't a form; {did_you_mean(form, FORMS)}")
     if is_program_file(source):
         if form not in OF_PROGRAMS:
             raise needs_handbook(source, form)
@@ -242,7 +242,7 @@ def _text(
     functions = program.functions
     if function_name is not None and function_name not in functions:
         hint = did_you_mean(function_name, functions)
-        raise UserMistake(f"--function: `{function_name}` is not a function; {hint}")
+        raise UserMistake(f"--function: `{function_name}` isn't a function; {hint}")
     wanted = [function_name] if function_name else list(functions)
     return {name: render_function(functions[name], program, language) for name in wanted}
 

@@ -117,7 +117,9 @@ def chosen_budgets(written: tuple[str, ...], *, deep: bool) -> dict[str, Any]:
     values = pairs("--budget", written)
     unknown = sorted(set(values) - known)
     if unknown:
-        raise UserMistake(f"--budget: `{unknown[0]}` is none of {', '.join(sorted(known))}")
+        raise UserMistake(
+            f"--budget: `{unknown[0]}` isn't a budget; known: {', '.join(sorted(known))}"
+        )
     values = {name: None if value == "none" else value for name, value in values.items()}
     Budgets(**values)
     for name, value in values.items():
@@ -136,9 +138,11 @@ def read_results(path: str) -> dict[str, Any]:
         value = _json_or_yaml(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         # A date that no calendar has is a ValueError of the reader.
-        raise UserMistake(f"{path} is not YAML: {error}") from error
+        raise UserMistake(f"{path} isn't YAML: {error}") from error
     if not isinstance(value, dict):
-        raise UserMistake(f"{path} must map each action to its result")
+        raise UserMistake(
+            f"{path} must map each action to its result, as in `find_order: {{state: delivered}}`"
+        )
     check_values(value, Place(path))
     return value
 
@@ -183,14 +187,14 @@ def _json_problem(value: object) -> tuple[str, str, str] | None:
         if isinstance(value, str) and not is_text(value):
             return way, "it holds half a character", "write it whole"
         if isinstance(value, float) and not math.isfinite(value):
-            return way, f"{value} is no JSON number", "write a number, or a text in quotes"
+            return way, f"{value} isn't a JSON number", "write a number, or a text in quotes"
         if isinstance(value, Mapping):
             wrong = [name for name in value if not is_text(name)]
             if wrong:
-                return way, f"the name {wrong[0]!r} is not a text", "put it in quotes"
+                return way, f"the name {wrong[0]!r} isn't a text", "put it in quotes"
         elif not isinstance(value, str | bool | int | float | list | None):
             kind = type(value).__name__
-            return way, f"a value of the kind {kind} is not JSON", "put it in quotes"
+            return way, f"a value of the type {kind} isn't JSON", "put it in quotes"
         parts = value.items() if isinstance(value, Mapping) else enumerate(_listed(value))
         inner = [(item, f"{way}.{name}" if way else str(name), depth + 1) for name, item in parts]
         waiting.extend(reversed(inner))
@@ -205,7 +209,7 @@ def json_object(option: str, text: str) -> dict[str, Any]:
     try:
         loads = json.loads(text)
     except (ValueError, RecursionError):
-        raise UserMistake(f"{option} is not JSON") from None
+        raise UserMistake(f"{option} isn't JSON: write an object in single quotes") from None
     if not isinstance(loads, dict):
         raise UserMistake(f"{option} must be a JSON object")
     return loads
@@ -246,7 +250,9 @@ class RunOptions:
 def options_from_json(value: Fields) -> RunOptions:
     known = {item.name: value[item.name] for item in fields(RunOptions) if item.name in value}
     if "source" not in known:
-        raise UserMistake("this session was not made by `run` or `chat`, and cannot be resumed so")
+        raise UserMistake(
+            "`run` or `chat` didn't start this session: its server or agent resumes it"
+        )
     return RunOptions(**{**known, "approvers": tuple(known.get("approvers", ()))})
 
 

@@ -164,7 +164,9 @@ class Runner:
     async def _asked(self, session_id: str) -> Fields:
         stored = (await self.store.record(session_id)).metadata.get("extra", {}).get(SERVED)
         if not isinstance(stored, Mapping):
-            raise UserMistake(f"session `{session_id}` was not served by a runner")
+            raise UserMistake(
+                f"a runner didn't start session `{session_id}`: use `sopilot resume {session_id}`"
+            )
         return stored
 
     def _task(self, fields: Fields, tools: Tools, operator: Operator | None) -> Task:

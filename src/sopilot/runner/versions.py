@@ -49,7 +49,7 @@ def write_bundle(path: Path, files: Mapping[str, bytes]) -> None:
         if "\\" in name or "\0" in name or {"", ".", ".."} & set(name.split("/")):
             raise mistake(
                 "unsafe-name",
-                f"`{name}` cannot name a file of a bundle",
+                f"`{name}` can't name a file of a bundle",
                 help="export a time in which this session has no part",
             )
     if path.suffix == ".zip":
@@ -78,7 +78,7 @@ def unpacked(path: Path) -> Iterator[Path]:
         "name the folder or the .zip that `sopilot records export` wrote",
     )
     if not path.is_file():
-        raise mistake("no-archive", "this is no file", place, ours)
+        raise mistake("no-archive", "there is no such file", place, ours)
     with tempfile.TemporaryDirectory() as room:
         try:
             with zipfile.ZipFile(path) as archive:
@@ -91,7 +91,7 @@ def unpacked(path: Path) -> Iterator[Path]:
                     raise mistake("no-room", f"unpacked it does not fit into {room}", place, cure)
                 archive.extractall(room)
         except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError) as error:
-            raise mistake("no-archive", f"it cannot be unpacked: {error}", place, ours) from error
+            raise mistake("no-archive", f"it can't be unpacked: {error}", place, ours) from error
         inside = list(Path(room).iterdir())
         yield inside[0] if len(inside) == 1 and inside[0].is_dir() else Path(room)
 
