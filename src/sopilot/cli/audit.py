@@ -37,9 +37,13 @@ from sopilot.web.audit_page import render_audit
 @click.command()
 @click.argument("what", metavar="WHAT", default="")
 @click.option("--all", "every", is_flag=True, help="Judge every session of the store.")
-@period("With --all: sessions opened since", "With --all: sessions opened until, inclusive")
-@click.option("--workers", type=click.IntRange(min=1), help="With --all. Default: one per core.")
-@click.option("--on", type=click.Choice(["local", "ray"]), default="local", help="With --all.")
+@period("With --all: first day or time", "With --all: last day, inclusive")
+@click.option(
+    "--workers", type=click.IntRange(min=1), help="Processes with --all. Default: one per core."
+)
+@click.option(
+    "--on", type=click.Choice(["local", "ray"]), default="local", help="Where to run with --all."
+)
 @click.option(
     "--handbook",
     metavar="SOURCE",
