@@ -133,7 +133,7 @@ Move = Operation | tuple[str, dict[str, JSON]]
 
 
 def next_move(machine: Machine, configuration: Configuration) -> Move | None:
-    """What a conforming executor does now; ``None`` when no process runs."""
+    """The next move of a conforming executor; ``None`` when no process runs."""
     here = machine.position(configuration)
     if here is None:
         return None

@@ -36,7 +36,7 @@ LONGEST_PAUSE = 4.0
 
 @dataclass
 class Heard:
-    """What clients were told: the day is judged by it."""
+    """The answers that clients got: the day is judged by them."""
 
     answers: list[tuple[str, int, str, str]] = field(default_factory=list)
     """Session, number in its trace, tool, order."""
@@ -101,7 +101,7 @@ class Client:
             pause = min(2 * pause, LONGEST_PAUSE)
 
     async def _call(self, name: str, arguments: dict[str, Any]) -> tuple[str, str]:
-        """What was said and the frame after it; nothing said where no answer came."""
+        """The answer and the frame after it; an empty answer where none came."""
         host = random.choice(self._hosts)
         since = time.monotonic()
         if name == "refund":

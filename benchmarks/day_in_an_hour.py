@@ -307,7 +307,7 @@ class Day:
         }
 
     def _errors(self) -> list[str]:
-        """What servers logged as errors is wrong whatever came of it."""
+        """Count errors in the servers' logs as wrong, whatever came of them."""
         told: Counter[str] = Counter()
         for host in self.hosts:
             for line in host.log.read_text(errors="replace").splitlines():

@@ -1,4 +1,4 @@
-"""What a day needs running: hosts with a gateway each, the shop behind them, a Prometheus."""
+"""The processes of a day: hosts with a gateway each, the shop behind them, a Prometheus."""
 
 from __future__ import annotations
 

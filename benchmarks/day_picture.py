@@ -29,7 +29,7 @@ COLOURS = {"deploy": "tab:blue", "kill": "tab:red", "PostgreSQL down": "black",
 def told(
     prometheus: Prometheus, marks: Sequence[tuple[float, str, str]], begun: float, hour: float
 ) -> dict[str, Any]:
-    """What Prometheus answers to every query of every panel, and which alerts fired."""
+    """Prometheus's answers to every query of every panel, and the alerts that fired."""
     ended = time.time()
     step = max(SCRAPE_SECONDS, (ended - begun) / MOST_POINTS)
     dashboard = json.loads(DASHBOARD.read_text("utf-8"))

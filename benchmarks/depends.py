@@ -1,4 +1,4 @@
-"""What a campaign depends on: its script, and whatever of this project that imports or names.
+"""The files that a campaign depends on: its script, and all of this project that it names.
 
 Imports are followed wherever they stand; so is a text that names a module, which stands for its
 room (commands are loaded by their names), or another script of this folder, which is then run.

@@ -59,7 +59,7 @@ def request_from_wire(body: Mapping[str, Any]) -> ModelRequest:
 
 
 def scripted_answer(body: Mapping[str, Any]) -> dict[str, Any]:
-    """What `call-everything` answers with in one half of the tasks and `refuse-always` in the
+    """The answer of `call-everything` in one half of the tasks and `refuse-always` in the
     other, so that some pass; a user says one sentence."""
     if not body.get("tools"):
         return {"role": "assistant", "content": "I have told you everything. ###END###"}
@@ -173,7 +173,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nobody reads it."""
+        """Stay silent."""
 
     def finish(self) -> None:
         try:

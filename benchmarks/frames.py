@@ -1,24 +1,17 @@
-"""What frames say, held against what programs do; and frames of two revisions side by side.
+"""Hold the text of frames against what programs do.
 
     python benchmarks/frames.py [--limit N] [--json FILE]
-    python benchmarks/frames.py --beside-revision REVISION [--tasks sopbench:hotel/book_room#7 …]
 
 Reads the text of every function of all 830 SOPBench programs in both languages, by a reader of
 its own, and prints how many lines it held against the program. Exits 1 if a sentence stands on
 the wrong side, a way to verify is offered twice, a line names a move that the machine makes, or a
-group's sentence has another truth table than its steps. `--beside-revision` prints the
-frames of hard tasks as a revision of this repository shows them, before the present ones.
+group's sentence has another truth table than its steps.
 """
 
 from __future__ import annotations
 
-import difflib
 import itertools
-import os
 import re
-import subprocess
-import sys
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -43,18 +36,6 @@ from sopilot.program.model import (
 from sopilot.views.frame import render_function
 
 ROOT = Path(__file__).resolve().parent.parent
-HARD = (
-    "sopbench:hotel/book_room#7",
-    "sopbench:hotel/book_room#31",
-    "sopbench:hotel/modify_reservation#4",
-    "sopbench:hotel/modify_reservation#21",
-    "sopbench:hotel/place_room_service_order#8",
-    "sopbench:healthcare/schedule_appointment#20",
-    "sopbench:healthcare/submit_claim#0",
-    "sopbench:dmv/schedule_test#12",
-    "sopbench:dmv/transfer_title#0",
-    "sopbench:online_market/exchange_product#18",
-)
 # Written down here a second time: what is read must not come from what wrote it.
 TRUE_IF = {"en": "True if: ", "zh": "为 true 的条件："}
 EVERY_ONE = {"en": "; check every one, then decide", "zh": "；全部查明之后再作判断"}
@@ -70,7 +51,7 @@ Truth = Mapping[str, bool]
 
 
 def problems(program: Program, language: str, held: Counter[str]) -> Iterator[str]:
-    """What the texts of a program's functions say wrongly; ``held`` counts what was compared."""
+    """Wrong texts of a program's functions; ``held`` counts the comparisons."""
     for function in program.functions.values():
         text = render_function(function, program, language)
         lines = text.splitlines()
@@ -270,7 +251,7 @@ def read_condition(text: str, words: Mapping[str, str]) -> Callable[[Truth], boo
 
 
 def walked(function: Function, truth: Truth) -> tuple[bool, set[str]]:
-    """What the steps come to when every check comes out so, and which were asked."""
+    """The result of the steps for these verdicts, and the checks that were asked."""
     steps = {step.label: index for index, step in enumerate(function.steps)}
     asked: set[str] = set()
     position = 0
@@ -316,41 +297,7 @@ def over_sopbench(limit: int | None) -> tuple[Counter[str], list[str]]:
     return held, found
 
 
-def beside(revision: str, tasks: tuple[str, ...]) -> None:
-    """The frames of these tasks at a revision and now, where they differ."""
-    with tempfile.TemporaryDirectory(prefix="sopilot-frames-") as scratch:
-        archive = subprocess.run(
-            ["git", "archive", revision, "src"], cwd=ROOT, capture_output=True, check=True
-        )
-        subprocess.run(["tar", "-x", "-C", scratch], input=archive.stdout, check=True)
-        for task in tasks:
-            before = _frames(task, Path(scratch) / "src")
-            after = _frames(task, ROOT / "src")
-            print(f"\n=== {task}")
-            for line in difflib.ndiff(before.splitlines(), after.splitlines()):
-                if not line.startswith("?"):
-                    print(line)
-
-
-def _frames(task: str, source: Path) -> str:
-    program = (
-        "import sys; from sopilot.cli.main import main; "
-        "sys.argv = ['sopilot', 'show', *sys.argv[1:]]; main()"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program, task, "--as", "frame"],
-        env={**os.environ, "PYTHONPATH": str(source)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return done.stdout
-
-
-def measure(limit: int | None, beside_revision: str, tasks: list[str]) -> dict[str, object]:
-    if beside_revision:
-        beside(beside_revision, tuple(tasks) or HARD)
-        return {}
+def measure(limit: int | None) -> dict[str, object]:
     held, found = over_sopbench(limit)
     for problem in found[:20]:
         print(f"  {problem}")
@@ -358,4 +305,4 @@ def measure(limit: int | None, beside_revision: str, tasks: list[str]) -> dict[s
 
 
 if __name__ == "__main__":
-    main(__doc__, measure, limit=int, beside_revision="", tasks=[])
+    main(__doc__, measure, limit=int)

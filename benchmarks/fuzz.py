@@ -216,7 +216,7 @@ def main() -> None:
 
 
 def added(before: dict[str, Any], found: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """What was tried before and now together; what is wrong is what was found last."""
+    """Add up inputs before and now; crashes and hangs are those of the last run."""
     readers: dict[str, dict[str, Any]] = {}
     known = before.get("readers", {})
     for name in {**known, **found}:

@@ -25,7 +25,7 @@ SETTINGS = Path(tempfile.gettempdir()) / "sopilot-fuzz-settings"
 
 
 def read_records(data: bytes) -> None:
-    """What others may have written about a store: proofs, tokens, settings, entries."""
+    """Documents about a store that others may have written: proofs, tokens, settings, entries."""
     kind, rest = data[:1], data[1:]
     if kind == b"t":
         subject_of(rest.decode("utf-8", "surrogateescape"), {})

@@ -1,8 +1,10 @@
 """Many conversations through the LangGraph hook in one process, beside the same without it.
 
-    python benchmarks/hooked_conversations.py [--conversations 300] [--latency-ms 2.7] [--json FILE]
+    python benchmarks/hooked_conversations.py [--conversations 300] [--views pg fused guard]
+        [--latency-ms 2.7] [--json FILE]
 
-A model that takes a second, one tool call and an answer: two model calls a conversation. The store
+A model that takes a second, one tool call and an answer: two model calls per conversation, under
+each view. The store
 is PostgreSQL behind a proxy that delays every packet, with one pool of ten connections. Times are
 medians of three rounds, with the hook and without in turn: one alone is the machine's. The same
 graph is invoked without an event loop from twenty threads. The floor is a middleware that adds
@@ -75,7 +77,7 @@ class SlowModel(BaseChatModel):
 
 
 class Idle(AgentMiddleware[Any, Any, Any]):
-    """What any middleware costs that shows something and stands around calls."""
+    """The least middleware: it shows something and wraps calls."""
 
     async def awrap_model_call(self, request: Any, handler: Any) -> Any:
         first, last = SystemMessage("instructions"), SystemMessage("slot")
@@ -135,7 +137,9 @@ async def count(store: PostgresStore, people: list[str]) -> int:
     return good
 
 
-def behind_a_proxy(dsn: str, folder: str, conversations: int, latency: float) -> dict[str, Any]:
+def behind_a_proxy(
+    dsn: str, folder: str, conversations: int, latency: float, views: list[str]
+) -> dict[str, Any]:
     found = psycopg.conninfo.conninfo_to_dict(dsn)
     target = f"{found['host']}/.s.PGSQL.{found.get('port', 5432)}"
     source = f"{folder}/.s.PGSQL.5432"
@@ -146,81 +150,95 @@ def behind_a_proxy(dsn: str, folder: str, conversations: int, latency: float) ->
     try:
         far = psycopg.conninfo.make_conninfo(dsn, host=folder, port=5432)
         asyncio.run(PostgresStore(dsn).migrate())
-        return figures(far, conversations)
+        return figures(far, conversations, views)
     finally:
         proxy.terminate()
         proxy.join()
 
 
-def as_a_service(bare: Any, hooked: Any, conversations: int) -> float:
-    """The ratio where the collector does not look through what was loaded."""
-    gc.collect()
-    gc.freeze()
-    taken: dict[str, list[float]] = {"bare": [], "hooked": []}
+def in_rounds(agents: dict[str, Any], conversations: int, mark: str) -> dict[str, Any]:
+    """Medians of wall and processor seconds, the agents in turns."""
+    rounds: dict[str, list[tuple[float, float]]] = {name: [] for name in agents}
     for number in range(ROUNDS):
-        people = [f"person {number}.{one} again" for one in range(conversations)]
-        for name, agent in (("bare", bare), ("hooked", hooked)):
-            taken[name].append(asyncio.run(together(agent, people))[0])
-    gc.unfreeze()
-    return statistics.median(taken["hooked"]) / statistics.median(taken["bare"])
+        for name, agent in agents.items():
+            people = [person(name, mark, number, place) for place in range(conversations)]
+            rounds[name].append(asyncio.run(together(agent, people)))
+    return {
+        name: tuple(map(statistics.median, zip(*taken, strict=True)))
+        for name, taken in rounds.items()
+    }
 
 
-def figures(dsn: str, conversations: int) -> dict[str, Any]:
+def person(agent: str, mark: str, number: int, place: int) -> str:
+    return f"{agent} {mark} {number}.{place}"
+
+
+def figures(dsn: str, conversations: int, views: list[str]) -> dict[str, Any]:
     store = PostgresStore(dsn, pool_size=POOL)
     briefing = open_source("bank").briefing(language="en")
-    people: list[str] = []
-    hooks = Conversations(store, briefing, view_named("pg"), most=10_000)
-    hooked = create_agent(SlowModel(), [look], middleware=[SopilotMiddleware(hooks)])
-    bare = create_agent(SlowModel(), [look])
-    idle = create_agent(SlowModel(), [look], middleware=[Idle()])
-    for agent in (bare, idle, hooked):  # what is loaded and made once is nobody's own
-        asyncio.run(together(agent, ["first"]))
-    rounds: dict[str, list[tuple[float, float]]] = {"bare": [], "idle": [], "hooked": []}
-    for number in range(ROUNDS):
-        people += [f"person {number}.{one}" for one in range(conversations)]
-        for name, agent in (("bare", bare), ("idle", idle), ("hooked", hooked)):
-            rounds[name].append(asyncio.run(together(agent, people[-conversations:])))
-    frozen = as_a_service(bare, hooked, conversations)
-    without, bare_cpu = map(statistics.median, zip(*rounds["bare"], strict=True))
-    _, idle_cpu = map(statistics.median, zip(*rounds["idle"], strict=True))
-    within, hooked_cpu = map(statistics.median, zip(*rounds["hooked"], strict=True))
-    threaded = [f"thread {number}" for number in range(conversations)]
-    began = time.perf_counter()
-    with ThreadPoolExecutor(THREADS) as pool:
-        list(pool.map(lambda one: hooked.invoke(*invocation(one)), threaded))
-    synchronous = time.perf_counter() - began
+    agents: dict[str, Any] = {
+        "bare": create_agent(SlowModel(), [look]),
+        "idle": create_agent(SlowModel(), [look], middleware=[Idle()]),
+    }
+    for view in views:
+        hooks = Conversations(store, briefing, view_named(view), most=10_000)
+        agents[view] = create_agent(SlowModel(), [look], middleware=[SopilotMiddleware(hooks)])
+    for name, agent in agents.items():  # what is loaded and made once counts for nobody
+        asyncio.run(together(agent, [f"{name} first"]))
+    taken = in_rounds(agents, conversations, "person")
+    gc.collect()
+    gc.freeze()
+    frozen = in_rounds(agents, conversations, "frozen")
+    gc.unfreeze()
+    rows = {}
+    for view in views:
+        threaded = [f"{view} thread {place}" for place in range(conversations)]
+        began = time.perf_counter()
+        with ThreadPoolExecutor(THREADS) as pool:
+            list(pool.map(lambda who, agent=agents[view]: agent.invoke(*invocation(who)), threaded))
+        synchronous = time.perf_counter() - began
+        people = [
+            person(view, "person", number, place)
+            for number in range(ROUNDS)
+            for place in range(conversations)
+        ]
 
-    async def good() -> tuple[int, int]:
-        return await count(store, people), await count(store, threaded)
+        async def whole(*groups: list[str]) -> list[int]:
+            return [await count(store, group) for group in groups]
 
-    whole, whole_threaded = asyncio.run(good())
+        found = asyncio.run(whole(people, threaded))
+        rows[view] = {
+            "seconds": round(taken[view][0], 2),
+            "ratio": round(taken[view][0] / taken["bare"][0], 3),
+            "ratio_frozen": round(frozen[view][0] / frozen["bare"][0], 3),
+            "cpu_milliseconds_each": round(taken[view][1] / conversations * 1000, 2),
+            "whole": found[0] // ROUNDS,
+            "synchronous_seconds": round(synchronous, 2),
+            "synchronous_whole": found[1],
+        }
     return {
         "conversations": conversations,
-        "unhooked_seconds": round(without, 2),
-        "hooked_seconds": round(within, 2),
-        "ratio": round(within / without, 3),
-        "ratio_frozen": round(frozen, 3),
-        "unhooked_cpu_milliseconds_each": round(bare_cpu / conversations * 1000, 2),
-        "idle_middleware_cpu_milliseconds_each": round(idle_cpu / conversations * 1000, 2),
-        "hooked_cpu_milliseconds_each": round(hooked_cpu / conversations * 1000, 2),
+        "unhooked_seconds": round(taken["bare"][0], 2),
+        "unhooked_cpu_milliseconds_each": round(taken["bare"][1] / conversations * 1000, 2),
+        "idle_middleware_cpu_milliseconds_each": round(taken["idle"][1] / conversations * 1000, 2),
+        "views": rows,
         "rounds": ROUNDS,
-        "whole": whole // ROUNDS,
         "connections": store.driver.pool.opened,
-        "synchronous_seconds": round(synchronous, 2),
-        "synchronous_whole": whole_threaded,
         "threads": THREADS,
         "cores": os.cpu_count(),
         "load_average": round(os.getloadavg()[0], 1),
     }
 
 
-def measure(conversations: int, latency_ms: float) -> dict[str, Any]:
+def measure(conversations: int, latency_ms: float, views: list[str]) -> dict[str, Any]:
     with postgres_here() as server, tempfile.TemporaryDirectory() as folder:
-        found = behind_a_proxy(server.dsn, folder, conversations, latency_ms / 1000)
-    whole = found["whole"] == found["synchronous_whole"] == conversations
-    passed = whole and found["ratio"] <= MOST_RATIO and found["connections"] <= POOL
+        found = behind_a_proxy(server.dsn, folder, conversations, latency_ms / 1000, views)
+    passed = found["connections"] <= POOL and all(
+        row["whole"] == row["synchronous_whole"] == conversations and row["ratio"] <= MOST_RATIO
+        for row in found["views"].values()
+    )
     return {"passed": passed, **found, "latency_ms": latency_ms}
 
 
 if __name__ == "__main__":
-    main(__doc__, measure, conversations=300, latency_ms=2.7)
+    main(__doc__, measure, conversations=300, latency_ms=2.7, views=["pg", "fused", "guard"])

@@ -38,7 +38,7 @@ TRACES_PER_WORLD = 20
 
 @dataclass
 class Tally:
-    """What some traces came to. ``guarded`` counts the guarded calls at their step by what the
+    """The figures of some traces. ``guarded`` counts the guarded calls at their step by what the
     guard says of them."""
 
     labels: Counter[str] = field(default_factory=Counter)

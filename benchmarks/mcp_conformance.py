@@ -33,7 +33,7 @@ OWN = (
     "server-initialize", "ping", "tools-list", "resources-list", "prompts-list",
     "server-sse-multiple-streams", "dns-rebinding-protection",
 )  # fmt: skip
-"""What can be asked of any server; the others ask for tools, prompts and resources by name."""
+"""Scenarios for any server; the others ask for tools, prompts and resources by name."""
 HANDBOOK = """\
 handbook: everything
 says: Tools of a server that has everything.

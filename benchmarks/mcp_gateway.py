@@ -1,4 +1,4 @@
-"""What the gateway costs a call: through it, against calling the upstream directly.
+"""The gateway's cost per call: through it, against calling the upstream directly.
 
     python benchmarks/mcp_gateway.py [--calls N] [--as-set] [--json FILE]
 

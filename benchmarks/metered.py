@@ -54,7 +54,7 @@ class MeteredModel:
 
 
 def generated(reply: ModelReply) -> str:
-    """What the model writes itself: its text, its calls as JSON; ids are the provider's."""
+    """The model's own output: its text, its calls as JSON; ids are the provider's."""
     calls = [
         f'{{"name": "{call.name}", "arguments": {call.arguments or "{}"}}}'
         for call in reply.tool_calls

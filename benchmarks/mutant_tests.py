@@ -40,7 +40,7 @@ class Coverage:
     lines: dict[str, dict[int, list[str]]]
     """File → line → the tests that run it."""
     modules: list[str]
-    """What the tests import that is not ours."""
+    """Modules of others that the tests import."""
 
     @classmethod
     def read(cls, file: Path) -> Coverage:

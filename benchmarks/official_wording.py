@@ -12,7 +12,7 @@ from typing import Any
 from campaign import main
 from sopilot_lab.experiments.selection import select_tasks
 from sopilot_lab.sopbench.process import shared_upstream
-from sopilot_lab.sopbench.wording_check import check_official
+from sopilot_lab.sopbench.wording import check_official
 
 
 def measure(domain: str) -> dict[str, Any]:

@@ -3,7 +3,10 @@
     python benchmarks/planned_cost.py [--per-domain 12] [--seed 2026] [--json FILE]
 
 The endpoint on loopback counts requests and tokens with a real tokenizer; the answers are the
-reference executor's. Exits 1 if requests or cost are more than 15 % away from the plan.
+reference executor's. It can't read the official text: under `official` it gets the compiled program
+beside it, and the endpoint counts the official text, so this row says what `official` costs if a
+model takes the turns of `flat`. Exits 1 if requests or cost are more than 15 % away from
+the plan.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from campaign import main
+from population import ReadsProse
 from sopilot.models.wire import wire_request
 from sopilot.protocols import Model, ModelReply, ModelRequest
 from sopilot_lab.experiments import trial as _trial
@@ -27,9 +31,11 @@ from sopilot_lab.experiments.study.estimate import plan_document
 from sopilot_lab.experiments.study.plan import load_study
 from sopilot_lab.experiments.sweep import run_sweep
 from sopilot_lab.sopbench.process import shared_upstream
+from sopilot_lab.sopbench.programs import ProgramShelf
+from sopilot_lab.sopbench.source import load_tasks
 from vocabulary import smollm2
 
-ARMS = ("flat", "pg-paper", "full-cursor", "fused")
+ARMS = ("official", "flat", "pg-paper", "full-cursor", "fused")
 PRICE = (1.0, 4.0)
 CLOSE = 0.15
 
@@ -95,12 +101,18 @@ def measure(per_domain: int, seed: int) -> dict[str, Any]:
         Meter.counts = {arm: {"requests": 0, "prompt": 0, "completion": 0} for arm in ARMS}
         honest = _trial.playing
 
+        cells = study_cells(study, Path(scratch, "runs"), upstream)
+        shelf = ProgramShelf("official", upstream)
+
         def playing(who: Any, reader: Any, about: Mapping[str, str]) -> Model:
-            return Sent(honest(who, reader, about), address, about["arm"])
+            model = honest(who, reader, about)
+            if about["arm"] == "official":
+                (task,) = load_tasks(about["task"], upstream=upstream)
+                model = ReadsProse(model, {task.goal: shelf.program(task).program})
+            return Sent(model, address, about["arm"])
 
         _trial.playing = playing
         try:
-            cells = study_cells(study, Path(scratch, "runs"), upstream)
             for cell in cells:
                 run_sweep(
                     cell.folder,

@@ -15,9 +15,11 @@ from dataclasses import dataclass, field, replace
 
 from sopilot.agent.reference.executor import Reference
 from sopilot.agent.reference.misbehaviour import SWITCHES, Misbehaviour
-from sopilot.protocols import Message, Model, ModelReply, ModelRequest
+from sopilot.program.model import Program
+from sopilot.protocols import Model, ModelReply, ModelRequest
 from sopilot.tasks.task import Task
 from sopilot.views.catalogue import VIEWS
+from sopilot.views.moves import Shown
 from sopilot_lab.qualification.cases import (
     ProgramSets,
     RunRecord,
@@ -66,7 +68,7 @@ class Subject:
         misbehaviour = replace(self.by_arm.get(arm, self.anywhere), seed=own)
         reference = Reference(case.reader, misbehaviour, name=self.name)
         if arm in (OFFICIAL, PROSE):
-            return Translating(reference, case, arm)
+            return ReadsProse(reference, case.briefing.programs)
         return reference
 
     def answer(self, cursor: Cursor, chance: random.Random) -> str:
@@ -84,23 +86,20 @@ class Subject:
         )
 
 
-class Translating:
-    """Reads prose as the executor reads the program: each text stands for the other."""
+class ReadsProse:
+    """The reference executor, which can't read prose, with the programs that the prose tells."""
 
-    def __init__(self, reference: Reference, case: Task, arm: str) -> None:
-        self._reference = reference
-        self._shown = VIEWS[arm].first_message(case.briefing)
-        self._meant = VIEWS[FLAT].first_message(case.briefing)
+    def __init__(self, reference: Model, programs: Mapping[str, Program]) -> None:
+        self._reference, self._programs = reference, programs
 
     @property
     def name(self) -> str:
         return self._reference.name
 
     async def complete(self, request: ModelRequest) -> ModelReply:
-        messages: list[Message] = list(request.messages)
-        if messages and messages[0].content == self._shown:
-            messages[0] = replace(messages[0], content=self._meant)
-        return await self._reference.complete(replace(request, messages=messages))
+        assert isinstance(request.shown, Shown)
+        shown = replace(request.shown, programs=self._programs)
+        return await self._reference.complete(replace(request, shown=shown))
 
 
 SUBJECTS: Sequence[Subject] = (

@@ -139,7 +139,7 @@ def slot_at_depth(depth: int) -> int:
     here = moment.here
     assert here is not None
     assert len(here.process.frames) == depth + 1
-    return smollm2().count(arm.slot(moment).text)
+    return smollm2().count(arm.frame_message(moment).text)
 
 
 def measure(turns: list[str]) -> dict[str, Any]:

@@ -20,10 +20,9 @@ from sopilot.tasks.scenario_verdict import calls_made
 from sopilot.trace.chain import SealedEvent
 from sopilot.views.briefing import Briefing
 from sopilot.views.view import View
-from sopilot_lab.sopbench.budgets import domain_budgets
 from sopilot_lab.sopbench.process import ToolList, Upstream
 from sopilot_lab.sopbench.programs import ProgramShelf
-from sopilot_lab.sopbench.reference import TaskReference
+from sopilot_lab.sopbench.reference import TaskReference, domain_budgets
 from sopilot_lab.sopbench.source import load_task
 from sopilot_lab.sopbench.tasks import UpstreamJudge, open_simulation
 

@@ -457,7 +457,7 @@ MOST_TIMES, MOST_BYTES = 1.2, 2 * 1024**3
 
 
 class SlowReplay:
-    """What the reference executor said once, after a while: a provider costs time, not CPU."""
+    """Replay the reference executor's replies after a while: a provider costs time, not CPU."""
 
     name = "slow replay"
 

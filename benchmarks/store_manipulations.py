@@ -1,4 +1,4 @@
-"""What somebody can do who writes to every table of a store and has not the sealing key."""
+"""Manipulations by somebody who writes to every table of a store without the sealing key."""
 
 from __future__ import annotations
 
@@ -211,7 +211,7 @@ def alter_payload(db: sqlite3.Connection, source: random.Random) -> set[str]:
 
 
 def alter_program(db: sqlite3.Connection, source: random.Random) -> set[str]:
-    """What the rules were: every session that ran it is touched."""
+    """Change a program: every session that ran it is touched."""
     (sha256,) = source.choice(db.execute("SELECT sha256 FROM programs").fetchall())
     change = source.choice(("artifact = artifact || ' '", "artifact = replace(artifact, 'e', 'a')"))
     db.execute(f"UPDATE programs SET {change} WHERE sha256 = ?", (sha256,))
@@ -219,7 +219,7 @@ def alter_program(db: sqlite3.Connection, source: random.Random) -> set[str]:
 
 
 def alter_header(db: sqlite3.Connection, source: random.Random) -> set[str]:
-    """What the store says beside the trace that the session is about."""
+    """Change the session's description beside its trace."""
     number, session_id = source.choice([one for one in sessions_of(db) if not is_journal(one[1])])
     row = db.execute("SELECT metadata FROM sessions WHERE number = ?", (number,)).fetchone()
     metadata = json.loads(row[0])

@@ -24,7 +24,7 @@ from sopilot_lab.experiments.selection import select_tasks
 from sopilot_lab.experiments.summary import summarise
 from sopilot_lab.experiments.sweep import Runner, make_configuration, run_sweep
 from sopilot_lab.sopbench.process import shared_upstream
-from sopilot_lab.sopbench.reach_survey import reach_cache, survey
+from sopilot_lab.sopbench.reach import reach_cache, survey
 
 LEAST = {"official": 814, "full-state": 822}
 ARMS = ("pg-paper", "flat", "full-cursor", "flat-protocol", "pg", "fused")

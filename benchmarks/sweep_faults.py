@@ -417,7 +417,7 @@ def clean_and_faulty(clean: Sweep, faulty: Sweep) -> dict[str, Any]:
     known, scores = scores_of(clean), scores_of(faulty)
     summary = summarise(faulty, {})
     named = {row["task"] for row in summary["missing_tasks"] if row["fault"] and row["reason"]}
-    asked = {str(each) for each in faulty.asked}
+    asked = {str(each) for each in faulty.planned}
     return {
         "asked": len(asked),
         "judged": len(scores),
@@ -544,23 +544,28 @@ def both_killed(
 
     answering = Side([sys.executable, __file__, "mailbox", "--answer", str(box)])
     of_sweeps = 0
-    for number, arm in enumerate(MAILBOX_ARMS, 1):
-        model = ("--model", f"mailbox:{box}", "--alias", "scripted", "--arm", arm)
-        sweeping = Side(lab_run(folder / arm, tasks, "plain", *model))
-        while sweeping.process.poll() is None:
-            enough, until = answered() + draw.randint(1, 12), time.monotonic() + 30
-            wait_until(
-                sweeping.process,
-                lambda enough=enough, until=until: answered() >= enough or time.monotonic() > until,
-            )
-            if of_sweeps + sweeping.kills < kills * number / len(MAILBOX_ARMS):
-                sweeping.kill()
-            if answering.kills < kills * number / len(MAILBOX_ARMS):
-                answering.kill()
-        of_sweeps += sweeping.kills
-    while answering.kills < kills:
-        answering.kill()
-    answering.kill(again=False)
+    try:
+        for number, arm in enumerate(MAILBOX_ARMS, 1):
+            model = ("--model", f"mailbox:{box}", "--alias", "scripted", "--arm", arm)
+            sweeping = Side(lab_run(folder / arm, tasks, "plain", *model))
+            due = kills * number / len(MAILBOX_ARMS)
+            while sweeping.process.poll() is None:
+                enough, until = answered() + draw.randint(1, 12), time.monotonic() + 30
+                wait_until(
+                    sweeping.process,
+                    lambda enough=enough, until=until: (
+                        answered() >= enough or time.monotonic() > until
+                    ),
+                )
+                if of_sweeps + sweeping.kills < due:
+                    sweeping.kill()
+                if answering.kills < due:
+                    answering.kill()
+            of_sweeps += sweeping.kills
+        while answering.kills < kills:
+            answering.kill()
+    finally:
+        answering.kill(again=False)
     return {"kills_of_sweeps": of_sweeps, "kills_of_the_answerer": answering.kills}
 
 

@@ -1,4 +1,4 @@
-"""What paging costs: tokens, model calls and price of `fused` and `pg` against `flat`, and the
+"""The cost of paging: tokens, model calls and price of `fused` and `pg` against `flat`, and the
 calls of `pg` against those of the paper's, which reuses within one frame.
 
     python benchmarks/token_cost.py [--domain bank|all] [--limit N] [--tools official] [--json FILE]

@@ -17,15 +17,22 @@ from sopilot.compiler.factoring import LEAF_BUDGET
 from sopilot.program.model import Program
 from sopilot.views.frame import render_function
 from sopilot.views.step_tool import step_schema
-from sopilot_lab.sopbench.baselines import Baseline, leaderboard, recompute, subset_size
 from sopilot_lab.sopbench.defects import replay_goals
 from sopilot_lab.sopbench.process import shared_upstream
 from sopilot_lab.sopbench.programs import ProgramShelf
+from sopilot_lab.sopbench.recorded import (
+    SCREENED_GOALS,
+    SCREENS,
+    Baseline,
+    leaderboard,
+    recompute,
+    subset_size,
+)
 from sopilot_lab.sopbench.reference import DOMAINS
-from sopilot_lab.sopbench.screen import SCREENED_GOALS, SCREENS
 from sopilot_lab.sopbench.source import load_tasks
-from sopilot_lab.sopbench.wording_check import check_official
-from sopilot_lab.statistics.clustered import DRAWS, SEED
+from sopilot_lab.sopbench.wording import check_official
+from sopilot_lab.statistics.clustered import DRAWS
+from sopilot_lab.statistics.intervals import SEED
 
 RANDOM_CASES = 400
 """Enough to see that a proposition is checked; its campaign has hundreds of times as many."""

@@ -10,10 +10,9 @@ from claims import Claim, discordant, hosted, not_significant, p_as_printed, pri
 
 from sopilot_lab.experiments.outcome_files import rows_of
 from sopilot_lab.statistics.clustered import task_joint
-from sopilot_lab.statistics.intervals import clopper_pearson
+from sopilot_lab.statistics.intervals import Interval, clopper_pearson
 from sopilot_lab.statistics.paired import benjamini_hochberg, mcnemar, pair
 from sopilot_lab.statistics.reading import outcomes_from
-from sopilot_lab.statistics.undefined import Interval
 
 # model, pass rates of offtext, flat and pg, flat:off with p, pg:flat with p
 MODELS = [

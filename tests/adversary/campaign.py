@@ -1,4 +1,4 @@
-"""Random campaigns at the pure core: many sessions over many handbooks."""
+"""Random campaigns: many sessions over many handbooks, through the core, sessions and views."""
 
 from __future__ import annotations
 
@@ -23,81 +23,42 @@ _HONESTY = (0.4, 0.7, 0.9, 0.9, 0.97)
 _ALL_BY_ITSELF = Automation(True, True, True, True, True, True, True)
 
 
-def core_session(
+def play_session(
     book: Book,
     rng: random.Random,
     tally: Tally,
+    through: str,
     *,
     moves: int,
     remembers: bool = False,
     audited: bool = False,
 ) -> None:
-    play = CorePlay(book, _simulator(book, rng), rng, tally, _automation(rng), remembers=remembers)
-    _play(play, rng, tally, moves, audited)
-
-
-def whole_session(
-    book: Book,
-    rng: random.Random,
-    tally: Tally,
-    *,
-    moves: int,
-    remembers: bool = False,
-    audited: bool = False,
-    outside: float = 0.0,
-) -> None:
-    """The same through ``Session``; ``outside`` as in `SessionPlay`."""
-    play = SessionPlay(
-        book,
-        _simulator(book, rng),
-        rng,
-        tally,
-        _automation(rng),
-        outside=outside,
-        remembers=remembers,
-    )
-    play.resumes = rng.choice((0.0, 0.0, 0.02))
-    _play(play, rng, tally, moves, audited)
-
-
-def guarded_session(
-    book: Book, rng: random.Random, tally: Tally, guard: str, *, moves: int, audited: bool = False
-) -> None:
-    """An agent with its own tools alone; ``guard`` is ``ask`` or ``auto``."""
-    play = GuardPlay(book, _simulator(book, rng), rng, tally, guard)
-    play.resumes = rng.choice((0.0, 0.0, 0.02))
+    sim = _simulator(book, rng)
+    play: CorePlay | SessionPlay | GuardPlay
+    if through in GUARDS:
+        play = GuardPlay(book, sim, rng, tally, GUARDS[through])
+    elif through == "core":
+        play = CorePlay(book, sim, rng, tally, _automation(rng), remembers=remembers)
+    else:
+        outside = 0.05 if through == "outside" else 0.0
+        automation = _automation(rng)
+        play = SessionPlay(book, sim, rng, tally, automation, outside=outside, remembers=remembers)
+    if not isinstance(play, CorePlay):
+        play.resumes = rng.choice((0.0, 0.0, 0.02))
     if rng.random() < 0.5:
         play.busy = play.breaks = 0.0
-    attack = GuardAttack(play, lies=rng.random() < 0.6, lucky=rng.choice((0.3, 0.7)))
+    lies, lucky = rng.random() < 0.6, rng.choice((0.3, 0.7))
+    attack: Attack | GuardAttack
+    if isinstance(play, GuardPlay):
+        attack = GuardAttack(play, lies=lies, lucky=lucky)
+    else:
+        attack = Attack(play, Executor(play, rng, lies=lies, lucky=lucky))
     honesty = rng.choice(_HONESTY)
     tally.sessions += 1
     until = tally.moves + moves
     try:
         while tally.moves < until:
             if rng.random() < honesty:
-                attack.conform()
-            else:
-                attack.misbehave()
-    finally:
-        play.close()
-    if audited:
-        play.audit()
-
-
-def _play(
-    play: CorePlay | SessionPlay, rng: random.Random, tally: Tally, moves: int, audited: bool
-) -> None:
-    if rng.random() < 0.5:
-        play.busy = play.breaks = 0.0
-    executor = Executor(play, rng, lies=rng.random() < 0.6, lucky=rng.choice((0.3, 0.7)))
-    attack = Attack(play, executor)
-    honesty = rng.choice(_HONESTY)
-    tally.sessions += 1
-    until = tally.moves + moves
-    roll = rng.random
-    try:
-        while tally.moves < until:
-            if roll() < honesty:
                 attack.conform()
             else:
                 attack.misbehave()
@@ -150,19 +111,7 @@ def campaign(
             left = min(MOVES_PER_SESSION, moves - tally.moves)
             if left <= 0 or stop(tally):
                 break
-            if through == "core":
-                core_session(book, rng, tally, moves=left, remembers=remembers, audited=audited)
-            elif through in GUARDS:
-                guard = GUARDS[through]
-                guarded_session(book, rng, tally, guard, moves=left, audited=audited)
-            else:
-                whole_session(
-                    book,
-                    rng,
-                    tally,
-                    moves=left,
-                    remembers=remembers,
-                    audited=audited,
-                    outside=0.05 if through == "outside" else 0.0,
-                )
+            play_session(
+                book, rng, tally, through, moves=left, remembers=remembers, audited=audited
+            )
     return tally, books

@@ -55,7 +55,7 @@ class CarefulReader:
 
     def _one_more(self, request: ModelRequest) -> ModelReply | None:
         facts = read_facts(request)
-        head = facts.slot.splitlines()[0]
+        head = facts.frame_text.splitlines()[0]
         if head in self._read_for:
             return None
         self._read_for.add(head)

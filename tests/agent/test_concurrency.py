@@ -7,26 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "concurrency.py"
+STEPS = Path(__file__).parents[2] / "benchmarks" / "steps.py"
 
 
 def test_sessions_do_not_wait_for_each_other(tmp_path: Path) -> None:
     file = tmp_path / "figures.json"
-    subprocess.run(
-        [
-            sys.executable,
-            str(BENCHMARK),
-            "--sessions",
-            "40",
-            "--latency",
-            "0.2",
-            "--json",
-            str(file),
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    options = ("--sessions", "40", "--latency", "0.2", "--json", str(file))
+    command = [sys.executable, str(STEPS), "concurrent", *options]
+    subprocess.run(command, capture_output=True, text=True, check=False)
     figures = json.loads(file.read_text())
     assert figures["wrong"] == 0
     # One after the other they would take forty times as long.

@@ -70,7 +70,7 @@ def test_every_told_edge_is_where_the_machine_goes(example: str) -> None:
 
     def slot(moment: Moment) -> FrameMessage:
         nonlocal seen
-        message = FUSED.slot(moment)
+        message = FUSED.frame_message(moment)
         move = message.move
         assert move is not None
         if moment.here is None or not move.ahead:
@@ -82,7 +82,7 @@ def test_every_told_edge_is_where_the_machine_goes(example: str) -> None:
         return message
 
     found = load_example(example)
-    watched = replace(FUSED, slot=slot)
+    watched = replace(FUSED, frame_message=slot)
     for task in found.tasks[::8]:
         assert asyncio.run(play(found, task, watched)).judgement.passed
     assert seen > 0
@@ -128,7 +128,7 @@ def moment_of(program: Program, *, started: bool) -> Moment:
 
 @pytest.mark.parametrize("started", [True, False])
 def test_a_chain_of_verdicts_is_told_to_its_end(started: bool) -> None:
-    text, move = FUSED.slot(moment_of(plain_rules(20), started=started))
+    text, move = FUSED.frame_message(moment_of(plain_rules(20), started=started))
     lines = [line for line in text.splitlines() if line.startswith(AFTER)]
     assert move is not None
     edge, names = ("true", ["rule_0"]) if started else ("start main", [])
@@ -142,13 +142,17 @@ def test_a_chain_of_verdicts_is_told_to_its_end(started: bool) -> None:
 
 
 def test_what_is_told_is_bounded() -> None:
-    sizes = [len(FUSED.slot(moment_of(plain_rules(n), started=True)).text) for n in (30, 60)]
+    sizes = [
+        len(FUSED.frame_message(moment_of(plain_rules(n), started=True)).text) for n in (30, 60)
+    ]
     assert sizes[0] > MOST_VERDICTS
     assert sizes[0] == sizes[1]
 
 
 def test_verdicts_of_the_machine_are_not_asked_for_before_the_start() -> None:
-    text = FUSED.slot(moment_of(plain_rules(3, verdict="day == 'Monday'"), started=False)).text
+    text = FUSED.frame_message(
+        moment_of(plain_rules(3, verdict="day == 'Monday'"), started=False)
+    ).text
     assert AFTER not in text
 
 

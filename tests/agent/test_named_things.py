@@ -73,7 +73,7 @@ def accepting(view: View, problems: list[str]) -> View:
     """The view, with every step that its slot tells to take tried on the machine."""
 
     def slot_of(moment: Moment) -> FrameMessage:
-        message = view.slot(moment)
+        message = view.frame_message(moment)
         text = message.text
         if moment.here is not None:
             problems.extend(refused_steps(text, moment))
@@ -85,7 +85,7 @@ def accepting(view: View, problems: list[str]) -> View:
             )
         return message
 
-    return replace(view, slot=slot_of) if view.machine else view
+    return replace(view, frame_message=slot_of) if view.machine else view
 
 
 def read_run(
@@ -201,7 +201,7 @@ def test_a_frame_never_contradicts_the_guard(view: str) -> None:
     inner = VIEWS[view]
 
     def slot_of(moment: Moment) -> FrameMessage:
-        message = inner.slot(moment)
+        message = inner.frame_message(moment)
         text = message.text
         here = moment.here
         if here is not None and isinstance(here.step, Act) and here.step.goal:
@@ -223,7 +223,9 @@ def test_a_frame_never_contradicts_the_guard(view: str) -> None:
             for rate in (0.0, 0.8):
                 wrong = Misbehaviour(return_without_evidence=rate, skip_check=rate, seed=7)
                 model = Reading(Reference(example_judge(example), wrong))
-                asyncio.run(guarded_run(example, task, replace(inner, slot=slot_of), model))
+                asyncio.run(
+                    guarded_run(example, task, replace(inner, frame_message=slot_of), model)
+                )
                 assert model.problems == []
     assert met
     assert blocked

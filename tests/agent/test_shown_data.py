@@ -55,7 +55,7 @@ def shown_by(move: Move) -> Iterator[set[str]]:
         yield from ({act.action}, *held(act.arguments))
     yield from ({option} for option in move.options)
     if move.kind == "fail":
-        yield {move.told}
+        yield {move.message}
     for edge, ahead in move.ahead.items():
         yield from ({edge}, {ahead.name if ahead.kind != "call" else ""}, {ahead.number})
         yield from held(ahead.arguments) if ahead.kind != "call" else ()
@@ -69,7 +69,7 @@ async def test_frame_messages(example: str, view: str, language: str) -> None:
     seen: set[str] = set()
 
     def slot(moment: Moment) -> FrameMessage:
-        message = VIEWS[view].slot(moment)
+        message = VIEWS[view].frame_message(moment)
         assert message.move is not None
         for spellings in shown_by(message.move):
             assert any(text in message.text for text in spellings), spellings
@@ -78,7 +78,7 @@ async def test_frame_messages(example: str, view: str, language: str) -> None:
 
     loaded = load_example(example)
     for task in loaded.tasks[::12]:
-        watched = replace(VIEWS[view], slot=slot)
+        watched = replace(VIEWS[view], frame_message=slot)
         run = await play(loaded, task, watched, language=language)
         assert run.judgement.passed
     assert {"start", "goal"} <= seen

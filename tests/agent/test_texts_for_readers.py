@@ -86,7 +86,7 @@ def slot(view: str, *operations: object, language: str = "en") -> str:
     moment = Moment(
         briefing, machine, configuration, (), VIEWS[view].automation, lambda *_: None, tool
     )
-    return VIEWS[view].slot(moment).text
+    return VIEWS[view].frame_message(moment).text
 
 
 START = Start("extend", {"guest": "ann", "nights": 3})
@@ -109,7 +109,7 @@ def test_a_group_says_its_condition_and_a_refusal_names_the_check() -> None:
     for operation in (CallOperation(), Return(False), Return()):
         configuration = machine.step(configuration, operation, at=0.0).configuration
     briefing = Briefing(load_handbook(text), {"go": program})
-    frame = PG.slot(Moment(briefing, machine, configuration, ())).text
+    frame = PG.frame_message(Moment(briefing, machine, configuration, ())).text
     assert f"Results: {group} = false (not met: c1)" in frame
 
 
@@ -228,13 +228,13 @@ def test_no_move_is_offered_twice(example_name: str) -> None:
     slots: list[str] = []
 
     def slot_of(moment: Moment) -> FrameMessage:
-        message = FUSED.slot(moment)
+        message = FUSED.frame_message(moment)
         slots.append(message.text)
         return message
 
     answers: list[str] = []
     for task in example.tasks[::9]:
-        asyncio.run(play(example, task, replace(FUSED, slot=slot_of)))
+        asyncio.run(play(example, task, replace(FUSED, frame_message=slot_of)))
         run = asyncio.run(play(example, task, PG))
         answers += [m.content for m in run.result.messages if m.role == "tool"]
     for text in slots:

@@ -17,13 +17,14 @@ from hypothesis import strategies as st
 
 from sopilot.agent.reference.executor import Reference
 from sopilot.messages.errors import UserMistake
-from sopilot.protocols import Message, ModelReply, ModelRequest, ToolCall
+from sopilot.protocols import Message, ModelReply, ModelRequest
 from sopilot.tasks.examples.example import load_example
 from sopilot.tasks.examples.judge import example_judge
+from sopilot.trace.events import DomainCall, DomainResult
 from sopilot.views.baselines import best, bm25
 from sopilot.views.catalogue import VIEWS
 from sopilot.views.frame import frame_bound
-from sopilot.views.view import View, nothing_in_slot
+from sopilot.views.view import View, no_frame_message
 
 GOLDEN = Path(__file__).parent / "golden"
 EXAMPLE, TASK = "bank", "dispute-electronics"
@@ -77,7 +78,11 @@ def test_prompts(view: str) -> None:
         assert path.read_text(encoding="utf-8") == text
 
 
-SHOWN = [name for name, view in VIEWS.items() if view.machine and view.slot is not nothing_in_slot]
+SHOWN = [
+    name
+    for name, view in VIEWS.items()
+    if view.machine and view.frame_message is not no_frame_message
+]
 """The views with a machine that show where it stands."""
 
 
@@ -116,29 +121,24 @@ def test_chunk_stays_within_its_budget() -> None:
 
 def test_checklist_ticks_after_the_call() -> None:
     from sopilot.machine.machine import Machine
-    from sopilot.views.baselines import checklist_slot
+    from sopilot.views.baselines import checklist_message
     from sopilot.views.moment import Moment
 
     briefing = briefing_of(EXAMPLE)
     machine = Machine(briefing.programs)
 
-    def found(username: str, answer: str = "#3 (ok): {}") -> list[Message]:
-        """Always under the same id: models use ids again."""
-        call = ToolCall("c0", "find_account", f'{{"username": "{username}"}}')
-        told = Message("tool", answer, tool_call_id="c0", name="find_account")
-        return [Message("assistant", tool_calls=(call,)), told]
+    def ticks(*results: tuple[str, bool]) -> int:
+        configuration = machine.initial()
+        for number, (username, ok) in enumerate(results):
+            call = DomainCall(f"c{number}", "find_account", {"username": username})
+            for operation in (call, DomainResult(call.call_id, ok, {})):
+                configuration = machine.step(configuration, operation, at=0.0).configuration
+        return checklist_message(Moment(briefing, machine, configuration, ())).text.count("[x]")
 
-    def ticks(*dialog: Message) -> int:
-        return checklist_slot(Moment(briefing, machine, machine.initial(), dialog)).text.count(
-            "[x]"
-        )
-
-    anna = found("anna")
-    assert ticks() == 0
-    assert ticks(*found("anna", "#3 (failed): {}")) == 0
-    assert ticks(*found("anna", "Not called: #3 (ok): no")) == 0
-    assert 0 < ticks(*anna) < ticks(*anna, *found("ben"))
-    assert ticks(*anna) == ticks(*anna, *anna)
+    anna = ("anna", True)
+    assert ticks() == ticks(("anna", False)) == 0
+    assert 0 < ticks(anna) < ticks(anna, ("ben", True))
+    assert ticks(anna) == ticks(anna, anna)
 
 
 def test_an_view_can_fold_and_automate() -> None:
@@ -147,7 +147,7 @@ def test_an_view_can_fold_and_automate() -> None:
     folded = View(
         "fused",
         True,
-        slot=VIEWS["pg"].slot,
+        frame_message=VIEWS["pg"].frame_message,
         automation=Automation(take_branches=True, group_returns=True, enter_calls=True),
         fold=lambda messages, _: [m for m in messages if m.role != "assistant" or m.tool_calls],
     )

@@ -22,7 +22,7 @@ def _beside_the_benchmarks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(BENCHMARKS))
 
 
-def test_conversations_are_judged_by_the_ledger(
+async def test_conversations_are_judged_by_the_ledger(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from day_clients import Client, Heard
@@ -36,41 +36,38 @@ def test_conversations_are_judged_by_the_ledger(
     monkeypatch.setattr(Client, "_think", at_once)
     monkeypatch.setattr("day_people.random.random", lambda: 1.0)
 
-    async def case() -> None:
-        store = SQLiteStore(tmp_path / "day.db")
-        shop, heard = Shop(tmp_path), Heard()
-        spec = f"sqlite:{tmp_path / 'day.db'}"
-        host = Host(1, BENCHMARKS / "day_desk.yaml", shop.url, spec, tmp_path)
-        people = People(store, shop, 2.0, lambda what, where: None)
-        await shop.up()
-        try:
-            await host.up()
-            deciding = asyncio.create_task(people.decide_all())
-            async with httpx2.AsyncClient(timeout=30) as http:
-                clients = [Client(http, [host], heard, kind, 2.0) for kind in KINDS]
-                await asyncio.wait_for(asyncio.gather(*(one.converse() for one in clients)), 60)
-            deciding.cancel()
-        finally:
-            await host.stop()
-            await shop.stop()
-        assert dict(heard.endings) == {
-            "reads: read": 1, "small: complete": 1, "undelivered: fail": 1, "much: fail": 1,
-            "hasty: complete": 1, "given: complete": 1,
-        }  # fmt: skip
-        ledger = shop.entries()
+    store = SQLiteStore(tmp_path / "day.db")
+    shop, heard = Shop(tmp_path), Heard()
+    spec = f"sqlite:{tmp_path / 'day.db'}"
+    host = Host(1, BENCHMARKS / "day_desk.yaml", shop.url, spec, tmp_path)
+    people = People(store, shop, 2.0, lambda what, where: None)
+    await shop.up()
+    try:
+        await host.up()
+        deciding = asyncio.create_task(people.decide_all())
+        async with httpx2.AsyncClient(timeout=30) as http:
+            clients = [Client(http, [host], heard, kind, 2.0) for kind in KINDS]
+            await asyncio.wait_for(asyncio.gather(*(one.converse() for one in clients)), 60)
+        deciding.cancel()
+    finally:
+        await host.stop()
+        await shop.stop()
+    assert dict(heard.endings) == {
+        "reads: read": 1, "small: complete": 1, "undelivered: fail": 1, "much: fail": 1,
+        "hasty: complete": 1, "given: complete": 1,
+    }  # fmt: skip
+    ledger = shop.entries()
+    judge = Judge(store, [])
+    figures = await judge.judge(heard, ledger)
+    assert judge.faults == []
+    assert (figures["sessions"], figures["really_done"]) == (6, 3)
+    assert figures["audit_findings"].pop("premature-goal") == 1  # by who was hasty
+    for wrong, found in _wrong(ledger, heard):
         judge = Judge(store, [])
-        figures = await judge.judge(heard, ledger)
-        assert judge.faults == []
-        assert (figures["sessions"], figures["really_done"]) == (6, 3)
-        assert figures["audit_findings"].pop("premature-goal") == 1  # by who was hasty
-        for wrong, found in _wrong(ledger, heard):
-            judge = Judge(store, [])
-            figures = await judge.judge(*wrong)
-            assert [name for name in found if not figures[name]] == []
-            assert len(judge.faults) >= len(found)
-        await store.close()
-
-    asyncio.run(case())
+        figures = await judge.judge(*wrong)
+        assert [name for name in found if not figures[name]] == []
+        assert len(judge.faults) >= len(found)
+    await store.close()
 
 
 def _wrong(ledger: list[dict[str, Any]], heard: Any) -> list[tuple[tuple[Any, Any], list[str]]]:

@@ -13,6 +13,8 @@ from sopilot.cli.main import GROUPS, sopilot
 WITHOUT_JSON = {
     "serve": "speaks MCP",
     "gateway": "speaks MCP",
+    "guard serve": "speaks HTTP",
+    "guard hook": "prints JSON",
     "chat": "is a dialog",
     "trace export": "prints JSON Lines",
     "trace sign": "prints JSON",

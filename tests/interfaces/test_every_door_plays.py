@@ -70,7 +70,7 @@ async def moved(store: Store, session_id: str, request: ModelRequest, reply: Mod
     try:
         shown = play.player.driver.request()
         assert shown.messages == list(request.messages)
-        assert shown.slot == (request.messages[-1].content if shown.slot else "")
+        assert shown.frame_text == (request.messages[-1].content if shown.frame_text else "")
         assert list(shown.tools) == list(request.tools)
         turn = await play.player.reply(reply)
         return turn.answer, turn.ending
@@ -145,8 +145,8 @@ def test_play_by_command(view: str, tmp_path: Path) -> None:
     printed = sopilot("start", REFUSED, "--view", view)
     for request, reply in zip(loop.requests, loop.replies, strict=True):
         messages = [{"role": "system", "content": printed["system"]}, *printed["messages"]]
-        if printed["slot"]:
-            messages.append({"role": "system", "content": printed["slot"]})
+        if printed["frame"]:
+            messages.append({"role": "system", "content": printed["frame"]})
         wanted = json.loads(json.dumps([asdict(message) for message in request.messages]))
         empty = json.loads(json.dumps(asdict(Message("system"))))
         assert [{**empty, **one} for one in messages] == [{**empty, **one} for one in wanted]

@@ -32,6 +32,7 @@ WRITTEN: list[tuple[Operation, dict[str, Any]]] = [
     (Amend({"a": 1}), {"arguments": {"a": 1}}),
     (Call("f", {"a": 1}), {"function": "f", "arguments": {"a": 1}}),
     (Call(), {"function": None, "arguments": {}}),
+    (Call(None, {"$ref": None}), {"function": None, "arguments": {"$ref": None}}),
     (
         Return(False, ("#1",), 5, {"a": 1}),
         {"holds": False, "evidence": ["#1"], "value": 5, "arguments": {"a": 1}},

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Mapping
 
 import pytest
 from telecom import HANDBOOK, PROGRAMS, Telecom, run_honestly
@@ -28,10 +27,6 @@ from sopilot.values.json import JSON
 ANN: Mapping[str, JSON] = {"phone": "555-1", "customer_id": "C1"}
 ROAM: Mapping[str, JSON] = {**ANN, "line_id": "L1"}
 BILL: Mapping[str, JSON] = {**ANN, "bill_id": "B1"}
-
-
-def run(case: Coroutine[None, None, None]) -> None:
-    asyncio.run(case)
 
 
 async def fresh(simulation: Telecom | None = None) -> Session:
@@ -119,7 +114,7 @@ async def _to_the_end(session: Session, simulation: Telecom) -> set[str]:
 
 @pytest.mark.parametrize("view", ["pg", "fused", "flat"])
 @pytest.mark.parametrize("missing", ["status", "contract_end", "roaming"])
-def test_refusing_because_a_field_is_missing_has_a_cause(view: str, missing: str) -> None:
+async def test_refusing_because_a_field_is_missing_has_a_cause(view: str, missing: str) -> None:
     simulation = Telecom()
     goal, inputs = "roam", ROAM
     if missing == "status":
@@ -129,7 +124,7 @@ def test_refusing_because_a_field_is_missing_has_a_cause(view: str, missing: str
         goal = "resume" if missing == "contract_end" else "roam"
         simulation.bills["B1"]["status"] = "Paid"
         del simulation.lines["L1"][missing]
-    result = asyncio.run(run_honestly(view, goal, inputs, simulation=simulation)).result
+    result = (await run_honestly(view, goal, inputs, simulation=simulation)).result
     assert (str(result.ending), simulation.done) == ("refused", [])
     assert not result.audit.findings
     assert result.audit.score_card.outcome == "refused"
@@ -156,8 +151,8 @@ class Unreachable:
 
 
 @pytest.mark.parametrize("view", ["pg", "fused", "flat"])
-def test_a_model_that_cannot_be_reached_has_refused_nothing(view: str) -> None:
-    result = asyncio.run(run_honestly(view, "roam", ROAM, model=Unreachable())).result
+async def test_a_model_that_cannot_be_reached_has_refused_nothing(view: str) -> None:
+    result = (await run_honestly(view, "roam", ROAM, model=Unreachable())).result
     assert str(result.ending) == "infrastructure_failure"
     assert not result.audit.findings
     assert not result.audit.refusals

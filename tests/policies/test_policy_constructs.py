@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Coroutine
 
 import pytest
 from policy_desk import PROGRAMS, AirTools, audited, fresh
@@ -21,10 +19,6 @@ from sopilot.views.questions import user_tools
 
 CANCEL = {"reservation_id": "R1", "user_id": "ann", "reason": "change"}
 CONFIRM = {"action": "cancel", "reservation_id": "R1"}
-
-
-def run(case: Coroutine[None, None, None]) -> None:
-    asyncio.run(case)
 
 
 async def read(session: Session, *names: str, user: str = "ann", reservation: str = "R1") -> None:
@@ -76,21 +70,20 @@ async def test_no_value_passes_for_the_words_of_the_question() -> None:
     assert third == "yes / no?"
 
 
-def test_a_no_or_something_else_opens_nothing() -> None:
-    async def case(said: str, answer: str | None) -> None:
-        tools = AirTools()
-        session, questions = await fresh(tools, [said] * 4)
-        await ready_to_confirm(session)
-        asked = await session.call_tool("confirm_with_user", CONFIRM)
-        assert asked.result is not None
-        assert len(questions) == (1 if answer else 3)
-        assert asked.result.value["answer"] == answer
-        held = await session.call_tool("cancel", {"reservation_id": "R1"})
-        assert held.status is CallStatus.HELD
-        assert not tools.made("cancel")
-
-    for said, answer in (("No.", "no"), ("Yes, but use my gift card", None), ("How much?", None)):
-        run(case(said, answer))
+@pytest.mark.parametrize(
+    ("said", "answer"), [("No.", "no"), ("Yes, but use my gift card", None), ("How much?", None)]
+)
+async def test_a_no_or_something_else_opens_nothing(said: str, answer: str | None) -> None:
+    tools = AirTools()
+    session, questions = await fresh(tools, [said] * 4)
+    await ready_to_confirm(session)
+    asked = await session.call_tool("confirm_with_user", CONFIRM)
+    assert asked.result is not None
+    assert len(questions) == (1 if answer else 3)
+    assert asked.result.value["answer"] == answer
+    held = await session.call_tool("cancel", {"reservation_id": "R1"})
+    assert held.status is CallStatus.HELD
+    assert not tools.made("cancel")
 
 
 async def test_a_yes_to_one_reservation_is_none_to_another() -> None:
@@ -239,42 +232,36 @@ async def test_what_was_not_done_in_this_session_is_not_done() -> None:
     assert [one.code for one in report.findings if one.severity == "error"] == []
 
 
-def test_people_are_asked_above_the_limit_only() -> None:
-    async def case(passengers: int, status: str) -> None:
-        tools = AirTools()
-        tools.reservations["R1"]["passengers"] = ["x"] * passengers
-        session = await cancelled(tools, "Yes.")
-        await session.operate(Start("give", GIVE))
-        await read(session, "read_user", "read_reservation")
-        await session.call_tool("ask_user", {"question": "complained", "user_id": "ann"})
-        if session.configuration.frame is not None and len(session.configuration.frame.path) > 4:
-            await read(session, "read_reservation")
-        answer = await session.call_tool("give", {"user_id": "ann", "amount": 50 * passengers})
-        assert answer.status == status, answer.problem
-        report = await audited(session)
-        assert [one.code for one in report.findings if one.severity == "error"] == []
-
-    run(case(4, "done"))
-    run(case(5, "held"))
+@pytest.mark.parametrize(("passengers", "status"), [(4, "done"), (5, "held")])
+async def test_people_are_asked_above_the_limit_only(passengers: int, status: str) -> None:
+    tools = AirTools()
+    tools.reservations["R1"]["passengers"] = ["x"] * passengers
+    session = await cancelled(tools, "Yes.")
+    await session.operate(Start("give", GIVE))
+    await read(session, "read_user", "read_reservation")
+    await session.call_tool("ask_user", {"question": "complained", "user_id": "ann"})
+    if session.configuration.frame is not None and len(session.configuration.frame.path) > 4:
+        await read(session, "read_reservation")
+    answer = await session.call_tool("give", {"user_id": "ann", "amount": 50 * passengers})
+    assert answer.status == status, answer.problem
+    report = await audited(session)
+    assert [one.code for one in report.findings if one.severity == "error"] == []
 
 
-def test_nothing_there_is_an_answer_and_a_failure_is_none() -> None:
-    async def case(error: str, *, answered: bool) -> None:
-        tools = AirTools()
-        session, _ = await fresh(tools)
-        tools.error = error
-        await session.operate(Start("cancel", {**CANCEL, "reservation_id": "R9"}))
-        await read(session, "read_user")
-        await read(session, "read_reservation", reservation="R9")
-        status = session.configuration.processes["p1"].status
-        assert (status == "failed") is answered
-        if not answered:
-            await session.operate(Fail("the system cannot be reached"))
-        report = await audited(session)
-        assert [one.code for one in report.findings] == []
-
-    run(case("not found", answered=True))
-    run(case("out of order", answered=False))
+@pytest.mark.parametrize(("error", "answered"), [("not found", True), ("out of order", False)])
+async def test_nothing_there_is_an_answer_and_a_failure_is_none(error: str, answered: bool) -> None:
+    tools = AirTools()
+    session, _ = await fresh(tools)
+    tools.error = error
+    await session.operate(Start("cancel", {**CANCEL, "reservation_id": "R9"}))
+    await read(session, "read_user")
+    await read(session, "read_reservation", reservation="R9")
+    status = session.configuration.processes["p1"].status
+    assert (status == "failed") is answered
+    if not answered:
+        await session.operate(Fail("the system cannot be reached"))
+    report = await audited(session)
+    assert [one.code for one in report.findings] == []
 
 
 def test_what_the_model_asks_its_user_with_says_what_about() -> None:

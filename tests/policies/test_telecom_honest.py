@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 
 import pytest
@@ -32,10 +31,10 @@ CASES: list[tuple[str, Mapping[str, JSON], str]] = [
 
 @pytest.mark.parametrize("view", ["pg", "fused", "flat"])
 @pytest.mark.parametrize(("goal", "inputs", "ending"), CASES)
-def test_an_honest_run_is_blamed_for_nothing(
+async def test_an_honest_run_is_blamed_for_nothing(
     view: str, goal: str, inputs: Mapping[str, JSON], ending: str
 ) -> None:
-    run = asyncio.run(run_honestly(view, goal, inputs))
+    run = await run_honestly(view, goal, inputs)
     assert str(run.result.ending) == ending, run.result.reason
     assert bool(run.simulation.done) is (ending == "executed")
     above = [one for one in run.result.audit.findings if one.severity is not Severity.NOTE]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from counter_desk import HandClock
 from sopilot.audit.audit import audit_trace
@@ -147,7 +145,3 @@ def errors(session: Session) -> list[str]:
     events = [sealed.event for sealed in session.events]
     report = audit_trace(session.programs.programs, events, judge=session.judge)
     return [one.code for one in report.findings if one.severity is Severity.ERROR]
-
-
-def run(case: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(case)

@@ -10,22 +10,25 @@ from click.testing import CliRunner, Result
 from sopilot.cli.main import sopilot
 from sopilot.messages.errors import UserMistake
 
+WAITING = 4
+"""The exit code of a run that waits for people."""
+
 
 def run(*arguments: object, token: str = "") -> Result:
     environment = {"SOPILOT_TOKEN": token} if token else None
     return CliRunner(env=environment).invoke(sopilot, [str(argument) for argument in arguments])
 
 
-def ran(*arguments: object, token: str = "") -> str:
-    """The output of a command that succeeds."""
+def ran(*arguments: object, token: str = "", code: int = 0) -> str:
+    """The output of a command that ends with this code."""
     done = run(*arguments, token=token)
-    assert done.exit_code == 0, (done.output, done.exception)
+    assert done.exit_code == code, (done.output, done.exception)
     return done.stdout
 
 
-def shown(*arguments: object, token: str = "") -> Any:
+def shown(*arguments: object, token: str = "", code: int = 0) -> Any:
     """As ``ran``, read as JSON."""
-    return json.loads(ran(*arguments, "--json", token=token))
+    return json.loads(ran(*arguments, "--json", token=token, code=code))
 
 
 def refused(*arguments: object, token: str = "") -> str:

@@ -15,7 +15,7 @@ from sopilot.audit.audit import audit_trace
 from sopilot.audit.text import render_text
 from sopilot.files.sign_in import sign_in
 from sopilot.machine.approvals import HeldState
-from sopilot.machine.state import Configuration, Pending
+from sopilot.machine.state import CallRecord, Configuration
 from sopilot.messages.errors import UserMistake
 from sopilot.records.loading import register
 from sopilot.records.people import (
@@ -312,7 +312,7 @@ async def test_how_people_proved_who_they_are_is_shown_everywhere() -> None:
     for shown in (text, page):
         assert "approved by Sue as supervisor (token)" in shown
     assert "approved by Otto as auditor (unauthenticated)" in text
-    assert "approve w by Otto as auditor (unauthenticated)" in page
+    assert "approved by Otto as auditor (unauthenticated)" in page
     alone = Office()
     wire = await alone.wire()
     for role in ("supervisor", "auditor"):
@@ -355,7 +355,7 @@ async def test_people_are_reminded_once_and_again_when_it_escalates() -> None:
 
 
 def test_who_wrote_the_rules_does_not_say_how_a_call_ended() -> None:
-    pending = Pending(3, "wire", {"to": "una"}, None, 1)
+    pending = CallRecord(3, "c", "wire", {"to": "una"})
     found = no_witness(People(), {}, Configuration(), pending, "ＡＤＡ", None, {"ada"})
     assert found is not None
     assert found.code == "party"

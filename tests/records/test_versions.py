@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
+from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from records_cli import WAITING, ran, refused, shown
 
-from sopilot.cli.main import sopilot
-from sopilot.messages.errors import UserMistake
+from sopilot.records.versions import fold_versions
 
 BOOK = """handbook: till
 actions:
@@ -25,61 +24,49 @@ procedures:
 
 
 @pytest.fixture
-def book(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("SOPILOT_STORE", f"sqlite:{tmp_path}/store.db")
+def book(tmp_path: Path) -> Path:
     path = tmp_path / "till.yaml"
     path.write_text(BOOK)
     (tmp_path / "results.yaml").write_text("look: {known: true}\npay: {paid: 5}\n")
     return path
 
 
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(sopilot, list(arguments))
-
-
-def refused(result: Result) -> str:
-    assert isinstance(result.exception, UserMistake), result.output
-    return result.exception.diagnostics[0].code
-
-
-def paid(book: Path) -> Result:
-    results = str(book.parent / "results.yaml")
-    return run("run", str(book), "--goal", "pay", "--results", results, "--input", "who=ann",
-               "--input", "amount=5", "--json")  # fmt: skip
+def paid(book: Path) -> tuple[object, ...]:
+    results = book.parent / "results.yaml"
+    return ("run", book, "--goal", "pay", "--results", results, "--input", "who=ann",
+            "--input", "amount=5")  # fmt: skip
 
 
 def test_nothing_runs_unsigned_where_the_store_demands_it(book: Path) -> None:
-    assert "session" in json.loads(paid(book).stdout)
-    assert run("people", "require", "sign-off").exit_code == 0
-    assert refused(paid(book)) == "not-released"
-    released = json.loads(run("handbooks", "release", str(book), "--as", "Ada", "--json").stdout)
+    assert "session" in shown(*paid(book), code=WAITING)
+    ran("people", "require", "sign-off")
+    assert refused(*paid(book)) == "not-released"
+    released = shown("handbooks", "release", book, "--as", "Ada")
     assert (released["version"], released["author"], released["difference"]) == (1, "Ada", {})
-    assert refused(paid(book)) == "not-signed-off"
-    assert refused(run("handbooks", "sign-off", "till", "1", "--as", "ＡＤＡ")) == "author"
-    assert refused(run("handbooks", "sign-off", "till", "1")) == "nobody"
-    assert refused(run("handbooks", "sign-off", "till", "7", "--as", "Bo")) == "unknown-version"
-    assert run("handbooks", "sign-off", "till", "1", "--as", "Bo").exit_code == 0
-    waiting = json.loads(paid(book).stdout)["session"]
+    assert refused(*paid(book)) == "not-signed-off"
+    assert refused("handbooks", "sign-off", "till", 1, "--as", "ＡＤＡ") == "author"
+    assert refused("handbooks", "sign-off", "till", 1) == "nobody"
+    assert refused("handbooks", "sign-off", "till", 7, "--as", "Bo") == "unknown-version"
+    ran("handbooks", "sign-off", "till", 1, "--as", "Bo")
+    waiting = shown(*paid(book), code=WAITING)["session"]
     # Who wrote it does not decide in it.
-    call = json.loads(run("approvals", "list", waiting, "--json").stdout)["held"][0]["call_id"]
+    call = shown("approvals", "list", waiting)["held"][0]["call_id"]
     vote = ("approvals", "approve", waiting, call, "--role", "supervisor", "--as")
-    assert refused(run(*vote, "Ada")) == "party"
+    assert refused(*vote, "Ada") == "party"
     # Another text is another version; the session in flight keeps its own.
     book.write_text(BOOK.replace("is known.", "is known to us.").replace("known(who)}", "[]}"))
-    assert refused(paid(book)) == "not-released"
-    assert run(*vote, "Sue").exit_code == 0
-    assert run("handbooks", "withdraw", "till", "1", "--as", "Bo").exit_code == 0
-    went_on = run("resume", waiting, "--as-started", "--json")
-    assert json.loads(went_on.stdout)["ending"] == "executed", went_on.output
+    assert refused(*paid(book)) == "not-released"
+    ran(*vote, "Sue")
+    ran("handbooks", "withdraw", "till", 1, "--as", "Bo")
+    assert shown("resume", waiting, "--as-started")["ending"] == "executed"
 
 
 def test_a_version_says_what_is_otherwise(book: Path) -> None:
-    run("handbooks", "release", str(book), "--as", "Ada", "--from", "2020-01-01")
-    changed = BOOK.replace("is known.", "is known to us.").replace("needed: 1,", "needed: 1, ")
-    changed = changed.replace("expires: 1h", "expires: 2h")
+    ran("handbooks", "release", book, "--as", "Ada", "--from", "2020-01-01")
+    changed = BOOK.replace("is known.", "is known to us.").replace("expires: 1h", "expires: 2h")
     changed = changed.replace("  look:", "  peep: {input: {who: string}}\n  look:")
     book.write_text(changed)
-    told = run("handbooks", "release", str(book), "--as", "Ada", "--from", "2020-02-01").stdout
+    told = ran("handbooks", "release", book, "--as", "Ada", "--from", "2020-02-01")
     assert told.splitlines() == [
         "version 2 of till, by Ada (unauthenticated), not signed off",
         "sentences: 1 difference",
@@ -88,40 +75,69 @@ def test_a_version_says_what_is_otherwise(book: Path) -> None:
         "  action `peep` is new",
         "  action `pay`: `approval` is another",
     ]
-    listed = json.loads(run("handbooks", "list", "--json").stdout)["versions"]
-    assert listed[0]["to"] is None  # what nobody has signed ends nothing
-    run("handbooks", "sign-off", "till", "2", "--as", "Bo")
-    listed = json.loads(run("handbooks", "list", "--json").stdout)["versions"]
-    assert listed[0]["to"] > listed[1]["from"]
-    assert "2020-02-01" in run("handbooks", "list").stdout
-    assert json.loads(run("handbooks", "diff", "till", "1", "2", "--json").stdout)["sentences"]
+    assert shown("handbooks", "list")["versions"][0]["to"] is None  # unsigned ends nothing
+    ran("handbooks", "sign-off", "till", 2, "--as", "Bo")
+    first, second = shown("handbooks", "list")["versions"]
+    assert first["to"] > second["from"]
+    assert "2020-02-01" in ran("handbooks", "list")
+    assert shown("handbooks", "diff", "till", 1, 2)["sentences"]
 
 
 def test_a_version_says_what_its_scenarios_reached(
     book: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(book.parent)
-    made = run("new", "desk")
-    assert made.exit_code == 0, made.output
-    told = run("handbooks", "release", "desk.yaml", "--as", "Ada", "--json").stdout
-    coverage = json.loads(told)["coverage"]
+    ran("new", "desk")
+    coverage = shown("handbooks", "release", "desk.yaml", "--as", "Ada")["coverage"]
     assert coverage["passed"] >= 1
     assert coverage["coverage"]
 
 
-def test_who_starts_a_run_asks_for_it_and_does_not_decide(
-    book: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_starts_a_run_asks_for_it_and_does_not_decide(book: Path) -> None:
+    tokens = {}
     for name in ("Rita", "Sue"):
-        run("people", "add", name, "--role", "supervisor")
-    tokens = {
-        name: run("people", "token", name, "--name", name).stdout.strip()
-        for name in ("Rita", "Sue")
-    }
-    monkeypatch.setenv("SOPILOT_TOKEN", tokens["Rita"])
-    session = json.loads(paid(book).stdout)["session"]
-    call = json.loads(run("approvals", "list", session, "--json").stdout)["held"][0]["call_id"]
-    vote = ("approvals", "approve", session, call, "--role", "supervisor", "--json")
-    assert refused(run(*vote)) == "party"
-    monkeypatch.setenv("SOPILOT_TOKEN", tokens["Sue"])
-    assert json.loads(run(*vote).stdout)["state"] == "approved"
+        ran("people", "add", name, "--role", "supervisor")
+        tokens[name] = ran("people", "token", name, "--name", name).strip()
+    session = shown(*paid(book), token=tokens["Rita"], code=WAITING)["session"]
+    call = shown("approvals", "list", session)["held"][0]["call_id"]
+    vote = ("approvals", "approve", session, call, "--role", "supervisor")
+    assert refused(*vote, token=tokens["Rita"]) == "party"
+    assert shown(*vote, token=tokens["Sue"])["state"] == "approved"
+
+
+# --- from when to when ----------------------------------------------------------------------
+
+FIRST, SECOND = {"pay": "hash 1"}, {"pay": "hash 2"}
+
+
+def released(version: int, at: float, begin: float) -> tuple[float, str, dict[str, Any]]:
+    programs = {"pay": f"hash {version}"}
+    details = {"handbook": "till", "by": "Ada", "text": "", "programs": programs, "from": begin}
+    return at, "version_released", details
+
+
+def signed(version: int, at: float) -> tuple[float, str, dict[str, Any]]:
+    return at, "version_signed_off", {"handbook": "till", "version": version, "by": "Bo"}
+
+
+def test_a_session_without_programs_is_no_version() -> None:
+    versions = fold_versions([released(1, 0, 0), signed(1, 1)])
+    assert versions.objection("till", FIRST, 2) is None
+    problem = versions.objection("till", {}, 2)
+    assert problem is not None
+    assert problem.code == "not-released"
+
+
+def test_a_release_that_nobody_signed_stops_nothing() -> None:
+    entries = [released(1, 0, 0), signed(1, 1), released(2, 10, 5)]
+    assert fold_versions(entries).objection("till", FIRST, 20) is None
+    versions = fold_versions([*entries, signed(2, 30)])
+    assert versions.of["till"][0].end == 30  # it held until the other was signed off
+    assert versions.objection("till", FIRST, 31) is not None
+    assert versions.objection("till", SECOND, 31) is None
+
+
+def test_an_older_version_signed_late_ends_where_the_newer_begins() -> None:
+    versions = fold_versions([released(1, 0, 0), released(2, 1, 50), signed(2, 2), signed(1, 3)])
+    first, second = versions.of["till"]
+    assert (first.holds_at(10), first.holds_at(60), second.holds_at(60)) == (True, False, True)

@@ -1,134 +1,94 @@
-"""Approvals: who, how many, for what, until when; all of it in the trace."""
+"""Approvals: who gives them, how many it takes, for what, until when; all of it in the trace."""
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Awaitable, Callable
 
 import pytest
+from counter_sessions import attempt, clock_of, opened, ready_for, tools_of, waiting_wire
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from counter_desk import COUNTER, ERRANDS, CountingTools, HandClock, go_on, walk
+from counter_desk import ERRANDS, CountingTools, HandClock, go_on
 from sopilot.agent.resume import recover
+from sopilot.audit.audit import audit_trace
 from sopilot.machine.approvals import HeldState, Ruling, count_approvals
-from sopilot.messages.errors import UserMistake
-from sopilot.session.opening import attach_session, open_session, resume_session
+from sopilot.messages.errors import LeaseHeld, UserMistake
+from sopilot.records.reminders import due_calls
+from sopilot.records.store import Settings
+from sopilot.session import admission
+from sopilot.session.decisions import decide_or_leave
+from sopilot.session.opening import attach_session, resume_session
+from sopilot.session.orphans import waiting_in
 from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
 from sopilot.trace.events import Start
 from sopilot.views.answers import CallAnswer, CallStatus
 
 WIRE = ERRANDS["wire"]
+HOUR = 3600.0
 
 
-async def at_wire(store: MemoryStore | None = None) -> tuple[Session, CountingTools, CallAnswer]:
-    """A session whose root accepts the wire, and its first attempt at it."""
-    tools = CountingTools()
-    session = await open_session(store or MemoryStore(), COUNTER, tools=tools, clock=HandClock())
-    await walk(session, "wire", stop_at_action="wire")
-    return session, tools, await session.call_tool("wire", WIRE, "w")
+async def approve(session: Session, *roles: str, call_id: str = "w") -> None:
+    for number, role in enumerate(roles):
+        await session.decide("approve", call_id, by=f"person {number}", role=role)
+
+
+def moved(session: Session, action: str = "wire") -> list[object]:
+    """The arguments of the calls that were really carried out."""
+    return [arguments for name, arguments, _ in tools_of(session).calls if name == action]
+
+
+# --- how many, and who ----------------------------------------------------------------
 
 
 async def test_no_request_is_made_before_the_root_accepts() -> None:
-    session = await open_session(MemoryStore(), COUNTER, tools=CountingTools(), clock=HandClock())
+    session = await opened()
     await session.operate(Start("wire", WIRE))
-    assert (await session.call_tool("wire", WIRE, "w")).status is CallStatus.HELD
+    assert (await attempt(session, "wire", "w")).status is CallStatus.HELD
     assert session.held_calls == ()
 
 
 async def test_two_of_three_roles_by_two_people() -> None:
-    session, tools, answer = await at_wire()
-    assert answer.status is CallStatus.HELD
+    session = await waiting_wire()
+    answer = await attempt(session, "wire", "w", amount=100.0)
+    assert (answer.status, answer.call_id, [*session.ledger.held]) == (CallStatus.HELD, "w", ["w"])
     assert "0 of 2 from supervisor, auditor, officer" in answer.text
     held = await session.decide("approve", "w", by="ann", role="supervisor")
     assert (held.approvals, held.state) == (1, HeldState.WAITING)
     held = await session.decide("approve", "w", by="ann", role="auditor")
     assert (held.approvals, held.state) == (1, HeldState.WAITING)
+    early = await session.run_held("w")
+    assert (early.status, "1 of 2" in early.problem) == (CallStatus.HELD, True)
     held = await session.decide("approve", "w", by="bo", role="supervisor")
     assert (held.approvals, held.state) == (2, HeldState.APPROVED)
-    assert tools.made("wire") == 0
-    done = await session.call_tool("wire", WIRE, "again")
+    assert moved(session) == []
+    done = await attempt(session, "wire", "again")
     assert (done.status, done.call_id) == (CallStatus.DONE, "w")
+    assert done.seq == session.ledger.answered["w"]
     assert session.ledger.held["w"].state is HeldState.USED
-    kinds = [one.event.kind for one in session.events]
-    assert kinds.count("decision") == 3
+    assert [one.event.kind for one in session.events].count("decision") == 3
     await go_on(session)
     assert session.configuration.processes["p1"].status == "completed"
-
-
-async def test_asking_again_makes_no_second_request() -> None:
-    session, tools, _ = await at_wire()
-    again = await session.call_tool("wire", {**WIRE, "amount": 100.0}, "w")
-    assert again.call_id == "w"
-    assert list(session.ledger.held) == ["w"]
-    assert tools.made("wire") == 0
+    assert moved(session) == [WIRE]
 
 
 async def test_one_rejection_ends_it_for_this_process() -> None:
-    session, tools, _ = await at_wire()
-    await session.decide("approve", "w", by="ann", role="supervisor")
-    await session.decide("approve", "w", by="bo", role="auditor")
+    session = await waiting_wire()
+    await approve(session, "supervisor", "auditor")
     held = await session.decide("reject", "w", by="cy", role="officer", reason="odd payee")
     assert held.state is HeldState.REJECTED
-    answer = await session.call_tool("wire", WIRE, "w")
-    assert answer.status is CallStatus.HELD
-    assert "was rejected by officer" in answer.text
-    assert (await session.run_held("w")).status is CallStatus.HELD
+    for answer in (await attempt(session, "wire", "w"), await session.run_held("w")):
+        assert answer.status is CallStatus.HELD
+        assert "was rejected by officer" in answer.text
     with pytest.raises(UserMistake, match="is rejected already"):
         await session.decide("approve", "w", by="di", role="officer")
-    assert tools.made("wire") == 0
-
-
-async def test_an_amendment_that_is_proven_runs_as_amended() -> None:
-    session, tools, _ = await at_wire()
-    await session.decide("approve", "w", by="ann", role="supervisor")
-    amended = {**WIRE, "amount": 40}
-    held = await session.decide("amend", "w", by="bo", role="auditor", arguments=amended)
-    assert (held.approvals, held.state) == (1, HeldState.WAITING)
-    held = await session.decide("approve", "w", by="ann", role="supervisor")
-    assert held.state is HeldState.APPROVED
-    original = await session.call_tool("wire", WIRE, "w2")
-    assert original.status is CallStatus.HELD
-    assert tools.made("wire") == 0
-    answer = await session.run_held("w")
-    assert answer.status is CallStatus.DONE
-    assert tools.calls[-1][1] == amended
-
-
-async def test_an_amendment_is_proven_anew() -> None:
-    """What people amend to is theirs; that it holds is the machine's to find out."""
-
-    session, tools, _ = await at_wire()
-    amended = {**WIRE, "amount": 9000}
-    await session.decide("amend", "w", by="bo", role="auditor", arguments=amended)
-    await session.decide("approve", "w", by="ann", role="supervisor")
-    answer = await session.run_held("w")
-    assert answer.status is CallStatus.HELD
-    assert "`small` must be true and is false" in answer.problem
-    assert tools.made("wire") == 0
-
-
-async def test_an_approval_expires_and_serves_one_call() -> None:
-    session, tools, _ = await at_wire()
-    clock = session.clock
-    assert isinstance(clock, HandClock)
-    await session.decide("approve", "w", by="ann", role="supervisor")
-    await session.decide("approve", "w", by="bo", role="auditor")
-    clock.advance(3601)
-    answer = await session.call_tool("wire", WIRE, "w")
-    assert answer.status is CallStatus.HELD
-    assert answer.call_id == "w.2"
-    assert session.ledger.held["w"].state is HeldState.EXPIRED
-    with pytest.raises(UserMistake, match="is expired already"):
-        await session.decide("approve", "w", by="cy", role="officer")
-    await session.decide("approve", "w.2", by="ann", role="supervisor")
-    await session.decide("approve", "w.2", by="bo", role="auditor")
-    tools.refusing.add("wire")
-    refused = await session.run_held("w.2")
-    assert refused.result is not None
-    assert not refused.result.ok
-    assert (await session.call_tool("wire", WIRE, "w")).status is CallStatus.HELD
-    assert tools.made("wire") == 1
+    with pytest.raises(UserMistake):
+        await session.run_held("x")
+    with pytest.raises(UserMistake):
+        await session.retry("w")
+    assert moved(session) == []
 
 
 @pytest.mark.parametrize(
@@ -143,7 +103,7 @@ async def test_an_approval_expires_and_serves_one_call() -> None:
 async def test_decisions_that_do_not_count_are_refused(
     decision: str, by: str, role: str, says: str
 ) -> None:
-    session, _, _ = await at_wire()
+    session = await waiting_wire()
     events = len(session.events)
     with pytest.raises(UserMistake, match=says):
         await session.decide(decision, "w", by=by, role=role)
@@ -152,66 +112,37 @@ async def test_decisions_that_do_not_count_are_refused(
     assert len(session.events) == events
 
 
-@pytest.mark.parametrize("again", ["Ann", " ann ", "ANN", "\uff21nn", "a\u200bnn", "ann\ufeff"])
-async def test_another_spelling_is_the_same_person(again: str) -> None:
-    session, tools, _ = await at_wire()
-    await session.decide("approve", "w", by="ann", role="supervisor")
-    with pytest.raises(UserMistake, match="approved as supervisor already"):
-        await session.decide("approve", "w", by=again, role="supervisor")
-    held = await session.decide("approve", "w", by=again, role="auditor")
+@pytest.mark.parametrize(
+    "other",
+    [
+        "Ann Smith",
+        "ANN  Smith",
+        " ann smith",
+        "Ann\u00a0Smith",
+        "\uff21nn Smith",
+        "Ann\u200b Smith",
+    ],
+)
+async def test_a_person_in_two_spellings_is_the_same_person(other: str) -> None:
+    session = await waiting_wire()
+    await session.decide("approve", "w", by="Ann Smith", role="supervisor")
+    held = await session.decide("approve", "w", by=other, role="auditor")
     assert (held.approvals, held.state) == (1, HeldState.WAITING)
-    assert "wire" not in [name for name, *_ in tools.calls]
-
-
-async def test_the_same_approval_twice_is_refused() -> None:
-    session, _, _ = await at_wire()
-    await session.decide("approve", "w", by="ann", role="supervisor")
     with pytest.raises(UserMistake, match="has approved as supervisor already"):
-        await session.decide("approve", "w", by="ann", role="supervisor")
+        await session.decide("approve", "w", by=other, role="supervisor")
+    assert moved(session) == []
 
 
-async def test_waiting_gives_the_session_to_whoever_decides() -> None:
-    store = MemoryStore()
-    session, tools, _ = await at_wire(store)
-    people = iter([("ann", "supervisor"), ("bo", "auditor")])
-
-    async def somebody_decides(seconds: float) -> None:
-        by, role = next(people)
-        async with await attach_session(store, session.id, clock=session.clock) as other:
-            await other.decide("approve", "w", by=by, role=role)
-
-    held = await session.wait_for_decision("w", sleep=somebody_decides)
-    assert held.state is HeldState.APPROVED
-    assert (await session.run_held("w")).status is CallStatus.DONE
-    assert tools.made("wire") == 1
-
-
-async def test_waiting_ends_with_the_time_for_it() -> None:
-    session, _, _ = await at_wire()
-    clock = session.clock
-    assert isinstance(clock, HandClock)
-
-    async def time_passes(seconds: float) -> None:
-        clock.advance(600)
-
-    held = await session.wait_for_decision("w", timeout_seconds=1200, sleep=time_passes)
-    assert held.state is HeldState.WAITING
-    held = await session.wait_for_decision("w", sleep=time_passes)
-    assert held.state is HeldState.EXPIRED
-
-
-async def test_held_calls_survive_a_crash() -> None:
-    store = MemoryStore()
-    session, _, _ = await at_wire(store)
-    await session.decide("approve", "w", by="ann", role="supervisor")
-    tools = CountingTools()
-    again = await resume_session(
-        store, session.id, tools=tools, clock=session.clock, take_over=True
-    )
-    assert [held.call_id for held in again.held_calls] == ["w"]
-    assert (await store.record(session.id)).summary["status"] == "waiting"
-    await again.decide("approve", "w", by="bo", role="auditor")
-    assert (await again.run_held("w")).status is CallStatus.DONE
+@pytest.mark.parametrize(
+    "party", ["una", "UNA", "gpt-x", "GPT-X", "assistant", "Model", "user", "Sue"]
+)
+@pytest.mark.parametrize("decision", ["approve", "reject"])
+async def test_neither_the_model_nor_a_party_to_the_call_decides(party: str, decision: str) -> None:
+    session = await waiting_wire(model="gpt-x", requester="sue")
+    with pytest.raises(UserMistake, match="must decide"):
+        await session.decide(decision, "w", by=party, role="supervisor")
+    assert session.ledger.held["w"].rulings == ()
+    assert session.ledger.held["w"].state is HeldState.WAITING
 
 
 ROLES = ("r0", "r1", "r2")
@@ -238,43 +169,47 @@ def test_the_count_is_the_largest_set_of_distinct_people_and_roles(
     assert count_approvals(rulings, ROLES, needed) == best
 
 
-def test_more_needed_than_roles_means_distinct_people() -> None:
-    rulings = [Ruling("approve", by, "r0", "", 0) for by in "aab"]
-    assert count_approvals(rulings, ("r0",), 2) == 2
+@pytest.mark.parametrize(("roles", "needed", "counted"), [("ab", 2, 1), ("a", 1, 1), ("a", 2, 2)])
+def test_where_roles_are_too_few_people_are_counted(roles: str, needed: int, counted: int) -> None:
+    rulings = [Ruling("approve", by, "a", "", 0) for by in ("ann", "bo", "ANN")]
+    assert count_approvals(rulings, tuple(roles), needed) == counted
 
 
-@pytest.mark.parametrize(
-    "other", ["ANN  Smith", " ann smith", "Ann\u00a0Smith", "\uff21nn Smith", "Ann\u200b Smith"]
-)
-async def test_one_person_in_two_spellings_is_one(other: str) -> None:
-    session, tools, _ = await at_wire()
-    await session.decide("approve", "w", by="Ann Smith", role="supervisor")
-    held = await session.decide("approve", "w", by=other, role="auditor")
-    assert (held.approvals, held.state) == (1, HeldState.WAITING)
-    with pytest.raises(UserMistake, match="has approved as supervisor already"):
-        await session.decide("approve", "w", by=other, role="supervisor")
-    assert tools.made("wire") == 0
+# --- for which arguments --------------------------------------------------------------
 
 
-@pytest.mark.parametrize("party", ["una", "UNA", "gpt-x", "GPT-X", "assistant", "Model", "user"])
-@pytest.mark.parametrize("decision", ["approve", "reject"])
-async def test_neither_the_model_nor_a_party_to_the_call_decides(party: str, decision: str) -> None:
-    session = await open_session(
-        MemoryStore(), COUNTER, tools=CountingTools(), clock=HandClock(), model="gpt-x"
-    )
-    await walk(session, "wire", stop_at_action="wire")
-    await session.call_tool("wire", WIRE, "w")
-    with pytest.raises(UserMistake, match="must decide"):
-        await session.decide(decision, "w", by=party, role="supervisor")
-    assert session.ledger.held["w"].rulings == ()
+async def test_an_amendment_that_is_proven_runs_as_amended() -> None:
+    session = await waiting_wire()
+    await session.decide("approve", "w", by="ann", role="supervisor")
+    amended = {**WIRE, "amount": 40}
+    held = await session.decide("amend", "w", by="bo", role="auditor", arguments=amended)
+    assert (held.approvals, held.state, held.amended) == (1, HeldState.WAITING, True)
+    held = await session.decide("approve", "w", by="ann", role="supervisor")
+    assert held.state is HeldState.APPROVED
+    assert (await attempt(session, "wire", "w2")).status is CallStatus.HELD
+    assert moved(session) == []
+    assert (await session.run_held("w")).status is CallStatus.DONE
+    assert moved(session) == [amended]
+
+
+async def test_an_amendment_is_proven_anew() -> None:
+    session = await waiting_wire()
+    amended = {**WIRE, "amount": 9000}
+    await session.decide("amend", "w", by="bo", role="auditor", arguments=amended)
+    await session.decide("approve", "w", by="ann", role="supervisor")
+    answer = await session.run_held("w")
+    assert answer.status is CallStatus.HELD
+    assert "`small` must be true and is false" in answer.problem
+    assert moved(session) == []
 
 
 @pytest.mark.parametrize("amount", [40, 9000])
-async def test_an_amended_approval_takes_effect_when_the_run_goes_on(amount: int) -> None:
-    """What is proven is made as amended; what is not is asked anew, and then made."""
-
-    store = MemoryStore()
-    session, tools, _ = await at_wire(store)
+async def test_an_amended_approval_takes_effect_when_the_run_goes_on(
+    amount: int, store: MemoryStore
+) -> None:
+    """If it is proven, it is made as amended; if not, people are asked anew, and it is made."""
+    session = await waiting_wire(store)
+    tools = tools_of(session)
     amended = {**WIRE, "amount": amount}
     await session.decide("amend", "w", by="bo", role="auditor", arguments=amended)
     await session.decide("approve", "w", by="ann", role="supervisor")
@@ -282,13 +217,240 @@ async def test_an_amended_approval_takes_effect_when_the_run_goes_on(amount: int
     session = await resume_session(store, session.id, tools=tools, clock=HandClock())
     await recover(session)
     if amount == 9000:
-        assert tools.made("wire") == 0
+        assert moved(session) == []
         [held] = [one for one in session.held_calls if one.state is HeldState.WAITING]
         assert held.arguments == amended
         assert "small" in held.why
-        await session.decide("approve", held.call_id, by="bo", role="auditor")
-        await session.decide("approve", held.call_id, by="ann", role="supervisor")
+        await approve(session, "auditor", "supervisor", call_id=held.call_id)
         await session.release()
         session = await resume_session(store, session.id, tools=tools, clock=HandClock())
         await recover(session)
-    assert [call[1] for call in tools.calls if call[0] == "wire"] == [amended]
+    assert moved(session) == [amended]
+
+
+# --- for which facts ------------------------------------------------------------------
+
+Again = Callable[[Session, str], Awaitable[CallAnswer]]
+
+
+async def call_again(session: Session, call_id: str) -> CallAnswer:
+    return await attempt(session, "transfer", "again")
+
+
+async def run_held(session: Session, call_id: str) -> CallAnswer:
+    return await session.run_held(call_id)
+
+
+async def read(session: Session, balance: int) -> None:
+    tools_of(session).balance = balance
+    await session.call_tool("read_balance", {"username": "una"}, "look")
+
+
+async def approved_all_the_same(balance: int, *, private: bool = False) -> tuple[Session, str]:
+    """The transfer was proven; then the balance was read again, and somebody approves it still."""
+    session = await ready_for("transfer", settings=Settings(private=private))
+    await read(session, balance)
+    answer = await attempt(session, "transfer", "t")
+    assert answer.status is CallStatus.HELD
+    await session.decide("approve", answer.call_id, by="ann", role="operator")
+    return session, answer.call_id
+
+
+@pytest.mark.parametrize("again", [call_again, run_held])
+@pytest.mark.parametrize("private", [False, True])
+async def test_another_balance_is_another_fact(again: Again, private: bool) -> None:
+    session, call_id = await approved_all_the_same(90, private=private)
+    await read(session, 0)
+    answer = await again(session, call_id)
+    assert (answer.status, moved(session, "transfer")) == (CallStatus.HELD, [])
+    assert answer.call_id != call_id, "people are asked anew"
+    await session.decide("approve", answer.call_id, by="ann", role="operator")
+    await attempt(session, "transfer", "again")
+    assert len(moved(session, "transfer")) == 1, "approved for what is so now"
+
+
+@pytest.mark.parametrize("again", [call_again, run_held])
+async def test_the_same_answer_read_again_is_the_same_fact(again: Again) -> None:
+    session, call_id = await approved_all_the_same(90)
+    await read(session, 90)
+    await again(session, call_id)
+    assert len(moved(session, "transfer")) == 1
+
+
+@pytest.mark.parametrize(("balance", "made"), [(90, 1), (0, 0)])
+async def test_a_fact_is_compared_after_a_restart_too(balance: int, made: int) -> None:
+    session, call_id = await approved_all_the_same(90, private=True)
+    await read(session, balance)
+    await session.release()
+    session = await resume_session(
+        session._store, session.id, tools=session.tools, clock=HandClock()
+    )
+    await session.run_held(call_id)
+    assert len(moved(session, "transfer")) == made
+
+
+async def test_a_false_check_that_is_undecided_now_is_another_fact() -> None:
+    session, call_id = await approved_all_the_same(90)
+    tools_of(session).refusing.add("read_balance")
+    await read(session, 90)
+    answer = await session.run_held(call_id)
+    assert (answer.status, moved(session, "transfer")) == (CallStatus.HELD, [])
+
+
+@pytest.mark.parametrize(("balance", "blamed"), [(90, False), (0, True)])
+async def test_the_audit_compares_for_itself(
+    balance: int, blamed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A guard that takes every approval is blamed where the facts have changed."""
+    monkeypatch.setattr(admission, "_same_facts", lambda *_: True)
+    session, call_id = await approved_all_the_same(90)
+    await read(session, balance)
+    await session.run_held(call_id)
+    assert len(moved(session, "transfer")) == 1
+    events = [sealed.event for sealed in session.events]
+    report = audit_trace(
+        session.programs.programs, events, session_id=session.id, judge=session.judge
+    )
+    assert any("ran unproven" in one.explanation for one in report.findings) is blamed
+
+
+# --- until when -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("seconds", "counts"), [(HOUR - 1, True), (HOUR, True), (HOUR + 1, False)])
+async def test_a_request_lasts_as_long_as_the_handbook_says(
+    seconds: float, counts: bool, store: MemoryStore
+) -> None:
+    session = await waiting_wire(store)
+    clock_of(session).advance(seconds)
+    waiting = await waiting_in(store, session.id, clock=session.clock)
+    assert [held.call_id for held in waiting.held] == (["w"] if counts else [])
+    if counts:
+        await session.decide("approve", "w", by="ann", role="supervisor")
+    else:
+        with pytest.raises(UserMistake, match="is expired already"):
+            await session.decide("approve", "w", by="ann", role="supervisor")
+        assert session.ledger.held["w"].state is HeldState.EXPIRED
+
+
+async def test_an_approval_expires_and_serves_one_call() -> None:
+    session = await waiting_wire()
+    tools = tools_of(session)
+    await approve(session, "supervisor", "auditor")
+    clock_of(session).advance(HOUR + 1)
+    answer = await attempt(session, "wire", "w")
+    assert (answer.status, answer.call_id) == (CallStatus.HELD, "w.2")
+    assert session.ledger.held["w"].state is HeldState.EXPIRED
+    await approve(session, "supervisor", "auditor", call_id="w.2")
+    tools.refusing.add("wire")
+    refused = await session.run_held("w.2")
+    assert refused.result is not None
+    assert not refused.result.ok
+    assert (await attempt(session, "wire", "w")).status is CallStatus.HELD
+    assert tools.made("wire") == 1
+
+
+@pytest.mark.parametrize(
+    ("minutes", "later", "due"),
+    [(None, 0.0, True), (60, 0.0, True), (59, 0.0, False), (59, 60.0, True), (0, HOUR, True)],
+)
+async def test_a_call_that_expires_within_so_many_minutes_is_due(
+    minutes: float | None, later: float, due: bool, store: MemoryStore
+) -> None:
+    session = await waiting_wire(store)
+    clock = clock_of(session)
+    clock.advance(later)
+    calls = await due_calls(store, minutes, clock=clock)
+    assert [(call.session_id, call.call_id) for call in calls] == [(session.id, "w")] * due
+    if due:
+        assert (calls[0].approvals, calls[0].needed, calls[0].escalated) == (0, 2, {})
+        assert (await due_calls(store, minutes, once=True, clock=clock)) == calls
+        assert (await due_calls(store, minutes, once=True, clock=clock)) == []
+        assert (await due_calls(store, minutes, clock=clock)) == calls
+
+
+# --- waiting --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("timeout", "poll", "naps"),
+    [(0.0, 1.0, 0), (2.0, 1.0, 2), (2.5, 1.0, 3), (4000.0, 1800.0, 3), (None, 600.0, 7)],
+)
+async def test_waiting_ends_with_the_time_for_it_and_leaves_the_session_to_others(
+    timeout: float | None, poll: float, naps: int, store: MemoryStore
+) -> None:
+    session = await waiting_wire(store)
+    clock = clock_of(session)
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        assert (await store.record(session.id)).owner == ""
+        slept.append(seconds)
+        clock.advance(seconds)
+
+    held = await session.wait_for_decision(
+        "w", poll_seconds=poll, timeout_seconds=timeout, sleep=sleep
+    )
+    assert slept == [poll] * naps
+    expired = timeout is None or timeout > HOUR
+    assert held.state is (HeldState.EXPIRED if expired else HeldState.WAITING)
+    with pytest.raises(UserMistake, match="there is no such call `x` here"):
+        await session.wait_for_decision("x")
+
+
+async def test_waiting_gives_the_session_to_whoever_decides(store: MemoryStore) -> None:
+    session = await waiting_wire(store)
+    people = iter([("ann", "supervisor"), ("bo", "auditor")])
+
+    async def somebody_decides(_: float) -> None:
+        by, role = next(people)
+        async with await attach_session(store, session.id, clock=session.clock) as other:
+            await other.decide("approve", "w", by=by, role=role)
+
+    held = await session.wait_for_decision("w", sleep=somebody_decides)
+    assert held.state is HeldState.APPROVED
+    assert (await session.run_held("w")).status is CallStatus.DONE
+    assert moved(session) == [WIRE]
+
+
+async def test_waiting_goes_on_while_another_has_the_session(store: MemoryStore) -> None:
+    session = await ready_for("refund", store)
+    assert (await attempt(session, "refund", "w")).held is not None
+    naps: list[int] = []
+
+    async def sleep(_: float) -> None:
+        naps.append(len(naps))
+        if len(naps) == 1:
+            other = await resume_session(store, session.id, clock=session.clock)
+            await other.decide("approve", "w", by="sue", role="supervisor")
+            with pytest.raises(LeaseHeld):
+                await session.reacquire()
+        if len(naps) == 3:
+            clock_of(session).advance(60)
+
+    held = await session.wait_for_decision("w", sleep=sleep)
+    assert (held.state, naps) == (HeldState.APPROVED, [0, 1, 2])
+    await go_on(session)
+    assert len(moved(session, "refund")) == 1
+
+
+async def test_a_decision_left_for_a_running_session_is_noticed(store: MemoryStore) -> None:
+    session = await waiting_wire(store)
+    assert await session.has_decisions() is False
+    by = {"by": "ann", "role": "supervisor", "clock": session.clock}
+    _, after, left = await decide_or_leave(store, session.id, "approve", "w", **by)
+    assert (after.approvals, left, await session.has_decisions()) == (0, True, True)
+    await session.take_decisions()
+    assert (session.ledger.held["w"].approvals, await session.has_decisions()) == (1, False)
+
+
+async def test_held_calls_survive_a_crash(store: MemoryStore) -> None:
+    session = await waiting_wire(store)
+    await session.decide("approve", "w", by="ann", role="supervisor")
+    again = await resume_session(
+        store, session.id, tools=CountingTools(), clock=session.clock, take_over=True
+    )
+    assert [held.call_id for held in again.held_calls] == ["w"]
+    assert (await store.record(session.id)).summary["status"] == "waiting"
+    await again.decide("approve", "w", by="bo", role="auditor")
+    assert (await again.run_held("w")).status is CallStatus.DONE

@@ -12,28 +12,14 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from counter_sessions import attempt, opened, run
 
-from counter_desk import COUNTER, ERRANDS, CountingTools, HandClock, walk
-from sopilot.cli.main import main
+from counter_desk import COUNTER, HandClock, walk
 from sopilot.records.journal import write
-from sopilot.session.opening import open_session
 from sopilot.stores.open import open_store
 from sopilot.trace.signing import generate_key, write_key
 
 KEY = generate_key()
-
-
-def run(*arguments: str) -> Result:
-    """Through ``main``, so that exit codes are the real ones."""
-    import click
-
-    @click.command(context_settings={"ignore_unknown_options": True})
-    @click.argument("rest", nargs=-1, type=click.UNPROCESSED)
-    def whole(rest: tuple[str, ...]) -> None:
-        main(list(rest))
-
-    return CliRunner().invoke(whole, ["--", *arguments])
 
 
 @pytest.fixture
@@ -47,13 +33,11 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     async def prepare() -> list[str]:
         store, ids = open_store(), []
         for goal in ("transfer", "wire"):
-            session = await open_session(
-                store, COUNTER, tools=CountingTools(), clock=HandClock(1_783_000_000.0),
-                handbook="counter", model="m", view="pg",
-            )  # fmt: skip
+            clock = HandClock(1_783_000_000.0)
+            session = await opened(store, clock=clock, handbook="counter", model="m", view="pg")
             await walk(session, goal, stop_at_action="wire")
             if goal == "wire":
-                await session.call_tool("wire", {**ERRANDS["wire"]}, "w")
+                await attempt(session, "wire", "w")
             await session.release()
             ids.append(session.id)
         await store.close()
@@ -95,6 +79,14 @@ def test_a_condition_that_is_none_is_refused(kept: list[str]) -> None:
     answer = run("records", "actions", "--where", "amount")
     assert answer.exit_code == 2
     assert "amount>1000" in answer.output
+
+
+def test_customers_cannot_write_formulas_into_a_csv(kept: list[str]) -> None:
+    from sopilot.records.selection import _harmless
+
+    assert _harmless("=cmd()") == "'=cmd()"
+    assert _harmless("-5.20") == "-5.20"
+    assert _harmless("") == ""
 
 
 def test_a_register_that_was_altered_is_made_anew(kept: list[str], tmp_path: Path) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 from active_frame import active_frame
+from counter_sessions import attempt, clock_of, opened, programs_of, tools_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,36 +18,34 @@ from counter_desk import (
     ERRANDS,
     HANDBOOK,
     CountingTools,
-    HandClock,
-    counter_programs,
     go_on,
     next_move,
     walk,
     wander,
 )
 from sopilot.agent.dialog import RecordedDialog, refreshed
+from sopilot.agent.toolbox import END_SESSION
 from sopilot.machine.automation import Automation
-from sopilot.machine.program_set import ProgramSet
 from sopilot.messages.errors import (
     InternalBug,
-    LeaseHeld,
-    LeaseLost,
     ProgramChanged,
-    RunEnded,
+    StoreCorrupt,
     StoreUnavailable,
     TraceBroken,
+    UserMistake,
 )
 from sopilot.protocols import Message
 from sopilot.records.journal import write
 from sopilot.records.loading import load
-from sopilot.records.people import load_people
-from sopilot.records.store import Batch, Lease, SessionRecord, Settings, Store
-from sopilot.session.opening import open_session, resume_session
+from sopilot.records.people import Principal, load_people
+from sopilot.records.store import Batch, Lease, NewSession, SessionRecord, Settings
+from sopilot.session.opening import resume_session
 from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
 from sopilot.stores.sqlite import SQLiteStore
 from sopilot.trace.chain import verify_chain
-from sopilot.trace.events import Start
+from sopilot.trace.events import Fail, Note, Start
+from sopilot.values.json import JSON
 from sopilot.views.answers import Answers
 from sopilot.views.frame import frame_bound
 
@@ -81,44 +81,31 @@ class LaggingStore(MemoryStore):
         return before or await super().record(session_id)
 
 
-async def fresh(store: Store, **options: object) -> Session:
-    return await open_session(
-        store,
-        COUNTER,
-        tools=CountingTools(),
-        clock=HandClock(),
-        settings=Settings(**options),  # type: ignore[arg-type]  # spread over typed fields
-    )
-
-
 @given(st.integers(0, 2**32), st.booleans())
 @settings(max_examples=25, deadline=None)
-def test_resumed_at_any_step_equals_uninterrupted(seed: int, automated: bool) -> None:
+async def test_resumed_at_any_step_equals_uninterrupted(seed: int, automated: bool) -> None:
     automation = Automation(take_branches=True, group_returns=True) if automated else Automation()
     bound = max(frame_bound(program) for program in COUNTER.programs.values())
 
-    async def case() -> None:
-        store = MemoryStore()
-        session = await fresh(store, automation=automation)
-        source = random.Random(seed)
-        for _ in range(25):
-            await wander(session, source, 1)
-            again = await resume_session(
-                store,
-                session.id,
-                tools=session.tools,
-                clock=session.clock,
-                programs=COUNTER,
-                take_over=True,
-            )
-            assert again.configuration == session.configuration
-            assert again.ledger == session.ledger
-            slot = active_frame(session.machine, session.configuration)
-            assert active_frame(again.machine, again.configuration) == slot
-            assert len(slot) <= bound
-            session = again
-
-    asyncio.run(case())
+    store = MemoryStore()
+    session = await opened(store, settings=Settings(automation=automation))
+    source = random.Random(seed)
+    for _ in range(25):
+        await wander(session, source, 1)
+        again = await resume_session(
+            store,
+            session.id,
+            tools=session.tools,
+            clock=session.clock,
+            programs=COUNTER,
+            take_over=True,
+        )
+        assert again.configuration == session.configuration
+        assert again.ledger == session.ledger
+        slot = active_frame(session.machine, session.configuration)
+        assert active_frame(again.machine, again.configuration) == slot
+        assert len(slot) <= bound
+        session = again
 
 
 async def told(session: Session) -> tuple[list[Message], list[Message]]:
@@ -135,8 +122,9 @@ async def test_a_prompt_rebuilt_from_a_file_equals_the_uninterrupted_one(
     """At every step, from another handle on the store: the slot, and the messages that stand
     before it after an interruption or a refreshed context. Nobody takes the session over."""
     path = tmp_path / "s.db"
+
     ours, other = SQLiteStore(path, synchronous="NORMAL"), SQLiteStore(path)
-    session = await fresh(ours, by_reference=frozenset({"password"}))
+    session = await opened(ours, settings=Settings(by_reference=frozenset({"password"})))
     source = random.Random(seed)
     slots = set()
     for _ in range(60):
@@ -157,9 +145,8 @@ async def test_a_prompt_rebuilt_from_a_file_equals_the_uninterrupted_one(
 @pytest.mark.parametrize("skip", range(15))
 async def test_a_failed_append_leaves_the_session_whole(moment: str, skip: int) -> None:
     store = UnsteadyStore()
-    session = await fresh(store)
-    tools = session.tools
-    assert isinstance(tools, CountingTools)
+    session = await opened(store)
+    tools = tools_of(session)
     await session.operate(Start("transfer", ERRANDS["transfer"]))
     failed = False
     for number in range(60):
@@ -189,9 +176,8 @@ async def test_a_failed_append_leaves_the_session_whole(moment: str, skip: int) 
 
 async def test_a_result_that_could_not_be_recorded_is_recorded_next() -> None:
     store = UnsteadyStore()
-    session = await fresh(store)
-    tools = session.tools
-    assert isinstance(tools, CountingTools)
+    session = await opened(store)
+    tools = tools_of(session)
     await walk(session, "transfer", stop_at_action="transfer")
 
     original = tools.call
@@ -214,7 +200,7 @@ async def test_a_session_that_goes_on_while_it_is_read_is_not_broken() -> None:
     """Also where a write arrives whose connection was lost before it was heard of."""
 
     store = LaggingStore()
-    session = await fresh(store)
+    session = await opened(store)
     before = await store.record(session.id)
     await session.user_said("hello")
     store.before = before
@@ -232,7 +218,7 @@ async def test_a_session_that_goes_on_while_it_is_read_is_not_broken() -> None:
 
 async def test_an_event_that_is_too_many_breaks_it_still() -> None:
     store = LaggingStore()
-    session = await fresh(store)
+    session = await opened(store)
     await session.user_said("hello")
     one = store._sessions[session.id]
     one.events.append(one.events[-1])
@@ -240,27 +226,9 @@ async def test_an_event_that_is_too_many_breaks_it_still() -> None:
         await load(store, session.id)
 
 
-async def test_one_owner_at_a_time() -> None:
-    store = MemoryStore()
-    session = await fresh(store)
-    with pytest.raises(LeaseHeld):
-        await resume_session(store, session.id, clock=session.clock)
-    other = await resume_session(store, session.id, clock=session.clock, take_over=True)
-    with pytest.raises(LeaseLost):
-        await session.user_said("hello")
-    assert (session.is_current, other.is_current) == (False, True)
-    await other.user_said("hello")
-    await other.release()
-    assert not other.is_current
-    with pytest.raises(RunEnded, match="released"):
-        await other.user_said("again")
-    third = await resume_session(store, session.id, clock=session.clock)
-    assert [one.event.kind for one in third.events][-1] == "user_said"
-
-
 async def test_a_changed_trace_is_not_resumed() -> None:
     store = MemoryStore()
-    session = await fresh(store)
+    session = await opened(store)
     await walk(session, "rename")
     await session.release()
     kept = store._sessions[session.id]
@@ -271,9 +239,10 @@ async def test_a_changed_trace_is_not_resumed() -> None:
 
 
 async def test_a_changed_program_is_not_resumed_silently() -> None:
-    changed = ProgramSet(counter_programs(HANDBOOK.replace("limit: 500", "limit: 400")))
+    changed = programs_of(HANDBOOK.replace("limit: 500", "limit: 400"))
+
     store = MemoryStore()
-    session = await fresh(store)
+    session = await opened(store)
     await session.operate(Start("rename", ERRANDS["rename"]))
     await session.operate(Start("wire", ERRANDS["wire"]))
     await session.release()
@@ -303,34 +272,144 @@ async def test_a_changed_program_is_not_resumed_silently() -> None:
 
 
 async def test_reserved_notes_are_the_sessions_own() -> None:
-    session = await fresh(MemoryStore())
+    session = await opened()
     with pytest.raises(InternalBug):
         await session.note("outcome_unknown", {"call_id": "c"})
     await session.note("budget", {"left": 0})
 
 
-async def test_an_interrupt_while_the_lease_is_let_go_is_not_lost(
-    monkeypatch: pytest.MonkeyPatch,
+async def test_other_programs_must_be_released_as_well(store: MemoryStore) -> None:
+    session = await opened(store, handbook="desk")
+    clock = clock_of(session)
+    await write(store, "people", "demanded", {"what": "sign-off", "on": True}, clock=clock)
+    clock.advance(60)
+    other = programs_of(HANDBOOK.replace("limit: 500", "limit: 400"))
+    with pytest.raises(UserMistake, match="desk"):
+        await resume_session(store, session.id, clock=clock, programs=other, accept_changed=True)
+    same = await resume_session(store, session.id, clock=clock, programs=COUNTER)
+    assert same.head.seq == 0
+
+
+async def test_a_session_that_was_created_and_never_begun_begins_when_it_is_resumed(
+    store: MemoryStore,
 ) -> None:
-    session = await fresh(MemoryStore(), lease_seconds=0.03)
-    leaving = asyncio.Event()
+    session = await opened(store)
+    new = NewSession("t", (await store.record(session.id)).metadata, {})
+    await store.release(await store.create(new, owner="x", now=1000.0, lease_seconds=1))
+    seen: list[int] = []
 
-    async def renew() -> None:
-        try:
-            await asyncio.sleep(60)
-        except asyncio.CancelledError:
-            leaving.set()
-            await asyncio.sleep(0.2)  # a renewal takes a moment to end
-            raise
+    async def before(session: Session) -> None:
+        seen.append(len(session.events))
 
-    monkeypatch.setattr(session, "renew", renew)
+    back = await resume_session(store, "t", tools=session.tools, clock=session.clock, before=before)
+    assert (seen, back.events[0].event.payload["name"]) == ([1], "opened")
+    await back.operate(Start("rename", ERRANDS["rename"]))
 
-    async def work() -> None:
-        async with session.keep_alive():
-            await asyncio.sleep(0.05)
 
-    task = asyncio.create_task(work())
-    await leaving.wait()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("model", "b", "the store says another `model` of session s than its trace"),
+        ("handbook", "b", "the store says another `handbook` of session s than its trace"),
+        ("requester", "b", "the store says another `requester` of session s than its trace"),
+        ("goals", [], "the store says another `goals` of session s than its trace"),
+        ("view", None, ""),
+        ("salt", "xyz", "the salt of session s is damaged"),
+        ("programs", 5, "session s does not name its programs"),
+        ("extra", {"a": 1}, ""),
+    ],
+)
+async def test_the_store_says_of_a_session_what_its_trace_says(
+    name: str, value: JSON, says: str, store: MemoryStore
+) -> None:
+    await opened(store, model="a", session_id="s")
+    stored = store._sessions["s"]
+    stored.metadata = {**stored.metadata, name: value}
+    with pytest.raises(StoreCorrupt, match=says) if says else nullcontext():
+        await load(store, "s")
+
+
+@pytest.mark.parametrize("requester", [None, "una", Principal("una", "token")])
+async def test_the_requester_is_on_record_where_it_is_known(
+    requester: Principal | str | None, store: MemoryStore
+) -> None:
+    session = await opened(store, requester=requester, extra={"task": 1})
+    metadata = (await store.record(session.id)).metadata
+    about = session.events[0].event.payload["details"]
+    for known in (metadata, about):
+        assert known.get("requester") == (None if requester is None else "una")
+        assert ("requester" in known) is (requester is not None)
+    assert metadata["extra"] == {"task": 1}
+    assert (len(session.id), len(metadata["salt"])) == (32, 32)
+    assert metadata["goals"] == list(COUNTER.programs)
+
+
+# --- how a session stands -------------------------------------------------------------
+
+
+async def nothing(session: Session) -> None:
+    pass
+
+
+async def renamed(session: Session) -> None:
+    await walk(session, "rename")
+
+
+async def under_way(session: Session) -> None:
+    await walk(session, "rename", stop_at_action="rename")
+
+
+async def refused(session: Session) -> None:
+    await under_way(session)
+    await session.operate(Fail("no"))
+
+
+async def waits(session: Session) -> None:
+    await walk(session, "wire", stop_at_action="wire")
+    await attempt(session, "wire", "w")
+
+
+async def waited_and_refused(session: Session) -> None:
+    await waits(session)
+    await session.operate(Fail("no"))
+
+
+async def lost(session: Session) -> None:
+    tools_of(session).failing.add("transfer")
+    await walk(session, "transfer", stop_at_action="transfer")
+    await attempt(session, "transfer", "t")
+
+
+async def without_a_machine(session: Session) -> None:
+    await attempt(session, "rename", "r")
+
+
+async def ended(session: Session) -> None:
+    await session.operate(Note(END_SESSION, {}))
+
+
+@pytest.mark.parametrize(
+    ("steps", "status", "goal", "waiting", "framed"),
+    [
+        ([nothing], "new", "", [], False),
+        ([renamed], "completed", "rename", [], False),
+        ([under_way], "running", "rename", [], True),
+        ([refused], "refused", "rename", [], False),
+        ([waits], "waiting", "wire", ["w"], True),
+        ([waited_and_refused], "refused", "wire", ["w"], False),
+        ([lost], "unknown", "transfer", [], True),
+        ([without_a_machine], "running", "rename", [], False),
+        ([without_a_machine, ended], "ended", "rename", [], False),
+        ([ended], "ended", "", [], False),
+    ],
+)
+async def test_the_store_summarises_how_a_session_stands(
+    steps: list[Any], status: str, goal: str, waiting: list[str], framed: bool, store: MemoryStore
+) -> None:
+    session = await opened(store)
+    for step in steps:
+        await step(session)
+    summary = (await store.record(session.id)).summary
+    assert (summary["status"], summary["goal"]) == (status, goal)
+    assert (summary["waiting"], summary["open"]) == (waiting, [])
+    assert bool(summary["frame"]) is framed

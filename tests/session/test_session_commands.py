@@ -7,27 +7,12 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from counter_sessions import attempt, opened, ready_for, run, tools_of, waiting_wire
 
-from counter_desk import COUNTER, ERRANDS, CountingTools, walk
-from sopilot.cli.main import main
+from counter_desk import HANDBOOK
 from sopilot.messages.errors import UserMistake
-from sopilot.session.opening import open_session
-from sopilot.session.session import Session
 from sopilot.stores.open import data_folder, open_store
 from sopilot.stores.sqlite import SQLiteStore
-
-
-def run(*arguments: str) -> Result:
-    """Through ``main``, so that exit codes are the real ones."""
-    import click
-
-    @click.command(context_settings={"ignore_unknown_options": True})
-    @click.argument("rest", nargs=-1, type=click.UNPROCESSED)
-    def whole(rest: tuple[str, ...]) -> None:
-        main(list(rest))
-
-    return CliRunner().invoke(whole, ["--", *arguments])
 
 
 @pytest.fixture
@@ -37,11 +22,7 @@ def waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
     async def prepare() -> str:
         store = open_store()
-        session: Session = await open_session(
-            store, COUNTER, tools=CountingTools(), handbook="counter", model="none"
-        )
-        await walk(session, "wire", stop_at_action="wire")
-        await session.call_tool("wire", ERRANDS["wire"], "w")
+        session = await waiting_wire(store, clock=None, handbook="counter", model="none")
         await session.release()
         await store.close()
         return session.id
@@ -105,11 +86,9 @@ def test_settling_an_unknown_outcome(tmp_path: Path) -> None:
 
     async def prepare() -> str:
         store = open_store(where)
-        tools = CountingTools()
-        tools.failing.add("transfer")
-        session = await open_session(store, COUNTER, tools=tools)
-        await walk(session, "transfer", stop_at_action="transfer")
-        await session.call_tool("transfer", ERRANDS["transfer"], "t")
+        session = await ready_for("transfer", store, clock=None)
+        tools_of(session).failing.add("transfer")
+        await attempt(session, "transfer", "t")
         await session.release()
         await store.close()
         return session.id
@@ -169,7 +148,7 @@ def test_a_list_that_is_cut_says_of_how_many(waiting: str) -> None:
     async def more() -> None:
         store = open_store()
         for _ in range(2):
-            await (await open_session(store, COUNTER, tools=CountingTools())).release()
+            await (await opened(store, clock=None)).release()
         await store.close()
 
     asyncio.run(more())
@@ -181,8 +160,8 @@ def test_a_list_that_is_cut_says_of_how_many(waiting: str) -> None:
 def test_a_session_without_a_machine_says_what_was_done(waiting: str) -> None:
     async def more() -> str:
         store = open_store()
-        session = await open_session(store, COUNTER, tools=CountingTools(), view="flat")
-        await session.call_tool("rename", ERRANDS["rename"])
+        session = await opened(store, clock=None, view="flat")
+        await attempt(session, "rename")
         await session.release()
         await store.close()
         return session.id
@@ -206,8 +185,6 @@ def test_a_second_approval_by_one_person_says_that_it_adds_nothing(waiting: str)
 
 
 def test_an_audit_names_another_handbook_and_what_waits(waiting: str, tmp_path: Path) -> None:
-    from counter_desk import HANDBOOK
-
     (tmp_path / "other.yaml").write_text(HANDBOOK.replace("limit: 500", "limit: 900"))
     other = run("audit", waiting, "--handbook", str(tmp_path / "other.yaml"))
     assert other.exit_code == 1

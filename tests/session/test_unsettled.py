@@ -10,24 +10,31 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_session_commands import run
+from counter_sessions import attempt, code_of, opened, programs_of, ready_for, run, waiting_wire
 
-from counter_desk import COUNTER, ERRANDS, CountingTools, HandClock, walk
+from counter_desk import COUNTER, CountingTools, HandClock, go_on
 from sopilot.audit.audit import audit_trace
 from sopilot.machine.approvals import HeldState
-from sopilot.messages.errors import LeaseLost, StoreUnavailable, UserMistake
-from sopilot.protocols import SystemClock, ToolResult
+from sopilot.messages.errors import LeaseLost, RunEnded, StoreUnavailable, UserMistake
+from sopilot.protocols import Clock, SystemClock, ToolResult
 from sopilot.records.loading import register
 from sopilot.records.people import Principal, change_people
 from sopilot.records.selection import Wanted
 from sopilot.records.store import Lease, SessionRecord, Settings, Store
-from sopilot.session.decisions import decide_or_leave
-from sopilot.session.opening import open_session, resume_session
-from sopilot.session.orphans import resolve_orphan, sweep, waiting_in
+from sopilot.session.decisions import decide_or_leave, resolve_when_free
+from sopilot.session.opening import resume_session
+from sopilot.session.orphans import (
+    keep_sweeping,
+    resolve_orphan,
+    sweep,
+    waiting_in,
+    waiting_lines,
+)
 from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
 from sopilot.stores.sqlite import SQLiteStore
 from sopilot.trace.events import ANSWERED_LATE as LATE
+from sopilot.trace.events import Start
 from sopilot.values.json import JSON
 
 
@@ -47,11 +54,10 @@ class Hanging(CountingTools):
 
 
 async def at_work(
-    store: Store, tools: Hanging, clock: HandClock
+    store: Store, tools: Hanging, clock: Clock, **options: Any
 ) -> tuple[Session, asyncio.Task[object]]:
-    session = await open_session(store, COUNTER, tools=tools, clock=clock, handbook="counter")
-    await walk(session, "transfer", stop_at_action="transfer")
-    work = asyncio.create_task(session.call_tool("transfer", ERRANDS["transfer"], "t"))
+    session = await ready_for("transfer", store, tools=tools, clock=clock, **options)
+    work = asyncio.create_task(attempt(session, "transfer", "t"))
     await tools.begun.wait()
     return session, work
 
@@ -68,11 +74,15 @@ async def test_a_sweep_finds_what_a_killed_owner_left_open(store: Store) -> None
     assert await store.unresolved(now=clock.now()) == []
     alive = await waiting_in(store, session.id, clock=clock)
     assert (alive.running, alive.unknown) == (True, ())
-    clock.advance(session.settings.lease_seconds + 3)  # killed: nobody renews
+    clock.advance(session.settings.lease_seconds + 1.9)  # killed: nobody renews
+    assert await sweep(store, clock=clock) == [], "a busy owner renews late"
+    alive = await waiting_in(store, session.id, clock=clock)
+    assert (alive.running, [one.call_id for one in alive.unknown]) == (False, ["t"])
+    clock.advance(0.2)
     (orphan,) = await store.unresolved(now=clock.now())
     assert orphan.id == session.id
     (found,) = await sweep(store, clock=clock)
-    assert (found.session_id, found.call_id, found.action) == (session.id, "t", "transfer")
+    assert found.as_json() == {"session": session.id, "call_id": "t", "action": "transfer"}
     assert await sweep(store, clock=clock) == []
     record = await store.record(session.id)
     assert record.summary["status"] == "unknown"
@@ -113,10 +123,7 @@ async def test_who_may_not_put_it_on_record_does_not_say_that_there_is_nothing()
 async def test_a_session_that_is_damaged_in_any_way_hides_no_other() -> None:
     store, clock = Refusing(), HandClock()
     odd, tools = Hanging(), Hanging()
-    session = await open_session(store, COUNTER, tools=odd, clock=clock, session_id="odd")
-    await walk(session, "transfer", stop_at_action="transfer")
-    left = asyncio.create_task(session.call_tool("transfer", ERRANDS["transfer"], "t"))
-    await odd.begun.wait()
+    _, left = await at_work(store, odd, clock, session_id="odd")
     other, work = await at_work(store, tools, clock)
     clock.advance(60)
     assert [one.session_id for one in await sweep(store, clock=clock)] == [other.id]
@@ -158,7 +165,9 @@ async def test_a_tool_that_contradicts_whoever_settled_its_call_is_heard(
     says = [one.explanation for one in found if one.code == "unknown-outcome"]
     assert late == ([] if happened else [{"call_id": "t", "ok": True}])
     assert [one for one in says if "then said that it took effect" in one] == (
-        [] if happened else ["`t` was settled, and its tool then said that it took effect"]
+        []
+        if happened
+        else ["`t` was resolved by a person, and its tool then said that it took effect"]
     )
     await store.close()
 
@@ -182,13 +191,9 @@ async def test_a_settled_call_is_history_in_the_audit() -> None:
 
 
 async def test_decisions_are_left_for_a_session_that_somebody_runs(store: Store) -> None:
-    session = await open_session(
-        store, COUNTER, tools=CountingTools(), settings=Settings(lease_seconds=1.0)
-    )
+    settings = Settings(lease_seconds=1.0)
+    session = await waiting_wire(store, clock=SystemClock(), settings=settings)
     async with session.keep_alive():
-        await walk(session, "wire", stop_at_action="wire")
-        answer = await session.call_tool("wire", ERRANDS["wire"], "w")
-        assert answer.held is not None
         assert (await waiting_in(store, session.id)).held[0].call_id == "w"
         for by, role in (("Ada", "supervisor"), ("Grace", "auditor")):
             _, _, left = await decide_or_leave(store, session.id, "approve", "w", by=by, role=role)
@@ -206,7 +211,7 @@ async def test_decisions_are_left_for_a_session_that_somebody_runs(store: Store)
 
 
 async def test_nobody_meanwhile_means_nothing_to_read_again(store: Store) -> None:
-    session = await open_session(store, COUNTER, tools=CountingTools())
+    session = await opened(store, clock=SystemClock())
     await session.release()
     assert await session.reacquire() is False
     await session.user_said("hello")
@@ -225,12 +230,8 @@ def test_the_commands_find_and_settle_it(tmp_path: Path, monkeypatch: pytest.Mon
 
     async def prepare() -> str:
         store, tools = SQLiteStore(tmp_path / "sessions.db"), Hanging()
-        session = await open_session(
-            store, COUNTER, tools=tools, clock=Past(), handbook="counter", extra={"gateway": "x"}
-        )
-        await walk(session, "transfer", stop_at_action="transfer")
-        work = asyncio.create_task(session.call_tool("transfer", ERRANDS["transfer"], "t"))
-        await tools.begun.wait()
+        more = {"handbook": "counter", "extra": {"gateway": "x"}}
+        session, work = await at_work(store, tools, Past(), **more)
         work.cancel()
         await asyncio.wait({work})
         await store.close()
@@ -251,34 +252,97 @@ def test_the_commands_find_and_settle_it(tmp_path: Path, monkeypatch: pytest.Mon
     assert (refused.exit_code, "only PostgreSQL has roles" in refused.output) == (2, True)
 
 
-def test_who_says_how_a_call_ended_is_asked_for_as_if_they_approved_it() -> None:
-    """Who says that it did not happen lets it be made again."""
+async def test_saying_how_a_call_ended_takes_the_same_people_as_an_approval(
+    clock: HandClock,
+) -> None:
+    """If it did not happen, it may be made again."""
+    store = MemoryStore()
+    session, work = await at_work(store, Hanging(), clock)
+    session.metadata["requester"] = "Rita"
+    work.cancel()
+    await asyncio.gather(work, return_exceptions=True)
 
-    async def tried() -> list[str]:
-        store, clock = MemoryStore(), HandClock()
-        session, work = await at_work(store, Hanging(), clock)
-        session.metadata["requester"] = "Rita"
-        work.cancel()
-        await asyncio.gather(work, return_exceptions=True)
-        codes = []
+    async def refused(by: str, who: Principal | None = None) -> str:
+        with pytest.raises(UserMistake) as problem:
+            await session.resolve_outcome("t", ok=False, by=by, who=who)
+        return code_of(problem)
 
-        async def settle(by: str, who: Principal | None = None) -> None:
-            try:
-                await session.resolve_outcome("t", ok=False, by=by, who=who)
-                codes.append("settled")
-            except UserMistake as refused:
-                codes.append(refused.diagnostics[0].code)
+    codes = [await refused(by) for by in (" ", "Rita", "BOB", "assistant")]
+    assert codes == ["nobody", "party", "party", "party"]
+    required = {"what": "identity", "on": True}
+    await change_people(store, "demanded", required, who=None, clock=clock)
+    assert await refused("olga") == "unauthenticated"
+    olga = Principal("Olga", "token", "olga-1")
+    await session.resolve_outcome("t", ok=False, by="", who=olga)
+    *_, row = (await register(store, Wanted(action="transfer"))).entries(None)
+    assert row.decisions[-1]["principal"] == {"method": "token", "proof": "olga-1"}
 
-        for by in (" ", "Rita", "BOB", "assistant"):
-            await settle(by)
-        demanded = {"what": "identity", "on": True}
-        await change_people(store, "demanded", demanded, who=None, clock=clock)
-        await settle("olga")
-        await settle("", Principal("Olga", "token", "olga-1"))
-        *_, row = (await register(store, Wanted(action="transfer"))).entries(None)
-        assert row.decisions[-1]["principal"] == {"method": "token", "proof": "olga-1"}
-        return codes
 
-    assert asyncio.run(tried()) == [
-        "nobody", "party", "party", "party", "unauthenticated", "settled",
-    ]  # fmt: skip
+async def test_resolving_an_outcome_tells_what_is_still_unknown(clock: HandClock) -> None:
+    store, tools = MemoryStore(), CountingTools()
+    tools.failing.add("transfer")
+    session = await ready_for("transfer", store, tools=tools, clock=clock)
+    await attempt(session, "transfer", "t")
+    await session.release()
+    assert await resolve_when_free(store, session.id, "t", ok=True, by="sue") == ()
+    back = await resume_session(store, session.id, tools=tools, clock=clock)
+    assert back.unknown_outcomes == ()
+
+
+async def test_sweeping_goes_on_where_a_store_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers: list[Any] = [RunEnded("gone"), [], ["left"], []]
+
+    async def swept(_: Any) -> Any:
+        answer = answers.pop(0)
+        if isinstance(answer, RunEnded):
+            raise answer
+        return answer
+
+    monkeypatch.setattr("sopilot.session.orphans.sweep", swept)
+    found: list[Any] = []
+    warned: list[str] = []
+    with pytest.raises(IndexError):
+        await keep_sweeping(MemoryStore(), 0.0, found.append, warned.append)
+    assert (found, warned) == ([[], ["left"], []], ["sopilot: gone"])
+    for answer, anything in ((["left"], True), ([], False)):
+        answers[:] = [answer]
+        swept_once = await keep_sweeping(MemoryStore(), None, found.append, warned.append)
+        assert swept_once is anything
+    answers[:] = [RunEnded("gone")]
+    with pytest.raises(RunEnded):
+        await keep_sweeping(MemoryStore(), None, found.append, warned.append)
+
+
+SECRET = """
+handbook: desk
+actions:
+  pay:
+    input: {user: string, code: {type: string, secret: true}}
+    irreversible: true
+    approval: boss
+predicates:
+  asked(user): {says: A., verify: arguments, verdict: user != ''}
+procedures:
+  pay: {requires: asked(user)}
+"""
+
+
+async def test_a_secret_shows_neither_in_what_waits_nor_in_a_decision_that_was_left(
+    clock: HandClock,
+) -> None:
+    store = MemoryStore()
+    session = await opened(store, programs=programs_of(SECRET), clock=clock)
+    values: dict[str, JSON] = {"user": "ann", "code": "hunter22"}
+    await session.operate(Start("pay", values))
+    await go_on(session, stop_at_action="pay")
+    assert (await session.call_tool("pay", values, "p")).held is not None
+    await session.note("malformed_call", {"name": "pay", "arguments": '{"code": "hunter22'})
+    _, _, left = await decide_or_leave(
+        store, session.id, "amend", "p", by="Bo", role="boss", reason="not hunter22",
+        arguments={"user": "ann", "code": "hunter23"}, clock=clock,
+    )  # fmt: skip
+    assert left
+    waiting = await waiting_in(store, session.id, clock=clock)
+    shown = f"{[*waiting_lines(waiting)]} {waiting.as_json()} {await session.shown_events()}"
+    assert "ann" in shown
+    assert "hunter2" not in shown

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,16 +13,13 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 from runtime_role import runtime_dsn
+from store_parts import OpenDurable, StoreFactory
 
 from postgres_here import PostgresHere, postgres_here
-from sopilot.records.store import Store
 from sopilot.stores.encrypted import KeyFolder, encrypted
 from sopilot.stores.memory import MemoryStore
 from sopilot.stores.postgres import PostgresStore
 from sopilot.stores.sqlite import SQLiteStore
-
-StoreFactory = Callable[[], Store]
-"""Another handle on the same stored sessions; for memory, the same store."""
 
 _numbers = itertools.count()
 
@@ -63,3 +60,12 @@ def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> StoreFactory:
     schema = f"conformance_{next(_numbers)}"
     dsn = runtime_dsn(server, schema) if request.param == "postgres-runtime" else server.dsn
     return lambda: PostgresStore(dsn, schema=schema)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def open_durable(request: pytest.FixtureRequest, tmp_path: Path) -> OpenDurable:
+    if request.param == "sqlite":
+        return lambda name="": SQLiteStore(tmp_path / f"sessions{name}.db")
+    server: PostgresHere = request.getfixturevalue("postgres")
+    schema = f"durable_{next(_numbers)}"
+    return lambda name="": PostgresStore(server.dsn, schema=f"{schema}{name}")

@@ -10,6 +10,11 @@ from sopilot.trace.events import Event
 from sopilot.values.json import JSON
 
 StoreFactory = Callable[[], Store]
+"""Another handle on the same stored sessions; for memory, the same store."""
+
+OpenDurable = Callable[..., Store]
+"""A store in a file or a server, by a name; the same kind for every name."""
+
 LEASE = {"now": 100.0, "lease_seconds": 10.0}
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
-from pathlib import Path
 
 import pytest
 from runtime_role import runtime_dsn
+from store_parts import OpenDurable
 
 from counter_desk import COUNTER, CountingTools, HandClock, walk
 from postgres_here import PostgresHere
@@ -20,6 +19,7 @@ from sopilot.records.sealing import seal_store, verify_store
 from sopilot.records.store import Settings, Store
 from sopilot.session.opening import open_session
 from sopilot.stores.postgres import PostgresStore
+from sopilot.stores.sql import SqlStore
 from sopilot.stores.sqlite import SQLiteStore
 from sopilot.trace.signing import generate_key
 
@@ -82,32 +82,25 @@ async def test_a_role_without_delete_records_nothing(postgres: PostgresHere) -> 
     await owner.close()
 
 
-def test_a_deletion_that_fails_is_not_recorded(tmp_path: Path, postgres: PostgresHere) -> None:
+async def test_a_deletion_that_fails_is_not_recorded(open_durable: OpenDurable) -> None:
     """The right is there and the database refuses in the middle, by a trigger."""
-
-    async def case(store: Store) -> None:
-        clock = HandClock()
-        await fill(store, clock)
+    store, clock = open_durable(), HandClock()
+    await fill(store, clock)
+    assert isinstance(store, SqlStore)
+    async with store.driver.write() as db:
         if isinstance(store, SQLiteStore):
-            with sqlite3.connect(store.path) as db:
-                db.execute(
-                    "CREATE TRIGGER kept BEFORE DELETE ON payloads"
-                    " BEGIN SELECT raise(ABORT, 'kept'); END"
-                )
+            await db.execute(
+                "CREATE TRIGGER kept BEFORE DELETE ON payloads"
+                " BEGIN SELECT raise(ABORT, 'kept'); END"
+            )
         else:
-            import psycopg
-
-            with psycopg.connect(postgres.dsn, autocommit=True) as connection:
-                connection.execute(
-                    "CREATE FUNCTION deletion_refused.kept() RETURNS trigger LANGUAGE plpgsql AS"
-                    " $$ BEGIN RAISE EXCEPTION 'kept'; END $$"
-                )
-                connection.execute(
-                    "CREATE TRIGGER kept BEFORE DELETE ON deletion_refused.payloads"
-                    " FOR EACH ROW EXECUTE FUNCTION deletion_refused.kept()"
-                )
-        await try_to_delete(store, clock)
-        await store.close()
-
-    asyncio.run(case(SQLiteStore(tmp_path / "sessions.db")))
-    asyncio.run(case(PostgresStore(postgres.dsn, schema="deletion_refused")))
+            await db.execute(
+                "CREATE FUNCTION public.kept() RETURNS trigger LANGUAGE plpgsql AS"
+                " $$ BEGIN RAISE EXCEPTION 'kept'; END $$"
+            )
+            await db.execute(
+                "CREATE TRIGGER kept BEFORE DELETE ON {payloads}"
+                " FOR EACH ROW EXECUTE FUNCTION public.kept()"
+            )
+    await try_to_delete(store, clock)
+    await store.close()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
 
 import pytest
+from store_parts import StoreFactory
 
 from counter_desk import COUNTER, CountingTools, HandClock, wander
 from sopilot.messages.errors import RunEnded
@@ -16,11 +16,9 @@ from sopilot.records.log import SealFile
 from sopilot.records.privacy import erase_contents, sessions_with
 from sopilot.records.sealing import seal_store, verify_store
 from sopilot.records.selection import Wanted
-from sopilot.records.store import Settings, Store
+from sopilot.records.store import Settings
 from sopilot.session.opening import open_session, resume_session
 from sopilot.trace.signing import generate_key
-
-StoreFactory = Callable[[], Store]
 
 
 async def test_what_is_left_verifies_and_names_nobody(open_store: StoreFactory) -> None:

@@ -7,7 +7,7 @@ import json
 import shutil
 import sqlite3
 import subprocess
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -142,25 +142,28 @@ async def again(store: Store, goal: str, tools: Ledger, clock: HandClock) -> Ses
     return await resume_session(store, goal, tools=tools, clock=clock, take_over=True)
 
 
-def run(case: Callable[[], Awaitable[None]]) -> None:
-    asyncio.run(case())  # type: ignore[arg-type]
+async def paid_and_restored(
+    place: Place, tmp_path: Path, goal: str, tools: Ledger, clock: HandClock
+) -> tuple[Store, Session]:
+    """A session that paid after a back-up, which was restored since; the session in that copy."""
+    store = place.open()
+    session = await up_to(store, goal, tools, clock)
+    await back_up(store, tmp_path / "copy.db")
+    await pay(session, goal)
+    await store.close()
+    assert tools.paid == 1
+    restored = place.open("_restored")
+    await restore(restored, tmp_path / "copy.db", clock=clock)
+    clock.advance(60)
+    return restored, await again(restored, goal, tools, clock)
 
 
 @pytest.mark.parametrize("goal", ["transfer", "wire"])
 async def test_a_restored_back_up_waits_for_a_person(
     place: Place, tmp_path: Path, goal: str
 ) -> None:
-    clock, tools, store = HandClock(), Ledger(), place.open()
-    session = await up_to(store, goal, tools, clock)
-    await back_up(store, tmp_path / "copy.db")
-    await pay(session, goal)
-    await store.close()
-    assert tools.paid == 1
-
-    restored = place.open("_restored")
-    await restore(restored, tmp_path / "copy.db", clock=clock)
-    clock.advance(60)
-    session = await again(restored, goal, tools, clock)
+    clock, tools = HandClock(), Ledger()
+    restored, session = await paid_and_restored(place, tmp_path, goal, tools, clock)
     for _ in range(3):
         await pay(session, goal)
     assert tools.paid == 1
@@ -196,14 +199,8 @@ async def test_a_restored_back_up_waits_for_a_person(
 
 @pytest.mark.parametrize("goal", ["transfer", "wire"])
 async def test_a_system_that_can_be_asked_is_asked(place: Place, tmp_path: Path, goal: str) -> None:
-    clock, tools, store = HandClock(), AskedLedger(), place.open()
-    session = await up_to(store, goal, tools, clock)
-    await back_up(store, tmp_path / "copy.db")
-    await pay(session, goal)
-    await store.close()
-    restored = place.open("_restored")
-    await restore(restored, tmp_path / "copy.db", clock=clock)
-    session = await again(restored, goal, tools, clock)
+    clock, tools = HandClock(), AskedLedger()
+    restored, session = await paid_and_restored(place, tmp_path, goal, tools, clock)
     await pay(session, goal)
     assert tools.paid == 1
     results = [one for one in session.own_events if one.kind == "domain_result"]

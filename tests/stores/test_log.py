@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from store_parts import StoreFactory
 
 from counter_desk import COUNTER, CountingTools, HandClock, walk, wander
 from sopilot.messages.errors import RunEnded, TraceError
@@ -35,7 +36,6 @@ from sopilot.records.store import Store
 from sopilot.session.opening import open_session, resume_session
 from sopilot.trace.signing import generate_key
 
-StoreFactory = Callable[[], Store]
 KEY = generate_key()
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 from collections.abc import Awaitable, Iterable, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 import psycopg
@@ -22,13 +20,9 @@ from sopilot.messages.errors import (
 from sopilot.records.actions import ActionRow
 from sopilot.records.selection import Wanted
 from sopilot.records.store import Batch, Lease, NewSession, Store
-from sopilot.runner.hook import ProcedureHook
-from sopilot.runner.sources import open_source
 from sopilot.stores.group_commit import GroupCommit, WriteRefused
-from sopilot.stores.memory import MemoryStore
 from sopilot.stores.postgres import PostgresStore
 from sopilot.stores.sqlite import SQLiteStore
-from sopilot.views.catalogue import view_named
 
 MANY = 60
 
@@ -186,31 +180,6 @@ async def test_writes_share_a_batch_while_enough_are_in_flight() -> None:
     assert written == [[10], [11], [12], [14]], "a batch that is refused is tried one by one"
 
 
-class Counting(MemoryStore):
-    def __init__(self) -> None:
-        super().__init__()
-        self.asked: list[str] = []
-
-    def __getattribute__(self, name: str) -> object:
-        found = super().__getattribute__(name)
-        if asyncio.iscoroutinefunction(found):
-            self.asked.append(name)
-        return found
-
-
-async def test_a_conversation_is_opened_in_four_round_trips() -> None:
-    """Who may ask, before anything is taken over; whether it is there; who may ask, of the new
-    session; and the session as a whole."""
-
-    store = Counting()
-    briefing = open_source("bank").briefing(language="en")
-    hook = await ProcedureHook.for_conversation(store, "one", briefing, view_named("pg"))
-    assert store.asked == ["record", "record", "record", "create"]
-    await hook.ready()
-    assert hook.slot()
-    assert len(store.asked) == 4, "showing it asks nobody"
-
-
 async def test_what_many_write_to_a_file_at_once_is_flushed_together(tmp_path: Path) -> None:
     store = SQLiteStore(tmp_path / "s.db")
     commits: list[str] = []
@@ -255,28 +224,6 @@ async def test_an_interrupted_batch_wakes_everybody() -> None:
     )
     assert [type(answer) for answer in answers] == [int, Killed, Killed, Killed]
     assert await group.write("5", 5) == 5
-
-
-def test_who_is_refused_leaves_nothing_that_holds_itself(postgres: PostgresHere) -> None:
-    """Hundreds of conversations begin with a session that is not there yet."""
-    store = PostgresStore(postgres.dsn, schema="circles")
-
-    async def ask(name: str) -> None:
-        with suppress(UnknownSession):
-            await store.record(name)
-
-    async def run() -> list[object]:
-        await ask("first")
-        gc.collect()
-        gc.disable()
-        try:
-            await asyncio.gather(*[ask(f"nobody-{number}") for number in range(MANY)])
-            return [one for one in gc.get_objects() if isinstance(one, UnknownSession)]
-        finally:
-            gc.enable()
-            await store.close()
-
-    assert asyncio.run(run()) == []
 
 
 def test_rows_that_change_with_every_event_stay_where_they_are(postgres: PostgresHere) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 import sqlite3
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from store_parts import StoreFactory
 
 from counter_desk import COUNTER, ERRANDS, CountingTools, HandClock, walk, wander
 from sopilot.messages.errors import StoreUnavailable
@@ -19,8 +19,6 @@ from sopilot.session.opening import open_session
 from sopilot.session.session import Session
 from sopilot.stores.sqlite import SQLiteStore
 from sopilot.trace.events import Start
-
-StoreFactory = Callable[[], Store]
 
 
 async def opened(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
+from store_parts import StoreFactory
 
 from postgres_here import PostgresHere
 from sopilot.messages.errors import LeaseLost, UserMistake
@@ -19,7 +19,6 @@ from sopilot.stores.postgres import PostgresStore
 from sopilot.trace.chain import Head, genesis, seal_all
 from sopilot.trace.events import Event
 
-StoreFactory = Callable[[], Store]
 THREADS, STEPS = 12, 15
 
 

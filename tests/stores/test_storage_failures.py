@@ -15,7 +15,6 @@ from counter_desk import COUNTER, CountingTools, HandClock, go_on, walk
 from postgres_here import PostgresHere
 from sopilot.messages.errors import (
     SopilotError,
-    StoreCorrupt,
     StoreTooNew,
     StoreUnavailable,
     TraceError,
@@ -24,7 +23,6 @@ from sopilot.messages.errors import (
 from sopilot.records.store import Store
 from sopilot.session.opening import open_session, resume_session
 from sopilot.session.session import Session
-from sopilot.stores.memory import MemoryStore
 from sopilot.stores.postgres import PostgresStore
 from sopilot.stores.schema import SCHEMA_VERSION
 from sopilot.stores.sqlite import SQLiteStore
@@ -140,17 +138,6 @@ async def test_promised_sync_modes(tmp_path: Path) -> None:
         assert connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
         assert connection.execute("PRAGMA mmap_size").fetchone()[0] == 0
         await store.close()
-
-
-async def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "notes.db"
-    path.write_bytes(b"these are notes, not a database" * 100)
-    with pytest.raises(StoreCorrupt, match="is not a store of sessions"):
-        await SQLiteStore(path).sessions()
-    assert path.read_bytes().startswith(b"these are notes")
-    (tmp_path / "folder.db").mkdir()
-    with pytest.raises(StoreUnavailable):
-        await SQLiteStore(tmp_path / "folder.db").sessions()
 
 
 async def test_a_file_of_a_later_release(tmp_path: Path) -> None:
@@ -282,8 +269,3 @@ async def test_commits_are_durable_whatever_the_server_says(postgres: PostgresHe
     async with store.driver.write() as db:
         assert await db.rows("SELECT current_setting('synchronous_commit')") == [("on",)]
     await store.close()
-
-
-async def test_memory_is_a_store_too() -> None:
-    store = MemoryStore()
-    await check_intact(store, await opened(store))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from store_parts import OpenDurable
 
 from counter_desk import COUNTER, CountingTools, HandClock, walk
 from postgres_here import PostgresHere
@@ -57,23 +58,11 @@ async def every(store: Store) -> dict[str, object]:
     }
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def kind(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
-def opened(kind: str, tmp_path: Path, postgres: PostgresHere, name: str) -> Store:
-    if kind == "sqlite":
-        return SQLiteStore(tmp_path / f"{name}.db")
-    schema = f"life_{name}_{abs(hash(str(tmp_path)))}"[:60]
-    return PostgresStore(postgres.dsn, schema=schema)
-
-
 async def test_a_back_up_is_a_store_and_goes_into_either_kind(
-    kind: str, tmp_path: Path, postgres: PostgresHere
+    open_durable: OpenDurable, tmp_path: Path, postgres: PostgresHere
 ) -> None:
     clock = HandClock()
-    store = opened(kind, tmp_path, postgres, "a")
+    store = open_durable()
     for name in ("one", "two"):
         await ended(store, clock, name)
     running = await open_session(store, COUNTER, tools=CountingTools(), clock=clock)
@@ -88,8 +77,12 @@ async def test_a_back_up_is_a_store_and_goes_into_either_kind(
     whole = await every(copy)
     assert (await verify_store(copy, SealFile((seal,)), [KEY.public])).complete
     await copy.close()
-    for other in ("sqlite", "postgres"):
-        target = opened(other, tmp_path, postgres, f"b{other}")
+    schema = f"restored_{abs(hash(str(tmp_path)))}"[:60]
+    targets: list[Store] = [
+        SQLiteStore(tmp_path / "restored.db"),
+        PostgresStore(postgres.dsn, schema=schema),
+    ]
+    for target in targets:
         restored = await restore(target, file)
         assert restored == {
             **counts,
@@ -124,10 +117,10 @@ async def test_a_back_up_is_a_store_and_goes_into_either_kind(
 
 
 async def test_what_ended_long_ago_goes_on_record_and_the_rest_verifies(
-    kind: str, tmp_path: Path, postgres: PostgresHere
+    open_durable: OpenDurable, tmp_path: Path, postgres: PostgresHere
 ) -> None:
     clock = HandClock()
-    store = opened(kind, tmp_path, postgres, "p")
+    store = open_durable()
     for name in ("old", "held", "waits"):
         await ended(store, clock, name)
     before = await store.events("old")
@@ -187,8 +180,8 @@ async def test_one_that_somebody_has_is_not_pruned(tmp_path: Path) -> None:
     await store.close()
 
 
-async def test_the_size_of_a_store(kind: str, tmp_path: Path, postgres: PostgresHere) -> None:
-    store, clock = opened(kind, tmp_path, postgres, "z"), HandClock()
+async def test_the_size_of_a_store(open_durable: OpenDurable) -> None:
+    store, clock = open_durable(), HandClock()
     await ended(store, clock, "one")
     found = await sizes(store)
     assert found["sessions"][0] == found["total"][0] == 1
@@ -197,14 +190,16 @@ async def test_the_size_of_a_store(kind: str, tmp_path: Path, postgres: Postgres
     await store.close()
 
 
-def test_the_commands(tmp_path: Path) -> None:
-    async def case() -> None:
-        store = SQLiteStore(tmp_path / "s.db")
-        await ended(store, HandClock(), "one")
-        await store.close()
+@pytest.fixture
+async def file(tmp_path: Path) -> Path:
+    """Of a store with a session that ended."""
+    store = SQLiteStore(tmp_path / "s.db")
+    await ended(store, HandClock(), "one")
+    await store.close()
+    return tmp_path / "s.db"
 
-    asyncio.run(case())
 
+def test_the_commands(file: Path, tmp_path: Path) -> None:
     def run(*words: str, store: str = "s.db") -> dict[str, object]:
         given = ["store", *words, "--json", "--store", f"sqlite:{tmp_path / store}"]
         done = CliRunner().invoke(sopilot, given, catch_exceptions=False)
@@ -222,16 +217,9 @@ def test_the_commands(tmp_path: Path) -> None:
     assert run("size", store="archive.db")["sessions"] == [1, None]
 
 
-def test_who_may_not_prune_leaves_no_archive(tmp_path: Path) -> None:
-    async def case() -> None:
-        store = SQLiteStore(tmp_path / "s.db")
-        await ended(store, HandClock(), "one")
-        await store.close()
-
-    asyncio.run(case())
-
+def test_who_may_not_prune_leaves_no_archive(file: Path, tmp_path: Path) -> None:
     def run(*words: str) -> BaseException | None:
-        given = [*words, "--store", f"sqlite:{tmp_path / 's.db'}"]
+        given = [*words, "--store", f"sqlite:{file}"]
         return CliRunner().invoke(sopilot, given).exception
 
     archive = tmp_path / "archive.db"

@@ -19,7 +19,7 @@ from sopilot.views.catalogue import VIEWS
 DOCUMENT = Path(__file__).parents[2] / "docs" / "research" / "benchmarks.md"
 HOLDS = """\
     def holds(self, predicate, arguments, evidence):
-        {}
+        return 'yes'
 
     def close"""
 
@@ -70,43 +70,20 @@ def test_a_folder_without_the_function_says_so(ferry: Path) -> None:
 @pytest.mark.parametrize(
     ("instead_of", "written", "message", "cure"),
     [
-        (
-            "return FerryBenchmark()",
-            "return None",
-            "`open_benchmark()` gave",
-            "`tasks()` and `open",
-        ),
-        ("return FerryBenchmark()", "1 / 0", "broke off with ZeroDivisionError", "mend it there"),
+        ("return FerryBenchmark()", "return None", "`open_benchmark()` gave", "`tasks()` and `op"),
         ("import ToolResult", "import Tool", "`benchmark.py` broke off with Imp", "mend it there"),
-        ("return [BenchmarkTask(", "return None; [(", "`tasks()` gave nothing", "`BenchmarkTask"),
         ("    def tasks", "    async def tasks", "`tasks()` is `async def`", "write `def`, and re"),
-        ("    def open(", "    async def open(", "`open(task)` is `async def`", "write `def`"),
-        ("return [BenchmarkTask(", "return []; [(", "`tasks()` gave", "`BenchmarkTask(name"),
         ("return [BenchmarkTask(", "return [1]; [(", "`tasks()` gave", "`BenchmarkTask(name"),
-        ("return [BenchmarkTask(", "[][0]; [(", "`tasks()` broke off with IndexError", "mend it"),
-        ("return Ferry()", "return None", "`open(task)` gave", "`verdict(messages, said)`"),
         ("return Ferry()", "raise OSError(7)", "`open(task)` broke off with OSError", "mend it"),
+        ("return Ferry()", "return None", "`open(task)` gave", "`verdict(messages, said)`"),
         ("self.tools = self", "self.tools = None", "`tools` gave", "`schemas()` and an"),
         ("return [ToolSchema", "return 0; [ToolSchema", "`schemas()` gave", "`ToolSchema(name"),
-        (
-            'return {"success": done',
-            'return done; {"": 0',
-            "`verdict(messages, said)` gave",
-            "a map",
-        ),
         ('return {"success": done', 'return {"": done', "`verdict(messages, said)` gave", "a map"),
-        ('"paid_back" in', "7 in 7 and", "`verdict(messages, said)` broke off with Type", "mend"),
         ("        pass", "        1 / 0", "`close()` broke off with ZeroDiv", "mend it there"),
-        (
-            "    def close",
-            HOLDS.format("return 'yes'"),
-            "`holds(predicate, arguments, ev",
-            "True or",
-        ),
-        ("    def close", HOLDS.format("1 / 0"), "`holds(predicate, arguments, ev", "mend it"),
+        ("    def close", HOLDS, "`holds(predicate, arguments, ev", "True or"),
     ],
 )
-def test_what_a_benchmark_does_wrong_is_told_as_its_own(
+async def test_what_a_benchmark_does_wrong_is_told_as_its_own(
     instead_of: str, written: str, message: str, cure: str, ferry: Path
 ) -> None:
     text = (ferry / "benchmark.py").read_text("utf-8")
@@ -122,7 +99,7 @@ def test_what_a_benchmark_does_wrong_is_told_as_its_own(
         await simulation.close()
 
     with pytest.raises(UserMistake) as told:
-        asyncio.run(whole())
+        await whole()
     (one,) = told.value.diagnostics
     assert one.code == "bad-folder-code"
     assert one.place.source == str(ferry / "benchmark.py")

@@ -43,115 +43,6 @@ def error(simulator: Simulator, action: str, **arguments: Any) -> str:
     return str(result.value["error"])
 
 
-def test_bank_money_is_neither_made_nor_lost() -> None:
-    bank = simulator("bank")
-    total = sum(account["balance"] for account in bank.state["accounts"].values())
-    do(bank, "transfer", username="anna", to="ben", amount=200)
-    do(bank, "close_account", username="carla", payout_to="emma")
-    after = bank.state["accounts"]
-    assert sum(account["balance"] for account in after.values()) == total
-    assert (after["anna"]["balance"], after["ben"]["balance"]) == (1300, 1100)
-    assert after["carla"] == {"balance": 0, "overdraft_limit": 0, "status": "closed"}
-    assert after["emma"]["balance"] == 40
-    assert bank.state["transfers"][0]["day"] == bank.state["today"]
-
-
-def test_bank_dispute_and_refund() -> None:
-    bank = simulator("bank")
-    case_id = do(bank, "dispute_payment", username="anna", payment_id="P-1001")["case_id"]
-    do(bank, "login", username="anna", password="heron-42")
-    assert do(bank, "find_case", username="anna")["case_id"] == case_id
-    assert do(bank, "find_payment", username="anna", payment_id="P-1001")["disputed"]
-    do(bank, "refund_dispute", username="anna", amount=240)
-    assert bank.state["cases"][case_id]["status"] == "settled"
-    assert bank.state["accounts"]["anna"]["balance"] == 1740
-
-
-def test_bank_other_goals() -> None:
-    bank = simulator("bank")
-    do(bank, "wire_abroad", username="farid", beneficiary="X", amount=200, purpose="rent")
-    do(bank, "raise_overdraft", username="farid", limit=50)
-    assert bank.state["accounts"]["farid"] == {
-        "balance": 5000,
-        "overdraft_limit": 50,
-        "status": "open",
-    }
-    card = do(bank, "issue_card", username="farid")["card_id"]
-    assert bank.state["cards"]["farid"] == [card]
-    assert "exist" in error(bank, "transfer", username="anna", to="nobody", amount=5)
-    assert "positive" in error(bank, "transfer", username="anna", to="ben", amount=0)
-    assert "another account" in error(bank, "close_account", username="anna", payout_to="anna")
-
-
-def test_clinic_calendar_follows_the_appointments() -> None:
-    clinic = simulator("clinic")
-    booked = do(
-        clinic,
-        "book_visit",
-        patient_id="M-204",
-        clinician="Dr. Okafor",
-        day="2026-05-13",
-        hour=10,
-    )["appointment_id"]
-    assert clinic.state["calendars"]["Dr. Okafor"]["2026-05-13"] == [9, 14]
-    found = do(clinic, "read_appointment", appointment_id=booked)
-    assert (found["patient_id"], found["hours_ahead"]) == ("M-204", 48)
-    do(
-        clinic,
-        "reschedule_visit",
-        patient_id="M-204",
-        appointment_id=booked,
-        clinician="Dr. Lindqvist",
-        day="2026-05-15",
-        hour=9,
-    )
-    assert clinic.state["calendars"]["Dr. Okafor"]["2026-05-13"] == [9, 10, 14]
-    assert clinic.state["calendars"]["Dr. Lindqvist"]["2026-05-15"] == [10, 11]
-    assert clinic.state["appointments"][booked]["moves"] == 1
-    do(clinic, "cancel_visit", patient_id="M-204", appointment_id=booked, reason="away")
-    assert clinic.state["calendars"]["Dr. Lindqvist"]["2026-05-15"] == [9, 10, 11]
-    assert clinic.state["appointments"][booked]["status"] == "cancelled"
-    assert "day" in error(
-        clinic, "book_visit", patient_id="M-204", clinician="Dr. Okafor", day="soon", hour=9
-    )
-
-
-def test_clinic_refill_and_results() -> None:
-    clinic = simulator("clinic")
-    do(clinic, "refill_prescription", patient_id="M-204", medicine="cetirizine")
-    assert clinic.state["prescriptions"]["RX-5"]["refills_left"] == 2
-    assert clinic.state["prescriptions"]["RX-5"]["days_since_fill"] == 0
-    do(clinic, "release_results", patient_id="M-204", test="blood count", recipient="M-204")
-    assert len(clinic.state["releases"]) == 1
-    assert "prescription" in error(
-        clinic, "refill_prescription", patient_id="M-204", medicine="ibuprofen"
-    )
-
-
-def test_it_devices() -> None:
-    example = simulator("it")
-    swap = do(example, "replace_device", employee="kim", device="L-14", reason="black screen")
-    state = example.state
-    assert state["devices"]["L-14"]["owner"] is None
-    assert state["devices"][swap["handed_out"]]["owner"] == "kim"
-    assert state["stock"]["laptop"] == 3
-    assert "none left" in error(
-        example, "replace_device", employee="mina", device="T-03", reason="broken"
-    )
-    do(example, "wipe_device", employee="lars", device="L-15", statement="go ahead")
-    do(example, "hand_over_device", employee="lars", device="S-21", to="quinn")
-    do(example, "install_software", employee="kim", device="T-04", software="vector-draw")
-    do(example, "grant_access", employee="kim", group="payroll")
-    do(example, "reset_password", employee="mina", account="lars")
-    state = example.state
-    assert state["devices"]["L-15"]["status"] == "wiped"
-    assert state["devices"]["S-21"]["owner"] == "quinn"
-    assert state["devices"]["T-04"]["software"] == ["vector-draw"]
-    assert state["software"]["vector-draw"]["licences_free"] == 1
-    assert state["groups"]["payroll"]["members"] == ["kim"]
-    assert [entry["account"] for entry in state["password_resets"]] == ["lars"]
-
-
 @every_desk
 def test_guarded_tools_refuse_until_the_gate_is_open(example: Example) -> None:
     guarded = [a for a in example.handbook.actions.values() if list(leaves(a.requires))]
@@ -181,11 +72,6 @@ def test_bad_arguments_are_answered(example: Example) -> None:
     assert "has no argument `extra`" in error(simulator, name, extra=1)
     for value in (None, 3, True, ["a"], {"a": 1}):
         assert "must be of type string" in error(simulator, name, **{first: value})
-
-
-def test_a_flag_is_not_a_number() -> None:
-    bank = simulator("bank")
-    assert "of type integer" in error(bank, "transfer", username="anna", to="ben", amount=True)
 
 
 def test_a_tool_that_refuses_halfway_leaves_no_trace() -> None:

@@ -1,11 +1,4 @@
-"""A user who follows a script and tells everything it knows, as SOPBench's default user does.
-
-A user played by a model.
-
-Tools whose results were written down beforehand: for trying out a handbook without a simulation.
-
-People who decide about held calls while a run waits.
-"""
+"""Simulated people: users by script or by model, tools with scripted results, approvers."""
 
 from __future__ import annotations
 
@@ -141,7 +134,6 @@ def action_schema(action: Action) -> ToolSchema:
 
 END: Final = "###END###"
 
-
 RULES: Final = (
     "You play a user who talks to a service agent. Stay in your role, write only what the user "
     "would say, one short message at a time. Give a value when you are asked for it and you know "
@@ -219,7 +211,6 @@ _ASKS = re.compile(
     re.IGNORECASE,
 )
 
-
 _ENDS = re.compile(
     r"\b(done|complete[d]?|carried out|success(ful(ly)?)?|booked|refuse[d]?|decline[d]?|"
     r"reject(ed)?|deny|denied|cannot|can't|can not|unable|not (?:able|allowed|possible)|sorry|"
@@ -227,7 +218,6 @@ _ENDS = re.compile(
     r"办理完毕|已完成|已办理|成功|无法|不能|拒绝|抱歉|对不起|再见",
     re.IGNORECASE,
 )
-
 
 EVERYTHING_TOLD: Final = "I have told you everything I know."
 

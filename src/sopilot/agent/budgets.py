@@ -1,7 +1,4 @@
-"""How much a run may use. The defaults are the paper's.
-
-What a run has used of its budgets. Counted from the trace, so that a resumed run goes on.
-"""
+"""How much a run may use (the paper's defaults), and what it has used, counted from its trace."""
 
 from __future__ import annotations
 
@@ -14,8 +11,6 @@ from sopilot.session.session import Session
 from sopilot.trace.events import Actor
 
 _MAY_BE_LEFT_OUT = frozenset({"temperature", "seed", "reply_tokens"})
-
-
 _MAY_BE_NOTHING = frozenset({"temperature", "user_turns", "domain_calls", "seed"})
 
 
@@ -50,7 +45,6 @@ class Budgets:
 DEEP_BUDGETS = Budgets(wall_seconds=1_800.0, user_turns=5)
 """For domains whose procedures are long."""
 
-
 UNLIMITED = Budgets(
     agent_turns=2**31,
     refresh_actions=2**31,
@@ -60,11 +54,7 @@ UNLIMITED = Budgets(
     context_tokens=2**31,
 )
 """Somebody else's agent has budgets of its own."""
-
-
 _RECORDED = tuple(item.name for item in fields(RequestRecord))
-
-
 _CHARACTERS_PER_TOKEN = 4.0
 """Of the first request, before a provider has counted one."""
 

@@ -20,6 +20,7 @@ from sopilot.messages.catalogue import message_json, sentence
 from sopilot.messages.errors import RunEnded, UserMistake
 from sopilot.protocols import ToolCall
 from sopilot.records.people import THE_MACHINE
+from sopilot.session.questions import UserAbsent
 from sopilot.session.session import Session
 from sopilot.trace.events import Actor, Complete, Fail, Return, Start, ToolOperation
 from sopilot.values.json import JSON
@@ -32,19 +33,11 @@ from sopilot.views.refusals import to_customer
 from sopilot.views.step_tool import StepMove, did
 
 USER_LEFT = "the user no longer wants this"
-
-
 KEPT_BY_TOOLS = "kept_by_tools"
 """In the note of a malformed call: the tools have it in their own log."""
-
-
 _LONGEST_NOTED = 400
-
-
 MOST_INSISTENCE = 3
 """Times the same unproven call is made, and nothing else, until people are waited for."""
-
-
 _UNDECIDED = frozenset(HeldState) - {HeldState.APPROVED, HeldState.REJECTED}
 
 
@@ -57,7 +50,7 @@ class Ended(RunEnded):
         self.reason = reason
 
 
-class Waiting(RunEnded):
+class Waiting(UserAbsent):
     """People must decide or find out something before the run can go on. ``text`` is the
     answer to the model, where a call is what they must decide about."""
 
@@ -110,7 +103,7 @@ class CallHandler:
         answer = await self._handle(call)
         if isinstance(answer, str):
             return Answered(answer)
-        return Answered(answer.said(self._language), answer.seq)
+        return Answered(answer.wording(self._language), answer.seq)
 
     async def _handle(self, call: ToolCall) -> str | CallAnswer:
         taken: list[str] = []
@@ -121,7 +114,7 @@ class CallHandler:
         self.fitted = not (isinstance(parsed, Malformed) and self._is_step(parsed.tool))
         if isinstance(parsed, Malformed):
             kept_by_tools = await self._kept_by_tools(call, parsed)
-            text = await self._malformed(call, parsed, kept=kept_by_tools)
+            text = await self._malformed(call, parsed, logged=kept_by_tools)
             return after_steps(taken, text, self._language)
         if isinstance(parsed, EndCall):
             details = {"outcome": parsed.outcome, "reason": parsed.reason}
@@ -140,7 +133,7 @@ class CallHandler:
         guarded = parsed.name in self._session.programs.guarded
         lost = answer.status is CallStatus.UNKNOWN and guarded
         if lost or undecided or self._insists(answer):
-            raise Waiting(answer.problem, answer.said(self._language))
+            raise Waiting(answer.problem, answer.wording(self._language))
         return answer
 
     async def take_steps(self, call: ToolCall, taken: list[str]) -> tuple[ToolCall, str | None]:
@@ -304,7 +297,7 @@ class CallHandler:
             return False
         return await tools.unmade(call, parsed.problem)
 
-    async def _malformed(self, call: ToolCall, parsed: Malformed, *, kept: bool = False) -> str:
+    async def _malformed(self, call: ToolCall, parsed: Malformed, *, logged: bool = False) -> str:
         name = MALFORMED_STEP if self._is_step(parsed.tool) else MALFORMED_CALL
         details: dict[str, JSON] = {
             "tool": parsed.tool,
@@ -312,7 +305,7 @@ class CallHandler:
             "message": message_json(parsed.problem),
             "arguments": call.arguments[:_LONGEST_NOTED],
         }
-        if kept:  # whole, so that the tools' log can be rebuilt from the trace
+        if logged:  # whole, so that the tools' log can be rebuilt from the trace
             details |= {KEPT_BY_TOOLS: True, "arguments": call.arguments}
         await self._session.note(name, details)
         self._watch(Progress("note", f"{parsed.tool}: {parsed.problem}"))

@@ -1,7 +1,7 @@
-"""One driver for every door: what the model would be asked with, and the moves it makes.
+"""A session under a view: what the model is asked with, and the moves it makes.
 
-The loop asks a model, `play` and MCP ask whoever calls, a hook asks a framework. Each has
-the same messages, slot and tools from ``request``, and the same moves from ``handle``.
+The loop, `play`, MCP and the framework hooks all use a ``Driver``: they get the same messages,
+frame message and tools from ``request``, and the same moves from ``handle``.
 """
 
 from __future__ import annotations
@@ -42,8 +42,6 @@ from sopilot.views.view import Request, View
 
 NOT_OFFERED = "not_offered"
 """Notes the goal actions that no tool carries out: who refuses there has a cause."""
-
-
 MOST_EMPTY_REPLIES = 3
 
 
@@ -331,6 +329,8 @@ def without_secrets(session: Session, watch: Watch) -> Watch:
 
     def masked(progress: Progress) -> None:
         message = session.secrets.masked
-        watch(replace(progress, text=message(progress.text), slot=message(progress.slot)))
+        watch(
+            replace(progress, text=message(progress.text), frame_text=message(progress.frame_text))
+        )
 
     return masked

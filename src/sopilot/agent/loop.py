@@ -1,7 +1,4 @@
-"""The loop: a model is asked what the driver shows, and the driver does what it says.
-
-Opening the session of a run.
-"""
+"""Open the session of a run, and run it: ask the model, do what it says, until the run ends."""
 
 from __future__ import annotations
 
@@ -137,7 +134,7 @@ class Run:
             reply_tokens=budgets.reply_tokens,
             shown=turn.shown,
         )
-        self._watch(Progress("request", self._model.name, turn.slot))
+        self._watch(Progress("request", self._model.name, turn.frame_text))
         attempts = Attempts()
         begun = monotonic()
 

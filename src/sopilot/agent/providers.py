@@ -12,12 +12,8 @@ from sopilot.messages.errors import RunEnded, mistake
 from sopilot.protocols import Model, ModelReply, ModelRequest, ToolCall, Usage
 
 Sleep = Callable[[float], Awaitable[None]]
-
-
 CONTEXT: Final = "context"
 """The kind of failure that is the model's own limit: the request is longer than it can read."""
-
-
 EMPTY: Final = "empty"
 """The kind of an answer that came and holds nothing."""
 

@@ -1,9 +1,4 @@
-"""What a run came to.
-
-The audit of a session as it stands: configured here, and nowhere else.
-
-What happens in a run, for people who look on.
-"""
+"""The result of a run, its closing audit, and its progress for people who look on."""
 
 from __future__ import annotations
 
@@ -156,11 +151,11 @@ class SessionResult:
 @dataclass(frozen=True, slots=True)
 class Progress:
     """``kind`` is ``request``, ``assistant``, ``user``, ``call``, ``result``, ``step``, ``held``,
-    ``note`` or ``RETRY``; ``slot`` is the frame that a request showed the model."""
+    ``note`` or ``RETRY``; ``frame_text`` is the frame that a request showed the model."""
 
     kind: str
     text: str
-    slot: str = ""
+    frame_text: str = ""
 
 
 RETRY = "retry"

@@ -1,9 +1,7 @@
 """The tools a model is offered, and its calls as something the loop can do.
 
-Whether a call's arguments fit the tool's schema, said so that a model can correct them.
-
-Only what a provider's schema promises: required names, unknown names, types, enumerations, and
-the same inside of objects and lists. The tool itself judges the rest.
+Arguments are checked against what a provider's schema promises: required and unknown names,
+types, enumerations, also inside of objects and lists. The tool itself judges the rest.
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ from sopilot.files.text import write_whole
 from sopilot.messages.errors import UserMistake
 from sopilot.runner.audit_inputs import (
     Audited,
-    Told,
     TraceInput,
+    TranscriptFacts,
     clean_together,
     read_input,
     reports_json,
@@ -109,7 +109,7 @@ def command(
         handbook=handbook,
         goal=goal,
         store_spec=store.spec,
-        told=Told(now, pairs("--input", inputs)),
+        facts=TranscriptFacts(now, pairs("--input", inputs)),
         token_file=store.token_file,
     )
     if verify:

@@ -113,8 +113,8 @@ def _with_play(
 
 def _move(move: ModelReply, session_id: str, store: StoreAccess, as_json: bool) -> None:
     turn: PlayedTurn = _with_play(store, session_id, lambda play: play.player.reply(move))
-    slot = ["", Lines(turn.slot)] if turn.slot else []
-    give(as_json, asdict(turn), [Lines(turn.answer), *slot])
+    frame = ["", Lines(turn.frame_text)] if turn.frame_text else []
+    give(as_json, asdict(turn), [Lines(turn.answer), *frame])
 
 
 def _print_screen(shown: dict[str, object], as_json: bool) -> None:

@@ -33,7 +33,7 @@ class Watcher:
         self._quiet = quiet
         self._frames = frames
         self._person = person
-        self._slot = ""
+        self._frame = ""
 
     def __call__(self, progress: Progress) -> None:
         if progress.kind == RETRY:
@@ -43,9 +43,11 @@ class Watcher:
         ):
             return
         elif progress.kind == "request":
-            if self._frames and progress.slot and progress.slot != self._slot:
-                say("\n".join(f"    │ {line}" for line in progress.slot.split("\n")), dim=True)
-                self._slot = progress.slot
+            if self._frames and progress.frame_text and progress.frame_text != self._frame:
+                say(
+                    "\n".join(f"    │ {line}" for line in progress.frame_text.split("\n")), dim=True
+                )
+                self._frame = progress.frame_text
         else:
             mark, colour = _MARKS.get(progress.kind, ("  ", None))
             marked(mark, progress.text, fg=colour, bold=bool(colour))

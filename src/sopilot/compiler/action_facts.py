@@ -31,25 +31,6 @@ from sopilot.values.schema import READ
 Schema = Mapping[str, object]
 
 
-def action_facts(handbook: Handbook) -> dict[str, ActionFacts]:
-    """By name, so that the order of keys in a handbook leaves no mark."""
-    goals = {procedure.action for procedure in handbook.procedures.values()}
-    quiet = _quiet(handbook.predicates.values())
-    looking = quiet - goals
-    built_in = {name: facts for name, facts in _BUILT_IN.items() if name in quiet}
-    declared = {
-        name: ActionFacts(
-            {item.name: input_schema(item) for item in action.inputs},
-            tuple(item.name for item in action.inputs if item.required),
-            _changes(action, name in looking),
-            action.reads,
-            action.shared,
-        )
-        for name, action in sorted(handbook.actions.items())
-    }
-    return {**declared, **built_in}
-
-
 _BUILT_IN = {
     # An answer stays true; a yes is to the state of things in which it was given.
     ASK_USER: ActionFacts({}, (), (), ()),
@@ -96,33 +77,6 @@ def _spread(names: set[str], flows: Iterable[tuple[str, str]]) -> None:
     """Along the flows, until nothing is new."""
     while more := {target for source, target in flows if source in names} - names:
         names |= more
-
-
-def read_only_actions(handbook: Handbook) -> tuple[str, ...]:
-    """The actions that change nothing, whatever a program calls; openers of gates are none."""
-    gates = {
-        call.action
-        for predicate in handbook.predicates.values()
-        for call in (predicate.established_by, predicate.closed_by)
-        if call is not None
-    }
-    goals = {procedure.action for procedure in handbook.procedures.values()}
-    quiet = _quiet(handbook.predicates.values())
-    looking = quiet - goals
-    declared = [
-        name
-        for name, action in sorted(handbook.actions.items())
-        if _changes(action, name in looking) == ()
-    ]
-    built_in = [name for name in _BUILT_IN if name in quiet]
-    return tuple(name for name in (*declared, *built_in) if name not in gates)
-
-
-def _quiet(predicates: Iterable[Predicate]) -> set[str]:
-    """Actions of recipes, which change nothing. Those that open or close a gate may."""
-    return {
-        call.action for predicate in predicates for recipe in predicate.recipes for call in recipe
-    }
 
 
 def _changes(action: Action, only_looks: bool) -> tuple[str, ...] | None:
@@ -201,15 +155,57 @@ class HandbookFacts:
     not_found: Mapping[str, str]
 
 
+def _verifying(handbook: Handbook) -> set[str]:
+    predicates = handbook.predicates.values()
+    return {call.action for item in predicates for recipe in item.recipes for call in recipe}
+
+
+def _changing(handbook: Handbook) -> dict[str, tuple[str, ...] | None]:
+    """The topics that each action may change; by name, so that the order of keys in a handbook
+    leaves no mark."""
+    goals = {procedure.action for procedure in handbook.procedures.values()}
+    looking = _verifying(handbook) - goals
+    return {
+        name: _changes(item, name in looking) for name, item in sorted(handbook.actions.items())
+    }
+
+
+def action_facts(handbook: Handbook) -> dict[str, ActionFacts]:
+    actions, verifying = handbook.actions, _verifying(handbook)
+    declared = {
+        name: ActionFacts(
+            {item.name: input_schema(item) for item in actions[name].inputs},
+            tuple(item.name for item in actions[name].inputs if item.required),
+            changes,
+            actions[name].reads,
+            actions[name].shared,
+        )
+        for name, changes in _changing(handbook).items()
+    }
+    return {**declared, **{name: _BUILT_IN[name] for name in _BUILT_IN if name in verifying}}
+
+
+def _read_only(handbook: Handbook) -> tuple[str, ...]:
+    """The actions that change nothing, whatever a program calls; openers of gates are none."""
+    predicates, verifying = handbook.predicates.values(), _verifying(handbook)
+    gates = [call for item in predicates for call in (item.established_by, item.closed_by)]
+    opening = {call.action for call in gates if call is not None}
+    quiet = [name for name, changes in _changing(handbook).items() if changes == ()]
+    built_in = [name for name in _BUILT_IN if name in verifying]
+    return tuple(name for name in (*quiet, *built_in) if name not in opening)
+
+
 def handbook_facts(handbook: Handbook) -> HandbookFacts:
     """The same for every program of the handbook."""
-    requests = {procedure.action for procedure in handbook.procedures.values() if procedure.confirm}
+    confirmed = {item.action for item in handbook.procedures.values() if item.confirm}
     actions = sorted(handbook.actions.items())
-    guarded = tuple(guard_of(item) for name, item in actions if item.is_guarded or name in requests)
+    guarded = tuple(
+        guard_of(item) for name, item in actions if item.is_guarded or name in confirmed
+    )
     return HandbookFacts(
         guarded=guarded,
         actions=action_facts(handbook) if guarded else {},
-        read_only=() if guarded else read_only_actions(handbook),
+        read_only=() if guarded else _read_only(handbook),
         secrets=secret_names(handbook),
         not_found={name: item.not_found for name, item in actions if item.not_found is not None},
     )

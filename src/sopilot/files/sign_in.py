@@ -1,7 +1,4 @@
-"""Who somebody is, by what they hold: one way for every door.
-
-Signed tokens of OpenID Connect providers (extra ``openid``), by the keys they publish.
-"""
+"""Who a person is, by a token of the store or of an OpenID Connect provider (extra ``openid``)."""
 
 from __future__ import annotations
 
@@ -81,7 +78,9 @@ def _key_of(issuer: str, named: object) -> Any:
             try:
                 return jwt.PyJWK(item)
             except (jwt.PyJWTError, ValueError, TypeError, LookupError) as problem:
-                raise RunEnded(f"the key `{named}` of {address} is none: {problem}") from None
+                raise RunEnded(
+                    f"invalid key `{named}` in the JWKS at {address}: {problem}"
+                ) from None
     raise mistake("bad-token", f"the token is not good: {issuer} has no key `{named}` to sign with")
 
 
@@ -103,12 +102,12 @@ def _document(address: str) -> dict[str, Any]:
                 body += part
                 if len(body) > _LONGEST_OPENID or time.monotonic() > until:
                     raise RunEnded(f"{address} is too long, or takes too long")
-        loads = json.loads(body)
+        document = json.loads(body)
     except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, RecursionError) as problem:
         raise RunEnded(f"{address} cannot be read: {problem}") from None
-    if not isinstance(loads, dict):
+    if not isinstance(document, dict):
         raise RunEnded(f"{address} cannot be read: it is no JSON object")
-    return loads
+    return document
 
 
 def _require_safe(address: str) -> None:
@@ -133,13 +132,13 @@ async def sign_in(store: Store, token: str, *, clock: Clock | None = None) -> Pr
     """By a named token of this store, or a signed one of a provider that it believes."""
     people = await load_people(store)
     if token.startswith(TOKEN_PREFIX):
-        of_token = people.of_token(token, (clock or SystemClock()).now())
+        who = people.of_token(token, (clock or SystemClock()).now())
     else:
         issuer, subject = await asyncio.to_thread(subject_of, token, people.providers)
-        of_token = people.of_subject(issuer, subject)
-    if isinstance(of_token, Diagnostic):
-        raise UserMistake([of_token])
-    return of_token
+        who = people.of_subject(issuer, subject)
+    if isinstance(who, Diagnostic):
+        raise UserMistake([who])
+    return who
 
 
 async def who_asks(store: Store, token_file: Path | None, token: str = "") -> Principal | None:

@@ -1,7 +1,6 @@
-"""Text files that people name, read and written with a word about what is wrong with them.
+"""Text and YAML files that people name, read and written with a word about what is wrong.
 
-YAML that people write beside handbooks: settings, tasks, studies. An alias may stand for a
-value; a few of them in a row may stand for more values than a machine has memory.
+Reading is bounded: a device has no end, and a few YAML aliases can stand for endless values.
 """
 
 from __future__ import annotations
@@ -128,8 +127,8 @@ _MOST_VALUES = 1_000_000
 
 def load_yaml(text: str) -> Any:
     """Its values; a ``yaml.YAMLError`` where written out they would never end."""
-    safe_load = yaml.safe_load(text)
-    counted, waiting = 0, [safe_load]
+    document = yaml.safe_load(text)
+    counted, waiting = 0, [document]
     while waiting:
         value = waiting.pop()
         inner = list(value.values()) if isinstance(value, dict) else value
@@ -138,4 +137,4 @@ def load_yaml(text: str) -> Any:
             if counted > _MOST_VALUES:
                 raise yaml.YAMLError("its aliases stand for too many values, or for themselves")
             waiting += inner
-    return safe_load
+    return document

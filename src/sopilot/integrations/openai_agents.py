@@ -98,7 +98,7 @@ def hooked_config(hooks: Hooks, config: RunConfig | None = None) -> RunConfig:
             shown = await filtered if inspect.isawaitable(filtered) else filtered
         async with within.using(own.group_id) as hook:
             await hook.ready()
-            first, slot = hook.instructions, hook.slot()
+            first, slot = hook.instructions, hook.frame_message()
         if hook.view.guard:
             return shown
         if shown.instructions:

@@ -56,7 +56,7 @@ class SopilotCapability(AbstractCapability[Any]):
         async def show(ctx: RunContext[Any]) -> str:
             async with self._using(ctx) as hook:
                 await hook.ready()
-                first, slot = hook.instructions, hook.slot()
+                first, slot = hook.instructions, hook.frame_message()
             return f"{first}\n\n{SLOT_MARK}\n{slot}" if slot else first
 
         return show

@@ -12,7 +12,7 @@ from sopilot.handbook.requirements import Path
 from sopilot.machine.layout import FunctionLayout, Position, ProgramLayout
 from sopilot.machine.state import Configuration, Frame, Process
 from sopilot.program.model import Act, Argument, Arguments, CallArguments, Check, Literal, Unknown
-from sopilot.values.json import JSON, MISSING, Missing
+from sopilot.values.json import JSON, MISSING, Missing, parts_of
 from sopilot.values.text import abbreviation_name, digest_of
 
 _OPEN = (Unknown, Path)
@@ -129,13 +129,14 @@ class Learning:
 
 
 _NESTED = (list, dict)
+_SHOWN = (str, list, dict)
 
 
 def whole_values(configuration: Configuration, arguments: dict[str, JSON]) -> dict[str, JSON]:
     """The arguments with every abbreviation of a known value replaced by it."""
     for value in arguments.values():
         if (isinstance(value, str) and value[:1] == "@") or (
-            isinstance(value, _NESTED) and _named(value)
+            isinstance(value, _NESTED) and any(map(abbreviation_name, parts_of(value)))
         ):
             break
     else:
@@ -159,14 +160,6 @@ def whole_values(configuration: Configuration, arguments: dict[str, JSON]) -> di
     return {key: whole(value) for key, value in arguments.items()}
 
 
-def _named(value: JSON) -> bool:
-    if isinstance(value, list):
-        return any(_named(item) for item in value)
-    if isinstance(value, dict):
-        return any(_named(item) for item in value.values())
-    return abbreviation_name(value) is not None
-
-
 def _known(configuration: Configuration) -> Iterator[JSON]:
     for process in configuration.processes.values():
         yield from _long(process.arguments)
@@ -177,17 +170,8 @@ def _known(configuration: Configuration) -> Iterator[JSON]:
 
     for by_arguments in configuration.answers.values():
         for answered in by_arguments.values():
-            yield from _parts(answered.value)
-
-
-def _parts(value: JSON) -> Iterator[JSON]:
-    """A recipe may lead to any place in an answer, and a frame shows what stands there."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, list | dict):
-        yield value
-        for item in value if isinstance(value, list) else value.values():
-            yield from _parts(item)
+            # A recipe may lead to any place in an answer, and a frame shows what stands there.
+            yield from (part for part in parts_of(answered.value) if isinstance(part, _SHOWN))
 
 
 def _long(values: Mapping[str, JSON]) -> Iterator[JSON]:

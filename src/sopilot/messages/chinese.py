@@ -110,7 +110,6 @@ CHINESE_ANSWERS: Final[Mapping[str, str]] = {
     ),
 }
 
-
 CHINESE: Final[Mapping[str, str]] = {
     # --- functions ---
     "process": "流程",
@@ -365,7 +364,6 @@ CHINESE: Final[Mapping[str, str]] = {
     "recipe_none": "  没有可用的核验工具",
 }
 
-
 CHINESE_SENTENCES: Final[Mapping[str, str]] = {
     "separator": "；",
     # --- names that nobody knows ---
@@ -536,7 +534,6 @@ CHINESE_SENTENCES: Final[Mapping[str, str]] = {
     "judged-already": "相同的值已判断过（#{seq}）",
     "gate-open": "验证环节已在本流程中通过",
 }
-
 
 CHINESE_INSTRUCTIONS: Final[Mapping[str, str]] = {
     "role": "你按照 `{handbook}` 的标准操作流程为用户服务。",

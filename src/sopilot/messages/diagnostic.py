@@ -1,7 +1,4 @@
-"""A diagnostic is a code, a lower-case message, a place and optional help.
-
-Collects what is wrong with a source, so that everything is said in one go.
-"""
+"""Diagnostics: a code, a lower-case message, a place and optional help; and their collector."""
 
 from __future__ import annotations
 

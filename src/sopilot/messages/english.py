@@ -121,7 +121,6 @@ ENGLISH_ANSWERS: Final[Mapping[str, str]] = {
     ),
 }
 
-
 ENGLISH: Final[Mapping[str, str]] = {
     # --- functions ---
     "process": "process",
@@ -412,7 +411,6 @@ ENGLISH: Final[Mapping[str, str]] = {
     "recipe_none": "  no tool verifies it",
 }
 
-
 ENGLISH_SENTENCES: Final[Mapping[str, str]] = {
     "separator": "; ",
     # --- names that nobody knows ---
@@ -617,7 +615,6 @@ ENGLISH_SENTENCES: Final[Mapping[str, str]] = {
     "gate-open": "gate already established in this process",
 }
 """Sentences of the runtime, by code. What stands in braces are their fields."""
-
 
 ENGLISH_INSTRUCTIONS: Final[Mapping[str, str]] = {
     "role": "You serve a user by the standard operating procedures of `{handbook}`.",

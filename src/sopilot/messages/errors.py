@@ -1,10 +1,6 @@
-"""What a session or a store refuses, and whose move it is.
+"""Everything sopilot raises, by who must act: the user, whoever runs the session, or we.
 
-The three roots: whose move it is when something failed.
-
-What a model can put right by trying again is an answer to it, never an error.
-
-What the room raises: only for traces that cannot be read, never while stepping.
+A mistake that a model can correct is an answer to it, never an error.
 """
 
 from __future__ import annotations

@@ -26,7 +26,6 @@ class StepTool(NamedTuple):
 
 LONG_TOOL: Final = StepTool()
 
-
 LANGUAGES: Final[Mapping[str, Mapping[str, str]]] = {
     "en": {**ENGLISH, **ENGLISH_ANSWERS},
     "zh": {**CHINESE, **CHINESE_ANSWERS},

@@ -1,9 +1,7 @@
-"""SmolLM2-135M-Instruct on this machine (extra ``local``). Weak and real.
+"""SmolLM2-135M-Instruct in this process (extra ``local``): weak and real.
 
-The model knows nothing of tool calls, so its reply is constrained by a JSON
-schema: either ``{"say": …}`` or ``{"tool": …, "arguments": …}``.
-
-The local model's file: taken once out of a wheel on PyPI into the user's cache.
+The model knows nothing of tool calls, so a JSON schema constrains its reply to ``{"say": …}`` or
+``{"tool": …, "arguments": …}``. Its file is taken once out of a wheel on PyPI.
 """
 
 from __future__ import annotations

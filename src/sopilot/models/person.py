@@ -1,7 +1,4 @@
-"""A person at the terminal in the model's place: sees what a model sees, makes the moves.
-
-A person at the terminal, as the user who is served.
-"""
+"""A person at the terminal, in the model's place or as the user who is served."""
 
 from __future__ import annotations
 

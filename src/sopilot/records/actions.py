@@ -1,9 +1,4 @@
-"""One action in the register, and the row that a store keeps of it.
-
-The register of one session's actions, folded event by event. Pure.
-
-Live and from a stored trace alike, so both agree.
-"""
+"""The register of a session's actions, folded event by event, live and from a trace alike. Pure."""
 
 from __future__ import annotations
 
@@ -360,13 +355,13 @@ def _answered(known: ActionEntry, event: Event) -> ActionEntry:
         outcome = ActionOutcome.CARRIED_OUT
     value = payload.get("value")
     if event.actor == Actor.OPERATOR and isinstance(value, Mapping) and "settled_by" in value:
-        reply = "it happened" if payload.get("ok") is True else "it did not happen"
+        reason = "it happened" if payload.get("ok") is True else "it did not happen"
         settled = {"decision": "settle", "by": str(value["settled_by"]), "role": ""}
         if value.get("principal"):
             settled["principal"] = value["principal"]
         known = replace(
             known,
-            decisions=(*known.decisions, {**settled, "at": event.at, "reason": reply}),
+            decisions=(*known.decisions, {**settled, "at": event.at, "reason": reason}),
         )
     return known.turned(outcome)
 

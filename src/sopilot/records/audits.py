@@ -74,8 +74,10 @@ async def keep_audit(
                 "code": item.code,
                 "severity": str(item.severity),
                 "event": item.seq,
-                "explanation": TITLES.get(item.code, item.code) if private else item.explanation,
-                "sentence": _digest(item.sentence, salt) if private else item.sentence,
+                "explanation": str(
+                    TITLES.get(item.code, item.code) if private else item.explanation
+                ),
+                "sentence": _sentence(item, salt if private else None),
             }
             for item in report.findings
             if item.severity is not Severity.NOTE
@@ -98,9 +100,13 @@ async def keep_audit(
     return number
 
 
-def _digest(sentence: str, salt: bytes) -> str:
-    """A name for a sentence that reveals nothing: sentences name customers."""
-    return f"#{reference(sentence, salt)['$ref']}"[:17] if sentence else ""
+def _sentence(finding: Finding, salt: bytes | None) -> str:
+    """The sentence in its first language; with ``salt``, a name for it that reveals nothing:
+    sentences name customers."""
+    sentence = str(finding.sentence)  # plain: a translated one equals none that was read back
+    if salt is None or not sentence:
+        return sentence
+    return f"#{reference(sentence, salt)['$ref']}"[:17]
 
 
 async def kept_audits(store: Store, session_id: str) -> list[KeptAudit]:
@@ -163,11 +169,7 @@ def differences(audit: KeptAudit, report: Report, salt: str = "") -> list[str]:
     before = {(item.code, item.seq, item.sentence) for item in audit.findings}
     hidden = any(sentence.startswith("#") for _, _, sentence in before)
     now = {
-        (
-            item.code,
-            item.seq,
-            _digest(item.sentence, bytes.fromhex(salt)) if hidden else item.sentence,
-        )
+        (item.code, item.seq, _sentence(item, bytes.fromhex(salt) if hidden else None))
         for item in report.findings
         if item.severity is not Severity.NOTE and item.seq <= audit.head[0]
     }

@@ -1,14 +1,12 @@
-"""A session as the store has it: record, events and payloads, verified and replayed.
+"""Sessions as a store has them: record, events and payloads, verified and replayed.
 
-The register made anew from the traces, and asked.
-
-One line about a session for listings, derived from its configuration.
+The register is made anew from the traces here, and queried.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 from sopilot.machine.approvals import CallLedger, HeldState
 from sopilot.machine.layout import Limits
@@ -37,53 +35,55 @@ from sopilot.trace.redaction import SecretTexts, holds_secret, is_reference, ref
 from sopilot.values.json import JSON
 from sopilot.values.text import counted
 
-ProgramsByHash = Mapping[frozenset[tuple[str, str]], ProgramSet]
-"""The program sets a trace names, by their goal → hash pairs."""
+_Hashes = Mapping[str, str]
+"""Goal → hash of its program."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
+    """``first`` and ``changes`` are the programs from the beginning, and those that a session went
+    over to, by event; ``programs`` the last of them."""
+
     configuration: Configuration
     ledger: CallLedger
-    programs: ProgramSet
     register: Register
+    programs: ProgramSet
+    first: ProgramSet
+    changes: dict[int, ProgramSet]
 
 
 def recover(
     session_id: str,
     events: Sequence[SealedEvent],
+    whole: Sequence[Event],
+    hashes: _Hashes,
+    sets: Mapping[frozenset[tuple[str, str]], ProgramSet],
     *,
     head: Head,
-    hashes: Mapping[str, str],
-    programs: ProgramsByHash,
-    payloads: Mapping[str, JSON],
     limits: Limits,
     replaying: bool = True,
 ) -> Recovered:
-    """Raises ``TraceBroken`` when the chain does not hold, ``TraceError`` when the events are
-    not what these programs make. Without ``replaying`` the chain is verified and the register
-    made: of a session whose contents were erased nothing else can be told."""
+    """``whole`` are the events with every value in its place; ``sets`` the programs, by the pairs
+    of their hashes. Raise ``TraceBroken`` for a broken chain, ``TraceError`` where the events are
+    not what the programs make. Without ``replaying``, which needs the contents, only the chain is
+    verified and the register made."""
     broken = verify_chain(events, session_id=session_id, head=head)
     if broken is not None:
         raise TraceBroken(session_id, broken)
-    whole = whole_events(events, payloads)
-    current = programs[frozenset(hashes.items())]
-    configuration = Configuration()
-    register = Register(current.changing)
-    begin = 0
-    for index, changed in [*program_changes(whole), (len(events), None)]:
+    current = first = sets[frozenset(hashes.items())]
+    changes = {index: sets[frozenset(named.items())] for index, named in program_changes(whole)}
+    configuration, register, begin = Configuration(), Register(first.changing), 0
+    for index in (*changes, len(events)):
         if replaying:
             configuration = _replay(current, limits, configuration, whole[begin:index], begin)
         for event, sealed in zip(whole[begin:index], events[begin:index], strict=True):
             register.fold(event, sealed.event)
-        begin = index
-        if changed is not None:
-            current = programs[frozenset(changed.items())]
-            register.changing = current.changing
+        begin, current = index, changes.get(index, current)
+        register.changing = current.changing
     ledger = CallLedger()
     for event in whole if replaying else ():
         ledger.fold(event)
-    return Recovered(configuration, ledger, current, register)
+    return Recovered(configuration, ledger, register, current, first, changes)
 
 
 def _replay(
@@ -102,29 +102,20 @@ def _replay(
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(Recovered):
     record: SessionRecord
     settings: Settings
     salt: bytes
     events: list[SealedEvent]
     whole: list[Event]
     """The same with every value in its place."""
-    configuration: Configuration
-    ledger: CallLedger
-    register: Register
-    programs: ProgramSet
-    """The programs that go on: those of the last change, or the first ones."""
-    first: ProgramSet
-    changes: dict[int, ProgramSet]
-    """The programs that hold from an event on, where the session went over to others."""
 
 
 async def load(
     store: Store, session_id: str, *, known: Collection[ProgramSet] = (), even_erased: bool = False
 ) -> Loaded:
-    """``known`` spares reading artifacts that the caller has at hand under the same hashes.
-    ``even_erased``: one whose contents were erased, or are under a key that is not at hand, is
-    welcome, and stands nowhere."""
+    """``known`` are programs that need not be read. ``even_erased`` also loads a session whose
+    contents were erased, or are under a key that isn't here, without replaying it."""
     record, events = await read_session(store, session_id)
     if record.is_pruned:
         raise Pruned(session_id)
@@ -144,48 +135,27 @@ async def loaded(
     known: Collection[ProgramSet],
     settings: Settings | None = None,
 ) -> Loaded:
-    """From what the store has of it; it is asked for programs alone that are not ``known``.
-    ``settings`` are those of its metadata, where the caller has them."""
-    session_id = record.id
+    """From what the store has of it; only programs that are not ``known`` are read."""
     settings = settings or settings_from_json(record.metadata.get("settings", {}))
-    erased = record.is_locked or record.is_erased
     salt = _salt(record)
     for digest, value in payloads.items():
         if reference(value, salt)["$ref"] != digest:
-            raise StoreCorrupt(f"payload {digest[:12]} of session {session_id} is another value")
+            raise StoreCorrupt(f"payload {digest[:12]} of session {record.id} is another value")
     hashes = stored_hashes(record)
     whole = whole_events(events, payloads)
     _check_header(record, whole)
-    changes = program_changes(whole)
-    named = [hashes, *(changed for _, changed in changes)]
     sets: dict[frozenset[tuple[str, str]], ProgramSet] = {}
-    for item in named:
+    for item in (hashes, *(changed for _, changed in program_changes(whole))):
         key = frozenset(item.items())
         if key not in sets:
             sets[key] = await _program_set(store, item, known)
     recovered = recover(
-        session_id,
-        events,
-        head=record.head,
-        hashes=hashes,
-        programs=sets,
-        payloads=payloads,
-        limits=settings.limits,
-        replaying=not erased,
-    )
-    return Loaded(
-        record,
-        settings,
-        salt,
-        events,
-        whole,
-        recovered.configuration,
-        recovered.ledger,
-        recovered.register,
-        recovered.programs,
-        sets[frozenset(hashes.items())],
-        {index: sets[frozenset(changed.items())] for index, changed in changes},
-    )
+        record.id, events, whole, hashes, sets,
+        head=record.head, limits=settings.limits,
+        replaying=not (record.is_locked or record.is_erased),
+    )  # fmt: skip
+    values = {item.name: getattr(recovered, item.name) for item in fields(recovered)}
+    return Loaded(**values, record=record, settings=settings, salt=salt, events=events, whole=whole)
 
 
 def stored_hashes(record: SessionRecord) -> dict[str, str]:
@@ -199,11 +169,11 @@ def stored_hashes(record: SessionRecord) -> dict[str, str]:
 def _check_header(record: SessionRecord, whole: Sequence[Event]) -> None:
     """What stands beside the chain, against the first event: what the session is about."""
     opening = whole[0].payload if whole else {}
-    reply = opening.get("details")
-    if opening.get("name") != OPENED or not isinstance(reply, Mapping) or is_reference(reply):
+    details = opening.get("details")
+    if opening.get("name") != OPENED or not isinstance(details, Mapping) or is_reference(details):
         return  # a journal, or one that crashed before it was opened
     for name in ("programs", "requester", *ABOUT):
-        if (reply.get(name) or None) != (record.metadata.get(name) or None):
+        if (details.get(name) or None) != (record.metadata.get(name) or None):
             raise StoreCorrupt(
                 f"the store says another `{name}` of session {record.id} than its trace"
             )
@@ -232,10 +202,9 @@ def summarise(
     register: Register,
     guarded: Container[str],
 ) -> dict[str, JSON]:
-    """``status``: new, running, waiting (for approval), unknown (outcome), completed,
-    refused, abandoned; without a machine, running or ended, and the goal is that of
-    the latest action. ``open`` are irreversible calls under way: where the owner is gone,
-    nobody knows how they end."""
+    """A line about a session for listings. ``status``: new, running, waiting (for approval),
+    unknown (outcome), completed, refused, abandoned; without a machine, running or ended, and the
+    goal is that of the latest action. ``open`` are irreversible calls under way."""
     process = configuration.process
     latest = process
     if latest is None and configuration.processes:
@@ -283,10 +252,9 @@ async def export_trace(
     secrets: bool = False,
     known: dict[str, str] | None = None,
 ) -> TraceFile:
-    """Payloads stay behind unless asked for: what leaves is redacted, and still verifies.
-    Secrets stay behind with them, unless asked for as well: those of simulated people, and where
-    a model is to read once more what it has read. Who exports many of one store gives the texts
-    of programs that are ``known``, and is given those that are read."""
+    """Payloads stay behind unless ``payloads``: what leaves is redacted, and still verifies.
+    Secrets stay behind unless ``secrets``, for simulated people and for models that read once
+    more what they have read. ``known`` are texts of programs, which exporting adds to."""
     record = await store.record(session_id)
     if record.is_pruned:
         raise Pruned(session_id)
@@ -357,29 +325,18 @@ def _references(payload: JSON, names: frozenset[str]) -> list[Mapping[str, JSON]
 
 
 def replay_trace(trace: TraceFile) -> Recovered:
-    """Where the run stood at the end of the file.
-
-    Raises ``TraceBroken`` when the chain does not hold, ``TraceError`` when the
-    events are not what the programs make or a program did not come along.
-    """
-    named = [dict(trace.programs)]
-    named += [changed for _, changed in program_changes(whole_events(trace.events, trace.payloads))]
-    for hashes in named:
+    """Where the run stood at the end of the file. Raise as ``recover`` does, and ``TraceError``
+    where a program did not come along."""
+    whole = whole_events(trace.events, trace.payloads)
+    sets = {}
+    for hashes in (trace.programs, *(changed for _, changed in program_changes(whole))):
         for goal, digest in hashes.items():
             if digest not in trace.program_texts:
                 raise TraceError(f"the program of `{goal}` did not come along")
-    sets = {
-        frozenset(hashes.items()): ProgramSet.from_texts(hashes, trace.program_texts)
-        for hashes in named
-    }
+        sets[frozenset(hashes.items())] = ProgramSet.from_texts(hashes, trace.program_texts)
+    end = head(trace.session_id, trace.events)
     return recover(
-        trace.session_id,
-        trace.events,
-        head=head(trace.session_id, trace.events),
-        hashes=trace.programs,
-        programs=sets,
-        payloads=trace.payloads,
-        limits=Limits(),
+        trace.session_id, trace.events, whole, trace.programs, sets, head=end, limits=Limits()
     )
 
 
@@ -442,7 +399,7 @@ async def register(
     )
 
 
-async def make_anew(store: Store, *, tell: Callable[[str], None]) -> None:
+async def rebuild_completely(store: Store, *, tell: Callable[[str], None]) -> None:
     """Rebuild the register from the traces. Raise if that would leave a session out."""
     read, problems = await rebuild_register(store, tell=tell)
     tell(f"the register was made from the traces of {counted(read, 'session')}")

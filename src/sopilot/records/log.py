@@ -1,7 +1,4 @@
-"""The log of a store's sessions, and its heads that are signed.
-
-Proofs about a log that need no log: that a session stands in it, that it only grew.
-"""
+"""The log of a store's sessions, its signed heads, and proofs about a log that need no log."""
 
 from __future__ import annotations
 
@@ -54,14 +51,7 @@ class LogEntry(NamedTuple):
     actions: str
 
     def as_json(self) -> dict[str, JSON]:
-        return {
-            "entry": self.number,
-            "at": self.at,
-            "session": self.session_id,
-            "seq": self.seq,
-            "hash": self.hash,
-            "actions": self.actions,
-        }
+        return dict(zip(("entry", "at", "session", "seq", "hash", "actions"), self, strict=True))
 
     @property
     def leaf(self) -> bytes:

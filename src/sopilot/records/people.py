@@ -49,8 +49,8 @@ class Principal:
     proof: str = ""
 
     def as_json(self, through: str = "") -> dict[str, JSON]:
-        replies = {"method": self.method, "proof": self.proof, "through": through}
-        return {name: value for name, value in replies.items() if value}
+        values = {"method": self.method, "proof": self.proof, "through": through}
+        return {name: value for name, value in values.items() if value}
 
 
 THE_MACHINE = Principal("", MACHINE)
@@ -254,7 +254,7 @@ def _number(value: JSON) -> float:
     return float(value) if isinstance(value, int | float) else 0.0
 
 
-def added(people: People, values: Mapping[str, JSON]) -> dict[str, JSON]:
+def person_details(people: People, values: Mapping[str, JSON]) -> dict[str, JSON]:
     """A person as they are then: with what was known of them, unless it is said anew."""
     name = str(values["person"])
     own = people.persons.get(same_name(name))
@@ -598,11 +598,11 @@ async def change_people(
                 "only an administrator changes the people of this store",
                 help="give an administrator's token: --token-file",
             )
-    reply = added(people, details) if name == ADDED else details
-    problem = why_not(people, name, reply)
+    entry = person_details(people, details) if name == ADDED else details
+    problem = why_not(people, name, entry)
     if problem is not None:
         raise UserMistake([problem])
-    await write(store, JOURNAL, name, {**reply, **written_by(who)}, clock=clock)
+    await write(store, JOURNAL, name, {**entry, **written_by(who)}, clock=clock)
 
 
 def requester_name(people: People, requester: Principal | str | None) -> str:
@@ -666,6 +666,6 @@ async def issue_token(
     if any(same_name(item.name) == same_name(name) for item in people.tokens.values()):
         raise mistake("token-exists", f"there is a token `{name}` already")
     token = TOKEN_PREFIX + secrets.token_urlsafe(32)
-    replies = {**details, "person": result.name, "sha256": token_digest(token)}
-    await change_people(store, entry, replies, who=who, clock=clock)
+    values = {**details, "person": result.name, "sha256": token_digest(token)}
+    await change_people(store, entry, values, who=who, clock=clock)
     return token

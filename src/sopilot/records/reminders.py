@@ -1,4 +1,4 @@
-"""Calls that wait for people and will expire: who can still decide, told once."""
+"""Calls that wait for people and will expire, with the people who can still decide."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class DueCall:
     escalated: dict[str, str]
 
     @property
-    def told_as(self) -> str:
+    def noted_as(self) -> str:
         return f"{self.session_id} {self.call_id} {','.join(sorted(self.escalated))}"
 
     def as_json(self) -> dict[str, JSON]:
@@ -54,8 +54,8 @@ class DueCall:
 async def due_calls(
     store: Store, minutes: float | None = None, once: bool = False, *, clock: Clock | None = None
 ) -> list[DueCall]:
-    """Soonest first. ``once``: only those that nobody was told of, which is then on record; a
-    call is told of again when it escalates."""
+    """Soonest first. ``once`` leaves out calls that were reported before; a call is reported again
+    when it escalates."""
     clock = clock or SystemClock()
     now, people = clock.now(), await load_people(store)
     results = []
@@ -81,10 +81,10 @@ async def due_calls(
         )  # fmt: skip
     results.sort(key=lambda call: call.expires_at or math.inf)
     if once:
-        messages = {str(item.details.get("call")) for item in await entries(store, JOURNAL)}
-        results = [call for call in results if call.told_as not in messages]
+        noted = {str(item.details.get("call")) for item in await entries(store, JOURNAL)}
+        results = [call for call in results if call.noted_as not in noted]
         for call in results:
-            await write(store, JOURNAL, "reminded", {"call": call.told_as}, clock=clock)
+            await write(store, JOURNAL, "reminded", {"call": call.noted_as}, clock=clock)
     return results
 
 

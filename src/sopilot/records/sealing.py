@@ -1,7 +1,4 @@
-"""Sealing the log of a store, and holding a store against a sealed head.
-
-What came of holding a store against a sealed head, for people and for scripts.
-"""
+"""Seal the log of a store, and compare a store with a sealed head."""
 
 from __future__ import annotations
 
@@ -48,9 +45,6 @@ _TRIES = 20
 _LATEST_SECONDS = 60.0
 """How much later than it happened an event may be written."""
 
-_EARLIER_WORDS = ("failed", "new")
-"""What an earlier release, which listed no open calls, said of refusals and ended sessions."""
-
 
 @dataclass(frozen=True, slots=True)
 class Sealing:
@@ -60,8 +54,8 @@ class Sealing:
     added: int
     pruned: tuple[str, ...] = ()
     erased: tuple[str, ...] = ()
-    """Sessions whose events or contents were deleted since the last seal, as the store's own
-    journal says: nobody else vouches for that before this seal."""
+    """Sessions whose events or contents were deleted since the last seal, by the store's own
+    journal alone."""
 
     def as_json(self) -> dict[str, JSON]:
         deleted: dict[str, JSON] = {"pruned": list(self.pruned), "erased": list(self.erased)}
@@ -99,9 +93,8 @@ Elsewhere = Callable[[], Mapping[str, str] | None]
 
 
 async def view(store: Store, elsewhere: Elsewhere | None = None) -> StoreView:
-    """The register, the heads, the log, in this order: a session that goes on meanwhile has then
-    moved, and one that begins is in the log. ``elsewhere``: who reads the register at the same
-    time."""
+    """Read register, heads and log in this order: a session that goes on meanwhile has then moved,
+    and one that begins is in the log. ``elsewhere`` reads the register at the same time."""
     records = store.records
     digests = await records.digests() if elsewhere is None else {}
     every = await records.heads()
@@ -124,10 +117,9 @@ async def seal_store(
     known: Collection[SealedHead] = (),
     earlier_keys: Collection[str] = (),
 ) -> Sealing:
-    """An entry for every session that has moved, then the head, signed. Refuses (``RunEnded``)
-    where the store is not what it was at the last seal, its own or one that is ``known``
-    elsewhere: that would be sealed over. A seal in the store that neither this key nor one of
-    ``earlier_keys`` has signed is nobody's word."""
+    """Log every session that has moved, then sign the head. Raise ``RunEnded`` where the store is
+    not what it was at the last seal, its own or one that is ``known`` elsewhere: that would be
+    sealed over. A seal in the store counts if this key or one of ``earlier_keys`` signed it."""
     now = await view(store)
     earlier = max([*(await store.records.seals())[-1:], *known], key=_size, default=None)
     before = Policy()
@@ -179,9 +171,9 @@ async def verify_store(
     events: bool = True,
     elsewhere: Elsewhere | None = None,
 ) -> Verified:
-    """Against the last of the heads. ``events`` reads every session that it covers; without,
-    only those that have gone on since. ``elsewhere``: who reads the register at the same
-    time, if it can; what is not as it was is looked for again, in order."""
+    """Compare the store with the last of the heads. ``events`` reads every session that the head
+    covers, else only those that have gone on since. ``elsewhere`` reads the register at the same
+    time; where it differs, everything is read again, in order."""
     seal = seals.heads[-1]
     # Of a large log both take long, and one of them waits for a database.
     checking = asyncio.create_task(asyncio.to_thread(check_seals, seals, keys))
@@ -228,8 +220,8 @@ async def _policy(store: Store, *, up_to: int | None = None) -> Policy:
 
 
 class _Vouched:
-    """What the head covers, and a later one in the store that a trusted key has signed: who wrote
-    that something was erased or pruned needed no key before that."""
+    """What the head, or a later one in the store that a trusted key signed, covers: writing that
+    something was erased or pruned needs no key before that."""
 
     def __init__(
         self,
@@ -293,8 +285,8 @@ async def _read(
     session_ids: Collection[str],
     vouched: _Vouched | None = None,
 ) -> _Reading:
-    """The events of these sessions, against their entries and their rows in the register.
-    Without anybody who vouches, what was erased or pruned on record is about to be sealed."""
+    """Compare the events of these sessions with their entries and their rows in the register.
+    Without ``vouched``, what was erased or pruned on record is about to be sealed."""
     traces, result = Traces(store), _Reading()
     gaps = result.gaps
     policy = await _policy(store) if session_ids else Policy()
@@ -356,8 +348,7 @@ async def _read(
 
 
 def _beside(loaded: Loaded, known: Sequence[LogEntry]) -> str:
-    """What the store says of the session by itself, for listings and for how long it is kept, and
-    the trace does not."""
+    """Name what the store says of the session, for listings and retention, but not its trace."""
     record, events = loaded.record, loaded.events
     if known and known[0].seq < 0 and known[0].at != record.created_at:
         return "beginning"
@@ -366,8 +357,8 @@ def _beside(loaded: Loaded, known: Sequence[LogEntry]) -> str:
     if is_journal(record.id) or record.is_locked or record.is_erased:
         return ""
     made = summarise(loaded.configuration, loaded.ledger, loaded.register, loaded.programs.guarded)
-    reply = record.summary
-    same = "status" in reply and all(made.get(name, item) == item for name, item in reply.items())
+    stored = record.summary
+    same = "status" in stored and all(made.get(name, item) == item for name, item in stored.items())
     return "" if same or not events else "status"
 
 
@@ -379,8 +370,8 @@ async def _is_under_key(store: Store, loaded: Loaded) -> bool:
 
 
 async def _differ(store: Store, traces: Traces, session_id: str) -> bool:
-    """Whether trace and register differ while nobody goes on with the session: rows that were
-    read before the trace may be those of an earlier step."""
+    """Whether trace and register differ at one head of the session: rows that were read before the
+    trace may be those of an earlier step."""
     differ = True
     for _ in range(_TRIES):
         loaded = await traces.loaded(session_id)

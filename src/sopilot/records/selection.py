@@ -1,7 +1,4 @@
-"""Which actions are asked for: by time, name, outcome, grade and arguments.
-
-The register for people, for scripts and for spreadsheets.
-"""
+"""Queries of the register: by time, name, outcome, grade and arguments; as text, JSON and CSV."""
 
 from __future__ import annotations
 
@@ -48,9 +45,9 @@ class Condition(NamedTuple):
 
     @property
     def without_names(self) -> str:
-        """Fit to be kept: an amount is more than so much; who it was is nobody's business."""
-        message = self.operator in _ORDERS and isinstance(self.value, int | float)
-        return f"{'.'.join(self.path)}{self.operator}{self.value if message else '…'}"
+        """Fit to be recorded: with amounts to compare with, without names."""
+        is_amount = self.operator in _ORDERS and isinstance(self.value, int | float)
+        return f"{'.'.join(self.path)}{self.operator}{self.value if is_amount else '…'}"
 
     def holds(self, arguments: JSON) -> bool:
         result = value_at(arguments, self.path)
@@ -313,8 +310,8 @@ def _for_what(entry: ActionEntry, now: float) -> str:
 
 
 def _masked(value: JSON) -> JSON:
-    """For people: a digest tells them nothing, and how long a secret is is none of their
-    business. Files have it, so that they can be held against the trace."""
+    """Hide digests from people: the length of a secret is part of them. Files have them, for
+    comparison with the trace."""
     if is_reference(value):
         return MASK
     if isinstance(value, Mapping):

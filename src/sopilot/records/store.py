@@ -1,11 +1,7 @@
-"""What a store keeps, and the promises it makes.
+"""The protocol of a store, and the values that go in and out of it.
 
-A store never reads a clock: time comes from the caller. Clocks decide only when
-a lease may be taken over; who may write is decided by the fencing token.
-
-What a store keeps beside the sessions themselves.
-
-What a session is told once and remembers: stored with it, so that a resumed one agrees.
+A store never reads a clock: time comes from the caller. Clocks decide only when a lease may be
+taken over; the fencing token decides who may write.
 """
 
 from __future__ import annotations
@@ -67,14 +63,16 @@ class Records(Protocol):
 DEFAULT_INLINE_LIMIT = 16_384
 
 DEFAULT_LEASE_SECONDS = 3.0
-"""How long a killed process keeps a session from others. Whoever works renews it in time."""
+"""How long a killed process keeps a session from others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """``by_reference`` names fields whose values never enter the trace, only their digests;
-    ``inline_limit`` is the size in bytes beyond which a field is kept beside the trace.
-    ``private``: all contents are, but for arguments under the names of ``columns``."""
+    """What a session is opened with and resumed by.
+
+    ``by_reference`` names fields whose digests alone enter the trace; fields above ``inline_limit``
+    bytes stay beside it. ``private`` keeps all contents beside it, except arguments named in
+    ``columns``."""
 
     automation: Automation = field(default_factory=Automation)
     limits: Limits = field(default_factory=Limits)
@@ -94,15 +92,15 @@ class Settings:
         return {
             **own,
             **({"guard": self.guard} if self.guard else {}),
-            "automation": _given(self.automation),
-            "limits": _given(self.limits),
+            "automation": _as_json(self.automation),
+            "limits": _as_json(self.limits),
             "by_reference": sorted(self.by_reference),
             "inline_limit": self.inline_limit,
             "lease_seconds": self.lease_seconds,
         }
 
 
-def _given(switches: Automation | Limits) -> dict[str, JSON]:
+def _as_json(switches: Automation | Limits) -> dict[str, JSON]:
     # As `asdict`, which copies every value, and this is done for every session.
     return {item.name: getattr(switches, item.name) for item in fields(switches)}
 
@@ -162,7 +160,16 @@ def is_locked(value: JSON) -> bool:
 
 
 _ERASED, _PRUNED = "erased", "pruned"
-_KEPT = ("format", "handbook", "goals", "view", "model", "programs", "settings", "requester")
+_WITHOUT_CONTENTS = (
+    "format",
+    "handbook",
+    "goals",
+    "view",
+    "model",
+    "programs",
+    "settings",
+    "requester",
+)
 
 DAMAGED = "damaged"
 """The status of a session whose row can't be read."""
@@ -174,7 +181,7 @@ def is_unresolved(summary: Mapping[str, JSON]) -> bool:
 
 
 class Lease(NamedTuple):
-    """One owner at a time. ``token`` grows with every change of owner."""
+    """The right to write to a session. ``token`` grows with every change of owner."""
 
     session_id: str
     owner: str
@@ -185,12 +192,10 @@ class Lease(NamedTuple):
 class Batch(NamedTuple):
     """What one append writes, whole or not at all.
 
-    ``payloads`` are the values that references in the events stand for.
-    ``summary`` is derived from the trace, for listings alone. ``programs`` are
-    new artifacts by hash. ``lines`` are the events as they are written, where
-    the caller has them already. ``actions`` are the rows of the register that the
-    events made or changed. ``reached`` is the head behind them, where the caller has it: every
-    step makes one.
+    ``payloads`` are the values of references in the events, ``summary`` is for listings,
+    ``programs`` are new artifacts by hash, ``actions`` the changed rows of the register. ``lines``
+    (the events as written) and ``reached`` (the head behind them) spare work where the caller has
+    them.
     """
 
     expected: Head
@@ -280,7 +285,7 @@ class SessionRecord:
         return {**self._without_contents(), _PRUNED: at}
 
     def _without_contents(self) -> dict[str, Any]:
-        stored = {name: self.metadata[name] for name in _KEPT if name in self.metadata}
+        stored = {name: self.metadata[name] for name in _WITHOUT_CONTENTS if name in self.metadata}
         return {**stored, "salt": "", "extra": {}}
 
     def as_json(self) -> dict[str, JSON]:
@@ -412,9 +417,8 @@ _READINGS = 5
 
 
 async def read_session(store: Store, session_id: str) -> tuple[SessionRecord, list[SealedEvent]]:
-    """The record and the events of one moment: they are read one after the other, and a session
-    may go on in between, also by a write whose connection was lost before it was heard of. What
-    does not fit after several readings is not whole, and the chain says so."""
+    """Read record and events of one moment: a session may go on between the two readings. If they
+    don't fit after several attempts, the chain shows that they aren't whole."""
     record = await store.record(session_id)
     events = await store.events(session_id)
     for _ in range(_READINGS):

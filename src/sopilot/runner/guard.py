@@ -152,7 +152,7 @@ class Guard:
 
 def not_carried_out(answer: CallAnswer, session: str) -> NotCarriedOut:
     """Why a guarded call wasn't made."""
-    text = answer.said()
+    text = answer.wording()
     if answer.status is CallStatus.UNKNOWN:
         return OutcomeUnknown(text)
     if answer.plan is not None and answer.plan.needs:

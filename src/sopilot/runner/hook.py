@@ -277,7 +277,7 @@ class ProcedureHook:
         """The same bytes before every model call; none under a guard view."""
         return self.driver.first.content if self.view.has_steps else ""
 
-    def slot(self) -> str:
+    def frame_message(self) -> str:
         """The frame message, for the end of the prompt. Call it once per model call: it also
         begins the next message of the model."""
         if not self.session.is_current:
@@ -287,7 +287,7 @@ class ProcedureHook:
         shown = self.driver.shown()
         self._misfit = False
         self.driver.calls.move = lambda: shown.move
-        return shown.slot
+        return shown.frame_text
 
     # --- what a model does ----------------------------------------------------------
 

@@ -71,7 +71,7 @@ class PlayedTurn:
 
     answer: str
     ok: bool
-    slot: str
+    frame_text: str
     ending: str | None = None
     unknown: bool = False
     """A call was sent, and its outcome is unknown."""
@@ -160,8 +160,8 @@ class Player:
         ending = self.ending if self.simulation.score is not None else None
         self._shown = self.driver.shown()
         unknown = any(line.startswith(_LOST) for line in answer.splitlines())
-        slot = self._shown.slot if ending is None else ""
-        return PlayedTurn(answer, ok, slot, ending, unknown)
+        text = self._shown.frame_text if ending is None else ""
+        return PlayedTurn(answer, ok, text, ending, unknown)
 
     def shown(self) -> Shown:
         """What the client should see now."""
@@ -369,7 +369,7 @@ async def screen(play: Play) -> dict[str, object]:
         "view": player.driver.view.name,
         "system": request.first.content,
         "messages": [asdict(message) for message in request.dialog],
-        "slot": request.slot,
+        "frame": request.frame_text,
         "tools": [asdict(tool) for tool in request.tools],
         "ending": player.ending,
     }
@@ -386,9 +386,9 @@ def screen_lines(shown: dict[str, object]) -> Iterator[str]:
         yield Heading(message["role"])
         made = ", ".join(item["name"] for item in message["tool_calls"])
         yield Lines(message["content"] or made)
-    if shown["slot"]:
-        yield Heading("slot")
-        yield Lines(shown["slot"])
+    if shown["frame"]:
+        yield Heading("frame message")
+        yield Lines(shown["frame"])
     yield Heading("tools")
     for tool in tools:
         yield signature(tool["name"], tool["parameters"])

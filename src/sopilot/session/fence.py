@@ -26,8 +26,6 @@ from sopilot.records.store import SessionRecord, Store
 from sopilot.values.json import JSON, same_name
 
 JOURNAL = "fence"
-
-
 _FENCED, _RELEASED = "fenced", "released"
 
 

@@ -15,11 +15,7 @@ from sopilot.protocols import Clock
 from sopilot.records.store import Lease, Settings, Store
 
 Answer = TypeVar("Answer")
-
-
 _FIRST_PAUSE = 0.03
-
-
 _LONGEST_PAUSE = 0.5
 
 

@@ -1,7 +1,4 @@
-"""Opening a new session, and taking an interrupted one up again.
-
-What owners of sessions are called: host, process, name of the process, which of its sessions.
-"""
+"""Open a new session, attach to a stored one, or resume it."""
 
 from __future__ import annotations
 

@@ -1,10 +1,7 @@
-"""Calls that were left without an outcome: finding them without anybody coming back.
+"""Calls left without an outcome, and what waits in a session.
 
-A process that is killed in the middle of an irreversible call leaves a lease that runs out and
-a call that is open. Whoever sweeps puts on record that its outcome is unknown, so that people
-find it and can settle it.
-
-Sessions and what waits in them, as lines for people.
+A process killed in the middle of an irreversible call leaves an open call and a lease that runs
+out. A sweep records that its outcome is unknown, so that people can resolve it.
 """
 
 from __future__ import annotations

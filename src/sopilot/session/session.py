@@ -1,9 +1,7 @@
 """A durable run: machine, store, tools and clock, one event after the other.
 
-The machine is pure, so a step is worked out first, written durably, and taken
-only then: a store that fails leaves the session where it was.
-
-One writer at a time, on top of what the store really holds; events as they are written.
+The machine is pure: a step is computed, written durably, and only then taken. A store that fails
+leaves the session where it was. One task writes at a time, on top of what the store holds.
 """
 
 from __future__ import annotations
@@ -143,12 +141,8 @@ def _seal_kept(
 
 
 RESERVED_NOTES = RESERVED | {CLOCK}
-
-
 _LOOKS_AT_CLOCK = frozenset({Start, DomainResult, Return})
 """What a verdict may follow on."""
-
-
 _NOTHING_BY_ITSELF = Automation()
 
 

@@ -1,10 +1,7 @@
-"""Contents under a key of each session's own; the keys stand elsewhere (extra ``sign``).
+"""Contents under a key per session, in a folder apart from the store (extra ``sign``).
 
-What a store keeps beside the chains is encrypted before it gets there: payloads, the salt of
-their digests, options, decisions that were left. A copy of the store, a back-up above all, has
-no contents without the keys, and none again once a key was thrown away.
-
-A key for each session, in a folder that is kept apart from the store and its back-ups.
+Payloads, the salt of their digests, options and queued decisions are encrypted before they get
+into the store. A copy of the store has no contents without the keys, and none once a key is gone.
 """
 
 from __future__ import annotations

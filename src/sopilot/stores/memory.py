@@ -1,7 +1,4 @@
-"""Sessions in memory: the same promises, but for surviving the process.
-
-The register of actions and the log of sessions in memory.
-"""
+"""Sessions in memory: the same promises, except for surviving the process."""
 
 from __future__ import annotations
 
@@ -68,7 +65,7 @@ class MemoryRecords:
         return sum(map(len, self._rows.values()))
 
     async def count_sessions(self) -> int:
-        return sum(not is_journal(session_head) for session_head in self.session_heads)
+        return sum(not is_journal(session_id) for session_id in self.session_heads)
 
     async def replace_actions(self, head: Head, rows: Sequence[ActionRow]) -> bool:
         if self.session_heads.get(head.session_id) != head:
@@ -110,7 +107,7 @@ def _fits(row: ActionRow, wanted: Wanted) -> bool:
 
 
 @dataclass(slots=True)
-class _Kept:
+class _Session:
     id: str
     created_at: float
     updated_at: float
@@ -146,7 +143,7 @@ class MemoryStore:
     external_head: Callable[[], Awaitable[SealFile]] | None = None
 
     def __init__(self) -> None:
-        self._sessions: dict[str, _Kept] = {}
+        self._sessions: dict[str, _Session] = {}
         self._programs: dict[str, str] = {}
         self.records = MemoryRecords()
         self._turn = threading.RLock()
@@ -162,7 +159,7 @@ class MemoryStore:
                 raise SessionExists(session.id)
             expires = now + lease_seconds
             self._programs.update(session.programs)
-            self._sessions[session.id] = _Kept(
+            self._sessions[session.id] = _Session(
                 session.id,
                 now,
                 now,
@@ -187,7 +184,7 @@ class MemoryStore:
         take_over: bool = False,
     ) -> Lease:
         with self._turn:
-            stored = self._kept(session_id)
+            stored = self._stored(session_id)
             if stored.owner and stored.lease_expires_at > now and not take_over:
                 raise LeaseHeld(session_id, stored.owner, stored.lease_expires_at, now)
             stored.token += 1
@@ -203,7 +200,7 @@ class MemoryStore:
 
     async def release(self, lease: Lease) -> None:
         with self._turn:
-            stored = self._kept(lease.session_id)
+            stored = self._stored(lease.session_id)
             if stored.token == lease.token:
                 stored.token += 1
                 stored.owner = ""
@@ -236,13 +233,13 @@ class MemoryStore:
         return made(Lease, (session_id, owner, token, expires))
 
     async def events(self, session_id: str, *, after: int = -1) -> list[SealedEvent]:
-        return self._kept(session_id).events[after + 1 :]
+        return self._stored(session_id).events[after + 1 :]
 
     async def payloads(self, session_id: str) -> dict[str, JSON]:
-        return dict(self._kept(session_id).payloads)
+        return dict(self._stored(session_id).payloads)
 
     async def erase_payloads(self, session_id: str, refs: Sequence[str]) -> int:
-        payloads = self._kept(session_id).payloads
+        payloads = self._stored(session_id).payloads
         return sum(payloads.pop(ref, self) is not self for ref in set(refs))
 
     async def require_deletion(self) -> None:
@@ -253,7 +250,7 @@ class MemoryStore:
             with self._turn:
                 self._append(*recorded)
         for session_id, about in metadata.items():
-            stored = self._kept(session_id)
+            stored = self._stored(session_id)
             stored.payloads.clear()
             stored.decisions.clear()
             stored.metadata = plain_mapping(about)
@@ -261,10 +258,10 @@ class MemoryStore:
     async def prune(self, metadata: Mapping[str, Fields], recorded: Append | None = None) -> None:
         await self.erase(metadata, recorded)
         for session_id in metadata:
-            self._kept(session_id).events.clear()
+            self._stored(session_id).events.clear()
 
     async def record(self, session_id: str) -> SessionRecord:
-        return self._kept(session_id).record
+        return self._stored(session_id).record
 
     async def sessions(self, *, limit: int = 100) -> list[SessionRecord]:
         newest = (
@@ -294,14 +291,14 @@ class MemoryStore:
         self, session_id: str, decision: Mapping[str, JSON], *, at: float
     ) -> None:
         with self._turn:
-            queued = self._kept(session_id).decisions
+            queued = self._stored(session_id).decisions
             queued[len(queued)] = plain_mapping(decision)
 
     async def pending_decisions(self, session_id: str) -> list[tuple[int, JSON]]:
-        return [pair for pair in self._kept(session_id).decisions.items() if pair[1] is not None]
+        return [pair for pair in self._stored(session_id).decisions.items() if pair[1] is not None]
 
     async def acknowledge_decisions(self, session_id: str, numbers: Sequence[int]) -> None:
-        self._kept(session_id).decisions.update(dict.fromkeys(numbers))
+        self._stored(session_id).decisions.update(dict.fromkeys(numbers))
 
     async def program(self, sha256: str) -> str:
         text = self._programs.get(sha256)
@@ -310,24 +307,24 @@ class MemoryStore:
         return text
 
     async def add_signature(self, signed: SignedHead) -> None:
-        signatures = self._kept(signed.head.session_id).signatures
+        signatures = self._stored(signed.head.session_id).signatures
         if signed not in signatures:
             signatures.append(signed)
 
     async def signatures(self, session_id: str) -> list[SignedHead]:
-        return sorted(self._kept(session_id).signatures, key=lambda item: item.head.seq)
+        return sorted(self._stored(session_id).signatures, key=lambda item: item.head.seq)
 
     async def close(self) -> None:
         """Nothing to close."""
 
-    def _kept(self, session_id: str) -> _Kept:
+    def _stored(self, session_id: str) -> _Session:
         stored = self._sessions.get(session_id)
         if stored is None:
             raise UnknownSession(session_id)
         return stored
 
-    def _owned(self, lease: Lease) -> _Kept:
-        stored = self._kept(lease.session_id)
+    def _owned(self, lease: Lease) -> _Session:
+        stored = self._stored(lease.session_id)
         if stored.token != lease.token:
             raise LeaseLost(lease.session_id)
         return stored

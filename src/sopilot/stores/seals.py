@@ -1,9 +1,4 @@
-"""Where sealed heads are sent, with the entries that they cover: files, other stores, addresses.
-
-Keys, signed heads and seals as people hand them in: files, or digits.
-
-A sealed head, sent to an address with the entries that it covers.
-"""
+"""Sealed heads outside of a store: sent to files, other stores and addresses, and read again."""
 
 from __future__ import annotations
 

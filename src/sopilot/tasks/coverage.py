@@ -150,9 +150,9 @@ def _acts(function: Function, label: str, action: str) -> Iterator[Place]:
                 yield function.name, step.label
         return
     behind = itertools.dropwhile(lambda step: step.label != label, function.steps)
-    request = next(itertools.dropwhile(lambda step: isinstance(step, Ask), behind), None)
-    if isinstance(request, Act) and request.action == action:
-        yield function.name, request.label
+    act = next(itertools.dropwhile(lambda step: isinstance(step, Ask), behind), None)
+    if isinstance(act, Act) and act.action == action:
+        yield function.name, act.label
 
 
 def _place(frame: str) -> Place | None:

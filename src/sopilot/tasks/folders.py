@@ -1,11 +1,9 @@
 """A folder with a program written by hand, its tools and its tasks.
 
-``program.yaml`` is the program. ``tools.py`` has ``make_tools(task, out)``: the tools
-for one task, which keep and make their files in the folder ``out`` and go on from what is there.
+``program.yaml`` is the program. ``tools.py`` has ``make_tools(task, out)``, which returns the tools
+for one task; they keep their files in the folder ``out`` and go on from what is there.
 ``tasks.yaml`` lists the tasks. The Python of a folder runs only where somebody trusts it
 (``trust``); nothing that a program says is ever run.
-
-What surrounds the tools of a workflow folder: people who vote, and runs that are cut off.
 """
 
 from __future__ import annotations

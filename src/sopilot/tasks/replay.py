@@ -1,4 +1,4 @@
-"""A bundled desk's simulator in a file, so that it outlives the process as a real system would."""
+"""An example's simulator in a file, so that it outlives the process as a real system would."""
 
 from __future__ import annotations
 

@@ -1,10 +1,6 @@
-"""Scenario file → suite, strictly, with every mistake found in one go.
+"""Scenarios: a request, tools that answer as the file says, and what must come of it.
 
-What tools answer and how readers judge, as a scenario writes it.
-
-A scenario: somebody with a request, a simulator that answers as told, what must come of it.
-
-Tools that answer as a scenario says.
+The reader is strict and reports every mistake in one go.
 """
 
 from __future__ import annotations
@@ -540,15 +536,15 @@ class SimulatedTools:
         self._actions = {name: action for name, action in actions.items() if action.offered}
         self._answers = answers
         self._used: set[tuple[str, int]] = set()
-        self._given: dict[str, ToolResult] = {}
+        self._answered: dict[str, ToolResult] = {}
 
     def schemas(self) -> Sequence[ToolSchema]:
         return tuple(action_schema(action) for action in self._actions.values())
 
     async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
-        if key not in self._given:
-            self._given[key] = self._answer(name, arguments)
-        return copy.deepcopy(self._given[key])
+        if key not in self._answered:
+            self._answered[key] = self._answer(name, arguments)
+        return copy.deepcopy(self._answered[key])
 
     def _answer(self, name: str, arguments: Mapping[str, JSON]) -> ToolResult:
         listed = self._answers.get(name, ())

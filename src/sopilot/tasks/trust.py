@@ -1,9 +1,7 @@
 """Whether the Python of a folder may run here: once a person has said so, for these very bytes.
 
-What is remembered is a hash over every source file. Modules are made from the bytes that
-were hashed, and from nothing else: no compiled file that lies beside them is read.
-
-What a folder's own Python does wrong is told by its file, its line and its cure.
+A hash over every source file is remembered. Modules are made from the bytes that were hashed: no
+compiled file beside them is read. Mistakes of that Python are reported by file, line and cure.
 """
 
 from __future__ import annotations

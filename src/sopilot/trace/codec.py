@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, get_args
 
 from sopilot.messages.errors import TraceError
 from sopilot.trace.events import Operation, Return
+from sopilot.trace.redaction import is_reference
 from sopilot.values.json import JSON, plain, plain_mapping
 
 Given = Mapping[str, JSON]
@@ -38,13 +39,13 @@ def _read_text(name: str, value: JSON) -> str:
 
 
 def _read_words(name: str, value: JSON) -> str | Mapping[str, JSON]:
-    return value if isinstance(value, Mapping) and "$ref" in value else _read_text(name, value)
+    return value if is_reference(value) else _read_text(name, value)
 
 
 def _read_object(name: str, value: JSON) -> Mapping[str, JSON]:
     if not isinstance(value, Mapping):
         raise TraceError(f"`{name}` must be an object")
-    if "$ref" in value:
+    if is_reference(value):
         raise TraceError(f"`{name}` is withheld: restore it before replaying")
     return value
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import TypeGuard
 
 from sopilot.trace.events import CLOCK, RESERVED, Actor, Event
-from sopilot.values.json import JSON, canonical
+from sopilot.values.json import JSON, canonical, parts_of
 
 REF = "$ref"
 _REFERENCE = frozenset({REF, "bytes"})
@@ -50,11 +50,7 @@ def is_reference(value: JSON) -> TypeGuard[Mapping[str, JSON]]:
 
 def has_withheld(value: JSON) -> bool:
     """Whether a reference stands for the value or for some part of it."""
-    if type(value) in SCALARS:
-        return False
-    if isinstance(value, Mapping):
-        return is_reference(value) or any(map(has_withheld, value.values()))
-    return isinstance(value, list | tuple) and any(map(has_withheld, value))
+    return type(value) not in SCALARS and any(map(is_reference, parts_of(value)))
 
 
 WITHHELD = "withheld"
@@ -66,16 +62,9 @@ def words_of(value: JSON) -> str:
     return WITHHELD if is_reference(value) else str(value or "")
 
 
-def references_in(value: JSON) -> Iterator[str]:
+def references_in(value: JSON) -> list[str]:
     """The digest of every reference in it."""
-    if is_reference(value):
-        yield str(value[REF])
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from references_in(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from references_in(item)
+    return [str(part[REF]) for part in parts_of(value) if is_reference(part)]
 
 
 class SecretTexts:
@@ -286,11 +275,11 @@ SHORTEST = 3
 
 def holds_secret(value: JSON, secrets: SecretTexts) -> bool:
     """Whether one stands anywhere in a value."""
-    if isinstance(value, Mapping):
-        return any(secrets.holds(key) or holds_secret(item, secrets) for key, item in value.items())
-    if isinstance(value, list):
-        return any(holds_secret(item, secrets) for item in value)
-    return secrets.holds(value) if isinstance(value, str) else secrets.has(value)
+    for part in parts_of(value):
+        texts = part if isinstance(part, Mapping) else (part,) if isinstance(part, str) else ()
+        if any(map(secrets.holds, texts)) or secrets.has(part):
+            return True
+    return False
 
 
 def secrets_under(names: frozenset[str], value: JSON) -> set[str]:

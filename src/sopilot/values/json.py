@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import unicodedata
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, overload
 
@@ -228,12 +228,23 @@ def escape_references(value: JSON) -> JSON:
     return value
 
 
+def parts_of(value: JSON) -> Iterator[JSON]:
+    """The value and everything inside of it, keys left out."""
+    yield value
+    if isinstance(value, Mapping):
+        for item in value.values():
+            yield from parts_of(item)
+    elif isinstance(value, _LISTS):
+        for item in value:
+            yield from parts_of(item)
+
+
 def holds_stand_in(value: JSON) -> bool:
     """Whether something in it stands for a value that was not kept as it was sent."""
-    if isinstance(value, Mapping):
-        stands = _DROPPED in value or value.keys() == {_REF, "bytes"}
-        return stands or any(holds_stand_in(item) for item in value.values())
-    return isinstance(value, list) and any(holds_stand_in(item) for item in value)
+    return any(
+        isinstance(part, Mapping) and (_DROPPED in part or part.keys() == {_REF, "bytes"})
+        for part in parts_of(value)
+    )
 
 
 def plain_mapping(value: Mapping[str, object]) -> dict[str, JSON]:

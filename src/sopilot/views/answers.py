@@ -1,7 +1,4 @@
-"""How much the answer to a step tells of where the program stands.
-
-What a domain call came to, for the loop and for the model.
-"""
+"""Answers to a model's steps and domain calls."""
 
 from __future__ import annotations
 
@@ -90,9 +87,9 @@ class CallAnswer:
 
     @property
     def text(self) -> str:
-        return self.said()
+        return self.wording()
 
-    def said(self, language: str = "en") -> str:
+    def wording(self, language: str = "en") -> str:
         """What the model reads."""
         if self.result is not None:
             return result_text(self.result, self.seq)

@@ -1,15 +1,9 @@
-"""The retrieval baseline: the functions that fit the recent dialog best, by BM25.
+"""The baselines: a checklist, retrieval by BM25, and chunks around the current obligation.
 
-The checklist baseline: every required check as a line, ticked once a call has verified it.
-
-There is no machine behind it, so nobody knows for which values a call was made:
-a recipe that several checks share ticks one of them per distinct call.
-
-Oracle chunking: the part of the program around the current obligation, at a frame's length.
-
-The machine tells which function is current. Around it the chunk grows through
-the call graph, callees first, then the caller and its other callees, as long as
-the text stays within the size of the largest frame.
+The checklist has no machine behind it, so it can't know for which values a call was made: a
+recipe that several checks share ticks one of them per distinct call. A chunk grows through the
+call graph, callees first, then the caller and its other callees, up to the size of the largest
+frame.
 """
 
 from __future__ import annotations
@@ -21,22 +15,22 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from sopilot.machine.layout import Position
+from sopilot.machine.state import Configuration
 from sopilot.program.model import Act, Check, Function, Kind, Program
-from sopilot.values.json import canonical
 from sopilot.views.frame import render_function
-from sopilot.views.moment import Done, Moment
+from sopilot.views.moment import Moment
 from sopilot.views.moves import FrameMessage
 from sopilot.views.sentences import check_saying
 from sopilot.views.state_text import no_process, state_message
 
 
-def checklist_slot(moment: Moment) -> FrameMessage:
+def checklist_message(moment: Moment) -> FrameMessage:
     lines: list[str] = []
     for goal, program in moment.briefing.programs.items():
         lines.append(f"{goal}:")
         used: Counter[str] = Counter()
         for check, function in required_checks(program):
-            ticked = _is_ticked(function, moment.done, used)
+            ticked = _is_ticked(function, moment.configuration, used)
             saying = check_saying(check, program, moment.briefing.language)
             says = saying.text if saying is not None else check.function
             lines.append(f"  [{'x' if ticked else ' '}] {says}")
@@ -59,20 +53,21 @@ def required_checks(program: Program) -> Iterator[tuple[Check, Function]]:
     yield from walk(program.functions[program.entry])
 
 
-def _is_ticked(function: Function, done: Sequence[Done], used: Counter[str]) -> bool:
+def _is_ticked(function: Function, configuration: Configuration, used: Counter[str]) -> bool:
     own = tuple(step for step in function.steps if isinstance(step, Act))
     recipes = [recipe for recipe in (own, *function.fallbacks) if recipe]
-    made: dict[str, set[bytes]] = {}
-    for item in done:
-        if item.ok:
-            made.setdefault(item.action, set()).add(canonical(dict(item.arguments)))
     # The n-th check with the same verifiers needs the n-th distinct call.
     number = used[function.name]
     used[function.name] += 1
-    return any(all(len(made.get(act.action, ())) > number for act in recipe) for recipe in recipes)
+
+    def succeeded(action: str) -> int:
+        answers = configuration.answers.get(action, {}).values()
+        return sum(answer.succeeded >= 0 for answer in answers)
+
+    return any(all(succeeded(act.action) > number for act in recipe) for recipe in recipes)
 
 
-def chunk_slot(moment: Moment) -> FrameMessage:
+def chunk_message(moment: Moment) -> FrameMessage:
     here = moment.here
     if here is None:
         return no_process(moment)
@@ -113,19 +108,13 @@ def _below(function: Function, program: Program) -> Iterator[str]:
 
 TOP = 5
 """Functions shown."""
-
-
 RECENT = 4
 """Messages that make the query."""
-
-
 _K1, _B = 1.5, 0.75
-
-
 _WORD = re.compile(r"[^\W_]+")
 
 
-def retrieval_slot(moment: Moment) -> FrameMessage:
+def retrieval_message(moment: Moment) -> FrameMessage:
     texts = _functions(moment)
     recent = [message.content for message in moment.dialog if message.content][-RECENT:]
     chosen = best(" ".join(recent), texts, TOP)

@@ -1,7 +1,4 @@
-"""What a view may draw its text from.
-
-What every model is told first, whatever the view: the role, the goals, how to work.
-"""
+"""The handbook and programs that views draw from, and the first message of every run."""
 
 from __future__ import annotations
 
@@ -23,8 +20,6 @@ from sopilot.views.questions import user_tools
 from sopilot.views.quoting import shape
 
 Made = TypeVar("Made")
-
-
 OwnText = Callable[[str], str | None]
 """Rendering → the text that the handbook's source has for it, if it has one itself."""
 

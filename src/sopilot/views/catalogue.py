@@ -8,10 +8,10 @@ from sopilot.machine.automation import Automation
 from sopilot.messages.diagnostic import did_you_mean
 from sopilot.messages.errors import mistake
 from sopilot.views.answers import Answers
-from sopilot.views.baselines import checklist_slot, chunk_slot, retrieval_slot
+from sopilot.views.baselines import checklist_message, chunk_message, retrieval_message
 from sopilot.views.fused import PAGED, fused_view
 from sopilot.views.state_text import frame_message, state_message
-from sopilot.views.view import View, full_cursor_slot, rendered, rendered_once
+from sopilot.views.view import View, full_cursor_message, rendered, rendered_once
 
 _ENDS: Final = Automation(complete=True)
 
@@ -33,19 +33,21 @@ VIEWS: Final[dict[str, View]] = {
             answers=Answers.BLIND,
             paper_steps=True,
         ),
-        View("flat-state", True, resident=rendered("flat"), slot=state_message, whole=True),
-        View("full-cursor", True, slot=full_cursor_slot, paper_steps=True, whole=True),
+        View(
+            "flat-state", True, resident=rendered("flat"), frame_message=state_message, whole=True
+        ),
+        View("full-cursor", True, frame_message=full_cursor_message, paper_steps=True, whole=True),
         fused_view(PAGED, "pg"),
-        View("pg-paper", True, slot=frame_message, frames_only=True, paper_steps=True),
+        View("pg-paper", True, frame_message=frame_message, frames_only=True, paper_steps=True),
         fused_view(),
-        View("checklist", False, slot=checklist_slot),
-        View("retrieval", False, slot=retrieval_slot),
-        View("chunk", True, slot=chunk_slot),
+        View("checklist", False, frame_message=checklist_message),
+        View("retrieval", False, frame_message=retrieval_message),
+        View("chunk", True, frame_message=chunk_message),
         *(
             View(name, True, automation=_ENDS, guard=guard, guidance="guard")
             for name, guard in (("guard", "ask"), ("guard-auto", "auto"))
         ),
-        View("state-only", True, slot=state_message, frames_only=True),
+        View("state-only", True, frame_message=state_message, frames_only=True),
     )
 }
 

@@ -24,29 +24,15 @@ from sopilot.values.text import quote_value
 from sopilot.views.step_tool import STEP_NAMES
 
 HIGH: Final = 24_000
-
-
 LOW: Final = 8_000
-
-
 NOTED: Final = 4_000
 """Characters of the note that stands for what was folded."""
-
-
 LONGEST_NOTED: Final = 1_000
 """Characters of one value in it."""
-
-
 _AROUND_MESSAGE: Final = 40
-
-
 _AROUND_CALL: Final = 120
 """Characters that a provider's format adds."""
-
-
 SAID: Final = "user: "
-
-
 DONE: Final = tuple(table["done"].partition("{")[0] for table in LANGUAGES.values())
 """How the answer to an accepted step begins, in whatever language."""
 
@@ -58,8 +44,6 @@ def done_pattern(operations: str) -> re.Pattern[str]:
 
 
 _FRAME_STEP = done_pattern("call|return|verdict|select_branch|option")
-
-
 Exchange = list[Message]
 """A message, with the answers to its calls."""
 

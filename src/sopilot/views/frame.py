@@ -1,12 +1,8 @@
-"""The active frame: the one function a model sees, with the cursor, results and values.
+"""The active frame: the one function a model sees, with cursor, results and values.
 
-Its size has a bound that depends on the program alone (the paper's B_P): the
-function's own text, plus a budget for everything that moves. Values are cut to
-``VALUE_BUDGET`` characters and citations to ``EVIDENCE_SHOWN``, and only names
-that the function itself mentions are shown, so neither the depth of calls nor
-the length of the dialog can make a frame larger.
-
-One step as pseudo-code: the same lines in a frame and in the whole program.
+Its size has a bound that depends on the program alone (the paper's B_P): the function's text plus
+a budget for everything that changes. Values are cut to ``VALUE_BUDGET`` characters and citations
+to ``EVIDENCE_SHOWN``, and only names that the function mentions are shown.
 """
 
 from __future__ import annotations
@@ -66,8 +62,6 @@ class ByMachine(NamedTuple):
 
 
 NOTHING_ALONE = ByMachine()
-
-
 _SAYS_ITS_BODY = (Do, Choose, Branch)
 
 
@@ -98,7 +92,7 @@ def argument_text(argument: CallArgument, table: Mapping[str, str]) -> str:
     return str(argument) if isinstance(argument, Path) else argument.name
 
 
-def asked(step: Ask, language: str) -> str:
+def question_text(step: Ask, language: str) -> str:
     """What an ``ask`` step says, if that names everything it wants; else nothing."""
     says = in_language(step.says, language)
     return says if all(name in says for name in step.wants) else ""
@@ -142,8 +136,8 @@ def write_step(
     if isinstance(step, Act) and step.goal:
         computed = {item.computes for item in program.functions.values() if item.computes}
     body = _body(step, function, table, language, by_machine, computed)
-    if isinstance(step, Ask) and asked(step, language):
-        body = asked(step, language) + _goto("goto", step.next, table)
+    if isinstance(step, Ask) and question_text(step, language):
+        body = question_text(step, language) + _goto("goto", step.next, table)
     elif not isinstance(step, _SAYS_ITS_BODY) and step.says:
         # What `do` and `choose` say is their body already, and a branch says nothing.
         body += table["remark"].format(says=in_language(step.says, language))
@@ -246,18 +240,10 @@ def _goto(key: str, target: str | None, table: Mapping[str, str]) -> str:
 
 EVIDENCE_SHOWN: Final = 4
 """Citations shown with a result; the trace has them all."""
-
-
 REMEDY_BUDGET: Final = 400
-
-
 BLOCKED_BUDGET: Final = 1_000
 """Characters of what the user could do about a refusal, and of why the goal tool is blocked."""
-
-
 _CURSOR, _NO_CURSOR = "> ", "  "
-
-
 _LARGEST_SEQ = 999_999_999
 
 
@@ -502,13 +488,13 @@ def _loose(step: Step, function: Function, program: Program) -> set[str]:
 
 
 class _Todo(NamedTuple):
-    """What moves in the line that says what to do. ``told``: all that the user may hear of why
+    """What moves in the line that says what to do. ``message``: all that the user may hear of why
     the program fails; ``loose``: what the call may be made without; ``named``: the missing
     values by the names that the request has for them."""
 
     missing: Sequence[str] = ()
     failed: str = ""
-    told: str = ""
+    message: str = ""
     remedies: str = ""
     loose: Collection[str] = ()
     named: Mapping[str, str] = MappingProxyType({})
@@ -525,7 +511,7 @@ def _now(
     tool: StepTool,
 ) -> str:
     key, fields = _what_now(step, function, todo, by_machine)
-    replies = {"tool": tool.name, "seqs": todo.failed, "says": todo.told, "why": todo.blocked}
+    replies = {"tool": tool.name, "seqs": todo.failed, "says": todo.message, "why": todo.blocked}
     replies["holds"] = todo.holds
     replies["next"] = spelled(table, "way_next", tool).format(tool=tool.name)
     called = function.is_fact or any(isinstance(item, Act) for item in function.steps)
@@ -582,7 +568,7 @@ def _what_now(
         judges = by_machine.judges and function.verdict is not None
         return "now_return_machine" if judges else "now_return", {}
     if isinstance(step, FailStep):
-        return "now_fail_told" if todo.told else "now_fail", {}
+        return "now_fail_told" if todo.message else "now_fail", {}
     if isinstance(step, Branch):
         return "now_branch", {"then": step.then, "otherwise": step.otherwise}
     return _NOW[type(step)], {}

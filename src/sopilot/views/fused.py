@@ -1,13 +1,8 @@
 """Paging, and paging at the price of a resident program: `pg`, `fused` and their switches.
 
-What follows a verdict, told before it is given.
-
-A model that knows what its verdicts lead to can give several and act on them in one
-message. There is a line for everything that can come next, with the verdicts that lead
-there: `After true` is the present verdict, `After 2 true` the one called `judge 2`, and
-`After false + 2 true` means both.
-
-Where verdicts lead: tried by the machine on the configuration at hand, and thrown away.
+`fused` looks ahead: a model that knows where its verdicts lead can give several and act on them
+in one message. `After true` is the present verdict, `After 2 true` the one called `judge 2`, and
+`After false + 2 true` means both. The machine tries the verdicts on the present configuration.
 """
 
 from __future__ import annotations
@@ -38,11 +33,7 @@ from sopilot.views.view import Offer, View
 
 MOST_VERDICTS: Final = 24
 """Verdicts that are tried both ways for one request."""
-
-
 _AT = 0.0
-
-
 OPEN: Final = "\0open:"
 """In front of the name of a value that nobody has yet."""
 
@@ -132,8 +123,6 @@ def is_verdict(here: Position) -> bool:
 
 
 _WORDS = {True: "true", False: "false"}
-
-
 Edge = tuple[str, Point]
 """What leads to a point, in words, and the point."""
 
@@ -286,10 +275,10 @@ def _ahead(entry: _Entry, language: str) -> Ahead:
     here = entry.point.here
     if not is_verdict(here):
         move = _move_at(here)
-        told = ""
+        message = ""
         if move.kind == "fail":
-            told = told_on_failing(here.layout.function, here.source, here.frame.slots, language)
-        return Ahead(move.kind, move.name, move.arguments, told=told)
+            message = told_on_failing(here.layout.function, here.source, here.frame.slots, language)
+        return Ahead(move.kind, move.name, move.arguments, message=message)
     values = [
         (name, Unknown(value[len(OPEN) :]) if _is_open(value) else Value(value))
         for name, value in _values(here)
@@ -348,11 +337,7 @@ class FusedSwitches:
 
 
 ALL_ON: Final = FusedSwitches()
-
-
 ALL_OFF: Final = FusedSwitches(False, False, False, False, False, False)
-
-
 PAGED: Final = replace(ALL_OFF, enter_calls=True, reuse=True)
 """`pg`: one frame, one move; what needs no judgement is the machine's."""
 
@@ -362,7 +347,7 @@ def fused_view(switches: FusedSwitches = ALL_ON, name: str = "fused") -> View:
     return View(
         name,
         True,
-        slot=_looking_ahead if switches.combine else _with_evidence,
+        frame_message=_looking_ahead if switches.combine else _with_evidence,
         automation=Automation(
             take_branches=switches.enter_calls,
             group_returns=switches.enter_calls,

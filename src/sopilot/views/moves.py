@@ -62,7 +62,7 @@ class Ahead:
     arguments: MoveArguments = ()
     evidence: tuple[int, ...] = ()
     number: str = ""
-    told: str = ""
+    message: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Move:
     needed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Goal → the values that it needs to begin, where it needs others later."""
     unmet: tuple[str, ...] = ()
-    told: str = ""
+    message: str = ""
     """All that the user may hear of a refusal here."""
     options: tuple[str, ...] = ()
     ahead: Mapping[str, Ahead] = field(default_factory=dict)
@@ -102,7 +102,7 @@ class Shown:
     """What a request shows beside the dialog. ``programs`` are those whose whole text is shown;
     ``guard``: the agent has its own tools alone."""
 
-    slot: str = ""
+    frame_text: str = ""
     tools: Sequence[ToolSchema] = ()
     move: Move | None = None
     goals: Sequence[str] = ()
@@ -158,7 +158,7 @@ def frame_move(here: Position, language: str) -> Move:
         recipes=tuple(recipe for recipe in (acts, *function.fallbacks) if recipe),
         wanted=step.wanted if isinstance(step, Check) else True,
         unmet=tuple(blamed(function, here.frame.slots)),
-        told=told_on_failing(function, program, here.frame.slots, language),
+        message=told_on_failing(function, program, here.frame.slots, language),
         options=_options(step),
     )
 

@@ -1,12 +1,8 @@
 """The official wording: what each action requires, as a hierarchy of sentences.
 
-Operators are headers, alternatives and free conjunctions have bullets, ordered
-ones numbers; every level is indented by two spaces. This is the baseline that a
-compiled program is compared with: it keeps neither recipes nor guard closure.
-
-The official text, unmodified, with every recipe appended that can be followed.
-
-The official content re-syntaxed as code: only the format differs, every leaf is the same.
+Operators are headers; alternatives and free conjunctions have bullets, ordered ones numbers. The
+baseline for compiled programs: it has neither recipes nor guard closure. Two variants append the
+recipes, or write the same leaves as code.
 """
 
 from __future__ import annotations
@@ -142,7 +138,6 @@ _BLOCKS: dict[type, str] = {
     InOrder: "code_in_order",
     First: "code_first",
 }
-
 
 _INDENT = "    "
 

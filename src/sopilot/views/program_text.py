@@ -1,14 +1,7 @@
-"""The compiled program as prose: the same checks, order, gates and recipes, no code syntax.
+"""The compiled program as pseudo-code and as prose, and all renderings by name.
 
-Proof that renderings quote the same sentences of the SOP, byte for byte.
-
-The official family (text, code, text with recipes) must quote the handbook's
-leaves one by one in the same order; the compiled family (whole program, prose,
-the frames of all functions) the program's checks. Both hold in every language.
-
-The renderings by name.
-
-The whole program as pseudo-code: the process, then groups, gates and rules.
+``correspondence`` proves that renderings quote the same sentences byte for byte: the official
+family the handbook's leaves, the compiled family the program's checks, in every language.
 """
 
 from __future__ import annotations
@@ -50,8 +43,8 @@ from sopilot.program.model import (
 )
 from sopilot.values.text import quote_literal
 from sopilot.views.frame import (
-    asked,
     judge_key,
+    question_text,
     render_frame,
     rendered_function,
     supplied,
@@ -150,7 +143,7 @@ class _Prose:
         if isinstance(step, Check):
             self._check(step, number)
             return
-        question = asked(step, self._language) if isinstance(step, Ask) else ""
+        question = question_text(step, self._language) if isinstance(step, Ask) else ""
         writer.write(question or self._sentence(step, function, number))
         if isinstance(step, Act):
             names = ", ".join(f"`{name}`" for name in supplied(step.arguments))
@@ -406,7 +399,6 @@ def compare(
 
 
 Rendering = Callable[[Handbook, Procedure, Program, str], str]
-
 
 RENDERINGS: Final[dict[str, Rendering]] = {
     "flat": lambda handbook, procedure, program, language: render_flat(program, language).text,

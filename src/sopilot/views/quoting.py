@@ -1,7 +1,4 @@
-"""Text that knows which of its parts are quotations of the SOP's own sentences.
-
-What a tool takes, in a line: names with types, choices and shapes.
-"""
+"""Text that knows which of its parts quote the SOP; and the shape of a tool's schema."""
 
 from __future__ import annotations
 
@@ -81,8 +78,6 @@ class Writer:
 
 
 _DEEPEST: Final = 3
-
-
 _MOST_CHOICES: Final = 12
 
 

@@ -1,3 +1,5 @@
+"""Why a request was refused."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -1,13 +1,8 @@
 """The sentence of a check, on the side that is wanted, and what a function decides.
 
-A rule has two sides. Where the SOP demands one of them, that one is quoted; where a check only
-finds something out, the quotation says which result it describes.
-
-What a group decides, as one condition over its checks.
-
-In:  the steps of a group.
-Out: the condition under which they return true. Jumping code and evidence-complete code
-     with the same meaning give the same condition, so a reader need not follow the jumps.
+A rule has two sides. A demand quotes the wanted one; a check that only finds something out says
+which result its sentence describes. The condition of a group is worked out from its steps:
+jumping code and evidence-complete code with the same meaning give the same condition.
 """
 
 from __future__ import annotations
@@ -36,8 +31,6 @@ from sopilot.program.model import (
 )
 
 _Joined = Every | Some
-
-
 _SIMPLE = (Holds, Always)
 
 

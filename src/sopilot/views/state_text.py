@@ -123,7 +123,7 @@ def state_message(moment: Moment) -> FrameMessage:
         function = here.source.functions[here.frame.function]
         message = told_on_failing(function, here.source, here.frame.slots, moment.briefing.language)
         lines += [table["told"].format(says=message)] if message else []
-        move = replace(move, told=message)
+        move = replace(move, message=message)
     lines.append(table["next"].format(items=move_text(move, table)))
     return FrameMessage("\n".join(lines), move)
 

@@ -1,9 +1,7 @@
-"""The bookkeeping tool in few words, with no more fields than the programs at hand can use.
+"""The bookkeeping tool through which a model drives the machine.
 
-A field says which operation is meant, so that a model writes no name for it. What it leaves
-out, and the long spelling, are still understood.
-
-The one tool through which the executor drives the machine.
+In its short spelling a field says which operation is meant, and the tool has no more fields than
+the programs can use. Both spellings are understood wherever the tool is offered.
 """
 
 from __future__ import annotations
@@ -35,11 +33,7 @@ from sopilot.values.json import JSON, Fields, plain_mapping, without_references
 from sopilot.values.text import quote_value
 
 _TEXT: Final[Mapping[str, JSON]] = {"type": "string"}
-
-
 _YES: Final[Mapping[str, JSON]] = {"type": "boolean"}
-
-
 _VALUES: Final[Mapping[str, JSON]] = {"type": "object"}
 
 
@@ -81,11 +75,7 @@ def _always(table: Mapping[str, str]) -> dict[str, JSON]:
 
 
 TOOL_NAME: Final = "pg_program_step"
-
-
 SHORT_NAME: Final = "step"
-
-
 STEP_NAMES: Final = frozenset({TOOL_NAME, SHORT_NAME})
 """The tool by its own name, and by the one that costs a model least to write."""
 
@@ -142,7 +132,6 @@ _ALLOWED: dict[str, tuple[str, ...]] = {
     "fail": ("reason",),
 }
 
-
 _SHORT: dict[str, tuple[str, ...]] = {
     "amend": ("amend",),
     "start": ("start",),
@@ -155,17 +144,10 @@ _SHORT: dict[str, tuple[str, ...]] = {
 }
 """The operations by the fields that stand for them where none is named, in the order in which
 one call does several."""
-
-
 IN_PASSING: Final = ("start", "amend", "true", "false", "undecided")
 """Fields that may stand in the arguments of the tool call that follows them."""
-
-
 _NUMBERED = re.compile(r"#\d{1,12}\b")
-
-
 _NAMED = re.compile(r"[\w.\-]+")
-
 
 _TRUTHS = {
     **dict.fromkeys(("true", "yes", "真", "是"), True),

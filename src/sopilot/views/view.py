@@ -1,7 +1,4 @@
-"""A view is a visibility policy: what of the SOP reaches the model, and where it stands.
-
-Which tool schemas a request carries. What is not offered can still be called by name.
-"""
+"""A view is a visibility policy: what of the SOP a model sees, where, and with which tools."""
 
 from __future__ import annotations
 
@@ -33,15 +30,15 @@ class Offer(StrEnum):
 
 
 def offered(
-    moment: Moment, schemas: Sequence[ToolSchema], offer: Offer, slot: str
+    moment: Moment, schemas: Sequence[ToolSchema], offer: Offer, text: str
 ) -> Sequence[ToolSchema]:
     """Without a process everything is offered: nobody knows yet what will be asked. A frame
-    can use the tools that its slot names."""
+    can use the tools that its message names."""
     here = moment.here
     if here is None or offer is Offer.ALL:
         return schemas
     if offer is Offer.FRAME:
-        names = set(_WORD.findall(slot))
+        names = set(_WORD.findall(text))
     else:
         functions = here.source.functions.values()
         names = {name for function in functions for name in _tools(function)}
@@ -58,7 +55,7 @@ def _tools(function: Function) -> Iterator[str]:
 
 
 Resident = Callable[[Briefing], str]
-Slot = Callable[[Moment], FrameMessage]
+MakeFrameMessage = Callable[[Moment], FrameMessage]
 Fold = Callable[[Sequence[Message], str], Sequence[Message]]
 """The dialog as it is sent, in the language of the scaffold."""
 
@@ -67,22 +64,22 @@ def nothing_resident(briefing: Briefing) -> str:
     return ""
 
 
-def nothing_in_slot(moment: Moment) -> FrameMessage:
+def no_frame_message(moment: Moment) -> FrameMessage:
     return FrameMessage()
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
     """What a model is asked with. ``first`` never changes; ``dialog`` is what the view sends of
-    all that was said and done; ``shown.slot`` is the last message where there is one."""
+    all that was said and done; ``shown.frame_text`` is the last message where there is one."""
 
     first: Message
     dialog: Sequence[Message]
     shown: Shown
 
     @property
-    def slot(self) -> str:
-        return self.shown.slot
+    def frame_text(self) -> str:
+        return self.shown.frame_text
 
     @property
     def tools(self) -> Sequence[ToolSchema]:
@@ -90,14 +87,14 @@ class Request:
 
     @property
     def messages(self) -> list[Message]:
-        slot = [Message("system", self.slot)] if self.slot else []
-        return [self.first, *self.dialog, *slot]
+        last = [Message("system", self.frame_text)] if self.frame_text else []
+        return [self.first, *self.dialog, *last]
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """``resident`` stands in the first message and never changes; ``slot`` is the last message
-    of a request and is never kept. ``fold`` may shorten the dialog before it is sent;
+    """``resident`` stands in the first message and never changes; ``frame_message`` is the last
+    message of a request and isn't kept. ``fold`` may shorten the dialog before it is sent;
     ``automation`` is what the machine does by itself. ``offer`` says which tool schemas are
     sent, ``guidance`` which instructions, ``answers`` how much the answer to a step tells.
     ``in_order``: a call behind a step that did not fit is not made.
@@ -111,7 +108,7 @@ class View:
     name: str
     machine: bool
     resident: Resident = nothing_resident
-    slot: Slot = nothing_in_slot
+    frame_message: MakeFrameMessage = no_frame_message
     automation: Automation = field(default_factory=Automation)
     fold: Fold | None = None
     offer: Offer = Offer.ALL
@@ -154,7 +151,7 @@ class View:
         return Request(first, dialog, self.shown(moment, schemas))
 
     def shown(self, moment: Moment, schemas: Sequence[ToolSchema]) -> Shown:
-        text, move = self.slot(moment)
+        text, move = self.frame_message(moment)
         return Shown(
             text,
             offered(moment, schemas, self.offer, text),
@@ -175,7 +172,7 @@ def rendered_once(name: str) -> Resident:
     return lambda briefing: briefing.rendering(name, next(iter(briefing.programs)))
 
 
-def full_cursor_slot(moment: Moment) -> FrameMessage:
+def full_cursor_message(moment: Moment) -> FrameMessage:
     """The active frame first, the whole program of the request below it."""
     here = moment.here
     goal = here.process.goal if here is not None else None

@@ -26,7 +26,7 @@ from sopilot_lab.experiments.report.runs import load_runs, run_folders
 from sopilot_lab.experiments.study.plan import load_study
 from sopilot_lab.experiments.study.results import study_document
 from sopilot_lab.sopbench.process import shared_upstream
-from sopilot_lab.sopbench.screen import SCREENS
+from sopilot_lab.sopbench.recorded import SCREENS
 
 
 @click.command()

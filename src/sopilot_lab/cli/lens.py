@@ -16,13 +16,11 @@ from sopilot.runner.audit_inputs import TraceInput, read_input
 from sopilot.runner.options import kept_options
 from sopilot.runner.store_access import StoreAccess
 from sopilot.web.pages import Drawing
-from sopilot_lab.lens.named_weights import named_weights
-from sopilot_lab.lens.open_weights import DTYPES
-from sopilot_lab.lens.plot import plot as draw
-from sopilot_lab.lens.recorded_moments import chosen_moments, sweep_moments
-from sopilot_lab.lens.report import summarise
+from sopilot_lab.lens.moments import chosen_moments, sweep_moments
+from sopilot_lab.lens.open_weights import DTYPES, named_weights
+from sopilot_lab.lens.report import plot as draw
+from sopilot_lab.lens.report import summarise, summary_lines
 from sopilot_lab.lens.study import studies
-from sopilot_lab.lens.text_report import summary_lines
 
 
 @click.command(

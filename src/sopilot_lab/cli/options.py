@@ -6,7 +6,7 @@ import click
 
 from sopilot.cli.options import FILE, NEW_FOLDER, all_of
 from sopilot_lab.experiments.report.tables import MOST_MISSING
-from sopilot_lab.sopbench.screen import SCREENS
+from sopilot_lab.sopbench.recorded import SCREENS
 
 FILLED = click.option("--filled", is_flag=True, help="Leave out rows and tables without a figure.")
 report_options = all_of(

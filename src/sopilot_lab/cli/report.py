@@ -46,7 +46,7 @@ def report(
     """
     if len(folders) == 1 and is_archive(folders[0]):
         with opened_archive(folders[0]) as base:
-            document = archived_document(base)
+            document = archived_document(base, mechanism=read_mechanism(mechanism))
     else:
         document = whole_document(
             load_runs(folders, vary=vary),

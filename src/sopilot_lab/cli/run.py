@@ -25,10 +25,10 @@ from sopilot_lab.experiments.run_folder import BenchRecord
 from sopilot_lab.experiments.selection import KINDS, narrowed, select_tasks
 from sopilot_lab.experiments.summary import summary_lines, whole_summary
 from sopilot_lab.experiments.sweep import make_configuration, run_sweep
-from sopilot_lab.sopbench.own_tasks import OwnReference, own_references
 from sopilot_lab.sopbench.process import shared_upstream
+from sopilot_lab.sopbench.recorded import SCREENS
 from sopilot_lab.sopbench.reference import DOMAINS
-from sopilot_lab.sopbench.screen import SCREENS
+from sopilot_lab.sopbench.tasks import OwnReference, own_references
 
 # Hidden options are for the table `[lab.run]` of the configuration file.
 _one_of = functools.partial(click.option, show_default=True)

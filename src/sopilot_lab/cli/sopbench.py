@@ -11,26 +11,24 @@ import click
 from sopilot.cli.options import json_option
 from sopilot.cli.output import give, progress
 from sopilot_lab.experiments.selection import select_tasks
-from sopilot_lab.sopbench.baselines import (
+from sopilot_lab.sopbench.checkout import find_checkout
+from sopilot_lab.sopbench.defects import defect_lines, replay_goals
+from sopilot_lab.sopbench.process import shared_upstream
+from sopilot_lab.sopbench.reach import reach_cache, reach_document, reach_lines
+from sopilot_lab.sopbench.recorded import (
+    SCREENED_GOALS,
+    SCREENS,
     baseline_lines,
     leaderboard,
     leaderboard_lines,
     recompute,
-    subset_size,
-)
-from sopilot_lab.sopbench.checkout import find_checkout
-from sopilot_lab.sopbench.defects import defect_lines, replay_goals
-from sopilot_lab.sopbench.process import shared_upstream
-from sopilot_lab.sopbench.reach_survey import reach_cache, reach_document, reach_lines
-from sopilot_lab.sopbench.reference import DOMAINS
-from sopilot_lab.sopbench.screen import (
-    SCREENED_GOALS,
-    SCREENS,
     screen_lines,
     stored_recordings,
+    subset_size,
     zero_pass,
 )
-from sopilot_lab.sopbench.wording_check import check_official, official_lines
+from sopilot_lab.sopbench.reference import DOMAINS
+from sopilot_lab.sopbench.wording import check_official, official_lines
 
 Command = TypeVar("Command", bound=Callable[..., None])
 _NO_RECORDINGS = "this checkout holds no recorded trajectories (its folder `output`)"

@@ -14,9 +14,8 @@ from sopilot.cli.output import give
 from sopilot.files.text import write_whole
 from sopilot_lab.experiments.outcome_files import foreign_rows, rows_of
 from sopilot_lab.statistics import figures, paired
-from sopilot_lab.statistics.bootstrap import DRAWS
-from sopilot_lab.statistics.clustered import SEED
 from sopilot_lab.statistics.figures import Arms, FigureObject, figure_json, figure_lines
+from sopilot_lab.statistics.intervals import DRAWS, SEED
 from sopilot_lab.statistics.paired import Discordance
 from sopilot_lab.statistics.reading import outcomes_from
 

@@ -59,7 +59,7 @@ PAPER_PIN: Final = "b30bb29c3438"
 """The commit of SOPBench that the paper names, by its first digits."""
 _SOURCES: Final = Path(sopilot.__file__).parents[1]
 _ROOT: Final = _SOURCES.parent
-"""Of a checkout of this project; in an installation there is nothing of it."""
+"""The root of a checkout of this project; an installation has none."""
 _SKIPPED: Final = frozenset({"__pycache__", ".mypy_cache", ".pytest_cache"})
 _PROJECTED: Final = ("goal", "function", "step", "action", "operation", "label")
 
@@ -308,7 +308,7 @@ def _strings(value: Any, into: list[str]) -> None:
 
 @functools.cache
 def _own_names() -> frozenset[str]:
-    """Of this machine and its user, unless everybody's machine is called so."""
+    """The names of this machine and its user, without the usual ones."""
     try:
         names = {getpass.getuser(), socket.gethostname(), socket.gethostname().split(".")[0]}
     except (OSError, KeyError):
@@ -325,7 +325,7 @@ _OUR_OWN = ("source/", "case/")
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """What goes in beside results and tables. ``study`` is its file's text."""
+    """Contents beside results and tables. ``study`` is its file's text."""
 
     study: str | None = None
     case: Path | None = None
@@ -405,7 +405,7 @@ def published_configuration(configuration: RunConfiguration) -> RunConfiguration
 
 
 def published_record(record: BenchRecord) -> BenchRecord:
-    """What tables need; not what was said, nor by which answer of which account."""
+    """The record without the model's words and the provider's response ids."""
     requests = [
         {name: value for name, value in request.items() if name != "response_id"}
         for request in record.requests
@@ -443,7 +443,7 @@ def _results(folder: RunFolder, base: str) -> dict[str, str | bytes]:
         configuration["withheld"] = "an address"
     return {
         f"{base}/configuration.json": json.dumps(configuration, indent=2, sort_keys=True) + "\n",
-        f"{base}/asked.json": json.dumps(folder.asked(), indent=1) + "\n",
+        f"{base}/asked.json": json.dumps(folder.planned(), indent=1) + "\n",
         f"{base}/records/published.jsonl": "".join(f"{row}\n" for row in records),
         f"{base}/scores.jsonl": "".join(f"{row}\n" for row in scores),
     }

@@ -79,15 +79,16 @@ def _check_entries(path: Path, archive: zipfile.ZipFile) -> None:
         raise _mistake(path, "it is larger than an archive of runs")
 
 
-def archived_document(base: Path) -> Document:
+def archived_document(base: Path, **how: Any) -> Document:
     """The report, counted from the runs in the archive. What was learnt from the checkout is
-    taken as it was packed."""
-    how = _json(base / "analysis" / "how.json", {})
+    taken as it was packed. ``how`` is for ``build_document``."""
+    packed = _json(base / "analysis" / "how.json", {})
     results = [base / "results"]
     if (base / STUDY).exists():
-        return study_document(load_study(base / STUDY), results, _silent, archived=base)
-    runs = load_runs(results, vary=tuple(how.get("vary", ())))
-    return whole_document(runs, _silent, archived=base, screen=how.get("screen", "paper"))
+        return study_document(load_study(base / STUDY), results, _silent, archived=base, **how)
+    runs = load_runs(results, vary=tuple(packed.get("vary", ())))
+    screen = packed.get("screen", "paper")
+    return whole_document(runs, _silent, archived=base, screen=screen, **how)
 
 
 def verify_archive(base: Path) -> Verification:

@@ -63,7 +63,7 @@ class ControlModel:
         if END_SESSION in tools:
             return replies.tool(END_SESSION, {"outcome": "refused", "reason": "no"})
         if not facts.open:
-            goal = facts.slot.split("start ", 1)[-1].split("(", 1)[0].strip()
+            goal = facts.frame_text.split("start ", 1)[-1].split("(", 1)[0].strip()
             return replies.step("start", goal=goal)
         return replies.step("fail", reason="no")
 
@@ -103,7 +103,7 @@ class Contestant:
         return self.served or asked_model(self.name)
 
     def cost(self, *used: Usage) -> float | None:
-        """Of what was used, in the price's currency; ``None`` without a price."""
+        """The cost of the usage in the price's currency; ``None`` without a price."""
         if self.price is None:
             return None
         prompt, completion = self.price
@@ -143,7 +143,7 @@ SLOPPINESS: Final = Misbehaviour(
 )  # fmt: skip
 """The reference executor on a bad day: what it does wrong depends on what it is shown alone."""
 OFFLINE = frozenset({"reference", SLOPPY, *CONTROLS})
-"""Who needs nobody else: as many tasks at once as there are cores."""
+"""Models that wait for nobody: as many tasks at once as there are cores."""
 
 
 def playing(who: Contestant, reader: PredicateJudge, about: Mapping[str, str]) -> Model:

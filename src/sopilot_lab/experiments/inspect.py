@@ -122,7 +122,7 @@ def _failure(error: Exception) -> ProviderError:
 
 
 def _arguments(text: str) -> dict[str, JSON]:
-    """What the model wrote; Inspect takes objects alone, and models write other things."""
+    """The model's arguments as an object, which is all that Inspect takes."""
     try:
         value = json.loads(text) if text.strip() else {}
     except (ValueError, RecursionError):
@@ -288,8 +288,8 @@ async def _watched(runner: TrialRunner, reference: Reference) -> Trial:
 
 def _show(progress: Progress) -> None:
     if progress.kind == "request":
-        if progress.slot:
-            transcript().info(_fenced(progress.slot), source="frame")
+        if progress.frame_text:
+            transcript().info(_fenced(progress.frame_text), source="frame")
         return
     text = progress.text
     if len(text) > _SHOWN_RESULT:

@@ -21,11 +21,9 @@ from sopilot.messages.diagnostic import Diagnostic, Place
 from sopilot.messages.errors import TraceError, UserMistake, mistake
 from sopilot.trace.files import TraceFile, read_trace
 from sopilot_lab.experiments.source_fingerprint import (
-    VERSION,
     Sources,
     deciding_sources,
     describe_difference,
-    fingerprint_version,
 )
 from sopilot_lab.sopbench.recorded import sequence_only
 
@@ -139,14 +137,14 @@ class BenchRecord:
 
     @property
     def overhead_seconds(self) -> float:
-        """What the harness took beside model and simulator."""
+        """The harness's time beside model and simulator."""
         return max(0.0, self.seconds - self.model_seconds - self.world_seconds)
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
 
     def score(self, configuration: RunConfiguration) -> dict[str, Any]:
-        """What does not depend on when and where it ran; also a row for ``sopilot lab stats``."""
+        """The fields that don't depend on time and place; also a row for ``sopilot lab stats``."""
         verdict = self.verdict or {}
         return {
             "task": self.task,
@@ -213,8 +211,8 @@ class RunFolder:
                 code = known._other_code(configuration)
                 join = ", ".join([*(f"{name} differs" for name in fields), *code])
                 help_text = "name another folder with -o"
-                if known.configuration.sources and not fields:
-                    help_text += ", or go on with the code that made it"
+                if not fields:
+                    help_text += ", or resume with the code that made it"
                 raise _mistake(
                     path, f"this folder belongs to `{known.configuration.label}`: {join}", help_text
                 )
@@ -232,8 +230,7 @@ class RunFolder:
         }
         here = deciding_sources()
         if configuration.sources == here.fingerprint:
-            manifest = {"version": VERSION, "files": here.files}
-            write_whole(path / "sources.json", json.dumps(manifest, indent=1) + "\n")
+            write_whole(path / "sources.json", json.dumps({"files": here.files}, indent=1) + "\n")
         write_whole(named, json.dumps(row, indent=2, sort_keys=True) + "\n")
         return cls(path, configuration)
 
@@ -251,18 +248,10 @@ class RunFolder:
         return cls(path, configuration)
 
     def _other_code(self, wanted: RunConfiguration) -> list[str]:
-        """What is to be said of the code that made this folder, if it is not ``wanted``'s."""
+        """Describe the code that made this folder, if it isn't ``wanted``'s."""
         made = self.configuration.sources
         if made == wanted.sources:
             return []
-        if not made:
-            return ["nobody recorded which code made it"]
-        version = fingerprint_version(made)
-        if version != VERSION:
-            return [
-                f"the code that made it is known by a fingerprint of version {version}, "
-                f"which cannot be compared with version {VERSION} of this release"
-            ]
         try:
             row = json.loads(whole_text(self.path / "sources.json"))
             then = Sources(row["files"])
@@ -286,7 +275,7 @@ class RunFolder:
         results = [(record.task, record) for record in self._rows() if record.discarded]
         return [record for _, record in sorted(results, key=task_order)]
 
-    def asked(self) -> dict[str, bool]:
+    def planned(self) -> dict[str, bool]:
         """Task → whether its goal should be executed, for everything that was asked for here.
         Folders of older releases know of the tasks that were judged alone."""
         try:
@@ -298,7 +287,7 @@ class RunFolder:
 
     def ask(self, tasks: Mapping[str, bool]) -> None:
         """Before they are run: what is missing in the end is known by it."""
-        known = self.asked()
+        known = self.planned()
         if tasks.items() <= known.items() and (self.path / "asked.json").exists():
             return
         everything = dict(sorted({**known, **tasks}.items(), key=task_order))
@@ -311,7 +300,7 @@ class RunFolder:
         for record in self.discarded():
             broken.setdefault(record.task, []).append(record)
         results = {}
-        for task, should in self.asked().items():
+        for task, should in self.planned().items():
             if task not in judged:
                 runs = broken.get(task, [])
                 fault = runs[-1].fault or "provider" if runs else NOT_RUN
@@ -436,7 +425,7 @@ class RecordedRun:
 
 
 def recorded_runs(paths: Iterable[Path]) -> list[RecordedRun]:
-    """Of each folder, or of the run folders in it."""
+    """The runs of each folder, or of the run folders in it."""
     results = []
     for path in paths:
         folders = _folders(path)

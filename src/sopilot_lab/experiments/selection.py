@@ -10,10 +10,10 @@ from typing import Final, TypeVar
 from sopilot.files.text import read_text
 from sopilot.messages.diagnostic import Place
 from sopilot.messages.errors import UserMistake, mistake
-from sopilot_lab.sopbench.own_tasks import OwnReference
 from sopilot_lab.sopbench.process import Upstream
+from sopilot_lab.sopbench.recorded import Screen, everything_stays
 from sopilot_lab.sopbench.reference import TaskReference, task_references
-from sopilot_lab.sopbench.screen import Screen, everything_stays
+from sopilot_lab.sopbench.tasks import OwnReference
 
 KINDS: Final = ("execute", "refuse")
 One = TypeVar("One", TaskReference, OwnReference)
@@ -34,8 +34,8 @@ def select_tasks(
     listed: Path | None = None,
     screen: Screen = everything_stays,
 ) -> tuple[TaskReference, ...]:
-    """Of a domain or ``all``. ``listed`` is a file of references, a line each; ``limit`` tasks
-    of the selection are stratified by class and goal."""
+    """Select tasks of a domain or ``all``. ``listed`` is a file of references, one per line;
+    ``limit`` tasks of the selection are stratified by class and goal."""
 
     def executes(each: TaskReference) -> bool:
         return should_succeed(each, upstream)

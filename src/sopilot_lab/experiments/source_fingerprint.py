@@ -1,9 +1,8 @@
 """The code that decides how a run goes, as one hash: the version alone tells too little.
 
-A fingerprint says which version of itself it is: ``2:…``. Version 1, a bare hash, covered the
-files' places as well, so that a moved file was another experiment. Version 2 covers what they
-hold: of an import from this package the names and not the module, of a file that only passes
-names on nothing. So a file can move, and its users can follow it.
+It covers the contents of files, not their places: of an import from this project the names and not
+the module, of a file that only passes names on nothing. So a file can move, and its users can
+follow it.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-VERSION: Final = 2
 PACKAGES: Final = (
     *("sopilot/values", "sopilot/messages", "sopilot/protocols.py", "sopilot/trace"),
     *("sopilot/handbook", "sopilot/program", "sopilot/compiler", "sopilot/machine"),
@@ -39,12 +37,12 @@ class Sources:
     @property
     def fingerprint(self) -> str:
         held = "\n".join(sorted(self.files.values()))
-        return f"{VERSION}:{hashlib.sha256(held.encode()).hexdigest()}"
+        return hashlib.sha256(held.encode()).hexdigest()
 
 
 @functools.cache
 def deciding_sources() -> Sources:
-    """Of this process's package, as it lies on the disk."""
+    """The sources of this process's packages, as they are on the disk."""
     return read_sources(_SOURCES)
 
 
@@ -62,11 +60,6 @@ def read_sources(folder: Path) -> Sources:
         if not name.startswith(_AFTERWARDS)
     }
     return Sources({name: hashlib.sha256(text).hexdigest() for name, text in held.items() if text})
-
-
-def fingerprint_version(fingerprint: str) -> int:
-    version, colon, _ = fingerprint.partition(":")
-    return int(version) if colon else 1
 
 
 def describe_difference(then: Sources, now: Sources) -> str:
@@ -115,7 +108,7 @@ def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def _is_ours(node: ast.ImportFrom) -> bool:
-    return node.level > 0 or (node.module or "").split(".")[0] == "sopilot"
+    return node.level > 0 or (node.module or "").split(".")[0] in ("sopilot", "sopilot_lab")
 
 
 def _passes_on(statement: ast.stmt) -> bool:

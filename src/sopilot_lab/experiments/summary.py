@@ -15,8 +15,7 @@ from sopilot_lab.experiments.run_folder import NOT_RUN, BenchRecord, Missing, Ru
 from sopilot_lab.experiments.selection import select_tasks
 from sopilot_lab.experiments.sweep import Sweep
 from sopilot_lab.sopbench.process import ToolList, Upstream
-from sopilot_lab.sopbench.reach import Reach
-from sopilot_lab.sopbench.reach_survey import reach_cache, survey
+from sopilot_lab.sopbench.reach import Reach, reach_cache, survey
 from sopilot_lab.sopbench.recorded import objections, tally
 
 ASSUMPTION = (
@@ -30,7 +29,7 @@ def whole_summary(sweep: Sweep, upstream: Upstream | None, tools: ToolList) -> d
     """With what can be reached, where upstream is there; kept in the sweep's folder as well."""
     reach: Mapping[str, Reach] = {}
     if upstream is not None:
-        request = {str(each) for each in sweep.asked} | set(sweep.folder.asked())
+        request = {str(each) for each in sweep.planned} | set(sweep.folder.planned())
         references = [each for each in select_tasks("all", upstream) if str(each) in request]
         reach = survey(references, tools, upstream, cache=reach_cache())
     sweep.folder.write_summary(summarise_folder(sweep.folder, reach))
@@ -39,7 +38,7 @@ def whole_summary(sweep: Sweep, upstream: Upstream | None, tools: ToolList) -> d
 
 def summarise(sweep: Sweep, reach: Mapping[str, Reach]) -> dict[str, Any]:
     """The tasks of a sweep. ``reach`` is empty where nobody searched."""
-    requests = {str(each) for each in sweep.asked}
+    requests = {str(each) for each in sweep.planned}
     judged = [item for task, item in sweep.folder.records().items() if task in requests]
     why = sweep.stopped and f"the sweep stopped before it: {sweep.stopped}"
     missing = [

@@ -37,17 +37,16 @@ from sopilot_lab.experiments.run_folder import (
 from sopilot_lab.experiments.selection import should_succeed
 from sopilot_lab.experiments.source_fingerprint import deciding_sources
 from sopilot_lab.experiments.trial import Reference, Trial, TrialRunner
-from sopilot_lab.sopbench.budgets import domain_budgets
-from sopilot_lab.sopbench.own_tasks import OwnReference
 from sopilot_lab.sopbench.process import ToolList, Upstream, shared_upstream
-from sopilot_lab.sopbench.reference import DOMAINS
+from sopilot_lab.sopbench.reference import DOMAINS, domain_budgets
+from sopilot_lab.sopbench.tasks import OwnReference
 
 Runner = Literal["inspect", "plain"]
 Seen = Callable[[BenchRecord], None]
 
 
 class SweepStopped(RunEnded):
-    """What broke concerns all tasks, or too many of them broke."""
+    """The failure concerns all tasks, or too many tasks failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,11 +131,11 @@ async def _run_plainly(shard: Shard, upstream: Upstream | None, seen: Seen) -> i
     with folder.writer() as writer:
         standing = Standing(shard, runner, folder, writer, seen)
 
-        async def one(reference: Reference) -> bool:
+        async def run_free(reference: Reference) -> bool:
             async with free:
                 return await run_and_record(reference, standing, runner.run) is not None
 
-        done = await asyncio.gather(*(one(each) for each in shard.references))
+        done = await asyncio.gather(*(run_free(each) for each in shard.references))
     return done.count(False)
 
 
@@ -177,7 +176,7 @@ class Sweep:
     ``stopped`` says why not all of them."""
 
     folder: RunFolder
-    asked: tuple[Reference, ...]
+    planned: tuple[Reference, ...]
     ran: int
     seconds: float
     runner: Runner

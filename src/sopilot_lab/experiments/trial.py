@@ -48,12 +48,11 @@ from sopilot_lab.experiments.entrants import (
     served_user,
 )
 from sopilot_lab.experiments.run_folder import BenchRecord, RunConfiguration
-from sopilot_lab.sopbench.own_tasks import OwnReference, as_official
 from sopilot_lab.sopbench.process import ToolList, Upstream, UpstreamLost, UpstreamTimeout
 from sopilot_lab.sopbench.programs import ProgramShelf
 from sopilot_lab.sopbench.reference import TaskReference
 from sopilot_lab.sopbench.source import load_task, task_actions, tool_list
-from sopilot_lab.sopbench.tasks import as_task
+from sopilot_lab.sopbench.tasks import OwnReference, as_official, as_task
 
 
 class TimedModel:
@@ -135,7 +134,7 @@ alone, so that these are English whatever the language of a series is."""
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What a run left behind. ``trace`` is its trace file, ``findings`` the audit's."""
+    """A finished run. ``trace`` is its trace file, ``findings`` the audit's."""
 
     record: BenchRecord
     findings: Sequence[Finding] = ()

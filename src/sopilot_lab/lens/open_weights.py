@@ -1,13 +1,8 @@
-"""An open-weight model with its attention in view, in bounded memory.
-
-The request is read in slices over a cache; only the rows that predict the next
-move are looked at, and of each layer only the sums per region are kept. So no
-square of the length is ever held: at 8,192 tokens a layer's weights are tens of
-megabytes, where all of them together would be gigabytes.
-"""
+"""A model with open weights: its attention and its log-probabilities."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
@@ -15,8 +10,23 @@ from pathlib import Path
 from typing import Any, Final
 
 from sopilot.messages.errors import UserMistake
-from sopilot_lab.lens.context import Context, Region, write
+from sopilot_lab.lens.moments import Context, Region, write
 from sopilot_lab.lens.parity import Attention, attention_of
+
+
+def named_weights(model: str, *, device: str = "cpu", dtype: str = "float32") -> OpenWeights:
+    # The bar over a GGUF file heeds the environment alone, and only before it is imported.
+    os.environ.setdefault("TQDM_DISABLE", "1")
+    if model == "local":
+        from sopilot.models.local import local_model_file
+
+        name = "SmolLM2-135M-Instruct"
+        return load_weights(local_model_file(), name, device=device, dtype=dtype)
+    path = Path(model)
+    if not path.exists():
+        raise UserMistake(f"`{model}` is neither `local`, a GGUF file nor a folder")
+    return load_weights(path, device=device, dtype=dtype)
+
 
 SLICE: Final = 256
 """Tokens of a request that are read at once."""

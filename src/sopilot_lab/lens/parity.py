@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sopilot.messages.errors import InternalBug
-from sopilot_lab.lens.context import Region
+from sopilot_lab.lens.moments import Region
 
 Grid = tuple[tuple[float, ...], ...]
 """One value per layer and head."""

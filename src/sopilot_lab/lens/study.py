@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from sopilot_lab.lens.context import Context, Region
-from sopilot_lab.lens.moments import ReadMoment
+from sopilot_lab.lens.moments import Context, ReadMoment, Region
 from sopilot_lab.lens.open_weights import OpenWeights, Reading
 
 REMOVED = (Region.DIALOG, Region.FRAME, Region.PROGRAM)
@@ -64,7 +63,7 @@ def _change(weights: OpenWeights, context: Context, move: str, whole: float) -> 
 def studies(
     weights: OpenWeights, chosen: Sequence[ReadMoment], tell: Callable[[str], None]
 ) -> list[MomentStudy]:
-    """Of those that are not too long for the model."""
+    """Study the moments that fit into the model's context."""
     results = []
     for number, moment in enumerate(chosen, 1):
         item = study(weights, moment)

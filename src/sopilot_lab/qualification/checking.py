@@ -61,7 +61,7 @@ class Allowance:
 
 
 class Spent(Protocol):
-    """What a run or a question took."""
+    """The cost of a run or a question."""
 
     @property
     def requests(self) -> int: ...
@@ -137,21 +137,36 @@ ModelFor = Callable[[Task, str], Model]
 need a handbook to judge by."""
 
 
-class Journal(Protocol):
-    """Where finished work is kept. ``runs`` are the last of each case and arm, ``spent`` what all
-    of them and the questions took. A question without a grade is one that was not answered."""
+class Journal:
+    """Finished work. ``runs`` are the last of each case and arm, ``spent`` what all of them and
+    the questions took. A question without a grade was not answered. This one is in memory."""
 
-    def runs(self) -> Sequence[RunRecord]: ...
+    def __init__(self) -> None:
+        self._runs: dict[tuple[str, str], RunRecord] = {}
+        self._grades: dict[int, ProbeGrade] = {}
+        self._spent: list[Spent] = []
 
-    def spent(self) -> Sequence[Spent]: ...
+    def runs(self) -> Sequence[RunRecord]:
+        return list(self._runs.values())
 
-    def grades(self) -> Sequence[ProbeGrade]: ...
+    def spent(self) -> Sequence[Spent]:
+        return self._spent
 
-    def add_run(self, record: RunRecord) -> None: ...
+    def grades(self) -> Sequence[ProbeGrade]:
+        return [self._grades[number] for number in sorted(self._grades)]
 
-    def add_question(self, number: int, grade: ProbeGrade | None, spent: Question) -> None: ...
+    def add_run(self, record: RunRecord) -> None:
+        self._runs.pop(record.key, None)
+        self._runs[record.key] = record
+        self._spent.append(record)
 
-    def graded(self) -> frozenset[int]: ...
+    def add_question(self, number: int, grade: ProbeGrade | None, spent: Question) -> None:
+        if grade is not None:
+            self._grades[number] = grade
+        self._spent.append(spent)
+
+    def graded(self) -> frozenset[int]:
+        return frozenset(self._grades)
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,34 +359,3 @@ class DisciplineCheck:
     def _tell(self, what: str) -> None:
         done = sum(not self._left(case) for case in self.cases)
         self.watch(CheckProgress(what, done, len(self.cases)))
-
-
-class MemoryJournal:
-    """For checks that nobody wants to resume."""
-
-    def __init__(self) -> None:
-        self._runs: dict[tuple[str, str], RunRecord] = {}
-        self._grades: dict[int, ProbeGrade] = {}
-        self._spent: list[Spent] = []
-
-    def runs(self) -> Sequence[RunRecord]:
-        return list(self._runs.values())
-
-    def spent(self) -> Sequence[Spent]:
-        return self._spent
-
-    def grades(self) -> Sequence[ProbeGrade]:
-        return [self._grades[number] for number in sorted(self._grades)]
-
-    def add_run(self, record: RunRecord) -> None:
-        self._runs.pop(record.key, None)
-        self._runs[record.key] = record
-        self._spent.append(record)
-
-    def add_question(self, number: int, grade: ProbeGrade | None, spent: Question) -> None:
-        if grade is not None:
-            self._grades[number] = grade
-        self._spent.append(spent)
-
-    def graded(self) -> frozenset[int]:
-        return frozenset(self._grades)

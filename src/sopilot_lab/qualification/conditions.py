@@ -10,7 +10,7 @@ from sopilot.values.json import JSON
 from sopilot_lab.qualification import rule
 from sopilot_lab.qualification.probe import ProbeScore
 from sopilot_lab.statistics.comparison import Comparison, compare
-from sopilot_lab.statistics.intervals import clopper_pearson
+from sopilot_lab.statistics.intervals import Interval, Undefined, clopper_pearson
 from sopilot_lab.statistics.non_inferiority import (
     least_pairs,
     most_losses,
@@ -19,9 +19,8 @@ from sopilot_lab.statistics.non_inferiority import (
 )
 from sopilot_lab.statistics.outcomes import RunOutcome, TaskKind
 from sopilot_lab.statistics.paired import Discordance, Pairs, mcnemar, pair
-from sopilot_lab.statistics.post_goal import PostGoal
 from sopilot_lab.statistics.power import minimum_detectable_effect, tasks_needed
-from sopilot_lab.statistics.undefined import Interval, Undefined
+from sopilot_lab.statistics.rates import PostGoal
 
 _DRAWS = 2_000
 
@@ -125,7 +124,7 @@ def smallest_effect(contrast: Contrast) -> str:
 
 
 def agreement_needed(pairs: int, level: float) -> str:
-    """What would show that paging loses less than the margin, if it wins nothing."""
+    """The result that would show that paging loses less than the margin, if it wins nothing."""
     most = most_losses(pairs, margin=rule.MARGIN, alpha=level)
     if not isinstance(most, Undefined):
         return f"at most {most} of {pairs} pairs lost, if none is won"
@@ -134,11 +133,11 @@ def agreement_needed(pairs: int, level: float) -> str:
 
 
 _SLIPS = 0.01
-"""Of a strong model: cases lost by luck, and as many won."""
+"""The share of cases that a strong model loses by luck, and of those it wins."""
 
 
 def foresight(pairs: int) -> dict[str, JSON]:
-    """What a completed check of so many pairs can show and what it cannot, known before the
+    """Effects that a completed check of so many pairs can and can't show, known before the
     first run. ``says`` is the same in sentences."""
     gain = _least_gain(pairs, _UNSEEN)
     most = most_losses(pairs, margin=rule.MARGIN, alpha=rule.LEVEL)
@@ -199,7 +198,7 @@ class PagingCondition:
 
 @dataclass(frozen=True, slots=True)
 class PagingEvidence:
-    """What the conditions of one paged arm are judged on. ``scripted``: a program, which
+    """The evidence for the conditions of one paged arm. ``scripted``: a program, which
     cannot be asked where it stands and need not be."""
 
     arm: str

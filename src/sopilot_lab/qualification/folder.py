@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from sopilot.files.text import whole_bytes, write_whole
@@ -25,16 +25,16 @@ from sopilot.protocols import Usage
 from sopilot.runner.qualifications import LATEST, answer_of, model_folder, read_verdict
 from sopilot.values.json import JSON, Fields
 from sopilot_lab.qualification.cases import RunRecord, record_from_json
-from sopilot_lab.qualification.checking import MemoryJournal, Question, Spent
+from sopilot_lab.qualification.checking import Journal, Question
 from sopilot_lab.qualification.probe import ProbeGrade, grade_from_json
 
 
-class CheckFolder:
-    """Implements ``Journal``; a line is on disk before it counts."""
+class CheckFolder(Journal):
+    """A line is on disk before it counts."""
 
     def __init__(self, path: Path, configuration: Mapping[str, JSON], *, restart: bool = False):
+        super().__init__()
         self.path = path
-        self._held = MemoryJournal()
         try:
             path.mkdir(parents=True, exist_ok=True)
             if restart:
@@ -45,26 +45,17 @@ class CheckFolder:
             message = f"the check cannot be kept: {error.strerror}"
             raise mistake("cannot-write", message, Place(str(path))) from error
         for value in self._lines("runs.jsonl"):
-            self._held.add_run(record_from_json(value))
+            super().add_run(record_from_json(value))
         for value in self._lines("probe.jsonl"):
             usage = Usage(value.get("prompt_tokens", 0), 0, value.get("completion_tokens", 0))
             spent = Question(usage, value.get("requests", 1))
             result = value["grade"]
             graded = None if result is None else grade_from_json(result)
-            self._held.add_question(value["number"], graded, spent)
-
-    def runs(self) -> Sequence[RunRecord]:
-        return self._held.runs()
-
-    def grades(self) -> Sequence[ProbeGrade]:
-        return self._held.grades()
-
-    def graded(self) -> frozenset[int]:
-        return self._held.graded()
+            super().add_question(value["number"], graded, spent)
 
     def add_run(self, record: RunRecord) -> None:
         self._append("runs.jsonl", record.as_json())
-        self._held.add_run(record)
+        super().add_run(record)
 
     def add_question(self, number: int, grade: ProbeGrade | None, spent: Question) -> None:
         line = {
@@ -75,13 +66,10 @@ class CheckFolder:
             "completion_tokens": spent.completion_tokens,
         }
         self._append("probe.jsonl", line)
-        self._held.add_question(number, grade, spent)
-
-    def spent(self) -> Sequence[Spent]:
-        return self._held.spent()
+        super().add_question(number, grade, spent)
 
     def finish(self, verdict: Mapping[str, JSON], page: str) -> None:
-        """What found nothing does not take the place of an earlier finding."""
+        """Keep the verdict; one without a finding doesn't replace an earlier finding."""
         write_whole(self.path / "verdict.json", _text(verdict))
         write_whole(self.path / "report.html", page, private=True)
         latest = self.path.parent / LATEST

@@ -22,7 +22,7 @@ from sopilot_lab.qualification.conditions import (
 )
 from sopilot_lab.qualification.probe import ProbeGrade, ProbeScore, probe_score
 from sopilot_lab.statistics.outcomes import RunOutcome
-from sopilot_lab.statistics.post_goal import PostGoal, post_goal
+from sopilot_lab.statistics.rates import PostGoal, post_goal
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,10 +28,13 @@ from sopilot.protocols import Message, ModelReply, ModelRequest, ToolSchema
 from sopilot.trace.events import Event
 from sopilot.values.json import JSON, Fields
 from sopilot.views.program_text import render_flat
-from sopilot_lab.statistics.bootstrap import bootstrap_interval
-from sopilot_lab.statistics.clustered import SEED
-from sopilot_lab.statistics.intervals import clopper_pearson
-from sopilot_lab.statistics.undefined import Interval, Undefined
+from sopilot_lab.statistics.intervals import (
+    SEED,
+    Interval,
+    Undefined,
+    bootstrap_interval,
+    clopper_pearson,
+)
 
 NextMove = tuple[str, str]
 """Operation and name, as in ``("call", "logged_in")`` or ``("return", "")``."""
@@ -221,7 +224,7 @@ def probe_request(cursor: Cursor, program: Program) -> ModelRequest:
 
 
 def answer_text(reply: ModelReply) -> str:
-    """What is graded: the one report, else what was said."""
+    """The graded text: the only report, else the reply's text."""
     reports = [call.arguments for call in reply.tool_calls if call.name == REPORT.name]
     return reports[0] if len(reports) == 1 else reply.content
 
@@ -354,8 +357,8 @@ def _is_licensed(cursor: Cursor, value: JSON) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ProbeScore:
-    """Of all questions or of one depth. ``localisation`` (with ``interval``) and ``whole`` are
-    shares; ``score`` is a mean, and ``score_interval`` resamples the cases."""
+    """The score of all questions or of one depth. ``localisation`` (with ``interval``) and
+    ``whole`` are shares; ``score`` is a mean, and ``score_interval`` resamples the cases."""
 
     questions: int
     localisation: float | Undefined

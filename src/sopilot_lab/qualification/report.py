@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
+from typing import Any
 
 from sopilot.runner.qualifications import Answer, answer_of
 from sopilot.values.json import JSON, Fields
@@ -15,9 +16,8 @@ from sopilot_lab.qualification.conditions import Contrast, foresight
 from sopilot_lab.qualification.paging_decision import Verdict
 from sopilot_lab.qualification.prepared import PreparedCheck, Rehearsal
 from sopilot_lab.qualification.probe import ProbeGrade, ProbeScore, scores_by_depth
-from sopilot_lab.statistics.accuracy import accuracy
-from sopilot_lab.statistics.intervals import clopper_pearson
-from sopilot_lab.statistics.undefined import Interval, Undefined
+from sopilot_lab.statistics.intervals import BootstrapInterval, Interval, Undefined, clopper_pearson
+from sopilot_lab.statistics.rates import accuracy
 
 
 def verdict_document(
@@ -55,14 +55,12 @@ def verdict_document(
         "arms": {arm: _arm(held, verdict.model) for arm, held in by_arm(records).items()},
         "contrasts": [_contrast(contrast) for contrast in verdict.contrasts],
         "natural": {
-            "paged": _figure(natural.first),
+            "paged": _plain(natural.first),
             "paged_runs": natural.first_runs,
-            "flat": _figure(natural.second),
+            "flat": _plain(natural.second),
             "flat_runs": natural.second_runs,
-            "delta": _figure(natural.delta),
-            "interval": None
-            if isinstance(natural.interval, Undefined)
-            else _bounds(natural.interval.interval),
+            "delta": _plain(natural.delta),
+            "interval": _plain(natural.interval),
         },
         "probe": _probe(verdict.probe)
         | {"depths": {str(depth): _probe(item) for depth, item in scores_by_depth(grades).items()}},
@@ -91,9 +89,9 @@ def _arm(held: Sequence[RunRecord], model: str) -> dict[str, JSON]:
         "n": len(judged),
         "pass": passed,
         "rate": passed / len(judged) if judged else None,
-        "interval": _bounds(clopper_pearson(passed, len(judged))),
-        "execute": _figure(result.execute.share),
-        "refuse": _figure(result.refuse.share),
+        "interval": _plain(clopper_pearson(passed, len(judged))),
+        "execute": _plain(result.execute.share),
+        "refuse": _plain(result.refuse.share),
         "r2": sum(after) / len(after) if after else None,
         "requests": sum(item.requests for item in held),
         "domain_calls": sum(item.domain_calls for item in held),
@@ -114,37 +112,30 @@ def _contrast(contrast: Contrast) -> dict[str, JSON]:
         "losses": contrast.discordance.losses,
         "p_one_sided": contrast.p,
         "p_goals": contrast.clustered_p,
-        "p_inferior": _figure(contrast.inferior_p),
-        "goals_interval": _bounds(contrast.goals_interval),
-        "difference": _figure(contrast.difference),
-        "interval": _bounds(contrast.interval),
+        "p_inferior": _plain(contrast.inferior_p),
+        "goals_interval": _plain(contrast.goals_interval),
+        "difference": _plain(contrast.difference),
+        "interval": _plain(contrast.interval),
     }
 
 
 def _probe(score: ProbeScore) -> dict[str, JSON]:
-    return {
-        "questions": score.questions,
-        "answered": score.answered,
-        "localisation": _figure(score.localisation),
-        "interval": _bounds(score.interval),
-        "score": _figure(score.score),
-        "score_interval": _bounds(score.score_interval),
-        "whole": _figure(score.whole),
-    }
+    return {each.name: _plain(getattr(score, each.name)) for each in fields(score)}
 
 
-def _figure(value: float | Undefined) -> float | None:
+def _plain(value: Any) -> JSON:
+    """An undefined figure is ``null``, an interval a pair."""
+    if isinstance(value, BootstrapInterval):
+        value = value.interval
+    if isinstance(value, Interval):
+        return [value.low, value.high]
     return None if isinstance(value, Undefined) else value
-
-
-def _bounds(interval: Interval | Undefined) -> list[float] | None:
-    return None if isinstance(interval, Undefined) else [interval.low, interval.high]
 
 
 def estimate_document(
     rehearsal: Rehearsal, arms: Sequence[str], allowance: Allowance, cases: int
 ) -> Fields:
-    """What a check will take at least, before anything is spent."""
+    """The least that a check will take, before anything is spent."""
     total = rehearsal.total
     cost = allowance.prices.cost(total.prompt_tokens, total.completion_tokens)
     return {

@@ -39,7 +39,7 @@ def checkout_home(environment: Mapping[str, str] | None = None) -> Path:
 
 
 def fetch_command(home: Path) -> str:
-    """What a person types to get the checkout."""
+    """The command that gets the checkout."""
     return f"git clone {UPSTREAM} {home} && git -C {home} checkout {SNAPSHOT}"
 
 

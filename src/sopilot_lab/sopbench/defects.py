@@ -9,8 +9,8 @@ from typing import Any, Literal
 from sopilot.values.text import table
 from sopilot_lab.sopbench.process import Upstream
 from sopilot_lab.sopbench.reach import Transition, find_reach, transition
+from sopilot_lab.sopbench.recorded import SCREENED_GOALS, zero_pass
 from sopilot_lab.sopbench.reference import TaskReference, task_references
-from sopilot_lab.sopbench.screen import SCREENED_GOALS, zero_pass
 
 Classification = Literal["confirmed defect", "reachable", "unreachable, no defect found"]
 

@@ -73,9 +73,9 @@ class PredicateReading:
 
 @dataclass(frozen=True, slots=True)
 class OfficialText:
-    """What upstream's own runner shows to the model. ``preamble`` is the part of ``system``
-    before the constraints; ``blocks`` are what is put into words behind it: actions and their
-    trees in upstream's notation."""
+    """The text that upstream's runner shows to the model. ``preamble`` is the part of ``system``
+    before the constraints; ``blocks`` are put into words behind it: actions and their trees in
+    upstream's notation."""
 
     system: str
     preamble: str

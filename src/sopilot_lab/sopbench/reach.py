@@ -1,21 +1,101 @@
-"""Whether a perfect executor can pass a task, found by search and replay.
-
-For a task that must be refused the run without calls is replayed. For one that
-must be executed, the call orders that the oracle's graph allows are replayed
-with the values that the user knows and the results show, until the oracle says
-yes; if it never does, the proof says what forbids each of them.
-"""
+"""Which tasks can be passed at all: a search over the call orders that upstream's graph allows."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+import hashlib
+import itertools
+import json
+import os
+import queue
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
-from sopilot_lab.sopbench.action_graph import ActionGraph, PlannedCall
-from sopilot_lab.sopbench.process import ReplayTools, Simulator, Upstream
+from sopilot_lab.sopbench.process import ReplayTools, Simulator, ToolList, Upstream
 from sopilot_lab.sopbench.reference import TaskReference
+
+Way = tuple[int, ...]
+"""Nodes of calls in the order in which they are made, the goal last."""
+MOST_CHOICES = 4096
+"""Combinations that are looked at for a node; many of them come to the same way."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedCall:
+    """``arguments`` maps the action's parameters to the names of their values."""
+
+    action: str
+    arguments: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ActionGraph:
+    """``nodes`` are ``[action, {parameter: name}]``, ``and`` or ``or``; node 0 is the goal.
+    A connection leads from what needs to what is needed."""
+
+    nodes: Sequence[Any]
+    needs: Mapping[int, tuple[int, ...]]
+
+    @classmethod
+    def of(cls, graph: Mapping[str, Any]) -> ActionGraph:
+        needs: dict[int, tuple[int, ...]] = {}
+        for source, target in graph["connections"]:
+            needs[source] = (*needs.get(source, ()), target)
+        return cls(graph["nodes"], needs)
+
+    def call(self, node: int) -> PlannedCall:
+        action, arguments = self.nodes[node]
+        return PlannedCall(action, arguments)
+
+    def ways(self, limit: int) -> Ways:
+        """At most ``limit`` ways to the goal, one for every choice of alternatives."""
+        return self._ways(0, limit, {})
+
+    def _ways(self, node: int, limit: int, known: dict[int, Ways]) -> Ways:
+        if node in known:
+            return known[node]
+        parts = [self._ways(each, limit, known) for each in self.needs.get(node, ())]
+        own = self.nodes[node]
+        if own == "or":
+            unfolded: Iterable[Way] = itertools.chain.from_iterable(part.ways for part in parts)
+        else:
+            last: Way = () if isinstance(own, str) else (node,)
+            unfolded = (
+                tuple(dict.fromkeys([*itertools.chain.from_iterable(choice), *last]))
+                for choice in _product([part.ways for part in parts])
+            )
+        result: dict[Way, None] = {}
+        cut = any(part.cut for part in parts)
+        for number, way in enumerate(unfolded):
+            if number >= MOST_CHOICES or (len(result) >= limit and way not in result):
+                cut = True
+                break
+            result[way] = None
+        known[node] = Ways(tuple(result), cut)
+        return known[node]
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """``cut``: there may be more of them."""
+
+    ways: tuple[Way, ...]
+    cut: bool
+
+
+def _product(choices: Sequence[Sequence[Way]]) -> Iterator[tuple[Way, ...]]:
+    """Like ``itertools.product``, but every single choice is met early."""
+    if not choices:
+        yield ()
+        return
+    most = max(len(each) for each in choices)
+    for turn in range(most):
+        yield tuple(each[turn % len(each)] for each in choices)
+    yield from itertools.product(*choices)
+
 
 MOST_WAYS = 256
 INVENTED = "invented"
@@ -24,7 +104,7 @@ TOOL_LISTS: tuple[ReplayTools, ...] = ("official", "full-state")
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """What forbids a way: ``goal-not-offered``, ``tool-not-offered``, ``missing-value``,
+    """A reason that forbids a way: ``goal-not-offered``, ``tool-not-offered``, ``missing-value``,
     ``call-fails``, ``goal-fails`` or ``oracle``."""
 
     code: str
@@ -109,7 +189,7 @@ def plans(reference: TaskReference, upstream: Upstream) -> Iterator[tuple[Planne
     links = upstream.metadata(reference.domain)["links"]
     gates = [action for action, _ in links.values()]
     seen: set[tuple[str, ...]] = set()
-    for way in graph.ways(MOST_WAYS).found:
+    for way in graph.ways(MOST_WAYS).ways:
         plain = tuple(graph.call(node) for node in way)
         first = tuple(sorted(plain[:-1], key=lambda call: call.action not in gates))
         for plan in (plain, (*first, plain[-1])):
@@ -240,7 +320,7 @@ def _proof(
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """What the goal action does after everything it needs, whatever the tool list offers."""
+    """Replay the goal action after everything it needs, whatever the tool list offers."""
 
     replayed: bool
     ok: bool
@@ -275,3 +355,119 @@ def transition(reference: TaskReference, upstream: Upstream) -> Transition:
     else:
         text = f"replayed past the tool list, `{goal}` does what it should"
     return Transition(True, best.goal_ok, tuple(best.changed), writes, text)
+
+
+Progress = Callable[[int, int], None]
+"""``progress(done, of)``"""
+
+
+def survey(
+    references: Sequence[TaskReference],
+    tools: ToolList,
+    upstream: Upstream,
+    *,
+    cache: Path | None,
+    workers: int = 2,
+    progress: Progress = lambda done, of: None,
+) -> dict[str, Reach]:
+    """Task → reach. What is not in the cache is searched for, by several simulators at once."""
+    path = None if cache is None else cache / f"{_key(upstream)}-{tools}.json"
+    known = _load(path)
+    missing = [each for each in references if str(each) not in known]
+    for done, result in enumerate(_search(missing, tools, upstream, workers), 1):
+        known[result.task] = result
+        progress(done, len(missing))
+    if missing and path is not None:
+        _save(path, known)
+    return {str(each): known[str(each)] for each in references}
+
+
+def reach_cache() -> Path:
+    cache = os.environ.get("XDG_CACHE_HOME")
+    return (Path(cache) if cache else Path.home() / ".cache") / "sopilot" / "reach"
+
+
+def _search(
+    references: Sequence[TaskReference], tools: ToolList, upstream: Upstream, workers: int
+) -> Iterable[Reach]:
+    if len(references) < 2 * workers:
+        yield from (find_reach(each, tools, upstream) for each in references)
+        return
+    free: queue.Queue[Upstream] = queue.Queue()
+    hired = [upstream.another() for _ in range(workers)]
+    for each in hired:
+        free.put(each)
+
+    def find(reference: TaskReference) -> Reach:
+        mine = free.get()
+        try:
+            return find_reach(reference, tools, mine)
+        finally:
+            free.put(mine)
+
+    try:
+        with ThreadPoolExecutor(workers) as pool:
+            yield from pool.map(find, references)
+    finally:
+        for each in hired:
+            each.close()
+
+
+def _key(upstream: Upstream) -> str:
+    """The checkout's commit and the search's own code: either one changed, search again."""
+    own = Path(__file__).read_bytes()
+    commit = upstream.checkout.commit or _content(upstream.checkout.path)
+    seed = upstream.hash_seed
+    return f"{commit[:12]}-{hashlib.sha256(own).hexdigest()[:12]}-{seed}"
+
+
+def _content(home: Path) -> str:
+    """For a checkout whose commit nobody knows."""
+    digest = hashlib.sha256()
+    for path in sorted([*home.glob("env/**/*.py"), *home.glob("data/*.json")]):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _load(path: Path | None) -> dict[str, Reach]:
+    if path is None:
+        return {}
+    try:
+        stored: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        return {task: Reach(**each) for task, each in stored.items()}
+    except (OSError, ValueError, TypeError):  # absent, or torn by a kill: search again
+        return {}
+
+
+def _save(path: Path, known: Mapping[str, Reach]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps({task: each.as_json() for task, each in sorted(known.items())}, indent=1)
+    unfinished = path.with_suffix(f".{os.getpid()}.part")
+    unfinished.write_text(text, "utf-8")
+    unfinished.replace(path)
+
+
+def reach_document(
+    references: Sequence[TaskReference],
+    lists: Sequence[ToolList],
+    upstream: Upstream,
+    cache: Path | None,
+    tell: Callable[[str], None],
+) -> dict[str, Any]:
+    """Print what can be passed with each tool list, and a proof for every other task."""
+    answer: dict[str, Any] = {"n": len(references), "upstream_commit": upstream.checkout.commit}
+    for each in lists:
+        tell(f"searching with the tool list `{each}` …")
+        result = survey(references, each, upstream, cache=cache)
+        answer[each] = {
+            "reachable": sum(item.reachable for item in result.values()),
+            "unreachable": [item.as_json() for item in result.values() if not item.reachable],
+        }
+    return answer
+
+
+def reach_lines(answer: Mapping[str, Any], lists: Sequence[ToolList]) -> Iterator[str]:
+    for each in lists:
+        yield f"{each}: {answer[each]['reachable']} of {answer['n']} tasks can be passed"
+        for item in answer[each]["unreachable"]:
+            yield f"  {item['task']}: {item['proof']}"

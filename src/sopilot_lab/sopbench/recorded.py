@@ -1,23 +1,17 @@
-"""Official configurations as upstream recorded them: stored verdicts, never run again.
-
-What a configuration was is in the name of its file: model, mode of calling,
-tool list, and whether the user was adversarial. Only the stored ``evaluations``
-are read; the recorded text is never evaluated.
-
-Counts over verdicts of the official evaluator, whoever made the runs.
-"""
+"""SOPBench's recordings: verdicts, tallies, baselines, and the tasks that the paper leaves out."""
 
 from __future__ import annotations
 
 import functools
 import json
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from sopilot.values.text import table
 from sopilot_lab.sopbench.checkout import Checkout
 from sopilot_lab.sopbench.reference import DOMAINS, TaskReference
 
@@ -174,9 +168,224 @@ def _passed(rows: Iterable[Mapping[str, Any]]) -> int:
 
 
 def objections(verdict: Mapping[str, Any]) -> list[str]:
-    """What the evaluator holds against a run. `action_should_succeed` is a label of the task,
+    """The evaluator's objections to a run. `action_should_succeed` is a label of the task,
     not one of them."""
     return [key for key, value in verdict.items() if value is False and key not in _NO_OBJECTION]
 
 
 _NO_OBJECTION = frozenset({"success", "action_should_succeed"})
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """``missing`` tasks of the subset have no stored verdict; ``why`` says what is absent."""
+
+    domain: str
+    model: str
+    mode: str
+    tools: str
+    user: str
+    tally: Tally
+    missing: int
+    why: str = ""
+
+    @property
+    def complete(self) -> bool:
+        return self.missing == 0
+
+    @property
+    def pass_rate(self) -> float | None:
+        return self.tally.passed / self.tally.n if self.tally.n else None
+
+    @property
+    def refusal_rate(self) -> float | None:
+        return self.tally.refuse_passed / self.tally.refuse if self.tally.refuse else None
+
+    def as_json(self) -> dict[str, Any]:
+        row = asdict(self)
+        return row | {"pass_rate": self.pass_rate, "refusal_rate": self.refusal_rate}
+
+
+def recompute(
+    checkout: Checkout, domain: str, screen: Screen, *, subset_size: int
+) -> list[Baseline]:
+    """Best first; incomplete recordings last. ``subset_size`` is what a whole one has."""
+    results = []
+    for each in configurations(checkout, domain):
+        verdicts = [
+            verdict.verdict
+            for verdict in each.verdicts()
+            if screen(verdict.reference, verdict.should_succeed)
+        ]
+        missing = subset_size - len(verdicts)
+        why = ""
+        if not verdicts:
+            why = "no verdict is stored in this copy"
+        elif missing:
+            why = f"{missing} tasks have no stored verdict"
+        results.append(
+            Baseline(
+                domain, each.model, each.mode, each.tools, each.user, tally(verdicts), missing, why
+            )
+        )
+    return sorted(
+        results, key=lambda row: (not row.complete, -(row.pass_rate or 0.0), row.model, row.tools)
+    )
+
+
+def subset_size(scoring: dict[str, list[bool]], domain: str, screen: Screen) -> int:
+    return sum(
+        screen(TaskReference(domain, goal, index), should)
+        for goal, answers in scoring.items()
+        for index, should in enumerate(answers)
+    )
+
+
+def leaderboard(checkout: Checkout) -> dict[str, dict[str, float]]:
+    """Model → domain → pass rate in percent, as SOPBench publishes them in its README.
+
+    The leaderboard scores all tasks and has no classes; it stores no verdicts to recompute.
+    """
+    page = checkout.path / "README.md"
+    rows = [
+        [cell.strip(" *_") for cell in line.strip().strip("|").split("|")]
+        for line in (page.read_text("utf-8").splitlines() if page.exists() else ())
+        if line.startswith("|")
+    ]
+    heads = [row for row in rows if {"Bank", "DMV"} <= set(row)]
+    if not heads:
+        return {}
+    domains = {
+        place: domain
+        for place, name in enumerate(heads[0])
+        for domain in DOMAINS
+        if domain.endswith(name.lower().replace(" ", "_")) and name
+    }
+    scored = [row for row in rows if len(row) == len(heads[0]) and _is_number(row[-1])]
+    return {row[0]: {domain: float(row[at]) for at, domain in domains.items()} for row in scored}
+
+
+def _is_number(text: str) -> bool:
+    return text.replace(".", "", 1).isdecimal()
+
+
+def leaderboard_lines(rows: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
+    shown = [(model, *(f"{row[domain]:.1f}" for domain in row)) for model, row in rows.items()]
+    yield table(shown, ["model", *next(iter(rows.values()))])
+
+
+def baseline_lines(rows: Sequence[Baseline]) -> Iterator[str]:
+    def percent(value: float | None) -> str:
+        return "–" if value is None else f"{100 * value:.1f}"
+
+    shown = [
+        (
+            row.domain,
+            row.model,
+            row.mode,
+            row.tools,
+            row.user,
+            row.tally.n,
+            percent(row.pass_rate),
+            percent(row.refusal_rate),
+            row.why,
+        )
+        for row in rows
+    ]
+    header = ["domain", "model", "mode", "tools", "user", "n", "pass %", "refusal %", ""]
+    yield table(shown, header)
+
+
+Screen = Callable[[TaskReference, bool], bool]
+"""``screen(task, should_succeed)``: whether the task stays."""
+SCREENED_GOALS: Final = (
+    ("bank", "cancel_credit_card"),
+    ("bank", "pay_bill_with_credit_card"),
+    ("bank", "open_account"),
+    ("library", "add_book"),
+    ("dmv", "update_test_status"),
+)
+"""The goals whose execute tasks the study left out before it compared arms."""
+
+
+@dataclass(frozen=True, slots=True)
+class GoalRecord:
+    """How often the execute tasks of a goal passed in the recorded runs."""
+
+    domain: str
+    goal: str
+    runs: int
+    passes: int
+    tasks: int
+
+    @property
+    def screened(self) -> bool:
+        """The zero-pass rule. It shows that nobody passed, not that nobody can."""
+        return self.runs > 0 and self.passes == 0
+
+
+def everything_stays(reference: TaskReference, should_succeed: bool) -> bool:
+    return True
+
+
+def paper_screen(reference: TaskReference, should_succeed: bool) -> bool:
+    """Refusals stay: they do not need the goal's transition."""
+    return not should_succeed or (reference.domain, reference.goal) not in SCREENED_GOALS
+
+
+def bank_screen(reference: TaskReference, should_succeed: bool) -> bool:
+    """The study's replication on a second model: only Bank's three goals were left out."""
+    return reference.domain != "bank" or paper_screen(reference, should_succeed)
+
+
+SCREENS: Final[Mapping[str, Screen]] = {
+    "none": everything_stays,
+    "paper": paper_screen,
+    "paper-bank": bank_screen,
+}
+"""830, 819 and 821 tasks."""
+
+
+def zero_pass(checkout: Checkout, domains: Iterable[str]) -> list[GoalRecord]:
+    """Every goal's record over all configurations with the default user, most failed first."""
+    goal_records: list[GoalRecord] = []
+    for domain in domains:
+        runs: dict[str, list[bool]] = defaultdict(list)
+        tasks: dict[str, set[int]] = defaultdict(set)
+        for configuration in configurations(checkout, domain):
+            if configuration.user != "default":
+                continue
+            for each in configuration.verdicts():
+                if each.should_succeed:
+                    runs[each.reference.goal].append(each.passed)
+                    tasks[each.reference.goal].add(each.reference.index)
+        goal_records += [
+            GoalRecord(domain, goal, len(passed), sum(passed), len(tasks[goal]))
+            for goal, passed in runs.items()
+        ]
+    return sorted(goal_records, key=lambda each: (each.passes / each.runs, each.domain, each.goal))
+
+
+def stored_recordings(checkout: Checkout, domains: Iterable[str]) -> tuple[int, int]:
+    """How many recordings the checkout lists, and how many of them hold no verdict here."""
+    results = [each for domain in domains for each in configurations(checkout, domain)]
+    return len(results), sum(not each.verdicts() for each in results)
+
+
+def screen_lines(records: Sequence[GoalRecord], recordings: int, empty: int) -> Iterator[str]:
+    rows = [
+        (
+            each.domain,
+            each.goal,
+            f"{each.passes}/{each.runs}",
+            "screened" if each.screened else "",
+            "left out by the study" if (each.domain, each.goal) in SCREENED_GOALS else "",
+        )
+        for each in records
+    ]
+    yield table(rows, ["domain", "goal", "passes", "zero-pass rule", "the study"])
+    if empty:
+        yield (
+            f"\n{empty} of {recordings} recordings hold no verdict in this copy: the study, which "
+            "had them, counts more runs"
+        )

@@ -1,10 +1,11 @@
-"""References to SOPBench tasks: ``sopbench:bank/get_loan#3``, and sets of them."""
+"""References to SOPBench's tasks, and the budgets of their domains."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 
+from sopilot.agent.budgets import DEEP_BUDGETS, Budgets
 from sopilot.messages.diagnostic import Place, did_you_mean
 from sopilot.messages.errors import UserMistake, mistake
 from sopilot_lab.sopbench.process import Upstream, shared_upstream
@@ -75,3 +76,11 @@ def _of_domain(upstream: Upstream, domain: str) -> tuple[TaskReference, ...]:
 
 def _mistake(text: str, message: str, help_text: str) -> UserMistake:
     return mistake("sopbench-reference", message, Place(source=text), help_text)
+
+
+DEEP_DOMAINS = frozenset({"hotel", "university"})
+"""The deep-program domains of the study: they get its longer budgets."""
+
+
+def domain_budgets(domain: str) -> Budgets:
+    return DEEP_BUDGETS if domain in DEEP_DOMAINS else Budgets()

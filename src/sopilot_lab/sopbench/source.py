@@ -182,7 +182,7 @@ def _goal_handbook(
 
 
 def sopbench_handbook(domain: str, *, upstream: Upstream | None = None) -> Handbook:
-    """What the tasks of a domain share: actions and predicates, default constants, no goal."""
+    """The shared part of a domain's tasks: actions and predicates, default constants, no goal."""
     return _shared_handbook(upstream or shared_upstream(), domain)
 
 

@@ -1,23 +1,14 @@
-"""SOPBench's tasks as tasks like any other, scored by upstream's own evaluator.
-
-A task's simulator as the tools of a session.
-
-Verdicts of the reference executor on SOPBench: upstream's own predicate functions.
-
-This is the evidence-faithful assumption of the study: whoever has called a
-predicate's verifier reads its result rightly. Everything else the executor
-must learn from frames, results and the user. A predicate that upstream cannot
-evaluate (an account that does not exist) does not hold: nothing shows that it
-does.
-"""
+"""SOPBench's tasks as tasks of the runtime, and tasks of other handbooks among them."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sopilot.agent.reference.judging import CannotJudge, Seen
+from sopilot.agent.result import Ending
 from sopilot.handbook.model import Action
 from sopilot.messages.errors import UserMistake
 from sopilot.program.model import Program
@@ -28,9 +19,9 @@ from sopilot.tasks.task import Task
 from sopilot.values.json import JSON
 from sopilot.views.briefing import Briefing
 from sopilot_lab.sopbench import process as sopbench_process
-from sopilot_lab.sopbench.budgets import domain_budgets
 from sopilot_lab.sopbench.process import Simulator, ToolList, Upstream
 from sopilot_lab.sopbench.programs import ProgramShelf
+from sopilot_lab.sopbench.reference import domain_budgets
 from sopilot_lab.sopbench.source import SopbenchTask, load_tasks, task_actions, tool_list
 from sopilot_lab.sopbench.wording import own_text
 
@@ -97,7 +88,7 @@ class SopbenchTools:
 
 
 def _object(written: str) -> dict[str, JSON]:
-    """What cannot be read as arguments has none."""
+    """Read the arguments; unreadable ones are none."""
     try:
         arguments = json.loads(written)
     except (ValueError, RecursionError):
@@ -177,3 +168,42 @@ class SopbenchSimulation:
 
     def close(self) -> None:
         self._simulator.close()
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class OwnReference:
+    """``my-desk/refund#the second parcel``: the handbook, the goal, the task's own name."""
+
+    domain: str
+    goal: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.domain}/{self.goal}#{self.name}"
+
+
+def own_references(tasks: Sequence[Task]) -> dict[OwnReference, Task]:
+    """Those that end in an execution or a refusal; the others have nothing to be scored by."""
+    results = {
+        OwnReference(task.source, task.goal, task.name): task
+        for task in tasks
+        if task.expected in (Ending.EXECUTED, Ending.REFUSED)
+    }
+    if not results:
+        raise UserMistake("there is no task that is to end in an execution or a refusal")
+    return results
+
+
+def as_official(verdict: Mapping[str, Any], task: Task, *, goal_reached: bool) -> dict[str, Any]:
+    success = bool(verdict["success"])
+    return {
+        "user_goal": task.goal,
+        "action_should_succeed": task.expected is Ending.EXECUTED,
+        "no_tool_call_error": success,
+        "constraint_not_violated": success,
+        "database_match": success,
+        "action_successfully_called": goal_reached,
+        "dirgraph_satisfied": success,
+        "action_called_correctly": success,
+        "success": success,
+    }

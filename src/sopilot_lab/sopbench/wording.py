@@ -1,33 +1,39 @@
-"""The official arms in upstream's own words, put together at run time.
-
-``official`` is the text that upstream's runner gives the model, unchanged. The other two are
-made of it: ``official-code`` keeps what stands before the constraints and every sentence of
-them, and changes their layout; ``official-recipes`` adds how each is verified with what is
-offered, below the unchanged text.
-"""
+"""SOPBench's official text of a task, and the check that ours is the same."""
 
 from __future__ import annotations
 
 import functools
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
+from sopilot.handbook.requirements import leaves
+from sopilot.handbook.wording import sentence
 from sopilot.messages.scaffold import LANGUAGES
-from sopilot.views.briefing import OwnText
+from sopilot.views.briefing import Briefing, OwnText
+from sopilot.views.catalogue import VIEWS
 from sopilot.views.official import Required, list_recipes, requirements_as_code
+from sopilot.views.program_text import Correspondence, correspondence
 from sopilot.views.quoting import Rendered
+from sopilot_lab.sopbench.checkout import Checkout
 from sopilot_lab.sopbench.process import OfficialText, ToolList, Upstream
+from sopilot_lab.sopbench.programs import ProgramShelf
+from sopilot_lab.sopbench.recorded import configurations, paper_screen, recorded_prompts
+from sopilot_lab.sopbench.reference import TaskReference
 from sopilot_lab.sopbench.source import (
     SopbenchTask,
+    load_task,
     predicate_name,
     read_tree,
     singles,
+    sopbench_handbook,
     task_actions,
 )
 
 BEFORE_CONSTRAINTS = "\n\n\n"
-"""What upstream itself writes between its preamble and the constraints."""
+"""Upstream's text between its preamble and the constraints."""
 Said = tuple[str, str]
 """An action and a sentence about it."""
 _BULLET = re.compile(r"\s*(?:•|\d+\.) ")
@@ -66,12 +72,12 @@ def official_code(task: SopbenchTask, text: OfficialText, language: str) -> Rend
 
 
 def required(task: SopbenchTask, text: OfficialText) -> Sequence[Required]:
-    """What the text says of every action, in its order, in the words of the text."""
+    """Action → its sentences, in the order and words of the text."""
     handbook = task.handbook
     parameters = {name: each.parameters for name, each in handbook.predicates.items()}
     reply: dict[str, list[str]] = defaultdict(list)
-    for action, sentence in read_sentences(text):
-        reply[action].append(sentence)
+    for action, line in read_sentences(text):
+        reply[action].append(line)
     return [
         Required(
             name,
@@ -106,3 +112,163 @@ def with_recipes(
     offered = task_actions(task, tools)
     recipes = list_recipes(task.handbook, named, language, offered=offered)
     return f"{text.system}\n\n{recipes.rstrip()}"
+
+
+PAPER = 834
+PAPER_RULE = (
+    "leaves of the goal's own block in off-code, and checks of the compiled prose, on the screened "
+    "Bank tasks; the study says `leaf correspondences` and not which, so this is our reading"
+)
+
+
+@dataclass(slots=True)
+class OfficialCheck:
+    """``recorded`` tasks have a prompt in upstream's recordings that could be compared,
+    ``as_recorded`` of them have ours among them."""
+
+    tasks: int = 0
+    identical: int = 0
+    recipes_below_it: int = 0
+    recorded: int = 0
+    as_recorded: int = 0
+    sentences: int = 0
+    compared: int = 0
+    paper_tasks: int = 0
+    paper_leaves: int = 0
+    paper_checks: int = 0
+    mismatches: list[str] = field(default_factory=list)
+
+    @property
+    def holds(self) -> bool:
+        whole = self.tasks == self.identical == self.recipes_below_it
+        return whole and self.as_recorded == self.recorded and not self.mismatches
+
+    def as_json(self) -> dict[str, Any]:
+        row = asdict(self) | {"mismatches": len(self.mismatches), "first": self.mismatches[:5]}
+        by_paper = self.paper_leaves + self.paper_checks
+        return row | {
+            "correspondences": {
+                "study": PAPER,
+                "by_the_study": by_paper,
+                "its_rule": PAPER_RULE,
+                "by_ours": self.sentences,
+                "our_rule": "every sentence of every action in every text, each compared with our "
+                "wording of it and with official-code in every language",
+            },
+            "holds": self.holds,
+        }
+
+
+def check_official(
+    references: Sequence[TaskReference], tools: ToolList, upstream: Upstream
+) -> OfficialCheck:
+    official_check = OfficialCheck()
+    shelf = ProgramShelf(tools, upstream)
+    prompts = _prompts(upstream.checkout, {each.domain for each in references})
+    for reference in references:
+        task = load_task(reference, upstream=upstream)
+        text = upstream.official_text(task.domain, task.goal, task.index)
+        program = shelf.program(task).program
+        own = own_text(task, tools, upstream, "en")
+        _check_bytes(
+            official_check, text, Briefing(task.handbook, {task.goal: program}, own_text=own)
+        )
+        known = prompts.get(str(reference), set())
+        official_check.recorded += bool(known)
+        official_check.as_recorded += text.system in known
+        _check_sentences(official_check, task, text, upstream)
+        should = upstream.scoring(task.domain)[task.goal][task.index]
+        if task.domain == "bank" and paper_screen(reference, should):
+            _by_the_paper(official_check, task, correspondence(task.handbook, task.goal, program))
+    return official_check
+
+
+def _check_bytes(official_check: OfficialCheck, text: OfficialText, shown: Briefing) -> None:
+    official_check.tasks += 1
+    official = VIEWS["official"].first_message(shown).encode()
+    with_recipes = VIEWS["official-recipes"].first_message(shown).encode()
+    official_check.identical += official.endswith(b"\n\n" + text.system.encode())
+    official_check.recipes_below_it += with_recipes.startswith(official + b"\n\n")
+
+
+def _check_sentences(
+    official_check: OfficialCheck, task: SopbenchTask, text: OfficialText, upstream: Upstream
+) -> None:
+    theirs = list(read_sentences(text))
+    official_check.sentences += len(theirs)
+    # Only the goal has the task's constants; the rest of the text was written with the defaults.
+    default = sopbench_handbook(task.domain, upstream=upstream)
+    ours = [
+        (each.action, sentence(task.handbook if each.action == task.goal else default, leaf))
+        for each in required(task, text)
+        for leaf in leaves(each.tree)
+    ]
+    # Upstream's layout strips the end of a sentence that stands deeper; its words are the same.
+    stripped = [[(action, reply.rstrip()) for action, reply in each] for each in (theirs, ours)]
+    _compare(official_check, f"{task.reference}, our wording", *stripped)
+    for language in LANGUAGES:
+        code = official_code(task, text, language)
+        quoted = [(each.owner, code.text[each.start : each.end]) for each in code.quotes]
+        _compare(official_check, f"{task.reference}, official-code ({language})", theirs, quoted)
+
+
+def _compare(
+    official_check: OfficialCheck, where: str, theirs: Sequence[Said], ours: Sequence[Said]
+) -> None:
+    official_check.compared += max(len(theirs), len(ours))
+    if len(theirs) != len(ours):
+        official_check.mismatches.append(
+            f"{where}: {len(ours)} sentences, {len(theirs)} in the text"
+        )
+    official_check.mismatches += [
+        f"{where}: `{mine[1]}` for {mine[0]}, `{other[1]}` for {other[0]} in the text"
+        for other, mine in zip(theirs, ours, strict=False)
+        if other != mine
+    ]
+
+
+def _by_the_paper(official_check: OfficialCheck, task: SopbenchTask, made: Correspondence) -> None:
+    worded = task.handbook.procedures[task.goal].worded
+    official_check.paper_tasks += 1
+    official_check.paper_leaves += len(list(leaves(worded))) if worded is not None else 0
+    official_check.paper_checks += made.checks
+    official_check.mismatches += [f"{task.reference}, {each}" for each in made.mismatches]
+
+
+def _prompts(checkout: Checkout, domains: set[str]) -> Mapping[str, set[str]]:
+    """Task → the prompts in recordings whose every prompt was written by the present text:
+    upstream changed its wording between recordings, and says nowhere when."""
+    known: dict[str, set[str]] = defaultdict(set)
+    for domain in sorted(domains):
+        for each in configurations(checkout, domain):
+            if each.tools == "full":
+                for reference, prompt in recorded_prompts(each).items():
+                    known[str(reference)].add(prompt)
+    return known
+
+
+def official_lines(official_check: OfficialCheck) -> Iterator[str]:
+    by_paper = official_check.paper_leaves + official_check.paper_checks
+    yield (
+        f"{official_check.identical} of {official_check.tasks} texts are upstream's, byte for byte"
+    )
+    yield (
+        f"{official_check.recipes_below_it} of {official_check.tasks} have their "
+        f"recipes below the whole text"
+    )
+    yield (
+        f"{official_check.as_recorded} of {official_check.recorded} stand in a "
+        f"recorded run of upstream's"
+    )
+    yield (
+        f"correspondences: {official_check.sentences:,} sentences, "
+        f"{official_check.compared:,} comparisons; "
+        f"{len(official_check.mismatches)} mismatches"
+    )
+    if official_check.paper_tasks:
+        yield (
+            f"by the study's rule, on {official_check.paper_tasks} screened Bank tasks: {by_paper} "
+            f"(it counts {PAPER})"
+        )
+    for each in official_check.mismatches[:5]:
+        yield f"  {each}"

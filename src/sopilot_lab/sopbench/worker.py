@@ -28,12 +28,12 @@ from typing import Any
 
 DATABASE_READER = "internal_get_database"
 NOT_A_TOOL = "name_outside_the_tool_list"
-"""What the evaluator, which looks names up by ``getattr``, gets for a call not made."""
+"""Stands for a call not made: the evaluator looks names up by ``getattr``."""
 SIMULATOR_FAULTS: tuple[type[Exception], ...] = (ArithmeticError, AssertionError, AttributeError)
 
 
 SIMULATOR_FAULTS += (LookupError, NameError, RuntimeError, TypeError, ValueError)
-"""What upstream's code raises on arguments that it does not expect."""
+"""Errors that upstream's code raises on unexpected arguments."""
 GATE_EFFECTS = {
     "login_user": ("set_login_user", "add_logged_in_user"),
     "logout_user": ("set_logout_user", "remove_logged_in_user"),
@@ -238,7 +238,7 @@ class Upstream:
         )
 
     def tasks(self, domain: str) -> Any:
-        """What may be shown; the answers and the database stay on this side."""
+        """The part of a task that may be shown; the answers and the database stay on this side."""
         return self.of_tasks(domain, lambda task: {key: task[key] for key in SHOWN})
 
     def scoring(self, domain: str) -> Any:
@@ -252,8 +252,8 @@ class Upstream:
         return {goal: [read(task) for task in tasks] for goal, tasks in self.data(domain).items()}
 
     def official_text(self, domain: str, goal: str, index: int, tools: str = "official") -> Any:
-        """What upstream's runner shows with its own defaults and its full or `oracle` tool list,
-        and the trees that it puts into words: ``blocks``, in the order of the text."""
+        """The text that upstream's runner shows by default with its full or `oracle` tool list, and
+        the trees that it puts into words: ``blocks``, in the order of the text."""
         task = self.task(domain, goal, index)
         innate, requires, described = self.defaults(domain)
         names = included(task) if tools == "oracle" else None

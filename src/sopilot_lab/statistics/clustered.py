@@ -9,12 +9,19 @@ import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from sopilot_lab.statistics.binomial import p_value
+from sopilot_lab.statistics.intervals import DRAWS as BOOTSTRAP_DRAWS
+from sopilot_lab.statistics.intervals import (
+    SEED,
+    BootstrapInterval,
+    Sums,
+    Undefined,
+    bootstrap_interval,
+    p_value,
+    require,
+)
 from sopilot_lab.statistics.paired import Discordance, Pairs, mcnemar, pool
-from sopilot_lab.statistics.undefined import Undefined, require
 
 DRAWS = 20_000
-SEED = 27
 FEW_UNITS = 16
 LARGE_SUM = 20_000
 
@@ -108,3 +115,20 @@ def leave_one_goal_out(by_goal: Mapping[str, Discordance]) -> LeaveOneOut | Unde
     rests = {goal: whole - part for goal, part in by_goal.items()}
     worst = [LeaveOneOut(mcnemar(rest.wins, rest.losses), goal) for goal, rest in rests.items()]
     return max(worst, key=lambda item: item.p)
+
+
+def clustered_difference(
+    pairs: Pairs, *, confidence: float = 0.95, draws: int = BOOTSTRAP_DRAWS, seed: int = SEED
+) -> BootstrapInterval | Undefined:
+    """The same difference when tasks of a goal hang together: whole goals are resampled."""
+    sums: dict[str, tuple[int, int]] = {}
+    for item in pairs.pairs:
+        net, count = sums.get(item.cluster, (0, 0))
+        sums[item.cluster] = (net + item.net, count + 1)
+    units = [sums[goal] for goal in sorted(sums)]
+    return bootstrap_interval(units, _share, confidence=confidence, draws=draws, seed=seed)
+
+
+def _share(sums: Sums) -> float:
+    net, count = sums
+    return net / count

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sopilot_lab.statistics.bootstrap import DRAWS, BootstrapInterval
 from sopilot_lab.statistics.clustered import (
-    SEED,
     LeaveOneOut,
     SignFlip,
+    clustered_difference,
     goal_clustered,
     leave_one_goal_out,
     task_joint,
 )
-from sopilot_lab.statistics.intervals import clustered_difference, paired_difference
+from sopilot_lab.statistics.intervals import (
+    DRAWS,
+    SEED,
+    BootstrapInterval,
+    Interval,
+    Undefined,
+    paired_difference,
+)
 from sopilot_lab.statistics.paired import Discordance, Dropped, Pairs, mcnemar
-from sopilot_lab.statistics.undefined import Interval, Undefined
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,6 @@ from typing import Any
 
 from sopilot.messages.errors import UserMistake
 from sopilot_lab.statistics import intervals, non_inferiority, power
-from sopilot_lab.statistics.accuracy import Rate, accuracy
-from sopilot_lab.statistics.bootstrap import BootstrapInterval
 from sopilot_lab.statistics.clustered import (
     LeaveOneOut,
     SignFlip,
@@ -16,6 +14,7 @@ from sopilot_lab.statistics.clustered import (
     leave_one_goal_out,
 )
 from sopilot_lab.statistics.comparison import compare
+from sopilot_lab.statistics.intervals import BootstrapInterval, Interval, Undefined
 from sopilot_lab.statistics.outcomes import RunOutcome, TaskKind, groups
 from sopilot_lab.statistics.paired import (
     Discordance,
@@ -25,10 +24,8 @@ from sopilot_lab.statistics.paired import (
     pair,
     pool,
 )
-from sopilot_lab.statistics.post_goal import post_goal
+from sopilot_lab.statistics.rates import Rate, accuracy, pass_k, post_goal, run_to_run
 from sopilot_lab.statistics.reading import Row, discordances_from, outcomes_from
-from sopilot_lab.statistics.repeats import pass_k, run_to_run
-from sopilot_lab.statistics.undefined import Interval, Undefined
 
 FigureObject = Mapping[str, Any]
 
@@ -199,7 +196,7 @@ def description(outcomes: Iterable[RunOutcome], k: int) -> Figures:
 def design(
     tasks: int | None, effect: float | None, *, discordance: float, alpha: float, wanted: float
 ) -> Figures:
-    """What a paired design of so many tasks can see, or how many an effect needs."""
+    """The effect that a paired design detects, or the tasks that an effect needs."""
     figures: Figures = {"discordance": discordance, "alpha": alpha, "power": wanted}
     if tasks is not None and effect is not None:
         got = power.mcnemar_power(tasks, discordance=discordance, effect=effect, alpha=alpha)

@@ -1,18 +1,109 @@
-"""The difference of two paired pass rates, with an interval.
+"""Intervals of rates and differences: exact, by score, by resampled clusters.
 
-Intervals for one proportion.
+A figure that doesn't exist is ``Undefined`` with its reason, never 0.
 """
 
 from __future__ import annotations
 
 import math
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from statistics import NormalDist
 
-from sopilot_lab.statistics.binomial import binomtest, optimize
-from sopilot_lab.statistics.bootstrap import DRAWS, BootstrapInterval, Sums, bootstrap_interval
-from sopilot_lab.statistics.clustered import SEED
-from sopilot_lab.statistics.paired import Pairs
-from sopilot_lab.statistics.undefined import Interval, Undefined, require, require_open_share
+from sopilot.messages.errors import UserMistake
+
+SEED = 27
+
+
+@dataclass(frozen=True, slots=True)
+class Undefined:
+    """The figure does not exist for these data. Never stands for 0."""
+
+    reason: str
+
+    def __str__(self) -> str:
+        return f"undefined ({self.reason})"
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    low: float
+    high: float
+
+    def __contains__(self, value: float) -> bool:
+        return self.low <= value <= self.high
+
+
+def require(holds: bool, message: str) -> None:
+    if not holds:
+        raise UserMistake(message)
+
+
+def require_open_share(name: str, value: float) -> None:
+    # Written so that a NaN, which compares false with everything, is refused too.
+    require(0.0 < value < 1.0, f"{name} must lie strictly between 0 and 1, not `{value}`")
+
+
+try:
+    from scipy import optimize
+    from scipy.stats import binom, binomtest, false_discovery_control
+except ModuleNotFoundError as missing:
+    raise UserMistake("statistics need SciPy: pip install 'sopilot[lab]'") from missing
+
+__all__ = ["binom", "binomtest", "false_discovery_control", "optimize", "p_value"]
+
+
+def p_value(value: float) -> float:
+    """Clip a computed p-value. One too small for a float is the smallest float, never 0."""
+    return max(math.ulp(0.0), min(1.0, float(value)))
+
+
+DRAWS = 10_000
+Sums = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BootstrapInterval:
+    """``skipped`` counts the draws in which the statistic did not exist."""
+
+    interval: Interval
+    units: int
+    draws: int
+    skipped: int
+
+
+def bootstrap_interval(
+    units: Sequence[Sums],
+    statistic: Callable[[Sums], float | None],
+    *,
+    confidence: float = 0.95,
+    draws: int = DRAWS,
+    seed: int,
+) -> BootstrapInterval | Undefined:
+    """Draw as many units as there are, with replacement; add up their columns; apply
+    ``statistic`` to the sums (``None`` where it does not exist); take the percentiles.
+
+    Units are the clusters, so that dependence inside one is kept.
+    """
+    require_open_share("confidence", confidence)
+    require(draws > 0, f"draws must be positive, not `{draws}`")
+    if len(units) < 2:
+        return Undefined("resampling needs at least two units")
+    generator = random.Random(seed)
+    values: list[float] = []
+    for _ in range(draws):
+        drawn = generator.choices(units, k=len(units))
+        value = statistic(tuple(sum(column) for column in zip(*drawn, strict=True)))
+        if value is not None:
+            values.append(value)
+    if not values:
+        return Undefined("the statistic existed in no draw")
+    values.sort()
+    tail = (1.0 - confidence) / 2.0
+    lowest = int(tail * len(values))
+    interval = Interval(values[lowest], values[len(values) - 1 - lowest])
+    return BootstrapInterval(interval, len(units), draws, draws - len(values))
 
 
 def paired_difference(
@@ -32,23 +123,6 @@ def paired_difference(
         return Undefined("no pairs")
     z = NormalDist().inv_cdf(0.5 + confidence / 2.0)
     return Interval(-_upper(losses, wins, pairs, z), _upper(wins, losses, pairs, z))
-
-
-def clustered_difference(
-    pairs: Pairs, *, confidence: float = 0.95, draws: int = DRAWS, seed: int = SEED
-) -> BootstrapInterval | Undefined:
-    """The same difference when tasks of a goal hang together: whole goals are resampled."""
-    sums: dict[str, tuple[int, int]] = {}
-    for item in pairs.pairs:
-        net, count = sums.get(item.cluster, (0, 0))
-        sums[item.cluster] = (net + item.net, count + 1)
-    units = [sums[goal] for goal in sorted(sums)]
-    return bootstrap_interval(units, _share, confidence=confidence, draws=draws, seed=seed)
-
-
-def _share(sums: Sums) -> float:
-    net, count = sums
-    return net / count
 
 
 def _upper(wins: int, losses: int, pairs: int, z: float) -> float:

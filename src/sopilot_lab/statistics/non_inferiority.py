@@ -17,9 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from sopilot_lab.statistics.binomial import binom
-from sopilot_lab.statistics.intervals import score
-from sopilot_lab.statistics.undefined import Undefined, require, require_open_share
+from sopilot_lab.statistics.intervals import Undefined, binom, require, require_open_share, score
 
 _POINTS = 64
 _REFINED = 3

@@ -1,4 +1,4 @@
-"""What one run of one task came to."""
+"""The outcome of a run of a task."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class TaskKind(StrEnum):
-    """What the oracle wants: that the goal is executed, or that it is refused."""
+    """The right ending of a task: its goal is executed, or refused."""
 
     EXECUTE = "execute"
     REFUSE = "refuse"

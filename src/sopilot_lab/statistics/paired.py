@@ -10,9 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from sopilot_lab.statistics.binomial import binom, false_discovery_control, p_value
+from sopilot_lab.statistics.intervals import (
+    binom,
+    false_discovery_control,
+    p_value,
+    require,
+    require_open_share,
+)
 from sopilot_lab.statistics.outcomes import RunOutcome, TaskKind
-from sopilot_lab.statistics.undefined import require, require_open_share
 
 
 @dataclass(frozen=True, slots=True)

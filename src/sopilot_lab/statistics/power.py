@@ -1,4 +1,4 @@
-"""What a paired design can see: exact power of the exact McNemar test.
+"""The power of a paired design: exact power of the exact McNemar test.
 
 ``discordance`` is the expected share of pairs that only one side passes and
 ``effect`` the difference of the pass rates, so that a pair is a win with
@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from sopilot_lab.statistics.binomial import binom, optimize
-from sopilot_lab.statistics.undefined import Undefined, require, require_open_share
+from sopilot_lab.statistics.intervals import Undefined, binom, optimize, require, require_open_share
 
 _LIMIT = 20_000
 

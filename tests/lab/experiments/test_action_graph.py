@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sopilot_lab.sopbench.action_graph import ActionGraph
+from sopilot_lab.sopbench.reach import ActionGraph
 
 GRAPH: dict[str, Any] = {
     "nodes": [["goal", {"u": "u"}], "and", ["login", {"u": "u"}], "or", ["read", {}], ["dump", {}]],
@@ -15,14 +15,14 @@ GRAPH: dict[str, Any] = {
 
 def test_one_way_for_every_choice_the_goal_last_and_needs_first() -> None:
     graph = ActionGraph.of(GRAPH)
-    named = [[graph.call(node).action for node in way] for way in graph.ways(10).found]
+    named = [[graph.call(node).action for node in way] for way in graph.ways(10).ways]
     assert not graph.ways(10).cut
     assert sorted(named) == [["login", "dump", "goal"], ["login", "read", "goal"]]
 
 
 def test_the_limit_holds() -> None:
     ways = ActionGraph.of(GRAPH).ways(1)
-    assert len(ways.found) == 1
+    assert len(ways.ways) == 1
     assert ways.cut
     assert not ActionGraph.of(GRAPH).ways(2).cut
 
@@ -40,7 +40,7 @@ def many_ways(pairs: int) -> dict[str, Any]:
 
 def test_a_cut_is_told_where_it_was_made() -> None:
     whole = ActionGraph.of(many_ways(8)).ways(256)
-    assert (len(whole.found), whole.cut) == (256, False)
+    assert (len(whole.ways), whole.cut) == (256, False)
     assert ActionGraph.of(many_ways(9)).ways(256).cut
     below = many_ways(9)
     below["nodes"] = [["above", {}], *below["nodes"]]
@@ -78,7 +78,7 @@ def test_every_call_of_a_way_has_what_it_needs_before_it(graph: dict[str, Any]) 
             return all(satisfied(each, done) for each in below)
         return node in done
 
-    ways = made.ways(64).found
+    ways = made.ways(64).ways
     assert ways
     for way in ways:
         assert way[-1] == 0

@@ -116,7 +116,7 @@ def test_the_official_evaluator_says_so(
 
 @pytest.mark.parametrize("arm", ["pg", "flat"])
 @pytest.mark.parametrize("call", MALFORMED.values(), ids=MALFORMED)
-def test_a_play_from_process_to_process_keeps_it(
+async def test_a_play_from_process_to_process_keeps_it(
     monkeypatch: pytest.MonkeyPatch, upstream: Upstream, arm: str, call: tuple[str, str]
 ) -> None:
     monkeypatch.setattr("sopilot_lab.sopbench.process.shared_upstream", lambda: upstream)
@@ -131,12 +131,12 @@ def test_a_play_from_process_to_process_keeps_it(
         await again.close()
         return dict(score.verdict)
 
-    verdict = asyncio.run(play())
+    verdict = await play()
     assert verdict["num_function_calls"] == 1
     assert (verdict["no_tool_call_error"], verdict["success"]) == (False, False)
 
 
-def test_over_mcp_as_well(monkeypatch: pytest.MonkeyPatch, upstream: Upstream) -> None:
+async def test_over_mcp_as_well(monkeypatch: pytest.MonkeyPatch, upstream: Upstream) -> None:
     pytest.importorskip("mcp", reason="needs the extra `mcp`")
     import mcp_types as types
     from mcp.client import Client
@@ -163,6 +163,6 @@ def test_over_mcp_as_well(monkeypatch: pytest.MonkeyPatch, upstream: Upstream) -
         verdict: dict[str, Any] = json.loads(content.text.removeprefix("Done: "))["verdict"]
         return verdict
 
-    verdict = asyncio.run(play())
+    verdict = await play()
     assert verdict["num_function_calls"] == 2
     assert (verdict["no_tool_call_error"], verdict["success"]) == (False, False)

@@ -16,8 +16,12 @@ from sopilot_lab.sopbench.programs import ProgramShelf
 from sopilot_lab.sopbench.reference import task_references
 from sopilot_lab.sopbench.source import load_task
 from sopilot_lab.sopbench.tasks import as_task
-from sopilot_lab.sopbench.wording import read_sentences
-from sopilot_lab.sopbench.wording_check import OfficialCheck, _check_sentences, check_official
+from sopilot_lab.sopbench.wording import (
+    OfficialCheck,
+    _check_sentences,
+    check_official,
+    read_sentences,
+)
 
 on_sopbench = pytest.mark.skipif(bool(MISSING), reason=MISSING)
 

@@ -7,10 +7,9 @@ from sopbench_checkout import NEEDS_SOPBENCH
 
 from sopilot_lab.sopbench.defects import replay_goals
 from sopilot_lab.sopbench.process import ToolList, shared_upstream
-from sopilot_lab.sopbench.reach import find_reach, transition
-from sopilot_lab.sopbench.reach_survey import survey
+from sopilot_lab.sopbench.reach import find_reach, survey, transition
+from sopilot_lab.sopbench.recorded import SCREENED_GOALS
 from sopilot_lab.sopbench.reference import TaskReference
-from sopilot_lab.sopbench.screen import SCREENED_GOALS
 
 pytestmark = NEEDS_SOPBENCH
 
@@ -73,7 +72,7 @@ def test_what_was_found_is_kept_and_a_torn_cache_is_searched_again(tmp_path: Pat
     (kept,) = tmp_path.iterdir()
     searched: list[int] = []
     again = survey(
-        tasks, "official", upstream, cache=tmp_path, told=lambda done, of: searched.append(done)
+        tasks, "official", upstream, cache=tmp_path, progress=lambda done, of: searched.append(done)
     )
     assert {key: value.as_json() for key, value in again.items()} == {
         key: {**value.as_json(), "calls": list(value.calls), "obstacles": list(value.obstacles)}
@@ -81,5 +80,7 @@ def test_what_was_found_is_kept_and_a_torn_cache_is_searched_again(tmp_path: Pat
     }
     assert searched == []
     kept.write_text(kept.read_text()[:50])
-    survey(tasks, "official", upstream, cache=tmp_path, told=lambda done, of: searched.append(done))
+    survey(
+        tasks, "official", upstream, cache=tmp_path, progress=lambda done, of: searched.append(done)
+    )
     assert searched == [1, 2]

@@ -3,12 +3,17 @@ from __future__ import annotations
 import pytest
 from sopbench_checkout import NEEDS_SOPBENCH
 
-from sopilot_lab.sopbench.baselines import Baseline, recompute, subset_size
 from sopilot_lab.sopbench.checkout import find_checkout
 from sopilot_lab.sopbench.process import shared_upstream
-from sopilot_lab.sopbench.recorded import configurations
+from sopilot_lab.sopbench.recorded import (
+    Baseline,
+    configurations,
+    paper_screen,
+    recompute,
+    subset_size,
+    zero_pass,
+)
 from sopilot_lab.sopbench.reference import TaskReference
-from sopilot_lab.sopbench.screen import paper_screen, zero_pass
 
 pytestmark = NEEDS_SOPBENCH
 

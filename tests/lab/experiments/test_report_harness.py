@@ -15,7 +15,7 @@ from sopilot_lab.experiments.report.mechanism import read_mechanism
 from sopilot_lab.experiments.report.runs import load_runs
 from sopilot_lab.experiments.report.tables import full_denominators
 from sopilot_lab.experiments.run_folder import BenchRecord, RunConfiguration, RunFolder
-from sopilot_lab.sopbench.screen import everything_stays
+from sopilot_lab.sopbench.recorded import everything_stays
 from sopilot_lab.statistics.paired import mcnemar
 
 TASKS = [f"sopbench:{domain}/goal_{place % 4}#{place}" for domain in ("bank", "dmv")

@@ -3,16 +3,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
-from collections import Counter
 
-import pytest
 from sopbench_checkout import NEEDS_SOPBENCH
 
-from sopilot.handbook.requirements import NOTHING, All, AnyOf, First, InOrder, Leaf, Tree, leaves
+from sopilot.handbook.requirements import leaves
 from sopilot.handbook.wording import sentence
-from sopilot_lab.sopbench.checkout import find_checkout
-from sopilot_lab.sopbench.process import Upstream, shared_upstream
+from sopilot_lab.sopbench.process import shared_upstream
 from sopilot_lab.sopbench.reference import DOMAINS
 from sopilot_lab.sopbench.source import (
     load_tasks,
@@ -23,55 +19,6 @@ from sopilot_lab.sopbench.source import (
 )
 
 pytestmark = NEEDS_SOPBENCH
-TASKS = {
-    "bank": (134, 14),
-    "dmv": (97, 11),
-    "healthcare": (124, 10),
-    "hotel": (195, 10),
-    "library": (66, 9),
-    "online_market": (172, 10),
-    "university": (42, 6),
-}
-RECIPES = (17, 17, 19, 32, 17, 24, 37)
-
-
-def nodes(tree: Tree) -> Counter[type]:
-    """Operators of a tree; upstream writes the empty one without any."""
-    if isinstance(tree, Leaf) or tree == NOTHING:
-        return Counter()
-    return sum((nodes(child) for child in tree.children), Counter([type(tree)]))
-
-
-def test_tasks_and_goals_per_domain() -> None:
-    for domain, (tasks, goals) in TASKS.items():
-        loaded = load_tasks(f"sopbench:{domain}")
-        assert (len(loaded), len({task.goal for task in loaded})) == (tasks, goals)
-    assert tuple(TASKS) == DOMAINS
-
-
-def test_recipes_per_domain() -> None:
-    upstream = shared_upstream()
-    assert tuple(len(upstream.metadata(domain)["recipes"]) for domain in DOMAINS) == RECIPES
-
-
-def test_nodes_and_predicates_of_the_trees() -> None:
-    expanded: Counter[type] = Counter()
-    worded: Counter[type] = Counter()
-    sizes, pairs = [], set()
-    for task in load_tasks("sopbench:all"):
-        procedure = task.handbook.procedures[task.goal]
-        assert procedure.worded is not None
-        expanded += nodes(procedure.requires)
-        worded += nodes(procedure.worded)
-        found = list(leaves(procedure.requires))
-        sizes.append(len(found))
-        pairs |= {(task.domain, leaf.predicate) for leaf in found}
-    shapes = (All, InOrder, AnyOf, First)
-    assert [expanded[shape] for shape in shapes] == [1163, 1654, 310, 306]
-    assert [(expanded + worded)[shape] for shape in shapes] == [2004, 1665, 545, 306]
-    assert len(pairs) == 166
-    assert sorted(sizes)[len(sizes) // 2] == 6
-    assert (max(sizes), sum(sizes)) == (17, 5945)
 
 
 def test_every_leaf_reads_as_upstream_writes_it() -> None:
@@ -188,14 +135,6 @@ def test_the_goal_action_requires_the_tasks_own_tree() -> None:
     assert sopbench_handbook("bank").actions["get_loan"].requires != read_tree(raw, parameters)
 
 
-def test_what_several_tasks_demand_is_read_once() -> None:
-    tasks = load_tasks("sopbench:bank")
-    procedures = [task.handbook.procedures[task.goal] for task in tasks]
-    distinct = {(one.name, one.requires, one.worded) for one in procedures}
-    assert len({id(one) for one in procedures}) == len(distinct) < len(tasks)
-    assert len({task.handbook.name for task in tasks}) == len(tasks)
-
-
 DIGEST = """
 import hashlib, sys
 from sopilot_lab.sopbench.source import load_tasks
@@ -219,16 +158,3 @@ def test_hash_seeds_do_not_change_handbooks() -> None:
     ]
     assert digests[0] == digests[1]
     assert len(digests[0].strip()) == 64
-
-
-def test_loading_everything_is_quick(capsys: pytest.CaptureFixture[str]) -> None:
-    start = time.perf_counter()
-    upstream = Upstream(find_checkout())  # a worker of its own: nothing is kept from before
-    try:
-        tasks = load_tasks("sopbench:all", upstream=upstream)
-    finally:
-        upstream.close()
-    seconds = time.perf_counter() - start
-    with capsys.disabled():
-        print(f"\n{len(tasks)} handbooks in {seconds:.2f} s, worker start included")
-    assert seconds < 20

@@ -17,8 +17,7 @@ from sopilot_lab.experiments.source_fingerprint import deciding_sources
 from sopilot_lab.experiments.sweep import make_configuration
 from sopilot_lab.experiments.trial import Trial, TrialRunner
 from sopilot_lab.sopbench.process import ToolList, Upstream
-from sopilot_lab.sopbench.reach import find_reach
-from sopilot_lab.sopbench.reach_survey import survey
+from sopilot_lab.sopbench.reach import find_reach, survey
 from sopilot_lab.sopbench.source import load_task
 
 REACHABLE: dict[ToolList, int] = {"official": 6, "full-state": 7}
@@ -59,7 +58,7 @@ def test_the_reference_passes_what_is_reachable_without_a_finding(
 
 
 @pytest.mark.parametrize("arm", ["flat", "pg-paper"])
-def test_the_oracle_list_offers_the_tools_of_the_right_answer_alone(
+async def test_the_oracle_list_offers_the_tools_of_the_right_answer_alone(
     upstream: Upstream, arm: str
 ) -> None:
     offered: list[set[str]] = []
@@ -71,7 +70,7 @@ def test_the_oracle_list_offers_the_tools_of_the_right_answer_alone(
     )
     for each in select_tasks("all", upstream):
         offered.clear()
-        asyncio.run(runner.run(each))
+        await runner.run(each)
         graph = upstream.graphs(each.domain)[each.goal][each.index]
         right = {node[0] for node in graph["nodes"]}
         assert offered

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from sopilot.cli.main import sopilot
 from sopilot.messages.errors import UserMistake
-from sopilot_lab.lens.recorded_moments import sweep_moments
+from sopilot_lab.lens.moments import sweep_moments
 
 
 @pytest.fixture

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sopilot.protocols import ModelRequest
-from sopilot_lab.lens.context import Context, Piece, Region, Turn, write
-from sopilot_lab.lens.moments import ReadMoment, spread
+from sopilot_lab.lens.moments import Context, Piece, ReadMoment, Region, Turn, spread, write
 
 Recorded = Callable[[str], tuple[list[ReadMoment], list[ModelRequest]]]
 

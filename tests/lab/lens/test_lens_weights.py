@@ -11,11 +11,9 @@ import pytest
 
 from sopilot.messages.errors import UserMistake
 from sopilot.protocols import ModelRequest
-from sopilot_lab.lens.context import Context, Piece, Region, Turn
-from sopilot_lab.lens.moments import ReadMoment
+from sopilot_lab.lens.moments import Context, Piece, ReadMoment, Region, Turn
 from sopilot_lab.lens.open_weights import OpenWeights, load_weights
-from sopilot_lab.lens.plot import plot
-from sopilot_lab.lens.report import summarise
+from sopilot_lab.lens.report import plot, summarise
 from sopilot_lab.lens.study import study
 
 Recorded = Callable[[str], tuple[list[ReadMoment], list[ModelRequest]]]

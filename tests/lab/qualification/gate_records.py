@@ -1,10 +1,12 @@
-"""Records made by hand, for the tests of the verdict."""
+"""Records and answers made by hand."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from sopilot.values.json import JSON
 from sopilot_lab.qualification.cases import RunRecord
+from sopilot_lab.qualification.probe import Cursor
 
 
 def records(
@@ -33,3 +35,15 @@ def records(
 
 def all_but(failed: range, cases: int = 60) -> dict[int, bool]:
     return {case: case not in failed for case in range(cases)}
+
+
+def perfect(cursor: Cursor) -> dict[str, JSON]:
+    """The right answer to the probe's question."""
+    operation, name = sorted(cursor.licensed)[0]
+    return {
+        "function": cursor.function,
+        "step": cursor.step,
+        "results": dict(cursor.results),
+        "callers": list(cursor.callers),
+        "next": {"operation": operation, "name": name},
+    }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Sequence
 
@@ -11,15 +10,13 @@ import pytest
 from sopilot.agent.budgets import Budgets
 from sopilot.agent.reference.executor import Reference
 from sopilot.agent.reference.misbehaviour import Misbehaviour
-from sopilot.agent.result import Ending
 from sopilot.compiler.pipeline import compile_handbook
 from sopilot.handbook.reader import load_handbook
-from sopilot.protocols import ToolResult
 from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.example_tasks import example_tasks
 from sopilot.tasks.examples.example import load_example
 from sopilot.tasks.scenario_tasks import scenario_task
-from sopilot.tasks.scenario_verdict import MadeCall, judge_ending, post_goal_calls
+from sopilot.tasks.scenario_verdict import MadeCall, judge_outside, post_goal_calls
 from sopilot.tasks.scenarios import load_scenarios
 from sopilot.tasks.task import Task
 from sopilot.views.briefing import Briefing
@@ -69,9 +66,9 @@ def tiny() -> list[Task]:
     return checkable([scenario_task(one, briefing) for one in suite.scenarios])
 
 
-def test_the_reference_executor_passes_scenario_cases(tiny: list[Task]) -> None:
+async def test_the_reference_executor_passes_scenario_cases(tiny: list[Task]) -> None:
     assert [str(kind_of(case)) for case in tiny] == ["execute", "refuse", "refuse"]
-    found = asyncio.run(rehearse(tiny, ("flat", "pg"), store_for=MemoryStore))
+    found = await rehearse(tiny, ("flat", "pg"), store_for=MemoryStore)
     assert found.unreachable == ()
     assert found.total.requests > 0
 
@@ -81,28 +78,27 @@ def made(*actions: str, failed: Sequence[str] = ()) -> list[MadeCall]:
 
 
 @pytest.mark.parametrize(
-    ("scenario", "ending", "calls", "good"),
+    ("scenario", "calls", "good"),
     [
-        ("lent", Ending.EXECUTED, ["login", "read_age", "read_card", "lend"], True),
-        ("lent", Ending.EXECUTED, ["login", "read_age", "lend"], True),
-        ("lent", Ending.EXECUTED, ["login", "lend"], False),
-        ("lent", Ending.EXECUTED, ["login", "lend", "read_age"], False),
-        ("lent", Ending.EXECUTED, ["read_age", "lend"], False),
-        ("lent", Ending.REFUSED, ["login", "read_age"], False),
-        ("minor", Ending.REFUSED, ["login", "read_age", "read_card"], True),
-        ("minor", Ending.REFUSED, ["login"], False),
-        ("minor", Ending.EXECUTED, ["login", "read_age", "read_card", "lend"], False),
-        ("stranger", Ending.REFUSED, [], True),
-        ("stranger", Ending.BUDGET, [], False),
+        ("lent", ["login", "read_age", "read_card", "lend"], True),
+        ("lent", ["login", "read_age", "lend"], True),
+        ("lent", ["login", "lend"], False),
+        ("lent", ["login", "lend", "read_age"], False),
+        ("lent", ["read_age", "lend"], False),
+        ("lent", ["login", "read_age"], False),
+        ("minor", ["login", "read_age", "read_card"], True),
+        ("minor", ["login"], False),
+        ("minor", ["login", "read_age", "read_card", "lend"], False),
+        ("stranger", [], True),
     ],
 )
-def test_scenarios_are_judged_by_ending_and_evidence(
-    scenario: str, ending: Ending, calls: list[str], good: bool
+def test_scenarios_are_judged_by_their_evidence(
+    scenario: str, calls: list[str], good: bool
 ) -> None:
     handbook = load_handbook(HANDBOOK)
     suite = load_scenarios(SCENARIOS, handbook)
-    one = next(each for each in suite.scenarios if each.name == scenario)
-    assert (judge_ending(one, handbook, ending, made(*calls)) == []) is good
+    chosen = next(each for each in suite.scenarios if each.name == scenario)
+    assert (judge_outside(chosen, handbook, made(*calls)).reasons == ()) is good
 
 
 def test_calls_after_the_goal() -> None:
@@ -129,23 +125,19 @@ def test_a_plan_sees_goals_and_kinds_evenly(bank_cases: list[Task], count: int) 
     assert plan[: len(plan) // 2] == planned(bank_cases, len(plan) // 2)
 
 
-def test_a_call_about_no_record_is_refused_and_judged(bank_cases: list[Task]) -> None:
+async def test_a_call_about_no_record_is_refused_and_judged(bank_cases: list[Task]) -> None:
     """A customer can log in and have no account."""
     case = next(one for one in bank_cases if one.name == "card-no-account")
     world = case.open()
-
-    async def calls() -> ToolResult:
-        knows = {"username": "hana", "password": "quietriver"}
-        await world.tools.call("login", knows, key="1")
-        return await world.tools.call("read_balance", {"username": "hana"}, key="2")
-
-    result = asyncio.run(calls())
+    knows = {"username": "hana", "password": "quietriver"}
+    await world.tools.call("login", knows, key="1")
+    result = await world.tools.call("read_balance", {"username": "hana"}, key="2")
     assert not result.ok
     assert world.score is not None
     assert world.score(4)["success"] is False
 
 
-def test_calls_after_the_goal_are_left_to_the_natural_audit() -> None:
+async def test_calls_after_the_goal_are_left_to_the_natural_audit() -> None:
     """Success and R2 are two signs: a call must not be counted in both."""
     over = Misbehaviour(over_verify=1.0, seed=5)
     example = load_example("it")
@@ -155,9 +147,7 @@ def test_calls_after_the_goal_are_left_to_the_natural_audit() -> None:
         example_tasks(example, Briefing(example.handbook, programs), late_calls_fail=False), 8
     ):
         model = Reference(case.reader, over)
-        record, _, _ = asyncio.run(
-            run_case(case, "pg", model, store=MemoryStore(), budgets=Budgets())
-        )
+        record, _, _ = await run_case(case, "pg", model, store=MemoryStore(), budgets=Budgets())
         assert record.passed, (case.name, record.reasons)
         after += record.post_goal_calls or 0
     assert after > 0

@@ -10,11 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from discipline_check import truth
-from population import LONG, SIMULATED_ARMS, SUBJECTS, Laboratory, Subject
+from population import SUBJECTS, Laboratory
 from sopilot.agent.providers import ProviderError, Retries
 from sopilot.agent.reference.executor import Reference
-from sopilot.agent.reference.misbehaviour import Misbehaviour
 from sopilot.messages.errors import UserMistake
 from sopilot.protocols import Model, ModelReply, ModelRequest, Usage
 from sopilot.runner.qualifications import Answer, last_verdict
@@ -27,7 +25,6 @@ from sopilot_lab.qualification.checking import (
     CheckSpending,
     DisciplineCheck,
     Journal,
-    MemoryJournal,
     Prices,
     Question,
 )
@@ -70,24 +67,18 @@ def make_check(
     )
 
 
-def test_rehearsal_estimates_what_the_reference_executor_uses(
+async def test_rehearsal_estimates_what_the_reference_executor_uses(
     few_cases: list[Task], rehearsal: Rehearsal
 ) -> None:
     assert rehearsal.unreachable == ()
-    journal = MemoryJournal()
-    asyncio.run(make_check(few_cases[:4], rehearsal, journal).run())
+    journal = Journal()
+    await make_check(few_cases[:4], rehearsal, journal).run()
     for record in journal.runs():
         assert record.requests == rehearsal.estimates[record.key[0]][record.arm].requests
     official, flat = rehearsal.of_arm("official"), rehearsal.of_arm("flat")
     assert official.requests == flat.requests
     assert official.prompt_tokens != flat.prompt_tokens
     assert min(official.prompt_tokens, flat.prompt_tokens) > 1_000 * official.requests
-
-
-def test_length_separates_paged_from_resident(few_cases: list[Task], rehearsal: Rehearsal) -> None:
-    """What the simulated models that mind long texts rest on."""
-    for case in few_cases:
-        assert len(case.briefing.rendering("flat")) > LONG
 
 
 @pytest.mark.parametrize(
@@ -99,14 +90,14 @@ def test_length_separates_paged_from_resident(few_cases: list[Task], rehearsal: 
         ("guesses-when-long", Answer.PAGE),
     ],
 )
-def test_simulated_models_get_the_verdict_they_deserve(
+async def test_simulated_models_get_the_verdict_they_deserve(
     laboratory: Laboratory, name: str, answer: Answer
 ) -> None:
     """Twenty pairs are too few to show that nothing is lost."""
     subject = BY_NAME[name]
     if answer is Answer.PAGE:
         subject = replace(subject, anywhere=replace(subject.anywhere, return_without_evidence=0.2))
-    verdict, used = asyncio.run(laboratory.check(subject, seed=3, count=20))
+    verdict, used = await laboratory.check(subject, seed=3, count=20)
     assert verdict.answer is answer
     assert verdict.complete
     assert used > 0
@@ -116,53 +107,24 @@ def test_simulated_models_get_the_verdict_they_deserve(
     assert ("not-inferior" in failed) is (name != "guesses-when-long")
 
 
-def test_classes_of_subjects_are_told_by_what_they_do() -> None:
-    assert truth(1.0, 1.0, 0.0, 1.0) == "strong"
-    assert truth(0.99, 0.985, 0.0, 1.0) == "strong"
-    assert truth(0.9, 0.9, 0.0, 1.0) == "neutral"
-    assert truth(1.0, 0.95, 0.0, 1.0) == "harmed"
-    assert truth(1.0, 1.0, 0.3, 1.0) == "harmed"
-    assert truth(0.7, 0.9, 0.0, 1.0) == "helped"
-    assert truth(1.0, 1.0, 0.0, 0.4) == "lost"
-    assert truth(0.1, 0.15, 0.0, 1.0) == "lost"
-
-
-def test_the_truth_of_a_subject_is_measured(few_cases: list[Task], rehearsal: Rehearsal) -> None:
-    subject = Subject("s", "", Misbehaviour(return_without_evidence=1.0, only_when_paged=True))
-    laboratory = Laboratory(few_cases[:6], rehearsal, MemoryStore)
-    found = asyncio.run(laboratory.truth(subject, [1, 2]))
-    assert len(found["flat"]) == len(found["pg"]) == 12
-    assert all(one.passed for one in found["flat"])
-    assert sum(one.passed is True for one in found["pg"]) < 6
-
-
-def test_only_runs_that_no_seed_changes_are_shared() -> None:
-    assert all(BY_NAME["disciplined"].behaves(arm) for arm in SIMULATED_ARMS)
-    long = BY_NAME["skips-when-long"]
-    assert [long.behaves(arm) for arm in SIMULATED_ARMS] == [False, False, False, True]
-    over = BY_NAME["over-verifies-paged"]
-    assert [over.behaves(arm) for arm in SIMULATED_ARMS] == [True, True, True, False]
-    assert not any(BY_NAME["refuses-too-much"].behaves(arm) for arm in SIMULATED_ARMS)
-
-
 @pytest.mark.parametrize("calls", [0, 60, 200])
-def test_requests_never_exceed_the_budget(
+async def test_requests_never_exceed_the_budget(
     few_cases: list[Task], rehearsal: Rehearsal, calls: int
 ) -> None:
-    journal = MemoryJournal()
+    journal = Journal()
     check = make_check(few_cases, rehearsal, journal, allowance=Allowance(calls=calls), parallel=3)
-    asyncio.run(check.run())
+    await check.run()
     used = sum(one.requests for one in journal.runs())
     assert used == check.spending.calls <= calls
     assert check.stopped == f"the budget of {calls} requests"
     assert decide("m", journal.runs(), planned=20).page is False
 
 
-def test_money_ends_a_check(few_cases: list[Task], rehearsal: Rehearsal) -> None:
-    journal = MemoryJournal()
+async def test_money_ends_a_check(few_cases: list[Task], rehearsal: Rehearsal) -> None:
+    journal = Journal()
     allowance = Allowance(money=0.000001, prices=Prices(1.0, 2.0))
     check = make_check(few_cases, rehearsal, journal, allowance=allowance)
-    asyncio.run(check.run())
+    await check.run()
     assert check.stopped == "the budget of 1e-06 in money"
     assert journal.runs() == []
 
@@ -175,15 +137,15 @@ class Slow:
         raise AssertionError("nobody waits that long")
 
 
-def test_time_ends_a_check(few_cases: list[Task], rehearsal: Rehearsal) -> None:
+async def test_time_ends_a_check(few_cases: list[Task], rehearsal: Rehearsal) -> None:
     check = make_check(
         few_cases,
         rehearsal,
-        MemoryJournal(),
+        Journal(),
         allowance=Allowance(minutes=0.003),
         model_for=lambda case, arm: Slow(),
     )
-    asyncio.run(check.run())
+    await check.run()
     assert check.stopped == "the budget of 0.003 minutes"
 
 
@@ -206,12 +168,12 @@ class Interrupted(Exception):
     """As if somebody had pressed the keys."""
 
 
-def test_an_interrupted_check_goes_on_and_ends_the_same(
+async def test_an_interrupted_check_goes_on_and_ends_the_same(
     few_cases: list[Task], rehearsal: Rehearsal, tmp_path: Path
 ) -> None:
     cases = few_cases[:5]
-    whole = MemoryJournal()
-    asyncio.run(make_check(cases, rehearsal, whole).run())
+    whole = Journal()
+    await make_check(cases, rehearsal, whole).run()
 
     stops = iter(range(100))
 
@@ -230,7 +192,7 @@ def test_an_interrupted_check_goes_on_and_ends_the_same(
             folder = CheckFolder(tmp_path / "check", configuration)
         ended = True
         try:
-            asyncio.run(make_check(cases, rehearsal, folder, watch=stop).run())
+            await make_check(cases, rehearsal, folder, watch=stop).run()
         except* Interrupted:
             ended = False
         if ended:
@@ -247,25 +209,25 @@ def test_an_interrupted_check_goes_on_and_ends_the_same(
     assert len(kept) == 10
 
 
-def test_broken_runs_are_not_judged_and_run_again(
+async def test_broken_runs_are_not_judged_and_run_again(
     few_cases: list[Task], rehearsal: Rehearsal
 ) -> None:
-    journal = MemoryJournal()
+    journal = Journal()
     failures = [1]
 
     def model_for(case: Task, arm: str) -> Model:
         return Unreliable(Reference(case.reader), failures)
 
-    asyncio.run(make_check(few_cases[:2], rehearsal, journal, model_for=model_for).run())
+    await make_check(few_cases[:2], rehearsal, journal, model_for=model_for).run()
     assert [one.passed for one in journal.runs()].count(None) == 1
     verdict = decide("m", journal.runs(), planned=2)
     assert "1 runs were broken" in verdict.notes[-1]
-    asyncio.run(make_check(few_cases[:2], rehearsal, journal, model_for=model_for).run())
+    await make_check(few_cases[:2], rehearsal, journal, model_for=model_for).run()
     assert [one.passed for one in journal.runs()] == [True] * 4
 
 
 @pytest.mark.parametrize("retryable", [True, False])
-def test_an_endpoint_that_never_answers_ends_the_check(
+async def test_an_endpoint_that_never_answers_ends_the_check(
     few_cases: list[Task], rehearsal: Rehearsal, retryable: bool
 ) -> None:
     """HTTP errors, HTML in place of JSON, dropped connections: all come as a provider's error."""
@@ -278,9 +240,9 @@ def test_an_endpoint_that_never_answers_ends_the_check(
             asked.append(request)
             raise ProviderError("the answer is not JSON", retryable=retryable)
 
-    journal = MemoryJournal()
+    journal = Journal()
     check = make_check(few_cases, rehearsal, journal, model_for=lambda case, arm: Failing())
-    asyncio.run(check.run())
+    await check.run()
     assert len(asked) == 3
     assert check.problem == "m: the answer is not JSON"
     verdict = decide("m", journal.runs(), planned=20, problem=check.problem)
@@ -288,7 +250,7 @@ def test_an_endpoint_that_never_answers_ends_the_check(
     assert "m: the answer is not JSON" in verdict.reasons[0]
 
 
-def test_an_endpoint_that_says_nothing_is_broken_and_no_refusal(
+async def test_an_endpoint_that_says_nothing_is_broken_and_no_refusal(
     few_cases: list[Task], rehearsal: Rehearsal
 ) -> None:
     class Silent:
@@ -297,25 +259,25 @@ def test_an_endpoint_that_says_nothing_is_broken_and_no_refusal(
         async def complete(self, request: ModelRequest) -> ModelReply:
             return ModelReply(" ")
 
-    journal = MemoryJournal()
+    journal = Journal()
     check = make_check(few_cases, rehearsal, journal, model_for=lambda case, arm: Silent())
-    asyncio.run(check.run())
+    await check.run()
     assert len(journal.runs()) == 3
     assert all(one.passed is None for one in journal.runs())
     assert decide("m", journal.runs(), planned=20).answer is Answer.BROKEN
 
 
-def test_an_endpoint_that_hangs_is_told_long_before_the_time_is_over(
+async def test_an_endpoint_that_hangs_is_told_long_before_the_time_is_over(
     few_cases: list[Task], rehearsal: Rehearsal
 ) -> None:
     check = make_check(
-        few_cases, rehearsal, MemoryJournal(), model_for=lambda case, arm: Slow(), timeout=0.1
+        few_cases, rehearsal, Journal(), model_for=lambda case, arm: Slow(), timeout=0.1
     )
-    asyncio.run(check.run())
+    await check.run()
     assert check.problem in ("no answer within 0.2 s", "slow: no answer within 0.1 s")
 
 
-def test_a_slow_model_is_not_taken_for_a_silent_one(
+async def test_a_slow_model_is_not_taken_for_a_silent_one(
     few_cases: list[Task], rehearsal: Rehearsal
 ) -> None:
     class Pondering:
@@ -327,12 +289,12 @@ def test_a_slow_model_is_not_taken_for_a_silent_one(
             await asyncio.sleep(0.05)
             return await self._model.complete(request)
 
-    journal = MemoryJournal()
+    journal = Journal()
     check = make_check(
         few_cases[:1], rehearsal, journal, timeout=5.0,
         model_for=lambda case, arm: Pondering(Reference(case.reader)),
     )  # fmt: skip
-    asyncio.run(check.run())
+    await check.run()
     assert check.stopped is None
     assert [one.passed for one in journal.runs()] == [True, True]
 

@@ -8,6 +8,7 @@ import re
 from dataclasses import replace
 
 import pytest
+from gate_records import perfect
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,17 +26,6 @@ from sopilot_lab.qualification.probe import (
     scores_by_depth,
     spread,
 )
-
-
-def perfect(cursor: Cursor) -> dict[str, JSON]:
-    operation, name = sorted(cursor.licensed)[0]
-    return {
-        "function": cursor.function,
-        "step": cursor.step,
-        "results": dict(cursor.results),
-        "callers": list(cursor.callers),
-        "next": {"operation": operation, "name": name},
-    }
 
 
 @pytest.fixture(scope="module")

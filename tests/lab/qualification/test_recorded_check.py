@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from gate_records import perfect
 
 from sopilot.cli.main import sopilot
 from sopilot.messages.errors import UserMistake
@@ -18,12 +18,12 @@ from sopilot_lab.qualification.checking import (
     Allowance,
     CheckSpending,
     DisciplineCheck,
-    MemoryJournal,
+    Journal,
     Prices,
 )
 from sopilot_lab.qualification.paging_decision import decide
 from sopilot_lab.qualification.prepared import PreparedCheck, recorded_check
-from sopilot_lab.qualification.probe import Cursor, probe_request
+from sopilot_lab.qualification.probe import probe_request
 
 
 @pytest.fixture(scope="module")
@@ -55,26 +55,15 @@ class Oriented:
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         cursor = self._truth[request.messages[-1].content]
-        return ModelReply(json.dumps(_truth(cursor)))
+        return ModelReply(json.dumps(perfect(cursor)))
 
 
-def _truth(cursor: Cursor) -> dict[str, object]:
-    operation, name = sorted(cursor.licensed)[0]
-    return {
-        "function": cursor.function,
-        "step": cursor.step,
-        "results": dict(cursor.results),
-        "callers": list(cursor.callers),
-        "next": {"operation": operation, "name": name},
-    }
-
-
-def test_its_places_are_asked_about_and_its_runs_judged(sweeps: Path) -> None:
+async def test_its_places_are_asked_about_and_its_runs_judged(sweeps: Path) -> None:
     prepared = recorded_check("any", "reference", recorded_runs([sweeps]), 12)
     assert (prepared.arms, prepared.planned, len(prepared.runs)) == (("flat", "pg"), 6, 12)
     assert prepared.sessions == 6
     assert len({cursor.case for cursor, _ in prepared.questions}) > 1
-    journal = MemoryJournal()
+    journal = Journal()
     check = DisciplineCheck(
         cases=(),
         arms=prepared.arms,
@@ -86,7 +75,7 @@ def test_its_places_are_asked_about_and_its_runs_judged(sweeps: Path) -> None:
         questions=prepared.questions,
         probed=Oriented(prepared),
     )
-    asyncio.run(check.run())
+    await check.run()
     verdict = decide("any", prepared.runs, journal.grades(), planned=prepared.planned)
     assert (verdict.probe.questions, verdict.probe.localisation) == (12, 1.0)
     assert verdict.natural.delta == 0.0

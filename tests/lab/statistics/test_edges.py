@@ -9,15 +9,19 @@ from typing import Any
 import pytest
 
 from sopilot.messages.errors import UserMistake
-from sopilot_lab.statistics.accuracy import Rate, balanced_accuracy
-from sopilot_lab.statistics.bootstrap import bootstrap_interval
 from sopilot_lab.statistics.clustered import sign_flip
-from sopilot_lab.statistics.intervals import clopper_pearson, paired_difference, wilson
+from sopilot_lab.statistics.intervals import (
+    Undefined,
+    bootstrap_interval,
+    clopper_pearson,
+    paired_difference,
+    wilson,
+)
 from sopilot_lab.statistics.non_inferiority import least_pairs, most_losses, non_inferiority
 from sopilot_lab.statistics.outcomes import RunOutcome, TaskKind
 from sopilot_lab.statistics.paired import Discordance, benjamini_hochberg
 from sopilot_lab.statistics.power import mcnemar_power, minimum_detectable_effect, tasks_needed
-from sopilot_lab.statistics.undefined import Undefined
+from sopilot_lab.statistics.rates import Rate, balanced_accuracy
 
 UNITS = [(1, 2), (0, 1), (2, 2)]
 

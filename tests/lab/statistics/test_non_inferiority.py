@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sopilot_lab.statistics.intervals import Undefined
 from sopilot_lab.statistics.non_inferiority import (
     least_pairs,
     most_losses,
     non_inferiority,
     non_inferiority_power,
 )
-from sopilot_lab.statistics.undefined import Undefined
 
 MARGIN = 0.05
 

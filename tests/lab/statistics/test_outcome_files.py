@@ -6,6 +6,7 @@ import json
 import zipfile
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -15,9 +16,9 @@ from hypothesis import strategies as st
 from sopilot.messages.diagnostic import Diagnostic
 from sopilot.messages.errors import UserMistake
 from sopilot_lab.cli.stats import command
+from sopilot_lab.statistics import reading
 from sopilot_lab.statistics.outcomes import RunOutcome, TaskKind
-from sopilot_lab.statistics.paired import Discordance
-from sopilot_lab.statistics.reading import discordances_from, outcomes_from, read_rows
+from sopilot_lab.statistics.reading import outcomes_from, read_rows
 
 QUICK = settings(deadline=None, max_examples=60)
 TEXT = st.text(max_size=6)
@@ -60,22 +61,6 @@ def test_arbitrary_text_is_read_or_refused_as_the_readers_mistake(text: str) -> 
     assert bool(found) != bool(diagnosed)
 
 
-@pytest.mark.parametrize(
-    ("goal", "said"),
-    [
-        ('""', 'not `""`'),
-        ("5", "not `5`"),
-        (f'["{"x" * 36}"]', f'not `["{"x" * 36}"]`'),
-        (f'["{"x" * 37}"]', f'not `["{"x" * 37}"…`'),
-    ],
-)
-def test_a_goal_that_is_none_is_told_in_forty_characters(goal: str, said: str) -> None:
-    with pytest.raises(UserMistake) as caught:
-        discordances_from(read_rows(f'{{"goal": {goal}, "wins": 1, "losses": 2}}', "r.jsonl"))
-    (told,) = caught.value.diagnostics
-    assert told.message == f"`goal` must be a text, {said}"
-
-
 def test_every_mistake_of_a_file_is_reported_with_its_line() -> None:
     text = "\n".join(
         [
@@ -95,35 +80,6 @@ def test_every_mistake_of_a_file_is_reported_with_its_line() -> None:
         "results.jsonl:3:1: error[bad-field]: `passed` must be `true`, `false` or `null`, not `1`",
         "results.jsonl:3:1: error[bad-field]: `run` must be a count, not `-1`",
     ]
-
-
-@pytest.mark.parametrize(
-    ("text", "code"),
-    [
-        ("", "empty"),
-        ("[]", "empty"),
-        ("[1]", "not-an-object"),
-        ("3", "not-an-object"),
-        ("{", "not-json"),
-        ('{"task": NaN}', "not-json"),
-        ("[" * 100_000, "not-json"),
-        ('{"outcomes": 3}', "not-an-object"),
-        ("9" * 5000, "not-json"),
-    ],
-)
-def test_files_that_are_no_results(text: str, code: str) -> None:
-    with pytest.raises(UserMistake) as caught:
-        outcomes_from(read_rows(text))
-    assert caught.value.diagnostics[0].code == code
-
-
-def test_goal_tables_are_read_and_added_up() -> None:
-    text = '{"goal": "a", "wins": 2, "losses": 0}\n{"goal": "a", "wins": 1, "losses": 3}'
-    assert discordances_from(read_rows(text)) == {"a": Discordance(3, 3)}
-    with pytest.raises(UserMistake, match="`losses` is missing"):
-        discordances_from(read_rows('{"goal": "a", "wins": 2}'))
-    with pytest.raises(UserMistake, match="`wins` must be a count"):
-        discordances_from(read_rows('{"goal": "a", "wins": true, "losses": 1}'))
 
 
 def test_outcomes_of_a_foreign_archive_are_imported(tmp_path: Path) -> None:
@@ -156,3 +112,89 @@ def test_outcomes_of_a_foreign_archive_are_imported(tmp_path: Path) -> None:
     assert row == {"task": "t1", "goal": "pay", "kind": "refuse", "passed": True}
     wrong = ["import", str(archive), "--field", "task=nothing", "-o", str(tmp_path / "n")]
     assert "no row in it has `nothing`" in str(CliRunner().invoke(command, wrong).exception)
+
+
+GOOD = {"task": "t", "goal": "g", "kind": "execute", "passed": True}
+
+
+def told(*given: dict[str, Any]) -> list[tuple[str, str, str, int | None]]:
+    with pytest.raises(UserMistake) as refused:
+        reading.outcomes_from(reading.read_rows(json.dumps(list(given)), "f.json"))
+    return [
+        (one.code, one.message, one.place.path, one.place.line)
+        for one in refused.value.diagnostics
+        if one.place is not None
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"task": ""}, '`task` must be a text, not `""`'),
+        ({"arm": 1}, "`arm` must be a text, not `1`"),
+        ({"run": True}, "`run` must be a count, not `true`"),
+        ({"post_goal_calls": 1.5}, "`post_goal_calls` must be a count or `null`, not `1.5`"),
+        ({"post_goal_calls": "x" * 38}, f'a count or `null`, not `"{"x" * 38}"`'),
+        ({"post_goal_calls": "x" * 39}, f'a count or `null`, not `"{"x" * 39}…`'),
+    ],
+)
+def test_a_field_of_the_wrong_kind(change: dict[str, Any], message: str) -> None:
+    (first,) = told({**GOOD, **change})
+    assert (first[0], first[2]) == ("bad-field", "[0]")
+    assert first[1].endswith(message)
+
+
+def test_what_may_be_left_out_and_what_may_be_null() -> None:
+    (bare,) = reading.outcomes_from(reading.read_rows(json.dumps(GOOD)))
+    assert bare == RunOutcome(task="t", goal="g", kind=TaskKind.EXECUTE, passed=True)
+    more = {**GOOD, "passed": None, "arm": None, "run": 0, "post_goal_calls": 0, "model": "m"}
+    (full,) = reading.outcomes_from(reading.read_rows(json.dumps({"outcomes": [more]})))
+    assert (full.passed, full.arm, full.run, full.post_goal_calls) == (None, "", 0, 0)
+
+
+def test_rows_that_differ_in_tools_are_models_apart() -> None:
+    def models(*changes: dict[str, Any]) -> list[str]:
+        text = json.dumps([{**GOOD, **one} for one in changes])
+        return [one.model for one in reading.outcomes_from(reading.read_rows(text))]
+
+    assert models({"model": "m", "tools": "a"}, {"model": "m", "tools": "a"}) == ["m", "m"]
+    assert models({"model": "m", "tools": "a"}, {"model": "m"}) == [
+        "m (tools a)", "m (tools None)",
+    ]  # fmt: skip
+    assert models({"tools": "a", "user": 1}, {"tools": "b", "user": 2}) == [
+        "(tools a, user 1)", "(tools b, user 2)",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "places"),
+    [
+        ('{"a": 1}\nno\n\n[1', [("not-json", 2), ("not-json", 4)]),
+        ("[1]", [("not-an-object", 0)]),
+        ("[]", [("empty", 0)]),
+        ("", [("empty", 0)]),
+        ('{"outcomes": 1}', [("not-an-object", 0)]),
+        ("NaN\n{}", [("not-json", 1)]),
+        ("[" * 100_000, [("not-json", 1)]),
+        ("9" * 5000, [("not-json", 1)]),
+    ],
+)
+def test_what_is_no_file_of_rows(text: str, places: list[tuple[str, int | None]]) -> None:
+    with pytest.raises(UserMistake) as refused:
+        reading.read_rows(text, "f")
+    found = [(one.code, one.place.line if one.place else None) for one in refused.value.diagnostics]
+    assert found == places
+
+
+@pytest.mark.parametrize(
+    ("row", "names"),
+    [
+        ({"goal": "", "wins": 1, "losses": 1}, ["goal"]),
+        ({"goal": 1, "wins": -1, "losses": 1}, ["goal", "wins"]),
+        ({"goal": "g", "wins": True, "losses": "1"}, ["wins", "losses"]),
+    ],
+)
+def test_wins_and_losses_that_are_none(row: dict[str, Any], names: list[str]) -> None:
+    with pytest.raises(UserMistake) as refused:
+        reading.discordances_from(reading.read_rows(json.dumps(row)))
+    assert [one.message.split("`")[1] for one in refused.value.diagnostics] == names

@@ -11,14 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sopilot.messages.errors import UserMistake
-from sopilot_lab.statistics.accuracy import accuracy
-from sopilot_lab.statistics.bootstrap import BootstrapInterval
 from sopilot_lab.statistics.comparison import compare
+from sopilot_lab.statistics.intervals import BootstrapInterval, Interval, Undefined
 from sopilot_lab.statistics.outcomes import RunOutcome, TaskKind
 from sopilot_lab.statistics.paired import Discordance, mcnemar, pair
-from sopilot_lab.statistics.post_goal import post_goal
-from sopilot_lab.statistics.repeats import pass_k, run_to_run
-from sopilot_lab.statistics.undefined import Interval, Undefined
+from sopilot_lab.statistics.rates import accuracy, pass_k, post_goal, run_to_run
 
 QUICK = settings(deadline=None, max_examples=60)
 
@@ -269,10 +266,3 @@ def test_post_goal_without_a_success_is_undefined() -> None:
     for figure in (found.second, found.delta, found.interval):
         assert isinstance(figure, Undefined)
     assert isinstance(post_goal([], []).first, Undefined)
-
-
-def test_pairs_of_one_kind_are_those() -> None:
-    both = [outcome("a", True), outcome("b", False, kind=TaskKind.REFUSE)]
-    found = pair(both, both)
-    for kind, task in ((TaskKind.EXECUTE, "a"), (TaskKind.REFUSE, "b")):
-        assert [one.task for one in found.only(kind).pairs] == [task]

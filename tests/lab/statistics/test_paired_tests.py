@@ -1,4 +1,4 @@
-"""McNemar and the sign-flip tests against enumeration and SciPy."""
+"""McNemar and the sign-flip tests against enumeration."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import itertools
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binomtest
 
 from sopilot.messages.errors import UserMistake
 from sopilot_lab.statistics.clustered import (
@@ -17,9 +16,9 @@ from sopilot_lab.statistics.clustered import (
     sign_flip,
     task_joint,
 )
+from sopilot_lab.statistics.intervals import Undefined
 from sopilot_lab.statistics.outcomes import TaskKind
 from sopilot_lab.statistics.paired import Discordance, Pair, Pairs, mcnemar
-from sopilot_lab.statistics.undefined import Undefined
 
 QUICK = settings(deadline=None, max_examples=60)
 COUNTS = st.integers(0, 400)
@@ -30,13 +29,6 @@ def test_mcnemar_by_hand() -> None:
     assert mcnemar(1, 0) == 1.0
     assert mcnemar(5, 0) == 2 / 32
     assert mcnemar(1, 5) == 14 / 64
-
-
-def test_mcnemar_far_out_is_never_zero_and_joins_smoothly() -> None:
-    assert mcnemar(0, 5_000) > 0.0
-    inside, outside = mcnemar(9_900, 10_100), mcnemar(9_901, 10_101)
-    assert inside == pytest.approx(binomtest(9_900, 20_000).pvalue, rel=1e-9)
-    assert outside == pytest.approx(binomtest(9_901, 20_002).pvalue, rel=1e-7)
 
 
 @pytest.mark.parametrize(("wins", "losses"), [(-1, 2), (2, -1)])
@@ -89,12 +81,6 @@ def test_sampled_sign_flip_is_seeded_and_close_to_the_exact_one() -> None:
 def test_sampled_p_counts_the_observed_assignment() -> None:
     assert sign_flip([1] * 60, exact=False, draws=999).p == 1 / 1000
     assert sign_flip([], exact=False, draws=9).p == 1.0
-
-
-def test_huge_nets_over_many_units_are_sampled_rather_than_exploding() -> None:
-    nets = [10**6 + 7**place for place in range(24)]
-    assert sign_flip(nets).draws == 20_000
-    assert sign_flip(nets[:16]).draws is None
 
 
 def test_goal_clusters_flip_as_one() -> None:

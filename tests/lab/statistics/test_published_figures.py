@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from sopilot_lab.statistics.accuracy import Rate, balanced_accuracy
-from sopilot_lab.statistics.intervals import clopper_pearson
+from sopilot_lab.statistics.intervals import Interval, clopper_pearson
 from sopilot_lab.statistics.paired import Discordance, benjamini_hochberg, mcnemar, sign_test
-from sopilot_lab.statistics.undefined import Interval
+from sopilot_lab.statistics.rates import Rate, balanced_accuracy
 
 
 @pytest.mark.parametrize(

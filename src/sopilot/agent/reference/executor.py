@@ -444,7 +444,7 @@ class MachineExecutor:
             case "complete":
                 return self._replies.step("complete", "It is done.", summary="done as requested")
             case "fail":
-                return self._replies.refuse(", ".join(move.unmet) or move.function, move.told)
+                return self._replies.refuse(", ".join(move.unmet) or move.function, move.message)
             case _:
                 return self._replies.step("select_branch", option="next")
 
@@ -632,7 +632,7 @@ class MachineExecutor:
             ahead = self._move.ahead.get(edge)
         calls = [*before, *self._replies.verdicts(verdicts)]
         if ahead is not None and ahead.kind == "fail":
-            refusal = self._replies.refuse(judged, ahead.told)
+            refusal = self._replies.refuse(judged, ahead.message)
             return ModelReply(refusal.content, self._replies.in_one((*calls, *refusal.tool_calls)))
         if ahead is not None and ahead.kind in ("tool", "goal") and ahead.name in self._tools:
             own = users_own or ahead.kind == "goal"
@@ -760,7 +760,7 @@ class Reference:
             move = next_by_the_books(shown, request.messages)
         temptation = Temptation(
             self._misbehaviour,
-            situation=f"{len(request.messages)}:{facts.slot[:400]}",
+            situation=f"{len(request.messages)}:{facts.frame_text[:400]}",
             paged=not shown.programs,
             characters=facts.characters,
         )

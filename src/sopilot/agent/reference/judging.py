@@ -1,7 +1,4 @@
-"""How the reference executor knows whether a predicate holds: from the evidence it was given.
-
-How far a recipe has come: which answers are there, which call is next.
-"""
+"""How the reference executor judges a predicate, and how far a recipe has come."""
 
 from __future__ import annotations
 
@@ -33,8 +30,6 @@ class Seen:
 
 PredicateJudge = Callable[[str, Mapping[str, JSON], Sequence[Seen]], bool]
 """``judge(predicate, arguments, evidence)``; raises ``CannotJudge`` where nothing tells."""
-
-
 TextJudge = Callable[[Mapping[str, JSON], Sequence[Seen]], bool]
 
 

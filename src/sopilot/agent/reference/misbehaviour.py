@@ -1,8 +1,6 @@
-"""Named ways to misbehave, each with a rate; they drive the tests of audit and discipline check.
+"""The replies of the reference executor, and named ways to misbehave, each with a rate.
 
-Where an executor under a machine is tempted, and what it does when it gives in.
-
-What the reference executor says and calls.
+They drive the tests of the audit and of the qualification.
 """
 
 from __future__ import annotations

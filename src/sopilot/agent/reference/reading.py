@@ -1,7 +1,4 @@
-"""What the messages of a request say, as any reader could know it.
-
-Values for a call: from the frame, from what the user told, from earlier evidence.
-"""
+"""The facts in the messages of a request, and the values they give to a call."""
 
 from __future__ import annotations
 
@@ -57,7 +54,7 @@ class Facts:
     answered without being made, ``refused`` the last such answer; ``rejected`` is the last
     step if it did not fit, and why."""
 
-    slot: str = ""
+    frame_text: str = ""
     request: str = ""
     values: dict[str, JSON] = field(default_factory=dict)
     asked: Counter[str] = field(default_factory=Counter)
@@ -96,7 +93,7 @@ def read_facts(request: ModelRequest) -> Facts:
     if messages and messages[0].role == "system":
         messages.pop(0)
     if messages and messages[-1].role == "system":
-        facts.slot = messages.pop().content
+        facts.frame_text = messages.pop().content
     calls: dict[str, tuple[str, str]] = {}
     for message in messages:
         if message.role == "user":

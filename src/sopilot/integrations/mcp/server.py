@@ -272,7 +272,7 @@ class McpServer:
             turn = await player.say(str(arguments.get("text", "")))
             # The user's words stand as one line of JSON, as a tool's result does.
             text = f"The user: {json.dumps(turn.answer)}" if turn.ending is None else turn.answer
-            return answered(text, turn.slot, ok=turn.ok, session_id=session.id)
+            return answered(text, turn.frame_text, ok=turn.ok, session_id=session.id)
         if self._silent and name in (*BUILT_IN, END_SESSION):
             return answered(f"There is no tool `{name}`.", "", ok=False, session_id=session.id)
         call.tool = name
@@ -285,13 +285,15 @@ class McpServer:
         if call.held is not None:
             await session.note("held_tool", {"tool": name, "why": str(call.held)})
             text = f"Not called: {call.held}; an operator was told."
-            frame = player.driver.shown().slot
+            frame = player.driver.shown().frame_text
             return answered(text, frame, ok=False, session_id=session.id)
         call.unknown = turn.unknown
         if self._silent and call.result is not None and not turn.unknown:
             return unchanged(call.result)
         ok = turn.ok or name == JUDGE_TOOL
-        return answered(turn.answer, turn.slot, ok=ok, session_id=session.id, upstream=call.result)
+        return answered(
+            turn.answer, turn.frame_text, ok=ok, session_id=session.id, upstream=call.result
+        )
 
     def _span(self, name: str, session_id: str) -> AbstractContextManager[object]:
         if self._telemetry is None:
@@ -338,7 +340,7 @@ class McpServer:
         try:
             async with live.using() as player:
                 if uri == FRAME_URI:
-                    text, kind = player.driver.shown().slot, "text/plain"
+                    text, kind = player.driver.shown().frame_text, "text/plain"
                 else:
                     report = await session_report(player, ended=False)
                     text, kind = json.dumps(report.as_json()), "application/json"
@@ -384,8 +386,8 @@ class McpServer:
         """The score card changes with every call, the frame when its text does."""
         uris = [CARD_URI]
         shown = live.player.shown()
-        if shown.slot != live.shown:
-            live.shown = shown.slot
+        if shown.frame_text != live.shown:
+            live.shown = shown.frame_text
             uris.insert(0, FRAME_URI)
         if live.offered and live.offered != [tool.name for tool in shown.tools]:
             await self._subscribers.tools_changed()

@@ -1,8 +1,7 @@
-"""A desk's simulation: plain state behind tools.
+"""A simulated system: plain state behind tools.
 
-The tools enforce what a real system would enforce (arguments, logins, unknown
-records) and nothing of the handbook's policy: a careless caller can break the
-SOP here, and the oracle must notice.
+The tools enforce what a real system would enforce (arguments, logins, unknown records) and nothing
+of the handbook's policy: a careless caller can break the SOP here, and the oracle must notice.
 """
 
 from __future__ import annotations
@@ -96,12 +95,12 @@ class Simulator:
         earlier = self._answered.get(key)
         if earlier is not None:
             if (earlier.name, earlier.arguments) == (name, dict(arguments)):
-                return _given(earlier.result)
+                return _fresh(earlier.result)
             return refuse(f"the key `{key}` was used for another call")
         call = SimulatedCall(name, _copied(dict(arguments)), self._carry_out(name, arguments))
         self._answered[key] = call
         self._calls.append(call)
-        return _given(call.result)
+        return _fresh(call.result)
 
     def _carry_out(self, name: str, arguments: Mapping[str, JSON]) -> ToolResult:
         action = self._actions.get(name)
@@ -118,10 +117,10 @@ class Simulator:
             return refuse(f"there is no record of {missing}")
         if result.ok:
             self._state = working
-        return _given(result)
+        return _fresh(result)
 
 
-def _given(result: ToolResult) -> ToolResult:
+def _fresh(result: ToolResult) -> ToolResult:
     """The same, of which nobody else has a part."""
     return replace(result, value=_copied(result.value))
 

@@ -15,12 +15,11 @@ from typing import Final
 
 from sopilot_lab.experiments.report.formats import Table, figure, p_text, percent, points
 from sopilot_lab.experiments.report.runs import Keep, RunSet, Series
-from sopilot_lab.statistics.bootstrap import BootstrapInterval
 from sopilot_lab.statistics.comparison import Comparison, compare
+from sopilot_lab.statistics.intervals import BootstrapInterval, Undefined
 from sopilot_lab.statistics.outcomes import RunOutcome, TaskKind
 from sopilot_lab.statistics.paired import Pairs, benjamini_hochberg, pair
-from sopilot_lab.statistics.post_goal import PostGoal, post_goal
-from sopilot_lab.statistics.undefined import Undefined
+from sopilot_lab.statistics.rates import PostGoal, post_goal
 
 Contrast = tuple[str, str]
 PG: Final = "pg-paper"
@@ -57,14 +56,14 @@ _METHOD = (
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """``asked`` are the tasks that each side was asked, judged or not."""
+    """``planned`` are the tasks that each side was asked, judged or not."""
 
     label: str
     scope: str
     kind: str
     name: str
     sides: tuple[Sequence[RunOutcome], Sequence[RunOutcome]]
-    asked: tuple[set[str], set[str]] = (set(), set())
+    planned: tuple[set[str], set[str]] = (set(), set())
     in_family: bool = False
 
 
@@ -283,7 +282,7 @@ def interval_text(interval: BootstrapInterval | Undefined) -> str:
 def _bounds(row: Row) -> str:
     """The difference over the tasks that both sides were asked, if every missing run of the first
     failed and of the second passed, and the reverse."""
-    both = row.asked[0] & row.asked[1]
+    both = row.planned[0] & row.planned[1]
     if not both:
         return "–"
     first, second = ({each.task: bool(each.passed) for each in side} for side in row.sides)

@@ -37,17 +37,21 @@ from sopilot_lab.experiments.report.tables import (
     wall_clock,
 )
 from sopilot_lab.experiments.summary import ASSUMPTION
-from sopilot_lab.sopbench.baselines import Baseline, leaderboard, recompute, subset_size
 from sopilot_lab.sopbench.defects import replay_goals
 from sopilot_lab.sopbench.process import Upstream
 from sopilot_lab.sopbench.reach import Reach
+from sopilot_lab.sopbench.recorded import (
+    SCREENED_GOALS,
+    SCREENS,
+    Baseline,
+    everything_stays,
+    leaderboard,
+    recompute,
+    subset_size,
+)
 from sopilot_lab.sopbench.reference import DOMAINS
-from sopilot_lab.sopbench.screen import SCREENED_GOALS, SCREENS, everything_stays
-from sopilot_lab.statistics.bootstrap import bootstrap_interval
-from sopilot_lab.statistics.clustered import SEED
-from sopilot_lab.statistics.intervals import clopper_pearson
+from sopilot_lab.statistics.intervals import SEED, Undefined, bootstrap_interval, clopper_pearson
 from sopilot_lab.statistics.outcomes import RunOutcome
-from sopilot_lab.statistics.undefined import Undefined
 
 
 @dataclass(slots=True)
@@ -131,7 +135,7 @@ def _results(runs: RunSet, keep: Keep, contrasts: Table) -> list[str]:
     """Pass rates by view, then the contrasts that were fixed beforehand."""
     sentences = []
     for series in runs.series:
-        judged = {arm: series.kept(arm, keep) for arm in series.arms}
+        judged = {arm: series.judged(arm, keep) for arm in series.arms}
         rates = [
             f"{percent(sum(each.passed for each in records), len(records))} % of {len(records)} "
             f"under {arm}"
@@ -233,7 +237,7 @@ def _plots(runs: RunSet, keep: Keep, by_domain: Mapping[str, Keep]) -> list[Draw
     after: dict[str, dict[str, Bar]] = {}
     for series in runs.series:
         for arm in series.arms:
-            stored = series.kept(arm, keep)
+            stored = series.judged(arm, keep)
             if not stored:
                 continue
             passed.setdefault(series.label, {})[arm] = _pass_bar([each.passed for each in stored])

@@ -16,8 +16,7 @@ from sopilot_lab.experiments.report.document import Document, build_document, to
 from sopilot_lab.experiments.report.formats import Table, to_csv, to_latex
 from sopilot_lab.experiments.report.runs import RunSet
 from sopilot_lab.sopbench.process import ToolList, Upstream, shared_upstream
-from sopilot_lab.sopbench.reach import Reach
-from sopilot_lab.sopbench.reach_survey import reach_cache, survey
+from sopilot_lab.sopbench.reach import Reach, reach_cache, survey
 from sopilot_lab.sopbench.reference import is_sopbench, task_references
 
 FROM_CHECKOUT: Final = (
@@ -83,7 +82,7 @@ def _packed(path: Path) -> dict[str, Any]:
 
 
 def document_data(document: Document) -> dict[str, Any]:
-    """What a report says, for scripts: notes, alarms, and the tables by name."""
+    """The report for scripts: notes, alarms, and the tables by name."""
     return {
         "notes": document.notes,
         "alarms": document.alarms,

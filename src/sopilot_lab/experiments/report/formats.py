@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from sopilot_lab.statistics.undefined import Undefined
+from sopilot_lab.statistics.intervals import Undefined
 
 
 @dataclass(slots=True)

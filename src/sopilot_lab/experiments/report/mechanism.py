@@ -41,7 +41,7 @@ class Mechanism:
 
 
 def read_mechanism(paths: Sequence[Path]) -> Mechanism:
-    """What `sopilot qualify --json` and `sopilot lab lens --json` printed, in any order."""
+    """Read the output of `sopilot qualify --json` and `sopilot lab lens --json`, in any order."""
     probes: dict[str, tuple[float, Bounds]] = {}
     parities: list[Parity] = []
     for path in paths:

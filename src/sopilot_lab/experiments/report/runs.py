@@ -24,8 +24,8 @@ from sopilot_lab.experiments.run_folder import (
     RunFolder,
     task_order,
 )
+from sopilot_lab.sopbench.recorded import Screen
 from sopilot_lab.sopbench.reference import SCHEME, TaskReference
-from sopilot_lab.sopbench.screen import Screen
 from sopilot_lab.statistics.outcomes import RunOutcome, TaskKind
 
 COMPARED: Final = ("arm", "model", "run", "tools", "language")
@@ -69,7 +69,7 @@ def require_one_harness(
 def varied_label(
     configuration: RunConfiguration, all_of_them: Sequence[RunConfiguration], vary: Sequence[str]
 ) -> str:
-    """What sets this configuration apart, of the fields that vary on purpose."""
+    """The difference between this configuration and the others, in the fields that vary."""
     parts = []
     for name in vary:
         flat = [_flat(name, each.as_json().get(name)) for each in all_of_them]
@@ -133,7 +133,7 @@ Keep = Callable[[str, bool], bool]
 
 @dataclass(slots=True)
 class ArmRuns:
-    """What an arm left: run → task → the judged record; the tasks that were asked and have
+    """The records of an arm: run → task → the judged record; the tasks that were asked and have
     none; how many runs of it broke."""
 
     runs: dict[int, dict[str, BenchRecord]] = field(default_factory=dict)
@@ -157,7 +157,7 @@ class Series:
     varied: str = ""
     arms: dict[str, ArmRuns] = field(default_factory=dict)
 
-    def kept(self, arm: str, keep: Keep, run: int | None = None) -> list[BenchRecord]:
+    def judged(self, arm: str, keep: Keep, run: int | None = None) -> list[BenchRecord]:
         if arm not in self.arms:
             return []
         of_arm = self.arms[arm]
@@ -165,14 +165,14 @@ class Series:
         return [each for each in records.values() if keep(each.task, each.should_succeed)]
 
     def outcomes(self, arm: str, keep: Keep, run: int | None = None) -> list[RunOutcome]:
-        return [as_outcome(each, arm, self.label) for each in self.kept(arm, keep, run)]
+        return [as_outcome(each, arm, self.label) for each in self.judged(arm, keep, run)]
 
     def every_run(self, arm: str, keep: Keep) -> list[RunOutcome]:
         """With the number of its run each."""
         return [
             as_outcome(each, arm, self.label, run)
             for run in sorted(self.arms[arm].runs if arm in self.arms else ())
-            for each in self.kept(arm, keep, run)
+            for each in self.judged(arm, keep, run)
         ]
 
     def missing(self, arm: str, keep: Keep) -> dict[str, str]:
@@ -245,7 +245,7 @@ def _folder_order(folder: RunFolder) -> tuple[Any, ...]:
     )
     arm = _ARM_ORDER.get(c.arm, len(_ARM_ORDER))
     named = (c.model, c.tools, c.language, arm, c.arm, c.user, budgets, c.run, c.fingerprint)
-    return (*named, [*folder.asked()])
+    return (*named, [*folder.planned()])
 
 
 def screened(screen: Screen, *domains: str) -> Keep:

@@ -6,7 +6,7 @@ import io
 import statistics
 import tokenize
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,18 +19,22 @@ from sopilot_lab.experiments.report.formats import Table, figure, percent
 from sopilot_lab.experiments.report.runs import Keep, RunSet, Series, screened
 from sopilot_lab.experiments.run_folder import BenchRecord
 from sopilot_lab.experiments.summary import ends_not_reached
-from sopilot_lab.sopbench.baselines import Baseline, subset_size
 from sopilot_lab.sopbench.process import Upstream
 from sopilot_lab.sopbench.programs import ProgramShelf
 from sopilot_lab.sopbench.reach import Reach
-from sopilot_lab.sopbench.recorded import tally
+from sopilot_lab.sopbench.recorded import Baseline, Screen, subset_size, tally
 from sopilot_lab.sopbench.reference import DOMAINS
-from sopilot_lab.sopbench.screen import Screen
 from sopilot_lab.sopbench.source import load_tasks
-from sopilot_lab.statistics.intervals import clopper_pearson
-from sopilot_lab.statistics.post_goal import post_goal
-from sopilot_lab.statistics.repeats import pass_k, run_to_run
-from sopilot_lab.statistics.undefined import Undefined
+from sopilot_lab.statistics.intervals import Undefined, clopper_pearson
+from sopilot_lab.statistics.rates import pass_k, post_goal, run_to_run
+
+
+def judged_arms(runs: RunSet, keep: Keep) -> Iterator[tuple[Series, str, list[BenchRecord]]]:
+    """Each arm of each series that has judged runs, with these runs."""
+    for series in runs.series:
+        for arm in series.arms:
+            if stored := series.judged(arm, keep):
+                yield series, arm, stored
 
 
 def class_split(
@@ -51,46 +55,40 @@ def class_split(
         "credited: with these counted as passes; R2: mean calls after the goal had succeeded; "
         "interval: exact Clopper–Pearson, lower bound",
     )  # fmt: skip
-    for series in runs.series:
-        for arm in series.arms:
-            stored = series.kept(arm, keep)
-            if not stored:
-                continue
-            counts = tally(each.verdict or {} for each in stored)
-            endings = ends_not_reached(stored)
-            known = reach.get(series.tools, {})
-            reachable = [
-                each for each in stored if each.task in known and known[each.task].reachable
+    for series, arm, stored in judged_arms(runs, keep):
+        counts = tally(each.verdict or {} for each in stored)
+        endings = ends_not_reached(stored)
+        known = reach.get(series.tools, {})
+        reachable = [each for each in stored if each.task in known and known[each.task].reachable]
+        of_reachable = (
+            percent(sum(each.passed for each in reachable), len(reachable))
+            if known
+            else table.lacks("reachability was not searched (no checkout)")
+        )
+        after = [each.r2 for each in stored if each.r2 is not None]
+        interval = clopper_pearson(counts.refuse_passed, counts.refuse)
+        low = "–" if isinstance(interval, Undefined) else f"{100 * interval.low:.1f}"
+        table.rows.append(
+            [
+                series.label,
+                arm,
+                str(counts.n),
+                percent(counts.passed, counts.n),
+                of_reachable,
+                percent(counts.execute_passed, counts.execute),
+                percent(counts.refuse_passed, counts.refuse),
+                low,
+                "–" if counts.balanced is None else f"{100 * counts.balanced:.1f}",
+                str(counts.not_reached),
+                str(endings["refused"]),
+                str(endings["budget"]),
+                str(counts.wrongly_reached),
+                str(counts.sequence_only),
+                percent(counts.passed + counts.sequence_only, counts.n),
+                figure(statistics.fmean(after) if after else None, 3),
+                str(sum(sum((each.findings or {}).values()) for each in stored)),
             ]
-            of_reachable = (
-                percent(sum(each.passed for each in reachable), len(reachable))
-                if known
-                else table.lacks("reachability was not searched (no checkout)")
-            )
-            after = [each.r2 for each in stored if each.r2 is not None]
-            interval = clopper_pearson(counts.refuse_passed, counts.refuse)
-            low = "–" if isinstance(interval, Undefined) else f"{100 * interval.low:.1f}"
-            table.rows.append(
-                [
-                    series.label,
-                    arm,
-                    str(counts.n),
-                    percent(counts.passed, counts.n),
-                    of_reachable,
-                    percent(counts.execute_passed, counts.execute),
-                    percent(counts.refuse_passed, counts.refuse),
-                    low,
-                    "–" if counts.balanced is None else f"{100 * counts.balanced:.1f}",
-                    str(counts.not_reached),
-                    str(endings["refused"]),
-                    str(endings["budget"]),
-                    str(counts.wrongly_reached),
-                    str(counts.sequence_only),
-                    percent(counts.passed + counts.sequence_only, counts.n),
-                    figure(statistics.fmean(after) if after else None, 3),
-                    str(sum(sum((each.findings or {}).values()) for each in stored)),
-                ]
-            )
+        )
     return table
 
 
@@ -104,13 +102,8 @@ def cost(runs: RunSet, keep: Keep, scope: str) -> Table:
         method="median [quartiles] over tasks, `a call` over all calls of all tasks; system "
         "characters: first message and slot",
     )  # fmt: skip
-    for series in runs.series:
-        for arm in series.arms:
-            stored = series.kept(arm, keep)
-            if stored:
-                table.rows.append(
-                    [series.label, arm, str(len(stored)), *_spent(table, series, stored)]
-                )
+    for series, arm, stored in judged_arms(runs, keep):
+        table.rows.append([series.label, arm, str(len(stored)), *_spent(table, series, stored)])
     return table
 
 
@@ -125,7 +118,7 @@ def classes_by_domain(runs: RunSet, pools: Mapping[str, Keep]) -> Table:
     for series in runs.series:
         for domain, keep in pools.items():
             for arm in series.arms:
-                counts = tally(each.verdict or {} for each in series.kept(arm, keep))
+                counts = tally(each.verdict or {} for each in series.judged(arm, keep))
                 if not counts.n:
                     continue
                 table.rows.append(
@@ -157,9 +150,9 @@ def wall_clock(runs: RunSet, pools: Mapping[str, Keep]) -> Table:
     )  # fmt: skip
     for series in runs.series:
         for domain, keep in pools.items():
-            flat = {each.task: each.seconds for each in series.kept("flat", keep)}
+            flat = {each.task: each.seconds for each in series.judged("flat", keep)}
             for arm in series.arms:
-                stored = {each.task: each.seconds for each in series.kept(arm, keep)}
+                stored = {each.task: each.seconds for each in series.judged(arm, keep)}
                 if not stored:
                     continue
                 both = stored.keys() & flat.keys()
@@ -177,7 +170,7 @@ def wall_clock(runs: RunSet, pools: Mapping[str, Keep]) -> Table:
 
 
 def spending(runs: RunSet, keep: Keep, scope: str) -> Table:
-    """What a sweep took that its outcomes do not show."""
+    """The cost of a sweep beside its outcomes."""
     table = Table(
         "spending",
         f"Spent on all tasks ({scope})",
@@ -188,7 +181,7 @@ def spending(runs: RunSet, keep: Keep, scope: str) -> Table:
     )  # fmt: skip
     for series in runs.series:
         for arm in series.arms:
-            stored = series.kept(arm, keep)
+            stored = series.judged(arm, keep)
             requests = [request for each in stored for request in each.requests]
             if not requests:
                 why = f"{series.label}, {arm}: its records do not tell requests apart"
@@ -299,7 +292,7 @@ def missing_runs(runs: RunSet, keep: Keep) -> Table:
     )  # fmt: skip
     for series in runs.series:
         for arm in series.arms:
-            judged = series.kept(arm, keep)
+            judged = series.judged(arm, keep)
             absent = series.missing(arm, keep)
             passed = sum(each.passed for each in judged)
             request = len(judged) + len(absent)
@@ -345,7 +338,7 @@ def full_denominators(
                     cells.append(table.lacks(f"{series.label}: no runs of {arm}"))
                     continue
                 keep = screened(screen, domain)
-                stored = series.kept(arm, keep)
+                stored = series.judged(arm, keep)
                 request = len(stored) + len(series.missing(arm, keep))
                 if request < left_in:
                     why = f"{series.label}, {arm}: {request} of {left_in} tasks were asked"
@@ -365,7 +358,7 @@ def alarming(runs: RunSet, keep: Keep, most: float = MOST_MISSING) -> list[str]:
     results = []
     for series in runs.series:
         for arm in series.arms:
-            absent, judged = len(series.missing(arm, keep)), len(series.kept(arm, keep))
+            absent, judged = len(series.missing(arm, keep)), len(series.judged(arm, keep))
             if absent > most * (absent + judged):
                 share = percent(absent, absent + judged)
                 results.append(f"{series.label}, {arm}: {absent} tasks ({share} %) have no verdict")
@@ -419,8 +412,8 @@ def repeated_arms(runs: RunSet, keep: Keep) -> Table:
 def _neighbours(series: Series, arm: str, keep: Keep) -> float | Undefined:
     shares = []
     for item, other in pairwise(sorted(series.arms[arm].runs)):
-        left = {each.task: each.passed for each in series.kept(arm, keep, item)}
-        right = {each.task: each.passed for each in series.kept(arm, keep, other)}
+        left = {each.task: each.passed for each in series.judged(arm, keep, item)}
+        right = {each.task: each.passed for each in series.judged(arm, keep, other)}
         both = left.keys() & right.keys()
         if both:
             shares.append(sum(left[task] == right[task] for task in both) / len(both))

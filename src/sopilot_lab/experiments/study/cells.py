@@ -17,8 +17,8 @@ from sopilot_lab.experiments.study.plan import Block, Entrant, Study
 from sopilot_lab.experiments.summary import summarise_folder
 from sopilot_lab.experiments.sweep import Sweep, make_configuration, run_sweep
 from sopilot_lab.sopbench.process import Upstream
+from sopilot_lab.sopbench.recorded import SCREENS
 from sopilot_lab.sopbench.reference import TaskReference
-from sopilot_lab.sopbench.screen import SCREENS
 
 Seen = Callable[[BenchRecord], None]
 

@@ -1,4 +1,4 @@
-"""What a study will cost and can see, before the first request, and where it stands."""
+"""The cost and the power of a study before the first request, and its progress."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from sopilot_lab.experiments.study.plan import Hypothesis, Study
 from sopilot_lab.experiments.trial import TrialRunner
 from sopilot_lab.sopbench.process import Upstream
 from sopilot_lab.sopbench.reference import TaskReference
+from sopilot_lab.statistics.intervals import Undefined
 from sopilot_lab.statistics.power import mcnemar_power, minimum_detectable_effect
-from sopilot_lab.statistics.undefined import Undefined
 
 REHEARSED: Final = 9
 """Tasks per domain that the reference executor runs to see what an arm's requests hold."""
@@ -36,8 +36,8 @@ CHARACTERS: Final = 3.7
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Of one cell. ``like`` is the arm whose requests were measured; ``user_tokens`` are those of
-    a model in the user's place; ``hours`` with so many tasks at once."""
+    """The estimate of one cell. ``like`` is the arm whose requests were measured;
+    ``user_tokens`` are those of a model in the user's place."""
 
     cell: str
     tasks: int
@@ -51,7 +51,7 @@ class Estimate:
 
 
 class Spent(NamedTuple):
-    """Of one task, on average."""
+    """The mean cost of one task."""
 
     requests: float = 0.0
     prompt: float = 0.0
@@ -115,7 +115,7 @@ def _estimate(study: Study, cell: Cell, total: Spent, like: str) -> Estimate:
 
 
 def _rehearsed(cell: Cell, tasks: Sequence[TaskReference], upstream: Upstream) -> tuple[Spent, str]:
-    """What a task takes, and the arm that was measured."""
+    """The cost of a task, and the arm that was measured."""
     own = replace(cell.configuration, model="reference", user=DEFAULT_USER, hypotheses="")
     try:
         return _measured(own, tasks, upstream), cell.arm
@@ -155,8 +155,8 @@ def _measured(
 
 
 def power_rows(study: Study, cells: Sequence[Cell], upstream: Upstream) -> list[dict[str, Any]]:
-    """Of each hypothesis, for one model and independent tasks: an upper bound, since tasks of
-    a goal fall together."""
+    """The power of each hypothesis, for one model and independent tasks: an upper bound, since
+    tasks of a goal fall together."""
     return [
         _power(study, each, _compared(each, cells), upstream) for each in study.fixed.hypotheses
     ]

@@ -21,8 +21,8 @@ from sopilot.views.catalogue import VIEWS
 from sopilot_lab.experiments.entrants import DEFAULT_USER, Contestant, Patience
 from sopilot_lab.experiments.selection import KINDS
 from sopilot_lab.sopbench.process import ToolList
+from sopilot_lab.sopbench.recorded import SCREENS
 from sopilot_lab.sopbench.reference import DOMAINS
-from sopilot_lab.sopbench.screen import SCREENS
 
 TESTS: Final = ("clustered", "mcnemar")
 
@@ -81,7 +81,7 @@ _SAMPLING: Final = {
     "timeout": "request_seconds",
 }
 _BLOCK_KEYS: Final = ("arms", "domains", "language", "screen", "repetitions")
-"""What may differ from model to model, and from block to block of a model's `runs`."""
+"""Keys that may differ between models, and between blocks of a model's `runs`."""
 _MODEL_KEYS: Final = ("alias", "model", "key", "served", "price", *_SAMPLING, *_BLOCK_KEYS, "runs")
 _KEYS: Final = (
     "study", "models", "arms", "tools", "domains", "tasks", "screen", "repetitions", "user",
@@ -140,7 +140,7 @@ class Study:
 
     @property
     def varies(self) -> tuple[str, ...]:
-        """What differs between models or blocks beside arm, tasks and language."""
+        """The fields that differ between models or blocks beside arm, tasks and language."""
         blocks = [(each, block) for each in self.entrants for block in each.blocks]
         budgets = {str(sorted({**item.budgets, **block.budgets}.items())) for item, block in blocks}
         users = {block.user.label for _, block in blocks if block.user} - {self.user.label}
@@ -160,8 +160,8 @@ def load_study(path: Path) -> Study:
         raise mistake("study", f"not YAML: {error}", Place(str(path))) from error
     reader = _Reader(path)
     study = reader.study(document if isinstance(document, Mapping) else {})
-    if reader.found:
-        raise UserMistake(reader.found)
+    if reader.mistakes:
+        raise UserMistake(reader.mistakes)
     return study
 
 
@@ -170,7 +170,7 @@ class _Reader:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self.found: list[Diagnostic] = []
+        self.mistakes: list[Diagnostic] = []
 
     def study(self, row: Mapping[str, Any]) -> Study:
         self._known(row, _KEYS, "")
@@ -212,7 +212,7 @@ class _Reader:
         )
 
     def _block(self, row: Mapping[str, Any], place: str, usual: Block) -> Block:
-        """What ``row`` says, and ``usual`` where it says nothing."""
+        """Read ``row``, with ``usual`` for what it leaves out."""
         user = row.get("user") if "condition" in row else None
         if user is not None:
             user = self._entrant(user if isinstance(user, Mapping) else {"model": user}, place).who
@@ -337,7 +337,7 @@ class _Reader:
 
     def _wrong(self, place: str, message: str, cure: str = "") -> None:
         where = Place(str(self._path), path=place)
-        self.found.append(Diagnostic("study", message, where, cure))
+        self.mistakes.append(Diagnostic("study", message, where, cure))
 
     def _known(self, row: Mapping[str, Any], keys: Sequence[str], place: str) -> None:
         for name in row:

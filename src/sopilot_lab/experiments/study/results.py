@@ -11,7 +11,7 @@ from sopilot_lab.experiments.report.files import whole_document
 from sopilot_lab.experiments.report.formats import Table, p_text, percent
 from sopilot_lab.experiments.report.runs import RunSet, Series, load_runs, screened
 from sopilot_lab.experiments.study.plan import Hypothesis, Study, holm
-from sopilot_lab.sopbench.screen import SCREENS
+from sopilot_lab.sopbench.recorded import SCREENS
 from sopilot_lab.statistics.clustered import goal_clustered
 from sopilot_lab.statistics.paired import Pairs, mcnemar, pair
 

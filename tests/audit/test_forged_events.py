@@ -1,0 +1,154 @@
+"""Ends, returns and amendments that the program does not make there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from vm_programs import ERRAND
+from vm_runs import ARGUMENTS, Run, decided, logged_in
+
+from sopilot.audit.audit import audit_trace
+from sopilot.messages.diagnostic import Severity
+from sopilot.trace.chain import Head, genesis, seal_all
+from sopilot.trace.events import (
+    Call,
+    Complete,
+    DomainCall,
+    DomainResult,
+    Event,
+    Note,
+    SelectBranch,
+    Start,
+)
+
+
+def findings(run: Run, *more: Event, **options: Any) -> list[tuple[int, str]]:
+    programs = {goal: layout.program for goal, layout in run.machine.programs.layouts.items()}
+    report = audit_trace(programs, [*run.events, *more], **options)
+    return [(finding.seq, finding.code) for finding in report.findings]
+
+
+def accepted() -> Run:
+    """At the goal's own call."""
+    run = decided()
+    run.ok(SelectBranch())
+    return run
+
+
+def ending(run: Run, kind: str, place: str, **payload: Any) -> Event:
+    seq = len(run.events)
+    return Event(seq, float(seq), "model", kind, "p1", place, payload)
+
+
+def test_a_completion_where_none_is_due() -> None:
+    run = accepted()
+    early = ending(run, "complete", "transfer@act", label="act", accepting=False, summary="",
+                   unwound=["transfer"])  # fmt: skip
+    assert findings(run, early) == [(early.seq, "completion-without-goal")]
+    run.tool("transfer", True, **ARGUMENTS)
+    assert run.place == "transfer@finish"
+    assert findings(run, ended=False) == []
+    run.ok(Complete("done"))
+    assert findings(run) == []
+    errand = Run({"errand": ERRAND})
+    errand.ok(Start("errand", {"what": "x"}))
+    early = ending(errand, "complete", "errand@pick", label="pick", accepting=False, summary="",
+                   unwound=["errand"])  # fmt: skip
+    assert findings(errand, early) == [(early.seq, "completion-without-goal")]
+
+
+def test_what_returns_where_nothing_was_called() -> None:
+    run = accepted()
+    back = ending(run, "return", "transfer@act", holds=True)
+    assert findings(run, back, ended=False) == [(back.seq, "inconsistent-trace")]
+    run = logged_in()
+    run.ok(Call())
+    back = ending(run, "return", "transfer/any_of_funds@check_1", holds=True)
+    assert findings(run, back, ended=False) == [(back.seq, "inconsistent-trace")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "then"),
+    [
+        ({"amount": 100}, None),
+        ({"amount": None}, None),
+        ({"amount": 7}, "pays"),
+        ({"amount": 7}, "calls"),
+    ],
+)
+def test_an_amendment_that_could_not_be(arguments: Any, then: str | None) -> None:
+    run = accepted()
+    if then == "pays":
+        run.tool("transfer", True, **ARGUMENTS)
+    elif then == "calls":
+        run.ok(DomainCall("x", "transfer", ARGUMENTS))
+    other = ending(run, "amend", run.place, arguments=arguments)
+    assert findings(run, other, ended=False) == [(other.seq, "inconsistent-trace")]
+
+
+@pytest.mark.parametrize("result", [999, "login", "failed"])
+def test_evidence_that_could_not_be_taken_over(result: Any) -> None:
+    run = logged_in()
+    run.ok(Call())
+    run.ok(Call())
+    run.tool("read_balance", "no", False, username="bob")
+    numbers = {"login": 4, "failed": len(run.events) - 1}
+    place = "transfer/any_of_funds/funds_cover@read"
+    taken = numbers.get(result, result)
+    over = ending(run, "reuse", place, label="read", result=taken, evidence=[taken])
+    assert findings(run, over, ended=False)[-1] == (over.seq, "inconsistent-trace")
+
+
+# --- what follows a wrong turn ----------------------------------------------------------
+
+
+def test_nothing_more_is_said_of_a_process_that_is_lost() -> None:
+    run = accepted()
+    branch = next(one for one in run.events if one.kind == "select_branch")
+    wrong = [
+        one._replace(payload={**one.payload, "target": "refuse"}) if one is branch else one
+        for one in run.events
+    ]
+    run.events[:] = wrong
+    odd = ending(run, "emit_artifact", "nowhere", name="memo")
+    (found,) = findings(run, odd, ended=False)
+    assert found == (branch.seq, "wrong-branch")
+
+
+# --- chains and outcomes ------------------------------------------------------------------
+
+
+def test_a_chain_and_where_it_breaks() -> None:
+    run = decided()
+    programs = {goal: layout.program for goal, layout in run.machine.programs.layouts.items()}
+    sealed = seal_all(run.events, genesis("s"))
+    head = Head("s", len(sealed) - 1, sealed[-1].hash)
+
+    def judged(entries: Any) -> tuple[bool | None, list[int]]:
+        report = audit_trace(programs, entries, session_id="s", head=head, ended=False)
+        broken = [item.seq for item in report.findings if item.code == "tampering"]
+        return report.score_card.chain, broken
+
+    assert judged(run.events) == (None, [])
+    assert judged(sealed) == (True, [])
+    assert judged(sealed[:-1]) == (False, [len(sealed) - 1])
+    assert judged([*sealed[:2], *sealed[3:]]) == (False, [3])
+
+
+def test_an_outcome_that_is_resolved_is_history() -> None:
+    run = Run({"errand": ERRAND})
+    run.ok(Start("errand", {"what": "x"}))
+    run.ok(DomainCall("c1", "search"))
+    run.ok(Note("outcome_unknown", {"call_id": "c1"}))
+    run.events[-1] = run.events[-1]._replace(actor="runtime")
+
+    def unknown() -> list[tuple[int, Severity]]:
+        report = audit_trace({"errand": ERRAND}, run.events, ended=False)
+        return [
+            (item.seq, item.severity) for item in report.findings if item.code == "unknown-outcome"
+        ]
+
+    assert unknown() == [(2, Severity.WARNING)]
+    run.ok(DomainResult("c1", True, "found"))
+    assert unknown() == [(2, Severity.NOTE)]
