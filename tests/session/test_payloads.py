@@ -66,8 +66,8 @@ async def test_forgotten_payloads_leave_a_trace_that_verifies(store: MemoryStore
 
 async def test_a_payload_that_was_swapped_is_noticed(store: MemoryStore) -> None:
     session = await run_with_secrets(store)
-    kept = store._sessions[session.id].payloads
-    kept[next(iter(kept))] = "another"
+    payloads = store._sessions[session.id].payloads
+    payloads[next(iter(payloads))] = "another"
     with pytest.raises(StoreCorrupt, match="is another value"):
         await resume_session(store, session.id, clock=session.clock)
 

@@ -193,7 +193,7 @@ def test_an_action_without_declared_inputs_takes_any_arguments() -> None:
         ("amend:ann:boss", "approve", "ann", "boss", "approved-twice"),
     ],
 )
-def test_nobody_approves_twice_in_one_role(
+def test_a_person_approves_once_in_a_role(
     before: str, decision: str, by: str, role: str, code: str | None
 ) -> None:
     assert objected(ruled(HELD, before), decision, by=by, role=role)[0] == code
@@ -231,7 +231,7 @@ def test_nobody_approves_twice_in_one_role(
         ({"who": THE_MACHINE}, None, None),
     ],
 )
-def test_who_is_entitled_now_and_to_how_much(
+def test_a_role_entitles_for_a_time_and_up_to_a_limit(
     decision: dict[str, Any], code: str | None, through: str | None
 ) -> None:
     amount = decision.pop("amount", 9)
@@ -297,7 +297,7 @@ def test_an_alias_is_no_second_person(by: str, who: Principal | None, name: str 
          Guarded("a", ("r",), 2, when="x")),
     ],
 )  # fmt: skip
-def test_of_two_guards_of_an_action_the_stricter_holds(
+def test_the_stricter_of_two_guards_of_an_action_holds(
     first: Guarded, second: Guarded, stricter: Guarded
 ) -> None:
     programs = {

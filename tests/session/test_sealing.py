@@ -57,8 +57,8 @@ async def one_begins(store: MemoryStore) -> None:
 
 
 async def pruned(store: MemoryStore) -> None:
-    found = await prune(store, days=0, clock=CLOCK)
-    assert found.pruned
+    result = await prune(store, days=0, clock=CLOCK)
+    assert result.pruned
 
 
 async def pruned_and_sealed(store: MemoryStore) -> None:
@@ -244,8 +244,8 @@ async def test_journals_are_covered_as_sessions_are(store: MemoryStore) -> None:
     await session(store, "a")
     sealing = await seal_store(store, KEY, at=5.0)
     assert (sealing.added, len(sealing.entries), sealing.seal.head.size) == (2, 4, 4)
-    found = await verify_store(store, SealFile((sealing.seal,)), [KEY.public])
-    assert (found.sessions, found.journals, found.events_read) == (2, 1, 2)
+    result = await verify_store(store, SealFile((sealing.seal,)), [KEY.public])
+    assert (result.sessions, result.journals, result.events_read) == (2, 1, 2)
     await write(store, "diary", "said", {}, clock=CLOCK)
     assert (await seal_store(store, KEY, at=6.0)).added == 1
     assert (await seal_store(store, KEY, at=7.0)).added == 0
@@ -275,9 +275,9 @@ async def test_nothing_is_sealed_over(
 
 async def test_the_register_is_made_from_all_traces_or_is_none(store: MemoryStore) -> None:
     await three(store)
-    said: list[str] = []
-    await rebuild_completely(store, tell=said.append)
-    assert said == ["the register was made from the traces of 3 sessions"]
+    messages: list[str] = []
+    await rebuild_completely(store, tell=messages.append)
+    assert messages == ["the register was made from the traces of 3 sessions"]
     before = await store.records.digests()
     await other_rows(store)
     assert await rebuild_register(store) == (3, {})
@@ -285,12 +285,12 @@ async def test_the_register_is_made_from_all_traces_or_is_none(store: MemoryStor
     await pruned_by_nobody(store)
     assert await rebuild_register(store) == (3, {})
     store._sessions["b"].metadata = {**store._sessions["b"].metadata, "programs": 1}
-    read, problems = await rebuild_register(store, tell=said.append)
+    read, problems = await rebuild_register(store, tell=messages.append)
     assert (read, list(problems)) == (2, ["b"])
-    assert said[-1] == "session b: session b does not name its programs"
+    assert messages[-1] == "session b: session b does not name its programs"
     with pytest.raises(RunEnded, match="1 session could not be read"):
-        await rebuild_completely(store, tell=said.append)
-    assert said[-1] == "the register was made from the traces of 2 sessions"
+        await rebuild_completely(store, tell=messages.append)
+    assert messages[-1] == "the register was made from the traces of 2 sessions"
 
 
 class Gone(MemoryStore):

@@ -206,7 +206,7 @@ def test_a_file_that_is_refused_says_at_which_line(text: str, problem: str) -> N
         ),
     ],
 )
-def test_what_is_wrong_and_where(
+def test_a_problem_has_a_code_and_a_place(
     change: Callable[[TraceFile], TraceFile], expected: list[tuple[str, int | None]]
 ) -> None:
     assert problems(change(TRACE)) == expected

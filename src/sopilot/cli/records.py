@@ -69,7 +69,7 @@ def command() -> None:
 
 
 @command.command()
-@period("Actions since", "Actions until, inclusive")
+@period("First day or time", "Last day, inclusive")
 @click.option("--action", metavar="NAME", help="List only this action.")
 @click.option(
     "--outcome",
@@ -188,7 +188,7 @@ def seal(key_file: Path, store: StoreAccess, as_json: bool, **texts: Sequence[st
 @click.option(
     "--without-events",
     is_flag=True,
-    help="Read log, heads and register, and events only of sessions that have gone on.",
+    help="Read events only of sessions that changed since the head.",
 )
 @STORE
 @json_option
@@ -293,7 +293,7 @@ def prove(session_id: str | None, head: str, since: str | None, store: StoreAcce
 
 
 @command.command()
-@period("Sessions since", "Sessions until, inclusive", required=True)
+@period("First day or time", "Last day, inclusive", required=True)
 @click.option("-o", "--output", type=NEW, required=True, help="A new or empty folder, or NAME.zip.")
 @click.option("--payloads", is_flag=True, help="Include contents stored beside the traces.")
 @SIGNED
