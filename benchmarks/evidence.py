@@ -107,6 +107,7 @@ CAMPAIGNS: dict[str, Campaign] = {
         ("sweeps/mailbox", "sweep_faults.py mailbox", "tasks*arms"),
         ("sweeps/order", "sweep_faults.py order", "tasks*archives"),
         ("mcp/conformance", "mcp_conformance.py", "scenarios"),
+        ("mcp/servers", "real_servers.py", "servers"),
         ("mcp/storm", "mcp_storm.py", "requests"),
         ("mcp/gateway", "mcp_gateway.py", "calls"),
         ("hooks", "hooked_conversations.py", "conversations"),

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapp
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from sopilot.integrations.mcp.server import McpServer
 from sopilot.integrations.mcp.services import gateway_service
 from sopilot.integrations.mcp.sessions import Service, SessionPool
 from sopilot.protocols import Message, ModelReply, ModelRequest, ToolCall
+from sopilot.records.store import Store
 from sopilot.runner import play as playing
 from sopilot.runner.conversations import Conversations
 from sopilot.runner.play import PlayableTask, resume_play, start_play
@@ -43,12 +45,19 @@ from sopilot.views.guard_answers import JUDGE_TOOL
 
 Follow = Callable[[Script, str], Awaitable[None]]
 """Make the moves of a script in the conversation of that name."""
-Interface = Callable[[Case, RecordingTools, str], AbstractAsyncContextManager[Follow]]
+Interface = Callable[..., AbstractAsyncContextManager[Follow]]
+"""Of a case, its tools and a view; ``store`` keeps the sessions."""
 
 
-def user_of(case: Case) -> Callable[[str], str | None]:
+def user_of(case: Case) -> Callable[[str], Awaitable[str | None]]:
     replies = list(case.replies)
-    return lambda question: replies.pop(0) if replies else None
+
+    async def answer(question: str) -> str | None:
+        if case.meanwhile is not None:
+            await case.meanwhile()
+        return replies.pop(0) if replies else None
+
+    return answer
 
 
 # --- the product's own loop -----------------------------------------------------------
@@ -81,7 +90,7 @@ class AnsweringUser(SilentUser):
         self._answer = user_of(case)
 
     async def reply(self, message: str) -> str | None:
-        return None if message == "That is all." else self._answer(message)
+        return None if message == "That is all." else await self._answer(message)
 
 
 @asynccontextmanager
@@ -161,12 +170,14 @@ def plain_functions(case: Case, tools: RecordingTools) -> dict[str, Callable[...
 
 
 @asynccontextmanager
-async def plain(case: Case, tools: RecordingTools, view: str) -> AsyncIterator[Follow]:
+async def plain(
+    case: Case, tools: RecordingTools, view: str, *, store: Store | None = None
+) -> AsyncIterator[Follow]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "handbook.yaml"
         path.write_text(case.handbook, "utf-8")
         verify: Any = VIEWS[view].guard
-        guard = sopilot.guard(path, verify=verify, refusals="text")
+        guard = sopilot.guard(path, verify=verify, refusals="text", store=store)
         functions = {name: guard(each) for name, each in plain_functions(case, tools).items()}
 
     async def follow(script: Script, conversation: str) -> None:
@@ -186,12 +197,11 @@ async def plain(case: Case, tools: RecordingTools, view: str) -> AsyncIterator[F
 
 @asynccontextmanager
 async def framework(
-    case: Case, tools: RecordingTools, view: str, *, name: str, **options: Any
+    case: Case, tools: RecordingTools, view: str, *, name: str, store: Store | None = None
 ) -> AsyncIterator[Follow]:
     kind = FRAMEWORKS[name]
-    if VIEWS[view].has_steps:
-        options["reader"] = tools
-    hooks = Conversations(MemoryStore(), case.briefing(), VIEWS[view], **options)
+    reader = tools if VIEWS[view].has_steps else None
+    hooks = Conversations(store or MemoryStore(), case.briefing(), VIEWS[view], reader=reader)
 
     async def follow(script: Script, conversation: str) -> None:
         own = [kind.described(schema, tools.perform) for schema in tools.schemas()]
@@ -229,11 +239,13 @@ def reply_of(script: Script, *, at_once: Collection[Any] = ()) -> Any:
 
 
 @asynccontextmanager
-async def decisions(case: Case, tools: RecordingTools, view: str) -> AsyncIterator[Follow]:
+async def decisions(
+    case: Case, tools: RecordingTools, view: str, *, store: Store | None = None
+) -> AsyncIterator[Follow]:
     token = "a-token-of-the-test"
-    hooks = Conversations(MemoryStore(), case.briefing(), VIEWS[view], reader=tools)
+    hooks = Conversations(store or MemoryStore(), case.briefing(), VIEWS[view], reader=tools)
     transport = httpx2.ASGITransport(decision_app(hooks, token=token))
-    headers = {"authorization": f"Bearer {token}"}
+    headers, ids = {"authorization": f"Bearer {token}"}, count()
     async with httpx2.AsyncClient(
         transport=transport, base_url="http://guard", headers=headers
     ) as http:
@@ -243,15 +255,15 @@ async def decisions(case: Case, tools: RecordingTools, view: str) -> AsyncIterat
             return {"status": answer.status_code, **answer.json()}
 
         async def follow(script: Script, conversation: str) -> None:
-            number, user = 0, user_of(case)
+            user = user_of(case)
             while (move := script.next("")) is not None:
-                number += 1
-                bound = {"conversation": conversation, "id": str(number)}
+                bound = {"conversation": conversation, "id": str(next(ids))}
                 asked = {**bound, "tool": move.tool, "arguments": move.arguments}
                 decided = await post("/before", **asked)
-                while "question" in decided and (said := user(decided["question"])) is not None:
-                    number += 1
-                    bound["id"] = str(number)
+                while (
+                    "question" in decided and (said := await user(decided["question"])) is not None
+                ):
+                    bound["id"] = str(next(ids))
                     reply = {"question": decided["question"], "text": said}
                     decided = await post("/before", **{**asked, **bound}, reply=reply)
                 if decided.get("decision") != "carry_out":
@@ -273,7 +285,8 @@ def asked_through(case: Case) -> Any:
     answer = user_of(case)
 
     async def elicit(context: Any, params: Any) -> types.ElicitResult:
-        text = answer(params.message)
+        assert params.requested_schema["properties"]["answer"]["enum"] == ["yes", "no"]
+        text = await answer(params.message)
         if text is None:
             return types.ElicitResult(action="decline")
         return types.ElicitResult(action="accept", content={"answer": text})
@@ -281,24 +294,27 @@ def asked_through(case: Case) -> Any:
     return elicit
 
 
-def _server(case: Case, tools: RecordingTools, view: str) -> McpServer:
+@asynccontextmanager
+async def serving_tools(
+    case: Case, tools: RecordingTools, view: str, *, store: Store | None = None
+) -> AsyncIterator[McpServer]:
     async def open_simulation() -> Simulation:
         return Simulation(tools)
 
     service = Service(case.briefing(), VIEWS[view], open_simulation)
-    return McpServer(SessionPool(MemoryStore(), service))
-
-
-@asynccontextmanager
-async def serving_tools(case: Case, tools: RecordingTools, view: str) -> AsyncIterator[McpServer]:
-    server = _server(case, tools, view)
+    server = McpServer(SessionPool(store or MemoryStore(), service))
     yield server
     await server.close()
 
 
 @asynccontextmanager
 async def guarding_gateway(
-    case: Case, tools: RecordingTools, view: str, *, pass_through: Collection[str] | None = None
+    case: Case,
+    tools: RecordingTools,
+    view: str,
+    *,
+    pass_through: Collection[str] | None = None,
+    store: Store | None = None,
 ) -> AsyncIterator[McpServer]:
     """Every tool of the upstream passes by default: the guard alone blocks."""
     handbook = case.briefing().handbook
@@ -314,17 +330,17 @@ async def guarding_gateway(
         )
         await catalogue.open()
         service = gateway_service(handbook, VIEWS[view], catalogue)
-        server = McpServer(SessionPool(MemoryStore(), service), catalogue=catalogue)
+        server = McpServer(SessionPool(store or MemoryStore(), service), catalogue=catalogue)
         yield server
         await server.close()
 
 
 @asynccontextmanager
 async def over_mcp(
-    case: Case, tools: RecordingTools, view: str, *, server: Any, http: bool
+    case: Case, tools: RecordingTools, view: str, *, server: Any, http: bool, **options: Any
 ) -> AsyncIterator[Follow]:
     """On standard streams a server has one client; over HTTP each connection is a conversation."""
-    async with server(case, tools, view) as running:
+    async with server(case, tools, view, **options) as running:
         if not http:
 
             async def follow(script: Script, conversation: str) -> None:

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import mcp_types as types
 import uvicorn
-from attack_table import GUARD_CASES
 from mcp.client import Client
 from mcp.server.lowlevel import Server
-from mcp.server.stdio import stdio_server
-from scripted_moves import Case, RecordingTools, Script
+from scripted_moves import RecordingTools, Script
 
 from sopilot.integrations.mcp.http import listen
 from sopilot.integrations.mcp.options import HttpSettings
@@ -43,11 +39,10 @@ async def send(client: Client, script: Script, *, guard: bool = False) -> None:
 
 
 class RecordingUpstream:
-    """The tools of a case as somebody's MCP server. ``record`` is where it writes down what was
-    carried out, for whoever is in another process."""
+    """The tools of a case as somebody's MCP server."""
 
-    def __init__(self, tools: RecordingTools, record: Path | None = None) -> None:
-        self._tools, self._record = tools, record
+    def __init__(self, tools: RecordingTools) -> None:
+        self._tools = tools
         self.server: Server[Any] = Server(
             "recording", on_list_tools=self._list_tools, on_call_tool=self._call_tool
         )
@@ -64,8 +59,6 @@ class RecordingUpstream:
         self, ctx: Any, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
         result = self._tools.perform(params.name, params.arguments or {})
-        if self._record is not None:
-            self._record.write_text(json.dumps(self._tools.carried_out))
         if isinstance(result.value, dict):
             return types.CallToolResult(
                 content=[], structured_content=result.value, is_error=not result.ok
@@ -88,18 +81,3 @@ async def upstream_url(tools: RecordingTools) -> AsyncIterator[str]:
         await serving
         for opened in sockets:
             opened.close()
-
-
-def case_of(name: str) -> Case:
-    return next(case for case in GUARD_CASES if case.id == name)
-
-
-async def main(name: str, record: str) -> None:
-    """As a program over standard streams."""
-    upstream = RecordingUpstream(RecordingTools(case_of(name)), Path(record))
-    async with stdio_server() as (read, write):
-        await upstream.server.run(read, write, upstream.server.create_initialization_options())
-
-
-if __name__ == "__main__":
-    asyncio.run(main(*sys.argv[1:]))

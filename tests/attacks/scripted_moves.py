@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -91,6 +91,8 @@ class Case:
     """The moves are those of an agent without a program: for the guard views alone."""
     replies: tuple[str, ...] = ()
     """What the user answers when the runtime asks; nothing after that."""
+    meanwhile: Callable[[], Awaitable[None]] | None = None
+    """What happens before each answer of the user."""
     judged: str = ""
     """Under a guard view, each step ``say`` judges this check."""
 
@@ -135,7 +137,7 @@ class RecordingTools:
 
     def __init__(self, case: Case) -> None:
         self._answers = case.answers
-        self._state: dict[str, JSON] = {}
+        self.state: dict[str, JSON] = {}
         self.made: list[tuple[str, Mapping[str, JSON]]] = []
         actions = case.briefing().handbook.actions.values()
         self._guarded = {action.name for action in actions if action.irreversible}
@@ -150,7 +152,7 @@ class RecordingTools:
 
     def perform(self, name: str, arguments: Mapping[str, JSON]) -> ToolResult:
         self.made.append((name, dict(arguments)))
-        value = self._answers(name, arguments, self._state)
+        value = self._answers(name, arguments, self.state)
         return value if isinstance(value, ToolResult) else ToolResult(True, value)
 
     async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:

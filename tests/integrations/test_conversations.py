@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain.agents import create_agent
-from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
-from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, SystemMessage, ToolMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
-from langchain_core.tools import tool
+from framework_agents import LangChainAgent
 
-from sopilot.integrations.langchain import SopilotMiddleware
 from sopilot.machine.replay import whole_events
 from sopilot.messages.errors import LeaseLost, UserMistake
+from sopilot.protocols import Message, ModelReply, ToolCall
 from sopilot.records.store import Store
 from sopilot.runner.conversations import Conversations
 from sopilot.runner.hook import ProcedureHook, conversation_id
@@ -36,49 +32,21 @@ def briefing() -> Briefing:
     return open_source("bank").briefing(language="en")
 
 
-class Looks(BaseChatModel):
-    """Calls one tool about whoever speaks, and is done."""
-
-    @property
-    def _llm_type(self) -> str:
-        return "looks"
-
-    def bind_tools(self, tools: Any, **named: Any) -> Any:
-        return self
-
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **named: Any,
-    ) -> ChatResult:
-        spoken = [one for one in messages if not isinstance(one, SystemMessage)]
-        if isinstance(spoken[-1], ToolMessage):
-            answer = AIMessage("done")
-        else:
-            call = {"name": "look", "args": {"who": spoken[-1].text}, "id": "look-1"}
-            answer = AIMessage("", tool_calls=[call])
-        return ChatResult(generations=[ChatGeneration(message=answer)])
-
-    async def _agenerate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
-        **named: Any,
-    ) -> ChatResult:
-        return self._generate(messages, stop)
+async def reply(dialog: Sequence[Message], slot: str, names: Sequence[str]) -> ModelReply:
+    """Call one tool about whoever speaks, and be done."""
+    last = dialog[-1]
+    if last.role == "tool":
+        return ModelReply("done")
+    return ModelReply("", (ToolCall("look-1", "look", json.dumps({"who": last.content})),))
 
 
-@tool
 def look(who: str) -> str:
     """Looks somebody up."""
     return f"{who} is known"
 
 
 def graph(hook: ProcedureHook | Conversations) -> Any:
-    return create_agent(Looks(), [look], middleware=[SopilotMiddleware(hook)])
+    return LangChainAgent(hook, [LangChainAgent.tool(look, "look")], reply).agent
 
 
 def message(who: str) -> dict[str, Any]:

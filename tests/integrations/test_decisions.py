@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import json
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +18,15 @@ import pytest
 pytest.importorskip("starlette", reason="needs the extra `mcp`")
 
 import httpx2
+from click.testing import CliRunner
 from guarded_shop import BOOK, LOGIN, LOOK, REFUND
 
+from sopilot.cli.main import sopilot
 from sopilot.integrations.decisions import decision_app
 from sopilot.messages.errors import UserMistake
 
 TOKEN = "a-token-of-the-test"
+LOOPBACK = "127.0.0.1:0"
 RESULTS: dict[str, Any] = {
     "login": {"customer": "anna"},
     "find_order": {"state": "delivered"},
@@ -57,9 +65,9 @@ class Agent:
 
 
 @asynccontextmanager
-async def served(folder: Path, **options: Any) -> AsyncIterator[Agent]:
+async def served(folder: Path, *, confirm: str = "false", **options: Any) -> AsyncIterator[Agent]:
     path = folder / "refunds.yaml"
-    path.write_text(BOOK.replace("CONFIRM", "false"), "utf-8")
+    path.write_text(BOOK.replace("CONFIRM", confirm), "utf-8")
     transport = httpx2.ASGITransport(decision_app(path, token=TOKEN, **options))
     headers = {"authorization": f"Bearer {TOKEN}"}
     async with httpx2.AsyncClient(
@@ -125,3 +133,81 @@ async def test_strangers_and_nonsense_are_refused(tmp_path: Path) -> None:
         assert set(described["paths"]) == {"/before", "/after"}
     with pytest.raises(UserMistake, match="short-token"):
         decision_app(tmp_path / "refunds.yaml", token="short")
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[str]:
+    """`sopilot guard serve`, as a process."""
+    book = BOOK.replace("CONFIRM", "false").replace(
+        "refund: {input", "refund: {tool: mcp__pay, input"
+    )
+    (tmp_path / "refunds.yaml").write_text(book, "utf-8")
+    words = ("guard", "serve", str(tmp_path / "refunds.yaml"), "--http", LOOPBACK)
+    command = [sys.executable, "-m", "sopilot.cli.main", *words]
+    environment = {**os.environ, "SOPILOT_MCP_TOKEN": TOKEN}
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment)
+    assert running.stdout is not None
+    yield running.stdout.readline().decode().split()[1]
+    running.terminate()
+    running.wait(timeout=20)
+    running.stdout.close()
+
+
+def hooked(url: str, **event: Any) -> dict[str, Any]:
+    """`sopilot guard hook`: one event of a coding agent, and the answer."""
+    runner = CliRunner(env={"SOPILOT_MCP_TOKEN": TOKEN})
+    made = runner.invoke(
+        sopilot, ["guard", "hook", "--url", url], input=json.dumps(event), catch_exceptions=False
+    )
+    assert made.exit_code == 0, made.output
+    return json.loads(made.output)["hookSpecificOutput"] if made.output else {}
+
+
+def test_a_coding_agent_is_guarded_by_its_hooks(service: str) -> None:
+    ids = count()
+
+    def call(tool: str, arguments: Any, response: Any = None) -> str:
+        event = {"session_id": "s", "tool_name": tool, "tool_input": dict(arguments)}
+        event["tool_use_id"] = f"t{next(ids)}"
+        said = hooked(service, hook_event_name="PreToolUse", **event)
+        if said.get("permissionDecision") == "deny":
+            return str(said["permissionDecisionReason"])
+        after = {**event, "hook_event_name": "PostToolUse", "tool_response": response}
+        assert hooked(service, **after) == {}
+        return str(said.get("permissionDecision", ""))
+
+    assert call("Bash", {"command": "ls"}) == ""  # the handbook doesn't name it
+    assert "find_order" in call("mcp__pay", REFUND.arguments)
+    call("login", LOGIN.arguments, RESULTS["login"])
+    assert call("find_order", LOOK.arguments, RESULTS["find_order"]) == ""
+    assert call("mcp__pay", REFUND.arguments, "paid") == "allow"
+    assert "already" in call("mcp__pay", REFUND.arguments)
+
+
+def test_without_the_service_nothing_is_allowed() -> None:
+    event = {"session_id": "s", "tool_name": "pay", "tool_input": {}, "tool_use_id": "1"}
+    said = hooked("http://127.0.0.1:9", hook_event_name="PreToolUse", **event)
+    assert said["permissionDecision"] == "deny"
+
+
+async def test_a_question_to_the_user_is_answered_by_the_next_request(tmp_path: Path) -> None:
+    async with served(tmp_path, confirm='"Pay {amount} back?"') as agent:
+        await agent.make("1", LOGIN)
+        await agent.make("2", LOOK)
+        own = {"tool": "refund", "arguments": dict(REFUND.arguments)}
+        question = (await agent.before("3", REFUND))["question"]
+        assert "50" in question
+
+        async def reply(number: str, conversation: str = "c-1", **changed: Any) -> str:
+            body = {"conversation": conversation, "id": number, **own, **changed}
+            status, decided = await agent.post("/before", **body)
+            return decided.get("decision", "") if status == 200 else str(status)
+
+        yes = {"question": question, "text": "yes"}
+        dearer = {**REFUND.arguments, "amount": 5000}
+        assert await reply("4", reply=yes, arguments=dearer) == "missing"
+        assert await reply("5", reply=yes, conversation="c-2") == "missing"
+        assert await reply("6", reply={"question": "Another?", "text": "yes"}) == "missing"
+        assert await reply("7", reply={"text": "yes"}) == "400"
+        assert await reply("8", reply={**yes, "text": "no"}) != "carry_out"
+        assert await reply("9", reply=yes) == "carry_out"

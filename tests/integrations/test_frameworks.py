@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
-from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from typing import Any
 from unittest.mock import ANY
@@ -30,11 +28,9 @@ from hooked_desk import (
     opened,
 )
 from langchain.agents import create_agent
-from langchain.agents.middleware import ModelRequest
 from langchain_core.language_models import GenericFakeChatModel
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import ToolException, tool
-from langsmith import traceable, tracing_context
 from pydantic import BaseModel
 from pydantic_ai import Agent as PydanticAgent
 from pydantic_ai.messages import (
@@ -139,58 +135,6 @@ async def test_a_message_that_says_error_is_no_result(arguments: dict[str, Any])
         assert "do not fit `read_balance`" in answer.text
         assert hook.session.own_events[-1].payload["name"] == "malformed_call"
     await hook.close()
-
-
-@pytest.mark.parametrize("traced", [False, True])
-def test_a_request_is_shown_as_the_library_would_and_goes_to_no_other_thread(traced: bool) -> None:
-    """The library traces coroutines of a middleware from another thread, asked to or not."""
-    threads: list[Any] = []
-    seen: list[ModelRequest[Any]] = []
-
-    async def run() -> None:
-        hook = await bare_hook()
-        with tracing_context(enabled=traced):
-            middleware = SopilotMiddleware(hook)
-        with tracing_context(enabled=False):
-            for name in ("awrap_model_call", "awrap_tool_call"):
-                assert inspect.iscoroutinefunction(getattr(middleware, name)) is traced
-            wrapped = traceable(name="w")(middleware.awrap_model_call)
-            loop = asyncio.get_running_loop()
-            loop.set_default_executor(Watched(threads))
-            asked = ModelRequest(
-                model=GenericFakeChatModel(messages=iter([])),
-                messages=[HumanMessage("hello")],
-                system_message=SystemMessage("own"),
-                tool_choice="any",
-                tools=[{"name": "t"}],
-                model_settings={"a": 1},
-            )
-            before = asked.override()
-
-            async def handler(request: ModelRequest[Any]) -> Any:
-                seen.append(request)
-
-            await wrapped(asked, handler)
-        assert asked == before
-        (shown,) = seen
-        first, last = shown.system_message, shown.messages[-1]
-        assert first is not None
-        assert first.text.startswith("own\n\n")
-        assert isinstance(last, SystemMessage) is bool(hook.frame_message())
-        assert shown == asked.override(system_message=first, messages=shown.messages)
-
-    asyncio.run(run())
-    assert bool(threads) is traced
-
-
-class Watched(ThreadPoolExecutor):
-    def __init__(self, seen: list[Any]) -> None:
-        super().__init__(1)
-        self._seen = seen
-
-    def submit(self, *given: Any, **named: Any) -> Any:
-        self._seen.append(given)
-        return super().submit(*given, **named)
 
 
 # --- OpenAI Agents --------------------------------------------------------------------

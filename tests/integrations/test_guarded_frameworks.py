@@ -67,15 +67,6 @@ async def test_an_unproven_call_is_answered_with_its_agenda_and_a_proven_one_is_
     assert report.score_card.outcome == "completed"
 
 
-async def test_what_is_refused_stays_refused(book: Path, run: Run) -> None:
-    shop = Shop()
-    lost = {"customer": "anna", "order": "o-2"}
-    script = [LOGIN, call("find_order", **lost), call("refund", **lost, amount=5)]
-    answers = await run(shop, Conversations.of(book), "c-1", script)
-    assert answers[2].startswith("Refused")
-    assert shop.paid == []
-
-
 async def test_auto_makes_the_reads_itself(book: Path, run: Run) -> None:
     shop = Shop()
     conversations = Conversations.of(book, view="guard-auto")
@@ -310,17 +301,3 @@ async def test_what_changes_between_decision_and_dispatch_is_not_carried_out(
     async with sopilot.conversation("c-1", user=ask):
         await run(shop, conversations, "c-1", [LOGIN, LOOK, Move("refund", arguments)])
     assert shop.paid == paid
-
-
-async def test_an_approval_counts_for_the_call_that_was_shown(tmp_path: Path, run: Run) -> None:
-    store = MemoryStore()
-    path = written(tmp_path, confirm="false, approval: {roles: [boss]}")
-    shop, conversations = Shop(), Conversations.of(path, store=store)
-    await run(shop, conversations, "c-1", [LOGIN, LOOK, REFUND])
-    (session,) = await store.sessions()
-    await sopilot.load(path, store=store).decide(session.id, by="Mia", role="boss")
-    dearer = call("refund", **{**REFUND.arguments, "amount": 51})
-    await run(shop, conversations, "c-1", [dearer])
-    assert shop.paid == []
-    await run(shop, conversations, "c-1", [REFUND, REFUND])
-    assert shop.paid == [PAID]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -310,3 +311,54 @@ def test_compile_check_and_audit(path: Path) -> None:
     report = sopilot.audit_trace(messages, handbook=path)
     assert not report.clean
     assert "open_door" in str(report.as_json())
+
+
+class Scripted:
+    """A model that says these."""
+
+    name = "scripted"
+
+    def __init__(self, *replies: str | tuple[str, dict[str, Any]]) -> None:
+        self.replies = list(replies)
+
+    async def complete(self, request: sopilot.ModelRequest) -> sopilot.ModelReply:
+        reply = self.replies.pop(0)
+        if isinstance(reply, str):
+            return sopilot.ModelReply(reply)
+        name, arguments = reply
+        return sopilot.ModelReply("", (sopilot.ToolCall("", name, json.dumps(arguments)),))
+
+
+async def test_a_run_waits_for_the_next_message_and_goes_on_in_another_process(
+    tmp_path: Path,
+) -> None:
+    text = HANDBOOK.replace("approval: host", 'confirm: "The door opens for {name}."')
+    (tmp_path / "door.yaml").write_text(text, "utf-8")
+    door = Door()
+
+    async def goes_on(session: str | None, message: str, *replies: Any) -> sopilot.Result:
+        runner = sopilot.load(tmp_path / "door.yaml", store=f"sqlite:{tmp_path}/s.db")
+        model = Scripted(*replies)
+        if session is None:
+            result = await runner.run(
+                message, tools=door, model=model, view="guard", wait_for_user=True
+            )
+        else:
+            result = await runner.resume(session, tools=door, model=model, message=message)
+        assert (await runner.audit(result)).findings == ()
+        await runner.close()
+        return result
+
+    opens = ("open_door", ADA)
+    asked = await goes_on(None, "Let me in.", "Who are you?")
+    assert (asked.waiting, asked.reason) == (True, "Who are you?")
+    shown = await goes_on(asked.session_id, "Ada.", ("look_up", ADA), opens)
+    assert shown.waiting
+    assert "The door opens for Ada." in shown.reason
+    assert door.opened == []
+    again = await goes_on(asked.session_id, "Who wants to know?")
+    assert again.waiting  # that was no answer: the question is put once more
+    assert door.opened == []
+    done = await goes_on(asked.session_id, "yes", opens, "Come in. Anything else?")
+    assert done.waiting
+    assert door.opened == ["Ada"]

@@ -20,6 +20,7 @@ from sopilot.messages.catalogue import message_json, sentence
 from sopilot.messages.errors import RunEnded, UserMistake
 from sopilot.protocols import ToolCall
 from sopilot.records.people import THE_MACHINE
+from sopilot.session.questions import UserAbsent
 from sopilot.session.session import Session
 from sopilot.trace.events import Actor, Complete, Fail, Return, Start, ToolOperation
 from sopilot.values.json import JSON
@@ -49,7 +50,7 @@ class Ended(RunEnded):
         self.reason = reason
 
 
-class Waiting(RunEnded):
+class Waiting(UserAbsent):
     """People must decide or find out something before the run can go on. ``text`` is the
     answer to the model, where a call is what they must decide about."""
 

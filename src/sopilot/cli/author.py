@@ -11,6 +11,7 @@ import click
 from sopilot.agent.result import nobody_watches
 from sopilot.cli.options import NEW_FOLDER, json_option
 from sopilot.cli.output import Exit, give, marked, print_json, say, tell
+from sopilot.cli.serve import need_mcp
 from sopilot.cli.watch import Watcher
 from sopilot.files.text import read_text, require_new, write_whole
 from sopilot.handbook.field_tables import published_schema
@@ -45,25 +46,56 @@ from sopilot.values.text import Lines, counted
     help="Folder to write to. Default: the present one.",
 )
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
+@click.option(
+    "--upstream",
+    type=click.Path(path_type=Path, exists=True),
+    metavar="SERVERS",
+    help="Write a handbook for the tools of these MCP servers (a file, as for `gateway`).",
+)
+@click.option(
+    "--tools",
+    type=click.Path(path_type=Path, exists=True),
+    metavar="FILE",
+    help="Write a handbook for a Python file's functions or an OpenAPI document (JSON).",
+)
 @json_option
-def new(name: str, folder: Path, force: bool, as_json: bool) -> None:
+def new(
+    name: str, folder: Path, force: bool, upstream: Path | None, tools: Path | None, as_json: bool
+) -> None:
     """Write NAME.yaml, a commented handbook that compiles, and NAME.scenarios.yaml.
 
-    NAME is the handbook's name: lower-case letters, digits and hyphens.
+    NAME is the handbook's name: lower-case letters, digits and hyphens. With --upstream or
+    --tools (a Python file is run), the handbook has an action per tool, with its inputs. Every
+    tool that isn't known to only read asks the user first; add what it requires.
     """
     handbook, scenarios = starter(name)
-    texts = {folder / f"{name}.yaml": handbook, folder / f"{name}.scenarios.yaml": scenarios}
+    written = folder / f"{name}.yaml"
+    texts = {written: handbook, folder / f"{name}.scenarios.yaml": scenarios}
+    further = f"and `sopilot run {written}`, which plays its first scenario to the audit"
+    if upstream is not None or tools is not None:
+        texts = {written: _first_handbook(name, upstream, tools)}
+        further = "and guard the tools with it: `sopilot gateway --help`, `sopilot guard --help`"
     if not force:
         require_new(texts, "choose another name, or overwrite it with `--force`")
     for path, text in texts.items():
         write_whole(path, text, "name another folder")
-    written = next(iter(texts))
+    tested = "" if len(texts) == 1 else f", `sopilot test {written}`"
     lines = [
         *(f"wrote {path}" for path in texts),
-        f"next: edit {written}, then `sopilot check {written}`, `sopilot test {written}`",
-        f"and `sopilot run {written}`, which plays its first scenario to the audit",
+        f"next: edit {written}, then `sopilot check {written}`{tested}",
+        further,
     ]
     give(as_json, {"written": [str(path) for path in texts]}, lines)
+
+
+def _first_handbook(name: str, upstream: Path | None, tools: Path | None) -> str:
+    from sopilot.integrations.first_handbook import first_handbook, tools_of_file, tools_of_servers
+
+    if upstream is not None:
+        need_mcp()
+    known = tools_of_servers(upstream) if upstream is not None else []
+    known += tools_of_file(tools) if tools is not None else []
+    return first_handbook(name, known)
 
 
 @click.command()
@@ -156,7 +188,7 @@ def format_files(files: tuple[str, ...], dry: bool, to_stdout: bool, as_json: bo
     "--model",
     default="reference",
     show_default=True,
-    help="Model that makes the moves, as for `sopilot run`: then the model is tested.",
+    help="Model to test on the scenarios, as for `sopilot run`.",
 )
 @click.option("--complete", is_flag=True, help="Also fail if a step or branch wasn't reached.")
 @json_option

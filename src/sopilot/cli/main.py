@@ -33,6 +33,7 @@ GROUPS: dict[str, dict[str, str | tuple[str, str]]] = {
         "resume": ("run.resume", "Resume an interrupted session."),
         "serve": "Serve a handbook over MCP.",
         "gateway": ("serve.gateway", "Guard the tools of other MCP servers."),
+        "guard": "Guard agents in other languages and coding agents.",
     },
     "Decide": {
         "approvals": "List, approve, reject, amend or resolve waiting calls.",

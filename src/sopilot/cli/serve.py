@@ -33,7 +33,7 @@ server_options = all_of(
     click.option(
         "--allow-origin", multiple=True, hidden=True, help="Web origin that may call the server."
     ),
-    click.option("--stateless", is_flag=True, help="Any server of the store answers any request."),
+    click.option("--stateless", is_flag=True, help="Let any server of the store answer."),
     click.option("--admin", metavar="HOST:PORT", help="Address for health and metrics."),
     click.option(
         "--lease-seconds", type=click.FloatRange(min=1), default=Settings().lease_seconds,
@@ -140,12 +140,16 @@ def gateway(servers: Path | None, **options: Any) -> None:
 
 
 def _serve(log_format: str, store: StoreAccess, **options: Any) -> None:
-    if find_spec("mcp") is None:
-        message = "the MCP library isn't installed"
-        raise mistake("missing-extra", message, help="pip install 'sopilot[mcp]'")
+    need_mcp()
     from sopilot.integrations.mcp.serve import serve
 
     log_to_stderr(log_format)
     # The operator reads stderr; stdout belongs to the protocol.
     served = ServerOptions(store_spec=store.spec, token_file=store.token_file, **options)
     serve(served, lambda text: LOG.warning("%s", text))
+
+
+def need_mcp() -> None:
+    if find_spec("mcp") is None:
+        message = "the MCP library isn't installed"
+        raise mistake("missing-extra", message, help="pip install 'sopilot[mcp]'")

@@ -89,6 +89,11 @@ class Decisions:
             raise mistake("no-reader", message, help="pass `Conversations.of(…, reader=TOOLS)`")
         self._conversations = conversations
         self._own = {schema.name for schema in conversations.own_tools}
+        self._actions = {
+            action.tool or name: name
+            for name, action in conversations.handbook.actions.items()
+            if action.offered
+        }
         self._answer_seconds = answer_seconds
         self._calls: dict[tuple[str, str], _Call] = {}
 
@@ -117,6 +122,11 @@ class Decisions:
         answer = await asyncio.shield(call.task)
         assert answer is not None
         return {"recorded": answer.status is CallStatus.DONE, "text": answer.text}
+
+    def tools(self) -> dict[str, JSON]:
+        """The tools that the handbook names, and whether it guards them."""
+        actions = self._conversations.handbook.actions
+        return {tool: actions[name].is_guarded for tool, name in self._actions.items()}
 
     def _begin(self, request: Request, digest: str) -> _Call:
         while len(self._calls) >= MOST_CALLS:
@@ -150,9 +160,8 @@ class Decisions:
                 )
                 return None
             with hook.replied(request.reply):
-                answer, _ = await hook.attempt(
-                    request.tool, request.arguments, request.id, dispatch
-                )
+                action = self._actions.get(request.tool, request.tool)
+                answer, _ = await hook.attempt(action, request.arguments, request.id, dispatch)
             waiting = hook.pause(answer)
         if call.decided.done():
             return answer
@@ -204,6 +213,10 @@ def decision_app(
             )
         )
 
+    async def tools(http: HttpRequest) -> JSONResponse:
+        _require_token(http, token)
+        return JSONResponse({"tools": decisions.tools()})
+
     async def describe(http: HttpRequest) -> JSONResponse:
         return JSONResponse(OPENAPI)
 
@@ -215,10 +228,17 @@ def decision_app(
         routes=[
             Route("/before", before, methods=["POST"]),
             Route("/after", after, methods=["POST"]),
+            Route("/tools", tools),
             Route("/openapi.json", describe),
         ],
         exception_handlers={_BadRequest: refuse, SopilotError: refuse},
     )
+
+
+def _require_token(http: HttpRequest, token: str) -> None:
+    sent = http.headers.get("authorization", "").removeprefix("Bearer ")
+    if not hmac.compare_digest(sent.encode(), token.encode()):
+        raise _BadRequest(401, "the token is missing or wrong")
 
 
 async def _wanted(http: HttpRequest, token: str) -> Request:
@@ -237,9 +257,7 @@ async def _wanted(http: HttpRequest, token: str) -> Request:
 
 
 async def _body(http: HttpRequest, token: str, **fields: type) -> dict[str, Any]:
-    sent = http.headers.get("authorization", "").removeprefix("Bearer ")
-    if not hmac.compare_digest(sent.encode(), token.encode()):
-        raise _BadRequest(401, "the token is missing or wrong")
+    _require_token(http, token)
     raw = b""
     async for chunk in http.stream():
         raw += chunk

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from copy import copy
-from functools import lru_cache, partial
-from inspect import signature
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -20,7 +18,6 @@ from langchain_core.messages import SystemMessage, ToolMessage
 from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.config import get_config
 from langgraph.types import Command, interrupt
-from langsmith.utils import tracing_is_enabled
 
 from sopilot.messages.errors import InternalBug, UserMistake
 from sopilot.protocols import ToolSchema
@@ -56,25 +53,6 @@ class SopilotMiddleware(AgentMiddleware[Any, Any, Any]):
         self._pauses = pauses
         self._own = frozenset(schema.name for schema in self._hooks.own_tools)
         self.tools = [_own_tool(schema) for schema in self._hooks.own_tools]
-        if not tracing_is_enabled():
-            self._untraced()
-
-    def _untraced(self) -> None:
-        """The library goes to another thread twice around every coroutine of a middleware, to
-        trace it or not: half of what a middleware costs. A function that gives a coroutine it
-        calls where it is."""
-        model, tools = self.awrap_model_call, self.awrap_tool_call
-
-        def awrap_model_call(request: Any, handler: Any) -> Awaitable[ModelResponse[Any]]:
-            return model(request, handler)
-
-        def awrap_tool_call(request: Any, handler: Any) -> Awaitable[Given]:
-            return tools(request, handler)
-
-        for item in (awrap_model_call, awrap_tool_call):
-            # It asks for this with every call, too, and takes it from here if it is there.
-            vars(item)["__signature__"] = signature(item)
-        vars(self).update(awrap_model_call=awrap_model_call, awrap_tool_call=awrap_tool_call)
 
     def _using(self) -> Using:
         """In the thread of the run: it knows the conversation."""
@@ -97,22 +75,16 @@ class SopilotMiddleware(AgentMiddleware[Any, Any, Any]):
         return await handler(await self._shown(request, self._using()))
 
     async def _shown(self, request: ModelRequest[Any], using: Using) -> ModelRequest[Any]:
-        tools = [tool for tool in request.tools if isinstance(tool, BaseTool)]
+        if self._hooks.view.guard:
+            return request
         async with using as hook:
-            hook.reads.update({tool.name: _read(tool) for tool in tools})
-            if hook.view.guard:
-                return request
             await hook.ready()
             first, slot = hook.instructions, hook.frame_message()
-        last = [_said(slot)] if slot and self._slot_last else []
+        last = [SystemMessage(slot)] if slot and self._slot_last else []
         if slot and not self._slot_last:
             first = f"{first}\n\n{slot}"
-        # As `request.override`, which warns of itself once for every field that a request has, and
-        # throws the warnings away: that took longer than all the rest that is done here.
-        shown = copy(request)
-        object.__setattr__(shown, "system_message", _joined(request.system_message, first))
-        object.__setattr__(shown, "messages", [*request.messages, *last])
-        return shown
+        system = _joined(request.system_message, first)
+        return request.override(system_message=system, messages=[*request.messages, *last])
 
     # --- around a tool call ---------------------------------------------------------
 
@@ -161,6 +133,8 @@ class SopilotMiddleware(AgentMiddleware[Any, Any, Any]):
             return Failed(answer.content) if answer.status == "error" else answer.content
 
         async with using as hook:
+            tools = request.runtime.tools if request.runtime is not None else ()
+            hook.reads.update({tool.name: _read(tool) for tool in tools})
             attempt = partial(
                 hook.tool_call,
                 call["name"], call["args"], call["id"] or "", execute, _validation(request.tool),
@@ -237,18 +211,11 @@ def _thread_id() -> str | None:
     return None if result is None else str(result)
 
 
-@lru_cache(maxsize=256)
-def _said(text: str) -> SystemMessage:
-    """Made once: the same stands before every model call of many conversations, and is held as
-    long as the model takes. The library has one for its own system prompt, too."""
-    return SystemMessage(text)
-
-
 def _joined(own: SystemMessage | None, text: str) -> SystemMessage:
     if own is None:
-        return _said(text)
+        return SystemMessage(text)
     if isinstance(own.content, str):
-        return _said(f"{own.content}\n\n{text}")
+        return SystemMessage(f"{own.content}\n\n{text}")
     return SystemMessage([*own.content, {"type": "text", "text": text}])
 
 

@@ -14,8 +14,6 @@ from pathlib import Path
 from sopilot.values.text import visible
 
 LOG = logging.getLogger("sopilot")
-
-
 FORMATS = ("text", "json")
 
 

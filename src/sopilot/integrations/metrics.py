@@ -15,8 +15,6 @@ from sopilot.messages.errors import StoreUnavailable, mistake
 from sopilot.records.store import Store
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-
-
 COUNTERS = {
     "requests": ("HTTP requests, by status", ("status",)),
     "calls": (

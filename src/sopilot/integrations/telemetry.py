@@ -20,44 +20,18 @@ from sopilot.protocols import Model, ModelReply, ModelRequest, ToolResult, Tools
 from sopilot.values.json import JSON
 
 OPERATION: Final = "gen_ai.operation.name"
-
-
 PROVIDER: Final = "gen_ai.provider.name"
-
-
 AGENT: Final = "gen_ai.agent.name"
-
-
 CONVERSATION: Final = "gen_ai.conversation.id"
-
-
 REQUEST_MODEL: Final = "gen_ai.request.model"
-
-
 TEMPERATURE: Final = "gen_ai.request.temperature"
-
-
 INPUT_TOKENS: Final = "gen_ai.usage.input_tokens"
-
-
 OUTPUT_TOKENS: Final = "gen_ai.usage.output_tokens"
-
-
 CACHED_TOKENS: Final = "gen_ai.usage.cache_read.input_tokens"
-
-
 TOOL: Final = "gen_ai.tool.name"
-
-
 TOOL_CALL: Final = "gen_ai.tool.call.id"
-
-
 TOOL_TYPE: Final = "gen_ai.tool.type"
-
-
 ERROR: Final = "error.type"
-
-
 CHAT, EXECUTE_TOOL, INVOKE_AGENT = "chat", "execute_tool", "invoke_agent"
 
 

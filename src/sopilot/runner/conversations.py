@@ -86,7 +86,7 @@ class Conversation:
         """The session of each handbook, for ``sopilot audit`` and ``sopilot approvals``."""
         return {used.name: conversation_id(used.name, self.id) for used in self._used}
 
-    def require_name(self, name: str) -> None:
+    def _require_name(self, name: str) -> None:
         """Refuse a run of another conversation inside this one."""
         if self._named is None:
             self._named = name
@@ -95,7 +95,7 @@ class Conversation:
             cure = "wrap each conversation's runs in their own `with sopilot.conversation(ID):`"
             raise mistake("mixed-conversations", message, help=cure)
 
-    async def attend(self, hook: ProcedureHook) -> None:
+    async def _attend(self, hook: ProcedureHook) -> None:
         """Pass on to a session what the application supplied."""
         session = hook.session
         session.supplied.update(self._values)
@@ -109,7 +109,7 @@ class Conversation:
                 check, holds = spoken
                 await hook.step({"check": check, "holds": holds}, JUDGE_TOOL)
 
-    def uses(self, conversations: Conversations) -> None:
+    def _uses(self, conversations: Conversations) -> None:
         self._used[conversations] = None
 
     async def close(self) -> None:
@@ -182,6 +182,7 @@ class Conversations:
     ) -> None:
         if view.guard:
             require_guardable(briefing)
+        self.handbook = briefing.handbook
         self.name = briefing.handbook.name
         self.view = view
         self.own_tools = own_tools(view, Toolbox(view, briefing, ()))
@@ -221,7 +222,7 @@ class Conversations:
         names. It isn't released meanwhile. Call it where the conversation's block is visible."""
         current = CURRENT.get()
         if current is not None and conversation is not None:
-            current.require_name(conversation)
+            current._require_name(conversation)
         name = current.id if current is not None else conversation
         if name is None:
             message = "a guarded call was made outside of a conversation"
@@ -236,7 +237,7 @@ class Conversations:
         hook = await self._take(key, current)
         try:
             if current is not None:
-                await current.attend(hook)
+                await current._attend(hook)
             yield hook
         finally:
             await self._give_back(key, hook)
@@ -260,7 +261,7 @@ class Conversations:
             await asyncio.sleep(_POLL_SECONDS)  # another message of it has come first
         options = self._options
         if current is not None:
-            current.uses(self)
+            current._uses(self)
             if current.token:
                 options = {**options, "token": current.token}
         try:
@@ -328,7 +329,7 @@ class OneConversation:
     @asynccontextmanager
     async def _using(self, current: Conversation | None) -> AsyncIterator[ProcedureHook]:
         if current is not None:
-            await current.attend(self._hook)
+            await current._attend(self._hook)
         yield self._hook
 
 

@@ -1,4 +1,4 @@
-"""A runner: a handbook with its programs, and people who are served by it."""
+"""A runner: a compiled handbook that serves people."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import asyncio
 import functools
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from inspect import isawaitable
 from os import PathLike, fspath
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sopilot.agent.approvers import Operator, RoleApprovers
 from sopilot.agent.budgets import Budgets
+from sopilot.agent.calls import Waiting
 from sopilot.agent.loop import run_programs
 from sopilot.agent.reference.judging import VerdictJudge
 from sopilot.agent.result import Watch, nobody_watches
@@ -39,7 +41,7 @@ from sopilot.values.json import JSON, Fields
 from sopilot.views.catalogue import view_named
 
 SERVED = "served"
-"""Where a session's record keeps what its user asked for."""
+"""Key of the request in a session's record."""
 
 Reply = Callable[[str], str | Awaitable[str | None] | None]
 P = ParamSpec("P")
@@ -49,7 +51,7 @@ Answer = TypeVar("Answer")
 def load(
     source: str | PathLike[str], *, store: Store | str | None = None, language: str = "en"
 ) -> Runner:
-    """The handbook in that file, or the bundled one of that name, compiled. ``store`` is
+    """Compile the handbook in that file, or the bundled one of that name. ``store`` is
     ``sqlite:PATH``, ``postgres:DSN`` or a store; without one, sessions live in memory."""
     opened = open_source(fspath(source))
     if isinstance(opened, FolderSource):
@@ -102,6 +104,8 @@ class Runner:
         budgets: Budgets | None = None,
         watch: Watch = nobody_watches,
         resume: str | None = None,
+        message: str | None = None,
+        wait_for_user: bool = False,
         token: str = "",
     ) -> AbstractAsyncContextManager[RunnerSession]:
         """An open session, new or (``resume``) taken up again.
@@ -111,6 +115,9 @@ class Runner:
         ``user`` does. ``operator`` decides about calls that need an approval, ``approvers``
         are roles that approve at once; without either the session ends ``waiting``. ``token``
         proves who asks; without one, ``SOPILOT_TOKEN`` does.
+
+        With ``wait_for_user`` the run ends ``waiting`` where the user must speak, and ``reason``
+        is what the agent said. Resume it with the user's ``message``, in any process.
         """
         offered = as_tools(tools, self.handbook.actions)
         programs = self.programs
@@ -134,7 +141,7 @@ class Runner:
                 view_named(about["arm"]),
                 own,
                 model_name=model if isinstance(model, str) else model.name,
-                user=_Asked(about["request"], user) if callable(user) else user,
+                user=self._user(about["request"], user, message, wait_for_user),
                 budgets=budgets,
                 watch=watch,
             )
@@ -164,8 +171,20 @@ class Runner:
     async def _asked(self, session_id: str) -> Fields:
         stored = (await self.store.record(session_id)).metadata.get("extra", {}).get(SERVED)
         if not isinstance(stored, Mapping):
-            raise UserMistake(f"session `{session_id}` was not served by a runner")
+            raise UserMistake(
+                f"a runner didn't start session `{session_id}`: use `sopilot resume {session_id}`"
+            )
         return stored
+
+    def _user(
+        self, request: str, user: User | Reply | None, message: str | None, wait: bool
+    ) -> User | None:
+        if wait or message is not None:
+            if user is not None:
+                raise UserMistake("pass either `user`, or `wait_for_user` and `message`")
+            messages = [] if message is None else [message]
+            return _FunctionUser(request, partial(_next_message, messages))
+        return _FunctionUser(request, user) if callable(user) else user
 
     def _task(self, fields: Fields, tools: Tools, operator: Operator | None) -> Task:
         return Task(
@@ -194,12 +213,14 @@ class Runner:
         approvers: tuple[str, ...] = (),
         view: str = "pg",
         budgets: Budgets | None = None,
+        wait_for_user: bool = False,
         token: str = "",
     ) -> Result:
         """One request from its words to its audit; the arguments are those of ``session``."""
         async with self.session(
             request, tools=tools, model=model, inputs=inputs, goal=goal, user=user,
-            operator=operator, approvers=approvers, view=view, budgets=budgets, token=token,
+            operator=operator, approvers=approvers, view=view, budgets=budgets,
+            wait_for_user=wait_for_user, token=token,
         ) as session:  # fmt: skip
             return await session.run()
 
@@ -212,12 +233,14 @@ class Runner:
         user: User | Reply | None = None,
         operator: Operator | None = None,
         budgets: Budgets | None = None,
+        message: str | None = None,
         token: str = "",
     ) -> Result:
-        """Where its trace ends. Calls that cannot be taken back are never repeated."""
+        """Resume where the trace ends, with the user's ``message`` if the run waits for one.
+        Irreversible calls are never repeated."""
         async with self.session(
             tools=tools, model=model, user=user, operator=operator, budgets=budgets,
-            resume=_id(session), token=token,
+            resume=_id(session), message=message, token=token,
         ) as again:  # fmt: skip
             return await again.run()
 
@@ -233,8 +256,8 @@ class Runner:
         reason: str = "",
         token: str = "",
     ) -> HeldCall:
-        """One person's word on a held call: ``approve``, ``reject`` or ``amend``. Without a
-        ``call_id`` on the one that waits."""
+        """Record a person's decision on a waiting call: ``approve``, ``reject`` or ``amend``.
+        Without ``call_id``, it is about the only call that waits."""
         async with await attach_session(self.store, _id(session)) as attached:
             waiting = [
                 held_call
@@ -251,18 +274,18 @@ class Runner:
             return attached.secrets.shown_call(decided)
 
     async def audit(self, session: Result | str, *, goal: str | None = None) -> Report:
-        """What the audit says of a session that is kept."""
+        """Judge a stored session."""
         value = await session_input(self.store, _id(session), handbook=self._source.name, goal=goal)
         return value.audit()[0].report
 
     def tasks(self) -> list[Task]:
-        """Of a bundled runner its tasks, of any other handbook its scenarios."""
+        """Tasks of a bundled example, or scenarios of another handbook."""
         return self._source.tasks(language=self._language)
 
     async def run_task(
         self, task: Task | str, *, model: Model | str = "reference", view: str = "pg"
     ) -> Result:
-        """A task in its own simulator, with the verdict on it."""
+        """Run a task in its simulator; the result has its verdict."""
         own = self._source.task(task, language=self._language) if isinstance(task, str) else task
         simulation = own.open()
         player = make_model(model, judge=own.reader) if isinstance(model, str) else model
@@ -345,7 +368,14 @@ class OpenHook:
         asyncio.run(self.__aexit__())
 
 
-class _Asked:
+async def _next_message(messages: list[str], text: str) -> str | None:
+    """The user's message, once; after that the run waits for another."""
+    if messages:
+        return messages.pop()
+    raise Waiting(text, f"The user is asked: {text}\nCall it again after the answer.")
+
+
+class _FunctionUser:
     """A function in the user's place."""
 
     def __init__(self, request: str, answer: Reply) -> None:

@@ -26,7 +26,7 @@ from sopilot.session.outcomes import (
     stays_open,
     unknown_call,
 )
-from sopilot.session.questions import ask
+from sopilot.session.questions import UserAbsent, ask
 from sopilot.trace.events import DomainCall
 from sopilot.values.json import JSON, plain_mapping, same, without_references
 from sopilot.values.schema import filled_in
@@ -147,6 +147,8 @@ async def perform(
             else:
                 key = call_key(session.id, call_id, name, arguments)
                 result = await invoke_tool(session.tools, name, arguments, key, connection)
+        except UserAbsent:
+            raise
         except Exception as problem:  # a tool is somebody else's: whatever it raises, it broke off
             result = broken_off(problem)
         result = read_failure(session, name, result)
@@ -156,6 +158,8 @@ async def perform(
         return await _record(session, call_id, name, result)
     except LeaseLost:
         raise LeaseLost(session.id, sent=name) from None
+    except UserAbsent:
+        raise
     except RunEnded as problem:
         raise OutcomeUnrecorded(name, problem) from problem
     finally:

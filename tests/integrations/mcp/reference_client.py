@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import mcp_types as types
@@ -13,7 +14,10 @@ from looped import looped
 from mcp.client import Client
 
 from sopilot.agent.approvers import ScriptedUser
+from sopilot.audit.audit import audit_trace
 from sopilot.integrations.mcp.content import SESSION_META
+from sopilot.session.opening import attach_session
+from sopilot.stores.sqlite import SQLiteStore
 from sopilot.tasks.examples.example import Example
 from sopilot.tasks.examples.task import ExampleTask
 from sopilot.views.step_tool import TOOL_NAME
@@ -60,3 +64,15 @@ def scripted_user(task: ExampleTask) -> ScriptedUser:
     return ScriptedUser(
         task.request, task.inputs, goal=task.goal, late=task.late, follow_ups=task.follow_ups
     )
+
+
+async def audited(store_path: Path, session_id: str) -> tuple[str, list[str]]:
+    store = SQLiteStore(store_path)
+    try:
+        session = await attach_session(store, session_id)
+        programs, events = session.programs.programs, session.events
+        await session.release()
+    finally:
+        await store.close()
+    report = audit_trace(programs, events, session_id=session_id)
+    return report.score_card.outcome, [finding.code for finding in report.findings]

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import os
 import re
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +12,6 @@ from typing import Any
 from sopilot.protocols import Message
 from sopilot.runner.play import PlayScore, resume_play, start_play
 from sopilot.stores.sqlite import SQLiteStore
-from warm import warm_python
 
 
 @dataclass(frozen=True)
@@ -94,30 +90,3 @@ async def play_in_pieces(
 
 def in_pieces(path: Path, task: str, moves: Sequence[Move], **options: Any) -> PlayScore:
     return asyncio.run(play_in_pieces(path, task, moves, **options))
-
-
-def by_processes(home: Path, task: str, moves: Sequence[Move], *, view: str) -> dict[str, Any]:
-    """The same over the command line: one process a move."""
-    started = sopilot(home, "lab", "play", "start", task, "--view", view)
-    session_id = started["session"]
-    renumbered = Renumbered()
-    for move in moves:
-        if move.tool:
-            words = [session_id, move.tool, renumbered.arguments(move), "--say", move.say]
-            renumbered.answered(move, sopilot(home, "lab", "play", "call", *words)["answer"])
-        else:
-            sopilot(home, "lab", "play", "say", session_id, move.say)
-    return sopilot(home, "lab", "play", "finish", session_id)
-
-
-def sopilot(home: Path, *arguments: str) -> dict[str, Any]:
-    done = subprocess.run(
-        [*warm_python(), "-m", "sopilot.cli.main", *arguments, "--json"],
-        env={**os.environ, "SOPILOT_HOME": str(home)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode in (0, 1), done.stderr
-    answer: dict[str, Any] = json.loads(done.stdout)
-    return answer

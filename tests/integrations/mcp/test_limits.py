@@ -6,7 +6,6 @@ import asyncio
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import asdict
 
 import pytest
 
@@ -15,7 +14,7 @@ pytest.importorskip("mcp", reason="needs the extra `mcp`")
 import httpx2
 
 from sopilot.integrations.mcp.http import listen, serve_http
-from sopilot.integrations.mcp.options import LIMITS_HELP, HttpSettings, Limits, read_limits
+from sopilot.integrations.mcp.options import HttpSettings, Limits, read_limits
 from sopilot.integrations.mcp.server import McpServer
 from sopilot.integrations.mcp.services import source_service
 from sopilot.integrations.mcp.sessions import SessionPool
@@ -203,12 +202,6 @@ async def test_one_owner_displaces_only_itself() -> None:
             await hub.get("flood", "one more")
         assert await hub.get("ben", "first")
     await hub.close()
-
-
-def test_the_help_tells_every_limit_and_its_default() -> None:
-    for name, value in asdict(Limits()).items():
-        spelled = name.replace("_", "-")
-        assert re.search(rf"{spelled}[^,]*\({value:g}\)", LIMITS_HELP), name
 
 
 async def test_headers_that_do_not_end_are_cut_off_before_they_fill_the_memory() -> None:

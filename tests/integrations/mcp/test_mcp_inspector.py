@@ -21,9 +21,9 @@ import pytest
 
 pytest.importorskip("mcp", reason="needs the extra `mcp`")
 
+from reference_client import audited
 from replayed_moves import Move, Renumbered, moves_of
 from served import free_port, odd_command, process, sopilot_command
-from test_mcp_sessions import audited
 from test_play import whole_run
 
 from sopilot.integrations.mcp.client_call import SESSION_HEADER

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,17 +12,15 @@ pytest.importorskip("mcp", reason="needs the extra `mcp`")
 
 import mcp_types as types
 from click.testing import CliRunner
-from looped import looped, one_call
 from mcp.client import Client
 from reference_client import drive, texts
 
 from sopilot.cli.main import sopilot
 from sopilot.integrations.mcp.content import SESSION_META
 from sopilot.integrations.mcp.server import McpServer
-from sopilot.integrations.mcp.services import source_service, task_service
+from sopilot.integrations.mcp.services import source_service
 from sopilot.integrations.mcp.sessions import SessionPool
 from sopilot.runner.sources import open_source
-from sopilot.stores.memory import MemoryStore
 from sopilot.stores.sqlite import SQLiteStore
 from sopilot.tasks.examples.example import load_example
 from sopilot.tasks.task import ReplayedTools, Simulation
@@ -36,34 +32,6 @@ async def call(client: Client, name: str, **arguments: object) -> types.CallTool
     result = await client.call_tool(name, dict(arguments))
     assert isinstance(result, types.CallToolResult)
     return result
-
-
-@pytest.mark.parametrize("view", ["pg", "flat"])
-@pytest.mark.parametrize(
-    ("task_id", "ending"), [("close-empty", "executed"), ("close-in-debt", "refused")]
-)
-async def test_a_task_over_mcp(view: str, task_id: str, ending: str) -> None:
-    """The agent talks to the simulated user through a tool and gets its score at the end."""
-    service = task_service(f"bank/{task_id}", view_named(view))
-    server = McpServer(SessionPool(MemoryStore(), service))
-    async with Client(server.protocol) as client:
-        listed = (await client.list_tools()).tools
-        assert [tool.name for tool in listed[-2:]] == ["say_to_user", "finish_task"]
-        for reply in looped(f"bank/{task_id}", view, one_call).replies:
-            if not reply.tool_calls:
-                said = texts(await call(client, "say_to_user", text=reply.content))
-                assert re.fullmatch('The user: (".*")', said[0])
-            for one in reply.tool_calls:
-                said = texts(await call(client, one.name, **json.loads(one.arguments or "{}")))
-        assert said[0].startswith("The session is over")
-        text = texts(await call(client, "finish_task"))[0]
-    score = json.loads(text.removeprefix("Done: "))
-    assert (score["passed"], score["ending"]) == (True, ending)
-    # Without a machine nobody is asked for the approval that closing an account needs.
-    unasked = view == "flat" and ending == "executed"
-    codes = [finding["code"] for finding in score["findings"]]
-    assert codes == ["approval-missing"] * unasked
-    await server.close()
 
 
 async def test_a_session_goes_on_in_another_process(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from replayed_moves import Move, by_processes, in_pieces, moves_of
+from replayed_moves import Move, in_pieces, moves_of
 
 from sopilot.agent.loop import open_run, run_session
 from sopilot.agent.reference.executor import Reference
@@ -60,24 +60,6 @@ def whole_run(reference: str, view: str) -> SessionResult:
 
     with ThreadPoolExecutor(1) as thread:  # asynchronous tests use it, too
         return thread.submit(asyncio.run, run()).result()
-
-
-@pytest.mark.parametrize(
-    ("task", "ending"),
-    [
-        pytest.param("bank/transfer-at-the-limit", "executed", marks=pytest.mark.slow),
-        ("it/wipe-lost-tablet", "executed"),
-        ("bank/transfer-wrong-password", "refused"),
-    ],
-)
-@pytest.mark.parametrize("view", ["pg", "flat"])
-def test_a_bundled_task_in_pieces(task: str, ending: str, view: str, tmp_path: Path) -> None:
-    moves = moves_of(whole_run(task, view).messages)
-    score = in_pieces(tmp_path / "s.db", task, moves, view=view)
-    assert (score.passed, score.ending, score.task, score.view) == (True, ending, task, view)
-    # Without a machine nobody is asked for the approvals that a wipe needs.
-    unasked = view == "flat" and task == "it/wipe-lost-tablet"
-    assert [finding.code for finding in score.findings] == ["approval-missing"] * unasked
 
 
 @pytest.mark.parametrize("view", ["pg", "flat"])
@@ -172,19 +154,6 @@ def test_a_sopbench_task_scores_as_bench_run_does(
     assert played == ran
 
 
-@pytest.mark.parametrize("should_succeed", [True, False])
-@pytest.mark.sopbench
-@pytest.mark.slow
-@needs_sopbench
-def test_a_sopbench_task_from_one_process_a_move(should_succeed: bool, tmp_path: Path) -> None:
-    trial = bench_run("bank", "pg", should_succeed=should_succeed)
-    assert trial.result is not None
-    moves = moves_of(trial.result.messages)
-    assert comparable(by_processes(tmp_path, trial.record.task, moves, view="pg")) == score_of(
-        trial
-    )
-
-
 @pytest.mark.parametrize("view", ["pg", "flat"])
 @pytest.mark.parametrize("should_succeed", [True, pytest.param(False, marks=pytest.mark.slow)])
 @pytest.mark.sopbench
@@ -215,26 +184,6 @@ async def test_a_play_that_is_over_takes_no_more_moves(tmp_path: Path) -> None:
 def test_unknown_tasks_are_named(reference: str) -> None:
     with pytest.raises(UserMistake):
         playable_task(reference)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("view", ["pg", "flat"])
-def test_one_process_a_move(view: str, tmp_path: Path) -> None:
-    task = "bank/transfer-wrong-password"
-    moves = moves_of(whole_run(task, view).messages)
-    score = by_processes(tmp_path, task, moves, view=view)
-    assert (score["passed"], score["ending"], score["findings"]) == (True, "refused", [])
-
-
-def test_start_shows_what_a_model_would_be_sent(tmp_path: Path) -> None:
-    from replayed_moves import sopilot
-
-    shown = sopilot(tmp_path, "lab", "play", "start", "bank/transfer-rent-share", "--view", "flat")
-    assert "The procedures:" in shown["system"]
-    assert shown["messages"][0]["role"] == "user"
-    assert "200 euros" in shown["messages"][0]["content"]
-    assert shown["tools"][0]["name"] == "end_session"
-    assert shown["frame"] == ""
 
 
 async def test_findings_of_an_view_without_a_machine_name_events_of_the_trace() -> None:
