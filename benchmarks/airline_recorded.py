@@ -28,11 +28,11 @@ from airline.checkout import find_checkout  # noqa: E402
 from airline.guarded import airline_source  # noqa: E402
 from airline.simulator import NOW  # noqa: E402
 from sopilot.audit.report import Report  # noqa: E402
-from sopilot.audit.requirement import Proof  # noqa: E402
 from sopilot.audit.transcript_files import (  # noqa: E402
     Transcript,
     read_messages,
 )
+from sopilot.audit.transcript_reading import Reading  # noqa: E402
 from sopilot.audit.transcripts import audit_transcript  # noqa: E402
 from sopilot.handbook.consent import assent  # noqa: E402
 from sopilot.handbook.expressions import judge  # noqa: E402
@@ -57,7 +57,7 @@ def audited(
     users = [one for one in transcript.calls if one.action == "get_user_details" and one.ok]
     if users and users[-1].arguments:
         told["user_id"] = users[-1].arguments["user_id"]
-    transcript = replace(transcript, told=told, now=NOW)
+    transcript = replace(transcript, values=told, now=NOW)
     return transcript, audit_transcript(handbook, transcript, goal=None, judge=judge)
 
 
@@ -68,14 +68,14 @@ def cancellations(
     for call in transcript.calls:
         if call.action != "cancel_reservation":
             continue
-        proof = Proof(handbook, judge, now=NOW)
-        proof.made.extend(one for one in transcript.calls if one.index < call.index)
-        values = dict(call.arguments or {})
-        known = proof.known(call.index, values)
+        reading = Reading(handbook, judge, now=NOW)
+        reading.calls.extend(earlier for earlier in transcript.calls if earlier.seq < call.seq)
+        values = dict(call.arguments)
+        known = reading.known(call.seq, values)
         shown = {
             one: known(Leaf(one, (("reservation_id", Name("reservation_id")),))) for one in GROUNDS
         }
-        found = [one for one in report.findings if one.seq == call.index]
+        found = [one for one in report.findings if one.seq == call.seq]
         rows.append(
             {
                 "run": name,

@@ -30,8 +30,8 @@ from typing import Any
 from campaign import main
 from official_verdicts import Official, Run, enforced_checks, not_offered, recorded_runs
 from sopilot.audit.report import Report
-from sopilot.audit.requirement import recipes_of
-from sopilot.audit.transcript_files import TranscriptCall
+from sopilot.audit.state import SessionCall
+from sopilot.audit.transcript_reading import recipes_of
 from sopilot.audit.transcripts import audit_transcript
 from sopilot.handbook.model import Handbook
 from sopilot.handbook.requirements import Name, Tree, leaves
@@ -133,10 +133,10 @@ def misfitting_arguments(run: Run, handbook: Handbook) -> bool:
     )
 
 
-def well_formed(call: TranscriptCall, handbook: Handbook) -> bool:
+def well_formed(call: SessionCall, handbook: Handbook) -> bool:
     """Whether the action exists and takes these arguments."""
     action = handbook.actions.get(call.action)
-    if action is None or call.arguments is None:
+    if action is None or not call.is_readable:
         return False
     wanted = {one.name for one in action.inputs if one.required}
     names = set(call.arguments)

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sopilot.audit.requirement import TruthAt
+from sopilot.audit.state import SessionCall
 from sopilot.audit.transcript_files import (
     Transcript,
-    TranscriptCall,
     read_messages,
     success_first_outcome,
 )
+from sopilot.audit.transcript_reading import TruthAt
 from sopilot.handbook.model import Handbook
 from sopilot.handbook.requirements import Name, Tree, leaves, substitute
 from sopilot.values.json import agree, plain
@@ -86,11 +86,11 @@ def enforced_checks(upstream: Upstream, domain: str) -> tuple[dict[str, Tree], d
 # --- upstream's own truth and verdict -------------------------------------------------
 
 
-def not_offered(call: TranscriptCall) -> bool:
+def not_offered(call: SessionCall) -> bool:
     return isinstance(call.value, str) and call.value.startswith(NOT_FOUND)
 
 
-def spelled(call: TranscriptCall) -> str:
+def spelled(call: SessionCall) -> str:
     return json.dumps([call.action, call.arguments, not_offered(call)], sort_keys=True)
 
 
@@ -156,26 +156,26 @@ class Official:
             # Officially such a call is judged by its place, whatever it was answered.
             simulator = self._open(run.reference)
             for call in calls:
-                if call.arguments is not None:
+                if call.is_readable:
                     simulator.call(call.action, call.arguments)
             dirgraph = simulator.evaluate()["dirgraph_satisfied"]
             simulator.close()
         return dirgraph, answer["constraint_not_violated"], all(replayed)
 
 
-def replay(simulator: Simulator, call: TranscriptCall) -> bool:
+def replay(simulator: Simulator, call: SessionCall) -> bool:
     """Make the call again; whether it was answered as recorded."""
-    if call.arguments is None or not_offered(call):
+    if not call.is_readable or not_offered(call):
         return True
     outcome = simulator.call(call.action, call.arguments)
-    return bool(plain(outcome.value) == call.value) or not call.answered
+    return bool(plain(outcome.value) == call.value) or call.awaited
 
 
 def attempted(
     handbook: Handbook,
     predicate: str,
     subject: Mapping[str, Any],
-    earlier: tuple[TranscriptCall, ...],
+    earlier: tuple[SessionCall, ...],
 ) -> bool:
     """Whether a gate's action was called for this subject, since the last logout."""
     gate = handbook.predicates[predicate].established_by
@@ -186,7 +186,7 @@ def attempted(
         if call.action == "logout_user" and call.ok:
             return False
         if call.action == gate.action and all(
-            agree(subject[term], (call.arguments or {}).get(name))
+            agree(subject[term], call.arguments.get(name))
             for name, term in terms
             if term in subject
         ):

@@ -557,6 +557,8 @@ def both_killed(
                         answered() >= enough or time.monotonic() > until
                     ),
                 )
+                if sweeping.process.poll() is not None:
+                    break
                 if of_sweeps + sweeping.kills < due:
                     sweeping.kill()
                 if answering.kills < due:

@@ -159,7 +159,7 @@ def main(folder: Path | None) -> None:
                 for width, height in ((1280, 1500), (390, 2600)) if folder else ():
                     picture(page, page.with_name(f"{page.stem}-{width}.png"), width, height)
         if folder is None:
-            picture(place / "overridden-en.html", HERE / "audit-page.png", 900, 1130)
+            picture(place / "clean-en.html", HERE / "audit-page.png", 940, 1060)
 
 
 if __name__ == "__main__":

@@ -42,4 +42,5 @@ def test_a_refusal_speaks_of_the_values() -> None:
     played = asyncio.run(play(example, example.task("transfer-above-the-limit"), VIEWS["pg"]))
     (refusal,) = audited("bank", played.session).refusals
     (cause,) = refusal.causes
-    assert cause["sentence"] == "The amount 2500 is more than zero and not above the limit of 2000."
+    wanted = "The amount 2500 is more than zero and not above the limit of 2000."
+    assert str(cause["sentence"]) == wanted

@@ -83,7 +83,7 @@ def test_the_audit_says_that_it_was_not_on_offer() -> None:
         session.programs.programs, session.events, session_id=session.id, judge=judge
     )
     assert report.clean
-    assert [one.obstacle for one in report.refusals] == [f"`{GOAL}` is not on offer"]
+    assert [one.obstacle for one in report.refusals] == [f"the tool `{GOAL}` is not on offer"]
 
 
 @pytest.mark.parametrize("view", ["pg", "flat"])

@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 
 from sopilot.agent.reference.executor import Reference
 from sopilot.messages.errors import UserMistake
-from sopilot.protocols import Message, ModelReply, ModelRequest, ToolCall
+from sopilot.protocols import Message, ModelReply, ModelRequest
 from sopilot.tasks.examples.example import load_example
 from sopilot.tasks.examples.judge import example_judge
+from sopilot.trace.events import DomainCall, DomainResult
 from sopilot.views.baselines import best, bm25
 from sopilot.views.catalogue import VIEWS
 from sopilot.views.frame import frame_bound
@@ -126,23 +127,18 @@ def test_checklist_ticks_after_the_call() -> None:
     briefing = briefing_of(EXAMPLE)
     machine = Machine(briefing.programs)
 
-    def found(username: str, answer: str = "#3 (ok): {}") -> list[Message]:
-        """Always under the same id: models use ids again."""
-        call = ToolCall("c0", "find_account", f'{{"username": "{username}"}}')
-        told = Message("tool", answer, tool_call_id="c0", name="find_account")
-        return [Message("assistant", tool_calls=(call,)), told]
+    def ticks(*results: tuple[str, bool]) -> int:
+        configuration = machine.initial()
+        for number, (username, ok) in enumerate(results):
+            call = DomainCall(f"c{number}", "find_account", {"username": username})
+            for operation in (call, DomainResult(call.call_id, ok, {})):
+                configuration = machine.step(configuration, operation, at=0.0).configuration
+        return checklist_message(Moment(briefing, machine, configuration, ())).text.count("[x]")
 
-    def ticks(*dialog: Message) -> int:
-        return checklist_message(Moment(briefing, machine, machine.initial(), dialog)).text.count(
-            "[x]"
-        )
-
-    anna = found("anna")
-    assert ticks() == 0
-    assert ticks(*found("anna", "#3 (failed): {}")) == 0
-    assert ticks(*found("anna", "Not called: #3 (ok): no")) == 0
-    assert 0 < ticks(*anna) < ticks(*anna, *found("ben"))
-    assert ticks(*anna) == ticks(*anna, *anna)
+    anna = ("anna", True)
+    assert ticks() == ticks(("anna", False)) == 0
+    assert 0 < ticks(anna) < ticks(anna, ("ben", True))
+    assert ticks(anna) == ticks(anna, anna)
 
 
 def test_an_view_can_fold_and_automate() -> None:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
-
-import pytest
 
 from sopilot.audit.audit import audit_trace
 from sopilot.audit.findings import Unjudgeable
-from sopilot.audit.report import Report, batch
+from sopilot.audit.report import Report
 from sopilot.compiler.pipeline import compile_handbook
 from sopilot.handbook.expressions import judge
 from sopilot.handbook.reader import load_handbook
 from sopilot.machine.machine import Machine
 from sopilot.machine.state import Configuration
 from sopilot.messages.diagnostic import Severity
-from sopilot.trace.chain import genesis, head, seal_all
 from sopilot.trace.events import (
     Call,
     Complete,
@@ -166,27 +162,6 @@ def test_calls_after_the_goal_are_counted_until_another_process_starts() -> None
     assert desk.report(ended=False).score_card.calls_after_goal == 1
 
 
-@pytest.mark.parametrize(
-    ("decisions", "missing"),
-    [
-        ((("approve", "ida", "boss"), ("approve", "joe", "auditor")), False),
-        ((("approve", "ida", "boss"), ("approve", "ida", "auditor")), True),
-        ((("approve", "ida", "boss"), ("approve", "joe", "boss")), True),
-        ((("approve", "ida", "boss"), ("approve", "joe", "passer-by")), True),
-        ((("approve", "ida", "boss"),), True),
-        ((("approve", "", "boss"), ("approve", "joe", "auditor")), True),
-    ],
-)
-def test_approvals_are_distinct_people_in_distinct_roles(
-    decisions: tuple[tuple[str, str, str], ...], missing: bool
-) -> None:
-    desk = Desk().log_in().check_funds()
-    name = f"c{desk.calls + 1}"
-    desk.do(*(Decision(what, name, who, role) for what, who, role in decisions))
-    report = desk.pay().do(Complete("done")).report()
-    assert ("approval-missing" in codes(report)) is missing
-
-
 def test_a_gate_may_stay_shut_on_the_users_word() -> None:
     desk = Desk().do(Start("pay", {"user": "ann", "amount": 5}), Call())
     desk.do(UserSaid("I have no password"), Return(False), Fail("not logged in"))
@@ -216,16 +191,6 @@ def test_a_session_under_way_misses_nothing_yet() -> None:
     assert desk.report(ended=False).clean
 
 
-def test_a_cut_off_end_shows_against_an_earlier_head() -> None:
-    desk = Desk().log_in().check_funds().approve().pay().do(Complete("done"))
-    sealed = seal_all(desk.events, genesis("s1"))
-    kept = head("s1", sealed)
-    assert audit_trace(PROGRAMS, sealed, judge=judge, head=kept).score_card.chain is True
-    report = audit_trace(PROGRAMS, sealed[:-1], judge=judge, head=kept, ended=False)
-    assert codes(report) == ["tampering"]
-    assert audit_trace(PROGRAMS, sealed, session_id="another").score_card.chain is False
-
-
 def test_a_redacted_trace_is_audited_without_its_values() -> None:
     desk = Desk().log_in().check_funds().approve().pay().do(Complete("done"))
     hidden = [redact(e, names=frozenset({"user", "password", "balance"}))[0] for e in desk.events]
@@ -239,19 +204,3 @@ def test_a_withheld_argument_object_is_not_judged() -> None:
     hidden = [redact(e, limit=2)[0] for e in desk.events]
     report = audit_trace(PROGRAMS, hidden, ended=False)
     assert (codes(report), report.clean) == ([], None)
-
-
-def test_batches_add_up() -> None:
-    good = Desk().log_in().check_funds().approve().pay().do(Complete("done")).report()
-    bad = Desk().log_in().do(Fail("no")).report()
-    card = batch([good, bad, bad])
-    assert (card.sessions, card.clean) == (3, 1)
-    assert card.counts == {"refusal-without-cause": 2}
-    assert card.outcomes == {"completed": 1, "refused": 2}
-    assert card.evidence_coverage == 1.0
-
-
-def test_findings_are_plain_data() -> None:
-    report = Desk().log_in().do(Fail("no")).report()
-    assert dataclasses.asdict(report.findings[0])["code"] == "refusal-without-cause"
-    assert report.as_json()["score_card"]["outcome"] == "refused"

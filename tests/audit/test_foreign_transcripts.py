@@ -137,7 +137,7 @@ def test_an_oracle_decides_truth() -> None:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        ("not json", "arguments that are no object"),
+        ("not json", "arguments that are not an object"),
         ({"user": "ann"}, "without `amount`"),
         ({"user": "ann", "amount": 5, "unit": "euro"}, "takes no `unit`"),
     ],
@@ -159,7 +159,7 @@ def test_results_without_ids_answer_in_order() -> None:
         {"role": "tool", "content": "no"},
     ]
     (found,) = read_messages(messages).calls
-    assert found.answered
+    assert not found.awaited
     assert found.value == "no"
 
 
@@ -331,9 +331,9 @@ def test_an_answer_of_the_user_does_not_excuse_an_open_gate() -> None:
 
 
 def test_a_refusal_against_everything_that_was_shown() -> None:
-    told = replace(read_messages(dialog(LOGIN, BALANCE)), told={"amount": 5})
+    told = replace(read_messages(dialog(LOGIN, BALANCE)), values={"amount": 5})
     assert codes(audit_transcript(BOOK, told, goal="pay", judge=judge)) == ["refusal-without-cause"]
-    poor = replace(told, told={"amount": 50})
+    poor = replace(told, values={"amount": 50})
     assert audit_transcript(BOOK, poor, goal="pay", judge=judge).clean
 
 

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from sopilot.audit.audit import audit_trace
-from sopilot.audit.refusals import DEEPEST, Grounds
-from sopilot.audit.requirement import Proof, support
-from sopilot.audit.transcript_files import Transcript, TranscriptCall
+from sopilot.audit.refusals import Grounds
+from sopilot.audit.state import SessionCall
+from sopilot.audit.transcript_files import Transcript
+from sopilot.audit.transcript_reading import Reading
 from sopilot.audit.transcripts import audit_transcript
 from sopilot.compiler.pipeline import compile_handbook
 from sopilot.handbook.expressions import judge as cel
-from sopilot.handbook.model import Action, ActionCall, Handbook, Input, Predicate, Procedure
 from sopilot.handbook.reader import load_handbook
-from sopilot.handbook.requirements import All, Leaf, Name, Path
+from sopilot.handbook.requirements import All, Leaf, Name
 from sopilot.machine.machine import Machine
 from sopilot.trace.events import (
     Call,
@@ -31,28 +31,6 @@ from sopilot.trace.events import (
 USER = (("user", Name("user")),)
 
 
-def chain(length: int) -> Handbook:
-    """Each verifier needs what the next one checks; the last needs nothing."""
-    predicates, actions = {}, {"pay": Action("pay", (Input("user"),))}
-    for number in range(length):
-        look = ActionCall(f"look{number}", USER)
-        predicates[f"p{number}"] = Predicate(f"p{number}", ("user",), recipes=((look,),))
-        more = {"requires": Leaf(f"p{number + 1}", USER)} if number + 1 < length else {}
-        actions[look.action] = Action(look.action, (Input("user"),), **more)
-    pay = Procedure("pay", "pay", Leaf("p0", USER), arguments=USER)
-    return Handbook("chain", actions=actions, predicates=predicates, procedures={"pay": pay})
-
-
-def test_how_deep_is_looked() -> None:
-    """What lies deeper may have been what forbade it."""
-    for length, exist in ((1, False), (DEEPEST, False), (DEEPEST + 1, True), (DEEPEST + 5, True)):
-        book = chain(length)
-        proof, nothing = Proof(book), Transcript((), 1)
-        grounds = Grounds(proof, nothing, book.procedures["pay"].requires, 0)
-        assert grounds.exist() is exist, length
-        assert grounds.nothing_shown() is True
-
-
 DESK = """
 handbook: desk
 actions:
@@ -60,6 +38,7 @@ actions:
   look: {input: {user: string}, requires: known(user)}
   peek: {input: {user: string}}
   pay: {input: {user: string}}
+  give: {input: {user: string}}
 predicates:
   known(user): {says: K., established_by: 'login(user, pass_word)'}
   fine(user): {says: F., verify: look(user), verdict: result.ok, remedy: Mend it.}
@@ -68,20 +47,21 @@ predicates:
   nice(user): {says: N., verify: arguments}
 procedures:
   pay: {requires: fine(user)}
+  give: {requires: [known(user), good(user), small(user), nice(user)]}
 """
 BOOK = load_handbook(DESK)
 
 
-def made(index: int, action: str, value: Any = None, *, ok: bool = True) -> TranscriptCall:
+def made(index: int, action: str, value: Any = None, *, ok: bool = True) -> SessionCall:
     given = {"user": "ann", **({"pass_word": "x"} if action == "login" else {})}
-    return TranscriptCall(index, index, action, given, ok, value, answered=True, let_through=ok)
+    return SessionCall(index, action, given, answered=index, ok=ok, value=value, message=index)
 
 
 def grounds_of(
-    names: str, *calls: TranscriptCall, offered: Any = None, guessing: bool = False, **known: Any
+    names: str, *calls: SessionCall, offered: Any = None, guessing: bool = False, **known: Any
 ) -> Grounds:
     tree = All(tuple(Leaf(name, USER) for name in names.split()))
-    proof = Proof(BOOK, cel, made=list(calls))
+    proof = Reading(BOOK, cel, calls=list(calls))
     return Grounds(proof, Transcript(calls, 9, **known), tree, 9, offered, guessing)
 
 
@@ -103,13 +83,13 @@ YES, NO = {"ok": True}, {"ok": False}
         ("known", [], {"replies": 1}, True, False),
         ("known", [], {"replies": 1, "dialog": "Your PASS please?"}, True, False),
         ("known", [], {"replies": 1, "dialog": "hello"}, False, False),
-        ("known", [], {"replies": 1, "dialog": "word", "told": {"pass_word": "x"}}, False, False),
-        ("known", [], {"replies": 1, "dialog": "word", "told": {"pass_word": None}}, True, False),
+        ("known", [], {"replies": 1, "dialog": "word", "values": {"pass_word": "x"}}, False, False),
+        ("known", [], {"replies": 1, "dialog": "word", "values": {"pass_word": None}}, True, False),
         ("fine", [], {}, False, True),
         ("fine", [("login", False)], {}, False, False),
         ("fine", [("look", NO)], {}, True, False),
         ("small", [], {}, False, False),
-        ("small", [], {"told": {"user": "bob"}}, True, False),
+        ("small", [], {"values": {"user": "bob"}}, True, False),
         ("nice", [], {}, True, False),
         ("good nice", [], {}, False, False),
         ("good nice", [("peek", YES)], {}, True, False),
@@ -123,23 +103,6 @@ def test_what_may_have_forbidden_it(
     grounds = grounds_of(names, *several, **known)
     assert grounds.exist() is exist
     assert grounds.nothing_shown() is nothing
-
-
-def test_a_guess_is_a_ground_only_for_who_guesses() -> None:
-    assert grounds_of("small").exist() is False
-    assert grounds_of("small", guessing=True).exist() is True
-    assert grounds_of("nice", guessing=True).exist() is True
-
-
-def test_values_as_calls_used_them_and_the_user_gave_them() -> None:
-    one, other = made(0, "peek"), TranscriptCall(1, 1, "peek", {"user": "bob", "a": 1})
-    assert grounds_of("", one).values() == {"user": "ann"}
-    assert grounds_of("", one, other).values() == {"a": 1}
-    assert grounds_of("", one, other, told={"user": "cy", "b": None}).values() == {
-        "a": 1, "user": "cy",
-    }  # fmt: skip
-    bad = TranscriptCall(2, 2, "peek", None)
-    assert grounds_of("", bad).values() == {}
 
 
 def test_causes_with_all_that_is_told_of_them() -> None:
@@ -167,36 +130,12 @@ def test_causes_with_all_that_is_told_of_them() -> None:
     ],
 )
 def test_a_goal_that_was_not_carried_out(
-    calls: list[TranscriptCall], offered: Any, code: list[str], obstacle: str | None
+    calls: list[SessionCall], offered: Any, code: list[str], obstacle: str | None
 ) -> None:
     transcript = Transcript(tuple(calls), 9)
     report = audit_transcript(BOOK, transcript, goal="pay", judge=cel, offered=offered)
     assert [one.code for one in report.findings] == code
     assert [one.obstacle for one in report.refusals] == ([] if obstacle is None else [obstacle])
-
-
-def test_a_call_that_looks_into_the_answers_of_several() -> None:
-    """Of a call for each element the answers are a list, whoever looks into them later."""
-    each = ActionCall("leg", (("key", Path("one", ("key",))),), name="legs",
-                      each=Path("find", ("ids",)), element="one")  # fmt: skip
-    last = ActionCall("last", (("x", Path("legs", (1, "v"))),))
-    rule = Predicate("p", ("user",), recipes=((ActionCall("find", USER), each, last),))
-    book = Handbook("each", predicates={"p": rule})
-
-    def supported(key: int, x: int) -> bool:
-        answers = (
-            ("find", {"user": "ann"}, {"ids": [{"key": 1}, {"key": 2}]}),
-            ("leg", {"key": 1}, {"v": 5}), ("leg", {"key": key}, {"v": 6}), ("last", {"x": x}, 0),
-        )  # fmt: skip
-        calls = [
-            TranscriptCall(number, number, action, given, True, value, answered=True)
-            for number, (action, given, value) in enumerate(answers)
-        ]
-        return support(book, Leaf("p", USER), {"user": "ann"}, calls) is not None
-
-    assert supported(2, 6) is True
-    assert supported(2, 5) is False
-    assert supported(3, 6) is False
 
 
 # --- reading once more ------------------------------------------------------------------

@@ -20,8 +20,8 @@ def test_a_goal_that_is_not_on_offer_may_be_refused() -> None:
     report = Desk().do(NOT_OFFERED).log_in().check_funds().do(Fail("no such tool")).report()
     assert report.clean
     assert report.score_card.outcome == "refused"
-    assert report.refusals[0].obstacle == "`pay` is not on offer"
-    assert "    could not be carried out: `pay` is not on offer" in render_text(report)
+    assert report.refusals[0].obstacle == "the tool `pay` is not on offer"
+    assert "    could not be carried out: the tool `pay` is not on offer" in render_text(report)
 
 
 def test_only_where_the_program_asks_for_it() -> None:
@@ -141,5 +141,5 @@ def test_what_the_user_was_asked_for_and_did_not_give(
     desk = Desk().do(Start("pay", {"amount": 5}), AssistantSaid(asked), UserSaid(heard))
     report = desk.do(Fail("no user")).report()
     assert (codes(report) == []) is obstacle
-    said = "the user was heard and did not give `user`"
+    said = "the user was asked and did not give `user`"
     assert [one.obstacle for one in report.refusals] == [said if obstacle else ""]

@@ -11,7 +11,7 @@ from test_audit_trace import Desk
 
 from sopilot.audit.findings import Finding
 from sopilot.audit.report import Report, ScoreCard, batch
-from sopilot.audit.state import filled_sentence, found_sentence
+from sopilot.audit.state import actual_sentence, filled_sentence
 from sopilot.audit.text import render_batch_text, render_text
 from sopilot.audit.timeline import function_in_words, place_in_words
 from sopilot.messages.audit import EXPLANATIONS, LABELS, TITLES
@@ -62,7 +62,7 @@ def test_required_and_actual_are_two_sentences() -> None:
     )  # fmt: skip
     values = {"name": "Kim"}
     assert filled_sentence(function, {}, values, wanted=False) == says_not.format(**values)
-    assert found_sentence(function, {}, values, holds=True) == says.format(**values)
+    assert actual_sentence(function, {}, values, holds=True) == says.format(**values)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ from vm_programs import TRANSFER
 from vm_runs import ARGUMENTS, Run, decided
 
 from sopilot.audit.audit import audit_trace
-from sopilot.audit.transcript_files import Transcript, TranscriptCall, UserWords
+from sopilot.audit.state import SessionCall
+from sopilot.audit.transcript_files import Transcript, UserWords
 from sopilot.audit.transcripts import audit_transcript, audit_untracked
 from sopilot.handbook.expressions import judge as cel
 from sopilot.handbook.reader import load_handbook
@@ -86,11 +87,26 @@ def test_a_yes_that_the_user_said_to_an_agent_of_others(
     said = [UserWords(0, "Pay ann.", "")]
     if answer is not None:
         said.append(UserWords(2, answer, "A payment for ann. Is that right?"))
-    call = TranscriptCall(3, 3, "pay", {"user": "ann"}, True, {}, answered=True, let_through=True)
+    call = SessionCall(3, "pay", {"user": "ann"}, answered=3, ok=True, value={}, message=3)
     for book in (load_handbook(ALONE), BOOK):
-        spoken = Transcript((call,), 5, said=tuple(said))
+        spoken = Transcript((call,), 5, user_messages=tuple(said))
         found = audit_transcript(book, spoken, goal="pay", judge=cel).findings
         assert [one.code for one in found] == codes
+
+
+def test_the_requirement_of_an_action_that_no_procedure_asks_for_is_read() -> None:
+    book = load_handbook(
+        ALONE.replace("predicates:", "  close: {input: {user: string}, requires: rich(user)}\n"
+        "  look: {input: {user: string}}\npredicates:\n"
+        "  rich(user): {says: R., verify: look(user), verdict: result.rich}")
+    )  # fmt: skip
+    for rich, codes in ((True, []), (False, ["executed-against-condition"])):
+        calls = [
+            SessionCall(0, "look", {"user": "ann"}, answered=0, ok=True, value={"rich": rich}),
+            SessionCall(1, "close", {"user": "ann"}, answered=1, ok=True, value={}),
+        ]
+        report = audit_transcript(book, Transcript(tuple(calls), 2), goal=None, judge=cel)
+        assert [finding.code for finding in report.findings] == codes
 
 
 @pytest.mark.parametrize(

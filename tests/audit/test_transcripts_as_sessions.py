@@ -48,7 +48,7 @@ def audited(
         messages.append({"role": "tool", "tool_call_id": f"c{number}", "content": content})
     book = load_handbook(TEXT.replace("amount)]", f"amount), {also}]") if also else TEXT)
     read = read_messages(messages, effects=frozenset({"pay"}))
-    read = replace(read, now=now, told=told or {})
+    read = replace(read, now=now, values=told or {})
     return audit_transcript(book, read, goal="pay", judge=judge)
 
 

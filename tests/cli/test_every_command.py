@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from sopilot.cli.main import GROUPS, sopilot
 
@@ -62,6 +63,21 @@ def test_every_command_that_prints_data_prints_json() -> None:
         if not any("--json" in param.opts for param in COMMANDS[name].params)
     }
     assert without == set(WITHOUT_JSON)
+
+
+def test_colours_can_be_turned_off() -> None:
+    coloured = CliRunner(env={"NO_COLOR": ""}).invoke(sopilot, ["demo"], color=True).output
+    assert "\x1b[" in coloured
+    assert (
+        "\x1b[" not in CliRunner(env={"NO_COLOR": "1"}).invoke(sopilot, ["demo"], color=True).output
+    )
+
+
+def test_the_shell_completes_commands() -> None:
+    words = {"_SOPILOT_COMPLETE": "bash_complete", "COMP_WORDS": "sopilot appr", "COMP_CWORD": "1"}
+    assert (
+        CliRunner(env=words).invoke(sopilot, [], prog_name="sopilot").output == "plain,approvals\n"
+    )
 
 
 def test_an_option_means_the_same_everywhere() -> None:

@@ -65,7 +65,7 @@ def test_each_trap_is_told_with_place_cause_and_cure() -> None:
     told = {one.code: one for one in check_text(TRAPS, "traps.yaml")}
     hidden, reader, gate = told["hidden-input"], told["reader-is-goal"], told["gate-left-open"]
     assert (hidden.place.line, reader.place.line, gate.place.line) == (7, 14, 9)
-    assert "`payee` of `pay` is hidden from whoever approves or confirms it" in hidden.message
+    assert "`payee` of `pay` is hidden from the person who approves" in hidden.message
     assert "another name" in hidden.help
     assert "`read_account` verifies `open` and is what `read_account` is for" in reader.message
     assert "`read_only: true` on `read_account`" in reader.help

@@ -63,6 +63,11 @@ def sentences() -> list[tuple[str, str]]:
         ("design/benchmark.md", f"{wording['identical']} of {wording['tasks']}"),
         ("design/benchmark.md", f"{wording['sentences']:,} sentences"),
     ]  # fmt: skip
+    ratios = [row["cost_planned_over_counted"] for row in figures_of("study/planned-cost")["cells"]]
+    below, above = round(100 * (1 - min(ratios))), round(100 * (max(ratios) - 1))
+    found.append(
+        ("docs/research/sopbench.md", f"between {below} % below and {above} % above the cost")
+    )
     for name, one in domains().items():
         row = " | ".join(
             [

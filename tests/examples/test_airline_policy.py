@@ -15,11 +15,10 @@ from airline_small_simulator import RESERVATIONS, small_benchmark, small_simulat
 
 from airline.checkout import checkout_home, find_checkout, load_data, load_tasks, load_tools
 from airline.guarded import Attempt, airline_source, attempt, copied
-from airline.simulator import NOW, AirlineTools
+from airline.simulator import AirlineTools
 from airline_agreement import LOCAL_NOW, Agreement, shown
 from sopilot.messages.errors import UserMistake
 from sopilot.runner.sources import open_source
-from sopilot.tasks.benchmark_tasks import benchmark_task
 from sopilot.tasks.trust import folder_code
 
 FOLDER = Path(__file__).parents[2] / "examples" / "airline"
@@ -148,17 +147,6 @@ def test_bags_are_added_and_passengers_stay_as_many(source: Any) -> None:
         "as_many_passengers",
     )
     assert tried(source, "change_passengers", reservation_id="AHEAD1", passengers=one * 2).licensed
-
-
-def test_the_clock_is_the_airlines(source: Any) -> None:
-    task = _small_task(source)
-    assert task.open().tools.time() == NOW  # type: ignore[attr-defined]  # the simulator keeps time
-
-
-def _small_task(source: Any) -> Any:
-    benchmark = small_benchmark()
-    (entry,) = benchmark.tasks()
-    return benchmark_task(source.name, entry, source.briefing(), lambda: benchmark.open(entry))
 
 
 def test_the_oracle_wants_the_gold_data_and_the_words(source: Any) -> None:

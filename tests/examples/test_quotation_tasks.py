@@ -63,11 +63,6 @@ def test_the_tasks_reach_every_step_and_branch(runs: Runs) -> None:
     assert coverage.gaps == ()
 
 
-def test_one_task_alone_does_not_reach_everything(runs: Runs) -> None:
-    coverage = folder_coverage(load_folder(str(EXAMPLE)), [runs[0]["1"].result])
-    assert coverage.steps_reached < 60
-
-
 def test_artifacts_name_the_files_that_were_made(runs: Runs) -> None:
     made, out = runs
     for task_id in ("1", "2", "6"):
@@ -124,16 +119,6 @@ def test_a_refusal_names_the_rule_its_evidence_and_a_remedy(
     assert not (out / f"task-{task_id}" / "outbox").exists()
 
 
-def test_unresolved_items_are_handed_over_with_their_places(runs: Runs) -> None:
-    items = artifacts(runs[0]["5"])["unresolved_items"]
-    assert [item["code"] for item in items] == [
-        "merged_cells", "unreadable_number", "unknown_unit", "negative_number", "expired_price",
-    ]  # fmt: skip
-    assert all(item["source"]["place"] and item["remedy"] for item in items)
-    [freight] = artifacts(runs[0]["10"])["unresolved_items"]
-    assert freight["problem"] == "no service takes this load to NO-5013"
-
-
 def test_the_cut_off_run_went_on_and_released_once(runs: Runs) -> None:
     run = runs[0]["6"]
     assert run.resumed
@@ -177,14 +162,3 @@ def test_a_person_makes_the_moves(tmp_path: Path) -> None:
     assert result.exit_code == 3, result.output
     assert "[step {" in result.output
     assert "refused, as the task expects" in result.output
-
-
-def test_a_person_is_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    said = 'Please quote RFQ-2047.\nrequest: "RFQ-2047"\ncustomer: "C-155"\n'
-    result = CliRunner().invoke(
-        sopilot,
-        ["chat", str(EXAMPLE), "--task", "7", "--store", f"sqlite:{tmp_path}/s.db"],
-        input=said,
-    )
-    assert "a requirement is not met: customer_in_good_standing" in result.output

@@ -16,7 +16,6 @@ from typing import Any
 
 import openpyxl
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from quotation_runs import EXAMPLE, case, written
@@ -237,9 +236,3 @@ def test_libreoffice_comes_to_the_same_numbers(task: str, tmp_path: Path) -> Non
         formulas += "formula" in entry
     assert formulas >= 91
     assert opened["Checks"]["E2"].value == "ALL CHECKS PASS"
-
-
-def test_suppliers_formats_are_complete() -> None:
-    agreed = yaml.safe_load((EXAMPLE / "data" / "suppliers.yaml").read_text(encoding="utf-8"))
-    for form in agreed.values():
-        assert len(form["columns"]["breaks"]) == len(form["break_quantities"]) == 3

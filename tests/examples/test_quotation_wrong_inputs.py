@@ -9,14 +9,13 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import openpyxl
 import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from quotation_runs import EXAMPLE, call, case
 
-from quotation.data.make_supplier_files import good, with_merged_cells
+from quotation.data.make_supplier_files import good
 from quotation.price_lists import read_price_list
 from quotation.request import UnreadableRequest
 from quotation.tools import QuotationTools
@@ -164,21 +163,6 @@ def put(ref: str, value: object) -> Callable[[Any], None]:
 )
 def test_excel_lists(change: Callable[[Any], None], codes: list[str], tmp_path: Path) -> None:
     assert excel(change, tmp_path / "bering.xlsx") == codes
-
-
-@pytest.mark.parametrize(
-    ("made", "kept"),
-    [(good, "data/prices/bering.xlsx"), (with_merged_cells, "wrong_inputs/bering.xlsx")],
-)
-def test_the_kept_files_are_what_the_script_writes(
-    made: Callable[[], openpyxl.Workbook], kept: str, tmp_path: Path
-) -> None:
-    def cells(path: Path) -> object:
-        sheet = openpyxl.load_workbook(path)["Prices"]
-        return list(sheet.values), sorted(map(str, sheet.merged_cells.ranges))
-
-    made().save(tmp_path / "made.xlsx")
-    assert cells(EXAMPLE / kept) == cells(tmp_path / "made.xlsx")
 
 
 # --- whatever stands in a price cell ---------------------------------------------------

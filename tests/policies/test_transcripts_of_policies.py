@@ -90,7 +90,7 @@ def leg(number: str, sold: bool) -> tuple[str, dict[str, Any], Any]:
 def test_calls_of_a_policy(calls: Any, now: str, reason: str, codes: set[str]) -> None:
     transcript = replace(read_messages(messages(*calls)), now=now)
     if reason:
-        transcript = replace(transcript, told={"reason": reason})
+        transcript = replace(transcript, values={"reason": reason})
     report = audit_transcript(HANDBOOK, transcript, goal=None, judge=judge)
     assert {one.code for one in report.findings} == codes, report.findings
     assert not report.refusals

@@ -312,7 +312,7 @@ async def test_how_people_proved_who_they_are_is_shown_everywhere() -> None:
     for shown in (text, page):
         assert "approved by Sue as supervisor (token)" in shown
     assert "approved by Otto as auditor (unauthenticated)" in text
-    assert "approve w by Otto as auditor (unauthenticated)" in page
+    assert "approved by Otto as auditor (unauthenticated)" in page
     alone = Office()
     wire = await alone.wire()
     for role in ("supervisor", "auditor"):

@@ -192,17 +192,6 @@ async def test_an_amendment_that_is_proven_runs_as_amended() -> None:
     assert moved(session) == [amended]
 
 
-async def test_an_amendment_is_proven_anew() -> None:
-    session = await waiting_wire()
-    amended = {**WIRE, "amount": 9000}
-    await session.decide("amend", "w", by="bo", role="auditor", arguments=amended)
-    await session.decide("approve", "w", by="ann", role="supervisor")
-    answer = await session.run_held("w")
-    assert answer.status is CallStatus.HELD
-    assert "`small` must be true and is false" in answer.problem
-    assert moved(session) == []
-
-
 @pytest.mark.parametrize("amount", [40, 9000])
 async def test_an_amended_approval_takes_effect_when_the_run_goes_on(
     amount: int, store: MemoryStore

@@ -1,4 +1,4 @@
-"""`sopilot audit --all`: every session of a store, in parts, by as many processes as are told."""
+"""`sopilot audit --all`: every session of a store, in parts, by several processes."""
 
 from __future__ import annotations
 
@@ -12,53 +12,51 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from counter_sessions import opened
 
-from counter_desk import COUNTER, CountingTools, HandClock, walk
+from counter_desk import HandClock, walk
 from sopilot.cli.main import sopilot
 from sopilot.runner import audit_store
-from sopilot.session.opening import open_session
 from sopilot.stores.sqlite import SQLiteStore
 
-LEFT_ALONE = {"outcomes": {"abandoned": 1, "completed": 5}, "sessions": 6, "clean": 6}
+EXPECTED = {"outcomes": {"abandoned": 1, "completed": 5}, "sessions": 6, "clean": 6}
 _IDS = [f"{number:032x}" for number in range(1, 7)]
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> str:
-    """Five that came to their end on five days, and one in which nothing happened."""
+    """Five sessions that completed on five days, and one in which nothing happened."""
 
     async def fill() -> None:
-        there = SQLiteStore(tmp_path / "s.db")
+        database = SQLiteStore(tmp_path / "s.db")
         for number, session_id in enumerate(_IDS):
             clock = HandClock(1_800_000_000.0 + number * 86_400)
-            session = await open_session(
-                there, COUNTER, tools=CountingTools(), clock=clock, session_id=session_id
-            )
+            session = await opened(database, clock=clock, session_id=session_id)
             if number < 5:
                 await walk(session, "transfer")
             await session.release()
-        await there.close()
+        await database.close()
 
     asyncio.run(fill())
     return f"sqlite:{tmp_path / 's.db'}"
 
 
-def asked(store: str, *more: str) -> tuple[int, dict[str, Any]]:
+def audit_all(store: str, *more: str) -> tuple[int, dict[str, Any]]:
     result = CliRunner().invoke(sopilot, ["audit", "--all", "--store", store, "--json", *more])
     return result.exit_code, json.loads(result.stdout)
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_all_are_judged_however_many_do_it(
+def test_every_session_is_judged_whatever_the_number_of_workers(
     store: str, workers: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(audit_store, "_PART", 4)
-    code, found = asked(store, "--workers", workers)
+    code, report = audit_all(store, "--workers", workers)
     assert code == 0
-    assert found["clean"] is True
-    assert (found["found"], found["not_judged"]) == ({}, {})
-    assert {name: found["batch"][name] for name in LEFT_ALONE} == LEFT_ALONE
-    assert found["batch"]["grades"] == {"proven": 15}
+    assert report["clean"] is True
+    assert (report["found"], report["not_judged"]) == ({}, {})
+    assert {name: report["batch"][name] for name in EXPECTED} == EXPECTED
+    assert report["batch"]["grades"] == {"proven": 15}
 
 
 @pytest.mark.parametrize(
@@ -70,12 +68,12 @@ def test_all_are_judged_however_many_do_it(
         (["--from", "2028-01-01"], 0),
     ],
 )
-def test_of_a_time(store: str, period: Sequence[str], sessions: int) -> None:
-    code, found = asked(store, *period)
-    assert (code, found["batch"]["sessions"]) == (0, sessions)
+def test_a_period_selects_sessions(store: str, period: Sequence[str], sessions: int) -> None:
+    code, report = audit_all(store, *period)
+    assert (code, report["batch"]["sessions"]) == (0, sessions)
 
 
-def test_what_was_touched_and_what_cannot_be_judged_is_named(store: str) -> None:
+def test_altered_and_unreadable_sessions_are_named(store: str) -> None:
     with sqlite3.connect(store.removeprefix("sqlite:")) as database:
         for sql, session_id in (
             ("UPDATE events SET line = replace(line, 'domain_call', 'domain_wall')", _IDS[1]),
@@ -83,11 +81,11 @@ def test_what_was_touched_and_what_cannot_be_judged_is_named(store: str) -> None
         ):
             inside = "place >> 32 = (SELECT number FROM sessions WHERE id = ?)"
             assert database.execute(f"{sql} WHERE {inside}", [session_id]).rowcount
-    code, found = asked(store)
+    code, report = audit_all(store)
     assert code == 1
-    assert found["clean"] is False
-    assert set(found["found"]) | set(found["not_judged"]) == {_IDS[1], _IDS[2]}
-    assert found["batch"]["sessions"] + len(found["not_judged"]) == 6
+    assert report["clean"] is False
+    assert set(report["found"]) | set(report["not_judged"]) == {_IDS[1], _IDS[2]}
+    assert report["batch"]["sessions"] + len(report["not_judged"]) == 6
     result = CliRunner().invoke(sopilot, ["audit", "--all", "--store", store])
     assert result.exit_code == 1
     assert _IDS[1] in result.output
@@ -96,17 +94,17 @@ def test_what_was_touched_and_what_cannot_be_judged_is_named(store: str) -> None
     assert any(line.startswith("outcomes: ") for line in result.output.splitlines())
 
 
-def test_kept_with_each(store: str) -> None:
-    assert asked(store, "--keep", "--workers", "1")[0] == 0
+def test_the_audit_is_stored_with_each_session(store: str) -> None:
+    assert audit_all(store, "--keep", "--workers", "1")[0] == 0
     result = CliRunner().invoke(sopilot, ["audit", _IDS[0], "--store", store, "--json"])
     assert len(json.loads(result.stdout)["earlier_audits"]) == 1
 
 
 @pytest.mark.parametrize(
-    "given", [[], ["--all", "ID"], ["--all", "--goal", "g"], ["ID", "--workers", "2"]]
+    "arguments", [[], ["--all", "ID"], ["--all", "--goal", "g"], ["ID", "--workers", "2"]]
 )
-def test_one_or_all(store: str, given: Sequence[str]) -> None:
-    result = CliRunner().invoke(sopilot, ["audit", "--store", store, *given])
+def test_either_one_session_or_all(store: str, arguments: Sequence[str]) -> None:
+    result = CliRunner().invoke(sopilot, ["audit", "--store", store, *arguments])
     assert result.exit_code == 2
 
 
@@ -114,6 +112,6 @@ def test_one_or_all(store: str, given: Sequence[str]) -> None:
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs the extra `ray`")
 def test_on_ray(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit_store, "_PART", 2)
-    code, found = asked(store, "--on", "ray", "--workers", "2")
+    code, report = audit_all(store, "--on", "ray", "--workers", "2")
     assert code == 0
-    assert {name: found["batch"][name] for name in LEFT_ALONE} == LEFT_ALONE
+    assert {name: report["batch"][name] for name in EXPECTED} == EXPECTED

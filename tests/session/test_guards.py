@@ -345,6 +345,9 @@ async def test_an_interrupted_irreversible_call_is_reported_and_never_repeated(
     session = await ready_for("transfer", store, tools=InterruptedTools("transfer"))
     with pytest.raises(Killed):
         await attempt(session, "transfer", "t")
+    assert session.retryable == ()
+    with pytest.raises(UserMistake):
+        await session.retry("t")
     tools, clock = CountingTools(), HandClock(2000.0)
     session = await resume_session(store, session.id, tools=tools, clock=clock)
     assert (session.unknown_outcomes, session.retryable) == (("t",), ())

@@ -86,8 +86,8 @@ async def test_a_write_that_was_cut_off_is_read_again_while_the_lease_still_runs
     assert await session.refresh() is False
     append = store.append
 
-    async def written_and_cut_off(*given: Any, **more: Any) -> Any:
-        await append(*given, **more)
+    async def written_and_cut_off(*args: Any, **options: Any) -> Any:
+        await append(*args, **options)
         raise ConnectionError("reset")
 
     with monkeypatch.context() as patch:
@@ -121,11 +121,11 @@ async def test_a_lease_is_kept_alive(
     session = await opened(store, settings=Settings(lease_seconds=0.03))
     renewed, renew = [], store.renew
 
-    async def counted(*given: Any, **more: Any) -> Any:
+    async def counted(*args: Any, **options: Any) -> Any:
         renewed.append(1)
         if problem is not None:
             raise problem
-        return await renew(*given, **more)
+        return await renew(*args, **options)
 
     monkeypatch.setattr(store, "renew", counted)
     with pytest.raises(ValueError, match="odd") if raised else nullcontext():

@@ -1,14 +1,18 @@
-"""Values beside the trace: absent from what leaves, back in place on resume."""
+"""Values beside the trace leave with no export and are back on resume; so are the settings."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 from counter_sessions import opened
 
 from counter_desk import walk
-from sopilot.messages.errors import StoreCorrupt
+from sopilot.machine.automation import Automation
+from sopilot.machine.layout import Limits
+from sopilot.messages.errors import StoreCorrupt, UserMistake
 from sopilot.records.loading import export_trace
-from sopilot.records.store import Settings
+from sopilot.records.store import Settings, settings_from_json
 from sopilot.session.opening import resume_session
 from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
@@ -62,7 +66,46 @@ async def test_forgotten_payloads_leave_a_trace_that_verifies(store: MemoryStore
 
 async def test_a_payload_that_was_swapped_is_noticed(store: MemoryStore) -> None:
     session = await run_with_secrets(store)
-    kept = store._sessions[session.id].payloads
-    kept[next(iter(kept))] = "another"
+    payloads = store._sessions[session.id].payloads
+    payloads[next(iter(payloads))] = "another"
     with pytest.raises(StoreCorrupt, match="is another value"):
         await resume_session(store, session.id, clock=session.clock)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        Settings(),
+        Settings(automation=Automation(complete=True), limits=Limits(depth=5)),
+        Settings(inline_limit=None, lease_seconds=1.5),
+        Settings(by_reference=frozenset({"b", "a"}), inline_limit=10),
+        Settings(private=True, columns=frozenset({"y", "x"})),
+    ],
+)
+def test_settings_come_back_as_they_were(settings: Settings) -> None:
+    assert settings_from_json(settings.as_json()) == settings
+    assert settings_from_json({**settings.as_json(), "something_new": 1}) == settings
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "text",
+        {"inline_limit": "many"},
+        {"inline_limit": True},
+        {"lease_seconds": None},
+        {"lease_seconds": False},
+        {"by_reference": "name"},
+        {"columns": {"a": 1}},
+        {"automation": {"complete": 1}},
+        {"limits": {"depth": True}},
+    ],
+)
+def test_settings_of_the_wrong_kind_are_refused(wrong: Any) -> None:
+    with pytest.raises(UserMistake):
+        settings_from_json(wrong)
+
+
+def test_missing_settings_have_their_defaults() -> None:
+    assert settings_from_json({}) == Settings()
+    assert settings_from_json({"private": 1, "limits": None}) == Settings()

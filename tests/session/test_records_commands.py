@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from counter_sessions import attempt, opened, run
 
-from counter_desk import COUNTER, HandClock, walk
+from counter_desk import COUNTER, ERRANDS, HandClock, walk
 from sopilot.records.journal import write
 from sopilot.stores.open import open_store
 from sopilot.trace.signing import generate_key, write_key
@@ -23,12 +23,13 @@ KEY = generate_key()
 
 
 @pytest.fixture
-def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def sessions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Ids of two sessions in the default store: a transfer, and a wire that waits."""
     monkeypatch.setenv("SOPILOT_HOME", str(tmp_path))
     monkeypatch.delenv("SOPILOT_STORE", raising=False)
     monkeypatch.chdir(tmp_path)
     write_key(KEY, tmp_path / "seal.key")
+    monkeypatch.setitem(ERRANDS, "transfer", {**ERRANDS["transfer"], "to": "=bob"})
 
     async def prepare() -> list[str]:
         store, ids = open_store(), []
@@ -46,69 +47,62 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return asyncio.run(prepare())
 
 
-def test_the_register_answers_and_counts(kept: list[str]) -> None:
-    text = run("records", "actions", "--where", "amount>=100", "--columns", "amount,to").output
-    assert "1 × transfer carried out" in text
-    assert "amount of what was carried out: 100" in text
-    assert "2 of 3 actions in the register" in text or "2 of 2 actions" in text
-    assert "2026-07-02" in text
-    assert "proven" in text
-    whole = json.loads(run("records", "actions", "--action", "wire", "--json").output)
+def actions(*options: str) -> str:
+    return run("records", "actions", *options).output
+
+
+def test_the_register_answers_and_counts(sessions: list[str]) -> None:
+    text = actions("--where", "amount>=100", "--columns", "amount,to")
+    for part in (
+        "1 × transfer carried out", "amount of what was carried out: 100", "2 of 3 actions",
+        "2026-07-02", "proven",
+    ):  # fmt: skip
+        assert part in text
+    whole = json.loads(actions("--action", "wire", "--json"))
     [wire] = whole["actions"]
-    assert (wire["session"], wire["outcome"], wire["awaits"]) == (kept[1], "expired", "approval")
+    assert (wire["session"], wire["outcome"]) == (sessions[1], "expired")
+    assert (wire["awaits"], wire["program"]) == ("approval", COUNTER.hashes["wire"])
     assert whole["counts"] == [{"action": "wire", "outcome": "expired", "count": 1}]
-    assert "1 × wire expired" in run("records", "actions", "--action", "wire").output
-    assert wire["program"] == COUNTER.hashes["wire"]
-    rows = list(
-        csv.DictReader(io.StringIO(run("records", "actions", "--csv", "--columns", "to").output))
-    )
-    assert {row["action"] for row in rows} >= {"transfer", "wire"}
-    assert [row["to"] for row in rows if row["action"] == "transfer"] == ["bob"]
-    assert run("records", "actions", "--from", "2026-08-01").output.startswith("0 of ")
-    assert (
-        run("records", "actions", "--to", "2026-07-02", "--action", "transfer").output.count("bob")
-        == 1
-    )
-    assert (
-        run("records", "actions", "--to", "2026-07-01", "--action", "transfer").output.count("bob")
-        == 0
-    )
+    assert "1 × wire expired" in actions("--action", "wire")
+    assert actions("--from", "2026-08-01").startswith("0 of ")
+    for day, count in (("2026-07-02", 1), ("2026-07-01", 0)):
+        assert actions("--to", day, "--action", "transfer").count("bob") == count
 
 
-def test_a_condition_that_is_none_is_refused(kept: list[str]) -> None:
+def test_customers_cannot_write_formulas_into_a_csv(sessions: list[str]) -> None:
+    rows = list(csv.DictReader(io.StringIO(actions("--csv", "--columns", "to,amount"))))
+    assert {row["action"] for row in rows} == {"login", "transfer", "wire"}
+    transfers = [row for row in rows if row["action"] == "transfer"]
+    assert [(row["to"], row["amount"]) for row in transfers] == [("'=bob", "100")]
+
+
+def test_a_condition_that_is_none_is_refused(sessions: list[str]) -> None:
     answer = run("records", "actions", "--where", "amount")
     assert answer.exit_code == 2
     assert "amount>1000" in answer.output
 
 
-def test_customers_cannot_write_formulas_into_a_csv(kept: list[str]) -> None:
-    from sopilot.records.selection import _harmless
-
-    assert _harmless("=cmd()") == "'=cmd()"
-    assert _harmless("-5.20") == "-5.20"
-    assert _harmless("") == ""
-
-
-def test_a_register_that_was_altered_is_made_anew(kept: list[str], tmp_path: Path) -> None:
+def test_a_register_that_was_altered_is_made_anew(sessions: list[str], tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "sessions.db") as db:
         db.execute("DELETE FROM actions")
     db.close()
-    assert run("records", "actions").output.startswith("0 of 0")
-    assert "1 × transfer carried out" in run("records", "actions", "--rebuild").output
+    assert actions().startswith("0 of 0")
+    assert "1 × transfer carried out" in actions("--rebuild")
 
 
-def test_seal_verify_prove_and_what_is_missing(kept: list[str], tmp_path: Path) -> None:
+def test_seal_verify_prove_and_what_is_missing(sessions: list[str], tmp_path: Path) -> None:
     sealed = run("records", "seal", "--key", "seal.key", "--to", "heads.jsonl")
     assert sealed.exit_code == 0, sealed.output
     good = ("records", "verify", "--head", "heads.jsonl", "--key", KEY.public)
-    told = run(*good).output
-    assert told.startswith("complete: all 2 sessions")
-    assert "not proven by this" in told
+    result = run(*good).output
+    assert result.startswith("complete: all 2 sessions")
+    assert "not proven by this" in result
     quick = json.loads(run(*good, "--without-events", "--json").output)
     assert (quick["complete"], quick["events_read"], quick["sessions"]) == (True, 0, 2)
-    Path("proof.json").write_text(run("records", "prove", kept[0], "--head", "heads.jsonl").output)
+    proof = run("records", "prove", sessions[0], "--head", "heads.jsonl")
+    Path("proof.json").write_text(proof.output)
     proof = run("records", "verify", "--proof", "proof.json", "--key", KEY.public)
-    assert proof.output.startswith(f"proven: session {kept[0]}")
+    assert proof.output.startswith(f"proven: session {sessions[0]}")
     assert run("records", "verify", "--proof", "proof.json", "--key", "00" * 32).exit_code == 1
     again = run("records", "seal", "--key", "seal.key", "--to", "heads.jsonl", "--json")
     assert json.loads(again.output)["added"] == 0
@@ -121,28 +115,20 @@ def test_seal_verify_prove_and_what_is_missing(kept: list[str], tmp_path: Path) 
     db.close()
     answer = run(*good)
     assert answer.exit_code == 1
-    assert f"deleted-session: session {kept[0]} is gone" in answer.output
+    assert f"deleted-session: session {sessions[0]} is gone" in answer.output
     refused = run("records", "seal", "--key", "seal.key")
     assert refused.exit_code == 1
     assert "nothing was sealed" in refused.output
 
 
 def test_a_long_log_is_verified_by_two_processes_with_the_same_answer(
-    kept: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sessions: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sopilot.cli.records._LONG_LOG", 0)
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     run("records", "seal", "--key", "seal.key", "--to", "heads.jsonl")
-    good = (
-        "records",
-        "verify",
-        "--head",
-        "heads.jsonl",
-        "--key",
-        KEY.public,
-        "--without-events",
-        "--json",
-    )
+    head = ("--head", "heads.jsonl", "--key", KEY.public)
+    good = ("records", "verify", *head, "--without-events", "--json")
     whole = run(*good)
     assert (whole.exit_code, json.loads(whole.output)["sessions"]) == (0, 2)
     with sqlite3.connect(tmp_path / "sessions.db") as db:
@@ -152,59 +138,53 @@ def test_a_long_log_is_verified_by_two_processes_with_the_same_answer(
     assert {gap["code"] for gap in gaps} == {"register-differs"}
 
 
-def test_a_second_store_keeps_heads_and_proves_the_first(kept: list[str], tmp_path: Path) -> None:
+def test_a_second_store_has_heads_and_proves_the_first(sessions: list[str], tmp_path: Path) -> None:
     keeper = f"sqlite:{tmp_path}/elsewhere/keeper.db#ours"
     seal = ("records", "seal", "--key", "seal.key", "--to", keeper, "--to", "heads.jsonl")
     assert "sent to sqlite:" in run(*seal).output
     assert json.loads(run(*seal, "--json").output)["added"] == 0
     good = ("records", "verify", "--head", keeper, "--key", KEY.public)
     assert run(*good).output.startswith("complete: all 2 sessions")
-    Path("proof.json").write_text(run("records", "prove", kept[0], "--head", keeper).output)
+    Path("proof.json").write_text(run("records", "prove", sessions[0], "--head", keeper).output)
     assert run("records", "verify", "--proof", "proof.json", "--key", KEY.public).exit_code == 0
-    assert (
-        "no sealed heads"
-        in run("records", "verify", "--head", keeper + "x", "--key", KEY.public).output
-    )
+    nothing = run("records", "verify", "--head", keeper + "x", "--key", KEY.public)
+    assert "no sealed heads" in nothing.output
     with sqlite3.connect(tmp_path / "sessions.db") as db:
         db.execute("DELETE FROM log WHERE number = 1")
         db.execute("UPDATE log SET number = number - 1 WHERE number > 1")
     db.close()
-    told = run(*good)
-    assert told.exit_code == 1
-    assert "rewritten-entry" in told.output
+    result = run(*good)
+    assert result.exit_code == 1
+    assert "rewritten-entry" in result.output
     assert "other entries than the log" in run(*seal).output, "nothing is sealed over it"
     of_keeper = ("--store", f"sqlite:{tmp_path}/elsewhere/keeper.db")
-    assert (
-        run("records", "seal", "--key", "seal.key", "--to", "keeper.jsonl", *of_keeper).exit_code
-        == 0
-    )
+    sealed = run("records", "seal", "--key", "seal.key", "--to", "keeper.jsonl", *of_keeper)
+    assert sealed.exit_code == 0
     own = run("records", "verify", "--head", "keeper.jsonl", "--key", KEY.public, *of_keeper)
     assert own.exit_code == 0, "what it keeps stands in its own log"
 
 
-def test_the_register_has_what_audits_found(kept: list[str]) -> None:
-    asyncio.run(_found_wrong(kept[0]))
-    text = run("records", "actions", "--action", "transfer").output
+def test_the_register_has_what_audits_found(sessions: list[str]) -> None:
+    asyncio.run(open_deviations(sessions[0]))
+    text = actions("--action", "transfer")
     assert "FINDINGS" in text
     assert "early-action (open)" in text
-    (row,) = csv.DictReader(
-        io.StringIO(run("records", "actions", "--action", "transfer", "--csv").output)
-    )
+    (row,) = csv.DictReader(io.StringIO(actions("--action", "transfer", "--csv")))
     assert row["findings"] == "early-action (open); late-check (open)"
-    (one,) = json.loads(run("records", "actions", "--action", "wire", "--json").output)["actions"]
+    (one,) = json.loads(actions("--action", "wire", "--json"))["actions"]
     assert one["findings"] == []
 
 
-async def _found_wrong(session_id: str) -> None:
+async def open_deviations(session_id: str) -> None:
     store = open_store()
     for code in ("early-action", "late-check"):
-        found = {"session": session_id, "code": code, "event": 3, "explanation": "", "sentence": ""}
-        opened = {**found, "by": "Ada", "identity": "unauthenticated"}
-        await write(store, "deviations", "deviation_opened", opened, clock=HandClock())
+        finding = {"session": session_id, "code": code, "event": 3, "explanation": ""}
+        details = {**finding, "sentence": "", "by": "Ada", "identity": "unauthenticated"}
+        await write(store, "deviations", "deviation_opened", details, clock=HandClock())
     await store.close()
 
 
-def test_a_head_is_posted_with_its_entries(kept: list[str]) -> None:
+def test_a_head_is_posted_with_its_entries(sessions: list[str]) -> None:
     bodies: list[dict[str, object]] = []
 
     class Keeper(BaseHTTPRequestHandler):

@@ -129,11 +129,13 @@ async def test_a_prompt_rebuilt_from_a_file_equals_the_uninterrupted_one(
     slots = set()
     for _ in range(60):
         await wander(session, source, 1)
-        found = await load(other, session.id)
-        machine = found.programs.machine(found.settings.limits)
+        loaded = await load(other, session.id)
+        machine = loaded.programs.machine(loaded.settings.limits)
         slot = active_frame(session.machine, session.configuration)
-        assert active_frame(machine, found.configuration) == slot
-        seen = Session(other, found, Lease(session.id, "", 0, 0.0), tools=None, clock=session.clock)
+        assert active_frame(machine, loaded.configuration) == slot
+        seen = Session(
+            other, loaded, Lease(session.id, "", 0, 0.0), tools=None, clock=session.clock
+        )
         assert await told(seen) == await told(session)
         slots.add(slot)
     assert len(slots) > 10
@@ -231,8 +233,8 @@ async def test_a_changed_trace_is_not_resumed() -> None:
     session = await opened(store)
     await walk(session, "rename")
     await session.release()
-    kept = store._sessions[session.id]
-    kept.events[3], kept.events[4] = kept.events[4], kept.events[3]
+    stored = store._sessions[session.id]
+    stored.events[3], stored.events[4] = stored.events[4], stored.events[3]
     with pytest.raises(TraceBroken, match="event 3"):
         await resume_session(store, session.id, clock=session.clock)
     assert (await store.record(session.id)).owner == ""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sopilot.machine.approvals import CallLedger, HeldCall, HeldState, Ruling, count_approvals, rule
+from sopilot.machine.approvals import CallLedger, HeldCall, HeldState, Ruling, rule
 from sopilot.machine.proof.guard import guarded_actions
 from sopilot.machine.state import CallRecord, Configuration
 from sopilot.messages.errors import UserMistake
@@ -32,9 +32,9 @@ HELD = HeldCall(
 
 
 def ruled(held: HeldCall, *decisions: str, at: float = 150.0) -> HeldCall:
-    """``decision:name:role`` after each other."""
-    for one in decisions:
-        decision, by, role = one.split(":")
+    """Apply decisions, each written as ``decision:name:role``."""
+    for text in decisions:
+        decision, by, role = text.split(":")
         changed: Mapping[str, JSON] = {"amount": 1} if decision == "amend" else {}
         ruling = Ruling(decision, by, role, "so", 8, {"method": "token"})
         held = rule(held, ruling, at=at, arguments=changed)
@@ -64,17 +64,14 @@ def ruled(held: HeldCall, *decisions: str, at: float = 150.0) -> HeldCall:
         (["expire::", "approve:ann:boss"], "expired", 0),
     ],
 )
-def test_what_decisions_make_of_a_held_call(
+def test_decisions_change_the_state_of_a_held_call(
     decisions: list[str], state: str, approvals: int
 ) -> None:
-    found = ruled(HELD, *decisions)
-    assert (found.state, found.approvals) == (state, approvals)
-    assert found.amended == any(one.startswith("amend") for one in decisions)
-    assert found.arguments == ({"amount": 1} if found.amended else HELD.arguments)
-    rejected = next((one.split(":")[1] for one in decisions if one[0] == "r"), None)
-    assert (found.rejection.by if found.rejection else None) == (
-        rejected if state == "rejected" else None
-    )
+    held = ruled(HELD, *decisions)
+    assert (held.state, held.approvals) == (state, approvals)
+    assert held.amended == any(text.startswith("amend") for text in decisions)
+    assert held.arguments == ({"amount": 1} if held.amended else HELD.arguments)
+    assert (held.rejection is not None) is (state == "rejected")
 
 
 @pytest.mark.parametrize(
@@ -91,20 +88,13 @@ def test_until_when_a_decision_counts(at: float, expires: float | None, open_sti
 
 
 @pytest.mark.parametrize("state", HeldState)
-def test_only_what_waits_or_is_approved_is_open(state: HeldState) -> None:
+def test_only_a_waiting_or_approved_call_can_be_decided(state: HeldState) -> None:
     is_open = state in (HeldState.WAITING, HeldState.APPROVED)
     held = replace(HELD, state=state)
     assert held.is_open(150.0) is is_open
     for decision in ("approve:ann:boss", "reject:ann:boss", "expire::"):
         assert (ruled(held, decision) != held) is is_open
-    found, _ = objected(held)
-    assert (found is None) is is_open
-
-
-@pytest.mark.parametrize(("roles", "needed", "counted"), [("ab", 2, 1), ("a", 1, 1), ("a", 2, 2)])
-def test_where_roles_are_too_few_people_are_counted(roles: str, needed: int, counted: int) -> None:
-    rulings = [Ruling("approve", by, "a", "", 0) for by in ("ann", "bo", "ANN")]
-    assert count_approvals(rulings, tuple(roles), needed) == counted
+    assert (objected(held)[0] is None) is is_open
 
 
 # --- who may decide -------------------------------------------------------------------
@@ -148,7 +138,7 @@ def objected(
 
 
 @pytest.mark.parametrize(
-    ("given", "code"),
+    ("decision", "code"),
     [
         ({}, None),
         ({"decision": "permit"}, "unknown-decision"),
@@ -182,12 +172,12 @@ def objected(
         ({"decision": "amend", "arguments": {"to": "bea", "amount": 5}}, None),
     ],
 )
-def test_what_speaks_against_a_decision(given: dict[str, Any], code: str | None) -> None:
+def test_a_decision_is_refused_with_a_code(decision: dict[str, Any], code: str | None) -> None:
     programs = {"wire": program("wire", actions={"wire": FACTS})}
-    assert objected(**given, programs=programs)[0] == code
+    assert objected(**decision, programs=programs)[0] == code
 
 
-def test_where_nothing_is_said_of_the_action_any_arguments_will_do() -> None:
+def test_an_action_without_declared_inputs_takes_any_arguments() -> None:
     nothing = {"wire": program("wire", actions={"wire": ActionFacts({}, ("to",))})}
     for programs in ({}, {"wire": program("wire")}, nothing):
         assert objected(decision="amend", arguments={"x": 1}, programs=programs)[0] is None
@@ -203,14 +193,14 @@ def test_where_nothing_is_said_of_the_action_any_arguments_will_do() -> None:
         ("amend:ann:boss", "approve", "ann", "boss", "approved-twice"),
     ],
 )
-def test_nobody_approves_twice_in_one_role(
+def test_a_person_approves_once_in_a_role(
     before: str, decision: str, by: str, role: str, code: str | None
 ) -> None:
     assert objected(ruled(HELD, before), decision, by=by, role=role)[0] == code
 
 
 @pytest.mark.parametrize(
-    ("given", "code", "through"),
+    ("decision", "code", "through"),
     [
         ({}, None, None),
         ({"who": TOKEN}, None, ""),
@@ -241,24 +231,24 @@ def test_nobody_approves_twice_in_one_role(
         ({"who": THE_MACHINE}, None, None),
     ],
 )
-def test_who_is_entitled_now_and_to_how_much(
-    given: dict[str, Any], code: str | None, through: str | None
+def test_a_role_entitles_for_a_time_and_up_to_a_limit(
+    decision: dict[str, Any], code: str | None, through: str | None
 ) -> None:
-    amount = given.pop("amount", 9)
+    amount = decision.pop("amount", 9)
     arguments = {"to": "una", **({"amount": amount} if amount is not None else {})}
-    found, principal = objected(
-        replace(HELD, arguments=arguments), people=EVERYBODY, **{"at": 150.0, **given}
+    refused, principal = objected(
+        replace(HELD, arguments=arguments), people=EVERYBODY, **{"at": 150.0, **decision}
     )
-    assert found == code
+    assert refused == code
     assert principal.get("through", "") == (through or "")
-    if code is None and given.get("who") is not None:
-        assert principal["method"] == given["who"].method
+    if code is None and decision.get("who") is not None:
+        assert principal["method"] == decision["who"].method
 
 
 @pytest.mark.parametrize(
     ("who", "code"), [(None, "unauthenticated"), (THE_MACHINE, "unauthenticated"), (TOKEN, None)]
 )
-def test_where_identity_is_demanded_nobody_decides_without(
+def test_where_identity_is_required_nobody_decides_without_it(
     who: Principal | None, code: str | None
 ) -> None:
     people = People(persons=EVERYBODY.persons, demands={"identity"})
@@ -269,13 +259,6 @@ def test_where_identity_is_demanded_nobody_decides_without(
     pending = CallRecord(3, "c", "wire", {"to": "una"}, "p1", 1)
     witness = no_witness(people, {}, Configuration(), pending, "ann", who)
     assert (witness.code if witness else None) == wanted
-
-
-@pytest.mark.parametrize(("by", "code"), [("", "nobody"), ("una", "party"), ("ann", None)])
-def test_who_may_say_how_a_call_ended(by: str, code: str | None) -> None:
-    pending = CallRecord(3, "c", "wire", {"to": ["una", True]}, None, 1)
-    found = no_witness(People(), {}, Configuration(), pending, by, None)
-    assert (found.code if found else None) == code
 
 
 @pytest.mark.parametrize(
@@ -301,7 +284,7 @@ def test_an_alias_is_no_second_person(by: str, who: Principal | None, name: str 
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "found"),
+    ("first", "second", "stricter"),
     [
         (Guarded("a"), Guarded("a"), Guarded("a")),
         (Guarded("a"), Guarded("a", ("r",), 1), Guarded("a", ("r",), 1)),
@@ -314,14 +297,13 @@ def test_an_alias_is_no_second_person(by: str, who: Principal | None, name: str 
          Guarded("a", ("r",), 2, when="x")),
     ],
 )  # fmt: skip
-def test_of_two_guards_of_an_action_the_stricter_holds(
-    one: Guarded, other: Guarded, found: Guarded
+def test_the_stricter_of_two_guards_of_an_action_holds(
+    first: Guarded, second: Guarded, stricter: Guarded
 ) -> None:
     programs = {
-        "p": program("p", guarded=(one,)),
-        "q": program("q", guarded=(other,)),
+        name: program(name, guarded=(guard,)) for name, guard in (("p", first), ("q", second))
     }
-    assert guarded_actions(programs) == {"a": found}
+    assert guarded_actions(programs) == {"a": stricter}
 
 
 def event(seq: int, kind: str, payload: Mapping[str, JSON], actor: str = "runtime") -> Event:
@@ -329,34 +311,19 @@ def event(seq: int, kind: str, payload: Mapping[str, JSON], actor: str = "runtim
 
 
 def held_note(**details: JSON) -> Event:
-    said = {"call_id": "w", "action": "wire", "arguments": {}, "awaits": "approval", **details}
-    return event(1, "note", {"name": "held_call", "details": said})
+    held = {"call_id": "w", "action": "wire", "arguments": {}, "awaits": "approval", **details}
+    return event(1, "note", {"name": "held_call", "details": held})
 
 
 @pytest.mark.parametrize(
-    ("needed", "found"), [(1, 1), (2, 2), (0, 1_000_000), (-1, 1_000_000), ("1", 1_000_000)]
+    ("needed", "read_as"), [(1, 1), (2, 2), (0, 1_000_000), (-1, 1_000_000), ("1", 1_000_000)]
 )
-def test_a_request_that_cannot_be_read_is_never_satisfied(needed: JSON, found: int) -> None:
+def test_a_request_that_cannot_be_read_is_never_satisfied(needed: JSON, read_as: int) -> None:
     ledger = CallLedger()
     ledger.fold(held_note(needed=needed, roles=["boss"], expires_at=200))
     held = ledger.held["w"]
-    assert (held.needed, held.roles, held.expires_at) == (found, ("boss",), 200.0)
+    assert (held.needed, held.roles, held.expires_at) == (read_as, ("boss",), 200.0)
     assert (held.amended, held.why, held.seq, held.process) == (False, "", 1, "p1")
-
-
-def test_what_a_trace_says_about_calls() -> None:
-    ledger = CallLedger()
-    ledger.fold(held_note(needed=1, roles="boss", amended=True, why="odd"))
-    assert (ledger.held["w"].roles, ledger.held["w"].expires_at) == ((), None)
-    assert (ledger.held["w"].amended, ledger.held["w"].why) == (True, "odd")
-    ledger.fold(event(2, "domain_call", {"call_id": "w"}))
-    assert ledger.held["w"].state is HeldState.USED
-    ledger.fold(event(3, "note", {"name": "outcome_unknown", "details": {"call_id": "w"}}))
-    assert ledger.unknown == {"w": 3}
-    ledger.fold(event(4, "domain_result", {"call_id": "w"}))
-    assert (ledger.unknown, ledger.answered) == ({}, {"w": 4})
-    ledger.fold(event(5, "domain_result", {"call_id": "v"}))  # one that is not unknown
-    assert ledger.seen == ledger.made == {"w"}
 
 
 @pytest.mark.parametrize("actor", ["model", "user", "tool"])
@@ -368,10 +335,8 @@ def test_only_the_runtime_holds_calls_and_loses_outcomes(actor: str) -> None:
     assert (ledger.held, ledger.unknown, ledger.seen) == ({}, {}, set())
 
 
-def test_a_call_that_waits_for_the_root_is_seen_and_not_asked_for() -> None:
+def test_a_call_that_waits_for_the_root_is_seen_and_asks_nobody() -> None:
     ledger = CallLedger()
     ledger.fold(held_note(awaits="root"))
     assert (ledger.held, ledger.seen, ledger.made) == ({}, {"w"}, set())
-    assert [ledger.fresh_id("w"), ledger.fresh_id("v"), ledger.fresh_id("")] == ["w.2", "v", "call"]
-    ledger.seen |= {"w.2", "w.3", "call"}
-    assert [ledger.fresh_id("w"), ledger.fresh_id("")] == ["w.4", "call.2"]
+    assert [ledger.fresh_id("w"), ledger.fresh_id("v")] == ["w.2", "v"]

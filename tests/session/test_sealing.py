@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from counter_sessions import opened
 
-from counter_desk import COUNTER, CountingTools, HandClock, walk
+from counter_desk import CountingTools, HandClock, walk
 from sopilot.messages.errors import RunEnded, StoreUnavailable
 from sopilot.records.journal import write
-from sopilot.records.loading import Traces, make_anew, rebuild_register
+from sopilot.records.loading import Traces, rebuild_completely, rebuild_register
 from sopilot.records.log import SealFile, head_of, seal_head
 from sopilot.records.privacy import erase_contents
 from sopilot.records.pruning import prune
-from sopilot.records.sealing import Verified, seal_store, verify_store
+from sopilot.records.sealing import seal_store, verify_store
 from sopilot.records.store import SessionRecord, Settings
-from sopilot.session.opening import open_session, resume_session
+from sopilot.session.opening import resume_session
 from sopilot.stores.memory import MemoryStore
 from sopilot.trace.signing import generate_key
 
@@ -27,9 +27,7 @@ PRIVATE = Settings(private=True)
 
 
 async def session(store: MemoryStore, name: str, goal: str = "rename") -> None:
-    one = await open_session(
-        store, COUNTER, tools=CountingTools(), clock=CLOCK, session_id=name, settings=PRIVATE
-    )
+    one = await opened(store, clock=CLOCK, session_id=name, settings=PRIVATE)
     await walk(one, goal)
     await one.release()
 
@@ -59,8 +57,8 @@ async def one_begins(store: MemoryStore) -> None:
 
 
 async def pruned(store: MemoryStore) -> None:
-    found = await prune(store, days=0, clock=CLOCK)
-    assert found.pruned
+    result = await prune(store, days=0, clock=CLOCK)
+    assert result.pruned
 
 
 async def pruned_and_sealed(store: MemoryStore) -> None:
@@ -139,55 +137,119 @@ SINCE = [("pruned-since", name, number) for name, number in (("a", 3), ("b", 4),
         ),
     ],
 )
-def test_what_happened_since_the_seal(
+async def test_a_store_held_against_an_earlier_seal(
     happens: Happens,
     gaps: list[tuple[str, str, int | None]],
     counts: tuple[Any, ...],
     quickly: tuple[int, str | None],
+    store: MemoryStore,
 ) -> None:
-    async def case() -> tuple[Verified, Verified]:
-        store = MemoryStore()
-        seals = await three(store)
-        await happens(store)
-        return (
-            await verify_store(store, seals, [KEY.public]),
-            await verify_store(store, seals, [KEY.public], events=False),
-        )
-
-    found, quick = asyncio.run(case())
-    assert [(one.code, one.session_id, one.entry) for one in found.gaps] == gaps
-    assert found.complete is (gaps == [])
-    assert found.erased_since == (["a"] if happens is contents_erased else [])
-    told = (found.events_read, found.moved, found.later, found.pruned, found.unsealed)
-    assert told == counts
-    assert (found.sessions, found.journals, quick.sessions) == (3, 0, 3)
+    """With the events of every session, and quickly without them."""
+    seals = await three(store)
+    await happens(store)
+    result = await verify_store(store, seals, [KEY.public])
+    quick = await verify_store(store, seals, [KEY.public], events=False)
+    assert [(one.code, one.session_id, one.entry) for one in result.gaps] == gaps
+    assert result.complete is (gaps == [])
+    assert result.erased_since == (["a"] if happens is contents_erased else [])
+    seen = (result.events_read, result.moved, result.later, result.pruned, result.unsealed)
+    assert seen == counts
+    assert (result.sessions, result.journals, quick.sessions) == (3, 0, 3)
     assert (quick.events_read, *(one.code for one in quick.gaps)) == tuple(
         one for one in quickly if one is not None
     )
 
 
-async def test_journals_are_covered_as_sessions_are() -> None:
-    store = MemoryStore()
+async def pruned_at_another_head(store: MemoryStore) -> None:
+    """Pruned on record; then somebody put other events and another head in their place."""
+    await pruned(store)
+    stored = store._sessions["a"]
+    stored.head = stored.head._replace(hash="0" * 64)
+
+
+async def pruned_after_a_later_seal(store: MemoryStore) -> None:
+    """A seal vouches for what it covers and no more."""
+    await session(store, "d")
+    await seal_store(store, KEY, at=6.0)
+    await pruned(store)
+
+
+async def logged_by_others_behind_the_last_seal(store: MemoryStore) -> None:
+    """Anybody who can write to the store can log that its journal has moved, and seal that with a
+    key that nobody trusts."""
+    await pruned_after_a_later_seal(store)
+    await store.records.log_heads(JOURNAL, at=7.0)
+    log = await store.records.log()
+    await store.records.add_seal(seal_head(generate_key(), head_of(log, 7.0)))
+
+
+async def under_a_key_that_is_not_at_hand(store: MemoryStore) -> None:
+    stored = store._sessions["a"]
+    stored.metadata = {**stored.metadata, "locked": "x"}
+    stored.payloads = {ref: {"locked": "x"} for ref in stored.payloads}
+
+
+async def under_a_key_and_deleted(store: MemoryStore) -> None:
+    await under_a_key_that_is_not_at_hand(store)
+    store._sessions["a"].payloads.popitem()
+
+
+ALL_PRUNED = [("pruned-since", name, "") for name in ("a", "b", "c")]
+GONE = "are gone, and nobody"
+
+
+@pytest.mark.parametrize(
+    ("happens", "gaps"),
+    [
+        (pruned_at_another_head, [("erased-session", "a", f"{GONE} pruned them"), *ALL_PRUNED[1:]]),
+        (pruned_after_a_later_seal, ALL_PRUNED),
+        (logged_by_others_behind_the_last_seal, ALL_PRUNED),
+        (under_a_key_that_is_not_at_hand, []),
+        (under_a_key_and_deleted, [("erased-session", "a", f"{GONE} erased them")]),
+    ],
+)
+async def test_gaps_that_somebody_tried_to_hide(
+    happens: Happens, gaps: list[tuple[str, str, str]], store: MemoryStore
+) -> None:
+    seals = await three(store)
+    await happens(store)
+    result = await verify_store(store, seals, [KEY.public])
+    assert [(one.code, one.session_id) for one in result.gaps] == [gap[:2] for gap in gaps]
+    for one, gap in zip(result.gaps, gaps, strict=True):
+        assert one.message.endswith(gap[2])
+    assert result.locked == int("under_a_key" in happens.__name__)
+
+
+async def test_the_first_event_of_a_session_is_held_against_the_seal(store: MemoryStore) -> None:
+    """Sealed when nothing but its opening was there, and then begun anew."""
+    other = MemoryStore()
+    for one, model in ((store, "a"), (other, "b")):
+        await (await opened(one, clock=CLOCK, session_id="a", model=model)).release()
+    seals = SealFile(((await seal_store(store, KEY, at=5.0)).seal,))
+    assert (await verify_store(store, seals, [KEY.public])).gaps == []
+    await go_on(other, "a")
+    store._sessions["a"] = other._sessions["a"]
+    result = await verify_store(store, seals, [KEY.public])
+    assert [(one.code, one.session_id) for one in result.gaps] == [("rewritten-session", "a")]
+
+
+async def test_a_seal_that_nobody_trusts_says_nothing_more(store: MemoryStore) -> None:
+    result = await verify_store(store, await three(store), [generate_key().public])
+    assert [one.code for one in result.gaps] == ["foreign-key"]
+    assert (result.sessions, result.events_read, result.complete) == (0, 0, False)
+
+
+async def test_journals_are_covered_as_sessions_are(store: MemoryStore) -> None:
     await write(store, "diary", "said", {}, clock=CLOCK)
     await session(store, "a")
     sealing = await seal_store(store, KEY, at=5.0)
     assert (sealing.added, len(sealing.entries), sealing.seal.head.size) == (2, 4, 4)
-    found = await verify_store(store, SealFile((sealing.seal,)), [KEY.public])
-    assert (found.sessions, found.journals, found.events_read) == (2, 1, 2)
+    result = await verify_store(store, SealFile((sealing.seal,)), [KEY.public])
+    assert (result.sessions, result.journals, result.events_read) == (2, 1, 2)
     await write(store, "diary", "said", {}, clock=CLOCK)
     assert (await seal_store(store, KEY, at=6.0)).added == 1
     assert (await seal_store(store, KEY, at=7.0)).added == 0
     assert [one.head.at for one in await store.records.seals()] == [5.0, 6.0, 7.0]
-
-
-def test_a_seal_that_nobody_trusts_says_nothing_more() -> None:
-    async def case() -> Verified:
-        store = MemoryStore()
-        return await verify_store(store, await three(store), [generate_key().public])
-
-    found = asyncio.run(case())
-    assert [one.code for one in found.gaps] == ["foreign-key"]
-    assert (found.sessions, found.events_read, found.complete) == (0, 0, False)
 
 
 @pytest.mark.parametrize(
@@ -198,8 +260,9 @@ def test_a_seal_that_nobody_trusts_says_nothing_more() -> None:
         ([other_rows, other_rows_of_one_that_goes_on], "session a .*, and 1 more$"),
     ],
 )
-async def test_nothing_is_sealed_over(happens: list[Happens], says: str) -> None:
-    store = MemoryStore()
+async def test_nothing_is_sealed_over(
+    happens: list[Happens], says: str, store: MemoryStore
+) -> None:
     await three(store)
     for one in happens:
         await one(store)
@@ -210,12 +273,11 @@ async def test_nothing_is_sealed_over(happens: list[Happens], says: str) -> None
     assert await store.records.log() == before
 
 
-async def test_the_register_is_made_from_all_traces_or_is_none() -> None:
-    store = MemoryStore()
+async def test_the_register_is_made_from_all_traces_or_is_none(store: MemoryStore) -> None:
     await three(store)
-    said: list[str] = []
-    await make_anew(store, tell=said.append)
-    assert said == ["the register was made from the traces of 3 sessions"]
+    messages: list[str] = []
+    await rebuild_completely(store, tell=messages.append)
+    assert messages == ["the register was made from the traces of 3 sessions"]
     before = await store.records.digests()
     await other_rows(store)
     assert await rebuild_register(store) == (3, {})
@@ -223,12 +285,12 @@ async def test_the_register_is_made_from_all_traces_or_is_none() -> None:
     await pruned_by_nobody(store)
     assert await rebuild_register(store) == (3, {})
     store._sessions["b"].metadata = {**store._sessions["b"].metadata, "programs": 1}
-    read, problems = await rebuild_register(store, tell=said.append)
+    read, problems = await rebuild_register(store, tell=messages.append)
     assert (read, list(problems)) == (2, ["b"])
-    assert said[-1] == "session b: session b does not name its programs"
+    assert messages[-1] == "session b: session b does not name its programs"
     with pytest.raises(RunEnded, match="1 session could not be read"):
-        await make_anew(store, tell=said.append)
-    assert said[-1] == "the register was made from the traces of 2 sessions"
+        await rebuild_completely(store, tell=messages.append)
+    assert messages[-1] == "the register was made from the traces of 2 sessions"
 
 
 class Gone(MemoryStore):
@@ -259,82 +321,6 @@ async def test_a_store_that_goes_away_accuses_nobody(questions: int) -> None:
     store.questions = min(questions, 2)
     with pytest.raises(StoreUnavailable):
         await rebuild_register(store)
-
-
-async def test_what_is_pruned_at_another_head_is_not_on_record() -> None:
-    """Pruned on record, and then somebody put other events and another head in their place."""
-
-    store = MemoryStore()
-    seals = await three(store)
-    await pruned(store)
-    kept = store._sessions["a"]
-    kept.head = kept.head._replace(hash="0" * 64)
-    found = await verify_store(store, seals, [KEY.public])
-    assert [(one.code, one.session_id) for one in found.gaps] == [
-        ("erased-session", "a"), ("pruned-since", "b"), ("pruned-since", "c"),
-    ]  # fmt: skip
-    assert found.gaps[0].message.endswith("are gone, and nobody pruned them")
-
-
-async def test_the_first_event_of_a_session_is_held_against_the_seal() -> None:
-    """Sealed when nothing but its opening was there, and then begun anew."""
-
-    store, other = MemoryStore(), MemoryStore()
-    for one, model in ((store, "a"), (other, "b")):
-        opened = await open_session(
-            one, COUNTER, tools=CountingTools(), clock=CLOCK, session_id="a", model=model
-        )
-        await opened.release()
-    seals = SealFile(((await seal_store(store, KEY, at=5.0)).seal,))
-    assert (await verify_store(store, seals, [KEY.public])).gaps == []
-    await go_on(other, "a")
-    store._sessions["a"] = other._sessions["a"]
-    found = await verify_store(store, seals, [KEY.public])
-    assert [(one.code, one.session_id) for one in found.gaps] == [("rewritten-session", "a")]
-
-
-async def test_a_later_seal_vouches_for_what_it_covers_and_no_more() -> None:
-    store = MemoryStore()
-    seals = await three(store)
-    await session(store, "d")
-    await seal_store(store, KEY, at=6.0)
-    await pruned(store)
-    found = await verify_store(store, seals, [KEY.public])
-    assert [(one.code, one.session_id) for one in found.gaps] == [
-        ("pruned-since", name) for name in ("a", "b", "c")
-    ]
-
-
-async def test_what_others_logged_behind_the_last_trusted_seal_vouches_for_nothing() -> None:
-    """Whoever can write to the store can log that its journal has moved, and seal that with a key
-    that nobody trusts."""
-
-    store = MemoryStore()
-    seals = await three(store)
-    await session(store, "d")
-    await seal_store(store, KEY, at=6.0)
-    await pruned(store)
-    await store.records.log_heads(JOURNAL, at=7.0)
-    log = await store.records.log()
-    await store.records.add_seal(seal_head(generate_key(), head_of(log, 7.0)))
-    found = await verify_store(store, seals, [KEY.public])
-    assert [(one.code, one.session_id) for one in found.gaps] == [
-        ("pruned-since", name) for name in ("a", "b", "c")
-    ]
-
-
-async def test_contents_under_a_key_that_is_not_at_hand_are_all_there() -> None:
-    store = MemoryStore()
-    seals = await three(store)
-    kept = store._sessions["a"]
-    kept.metadata = {**kept.metadata, "locked": "x"}
-    kept.payloads = {ref: {"locked": "x"} for ref in kept.payloads}
-    found = await verify_store(store, seals, [KEY.public])
-    assert (found.gaps, found.locked) == ([], 1)
-    kept.payloads.popitem()
-    found = await verify_store(store, seals, [KEY.public])
-    assert [(one.code, one.session_id) for one in found.gaps] == [("erased-session", "a")]
-    assert found.gaps[0].message.endswith("are gone, and nobody erased them")
 
 
 async def test_the_last_seal_is_the_one_that_counts() -> None:

@@ -98,17 +98,17 @@ class Refusing(MemoryStore):
 
     refuses = False
 
-    async def acquire(self, *given: Any, **named: Any) -> Lease:
+    async def acquire(self, *args: Any, **options: Any) -> Lease:
         if self.refuses:
             raise StoreUnavailable("PostgreSQL refused: permission denied for table sessions")
-        return await super().acquire(*given, **named)
+        return await super().acquire(*args, **options)
 
     async def record(self, session_id: str) -> SessionRecord:
         found = await super().record(session_id)
         return replace(found, metadata={"settings": []}) if session_id == "odd" else found
 
 
-async def test_who_may_not_put_it_on_record_does_not_say_that_there_is_nothing() -> None:
+async def test_a_sweep_that_may_not_write_does_not_say_that_there_is_nothing() -> None:
     store, clock = Refusing(), HandClock()
     _, work = await at_work(store, Hanging(), clock)
     clock.advance(60)
@@ -165,7 +165,9 @@ async def test_a_tool_that_contradicts_whoever_settled_its_call_is_heard(
     says = [one.explanation for one in found if one.code == "unknown-outcome"]
     assert late == ([] if happened else [{"call_id": "t", "ok": True}])
     assert [one for one in says if "then said that it took effect" in one] == (
-        [] if happened else ["`t` was settled, and its tool then said that it took effect"]
+        []
+        if happened
+        else ["`t` was resolved by a person, and its tool then said that it took effect"]
     )
     await store.close()
 
@@ -208,7 +210,7 @@ async def test_decisions_are_left_for_a_session_that_somebody_runs(store: Store)
     await store.close()
 
 
-async def test_nobody_meanwhile_means_nothing_to_read_again(store: Store) -> None:
+async def test_a_session_that_nobody_touched_is_not_read_again(store: Store) -> None:
     session = await opened(store, clock=SystemClock())
     await session.release()
     assert await session.reacquire() is False

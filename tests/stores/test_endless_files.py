@@ -19,7 +19,7 @@ from sopilot.files.text import load_yaml, read_text, whole_bytes, whole_text
 from sopilot.integrations.mcp.options import read_upstreams
 from sopilot.integrations.mcp.pins import Pins
 from sopilot.messages.errors import UserMistake
-from sopilot.records.bundle import examined
+from sopilot.records.bundle import check_bundle
 from sopilot.runner.versions import unpacked
 from sopilot.stores.seals import sealed_text, trace_text
 from sopilot_lab.experiments.outcome_files import rows_of
@@ -130,7 +130,7 @@ def test_an_archive_that_would_fill_the_disk_is_not_unpacked(tmp_path: Path) -> 
 def test_a_bundle_whose_files_have_no_end_is_no_bundle(tmp_path: Path) -> None:
     for name in ("bundle.json", "heads.jsonl", "rows.jsonl"):
         (tmp_path / name).symlink_to(ENDLESS)
-    good, told = examined(tmp_path, [])
+    good, told = check_bundle(tmp_path, [])
     assert not good
     assert "bundle.json is no file" in told[0]
     with pytest.raises(UserMistake, match="no file"), unpacked(ENDLESS):

@@ -22,7 +22,6 @@ from sopilot.audit.report import Decided, Report, ScoreCard
 from sopilot.audit.state import CheckMade, RefusedGoal
 from sopilot.cli.main import sopilot
 from sopilot.trace.events import Event
-from sopilot.values.text import LINES, visible
 from sopilot.views.catalogue import VIEWS
 from sopilot.web.audit_page import render_audit
 from sopilot.web.pages import (
@@ -179,39 +178,9 @@ def test_no_text_becomes_markup_or_stays_unseen(text: str) -> None:
         assert unseen <= set("\n\t")
 
 
-@given(st.text())
-def test_visible_text_stays_as_it_is(text: str) -> None:
-    shown = visible(text)
-    assert visible(shown) == shown
-    if text.isprintable():
-        assert shown == text
-
-
-def test_what_is_made_visible() -> None:
-    assert visible("a\u202eb\u0000c\u200d\ud800") == "a\\u202eb\\u0000c\\u200d\\ud800"
-    assert visible("two\nlines\tand 申請\u3000表", LINES) == "two\nlines\tand 申請\u3000表"
-
-
 def shapes(picture: str, tag: str) -> list[dict[str, str]]:
     found = re.findall(rf"<{tag} ([^>]*)>", picture)
     return [dict(re.findall(r'([\w-]+)="([^"]*)"', each)) for each in found]
-
-
-def test_dots_and_whiskers_stand_on_one_scale() -> None:
-    marks = [
-        Mark("a", 0.0, (0.0, 0.5), "0"),
-        Mark("b", 1.0, (0.5, 1.0), "1", True, "#abc"),
-        Mark("c", None, None, "–"),
-    ]
-    picture = dot_plot("p", marks, least=0.0, most=1.0, zero=0.0).__html__()
-    dots = [float(each["cx"]) for each in shapes(picture, "circle")]
-    whiskers = [(float(r["x"]), float(r["width"])) for r in shapes(picture, "rect")]
-    assert len(dots) == 2
-    assert dots[1] > dots[0]
-    assert whiskers[0][0] == dots[0]
-    assert sum(whiskers[1]) == pytest.approx(dots[1])
-    assert sum(whiskers[0]) == pytest.approx(whiskers[1][0])
-    assert [each["fill"] for each in shapes(picture, "circle")] == ["currentColor", "#abc"]
 
 
 def test_a_scale_reaches_as_far_as_its_marks() -> None:
@@ -250,16 +219,6 @@ def test_bars_are_as_long_as_their_values() -> None:
     assert "100.0 (n = 8)" in picture
     assert "% passed" in picture
     assert [each["fill"] for each in shapes(picture, "rect")] == ["#111", "#222", "#111"]
-
-
-def test_losses_stand_left_and_wins_right_of_the_line() -> None:
-    sides = (("lost", "#111"), ("won", "#222"))
-    picture = diverging_bars("p", [("bank", 4, 2)], *sides).__html__()
-    lost, won = shapes(picture, "rect")[:2]
-    line = shapes(picture, "line")[0]
-    assert float(lost["x"]) + float(lost["width"]) == float(won["x"]) == float(line["x1"])
-    assert float(won["width"]) == 2 * float(lost["width"])
-    assert (lost["fill"], won["fill"]) == ("#111", "#222")
 
 
 def test_a_view_has_one_colour_and_no_other_view_has_it() -> None:

@@ -13,6 +13,7 @@ from sopilot.handbook.model import BUILT_IN
 from sopilot.machine.layout import Position
 from sopilot.machine.replay import FOLLOWED, RECORDED, Replay, Step, end_process
 from sopilot.machine.state import Status
+from sopilot.messages.catalogue import sentence
 from sopilot.messages.diagnostic import Severity
 from sopilot.program.model import Branch, Program
 from sopilot.trace.chain import Head, SealedEvent, verify_chain
@@ -73,7 +74,8 @@ def read_events(
                 if session_call.action not in BUILT_IN
             ]
         if event.seq != index:
-            run.find("inconsistent-trace", event, f"event {index} has the number {event.seq}")
+            why = sentence("audit.event-number", index=index, seq=event.seq)
+            run.find("inconsistent-trace", event, why)
         _read(run, event)
     return run
 
@@ -166,7 +168,7 @@ def _contradicted(run: AuditState, step: Step, process: ProcessView | None) -> N
         run.find(
             "wrong-branch",
             event,
-            f"`{here.frame.place}` was left against the bound results: {step.difference}",
+            sentence("audit.left-against", place=here.frame.place, why=step.difference),
             process=active,
             sentence=run.sentence_of(here),
         )
@@ -203,7 +205,7 @@ def _rejected(run: AuditState, event: Event) -> None:
         run.find(
             "wrong-branch",
             event,
-            "a branch against the bound results was tried and did not fit",
+            sentence("audit.branch-rejected"),
             process=process,
             sentence=run.sentence_of(run.here) if run.here is not None else "",
             severity=Severity.WARNING,
@@ -224,8 +226,7 @@ def _judge_follow_up(run: AuditState, events: Sequence[Event]) -> None:
             run.find(
                 "otherwise-not-started",
                 next(event for event in events if event.seq == refusal.seq),
-                f"`{refusal.goal}` was refused, and `{refusal.starts}`, which follows, was not "
-                "started",
+                sentence("audit.follow-up", goal=refusal.goal, next=refusal.starts),
                 severity=Severity.NOTE,
             )
 
@@ -243,30 +244,26 @@ def _judge_end(run: AuditState, events: Sequence[Event]) -> None:
             run.find(
                 "unknown-outcome",
                 by_seq.get(call.seq, last),
-                f"`{call.action}` was called and no result was recorded",
+                sentence("audit.no-result", action=call.action),
                 frame=call.place,
                 severity=Severity.WARNING,
-                action=call.action,
             )
     for process in run.processes.values():
-        sentence = process.program.entry.function.says
         if process.lost or process.state.status == Status.COMPLETED:
             continue
         if process.claimed is not None:
             run.find(
                 "claimed-completion",
                 by_seq.get(process.claimed, last),
-                f"completion of `{process.goal}` was claimed and never accepted",
+                sentence("audit.claimed", goal=process.goal),
                 process=process,
-                sentence=sentence,
             )
         if process.goal_reached is not None:
             run.find(
                 "goal-without-completion",
                 by_seq.get(process.goal_reached, last),
-                f"the goal action of `{process.goal}` succeeded, the process never completed",
+                sentence("audit.never-completed", goal=process.goal),
                 process=process,
-                sentence=sentence,
                 severity=Severity.WARNING,
             )
 
@@ -282,9 +279,5 @@ def judge_chain(
     if index is None:
         return None, True
     seq = sealed[index].event.seq if index < len(sealed) else len(sealed)
-    what = (
-        "events behind the last one are missing"
-        if index >= len(sealed)
-        else f"event {index} is not what was sealed"
-    )
-    return Finding("tampering", seq, f"the chain breaks at index {index}: {what}"), False
+    code = "audit.chain-short" if index >= len(sealed) else "audit.chain-altered"
+    return Finding("tampering", seq, sentence(code, index=index)), False

@@ -32,6 +32,7 @@ from sopilot.audit.state import AuditState, DoubtKey, ProcessView, filled_senten
 from sopilot.handbook.requirements import Path
 from sopilot.machine.layout import FunctionLayout
 from sopilot.machine.terms import plain_arguments
+from sopilot.messages.catalogue import sentence
 from sopilot.program.model import Act, Check, Do, Emit, Kind, Literal
 from sopilot.program.walk import Activation, Flow, Walk, passed_values
 from sopilot.trace.events import Event
@@ -115,7 +116,7 @@ def read_call(
     except Unreadable as why:
         if event is not None:
             run.leave_unjudged(
-                event, f"the proof of `{action}` rests on it", reason=why.reason, action=action
+                event, sentence("audit.proof-rests", action=action), reason=why.reason
             )
         return None
 
@@ -153,21 +154,23 @@ def _argument_problems(run: AuditState, step: Act, arguments: Mapping[str, JSON]
     """Every input there, of its type, and one value for one name."""
     inputs = dict(step.arguments)
     facts = run.facts.get(step.action)
-    yield from (f"`{name}` is no input of it" for name in arguments if name not in inputs)
+    for name in arguments:
+        if name not in inputs:
+            yield sentence("audit.not-an-input", name=name)
     for name in facts.required if facts is not None else ():
         if arguments.get(name) is None:
-            yield f"`{name}` is not given"
+            yield sentence("audit.input-absent", name=name)
     mistyped = mistyped_input(run.facts, step.action, arguments)
     if mistyped:
-        yield f"`{mistyped}` is of another type than its input"
+        yield sentence("audit.input-type", name=mistyped)
     seen: dict[str, JSON] = {}
     for name, term in inputs.items():
         if isinstance(term, Literal):
             if name not in arguments or not same(term.value, arguments[name]):
-                yield f"`{name}` is not what the handbook fixes it to"
+                yield sentence("audit.not-fixed", name=name)
         elif not isinstance(term, Path) and name in arguments:
             if term.name in seen and not same(seen[term.name], arguments[name]):
-                yield f"two inputs are `{term.name}`, and they differ"
+                yield sentence("audit.inputs-differ", name=term.name)
             seen[term.name] = arguments[name]
 
 
@@ -219,7 +222,7 @@ class _Path:
         by_model = callee.function.judged_by_model
         if reading.grade is not AuditGrade.ATTESTED or by_model or reading.holds is None:
             return reading
-        why = "only a model has judged it, and the handbook does not let it"
+        why = sentence("audit.only-model")
         return replace(reading, holds=None, grade=AuditGrade.CLAIMED, lack=Lack(MODEL, why))
 
     def doubts(self, action: str) -> tuple[Doubt, ...]:
@@ -237,23 +240,20 @@ class _Path:
             value = judged_for(process, layout, reading.values)
             if value is None or value.holds is wanted:
                 relied.append(doubt)
-        nowhere = Doubt(NOTHING, f"the program does not lead to `{action}` by what was checked")
+        nowhere = Doubt(NOTHING, sentence("audit.not-led", action=action))
         return tuple(relied or every) or (nowhere,)
 
 
 def _doubt(
     process: ProcessView, layout: FunctionLayout, reading: LeafReading, wanted: bool
 ) -> Doubt:
-    side = "true" if wanted else "false"
-    why = (
-        f"it is {'false' if wanted else 'true'} by "
-        + (" ".join(f"#{seq}" for seq in reading.evidence) or "what was done")
-        if reading.lack is None
-        else reading.lack.why
-    )
+    side, other = ("true", "false") if wanted else ("false", "true")
+    evidence = " ".join(f"#{seq}" for seq in reading.evidence) or "what was done"
+    by_evidence = sentence("audit.is-by", actual=other, evidence=evidence)
+    why = by_evidence if reading.lack is None else reading.lack.why
     return Doubt(
         _clause(process, layout, reading),
-        f"`{reading.predicate}` must be {side}: {why}",
+        sentence("audit.must-be", predicate=reading.predicate, wanted=side, why=why),
         reading.predicate,
         reading.values,
         filled_sentence(

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from sopilot.audit.state import AuditState, ProcessView, UnmetCheck
+from sopilot.messages.catalogue import sentence
 from sopilot.messages.diagnostic import Severity
 from sopilot.trace.events import Event
 from sopilot.trace.redaction import has_withheld
@@ -34,11 +35,11 @@ def judge_told(run: AuditState, events: Sequence[Event]) -> None:
 def _judge(
     run: AuditState, events: Sequence[Event], process: ProcessView, check: UnmetCheck
 ) -> None:
-    since = min((*check.evidence, check.producer))
+    since = min((*check.evidence, check.producer or 0))
     heard = " ".join(
         _plain(event.payload.get("text")) for event in events if event.kind == "user_said"
     )
-    sentences = [_plain(text).rstrip(".。") for text in (check.sentence, check.found) if text]
+    sentences = [_plain(text).rstrip(".。") for text in (check.sentence, check.actual) if text]
     answers = [
         session_call
         for session_call in run.session_calls
@@ -56,24 +57,21 @@ def _judge(
         if event.seq <= since or event.kind != "assistant_said":
             continue
         if has_withheld(event.payload.get("text")):
-            run.leave_unjudged(
-                event, "the message may give the check away", predicate=check.predicate
-            )
+            run.leave_unjudged(event, sentence("audit.gives-away", predicate=check.predicate))
         reply = _plain(event.payload.get("text"))
-        sentence = any(item in reply and item not in own for item in sentences)
+        whole = any(item in reply and item not in own for item in sentences)
         beside = reply.replace(own, " ")
-        if sentence or any(_is_word(value, beside) for value in values):
-            what = "the sentence" if sentence else "what the verifier answered"
+        if whole or any(_is_word(value, beside) for value in values):
+            code = "audit.told-sentence" if whole else "audit.told-answer"
             run.find(
                 "tipped-off",
                 event,
-                f"the customer was told {what} about `{check.predicate}`, and may hear only: "
-                f"{check.customer_message}",
+                sentence(code, predicate=check.predicate, message=check.customer_message),
                 process=process,
                 predicate=check.predicate,
                 sentence=check.sentence,
                 # A word of an answer may stand in a message for another reason.
-                severity=Severity.WARNING if sentence else Severity.NOTE,
+                severity=Severity.WARNING if whole else Severity.NOTE,
             )
 
 

@@ -7,7 +7,7 @@ for, or that the machine itself makes just before it lets a call through.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from sopilot.audit.call_reading import moment_of, values_at_the_act
 from sopilot.audit.endings import can_accept, remaining_checks
@@ -19,6 +19,7 @@ from sopilot.audit.state import (
     SessionCall,
     calls_of,
     newest_answer,
+    standing_at,
     step_of,
 )
 from sopilot.handbook.consent import reply_to
@@ -27,11 +28,12 @@ from sopilot.handbook.requirements import Path
 from sopilot.machine.evidence import fits_result
 from sopilot.machine.layout import FunctionLayout, Position, ProgramLayout, locate_process
 from sopilot.machine.replay import Step
-from sopilot.machine.state import NEVER, CallRecord, Frame, Process
+from sopilot.machine.state import NEVER, CallRecord
 from sopilot.machine.terms import value_of
+from sopilot.messages.catalogue import sentence
 from sopilot.messages.diagnostic import Severity
-from sopilot.program.model import Act, Check, Do, Kind, Local, Unknown
-from sopilot.program.walk import DEEPEST_CALL, passed_values
+from sopilot.program.model import Act, Check, Do, Emit, Kind, Local, Unknown
+from sopilot.program.walk import Activation, Flow, Walk
 from sopilot.trace.events import (
     ANSWERED_LATE,
     AWAITS_APPROVAL,
@@ -83,36 +85,34 @@ def _verifies(program: ProgramLayout, action: str) -> bool:
     )
 
 
+class _Leaves:
+    """Notes every rule and gate that a program may check, with the values of its parameters."""
+
+    def __init__(self) -> None:
+        self.noted: list[tuple[str, Mapping[str, JSON]]] = []
+
+    def judge(self, check: Check, callee: Flow, values: Mapping[str, JSON]) -> bool | None:
+        self.noted.append((callee.function.name, values))
+        return None
+
+    def was_done(self, within: Activation, step: Act | Do | Emit) -> bool:
+        return True
+
+
 def _is_asked_for(moment: Moment, call: SessionCall, values: Mapping[str, JSON]) -> bool:
     """Whether some leaf of the program, under these values, rests on exactly this call."""
-    program = moment.process.program
+    program, leaves = moment.process.program, _Leaves()
+    walk = Walk(program.functions, leaves, values, exhaustive=True)
+    walk.enter(Activation(program.entry, values))
     made = SessionCall(call.seq, call.action, call.arguments)
-    for layout, passed in _leaves_below(program, program.entry, values, values):
+    for name, passed in leaves.noted:
+        layout = program.functions[name]
         if layout.function.kind is Kind.GATE:
             if any(opens_gate(act, passed, made) for act in layout.recipes[0]):
                 return True
         elif any(_rests_on(moment, layout, recipe, passed, call) for recipe in layout.recipes):
             return True
     return False
-
-
-def _leaves_below(
-    program: ProgramLayout,
-    layout: FunctionLayout,
-    values: Mapping[str, JSON],
-    known: Mapping[str, JSON],
-    depth: int = 0,
-) -> Iterator[tuple[FunctionLayout, Mapping[str, JSON]]]:
-    """Every rule and gate that the function may check, with the values of its parameters."""
-    for step in layout.function.steps:
-        if not isinstance(step, Check):
-            continue
-        callee = program.functions[step.function]
-        passed = passed_values(step.arguments, values, known)
-        if callee.soft:
-            yield callee, passed
-        elif depth < DEEPEST_CALL:
-            yield from _leaves_below(program, callee, passed, known, depth + 1)
 
 
 def _rests_on(
@@ -171,7 +171,7 @@ def judge_call(run: AuditState, event: Event, call: SessionCall) -> bool:
         run.find(
             "unlicensed-call",
             event,
-            f"`{call.action}` {why}",
+            why,
             predicate=here.layout.function.predicate if here is not None else None,
             sentence=run.sentence_of(here) if here is not None else "",
             # Reading one thing more may be what the rule needs, and harms nobody.
@@ -222,7 +222,7 @@ def _acts_here(here: Position) -> tuple[Act, ...]:
 
 def _licence(here: Position | None, call: SessionCall) -> tuple[bool, str]:
     if here is None:
-        return False, "was called while no process was running"
+        return False, sentence("audit.no-process", action=call.action)
     acts = [act for act in _acts_here(here) if act.action == call.action]
     wrong = [_disagreement(here, act, call.arguments) for act in acts]
     if None in wrong:
@@ -230,8 +230,9 @@ def _licence(here: Position | None, call: SessionCall) -> tuple[bool, str]:
     if isinstance(here.step, Do) and call.action in here.step.uses:
         return True, ""
     if wrong:
-        return False, f"was called with another `{wrong[0]}` than the procedure is about"
-    return False, f"is not what `{here.layout.name}` asks for at `{here.frame.cursor}`"
+        return False, sentence("audit.other-value", action=call.action, name=wrong[0])
+    place = {"function": here.layout.name, "step": here.frame.cursor}
+    return False, sentence("audit.not-asked-for", action=call.action, **place)
 
 
 def _disagreement(here: Position, act: Act, arguments: Mapping[str, JSON]) -> str | None:
@@ -255,9 +256,8 @@ def find_after_goal(run: AuditState, event: Event, action: str) -> None:
     run.find(
         "calls-after-goal",
         event,
-        f"`{action}` was called although the goal had succeeded already",
+        sentence("audit.after-goal", action=action),
         severity=Severity.ERROR if action in run.goal_actions else Severity.WARNING,
-        action=action,
     )
 
 
@@ -280,31 +280,24 @@ def _premature(
     goal, program = next(
         (goal, item) for goal, item in run.programs.items() if call.action in item.goal_actions
     )
-    sentence = program.entry.function.says
     if process is None or call.action not in process.program.goal_actions:
         run.find(
             "premature-goal",
             event,
-            f"`{call.action}` is the goal of `{goal}`, which is not running",
-            sentence=sentence,
-            action=call.action,
+            sentence("audit.not-running", action=call.action, goal=goal),
+            sentence=program.entry.function.says,
         )
         if any(item.goal == goal for item in run.processes.values()):
             return  # what that one checked stands in its own findings
-        entry, value = program.entry, dict(call.arguments)
-        frame = Frame(entry.name, entry.first, value, {}, event.seq, entry.name)
-        begun = Process("", goal, "", value, (frame,), known=value)
-        _skipped(run, event, call, ProcessView("", goal, program, begun))
+        begun = standing_at(program, program.entry.first, dict(call.arguments), event.seq)
+        _skipped(run, event, call, begun)
         return
     refused = can_accept(process) is False
     run.find(
         "premature-goal",
         event,
-        f"`{call.action}` was called although "
-        + ("the checks refuse it" if refused else "the program had not accepted yet"),
+        sentence(f"audit.{'checks-refuse' if refused else 'not-accepted-yet'}", action=call.action),
         process=process,
-        sentence=process.program.entry.function.says,
-        action=call.action,
         unmet=[item.predicate for item in process.unmet] if refused else [],
     )
     _skipped(run, event, call, process)
@@ -318,11 +311,10 @@ def _skipped(run: AuditState, event: Event, call: SessionCall, process: ProcessV
         run.find(
             "skipped-check",
             event,
-            f"`{check.predicate}` was never checked before `{call.action}`",
+            sentence("audit.never-checked", predicate=check.predicate, action=call.action),
             process=process if process.id else None,
             predicate=check.predicate,
             sentence=check.sentence,
-            action=call.action,
         )
 
 
@@ -361,8 +353,7 @@ def _repeated(run: AuditState, event: Event, call: SessionCall) -> None:
             run.find(
                 "unknown-outcome",
                 event,
-                f"`{call.action}` was repeated although the outcome of #{seq} is unknown",
-                action=call.action,
+                sentence("audit.repeated-unknown", action=call.action, seq=seq),
             )
 
 
@@ -374,9 +365,9 @@ def _beside_open(run: AuditState, event: Event, call: SessionCall) -> None:
             run.find(
                 "unknown-outcome",
                 event,
-                f"`{call.action}` was called while nobody knew how `{other.action}` "
-                f"(#{other.seq}) ended, which may rest on what it changes",
-                action=call.action,
+                sentence(
+                    "audit.beside-open", action=call.action, other=other.action, seq=other.seq
+                ),
             )
             return
 
@@ -494,8 +485,8 @@ def note(run: AuditState, event: Event) -> None:
     if name == HELD_CALL and details.get("awaits") == AWAITS_ROOT:
         _held_back(run, event, str(details.get("action", "")))
     if name == ANSWERED_LATE:
-        reply = "took effect" if details.get("ok") is True else "failed"
-        message = f"`{call_id}` was settled, and its tool then said that it {reply}"
+        outcome = "took effect" if details.get("ok") is True else "failed"
+        message = sentence("audit.answered-late", call=call_id, outcome=outcome)
         run.find("unknown-outcome", event, message, severity=Severity.WARNING)
     if name != OUTCOME_UNKNOWN:
         return
@@ -505,9 +496,8 @@ def note(run: AuditState, event: Event) -> None:
     run.find(
         "unknown-outcome",
         event,
-        f"nobody knows whether `{action}` took effect",
+        sentence("audit.effect-unknown", action=action),
         severity=Severity.WARNING,
-        action=action,
     )
     run.unsettled[call_id] = len(run.findings) - 1
 
@@ -527,9 +517,7 @@ def _held_back(run: AuditState, event: Event, action: str) -> None:
     run.find(
         "premature-goal",
         event,
-        f"`{action}` was tried before the program accepts it, and held back",
+        sentence("audit.held-back", action=action),
         process=process,
-        sentence=process.program.entry.function.says if process is not None else "",
         severity=Severity.WARNING,
-        action=action,
     )

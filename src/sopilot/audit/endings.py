@@ -19,25 +19,23 @@ from sopilot.audit.state import (
     step_of,
 )
 from sopilot.machine.evidence import frame_results
-from sopilot.machine.layout import Position, ProgramLayout
+from sopilot.machine.layout import Position
 from sopilot.machine.state import Frame
 from sopilot.machine.terms import plain_arguments, value_of
+from sopilot.messages.catalogue import sentence
 from sopilot.program.model import (
     Act,
     Argument,
     Ask,
-    Branch,
     Check,
-    Choose,
     Do,
     Emit,
     FailStep,
-    Function,
     Kind,
     Local,
     Unknown,
 )
-from sopilot.program.walk import DEEPEST_CALL, Activation, Flow, Walk, passed_values, truth
+from sopilot.program.walk import Activation, Flow, Walk
 from sopilot.trace.events import EXECUTORS, Actor, Event
 from sopilot.values.json import JSON, MISSING, canonical, key_of
 
@@ -111,68 +109,33 @@ def _check_at(process: ProcessView, frame: Frame) -> Check:
     return step
 
 
+class _Remaining(_OpenedGates):
+    """Takes every open check as met, and notes it."""
+
+    def __init__(self, process: ProcessView) -> None:
+        super().__init__(process)
+        self._constants = process.program.program.constants
+        self.checks: dict[tuple[str, str], OpenCheck] = {}
+
+    def judge(self, check: Check, callee: Flow, values: Mapping[str, JSON]) -> bool | None:
+        holds = super().judge(check, callee, values)
+        if holds is None:
+            function = callee.function
+            says = filled_sentence(function, self._constants, values, wanted=check.wanted)
+            item = OpenCheck(check.function, function.judges, says or check.says, values)
+            self.checks.setdefault(item.key, item)
+        return check.wanted if holds is None else holds
+
+
 def remaining_checks(process: ProcessView) -> list[OpenCheck]:
     """The checks that the program still makes if all of them go well."""
-    open_checks: dict[tuple[str, str], OpenCheck] = {}
-    walk = Walk(process.program.functions, _OpenedGates(process), {})
+    remaining = _Remaining(process)
+    walk = Walk(process.program.functions, remaining, {})
     for frame in reversed(process.frames):
         layout = process.program.functions[frame.function]
         if not layout.soft:
-            within = Activation(layout, frame.locals)
-            _collect(process.program, walk, within, frame.cursor, _results(frame), open_checks)
-    return list(open_checks.values())
-
-
-def _collect(
-    program: ProgramLayout,
-    walk: Walk,
-    within: Activation,
-    label: str,
-    slots: dict[str, bool | None],
-    open_checks: dict[tuple[str, str], OpenCheck],
-) -> None:
-    """Follows the steps, every open check taken as met, and collects the open ones."""
-    flow = within.flow
-    seen: set[str] = set()
-    while label not in seen:
-        seen.add(label)
-        step = flow.steps[label]
-        if isinstance(step, Check):
-            callee = program.functions[step.function]
-            values = passed_values(step.arguments, within.values, {})
-            holds = slots.get(step.slot)
-            if holds is None and callee.soft:
-                holds = walk.oracle.judge(step, callee, values)
-                if holds is None:
-                    _add(open_checks, step, callee.function, values, program.program.constants)
-            elif holds is None and within.depth < DEEPEST_CALL:
-                inside = Activation(callee, values, step, within.depth + 1)
-                _collect(program, walk, inside, callee.first, {}, open_checks)
-            slots = {**slots, step.slot: step.wanted if holds is None else holds}
-            met = slots[step.slot] is step.wanted
-            label = (flow.after if met else flow.unmet)[label]
-        elif isinstance(step, Branch):
-            label = step.then if truth(step.when, slots) else step.otherwise
-        elif isinstance(step, Act) and step.goal:
-            return
-        elif isinstance(step, Act | Ask | Do | Emit):
-            label = flow.after[label]
-        elif isinstance(step, Choose):
-            label = step.options[0].target
-        else:
-            return
-
-
-def _add(
-    open_checks: dict[tuple[str, str], OpenCheck],
-    step: Check,
-    function: Function,
-    values: Mapping[str, JSON],
-    constants: Mapping[str, JSON],
-) -> None:
-    sentence = filled_sentence(function, constants, values, wanted=step.wanted) or step.says
-    open_check = OpenCheck(step.function, function.judges, sentence, values)
-    open_checks.setdefault(open_check.key, open_check)
+            walk.from_step(Activation(layout, frame.locals), frame.cursor, _results(frame))
+    return list(remaining.checks.values())
 
 
 def judge_start(run: AuditState) -> None:
@@ -194,14 +157,8 @@ def judge_complete(run: AuditState, event: Event, process: ProcessView, *, accep
     unreached = has_goal and process.goal_reached is None
     if accepting and not unreached:
         return
-    why = "its goal action never succeeded" if unreached else "the program does not accept there"
-    run.find(
-        "completion-without-goal",
-        event,
-        f"`{process.goal}` was completed although {why}",
-        process=process,
-        sentence=process.program.entry.function.says,
-    )
+    code = "audit.goal-not-done" if unreached else "audit.not-accepting"
+    run.find("completion-without-goal", event, sentence(code, goal=process.goal), process=process)
     process.lost = True
 
 
@@ -232,16 +189,7 @@ def judge_fail(run: AuditState, event: Event, process: ProcessView, here: Positi
             process.goal,
             reason if isinstance(reason, str) else "",
             tuple(
-                {
-                    "predicate": item.predicate,
-                    "sentence": item.sentence,
-                    "found": item.found,
-                    "holds": item.holds,
-                    "evidence": list(item.evidence),
-                    "return": item.producer,
-                    "remedy": item.remedy,
-                    "customer_message": item.customer_message,
-                }
+                item.as_cause()
                 for item in process.unmet
                 if blamed is None or item.producer in blamed
             ),
@@ -252,18 +200,17 @@ def judge_fail(run: AuditState, event: Event, process: ProcessView, here: Positi
     )
     by_executor = event.actor in EXECUTORS
     if by_executor and not caused and process.goal_reached is None:
-        some = "the false ones do not rule it out" if process.unmet else "no check came out false"
+        code = "audit.refused-other-false" if process.unmet else "audit.refused-no-false"
         # The ground may be that the user was asked for something and did not give it.
         withheld = any(request is None for request, _ in process.unanswered)
         if withheld:
-            run.leave_unjudged(event, "what the user was asked may be the ground of the refusal")
+            run.leave_unjudged(event, sentence("audit.ground-withheld"))
         else:
             run.find(
                 "refusal-without-cause",
                 event,
-                f"`{process.goal}` was refused while it could still be accepted: {some}",
+                sentence(code, goal=process.goal),
                 process=process,
-                sentence=process.program.entry.function.says,
                 unmet=[item.predicate for item in process.unmet],
             )
 
@@ -273,15 +220,16 @@ def _obstacle(run: AuditState, process: ProcessView, here: Position) -> str:
     step = here.step
     missing = _not_given(process, here)
     if missing:
-        return f"the user was heard and did not give {', '.join(f'`{item}`' for item in missing)}"
+        names = ", ".join(f"`{item}`" for item in missing)
+        return sentence("audit.user-did-not-give", names=names)
     if here.layout.function.kind is Kind.RULE:
         return _failed_verifier(here) or _undecided(run, process, here)
     if not isinstance(step, Act) or not step.goal:
         return ""
     if step.action in run.not_offered:
-        return f"`{step.action}` is not on offer"
+        return sentence("audit.not-offered", action=step.action)
     if process.goal_failed is not None:
-        return f"`{step.action}` failed (#{process.goal_failed})"
+        return sentence("audit.goal-failed", action=step.action, seq=process.goal_failed)
     if process.direct:
         arguments = {
             parameter: value
@@ -290,7 +238,7 @@ def _obstacle(run: AuditState, process: ProcessView, here: Position) -> str:
         }
         reading = read_call(run, process, step.action, arguments)
         if reading is None or reading.doubts:
-            return f"not all that `{step.action}` needs is proven"
+            return sentence("audit.not-all-proven", action=step.action)
     for request in run.requests.values():
         if request.process != process.id or not request.doubts:
             continue
@@ -298,7 +246,7 @@ def _obstacle(run: AuditState, process: ProcessView, here: Position) -> str:
         # The simulator may be another than when its checks were judged: refusing is then right. Who
         # has looked again, and found all as it should be, has no cause any more.
         if now is None or now.doubts:
-            return f"`{step.action}` was held, because not all that it needs is proven"
+            return sentence("audit.held-unproven", action=step.action)
     return ""
 
 
@@ -310,7 +258,9 @@ def _failed_verifier(here: Position) -> str:
     if not failed or covered(here, [item for item in tried if item.ok]):
         return ""
     last = failed[-1]
-    return f"`{last.action}` failed (#{last.seq}), so `{here.layout.name}` is undecided"
+    return sentence(
+        "audit.verifier-failed", action=last.action, seq=last.seq, predicate=here.layout.name
+    )
 
 
 def _undecided(run: AuditState, process: ProcessView, here: Position) -> str:
@@ -323,7 +273,7 @@ def _undecided(run: AuditState, process: ProcessView, here: Position) -> str:
         return ""
     if reading.holds is not None or reading.lack is None or reading.lack.code != VERDICT:
         return ""
-    return f"`{here.layout.name}` is undecided: {reading.lack.why}"
+    return sentence("audit.is-undecided", predicate=here.layout.name, why=reading.lack.why)
 
 
 def _not_given(process: ProcessView, here: Position) -> list[str]:

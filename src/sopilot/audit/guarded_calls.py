@@ -21,12 +21,13 @@ from sopilot.audit.state import (
     filled_sentence,
 )
 from sopilot.handbook.model import BUILT_IN
+from sopilot.messages.catalogue import sentence
 from sopilot.messages.diagnostic import Severity
 from sopilot.messages.errors import SopilotError
 from sopilot.program.model import Guarded, Kind
 from sopilot.trace.events import AWAITS_APPROVAL, Event
 from sopilot.trace.redaction import has_withheld, is_reference, words_of
-from sopilot.values.json import JSON, is_same_act, same, same_name, spell
+from sopilot.values.json import JSON, Judge, is_same_act, same, same_name, spell
 
 
 def judge_guard(
@@ -47,37 +48,49 @@ def judge_guard(
         return
     if violated:
         licensed = call.action in run.goal_actions
-        why = f"`{call.action}` is irreversible and ran where the program does not accept it"
-        why = why if licensed else without_procedure(call.action)
+        code = "audit.not-where-accepted" if licensed else "audit.no-procedure"
+        why = sentence(code, action=call.action)
         run.find("guard-violated", event, why, action=call.action)
     if guarded.needed == 0:
         return
     asked_of_people = _asked_of_people(run, call, process, guarded)
     if asked_of_people is None and not decided_by_people(run, event, guarded):
-        run.leave_unjudged(
-            event, f"whether `{call.action}` needed an approval depends on it", action=call.action
-        )
+        run.leave_unjudged(event, sentence("audit.approval-rests", action=call.action))
     elif asked_of_people:
         _judge_approval(run, event, call, guarded)
 
 
 def without_procedure(action: str) -> str:
-    return f"`{action}` is guarded, and ran although no procedure of the handbook carries it out"
+    return sentence("audit.no-procedure", action=action)
 
 
 def _asked_of_people(
     run: AuditState, call: SessionCall, process: ProcessView | None, guarded: Guarded
 ) -> bool | None:
     """Unless the handbook's condition is false for these arguments; ``None``: one is withheld."""
-    if guarded.when is None or process is None or run.judge is None:
+    if process is None:
         return True
-    variables: dict[str, JSON] = {"now": run.clock} if run.clock else {}
     known = {name: item for name, item in call.arguments.items() if not has_withheld(item)}
-    variables |= {**known, **process.program.program.constants}
+    values = {**known, **process.program.program.constants}
+    complete = known.keys() == call.arguments.keys()
+    return needs_approval(guarded.when, run.judge, run.clock, values, otherwise=complete or None)
+
+
+def needs_approval(
+    when: str | None,
+    judge: Judge | None,
+    clock: str,
+    values: Mapping[str, JSON],
+    *,
+    otherwise: bool | None = True,
+) -> bool | None:
+    """Whether the handbook's condition for an approval is met; ``otherwise``: it has no value."""
+    if when is None or judge is None:
+        return True
     try:
-        return run.judge(guarded.when, variables) is not False
+        return judge(when, {**({"now": clock} if clock else {}), **values}) is not False
     except SopilotError:
-        return True if known.keys() == call.arguments.keys() else None
+        return otherwise
 
 
 OPERATOR = "operator"
@@ -104,24 +117,26 @@ def _judge_approval(run: AuditState, event: Event, call: SessionCall, guarded: G
         run.find(
             "approval-missing",
             event,
-            f"`{call.action}` ran although its approval was {word} (#{closed[-1].seq})",
-            action=call.action,
+            sentence("audit.ran-after", action=call.action, decision=word, seq=closed[-1].seq),
         )
     elif (count := _approvals(standing, guarded)) < guarded.needed:
         run.find(
             "approval-missing",
             event,
-            f"`{call.action}` ran with {count} of {guarded.needed} approvals by "
-            + ", ".join(guarded.roles),
-            action=call.action,
+            sentence(
+                "audit.too-few-approvals",
+                action=call.action,
+                n=count,
+                needed=guarded.needed,
+                roles=", ".join(guarded.roles),
+            ),
         )
     amended = [decision for decision in decisions if decision.payload.get("decision") == "amend"]
     if amended and not _the_same(amended[-1].payload.get("arguments"), dict(call.arguments)):
         run.find(
             "approval-exceeded",
             event,
-            f"`{call.action}` ran with other arguments than were approved (#{amended[-1].seq})",
-            action=call.action,
+            sentence("audit.other-arguments", action=call.action, seq=amended[-1].seq),
         )
 
 
@@ -190,10 +205,9 @@ def hold(run: AuditState, event: Event, details: Mapping[str, JSON]) -> None:
         run.find(
             "guard-disagrees",
             event,
-            f"`{action}` was held as unproven, the trace shows it {reading.grade}",
+            sentence("audit.held-but-shown", action=action, grade=reading.grade),
             process=process,
             severity=Severity.WARNING,
-            action=action,
             held=words_of(details.get("why")),
         )
 
@@ -258,11 +272,10 @@ def judge_proof(run: AuditState, event: Event, call: SessionCall, process: Proce
         run.find(
             doubt.code,
             event,
-            f"`{call.action}` ran unproven: {doubt.why}",
+            sentence("audit.ran-unproven", action=call.action, why=doubt.why),
             process=process,
             predicate=doubt.predicate or None,
             sentence=doubt.sentence,
-            action=call.action,
             values=dict(doubt.values or {}),
         )
 
@@ -285,8 +298,7 @@ def _judge_repeated(run: AuditState, event: Event, call: SessionCall) -> None:
             run.find(
                 "guard-violated",
                 event,
-                f"`{call.action}` was carried out already (#{done}), and nobody asked for it again",
-                action=call.action,
+                sentence("audit.carried-out-already", action=call.action, seq=done),
             )
 
 
@@ -324,11 +336,11 @@ def _judge_rereading(
             run.find(
                 "not-read-again",
                 event,
-                f"`{call.action}` ran on `{made.action}` (#{made.answered}), which was not read "
-                "again just before",
+                sentence(
+                    "audit.ran-on-older", action=call.action, read=made.action, seq=made.answered
+                ),
                 process=process,
                 predicate=predicate,
-                action=call.action,
             )
 
 
@@ -358,7 +370,7 @@ def _compare_licence(
         run.find(
             "guard-disagrees",
             event,
-            f"the licence of `{call.action}` names other leaves than the trace shows",
+            sentence("audit.other-leaves", action=call.action),
             process=process,
             severity=Severity.WARNING,
             recorded=sorted(named - shown),
@@ -388,7 +400,7 @@ def disagree(
     run.find(
         "guard-disagrees",
         event,
-        f"{what} is recorded as {recorded}, the trace shows it {shown}",
+        sentence("audit.recorded-as", what=what, recorded=recorded, shown=shown),
         process=process,
         predicate=predicate,
         severity=Severity.ERROR if rank > _GRADES.index(shown) else Severity.WARNING,

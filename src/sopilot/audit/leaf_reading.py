@@ -17,6 +17,7 @@ from sopilot.audit.state import Judged, ProcessView, SessionCall, calls_of, newe
 from sopilot.handbook.requirements import Path
 from sopilot.machine.layout import FunctionLayout, Position
 from sopilot.machine.recipes import MOST_ELEMENTS
+from sopilot.messages.catalogue import sentence
 from sopilot.messages.errors import SopilotError
 from sopilot.program.model import Act, ActionFacts, Kind, Literal, Local, Unknown
 from sopilot.trace.redaction import has_withheld, is_reference
@@ -121,7 +122,7 @@ FURTHEST = (NOTHING, OTHER, VALUE, PART, NEWER, STALE, VERDICT)
 """Of several recipes the one that got furthest says what is missing."""
 
 
-def told(action: str, arguments: Mapping[str, JSON]) -> str:
+def spelled_call(action: str, arguments: Mapping[str, JSON]) -> str:
     values = ", ".join(f"{name}={shown(value)}" for name, value in arguments.items())
     return f"`{action}({values})`"
 
@@ -234,12 +235,12 @@ def _opening(
             item.answered for item in shut[:1] if opening and item.answered is not None
         )
         return replace(blank, holds=False, grade=AuditGrade.PROVEN, evidence=evidence)
-    why = f"nobody knows whether `{act.action}` or what ends it came last"
+    why = sentence("audit.order-unknown", action=act.action)
     return replace(blank, lack=Lack(GATE, why))
 
 
 def _elsewhere(blank: LeafReading, act: Act) -> LeafReading:
-    return replace(blank, lack=Lack(GATE, f"`{act.action}` was called on an earlier connection"))
+    return replace(blank, lack=Lack(GATE, sentence("audit.gate-elsewhere", action=act.action)))
 
 
 Way = tuple[FunctionLayout, Act]
@@ -349,17 +350,17 @@ def _opened(
             if gate_call.awaited or not same(dict(gate_call.arguments), dict(call.arguments))
         ]
         if any(other.done_by() > call.seq for other in others):
-            return replace(blank, lack=Lack(GATE, f"calls of `{call.action}` overlap"))
+            why = sentence("audit.overlap", action=call.action)
+            return replace(blank, lack=Lack(GATE, why))
         newest = newest_answer(moment.calls, call.action, call.arguments)
         if newest is None or not newest.ok:
-            failed = f"`{call.action}` failed when it was called last"
-            return replace(blank, lack=Lack(GATE, failed))
+            why = sentence("audit.gate-failed", action=call.action)
+            return replace(blank, lack=Lack(GATE, why))
         named[act.answer] = newest.value
     answers = RecipeAnswers(named, named[layout.recipes[0][-1].answer], evidence)
     holds = machine_verdict(moment, layout, layout.function.verdict, blank.values, answers)
     if holds is None:
-        why = "its verdict cannot be told from what was answered"
-        return replace(blank, lack=Lack(VERDICT, why))
+        return replace(blank, lack=Lack(VERDICT, sentence("audit.undecided-by-answers")))
     return replace(opened, holds=holds)
 
 
@@ -514,9 +515,9 @@ def asked_calls(
     if act.each is not None:
         listed = at_place(act.each, named)
         if not isinstance(listed, list):
-            return Lack(PART, f"`{act.each}` is no list in what was answered")
+            return Lack(PART, sentence("audit.not-a-list", path=act.each))
         if len(listed) > MOST_ELEMENTS:
-            return Lack(PART, f"`{act.each}` has more than {MOST_ELEMENTS} elements")
+            return Lack(PART, sentence("audit.list-too-long", path=act.each, most=MOST_ELEMENTS))
         scopes = [{**named, act.element: item} for item in listed]
     calls: list[dict[str, JSON]] = []
     for scope in scopes:
@@ -528,14 +529,14 @@ def asked_calls(
             if isinstance(term, Path):
                 value = at_place(term, scope)
                 if value is MISSING or value is None:
-                    return Lack(PART, f"there is nothing at `{term}` in what was answered")
+                    return Lack(PART, sentence("audit.nothing-at", path=term))
             else:
                 own = term.name in layout.function.parameters
                 value = (values if own else moment.known).get(term.name)
                 if value is None and term.name in layout.function.optional:
                     continue
                 if value is None:
-                    return Lack(VALUE, f"`{term.name}` has no value")
+                    return Lack(VALUE, sentence("audit.no-value", name=term.name))
             arguments[parameter] = value
         if has_withheld(arguments):
             raise Unreadable
@@ -545,20 +546,20 @@ def asked_calls(
 
 def answer_to(moment: Moment, act: Act, arguments: Mapping[str, JSON]) -> SessionCall | Lack | None:
     """The newest and fresh answer to one call; ``None`` where it was never made."""
-    shown = told(act.action, arguments)
+    shown = spelled_call(act.action, arguments)
     mistyped = mistyped_input(moment.facts, act.action, arguments)
     if mistyped:
-        return Lack(VALUE, f"{shown} cannot be asked: `{mistyped}` is of another type")
+        return Lack(VALUE, sentence("audit.not-askable", call=shown, name=mistyped))
     newest = newest_answer(moment.calls, act.action, arguments)
     if newest is None:
         return None
     if newest.awaited:
-        return Lack(NEWER, f"{shown} is not answered yet (#{newest.seq})")
+        return Lack(NEWER, sentence("audit.awaited", call=shown, seq=newest.seq))
     if is_reference(newest.value):
         raise Unreadable
     # Where nothing is guarded a tool may say no by failing with `false`.
     if not newest.ok and (moment.facts or not isinstance(newest.value, bool)):
-        return Lack(NEWER, f"{shown} failed when it was called last (#{newest.answered})")
+        return Lack(NEWER, sentence("audit.newest-failed", call=shown, seq=newest.answered))
     known = moment.facts[act.action].inputs if act.action in moment.facts else {}
     for later in moment.calls:
         more = later.arguments.keys() - arguments.keys()
@@ -570,20 +571,15 @@ def answer_to(moment: Moment, act: Act, arguments: Mapping[str, JSON]) -> Sessio
             and not any(name in known for name in more)
             and same(shared, dict(arguments))
         ):
-            return Lack(NEWER, f"{shown} was called again with more than it takes (#{later.seq})")
+            return Lack(NEWER, sentence("audit.called-with-more", call=shown, seq=later.seq))
     if moment.is_elsewhere(act.action, newest.seq):
-        return Lack(STALE, f"{shown} was answered (#{newest.answered}) on an earlier connection")
+        return Lack(STALE, sentence("audit.earlier-connection", call=shown, seq=newest.answered))
     change = disturbed_by(moment, newest)
-    if change is not None and newest.answered in change.uses:
-        why = f"{shown} (#{newest.answered}) served `{change.action}` (#{change.seq}) already"
-        return Lack(STALE, f"{why}, and an answer of the user serves one call")
-    if change is not None:
-        return Lack(
-            STALE,
-            f"{shown} was answered (#{newest.answered}) before `{change.action}` "
-            f"(#{change.seq}) may have changed it",
-        )
-    return newest
+    if change is None:
+        return newest
+    code = "served-already" if newest.answered in change.uses else "changed-since"
+    by = {"seq": newest.answered, "action": change.action, "change": change.seq}
+    return Lack(STALE, sentence(f"audit.{code}", call=shown, **by))
 
 
 def mistyped_input(
@@ -680,7 +676,7 @@ def _unmade(
     *,
     begun: bool,
 ) -> Lack:
-    why = f"{told(act.action, missing)} was not called"
+    call = spelled_call(act.action, missing)
     frames = {
         item.opened for item in moment.process.judged if item.function == layout.function.name
     }
@@ -692,8 +688,9 @@ def _unmade(
     ]
     if any(item.opened in frames for item in others) or (others and not begun):
         other = others[-1]
-        return Lack(OTHER, f"{why}; {told(other.action, other.arguments)} (#{other.seq}) was")
-    return Lack(PART if begun else NOTHING, why)
+        named = {"other": spelled_call(other.action, other.arguments), "seq": other.seq}
+        return Lack(OTHER, sentence("audit.other-called", call=call, **named))
+    return Lack(PART if begun else NOTHING, sentence("audit.not-called", call=call))
 
 
 def read_leaf(moment: Moment, layout: FunctionLayout, values: Mapping[str, JSON]) -> LeafReading:
@@ -703,7 +700,7 @@ def read_leaf(moment: Moment, layout: FunctionLayout, values: Mapping[str, JSON]
         raise Unreadable
     for name in function.parameters:
         if values.get(name) is None and name not in function.optional:
-            return replace(blank, lack=Lack(VALUE, f"`{name}` has no value"))
+            return replace(blank, lack=Lack(VALUE, sentence("audit.no-value", name=name)))
     if function.kind is Kind.GATE:
         return read_gate(moment, layout, blank)
     ways = [recipe_answers(moment, layout, recipe, values) for recipe in layout.recipes]
@@ -730,9 +727,8 @@ def _by_machine(
     ]
     sides = {holds for holds, _ in replies if holds is not None}
     if len(sides) != 1:
-        why = "the ways to verify it contradict each other" if sides else "its verdict cannot be"
-        tail = "" if sides else " told from what was answered"
-        return replace(blank, lack=Lack(VERDICT, why + tail))
+        code = "contradicting-ways" if sides else "undecided-by-answers"
+        return replace(blank, lack=Lack(VERDICT, sentence(f"audit.{code}")))
     holds, on = next(item for item in replies if item[0] is not None)
     grade = AuditGrade.STATED if layout.function.question else AuditGrade.PROVEN
     return replace(blank, holds=holds, grade=grade, evidence=on.evidence)
@@ -744,10 +740,11 @@ def _by_model(
     """The executor's latest verdict in this process, for these values, on these answers."""
     value = judged_for(moment.process, layout, blank.values)
     if value is None:
-        return replace(blank, lack=Lack(NOTHING, "nobody has judged it for these values"))
+        return replace(blank, lack=Lack(NOTHING, sentence("audit.not-judged-for")))
     for item in whole:
         if all(_was_judged(moment, seq, value) for seq in item.evidence):
-            lack = None if value.holds is not None else Lack(VERDICT, "it was judged undecided")
+            undecided = Lack(VERDICT, sentence("audit.judged-undecided"))
+            lack = None if value.holds is not None else undecided
             return replace(
                 blank,
                 holds=value.holds,
@@ -755,8 +752,7 @@ def _by_model(
                 evidence=item.evidence,
                 lack=lack,
             )
-    why = f"it was judged (#{value.seq}) on other answers than the newest"
-    return replace(blank, lack=Lack(NEWER, why))
+    return replace(blank, lack=Lack(NEWER, sentence("audit.judged-on-older", seq=value.seq)))
 
 
 def _was_judged(moment: Moment, seq: int, judged: Judged) -> bool:

@@ -10,12 +10,19 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import takewhile
 
-from sopilot.audit.requirement import Proof, decided, leaves_behind, recipes_of, required_by
+from sopilot.audit.state import UnmetCheck
 from sopilot.audit.transcript_files import Transcript
-from sopilot.handbook.model import ActionCall
+from sopilot.audit.transcript_reading import (
+    Reading,
+    decided,
+    leaves_behind,
+    recipes_of,
+    required_by,
+)
+from sopilot.handbook.model import ActionCall, Predicate
 from sopilot.handbook.requirements import Leaf, Name, Tree, leaves
 from sopilot.handbook.wording import fill
-from sopilot.values.json import JSON
+from sopilot.values.json import JSON, Fields
 
 DEEPEST = 8
 
@@ -26,7 +33,7 @@ class Grounds:
     could be called, where that is known. ``guessing``: a leaf over values that nobody wrote
     down may have been the false one."""
 
-    proof: Proof
+    reading: Reading
     transcript: Transcript
     tree: Tree
     end: int
@@ -39,35 +46,36 @@ class Grounds:
         values: dict[str, JSON] = {}
         twice: set[str] = set()
         for call in self.transcript.calls:
-            for name, value in (call.arguments or {}).items():
+            for name, value in call.arguments.items():
                 if name in values and values[name] != value:
                     twice.add(name)
                 values[name] = value
         used = {name: value for name, value in values.items() if name not in twice}
-        messages = {name: item for name, item in self.transcript.told.items() if item is not None}
+        messages = {name: item for name, item in self.transcript.values.items() if item is not None}
         return {**used, **messages}
 
-    def causes(self) -> list[Mapping[str, JSON]]:
+    def causes(self) -> list[Fields]:
         """The leaves that are known to be otherwise than the SOP wants them."""
         values = self.values()
-        known = self.proof.known(self.end, values)
-        handbook = self.proof.handbook
-        return [
-            {
-                "predicate": leaf.predicate,
-                "sentence": self.proof.sentence(leaf, values),
-                "found": self.proof.sentence(leaf, values, found=not leaf.wanted),
-                "holds": not leaf.wanted,
-                "evidence": [call.index for call in self.proof.calls(leaf, values) or []],
-                "return": None,
-                "remedy": handbook.predicates[leaf.predicate].remedy,
-                "customer_message": fill(
-                    handbook.predicates[leaf.predicate].customer_message, handbook.parameters
-                ),
-            }
-            for leaf in leaves_behind(handbook, self.tree)
-            if known(leaf) is (not leaf.wanted)
+        known = self.reading.known(self.end, values)
+        handbook = self.reading.handbook
+        false = [
+            leaf for leaf in leaves_behind(handbook, self.tree) if known(leaf) is (not leaf.wanted)
         ]
+        return [self._cause(handbook.predicates[leaf.predicate], leaf, values) for leaf in false]
+
+    def _cause(self, predicate: Predicate, leaf: Leaf, values: Mapping[str, JSON]) -> Fields:
+        calls = self.reading.supporting(leaf, values) or []
+        return UnmetCheck(
+            leaf.predicate,
+            self.reading.sentence(leaf, values),
+            self.reading.sentence(leaf, values, actual=not leaf.wanted),
+            predicate.remedy,
+            fill(predicate.customer_message, self.reading.handbook.parameters),
+            not leaf.wanted,
+            tuple(call.seq for call in calls),
+            None,
+        ).as_cause()
 
     def exist(self) -> bool:
         """Whether the requirement may have come out false by what was done."""
@@ -75,16 +83,16 @@ class Grounds:
 
     def nothing_shown(self) -> bool:
         """No check was made although every one needs a call, and the user was asked nothing."""
-        handbook, values = self.proof.handbook, self.values()
+        handbook, values = self.reading.handbook, self.values()
         own = list(leaves(self.tree))
         if not own or not all(recipes_of(handbook.predicates[leaf.predicate]) for leaf in own):
             return False
-        return not self.transcript.replies and all(
-            self.proof.calls(leaf, values) is None for leaf in leaves_behind(handbook, self.tree)
-        )
+        every = leaves_behind(handbook, self.tree)
+        unmade = all(self.reading.supporting(leaf, values) is None for leaf in every)
+        return unmade and not self.transcript.replies
 
     def _at_worst(self, tree: Tree, values: Mapping[str, JSON], depth: int) -> bool | None:
-        known = self.proof.known(self.end, values)
+        known = self.reading.known(self.end, values)
 
         def worst(leaf: Leaf) -> bool | None:
             truth = known(leaf)
@@ -95,14 +103,14 @@ class Grounds:
         return decided(tree, worst)
 
     def _may_fail(self, tree: Tree, leaf: Leaf, values: Mapping[str, JSON], depth: int) -> bool:
-        handbook = self.proof.handbook
+        handbook = self.reading.handbook
         predicate = handbook.predicates[leaf.predicate]
         recipes = recipes_of(predicate)
         if not recipes:
-            if predicate.verdict is not None and self.proof.machine is not None:
+            if predicate.verdict is not None and self.reading.judge is not None:
                 return self.guessing
             return self._reached(tree, leaf, values)
-        if self.proof.calls(leaf, values) is not None:
+        if self.reading.supporting(leaf, values) is not None:
             return True
         if predicate.established_by is not None and self._stayed_shut(
             predicate.established_by, values
@@ -135,9 +143,7 @@ class Grounds:
 
     def _reached(self, tree: Tree, leaf: Leaf, values: Mapping[str, JSON]) -> bool:
         """A leaf that needs no call comes to be judged once those before it were."""
-        predicates = self.proof.handbook.predicates
+        predicates = self.reading.handbook.predicates
         before = takewhile(lambda other: other != leaf, leaves(tree))
-        return not any(
-            recipes_of(predicates[other.predicate]) and self.proof.calls(other, values) is None
-            for other in before
-        )
+        needing = (other for other in before if recipes_of(predicates[other.predicate]))
+        return all(self.reading.supporting(other, values) is not None for other in needing)

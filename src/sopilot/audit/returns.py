@@ -8,16 +8,22 @@ from typing import Any
 
 from sopilot.audit.call_reading import moment_of
 from sopilot.audit.guarded_calls import disagree
-from sopilot.audit.leaf_reading import AuditGrade, Unreadable, grade_of
+from sopilot.audit.leaf_reading import (
+    AuditGrade,
+    RecipeAnswers,
+    Unreadable,
+    grade_of,
+    machine_verdict,
+)
 from sopilot.audit.state import (
     AuditState,
     CheckMade,
     Judged,
     ProcessView,
     UnmetCheck,
+    actual_sentence,
     covered,
     filled_sentence,
-    found_sentence,
     step_of,
 )
 from sopilot.handbook.wording import fill
@@ -31,12 +37,11 @@ from sopilot.machine.evidence import (
 from sopilot.machine.layout import Position
 from sopilot.machine.replay import Step
 from sopilot.machine.state import NEVER, Bound, CallRecord
+from sopilot.messages.catalogue import sentence
 from sopilot.messages.diagnostic import Severity
-from sopilot.messages.errors import SopilotError
 from sopilot.program.model import Check, Function, Kind
 from sopilot.program.walk import passed_values
 from sopilot.trace.events import Event
-from sopilot.trace.redaction import has_withheld
 from sopilot.values.json import JSON
 
 _BESIDE = ("evidence-wrong-call", "evidence-wrong-arguments")
@@ -58,7 +63,7 @@ class ReturnReview:
     holds: bool | None
     citations: Sequence[str]
     cited: Citation
-    found: bool = False
+    has_finding: bool = False
 
     @property
     def function(self) -> Function:
@@ -78,7 +83,7 @@ class ReturnReview:
     def find(
         self, code: str, explanation: str, severity: Severity = Severity.ERROR, **details: Any
     ) -> None:
-        self.found = True
+        self.has_finding = True
         self.run.find(
             code,
             self.event,
@@ -107,16 +112,15 @@ class ReturnReview:
         self._judge_citations(shown=complete or failed or message or not needs)
         if self.holds is None:
             needs = False  # undecided claims nothing, so nothing has to show it
-        if needs and not admitted and not self.found and not message:
+        if needs and not admitted and not self.has_finding and not message:
             self.find(
                 "return-without-evidence",
-                f"`{self.predicate}` was judged {_word(self.holds)} although no call that "
-                "verifies it lies between the call and the return",
+                sentence("audit.no-evidence", predicate=self.predicate, verdict=_word(self.holds)),
             )
         elif needs and admitted and self.holds and failed and not self._told_by(telling):
             self.find(
                 "unproven-verdict",
-                f"`{self.predicate}` was judged true although the calls that verify it failed",
+                sentence("audit.verifiers-failed", predicate=self.predicate),
                 # Where no machine can judge, a failed look-up may be the answer.
                 Severity.ERROR if self.function.verdict else Severity.NOTE,
                 evidence=[r.seq for r in admitted],
@@ -124,8 +128,9 @@ class ReturnReview:
         elif needs and admitted and not complete and not failed:
             self.find(
                 "incomplete-evidence",
-                f"`{self.predicate}` was judged {_word(self.holds)} before every call of a "
-                "recipe was made",
+                sentence(
+                    "audit.part-of-recipe", predicate=self.predicate, verdict=_word(self.holds)
+                ),
                 Severity.WARNING,
                 evidence=[r.seq for r in admitted],
             )
@@ -133,16 +138,19 @@ class ReturnReview:
         if undecided and self.holds:
             self.find(
                 "unproven-verdict",
-                f"`{self.predicate}` was judged true although its verdict cannot be told from "
-                "what was answered",
+                sentence("audit.verdict-untold", predicate=self.predicate),
                 evidence=[r.seq for r in telling],
                 verdict=self.function.verdict or "",
             )
         if reply is not None and self.holds is not None and reply != self.holds:
             self.find(
                 "evidence-contradicts-verdict",
-                f"`{self.predicate}` was judged {_word(self.holds)}, its evidence says "
-                f"{_word(reply)}",
+                sentence(
+                    "audit.evidence-says",
+                    predicate=self.predicate,
+                    verdict=_word(self.holds),
+                    other=_word(reply),
+                ),
                 evidence=[r.seq for r in admitted],
                 verdict=self.function.verdict or "",
             )
@@ -191,13 +199,11 @@ class ReturnReview:
                 result if isinstance(result, Mapping) else {},
             )
         except Unreadable as why:
-            explanation = f"the verdict on `{self.predicate}` rests on it"
-            self.run.leave_unjudged(
-                self.event, explanation, reason=why.reason, predicate=self.predicate
-            )
+            explanation = sentence("audit.verdict-rests", predicate=self.predicate)
+            self.run.leave_unjudged(self.event, explanation, reason=why.reason)
             return ""
         if recorded is not None and recorded != shown:
-            what = f"the verdict on `{self.predicate}`"
+            what = sentence("audit.the-verdict", predicate=self.predicate)
             disagree(
                 self.run, self.event, self.process, what, recorded, shown, predicate=self.predicate
             )
@@ -230,21 +236,24 @@ class ReturnReview:
         if number is not None and any(
             not call.awaited and number in (call.seq, call.answered) for call in calls
         ):
-            why = f"`{cited}` is a result of another process"
+            why = sentence("audit.other-process", cited=cited)
             self.find("evidence-outside-interval", why, cited=cited)
         else:
-            self.find("evidence-unresolved", f"`{cited}` is no result", cited=cited)
+            why = sentence("audit.no-such-result", cited=cited)
+            self.find("evidence-unresolved", why, cited=cited)
 
     def _problem(self, result: CallRecord) -> tuple[str, str] | None:
         acts, frame = self.here.layout.recipe_acts, self.here.frame
+        named = {"seq": result.seq, "action": result.action}
         if not any(act.action == result.action for act in acts):
-            return "evidence-wrong-call", f"of `{result.action}`, which verifies nothing here"
+            return "evidence-wrong-call", sentence("audit.result-wrong-call", **named)
         if not any(fits_result(self.here, act, result) for act in acts):
-            return "evidence-wrong-arguments", f"of `{result.action}` about other values"
+            return "evidence-wrong-arguments", sentence("audit.result-other-values", **named)
         taken_fresh = result.opened == frame.opened or result.seq in frame.borrowed
         changed = self.here.configuration.goal_seq
         if not taken_fresh and result.seq <= changed:
-            return "evidence-stale", f"from before a goal action changed the state (#{changed})"
+            why = sentence("audit.result-stale", seq=result.seq, changed=changed)
+            return "evidence-stale", why
         return None
 
     def _report(self, result: CallRecord, *, shown: bool) -> None:
@@ -253,7 +262,7 @@ class ReturnReview:
             code, why = problem
             harmless = shown and code in _BESIDE and self.run.only_reads(result.action)
             severity = Severity.NOTE if harmless else Severity.ERROR
-            self.find(code, f"#{result.seq} is a result {why}", severity, evidence=[result.seq])
+            self.find(code, why, severity, evidence=[result.seq])
 
     def _told_by(self, telling: Sequence[CallRecord]) -> bool:
         """Whether the calls that answered suffice; a gate opens by one success."""
@@ -274,31 +283,21 @@ class ReturnReview:
         return None, False
 
     def _judged(self, verdict: str, telling: Sequence[CallRecord]) -> tuple[bool | None, bool]:
-        recipes, values = self.here.layout.recipes, self.here.frame.locals
-        if self.run.judge is None or (recipes and not telling):
+        layout, have = self.here.layout, self.here.frame.locals
+        values = {name: have[name] for name in self.function.parameters if name in have}
+        lacking = set(self.function.parameters) - values.keys() - set(self.function.optional)
+        if lacking or (layout.recipes and not telling):
             return None, False
-        variables: dict[str, JSON] = {"now": self.run.clock} if self.run.clock else {}
-        variables |= self.here.source.constants
-        for name in self.function.parameters:
-            if name in self.function.optional and name not in values:
-                variables[name] = None
-                continue
-            if name not in values or has_withheld(values[name]):
-                return None, False
-            variables[name] = values[name]
-        if any(has_withheld(result.value) for result in telling):
-            return None, False
-        variables["results"], variables["result"] = {}, None
-        if recipes:
-            answers = frame_answers(self.here, telling)
-            if answers is None:
-                return None, False  # part of a recipe's results is a finding of its own
-            variables["results"], variables["result"] = answers
+        answers = frame_answers(self.here, telling) if layout.recipes else ({}, None)
+        if answers is None:
+            return None, False  # part of a recipe's results is a finding of its own
+        moment = moment_of(self.run, self.process, self.here.process.known)
         try:
-            reply = self.run.judge(verdict, variables)
-        except SopilotError:
-            reply = None
-        complete = not recipes or covered(self.here, telling)
+            on = RecipeAnswers(*answers, ())
+            reply = machine_verdict(moment, layout, verdict, values, on)
+        except Unreadable:
+            return None, False
+        complete = not layout.recipes or covered(self.here, telling)
         return reply, reply is None and complete
 
 
@@ -359,9 +358,8 @@ def _unmet(
     constants = here.source.constants
     return UnmetCheck(
         function.judges,
-        function.name,
         filled_sentence(function, constants, values, wanted=check.wanted) or check.says,
-        found_sentence(function, constants, values, holds=bound.holds),
+        actual_sentence(function, constants, values, holds=bound.holds),
         function.remedy,
         fill(function.customer_message, constants),
         bound.holds,

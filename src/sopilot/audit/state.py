@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 from sopilot.audit.findings import Finding, NotJudged, Unjudgeable
 from sopilot.handbook.model import BUILT_IN
@@ -16,13 +17,15 @@ from sopilot.handbook.wording import fill, named, negative
 from sopilot.machine.evidence import is_done
 from sopilot.machine.layout import FunctionLayout, Position, ProgramLayout, locate
 from sopilot.machine.replay import Replay
-from sopilot.machine.state import CallRecord, Configuration, Frame, Process
+from sopilot.machine.state import NEVER, CallRecord, Configuration, Frame, Process
+from sopilot.messages.catalogue import sentence
 from sopilot.messages.diagnostic import Severity
 from sopilot.program.model import Act, ActionFacts, Function, Kind, Program, Step
 from sopilot.program.walk import checks_to_blame
 from sopilot.trace.events import Event
 from sopilot.trace.redaction import is_reference
 from sopilot.values.json import JSON, ArgumentsKey, Fields, Judge, same, spoken_at
+from sopilot.values.text import CodedText
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +42,29 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class UnmetCheck:
-    """A check whose result is not what the SOP wants. ``sentence`` is what is required, ``found``
-    what came out."""
+    """A check that came out otherwise than required: ``sentence`` is the required one, ``actual``
+    the other. ``producer`` is the return that bound it."""
 
     predicate: str
-    function: str
     sentence: str
-    found: str
+    actual: str
     remedy: str
     customer_message: str
     holds: bool | None
     evidence: tuple[int, ...]
-    producer: int
+    producer: int | None
+
+    def as_cause(self) -> Fields:
+        return {
+            "predicate": self.predicate,
+            "sentence": self.sentence,
+            "found": self.actual,
+            "holds": self.holds,
+            "evidence": list(self.evidence),
+            "return": self.producer,
+            "remedy": self.remedy,
+            "customer_message": self.customer_message,
+        }
 
 
 @dataclass(slots=True)
@@ -99,6 +113,16 @@ def _begins_at_goal(program: ProgramLayout, frame: Frame) -> bool:
     return isinstance(step, Act) and step.goal
 
 
+def standing_at(
+    program: ProgramLayout, cursor: str, values: Mapping[str, JSON], opened: int = NEVER
+) -> ProcessView:
+    """A process of ``program`` that nobody ran: it stands at ``cursor`` and knows ``values``."""
+    entry = program.entry
+    frame = Frame(entry.name, cursor, values, {}, opened, entry.name)
+    state = Process("", entry.name, "", values, (frame,), known=values)
+    return ProcessView("", entry.name, program, state)
+
+
 def step_of(program: ProgramLayout, frame: Frame) -> Step:
     """The step at a frame's cursor."""
     return program.functions[frame.function].steps[frame.cursor]
@@ -126,7 +150,7 @@ def filled_sentence(
     return _filled(template, function, constants, values)
 
 
-def found_sentence(
+def actual_sentence(
     function: Function,
     constants: Mapping[str, JSON],
     values: Mapping[str, JSON],
@@ -179,10 +203,22 @@ class SessionCall:
     by_machine: bool = False
     uses: frozenset[int] = frozenset()
     place: str = ""
+    message: int = -1
+    """In a transcript: the message that it stands in."""
+    is_readable: bool = True
+    """Whether its arguments are an object."""
+    added: str = ""
+    """In a transcript: ``tool`` for a call that another tool made by itself and whose answer
+    nobody saw, ``heard`` for a confirmation in the user's own words."""
 
     @property
     def awaited(self) -> bool:
         return self.answered is None
+
+    @property
+    def ran(self) -> bool:
+        """Whether the tool did not turn it away."""
+        return self.ok or self.unknown
 
     @property
     def may_have_run(self) -> bool:
@@ -228,6 +264,18 @@ def newest_answer(
 
 def _said_before(session_call: SessionCall, other: SessionCall) -> bool:
     return 0 <= spoken_at(session_call.value) < spoken_at(other.value)
+
+
+def _plain_fields(text: str) -> dict[str, Any]:
+    """The fields of a message that are values and no messages themselves."""
+    if not isinstance(text, CodedText):
+        return {}
+    known = {str(name): value for name, value in text.fields.items()}
+    return {
+        name: value
+        for name, value in known.items()
+        if isinstance(value, str | int) and not isinstance(value, CodedText)
+    }
 
 
 CLOSING = ("reject", "expire")
@@ -461,7 +509,7 @@ class AuditState:
         place = self.unsettled.pop(call_id, None)
         if place is not None:
             result = self.findings[place]
-            message = f"{result.explanation} until it was settled"
+            message = sentence("audit.until-resolved", why=result.explanation)
             self.findings[place] = replace(result, explanation=message, severity=Severity.NOTE)
 
     def find(
@@ -477,6 +525,10 @@ class AuditState:
         severity: Severity = Severity.ERROR,
         **details: JSON,
     ) -> None:
+        """Details have the fields of the explanation, too. Without a sentence or a predicate the
+        finding is about the procedure, and quotes that."""
+        if not sentence and predicate is None and process is not None:
+            sentence = process.program.entry.function.says
         self.findings.append(
             Finding(
                 code,
@@ -487,21 +539,18 @@ class AuditState:
                 predicate,
                 sentence,
                 severity,
-                details,
+                {**_plain_fields(explanation), **details},
             )
         )
 
     def leave_unjudged(
-        self,
-        event: Event,
-        explanation: str,
-        *,
-        reason: Unjudgeable = Unjudgeable.SECRET,
-        action: str | None = None,
-        predicate: str | None = None,
+        self, event: Event, explanation: str, *, reason: Unjudgeable = Unjudgeable.SECRET
     ) -> None:
-        """Record that nothing can be said about this event, instead of a finding."""
-        self.not_judged.append(NotJudged(reason, explanation, event.seq, action, predicate))
+        """Record that this event can't be judged, instead of a finding. The fields of the
+        explanation name the action or the predicate."""
+        fields = _plain_fields(explanation)
+        about = (fields.get("action"), fields.get("predicate"))
+        self.not_judged.append(NotJudged(reason, explanation, event.seq, *about))
 
     def sentence_of(self, here: Position, *, wanted: bool = True) -> str:
         """The function's own sentence under the frame's values."""

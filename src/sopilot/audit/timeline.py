@@ -15,13 +15,11 @@ from sopilot.audit.transcript_files import Transcript
 from sopilot.messages.catalogue import kept_message
 from sopilot.trace.events import (
     AWAITS_APPROVAL,
-    CLOCK,
     HELD_CALL,
     OPENED,
     OUTCOME_UNKNOWN,
     PROGRAM_CHANGED,
     Event,
-    identity_of,
 )
 from sopilot.trace.redaction import is_reference, words_of
 from sopilot.values.json import JSON
@@ -206,11 +204,11 @@ def entries_of(events: Iterable[Event], guarded: Iterable[int] = ()) -> list[Ent
 def entries_of_transcript(transcript: Transcript) -> list[Entry]:
     entries = []
     for call in transcript.calls:
-        state = "unanswered" if not call.answered else "answered" if call.ok else "failed"
-        entries.append(
-            Entry(call.index, "call", call.action, None, call.arguments, None, state, call.value,
-                  call.answered, events=[call.index])
-        )  # fmt: skip
+        state = "unanswered" if call.awaited else "answered" if call.ok else "failed"
+        entry = Entry(call.seq, "call", call.action, state=state, events=[call.seq])
+        entry.arguments, entry.answer = call.arguments, call.value
+        entry.answered = not call.awaited
+        entries.append(entry)
     return entries
 
 
@@ -237,11 +235,6 @@ def _plain(value: JSON) -> str:
     return value if isinstance(value, str) else json.dumps(value, default=str)
 
 
-def call_in_words(action: str, values: JSON) -> str:
-    listed = (f"{name}={value}" if name else value for name, value in pairs(values))
-    return f"{action}({', '.join(listed)})"
-
-
 @dataclass(frozen=True, slots=True)
 class Row:
     """One event of the complete list."""
@@ -263,59 +256,28 @@ def rows_of(events: Iterable[Event]) -> list[Row]:
             event.actor,
             event.kind,
             place_in_words(event.frame),
-            _says(event.kind, event.payload),
+            _says(event.payload),
         )
         for event in events
         if event.kind != "note" or event.payload.get("name") != REQUEST_NOTE
     ]
 
 
-_NOTES = {OPENED: "session opened", HELD_CALL: "call held back", CLOCK: "the clock shows"}
+_SUBJECTS = ("goal", "action", "function", "name", "decision", "label", "text", "summary", "reason")
+_CONTENTS = (
+    "arguments", "resolved", "details", "value", "content", "bound", "target", "operation",
+    "call_id", "by", "role", "grade", "producer", "result",
+)  # fmt: skip
 
 
-def _says(kind: str, payload: Mapping[str, JSON]) -> str:
-    match kind:
-        case "start":
-            again = " again" if payload.get("reactivated") else ""
-            return call_in_words(str(payload.get("goal")), payload.get("arguments")) + again
-        case "amend":
-            return shown(payload.get("arguments"))
-        case "call":
-            called = function_in_words(str(payload.get("function") or payload.get("slot")))
-            return call_in_words(called, payload.get("resolved"))
-        case "return":
-            bound = payload.get("bound")
-            holds = bound.get("holds") if isinstance(bound, Mapping) else payload.get("holds")
-            word = "is undecided" if holds is None else "is true" if holds else "is false"
-            grade = f" ({payload['grade']})" if payload.get("grade") else ""
-            return f"{function_in_words(str(payload.get('function')))} {word}{grade}"
-        case "reuse":
-            if "result" in payload:
-                return f"takes over #{payload['result']}"
-            name = function_in_words(str(payload.get("function")))
-            return f"{name} from #{payload.get('producer')}"
-        case "select_branch":
-            return f"{payload.get('label')} → {payload.get('target')}"
-        case "emit_artifact":
-            return f"{payload.get('name')}: {shown(payload.get('content'))}"
-        case "domain_call":
-            return call_in_words(str(payload.get("action")), payload.get("arguments"))
-        case "domain_result":
-            failed = "" if payload.get("ok") else "failed: "
-            return f"{payload.get('action')} → {failed}{shown(payload.get('value'))}"
-        case "decision":
-            role = f" as {payload['role']}" if payload.get("role") else ""
-            done = f"{payload.get('decision')} {payload.get('call_id')} by {payload.get('by')}"
-            return f"{done}{role} ({identity_of(payload.get('principal'))})"
-        case "note":
-            name, details = str(payload.get("name")), payload.get("details", {})
-            return f"{_NOTES.get(name, name.replace('_', ' '))} {shown(_with_times(details))}"
-        case "rejected":
-            operation = payload.get("operation")
-            tried = operation.get("operation") if isinstance(operation, Mapping) else "?"
-            return f"{tried}: {shown(payload.get('reason'))}"
-    texts = (payload[key] for key in ("text", "summary", "reason", "goal") if payload.get(key))
-    return next(map(shown, texts), "")
+def _says(payload: Mapping[str, JSON]) -> str:
+    """The first name in an event's payload, then its contents."""
+    subjects = (payload[key] for key in _SUBJECTS if payload.get(key))
+    subject = next(subjects, "")
+    words = function_in_words(subject) if isinstance(subject, str) else ""
+    contents = (payload.get(key) for key in _CONTENTS)
+    listed = [shown(_with_times(item)) for item in contents if item not in (None, "", {}, [])]
+    return " · ".join(filter(None, (shown(words or subject), *listed)))
 
 
 def _with_times(value: JSON) -> JSON:

@@ -16,9 +16,10 @@ import ast
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from sopilot.audit.state import SessionCall
 from sopilot.messages.errors import UserMistake, mistake
 from sopilot.values.json import JSON, escape_references, plain, plain_mapping
 
@@ -197,45 +198,27 @@ AnswerReader = Callable[[object], Answer]
 """How a result's own value is understood."""
 
 
-@dataclass(frozen=True, slots=True)
-class TranscriptCall:
-    """``arguments`` is ``None`` where the model's text is no object; ``ok`` and ``value``
-    are the tool's answer, ``answered`` whether there was one, ``let_through`` whether the
-    tool did not turn the call away. ``by_tool``: another tool made the call by itself, and
-    nobody saw the answer."""
-
-    index: int
-    message: int
-    action: str
-    arguments: Mapping[str, JSON] | None
-    ok: bool = False
-    value: JSON = None
-    answered: bool = False
-    let_through: bool = False
-    by_tool: bool = False
-
-
 class UserWords(NamedTuple):
-    """A message of the user's; ``asked`` is what the agent had said to it since the last one."""
+    """A message of the user; ``question`` is what the agent said since the previous one."""
 
     message: int
     text: str
-    asked: str
+    question: str
 
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """``replies`` counts what the user said after the request, where that is known;
-    ``dialog`` is what both said then, and ``told`` are values that the user gave by name.
-    ``now`` is the time of all of it, where somebody knows."""
+    """``replies`` counts the user's messages after the request, where known; ``dialog`` is what
+    both sides said then, and ``values`` are those that the user gave by name. ``now`` is the time
+    of all of it, where known."""
 
-    calls: tuple[TranscriptCall, ...]
+    calls: tuple[SessionCall, ...]
     messages: int
     replies: int = 0
     dialog: str = ""
-    told: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
+    values: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
     now: str = ""
-    said: tuple[UserWords, ...] = ()
+    user_messages: tuple[UserWords, ...] = ()
 
 
 def read_messages(
@@ -253,11 +236,11 @@ def read_messages(
     the actions that change something: a null is no success of theirs.
     """
     judge_outcome = outcome or plain_outcome
-    calls: list[TranscriptCall] = []
+    calls: list[SessionCall] = []
     waiting: list[tuple[str, int | None]] = []
     """Ids of open calls, and their places; ``None`` for one that is ignored."""
     seen = False
-    user_wordses: list[UserWords] = []
+    user_messages: list[UserWords] = []
     texts: list[str] = []
     for number, message in enumerate(messages):
         for result in calls_and_results(message, number):
@@ -268,7 +251,15 @@ def read_messages(
                     continue
                 waiting.append((result.call_id, len(calls)))
                 arguments = _arguments(result.arguments)
-                calls.append(TranscriptCall(len(calls), number, result.name, arguments))
+                calls.append(
+                    SessionCall(
+                        len(calls),
+                        result.name,
+                        arguments or {},
+                        message=number,
+                        is_readable=arguments is not None,
+                    )
+                )
                 continue
             if not seen:
                 raise unreadable(
@@ -278,24 +269,20 @@ def read_messages(
                 continue
             position = _answered(result.call_id, waiting, number)
             if position is not None:
-                answer = judge_outcome(read_value(result.content))
-                made = calls[position]
-                void = answer.value is None and made.action in effects
-                calls[position] = replace(
-                    made,
-                    ok=answer.ok and not result.failed and not void,
-                    value=escape_references(plain(answer.value)),
-                    answered=True,
-                    let_through=answer.let_through and not result.failed,
-                )
+                answer, call = judge_outcome(read_value(result.content)), calls[position]
+                void = answer.value is None and call.action in effects
+                call.answered = call.seq
+                call.ok = answer.ok and not result.failed and not void
+                call.unknown = answer.let_through and not result.failed and not call.ok
+                call.value = escape_references(plain(answer.value))
         role = message.get("role")
         spoken = spoken_text(message.get("content")) if role in ("user", "assistant") else None
         if isinstance(spoken, str) and role == "assistant":
             texts.append(spoken)
         elif isinstance(spoken, str):
-            user_wordses.append(UserWords(number, spoken, "\n".join(texts)))
+            user_messages.append(UserWords(number, spoken, "\n".join(texts)))
             texts.clear()
-    return Transcript(tuple(calls), len(messages), said=tuple(user_wordses))
+    return Transcript(tuple(calls), len(messages), user_messages=tuple(user_messages))
 
 
 def _answered(wanted: str | None, waiting: list[tuple[str, int | None]], number: int) -> int | None:

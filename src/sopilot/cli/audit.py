@@ -20,8 +20,8 @@ from sopilot.files.text import write_whole
 from sopilot.messages.errors import UserMistake
 from sopilot.runner.audit_inputs import (
     Audited,
-    Told,
     TraceInput,
+    TranscriptFacts,
     clean_together,
     read_input,
     reports_json,
@@ -37,9 +37,13 @@ from sopilot.web.audit_page import render_audit
 @click.command()
 @click.argument("what", metavar="WHAT", default="")
 @click.option("--all", "every", is_flag=True, help="Judge every session of the store.")
-@period("With --all: sessions opened since", "With --all: sessions opened until, inclusive")
-@click.option("--workers", type=click.IntRange(min=1), help="With --all. Default: one per core.")
-@click.option("--on", type=click.Choice(["local", "ray"]), default="local", help="With --all.")
+@period("With --all: first day or time", "With --all: last day, inclusive")
+@click.option(
+    "--workers", type=click.IntRange(min=1), help="Processes with --all. Default: one per core."
+)
+@click.option(
+    "--on", type=click.Choice(["local", "ray"]), default="local", help="Where to run with --all."
+)
 @click.option(
     "--handbook",
     metavar="SOURCE",
@@ -105,7 +109,7 @@ def command(
         handbook=handbook,
         goal=goal,
         store_spec=store.spec,
-        told=Told(now, pairs("--input", inputs)),
+        facts=TranscriptFacts(now, pairs("--input", inputs)),
         token_file=store.token_file,
     )
     if verify:
@@ -125,7 +129,7 @@ def command(
             lambda opened, who: on_record(opened, reports[0], keep=keep, key=key, who=who)
         )
     elif keep:
-        raise UserMistake("only the audit of a session of the store can be kept")
+        raise UserMistake("--keep needs a session of the store: name its id instead of a file")
     if len(reports) == 1:
         about = about_session(audited[0].events)
         facts = about_lines(about, audited[0].seal, language, stored=audited[0].stored)

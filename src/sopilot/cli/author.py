@@ -188,7 +188,7 @@ def format_files(files: tuple[str, ...], dry: bool, to_stdout: bool, as_json: bo
     "--model",
     default="reference",
     show_default=True,
-    help="Model that makes the moves, as for `sopilot run`: then the model is tested.",
+    help="Model to test on the scenarios, as for `sopilot run`.",
 )
 @click.option("--complete", is_flag=True, help="Also fail if a step or branch wasn't reached.")
 @json_option

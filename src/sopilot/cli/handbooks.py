@@ -30,7 +30,7 @@ def command() -> None:
 
 @command.command()
 @click.argument("source")
-@period("In force from this date; default: now", "In force until, inclusive")
+@period("First day in force; default: now", "Last day in force")
 @BY
 @SIGNED
 @json_option

@@ -32,7 +32,7 @@ from sopilot.records.actions import ActionOutcome
 from sopilot.records.audits import deviation_step, load_deviations
 from sopilot.records.deviations import DISPOSITIONS, deviation_lines
 from sopilot.records.export import bundle_files
-from sopilot.records.loading import make_anew, register
+from sopilot.records.loading import rebuild_completely, register
 from sopilot.records.log import prove as prove_in
 from sopilot.records.sealing import (
     Verified,
@@ -69,7 +69,7 @@ def command() -> None:
 
 
 @command.command()
-@period("Actions since", "Actions until, inclusive")
+@period("First day or time", "Last day, inclusive")
 @click.option("--action", metavar="NAME", help="List only this action.")
 @click.option(
     "--outcome",
@@ -126,7 +126,7 @@ def actions(
 
     async def use(opened: Store) -> Selected:
         if rebuild:
-            await make_anew(opened, tell=warn)
+            await rebuild_completely(opened, tell=warn)
         return await register(opened, wanted, conditions, columns=names)
 
     result = store.read(use)
@@ -188,7 +188,7 @@ def seal(key_file: Path, store: StoreAccess, as_json: bool, **texts: Sequence[st
 @click.option(
     "--without-events",
     is_flag=True,
-    help="Read log, heads and register, and events only of sessions that have gone on.",
+    help="Read events only of sessions that changed since the head.",
 )
 @STORE
 @json_option
@@ -212,10 +212,10 @@ def verify(
         raise UserMistake("use --head with a store, or --proof, or --bundle")
     keys = [public_key(item) for item in trusted]
     if bundle is not None:
-        from sopilot.records.bundle import examined
+        from sopilot.records.bundle import check_bundle
 
         with unpacked(bundle) as folder:
-            good, lines = examined(folder, keys)
+            good, lines = check_bundle(folder, keys)
         give(as_json, {"whole": good, "says": lines}, lines)
         sys.exit(Exit.DONE if good else Exit.FINDINGS)
     if proof_file is not None:
@@ -293,7 +293,7 @@ def prove(session_id: str | None, head: str, since: str | None, store: StoreAcce
 
 
 @command.command()
-@period("Sessions since", "Sessions until, inclusive", required=True)
+@period("First day or time", "Last day, inclusive", required=True)
 @click.option("-o", "--output", type=NEW, required=True, help="A new or empty folder, or NAME.zip.")
 @click.option("--payloads", is_flag=True, help="Include contents stored beside the traces.")
 @SIGNED

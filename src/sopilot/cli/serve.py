@@ -33,7 +33,7 @@ server_options = all_of(
     click.option(
         "--allow-origin", multiple=True, hidden=True, help="Web origin that may call the server."
     ),
-    click.option("--stateless", is_flag=True, help="Any server of the store answers any request."),
+    click.option("--stateless", is_flag=True, help="Let any server of the store answer."),
     click.option("--admin", metavar="HOST:PORT", help="Address for health and metrics."),
     click.option(
         "--lease-seconds", type=click.FloatRange(min=1), default=Settings().lease_seconds,

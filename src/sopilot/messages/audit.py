@@ -50,6 +50,7 @@ TITLES: Final[Mapping[str, tuple[str, str]]] = {
 }
 """Every code the audit can give, with a report's words for it. Codes are stable."""
 
+
 LABELS: Final[Mapping[str, tuple[str, str]]] = {
     # --- outcomes, proof levels, severities ---
     "completed": ("completed", "已完成"),
@@ -96,6 +97,26 @@ LABELS: Final[Mapping[str, tuple[str, str]]] = {
     "reject": ("rejected", "驳回"),
     "amend_decision": ("amended and approved", "修改后批准"),
     "expire": ("expired", "过期"),
+    # --- kinds of events ---
+    "event.start": ("started", "开始"),
+    "event.amend": ("amended", "更正"),
+    "event.call": ("check entered", "进入检查"),
+    "event.return": ("check judged", "作出判断"),
+    "event.judge_check": ("check judged", "作出判断"),
+    "event.reuse": ("verdict reused", "沿用判断"),
+    "event.bind_evidence": ("evidence taken over", "沿用证据"),
+    "event.resumed": ("resumed", "恢复"),
+    "event.rejected": ("step rejected", "步骤被驳回"),
+    "event.select_branch": ("branch taken", "选择分支"),
+    "event.emit_artifact": ("document made", "生成文件"),
+    "event.complete": ("completed", "完成"),
+    "event.fail": ("refused", "拒绝"),
+    "event.domain_call": ("tool called", "调用工具"),
+    "event.domain_result": ("tool answered", "工具返回"),
+    "event.user_said": ("customer said", "客户说"),
+    "event.assistant_said": ("agent said", "客服说"),
+    "event.decision": ("decision", "审批"),
+    "event.note": ("note", "备注"),
     # --- lines of a report ---
     "session": ("session {id}", "会话 {id}"),
     "audit": ("audit", "审计"),
@@ -222,5 +243,397 @@ LABELS: Final[Mapping[str, tuple[str, str]]] = {
     "waits_clean": ("still waits; nothing found so far", "仍在等待；目前没有问题"),
 }
 
-EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {}
+
+EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
+    # --- the trace ---
+    "audit.event-number": ("event {index} has the number {seq}", "第 {index} 个事件的编号是 {seq}"),
+    "audit.chain-short": (
+        "the chain breaks at index {index}: events behind the last one are missing",
+        "哈希链在第 {index} 处断裂：末尾缺少事件",
+    ),
+    "audit.chain-altered": (
+        "the chain breaks at index {index}: this event is not what was sealed",
+        "哈希链在第 {index} 处断裂：该事件与封存时不同",
+    ),
+    "audit.left-against": (
+        "`{place}` was left against the bound results: {why}",
+        "离开 `{place}` 时与已有结果相反：{why}",
+    ),
+    "audit.branch-rejected": (
+        "a branch against the bound results was tried and rejected",
+        "尝试选择与已有结果相反的分支，被驳回",
+    ),
+    # --- calls ---
+    "audit.no-process": (
+        "`{action}` was called while no process was running",
+        "没有正在办理的流程时调用了 `{action}`",
+    ),
+    "audit.other-value": (
+        "`{action}` was called with another `{name}` than the procedure is about",
+        "调用 `{action}` 时 `{name}` 与流程所办对象不同",
+    ),
+    "audit.not-asked-for": (
+        "`{function}` does not ask for `{action}` at `{step}`",
+        "`{function}` 在 `{step}` 处不要求调用 `{action}`",
+    ),
+    "audit.after-goal": (
+        "`{action}` was called although the goal had succeeded already",
+        "目标已完成，仍调用了 `{action}`",
+    ),
+    "audit.not-running": (
+        "`{action}` is the goal of `{goal}`, which is not running",
+        "`{action}` 是 `{goal}` 的目标操作，而该流程未在办理",
+    ),
+    "audit.checks-refuse": (
+        "`{action}` was called although the checks refuse it",
+        "检查结果不允许，仍调用了 `{action}`",
+    ),
+    "audit.not-accepted-yet": (
+        "`{action}` was called although the program had not accepted yet",
+        "程序尚未许可，就调用了 `{action}`",
+    ),
+    "audit.never-checked": (
+        "`{predicate}` was never checked before `{action}`",
+        "调用 `{action}` 之前从未检查 `{predicate}`",
+    ),
+    "audit.repeated-unknown": (
+        "`{action}` was repeated although the outcome of #{seq} is unknown",
+        "#{seq} 的结果不明，却再次调用了 `{action}`",
+    ),
+    "audit.beside-open": (
+        "`{action}` was called while the outcome of `{other}` (#{seq}) was unknown, "
+        "which may rest on what it changes",
+        "`{other}`（#{seq}）结果不明时调用了 `{action}`，后者可能改变其依据",
+    ),
+    "audit.answered-late": (
+        "`{call}` was resolved by a person, and its tool then said that it {outcome}",
+        "`{call}` 已由人工认定，之后工具返回：{outcome}",
+    ),
+    "audit.effect-unknown": (
+        "nobody knows whether `{action}` took effect",
+        "无法确定 `{action}` 是否已生效",
+    ),
+    "audit.until-resolved": ("{why} until it was resolved", "{why}，直至人工认定"),
+    "audit.no-result": (
+        "`{action}` was called and no result was recorded",
+        "调用了 `{action}`，没有记录结果",
+    ),
+    "audit.held-back": (
+        "`{action}` was tried before the program accepts it, and held back",
+        "程序许可之前尝试调用 `{action}`，已拦截",
+    ),
+    # --- verdicts ---
+    "audit.no-evidence": (
+        "`{predicate}` was judged {verdict} although no call that verifies it lies between the "
+        "call and the return",
+        "`{predicate}` 被判断为 {verdict}，但其间没有任何验证它的调用",
+    ),
+    "audit.verifiers-failed": (
+        "`{predicate}` was judged true although the calls that verify it failed",
+        "验证 `{predicate}` 的调用失败，却判断为 true",
+    ),
+    "audit.part-of-recipe": (
+        "`{predicate}` was judged {verdict} before every call of a recipe was made",
+        "尚未完成全部验证调用，就把 `{predicate}` 判断为 {verdict}",
+    ),
+    "audit.verdict-untold": (
+        "`{predicate}` was judged true although the answers do not decide it",
+        "已有结果不足以判断 `{predicate}`，却判断为 true",
+    ),
+    "audit.evidence-says": (
+        "`{predicate}` was judged {verdict}, its evidence says {other}",
+        "`{predicate}` 被判断为 {verdict}，证据表明是 {other}",
+    ),
+    "audit.verdict-rests": (
+        "the verdict on `{predicate}` rests on it",
+        "对 `{predicate}` 的判断以此为依据",
+    ),
+    "audit.the-verdict": ("the verdict on `{predicate}`", "对 `{predicate}` 的判断"),
+    "audit.other-process": (
+        "`{cited}` is a result of another process",
+        "`{cited}` 是另一流程的结果",
+    ),
+    "audit.no-such-result": ("`{cited}` is not a result", "`{cited}` 不是结果"),
+    "audit.result-wrong-call": (
+        "#{seq} is a result of `{action}`, which verifies nothing here",
+        "#{seq} 是 `{action}` 的结果，与此处验证无关",
+    ),
+    "audit.result-other-values": (
+        "#{seq} is a result of `{action}` about other values",
+        "#{seq} 是 `{action}` 针对其他参数值的结果",
+    ),
+    "audit.result-stale": (
+        "#{seq} is from before a goal action changed the state (#{changed})",
+        "#{seq} 早于目标操作对状态的更改（#{changed}）",
+    ),
+    # --- proof of a guarded call ---
+    "audit.proof-rests": ("the proof of `{action}` rests on it", "`{action}` 的证明以此为依据"),
+    "audit.approval-rests": (
+        "whether `{action}` needed an approval depends on it",
+        "`{action}` 是否需要审批取决于此",
+    ),
+    "audit.ran-unproven": (
+        "`{action}` ran unproven: {why}",
+        "`{action}` 未经证明即执行：{why}",
+    ),
+    "audit.must-be": (
+        "`{predicate}` must be {wanted}: {why}",
+        "`{predicate}` 须为 {wanted}：{why}",
+    ),
+    "audit.is-by": ("it is {actual} by {evidence}", "依据 {evidence}，结果为 {actual}"),
+    "audit.not-led": (
+        "the checks made do not lead the program to `{action}`",
+        "按已做的检查，程序不会到达 `{action}`",
+    ),
+    "audit.only-model": (
+        "only a model has judged it, and the handbook does not allow that",
+        "仅由模型判断，手册不允许",
+    ),
+    "audit.not-an-input": ("`{name}` is not an input of it", "`{name}` 不是其参数"),
+    "audit.input-absent": ("`{name}` is missing", "缺少 `{name}`"),
+    "audit.input-type": ("`{name}` is of another type than its input", "`{name}` 的类型不符"),
+    "audit.not-fixed": (
+        "`{name}` is not the value that the handbook fixes",
+        "`{name}` 不是手册规定的固定值",
+    ),
+    "audit.inputs-differ": (
+        "two inputs are `{name}`, and they differ",
+        "两个参数都是 `{name}`，却不相同",
+    ),
+    "audit.no-value": ("`{name}` has no value", "`{name}` 没有值"),
+    "audit.not-a-list": ("`{path}` is not a list in the answers", "结果中的 `{path}` 不是列表"),
+    "audit.list-too-long": (
+        "`{path}` has more than {most} elements",
+        "`{path}` 的元素超过 {most} 个",
+    ),
+    "audit.nothing-at": ("the answers have nothing at `{path}`", "结果中没有 `{path}`"),
+    "audit.not-askable": (
+        "{call} cannot be called: `{name}` is of another type",
+        "无法调用 {call}：`{name}` 的类型不符",
+    ),
+    "audit.awaited": ("{call} is not answered yet (#{seq})", "{call} 尚未返回（#{seq}）"),
+    "audit.newest-failed": (
+        "{call} failed when it was called last (#{seq})",
+        "最近一次调用 {call} 失败（#{seq}）",
+    ),
+    "audit.called-with-more": (
+        "{call} was called again with more than it takes (#{seq})",
+        "{call} 之后又以多余的参数调用（#{seq}）",
+    ),
+    "audit.earlier-connection": (
+        "{call} was answered (#{seq}) on an earlier connection",
+        "{call} 的结果（#{seq}）来自先前的连接",
+    ),
+    "audit.served-already": (
+        "{call} (#{seq}) served `{action}` (#{change}) already, and an answer of the user serves "
+        "one call",
+        "{call}（#{seq}）已用于 `{action}`（#{change}），用户的一次答复只能用于一次调用",
+    ),
+    "audit.changed-since": (
+        "{call} was answered (#{seq}) before `{action}` (#{change}) may have changed it",
+        "{call} 的结果（#{seq}）早于 `{action}`（#{change}），后者可能已改变它",
+    ),
+    "audit.not-called": ("{call} was not called", "没有调用 {call}"),
+    "audit.other-called": (
+        "{call} was not called; {other} (#{seq}) was",
+        "没有调用 {call}，而是调用了 {other}（#{seq}）",
+    ),
+    "audit.contradicting-ways": (
+        "the ways to verify it contradict each other",
+        "不同的验证方式相互矛盾",
+    ),
+    "audit.undecided-by-answers": ("the answers do not decide it", "已有结果不足以判断"),
+    "audit.not-judged-for": ("nobody has judged it for these values", "没有针对这些参数值的判断"),
+    "audit.judged-undecided": ("it was judged undecided", "判断结果为无法确定"),
+    "audit.judged-on-older": (
+        "it was judged (#{seq}) on other answers than the newest",
+        "判断（#{seq}）所依据的不是最新结果",
+    ),
+    "audit.order-unknown": (
+        "nobody knows whether `{action}` or the call that ends it came last",
+        "无法确定 `{action}` 与结束它的调用哪个在后",
+    ),
+    "audit.gate-elsewhere": (
+        "`{action}` was called on an earlier connection",
+        "`{action}` 是在先前的连接上调用的",
+    ),
+    "audit.overlap": ("calls of `{action}` overlap", "对 `{action}` 的多次调用相互重叠"),
+    "audit.gate-failed": (
+        "`{action}` failed when it was called last",
+        "最近一次调用 `{action}` 失败",
+    ),
+    # --- guarded actions and people ---
+    "audit.not-where-accepted": (
+        "`{action}` is irreversible and ran where the program does not accept it",
+        "`{action}` 不可撤销，却在程序未许可处执行",
+    ),
+    "audit.no-procedure": (
+        "`{action}` is guarded, and ran although no procedure of the handbook carries it out",
+        "`{action}` 受保护，手册中没有执行它的流程，却已执行",
+    ),
+    "audit.ran-after": (
+        "`{action}` ran although its approval was {decision} (#{seq})",
+        "审批已{decision}（#{seq}），`{action}` 仍执行",
+    ),
+    "audit.too-few-approvals": (
+        "`{action}` ran with {n} of {needed} approvals by {roles}",
+        "`{action}` 执行时只有 {n} / {needed} 项审批（{roles}）",
+    ),
+    "audit.other-arguments": (
+        "`{action}` ran with other arguments than were approved (#{seq})",
+        "`{action}` 执行时的参数与审批的不同（#{seq}）",
+    ),
+    "audit.held-but-shown": (
+        "`{action}` was held as unproven, the trace shows it {grade}",
+        "`{action}` 因未经证明被拦截，而记录显示其为 {grade}",
+    ),
+    "audit.carried-out-already": (
+        "`{action}` was carried out already (#{seq}), and nobody asked for it again",
+        "`{action}` 已执行（#{seq}），且无人再次请求",
+    ),
+    "audit.ran-on-older": (
+        "`{action}` ran on `{read}` (#{seq}), which was not read again just before",
+        "`{action}` 依据 `{read}`（#{seq}），执行前未重新查询",
+    ),
+    "audit.other-leaves": (
+        "the licence of `{action}` names other leaves than the trace shows",
+        "`{action}` 的许可所列条件与记录不符",
+    ),
+    "audit.recorded-as": (
+        "{what} is recorded as {recorded}, the trace shows it {shown}",
+        "{what}记录为 {recorded}，而实际显示为 {shown}",
+    ),
+    # --- endings ---
+    "audit.follow-up": (
+        "`{goal}` was refused, and `{next}`, which comes next, was not started",
+        "`{goal}` 被拒绝，后续的 `{next}` 未启动",
+    ),
+    "audit.claimed": (
+        "completion of `{goal}` was claimed and never accepted",
+        "宣称 `{goal}` 已完成，但未被接受",
+    ),
+    "audit.never-completed": (
+        "the goal action of `{goal}` succeeded, the process never completed",
+        "`{goal}` 的目标操作已成功，流程却未结束",
+    ),
+    "audit.goal-not-done": (
+        "`{goal}` was completed although its goal action never succeeded",
+        "`{goal}` 的目标操作从未成功，却宣告完成",
+    ),
+    "audit.not-accepting": (
+        "`{goal}` was completed although the program does not accept there",
+        "程序在此处不接受，`{goal}` 却宣告完成",
+    ),
+    "audit.refused-no-false": (
+        "`{goal}` was refused while it could still be accepted: no check came out false",
+        "`{goal}` 仍可能获准却被拒绝：没有检查不成立",
+    ),
+    "audit.refused-other-false": (
+        "`{goal}` was refused while it could still be accepted: the false ones do not rule it out",
+        "`{goal}` 仍可能获准却被拒绝：不成立的检查并不排除它",
+    ),
+    "audit.ground-withheld": (
+        "what the user was asked may be the ground of the refusal",
+        "向用户询问的内容可能是拒绝的依据",
+    ),
+    "audit.user-did-not-give": (
+        "the user was asked and did not give {names}",
+        "已询问用户，用户未提供 {names}",
+    ),
+    "audit.not-offered": ("the tool `{action}` is not on offer", "未提供工具 `{action}`"),
+    "audit.goal-failed": ("`{action}` failed (#{seq})", "`{action}` 失败（#{seq}）"),
+    "audit.not-all-proven": (
+        "not all that `{action}` needs is proven",
+        "`{action}` 的要求未全部证明",
+    ),
+    "audit.held-unproven": (
+        "`{action}` was held, because not all that it needs is proven",
+        "`{action}` 被拦截，因为其要求未全部证明",
+    ),
+    "audit.verifier-failed": (
+        "`{action}` failed (#{seq}), so `{predicate}` is undecided",
+        "`{action}` 失败（#{seq}），因此无法判断 `{predicate}`",
+    ),
+    "audit.is-undecided": ("`{predicate}` is undecided: {why}", "无法判断 `{predicate}`：{why}"),
+    # --- customers ---
+    "audit.gives-away": (
+        "the message may give the check of `{predicate}` away",
+        "该消息可能透露 `{predicate}` 的检查内容",
+    ),
+    "audit.told-sentence": (
+        "the customer was told the sentence about `{predicate}`, and may hear only: {message}",
+        "向客户说出了 `{predicate}` 的内容，而只可告知：{message}",
+    ),
+    "audit.told-answer": (
+        "the customer was told the verifier's answer about `{predicate}`, and may hear only: "
+        "{message}",
+        "向客户透露了 `{predicate}` 的查询结果，而只可告知：{message}",
+    ),
+    # --- transcripts ---
+    "audit.arguments-unreadable": (
+        "the arguments of `{action}`: they are not an object",
+        "`{action}` 的参数不是对象",
+    ),
+    "audit.effect-unanswered": (
+        "whether `{action}` took effect: no answer is recorded",
+        "`{action}` 是否生效：没有记录结果",
+    ),
+    "audit.no-action": (
+        "`{action}` is not an action of the handbook",
+        "`{action}` 不是手册中的操作",
+    ),
+    "audit.no-object": (
+        "`{action}` was called with arguments that are not an object",
+        "调用 `{action}` 的参数不是对象",
+    ),
+    "audit.no-input": ("`{action}` takes no `{name}`", "`{action}` 没有参数 `{name}`"),
+    "audit.input-missing": (
+        "`{action}` was called without `{name}`",
+        "调用 `{action}` 时缺少 `{name}`",
+    ),
+    "audit.called-before": (
+        "`{action}` was called before {predicates} was checked",
+        "检查 {predicates} 之前就调用了 `{action}`",
+    ),
+    "audit.ran-although-false": (
+        "`{action}` ran although {predicates} did not come out as the SOP wants",
+        "{predicates} 不符合手册要求，`{action}` 仍执行",
+    ),
+    "audit.depends-on-time": ("`{predicate}` depends on the time", "`{predicate}` 取决于时间"),
+    "audit.no-answer-shows": (
+        "`{action}` ran although no answer shows `{predicate}`",
+        "没有结果能证明 `{predicate}`，`{action}` 仍执行",
+    ),
+    "audit.last-words-no": (
+        "the user's last words before it are a no",
+        "此前用户最后的答复是拒绝",
+    ),
+    "audit.own-words": (
+        "its question is put in the agent's own words",
+        "问题由智能体自行措辞",
+    ),
+    "audit.of-predicate": ("`{predicate}`: {why}", "`{predicate}`：{why}"),
+    "audit.needs": ("it needs {n} by {roles}", "需要 {n} 项审批（{roles}）"),
+    "audit.no-approval": (
+        "`{action}` ran and no approval is on record: {needed}",
+        "`{action}` 已执行，没有审批记录：{needed}",
+    ),
+    "audit.approval-of": ("an approval of `{action}` ({needed})", "`{action}` 的审批（{needed}）"),
+    "audit.claimed-only": (
+        "{goals} is claimed, and no call carried it out",
+        "宣称已完成 {goals}，但没有执行它的调用",
+    ),
+    "audit.refused-or-not": (
+        "`{goal}` was not carried out: whether it was refused, and with a cause",
+        "`{goal}` 未执行：是否被拒绝、有无依据",
+    ),
+    "audit.nothing-rules-out": (
+        "`{goal}` was not carried out, and nothing that was checked rules it out",
+        "`{goal}` 未执行，而已做的检查并不排除它",
+    ),
+    "audit.call-withheld": (
+        "a call, or an answer to one, is withheld as a whole",
+        "某次调用或其结果全部未显示",
+    ),
+}
 """Why something is a finding, or was not judged, by code."""

@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from sopilot.messages.audit import EXPLANATIONS
 from sopilot.messages.chinese import CHINESE_SENTENCES
 from sopilot.messages.english import ENGLISH_SENTENCES
 from sopilot.values.json import JSON
 from sopilot.values.text import CodedText
 
 SENTENCES: Final[Mapping[str, Mapping[str, str]]] = {
-    "en": ENGLISH_SENTENCES,
-    "zh": CHINESE_SENTENCES,
+    "en": {**ENGLISH_SENTENCES, **{code: pair[0] for code, pair in EXPLANATIONS.items()}},
+    "zh": {**CHINESE_SENTENCES, **{code: pair[1] for code, pair in EXPLANATIONS.items()}},
 }
 
 _LIST: Final = "list"
@@ -24,7 +25,7 @@ _LIST: Final = "list"
 
 def sentence(code: str, **fields: object) -> CodedText:
     """The message with this code. A field may be a message itself."""
-    return CodedText(ENGLISH_SENTENCES[code].format(**fields), code, fields)
+    return CodedText(SENTENCES["en"][code].format(**fields), code, fields)
 
 
 def listed(parts: list[str]) -> CodedText:
@@ -62,7 +63,7 @@ def kept_message(value: JSON) -> str:
     if not isinstance(value, Mapping):
         return str(value or "")
     parts, code = value.get("fields"), str(value.get("code"))
-    if not isinstance(parts, Mapping) or code not in (_LIST, *ENGLISH_SENTENCES):
+    if not isinstance(parts, Mapping) or code not in (_LIST, *SENTENCES["en"]):
         return ""
     fields = {str(name): kept_message(part) for name, part in parts.items()}
     try:

@@ -14,8 +14,8 @@ from sopilot.protocols import Model, User
 
 MODEL_HELP: Final = (
     "reference (default, needs nothing), local (SmolLM2, extra `local`), replay:FILE, "
-    "http(s)://host/v1#model (any OpenAI-compatible endpoint), mailbox:DIR (whoever answers the "
-    "files in DIR), or provider/name (extra `hosted`)."
+    "http(s)://host/v1#model (any OpenAI-compatible endpoint), mailbox:DIR (a program that "
+    "answers files in DIR), or provider/name (extra `hosted`)."
 )
 
 URL_VARIABLE: Final = "SOPILOT_MODEL_URL"

@@ -268,7 +268,7 @@ class _Check:
             self.problems.append(f"{name} is not a file of this bundle")
 
 
-def examined(folder: Path, keys: Sequence[str]) -> tuple[bool, list[str]]:
+def check_bundle(folder: Path, keys: Sequence[str]) -> tuple[bool, list[str]]:
     """Whether nothing is wrong, and what to say, fit for a terminal: a bundle is others' text."""
     check = _Check(folder, keys)
     try:
@@ -294,6 +294,6 @@ def main() -> None:
         Path(argument).read_text().strip() if Path(argument).is_file() else argument
         for argument in sys.argv[1:]
     ]
-    good, lines = examined(Path(sys.argv[0]).resolve().parent, keys)
+    good, lines = check_bundle(Path(sys.argv[0]).resolve().parent, keys)
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     sys.exit(0 if good else 1)

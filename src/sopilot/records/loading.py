@@ -399,7 +399,7 @@ async def register(
     )
 
 
-async def make_anew(store: Store, *, tell: Callable[[str], None]) -> None:
+async def rebuild_completely(store: Store, *, tell: Callable[[str], None]) -> None:
     """Rebuild the register from the traces. Raise if that would leave a session out."""
     read, problems = await rebuild_register(store, tell=tell)
     tell(f"the register was made from the traces of {counted(read, 'session')}")

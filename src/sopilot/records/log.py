@@ -51,14 +51,7 @@ class LogEntry(NamedTuple):
     actions: str
 
     def as_json(self) -> dict[str, JSON]:
-        return {
-            "entry": self.number,
-            "at": self.at,
-            "session": self.session_id,
-            "seq": self.seq,
-            "hash": self.hash,
-            "actions": self.actions,
-        }
+        return dict(zip(("entry", "at", "session", "seq", "hash", "actions"), self, strict=True))
 
     @property
     def leaf(self) -> bytes:

@@ -254,7 +254,7 @@ def _number(value: JSON) -> float:
     return float(value) if isinstance(value, int | float) else 0.0
 
 
-def added(people: People, values: Mapping[str, JSON]) -> dict[str, JSON]:
+def person_details(people: People, values: Mapping[str, JSON]) -> dict[str, JSON]:
     """A person as they are then: with what was known of them, unless it is said anew."""
     name = str(values["person"])
     own = people.persons.get(same_name(name))
@@ -598,7 +598,7 @@ async def change_people(
                 "only an administrator changes the people of this store",
                 help="give an administrator's token: --token-file",
             )
-    entry = added(people, details) if name == ADDED else details
+    entry = person_details(people, details) if name == ADDED else details
     problem = why_not(people, name, entry)
     if problem is not None:
         raise UserMistake([problem])

@@ -207,7 +207,7 @@ def _without_secrets(book: Handbook, transcript: Transcript, name: str, report: 
     if not names:
         return Audited(name, report, transcript=transcript)
     exchanged = [item for call in transcript.calls for item in (call.arguments, call.value)]
-    secrets = SecretTexts(secrets_under(names, [*exchanged, dict(transcript.told)]))
+    secrets = SecretTexts(secrets_under(names, [*exchanged, dict(transcript.values)]))
 
     def shown(value: JSON) -> JSON:
         return mask(without_names(value, names), secrets, data=True)
@@ -215,25 +215,25 @@ def _without_secrets(book: Handbook, transcript: Transcript, name: str, report: 
     calls = []
     for call in transcript.calls:
         arguments = shown(call.arguments)
-        clear = arguments if isinstance(arguments, Mapping) else None
+        clear = arguments if isinstance(arguments, Mapping) else {}
         calls.append(replace(call, arguments=clear, value=shown(call.value)))
     clear_transcript = replace(transcript, calls=tuple(calls))
     return Audited(name, report.with_texts(shown), transcript=clear_transcript)
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What nothing in a transcript says: the time of it, and what the user told by name."""
+class TranscriptFacts:
+    """Facts that a transcript lacks: its time, and values that the user gave by name."""
 
     now: str = ""
     inputs: Mapping[str, JSON] = field(default_factory=dict)
 
-    def of(self, transcript: Transcript) -> Transcript:
-        return replace(transcript, now=self.now, told={**transcript.told, **self.inputs})
+    def added_to(self, transcript: Transcript) -> Transcript:
+        return replace(transcript, now=self.now, values={**transcript.values, **self.inputs})
 
 
 def file_input(
-    what: str, *, handbook: str | None, goal: str | None, told: Told | None = None
+    what: str, *, handbook: str | None, goal: str | None, facts: TranscriptFacts | None = None
 ) -> TraceInput | ForeignInput:
     """A trace file, or a transcript of any agent."""
     text = read_text(Path(what))
@@ -253,19 +253,20 @@ def file_input(
             "a trace is written by `sopilot trace export`, a transcript is a JSON list of messages",
         ) from None
     result = transcript_input(what, content, handbook, goal)
-    if told is None:
+    if facts is None:
         return result
     rows = result.transcripts
-    return ForeignInput(tuple((name, book, item, told.of(each)) for name, book, item, each in rows))
+    added = ((name, book, item, facts.added_to(each)) for name, book, item, each in rows)
+    return ForeignInput(tuple(added))
 
 
 def read_input(
     what: str, *, handbook: str | None, goal: str | None, store_spec: str | None,
-    told: Told | None = None, token_file: Path | None = None, secrets: bool = False,
+    facts: TranscriptFacts | None = None, token_file: Path | None = None, secrets: bool = False,
 ) -> TraceInput | ForeignInput:  # fmt: skip
     """A file if there is one of that name, else a session."""
     if Path(what).exists():
-        return file_input(what, handbook=handbook, goal=goal, told=told)
+        return file_input(what, handbook=handbook, goal=goal, facts=facts)
     access = StoreAccess(store_spec, token_file)
     masked = not access.may_see("audit", [what])
     return access.read(

@@ -1,9 +1,5 @@
-"""What a policy usually says and a handbook leaves out, each with place, cause and cure.
-
-What only compiling a handbook shows to be doubtful, each with place, cause and cure.
-
-Everything that is wrong with one file, as findings with their places.
-"""
+"""Findings of `sopilot check` in one file, each with place, cause and cure: mistakes, and warnings
+of gaps that policies often leave."""
 
 from __future__ import annotations
 
@@ -182,7 +178,7 @@ def policy_warnings(handbook: Handbook, *, text: str, source: str) -> list[Diagn
 
 
 def _hidden_inputs(handbook: Handbook, text: str, source: str) -> Iterator[Diagnostic]:
-    """Inputs of guarded actions that are masked, although nobody called them secret there."""
+    """Inputs of guarded actions that are masked because of a secret elsewhere."""
     hidden = set(secret_names(handbook))
     for name in dict.fromkeys(procedure.action for procedure in handbook.procedures.values()):
         action = handbook.actions[name]
@@ -196,7 +192,7 @@ def _hidden_inputs(handbook: Handbook, text: str, source: str) -> Iterator[Diagn
                 continue
             yield Diagnostic(
                 "hidden-input",
-                f"`{item.name}` of `{name}` is hidden from whoever approves or confirms it, "
+                f"`{item.name}` of `{name}` is hidden from the person who approves or confirms it, "
                 "because a value that goes by this name is `secret` elsewhere",
                 locate_input(text, source, name, item.name),
                 "drop `secret` there, give it another name, or write `secret: true` here as well",
@@ -258,7 +254,7 @@ def _gates_left_open(handbook: Handbook, text: str, source: str) -> Iterator[Dia
 
 
 def unread_keywords(handbook: Handbook, *, text: str, source: str) -> list[Diagnostic]:
-    """What the schema of a guarded action's input says and nobody holds a call to."""
+    """Schema keywords of guarded actions' inputs that sopilot doesn't enforce."""
     return [
         Diagnostic(
             "unread-keyword",
@@ -293,7 +289,7 @@ _ANNOTATIONS = frozenset(
 
 
 def never_proven(handbook: Handbook, *, text: str, source: str) -> list[Diagnostic]:
-    """Requirements of guarded actions about a value that is none, or is none long enough."""
+    """Requirements of guarded actions that a missing or moving value makes unprovable."""
     diagnostics: list[Diagnostic] = []
     for procedure in handbook.procedures.values():
         action = handbook.actions[procedure.action]
@@ -348,7 +344,7 @@ def _nulls(handbook: Handbook, needed: _Needed) -> Iterator[_Told]:
 def _left_out(
     handbook: Handbook, action: Action, loose: Mapping[str, str], needed: _Needed
 ) -> Iterator[_Told]:
-    """Names that need not have a value at the act."""
+    """Values that the guarded call may leave out."""
     for predicate, parameter, term in needed:
         entry = handbook.predicates[predicate]
         if not isinstance(term, Name) or term.name not in loose:
@@ -369,7 +365,7 @@ _COMPARED = re.compile(r"[<>=!]=|[<>]|\bin\b")
 
 
 def _moving(procedure: Procedure) -> Iterator[_Told]:
-    """Arguments that are computed from the time itself: a second later they are others."""
+    """Arguments computed from the time: a second later they differ."""
     for item in procedure.computed:
         if NOW not in free_names(item.value) or NOW in item.uses:
             continue
@@ -382,7 +378,7 @@ def _moving(procedure: Procedure) -> Iterator[_Told]:
 
 
 def _without_steady(text: str) -> str:
-    """Without what `round`, `day`, `year` and `years_between` make of a time."""
+    """The text without calls of `round`, `day`, `year` and `years_between`, which are steady."""
     while match := _STEADY.search(text):
         end, depth = match.end(), 1
         while end < len(text) and depth:
@@ -393,7 +389,7 @@ def _without_steady(text: str) -> str:
 
 
 def recorded_only(handbook: Handbook, source: str) -> list[Diagnostic]:
-    """Every action that a procedure is for and that nothing holds."""
+    """Actions of procedures that aren't guarded."""
     loose = [
         f"`{name}`"
         for name in dict.fromkeys(procedure.action for procedure in handbook.procedures.values())
@@ -441,15 +437,14 @@ def check_text(text: str, source: str) -> list[Diagnostic]:
 
 
 def _check_scenarios(text: str, source: str) -> list[Diagnostic]:
-    """Against the handbook beside it; that one's own mistakes are told under its own name."""
+    """Check against the handbook beside it, whose own mistakes are reported under its name."""
     path = Path(source.removesuffix(SCENARIOS) + ".yaml")
     handbook, _ = read_handbook(read_text(path), str(path))
     return read_scenarios(text, handbook, source)[1] if handbook is not None else []
 
 
 def _is_meant(source: str, text: str) -> bool:
-    """Of a folder's YAML: not what a tool returns, and not what another program is set up with.
-    A file that is no YAML at all is told of."""
+    """Whether a YAML file of a folder is ours, or can't be read at all."""
     if source.endswith(SCENARIOS):
         return True
     try:
@@ -460,7 +455,7 @@ def _is_meant(source: str, text: str) -> bool:
 
 
 def texts_to_check(paths: Sequence[str]) -> list[tuple[str, str]]:
-    """Name and text of every file that these files, folders and bundled names come to."""
+    """Name and text of every file behind these files, folders and bundled names."""
     result: list[tuple[str, str]] = []
     for name in paths:
         path = Path(name)

@@ -1,4 +1,4 @@
-"""What a compile came to, in figures."""
+"""Figures of a compile."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PAPER = {
     "mean Bank frame": "about 570",
     "missing recipes": "0",
 }
-"""What the study reports of the same compile."""
+"""The study's figures of the same compile."""
 
 
 def summarise(units: list[Unit], artifacts: list[str], seconds: float) -> dict[str, Any]:

@@ -1,7 +1,4 @@
-"""Why a program looks as it does, as data.
-
-A source in the form that a model would see it in.
-"""
+"""Why a program looks as it does, and a source in the form that a model would see."""
 
 from __future__ import annotations
 
@@ -116,7 +113,7 @@ def _refusals(tree: Tree) -> Iterator[tuple[str, str]]:
 
 
 def _policy(function: Function) -> list[str]:
-    """What the machine does about a function beside calling its verifiers."""
+    """How the runtime treats a function, apart from calling its verifiers."""
     lines = []
     if function.computes:
         lines.append(f"{function.computes} is computed by the machine: {function.value}")
@@ -213,7 +210,7 @@ def shown(
 ) -> dict[str, Shown]:
     """Every procedure in this form, by its label; of frames one text a function."""
     if form not in FORMS:
-        raise UserMistake(f"--as: `{form}` is not a form; {did_you_mean(form, FORMS)}")
+        raise UserMistake(f"--as: `{form}` isn't a form; {did_you_mean(form, FORMS)}")
     if is_program_file(source):
         if form not in OF_PROGRAMS:
             raise needs_handbook(source, form)
@@ -245,7 +242,7 @@ def _text(
     functions = program.functions
     if function_name is not None and function_name not in functions:
         hint = did_you_mean(function_name, functions)
-        raise UserMistake(f"--function: `{function_name}` is not a function; {hint}")
+        raise UserMistake(f"--function: `{function_name}` isn't a function; {hint}")
     wanted = [function_name] if function_name else list(functions)
     return {name: render_function(functions[name], program, language) for name in wanted}
 

@@ -1,4 +1,4 @@
-"""What needs no runner: compile, check, audit."""
+"""Functions that need no runner: compile, check, audit."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from sopilot.values.json import JSON
 
 
 def compile_programs(source: str | PathLike[str], *, goal: str | None = None) -> dict[str, Program]:
-    """The programs of a handbook, verified, by their goals."""
+    """Compile a handbook; its verified programs by goal."""
     return {unit.procedure.name: unit.program for unit in compile_source(fspath(source), goal=goal)}
 
 
 def check(path: str | PathLike[str]) -> list[Diagnostic]:
-    """Everything that is wrong with a handbook, program or scenario file."""
+    """Validate a handbook, program or scenario file."""
     return check_text(read_text(Path(path)), fspath(path))
 
 
@@ -33,8 +33,8 @@ def audit_trace(
     handbook: str | PathLike[str] | None = None,
     goal: str | None = None,
 ) -> Report:
-    """A trace file, or what any agent said and did (a file or a list of messages), judged by its
-    SOP. Sessions that are kept are judged by their runner."""
+    """Judge a trace file, or any agent's messages (a file or a list), by its SOP. For stored
+    sessions use ``Runner.audit``."""
     source = fspath(handbook) if handbook is not None else None
     if isinstance(what, str | PathLike):
         value = file_input(fspath(what), handbook=source, goal=goal)

@@ -1,8 +1,4 @@
-"""Values that a person gives: NAME=VALUE on the command line, results in a file.
-
-What `run` and `chat` are asked for: plain values that are kept with the session, so that
-`resume` can do the same again.
-"""
+"""Options of `run`, `chat` and `resume`, and the values that people write on the command line."""
 
 from __future__ import annotations
 
@@ -13,6 +9,7 @@ import re
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +31,7 @@ from sopilot.values.schema import violation
 
 DEEPEST = 64
 MOST_VALUES = 100_000
-"""In one file, with aliases written out: a few lines of them can stand for more than fits."""
+"""In one file, aliases expanded: a few lines of them can stand for more than fits in memory."""
 
 LARGEST_BUDGET = 10**9
 
@@ -71,14 +68,14 @@ def check_inputs(inputs: Mapping[str, Any], programs: Mapping[str, Program], whe
 
 
 def misfit(name: str, value: Any, programs: Mapping[str, Program]) -> str:
-    """Why a value fits none of the places that take such a name."""
+    """Why the value fits no place that takes this name; empty if it fits one."""
     problems = [violation(value, kind, f"`{name}`") for kind in taken(programs).get(name, ())]
     return next((problem for problem in problems if problem), "") if all(problems) else ""
 
 
 def taken(programs: Mapping[str, Program]) -> dict[str, list[Mapping[str, object]]]:
-    """What the user may be asked for, with the JSON Schemas it must meet one of: inputs of
-    procedures, and what else a call needs (the password of a login)."""
+    """Names that the user may be asked for, each with its possible JSON Schemas: inputs of
+    procedures, and other values of calls, such as a password."""
     kinds: dict[str, list[Mapping[str, object]]] = {}
     for program in programs.values():
         for name, kind in program.types.items():
@@ -94,7 +91,7 @@ def taken(programs: Mapping[str, Program]) -> dict[str, list[Mapping[str, object
 
 
 def pairs(option: str, written: tuple[str, ...]) -> dict[str, Any]:
-    """``name=value``; a value that is not JSON is a text."""
+    """Parse ``name=value``; a value that isn't JSON is a text."""
     values: dict[str, Any] = {}
     if not written:
         return values
@@ -120,7 +117,9 @@ def chosen_budgets(written: tuple[str, ...], *, deep: bool) -> dict[str, Any]:
     values = pairs("--budget", written)
     unknown = sorted(set(values) - known)
     if unknown:
-        raise UserMistake(f"--budget: `{unknown[0]}` is none of {', '.join(sorted(known))}")
+        raise UserMistake(
+            f"--budget: `{unknown[0]}` isn't a budget; known: {', '.join(sorted(known))}"
+        )
     values = {name: None if value == "none" else value for name, value in values.items()}
     Budgets(**values)
     for name, value in values.items():
@@ -139,15 +138,17 @@ def read_results(path: str) -> dict[str, Any]:
         value = _json_or_yaml(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         # A date that no calendar has is a ValueError of the reader.
-        raise UserMistake(f"{path} is not YAML: {error}") from error
+        raise UserMistake(f"{path} isn't YAML: {error}") from error
     if not isinstance(value, dict):
-        raise UserMistake(f"{path} must map each action to its result")
+        raise UserMistake(
+            f"{path} must map each action to its result, as in `find_order: {{state: delivered}}`"
+        )
     check_values(value, Place(path))
     return value
 
 
 def _json_or_yaml(text: str) -> Any:
-    """What is JSON is read as such: YAML's reader would leave its surrogate pairs apart."""
+    """Try JSON first: YAML's reader would leave its surrogate pairs apart."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -155,8 +156,8 @@ def _json_or_yaml(text: str) -> Any:
 
 
 def check_values(value: object, place: Place) -> None:
-    """Refuses what JSON cannot say, with the way to it: a tool could not have answered it."""
-    problem = _Walk().problem(value, "", 0)
+    """Reject a value that JSON can't express, with its path: no tool could have returned it."""
+    problem = _json_problem(value)
     if problem is not None:
         way, message, cure = problem
         where = f"`{way}`: " if way else ""
@@ -164,7 +165,7 @@ def check_values(value: object, place: Place) -> None:
 
 
 def is_text(value: object) -> bool:
-    """Whether it is a text, and can be written down: JSON can spell half of a character."""
+    """Whether it is a text that can be encoded: JSON can spell half of a surrogate pair."""
     try:
         if isinstance(value, str):
             value.encode()
@@ -174,44 +175,41 @@ def is_text(value: object) -> bool:
     return False
 
 
-class _Walk:
-    def __init__(self) -> None:
-        self._seen = 0
-
-    def problem(self, value: object, way: str, depth: int) -> tuple[str, str, str] | None:
-        self._seen += 1
-        if depth > DEEPEST or self._seen > MOST_VALUES:
-            return way[:60], "it is nested too deeply, or holds itself", "write it out, without &"
-        if isinstance(value, str):
-            return None if is_text(value) else (way, "it holds half a character", "write it whole")
-        if value is None or isinstance(value, bool | int):
+def _json_problem(value: object) -> tuple[str, str, str] | None:
+    """Path, problem and cure of the first part that isn't JSON."""
+    waiting: list[tuple[object, str, int]] = [(value, "", 0)]
+    for seen in count(1):
+        if not waiting:
             return None
-        if isinstance(value, float):
-            cure = "write a number, or a text in quotes"
-            return None if math.isfinite(value) else (way, f"{value} is no JSON number", cure)
-        inner: Sequence[tuple[object, object]]
+        value, way, depth = waiting.pop()
+        if depth > DEEPEST or seen > MOST_VALUES:
+            return way[:60], "it is nested too deeply, or holds itself", "write it out, without &"
+        if isinstance(value, str) and not is_text(value):
+            return way, "it holds half a character", "write it whole"
+        if isinstance(value, float) and not math.isfinite(value):
+            return way, f"{value} isn't a JSON number", "write a number, or a text in quotes"
         if isinstance(value, Mapping):
-            inner = list(value.items())
-            wrong = next((name for name, _ in inner if not is_text(name)), None)
-            if wrong is not None or None in value:
-                return way, f"the name {wrong!r} is not a text", "put it in quotes"
-        elif isinstance(value, list):
-            inner = list(enumerate(value))
-        else:
+            wrong = [name for name in value if not is_text(name)]
+            if wrong:
+                return way, f"the name {wrong[0]!r} isn't a text", "put it in quotes"
+        elif not isinstance(value, str | bool | int | float | list | None):
             kind = type(value).__name__
-            return way, f"a value of the kind {kind} is not JSON", "put it in quotes"
-        for name, item in inner:
-            result = self.problem(item, f"{way}.{name}" if way else str(name), depth + 1)
-            if result is not None:
-                return result
-        return None
+            return way, f"a value of the type {kind} isn't JSON", "put it in quotes"
+        parts = value.items() if isinstance(value, Mapping) else enumerate(_listed(value))
+        inner = [(item, f"{way}.{name}" if way else str(name), depth + 1) for name, item in parts]
+        waiting.extend(reversed(inner))
+    return None
+
+
+def _listed(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
 
 
 def json_object(option: str, text: str) -> dict[str, Any]:
     try:
         loads = json.loads(text)
     except (ValueError, RecursionError):
-        raise UserMistake(f"{option} is not JSON") from None
+        raise UserMistake(f"{option} isn't JSON: write an object in single quotes") from None
     if not isinstance(loads, dict):
         raise UserMistake(f"{option} must be a JSON object")
     return loads
@@ -222,9 +220,9 @@ _PLAIN_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """``person`` means that somebody at the terminal is served; ``out`` is where the tools of a
-    workflow folder keep and make their files; ``text`` the handbook file as it stood when the
-    session began."""
+    """Options that a session keeps, so that `resume` can use them again. ``person``: somebody at
+    the terminal is served. ``out``: folder of a workflow folder's tools. ``text``: the handbook
+    file as it was when the session began."""
 
     source: str
     goal: str | None = None
@@ -242,7 +240,7 @@ class RunOptions:
     text: str | None = None
 
     def to_keep(self, source: TaskSource) -> dict[str, JSON]:
-        """What a session keeps of it: resumed from another folder, the source is still found."""
+        """The options with absolute paths, to be found from any folder."""
         if source.bundled:
             return asdict(self)
         path = str(Path(self.source).resolve())
@@ -252,12 +250,14 @@ class RunOptions:
 def options_from_json(value: Fields) -> RunOptions:
     known = {item.name: value[item.name] for item in fields(RunOptions) if item.name in value}
     if "source" not in known:
-        raise UserMistake("this session was not made by `run` or `chat`, and cannot be resumed so")
+        raise UserMistake(
+            "`run` or `chat` didn't start this session: its server or agent resumes it"
+        )
     return RunOptions(**{**known, "approvers": tuple(known.get("approvers", ()))})
 
 
 async def kept_options(store: Store, session_id: str) -> RunOptions | None:
-    """``None`` for a session of another door, whose client goes on with it."""
+    """``None`` for a session of a server or of an agent, which resumes it itself."""
     record = await store.record(session_id)
     extra = record.metadata.get("extra", {})
     return options_from_json(extra) if "source" in extra else None
@@ -269,17 +269,17 @@ def chosen_task(options: RunOptions, source: TaskSource) -> Task:
     else:
         task = source.task(options.task, goal=options.goal, language=options.language)
     if options.person:
-        # Whoever talks decides what becomes of it, and asks people who are really there.
+        # The person decides, and real people approve.
         task = replace(task.changed(request=""), approvers=(), operator=None)
     if source.bundled and options.request is not None:
-        # Nothing says that the desk's first task is what this is about.
+        # The request need not be about the example's first task.
         task = replace(task, names_goal=options.goal is not None)
     return task.changed(request=options.request, inputs=options.inputs, approvers=options.approvers)
 
 
 def simulator_file(session_id: str, store_spec: str | None) -> Path:
-    """Where a simulated desk outlives the process: beside the store, if that is a file. Ids may
-    come from a caller: one that could lead elsewhere is named by its hash."""
+    """Where a simulator's state outlives the process: beside the store, if that is a file. An id
+    that a caller chose could name another path, so it is replaced by its hash."""
     folder = data_folder()
     if store_spec and store_spec.startswith("sqlite:"):
         folder = Path(store_spec.removeprefix("sqlite:")).expanduser().parent
@@ -291,7 +291,7 @@ def simulator_file(session_id: str, store_spec: str | None) -> Path:
 
 
 def forget_simulators(session_ids: Sequence[str], store_spec: str | None) -> None:
-    """What a simulated desk has of erased sessions."""
+    """Delete the simulators' state of erased sessions."""
     for session_id in session_ids:
         file = simulator_file(session_id, store_spec)
         file.unlink(missing_ok=True)
@@ -316,8 +316,7 @@ def _with_results(options: RunOptions, results: Mapping[str, JSON], source: Task
 
 
 def run_folder(source: str, task: str | None, out: str | None) -> str | None:
-    """Where the tools of a run work: a folder that holds nothing yet. ``None`` for sources
-    that need none."""
+    """The empty folder in which the tools of a workflow folder work; else ``None``."""
     if source in bundled_names() or not is_workflow_folder(source):
         if out is not None:
             raise UserMistake("--out is for workflow folders, whose tools write files")
@@ -330,8 +329,7 @@ def run_folder(source: str, task: str | None, out: str | None) -> str | None:
 
 
 def who_answers(options: RunOptions, source: TaskSource) -> str:
-    """For the tools of one's own handbook, and what was told for nothing; empty where that needs
-    no word."""
+    """Which answers the tools of your own handbook give, and inputs that nothing takes."""
     if isinstance(source, FolderSource):
         return ""
     told_for_nothing = _told_for_nothing(options, source)

@@ -47,8 +47,7 @@ class PlayableTask:
 
 
 def playable_task(reference: str, *, tools: str = "official", language: str = "en") -> PlayableTask:
-    """The wall clock is the player's own, so that budget is lifted. The session keeps the
-    reference, by which the task is found again."""
+    """Open a task for a player, without a time limit."""
     task = named_task(reference, tools=tools, language=language)
     simulation = task.open()
     budgets = replace(simulation.budgets, wall_seconds=float("inf"))
@@ -58,30 +57,29 @@ def playable_task(reference: str, *, tools: str = "official", language: str = "e
 
 
 PLAY_ENDED = "play_ended"
-"""The note that says how a play came to its end."""
+"""Name of the note with the ending of a play."""
 
 _DONE = "|".join(re.escape(table["done"].partition("{")[0]) for table in LANGUAGES.values())
 _LOST = tuple(table["outcome_unknown"].partition("{")[0] for table in LANGUAGES.values())
 _GOOD = re.compile(rf"#[0-9]+ \(ok\): |{_DONE}")
-"""How the runtime's answers begin when the move was made; a tool's text stands behind that."""
+"""How the runtime's answers begin if the move was made; a tool's text follows."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlayedTurn:
-    """``answer`` is for the model, one line or more a call. ``ok`` is false when a call failed
-    or was not made."""
+    """``answer`` is for the model. ``ok`` is false if a call failed or wasn't made."""
 
     answer: str
     ok: bool
     frame_text: str
     ending: str | None = None
     unknown: bool = False
-    """A call was sent, and nobody knows how it ended."""
+    """A call was sent, and its outcome is unknown."""
 
 
 class Player:
-    """``simulation.user`` answers what is said; without one, ``say`` only puts it on record. Where
-    there is no score to be had, nobody counts turns: the agent has budgets of its own."""
+    """Drives a session by given moves. ``simulation.user`` answers messages; without a user they
+    are only recorded. Turns count only if there is a score."""
 
     def __init__(
         self, session: Session, briefing: Briefing, view: View, simulation: Simulation
@@ -101,7 +99,7 @@ class Player:
 
     @property
     def ending(self) -> str | None:
-        """How it ended; ``None`` while it goes on."""
+        """How it ended; ``None`` while it runs."""
         for event in reversed(self.session.own_events):
             if event.kind == "note" and event.payload["name"] == PLAY_ENDED:
                 return str(event.payload["details"]["ending"])
@@ -110,17 +108,17 @@ class Player:
     async def call(
         self, name: str, arguments: Mapping[str, JSON] | str, *, call_id: str = "", say: str = ""
     ) -> PlayedTurn:
-        """One tool call, with what the model says beside it."""
+        """Make one tool call, with the model's text beside it."""
         if not isinstance(arguments, str):
             arguments = json.dumps(dict(arguments), ensure_ascii=False)
         return await self.reply(ModelReply(say, (ToolCall(call_id, name, arguments),)))
 
     async def say(self, text: str) -> PlayedTurn:
-        """A message to the user; the answer is the user's."""
+        """Send a message to the user; the answer is the user's."""
         return await self.reply(ModelReply(text))
 
     async def reply(self, reply: ModelReply) -> PlayedTurn:
-        """A whole message of the model."""
+        """Take a whole message of the model."""
         if self.simulation.score is not None and self.ending is not None:
             if reply.tool_calls and all(map(_closes, reply.tool_calls)):
                 return self._turn(f"The session is over: {self.ending}.", ok=True)
@@ -148,7 +146,7 @@ class Player:
         return [await driver.call(call, reply.content) for call in reply.tool_calls]
 
     async def leave(self) -> str:
-        """The agent stops here; how the session ended."""
+        """End the session for an agent that stops; its ending."""
         if self.ending is None:
             left = await self.driver.calls.user_leaves()
             await self._end(left.ending, left.reason)
@@ -166,13 +164,13 @@ class Player:
         return PlayedTurn(answer, ok, text, ending, unknown)
 
     def shown(self) -> Shown:
-        """What the client should see now: after a move, as that has left it."""
+        """What the client should see now."""
         shown, self._shown = self._shown, None
         return shown or self.driver.shown()
 
 
 def _closes(call: ToolCall) -> bool:
-    """A move that ends a session: where it has ended by itself, nothing is left to do."""
+    """Whether the call only ends a session, which may have ended by itself."""
     closing = call.name == TOOL_NAME and isinstance(parse_step(call.arguments), Complete | Fail)
     return call.name == END_SESSION or closing
 
@@ -206,7 +204,7 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, slots=True)
 class PlayScore:
-    """``verdict`` is the oracle's: SOPBench's own evaluator, or the desk's."""
+    """``verdict`` is that of SOPBench's evaluator, or of the example's."""
 
     session_id: str
     task: str
@@ -235,7 +233,7 @@ class PlayScore:
 
 @dataclass(frozen=True, slots=True)
 class Play:
-    """A task under way. Close it after every move; the session goes on."""
+    """A running task. Close it after every move; the session continues."""
 
     player: Player
 
@@ -252,7 +250,7 @@ class Play:
 
 
 async def score_play(player: Player) -> PlayScore:
-    """Ends the session where it stands and scores it."""
+    """End the session and score it."""
     simulation = player.simulation
     if simulation.score is None:
         raise InternalBug("only a task can be scored")
@@ -271,7 +269,7 @@ async def score_play(player: Player) -> PlayScore:
 
 
 async def session_report(player: Player, *, ended: bool) -> Report:
-    """The audit's; without a machine there is one of tasks only, whose goal is known."""
+    """The audit of the session. Without a machine only tasks have one, as their goal is known."""
     driver, goal = player.driver, player.simulation.goal
     if not driver.view.machine and not goal:
         message = f"under `{driver.view.name}` only a task has a score card"
@@ -319,7 +317,7 @@ async def start_play(
 
 
 def play_record(task: PlayableTask, *, tools: str, language: str) -> dict[str, JSON]:
-    """What a session keeps, so that the task can be opened again."""
+    """Record from which the task can be opened again."""
     return {"task": task.simulation.task, "tools": tools, "language": language}
 
 
@@ -351,7 +349,7 @@ async def on_play(
     use: Callable[[Play], Awaitable[Answer]],
     begin: Mapping[str, str] | None = None,
 ) -> Answer:
-    """Uses the session of that id, or one that is begun with the task of that name."""
+    """Use the session of that id, or ``begin`` one with the task of that name."""
     if begin is None:
         play = await resume_play(store, name)
     else:

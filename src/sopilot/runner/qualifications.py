@@ -19,16 +19,16 @@ from sopilot.views.catalogue import VIEWS
 
 
 class Answer(StrEnum):
-    """What a check comes to."""
+    """Result of a check."""
 
     PAGE = "page"
     MAY_PAGE = "may page"
-    """Paging wins nothing and loses nothing that counts: a choice, for its guards and proof."""
+    """Paging neither wins nor loses: choose it for its guards and proof."""
     DO_NOT_PAGE = "do not page"
     TOO_FEW = "too few"
-    """No finding: not enough pairs to find anything."""
+    """No finding: not enough pairs of runs."""
     BROKEN = "broken"
-    """No finding: the endpoint did not answer, or with nothing."""
+    """No finding: the endpoint didn't answer, or answered nothing."""
 
     @property
     def is_finding(self) -> bool:
@@ -44,7 +44,7 @@ def last_verdict(home: Path, model: str) -> dict[str, JSON] | None:
 
 
 def answer_of(verdict: Mapping[str, JSON]) -> Answer:
-    """What a stored verdict says. Those of rule version 1 knew two answers."""
+    """The result in a stored verdict. Rule version 1 had two results."""
     try:
         return Answer(str(verdict["answer"]))
     except (KeyError, ValueError):

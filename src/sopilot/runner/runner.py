@@ -1,4 +1,4 @@
-"""A runner: a handbook with its programs, and people who are served by it."""
+"""A runner: a compiled handbook that serves people."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from sopilot.values.json import JSON, Fields
 from sopilot.views.catalogue import view_named
 
 SERVED = "served"
-"""Where a session's record keeps what its user asked for."""
+"""Key of the request in a session's record."""
 
 Reply = Callable[[str], str | Awaitable[str | None] | None]
 P = ParamSpec("P")
@@ -51,7 +51,7 @@ Answer = TypeVar("Answer")
 def load(
     source: str | PathLike[str], *, store: Store | str | None = None, language: str = "en"
 ) -> Runner:
-    """The handbook in that file, or the bundled one of that name, compiled. ``store`` is
+    """Compile the handbook in that file, or the bundled one of that name. ``store`` is
     ``sqlite:PATH``, ``postgres:DSN`` or a store; without one, sessions live in memory."""
     opened = open_source(fspath(source))
     if isinstance(opened, FolderSource):
@@ -171,7 +171,9 @@ class Runner:
     async def _asked(self, session_id: str) -> Fields:
         stored = (await self.store.record(session_id)).metadata.get("extra", {}).get(SERVED)
         if not isinstance(stored, Mapping):
-            raise UserMistake(f"session `{session_id}` was not served by a runner")
+            raise UserMistake(
+                f"a runner didn't start session `{session_id}`: use `sopilot resume {session_id}`"
+            )
         return stored
 
     def _user(
@@ -234,8 +236,8 @@ class Runner:
         message: str | None = None,
         token: str = "",
     ) -> Result:
-        """Go on where the trace ends, with the user's ``message`` if the run waits for one. Calls
-        that can't be undone are never repeated."""
+        """Resume where the trace ends, with the user's ``message`` if the run waits for one.
+        Irreversible calls are never repeated."""
         async with self.session(
             tools=tools, model=model, user=user, operator=operator, budgets=budgets,
             resume=_id(session), message=message, token=token,
@@ -254,8 +256,8 @@ class Runner:
         reason: str = "",
         token: str = "",
     ) -> HeldCall:
-        """One person's word on a held call: ``approve``, ``reject`` or ``amend``. Without a
-        ``call_id`` on the one that waits."""
+        """Record a person's decision on a waiting call: ``approve``, ``reject`` or ``amend``.
+        Without ``call_id``, it is about the only call that waits."""
         async with await attach_session(self.store, _id(session)) as attached:
             waiting = [
                 held_call
@@ -272,18 +274,18 @@ class Runner:
             return attached.secrets.shown_call(decided)
 
     async def audit(self, session: Result | str, *, goal: str | None = None) -> Report:
-        """What the audit says of a session that is kept."""
+        """Judge a stored session."""
         value = await session_input(self.store, _id(session), handbook=self._source.name, goal=goal)
         return value.audit()[0].report
 
     def tasks(self) -> list[Task]:
-        """Of a bundled runner its tasks, of any other handbook its scenarios."""
+        """Tasks of a bundled example, or scenarios of another handbook."""
         return self._source.tasks(language=self._language)
 
     async def run_task(
         self, task: Task | str, *, model: Model | str = "reference", view: str = "pg"
     ) -> Result:
-        """A task in its own simulator, with the verdict on it."""
+        """Run a task in its simulator; the result has its verdict."""
         own = self._source.task(task, language=self._language) if isinstance(task, str) else task
         simulation = own.open()
         player = make_model(model, judge=own.reader) if isinstance(model, str) else model

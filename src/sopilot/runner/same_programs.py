@@ -1,7 +1,7 @@
-"""Whether the programs that ran are those that a handbook makes.
+"""Whether the programs that ran are those of a handbook.
 
-A trace brings its programs along and proves that they are the ones that ran. That they are
-anybody's rules it cannot prove: a program without a check verifies as well as any.
+A trace contains its programs and proves that they ran. It can't prove that they are your rules: a
+program without a check verifies, too.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sopilot.runner.sources import TOOL_LISTS, FolderSource, compile_source, ope
 
 
 def others(handbook: str, ran: Mapping[int, Mapping[str, Program]]) -> list[Finding]:
-    """What of ``ran`` (event → goal → program) is another program than the handbook's."""
+    """Findings for each program of ``ran`` (event → goal → program) that isn't the handbook's."""
     return [
         Finding(
             "other-program",
@@ -43,7 +43,7 @@ def _strange(handbook: str, programs: Mapping[str, Program]) -> Iterator[tuple[s
 
 
 def _compiled(handbook: str, goal: str, ran: Program) -> Iterator[Program]:
-    """As it is compiled now, for the tools that the session had."""
+    """The program as it compiles now, for the tools of the session."""
     tools = ran.source.tools
     if handbook.startswith("sopbench:"):
         yield from (

@@ -1,8 +1,4 @@
-"""SOURCE: a handbook file, a bundled example, a workflow folder, SOPBench. Read and compiled once,
-whatever a command then wants of it.
-
-TASK: one task of any source, by its name.
-"""
+"""Sources by name: a handbook file, a bundled example, a folder, SOPBench; and one task of any."""
 
 from __future__ import annotations
 
@@ -19,7 +15,7 @@ from sopilot.files.text import is_program_text, read_text
 from sopilot.handbook.model import Handbook, Procedure
 from sopilot.handbook.reader import load_handbook
 from sopilot.messages.diagnostic import Diagnostic, Place, did_you_mean
-from sopilot.messages.errors import InternalBug, UserMistake, mistake
+from sopilot.messages.errors import UserMistake, mistake
 from sopilot.program.codec import program_from_yaml
 from sopilot.program.model import Program
 from sopilot.tasks.benchmark_tasks import benchmark_task
@@ -43,7 +39,7 @@ SOURCE_HELP = (
 
 TOOL_LISTS = ("official", "full-state")
 SCENARIOS = ".scenarios.yaml"
-"""How the name of a scenario file ends."""
+"""Ending of a scenario file's name."""
 
 
 def _no_own_text(language: str) -> OwnText:
@@ -52,7 +48,7 @@ def _no_own_text(language: str) -> OwnText:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """One procedure of a source, compiled. ``group`` is its domain or handbook."""
+    """One compiled procedure of a source. ``group`` is its domain or handbook."""
 
     label: str
     group: str
@@ -60,7 +56,7 @@ class Unit:
     procedure: Procedure
     compiled: Compiled
     own_text: Callable[[str], OwnText] = _no_own_text
-    """Language → the renderings that the source brings with it."""
+    """Renderings that the source has itself, by language."""
 
     @property
     def program(self) -> Program:
@@ -72,11 +68,11 @@ class Unit:
 
 
 class TaskSource:
-    """A handbook of one's own. ``text`` is the file as it was read."""
+    """A handbook file. ``text`` is the file as it was read."""
 
     bundled = False
     own_simulator = False
-    """Whether its tools answer from a simulator that comes with it."""
+    """Whether it has a simulator for its tools."""
 
     def __init__(self, name: str, handbook: Handbook, text: str | None = None) -> None:
         self.name = name
@@ -87,11 +83,11 @@ class TaskSource:
         self._briefings: dict[tuple[str | None, str], Briefing] = {}
 
     def code(self) -> FolderCode | None:
-        """The Python that its tasks run, where it is somebody's folder."""
+        """The Python that its tasks run, if it is a folder."""
         return None
 
     def units(self, *, goal: str | None = None, tools: str | None = None) -> list[Unit]:
-        """Every procedure, or the one named, compiled and verified."""
+        """Compile every procedure, or the named one."""
         key = (goal, tools)
         if key not in self._units:
             self._units[key] = list(self._compiled(self._goals(goal), tools))
@@ -104,35 +100,33 @@ class TaskSource:
         return self._briefings[goal, language]
 
     def tasks(self, *, goal: str | None = None, language: str = "en") -> list[Task]:
-        """Those of the goal, or all."""
+        """Tasks of the goal, or all."""
         all_tasks = self._all_tasks(self.briefing(goal, language))
         return [task for task in all_tasks if goal in (None, task.goal)]
 
     def task(
         self, name: str | None = None, *, goal: str | None = None, language: str = "en"
     ) -> Task:
-        """The task named, else the first one for the goal."""
-        all_tasks = self._all_tasks(self.briefing(goal, language))
-        if name is None:
-            for task in all_tasks:
-                if goal in (None, task.goal):
-                    return task
-            return self._without_task(all_tasks, goal)
-        for task in all_tasks:
-            if task.name == name:
-                return task
-        return self._no_task(name, all_tasks)
+        """The named task, else the first one for the goal."""
+        tasks = self._all_tasks(self.briefing(goal, language))
+        # A simulator of its own serves for any goal.
+        fitting = [task for task in tasks if goal in (None, task.goal)] or (
+            tasks if self.own_simulator else []
+        )
+        if name is not None:
+            fitting = [task for task in tasks if task.name == name]
+        if fitting:
+            return fitting[0]
+        cure = "write one" if name is None else did_you_mean(name, [task.name for task in tasks])
+        if self.own_simulator:
+            message = f"`{self.name}` has no task `{name}`"
+            raise mistake("unknown-task", message, Place(self.name), cure)
+        what = f"`{name}`" if name else f"for `{goal or next(iter(self.handbook.procedures), '')}`"
+        message = f"there is no scenario {what}"
+        raise mistake("unknown-scenario", message, Place(str(self.scenario_file)), cure)
 
     def _all_tasks(self, briefing: Briefing) -> list[Task]:
         return [scenario_task(scenario, briefing) for scenario in self.scenarios()]
-
-    def _without_task(self, result: Sequence[Task], goal: str | None) -> Task:
-        what = goal or next(iter(self.handbook.procedures), "")
-        raise self._no_scenario(f"there is no scenario for `{what}`", "write one")
-
-    def _no_task(self, name: str, result: Sequence[Task]) -> Task:
-        cure = did_you_mean(name, [task.name for task in result])
-        raise self._no_scenario(f"there is no scenario `{name}`", cure)
 
     def scenarios(self, path: Path | None = None) -> Sequence[Scenario]:
         path = path or self.scenario_file
@@ -165,7 +159,7 @@ class TaskSource:
     def with_results(
         self, results: Mapping[str, JSON], *, goal: str | None, person: bool, language: str = "en"
     ) -> Task:
-        """Tools that answer as a file says, for one goal; a ``person`` need not name it."""
+        """A task whose tools return ``results``; a ``person`` need not name the goal."""
         check_results(results, self.handbook)
         briefing = self.briefing(goal, language)
         goals = list(briefing.programs)
@@ -199,13 +193,9 @@ class TaskSource:
             compiled = compiler.compile(handbook, procedure)
             yield Unit(f"{self.name}/{name}", handbook.name, handbook, procedure, compiled)
 
-    def _no_scenario(self, message: str, cure: str) -> UserMistake:
-        place = Place(str(self.scenario_file))
-        return mistake("unknown-scenario", message, place, cure)
-
 
 class ExampleSource(TaskSource):
-    """A example that ships, with a simulator of its own."""
+    """A bundled example, with its own simulator."""
 
     bundled = True
     own_simulator = True
@@ -217,17 +207,10 @@ class ExampleSource(TaskSource):
     def _all_tasks(self, briefing: Briefing) -> list[Task]:
         return example_tasks(self.example, briefing)
 
-    def _without_task(self, tasks: Sequence[Task], goal: str | None) -> Task:
-        return tasks[0]  # its simulator serves for any goal
-
-    def _no_task(self, name: str, tasks: Sequence[Task]) -> Task:
-        self.example.task(name)
-        raise InternalBug(f"`{name}` is a task of the example and was not found")
-
 
 class BenchmarkSource(TaskSource):
-    """A benchmark folder: a handbook, and tasks, simulator and oracle of somebody else's. The
-    benchmark is opened when a task is wanted: its handbook can be read without it."""
+    """A benchmark folder: a handbook, and a benchmark's tasks, simulator and evaluator, which load
+    when a task is needed."""
 
     own_simulator = True
 
@@ -246,17 +229,9 @@ class BenchmarkSource(TaskSource):
             for task in benchmark.tasks()
         ]
 
-    def _without_task(self, tasks: Sequence[Task], goal: str | None) -> Task:
-        return tasks[0]  # its simulator serves for any goal
-
-    def _no_task(self, name: str, tasks: Sequence[Task]) -> Task:
-        cure = did_you_mean(name, [task.name for task in tasks])
-        message = f"`{self.name}` has no task `{name}`"
-        raise mistake("unknown-task", message, Place(self.name), cure)
-
 
 class FolderSource(TaskSource):
-    """A workflow folder: its program is written by hand and its tools are real."""
+    """A workflow folder, with a hand-written program and real tools."""
 
     def __init__(self, name: str, out: Path) -> None:
         self.folder = load_folder(name)
@@ -281,8 +256,8 @@ class FolderSource(TaskSource):
 
 
 def open_source(name: str, *, text: str | None = None, out: str | None = None) -> TaskSource:
-    """``text`` is read instead of the file, where that may have changed; ``out`` is where the
-    tools of a workflow folder work."""
+    """Open a source by name. ``text`` replaces the file's; ``out`` is the folder in which the tools
+    of a workflow folder work."""
     if name.startswith("sopbench:"):
         raise UserMistake("SOPBench tasks need their own simulator: use `sopilot lab run`")
     if name in bundled_names():
@@ -302,12 +277,12 @@ def _example_source(name: str) -> ExampleSource:
 
 
 def load_source(source: str) -> Handbook:
-    """The handbook behind a file or a bundled name."""
+    """The handbook of a file or a bundled name."""
     return open_source(source).handbook
 
 
 def compile_source(source: str, *, tools: str | None = None, goal: str | None = None) -> list[Unit]:
-    """Every procedure that SOURCE names, SOPBench's too, compiled and verified."""
+    """Compile every procedure that SOURCE names, SOPBench's too."""
     if not source.startswith("sopbench:"):
         return open_source(source).units(goal=goal, tools=tools)
     units = list(sopbench().units(source, tools or "official"))
@@ -366,7 +341,7 @@ def _text_of(source: str) -> str:
 
 
 def _is_handbook(text: str, source: str) -> None:
-    """A program or a scenario file is told apart before its keys are held against it."""
+    """Reject a program or a scenario file before its keys are checked."""
     if is_program_text(text):
         made_from = program_from_yaml(text, source).source.handbook
         raise mistake(
@@ -389,8 +364,7 @@ _SOPBENCH = "sopilot_lab.sopbench.provider"
 
 
 class SopbenchProvider(Protocol):
-    """Reads `sopbench:` references. ``sopilot_lab.sopbench.provider`` implements it; it is loaded
-    by name, so that `sopilot` never imports the lab."""
+    """Reads `sopbench:` references. The lab implements it and is loaded by name."""
 
     def units(self, source: str, tools: str) -> Iterator[Unit]:
         """Compile every task that ``source`` names."""
@@ -414,7 +388,7 @@ def is_sopbench(reference: str) -> bool:
 
 
 def is_task(reference: str) -> bool:
-    """Whether it names one task, and not a whole source."""
+    """Whether it names one task instead of a whole source."""
     example, slash, _ = reference.partition("/")
     return (
         is_sopbench(reference) or "#" in reference or (example in bundled_names() and bool(slash))
@@ -422,7 +396,7 @@ def is_task(reference: str) -> bool:
 
 
 def lasting(reference: str) -> str:
-    """The reference as a session keeps it: from another folder the file is still found."""
+    """The reference with an absolute path, to be found from any folder."""
     source, mark, name = reference.rpartition("#")
     if not mark or is_sopbench(reference) or source in bundled_names():
         return reference
@@ -430,7 +404,7 @@ def lasting(reference: str) -> str:
 
 
 def named_task(reference: str, *, tools: str = "official", language: str = "en") -> Task:
-    """``tools`` matters to SOPBench alone."""
+    """The task of any source. ``tools`` is for SOPBench."""
     if is_sopbench(reference):
         return sopbench().task(reference, tools=tools, language=language)
     source, mark, name = reference.rpartition("#")

@@ -1,4 +1,4 @@
-"""Plain functions as the tools of a session; what they take stands in the handbook."""
+"""Plain functions as the tools of a session; the handbook declares their inputs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,11 @@ def as_tools(given_tools: GivenTools, actions: Mapping[str, Action]) -> Tools:
     functions = _functions(given_tools, offered)
     problems = [_problem(name, functions.get(name), action) for name, action in offered.items()]
     problems += [
-        Diagnostic("unknown-tool", f"`{name}` is no action", help=did_you_mean(name, offered))
+        Diagnostic(
+            "unknown-tool",
+            f"`{name}` isn't an action of the handbook",
+            help=did_you_mean(name, offered),
+        )
         for name in functions
         if name not in offered
     ]
@@ -61,7 +65,7 @@ def _functions(given_tools: GivenTools, offered: Mapping[str, Action]) -> dict[s
 
 def _problem(name: str, function: Function | None, action: Action) -> Diagnostic | None:
     if function is None:
-        return Diagnostic("missing-tool", f"no tool is given for the action `{name}`")
+        return Diagnostic("missing-tool", f"no function is passed for the action `{name}`")
     inputs = {each.name: None for each in action.inputs}
     try:
         inspect.signature(function).bind(**inputs, **_key(function, action, ""))

@@ -1,9 +1,4 @@
-"""What is released of a source: its text, its programs, and how far its scenarios reach.
-
-A bundle as a folder, or as one archive.
-
-What is kept about a person, for that person.
-"""
+"""Releases of handbooks, bundles for auditors, and disclosures to people."""
 
 from __future__ import annotations
 
@@ -41,22 +36,20 @@ from sopilot.tasks.scenarios import read_scenarios
 from sopilot.tasks.testing import reached, run_scenarios, summary
 
 _MOST_TIMES, _LEAST_SUSPECT = 200, 64 << 20
-"""What is written in a bundle repeats itself some ten times; a thousand times is made to fill a
-disk."""
+"""A bundle compresses about tenfold; an archive that unpacks a thousandfold is an attack."""
 
 
 def write_bundle(path: Path, files: Mapping[str, bytes]) -> None:
-    """Its owner's alone; nothing that is there is overwritten. An empty folder is as good as
-    none."""
+    """Write a folder or ZIP file that only its owner can read; overwrite nothing."""
     if path.exists() and not (path.is_dir() and not any(path.iterdir())):
         cure = "name a folder that is empty or not there yet, or NAME.zip"
-        raise mistake("exists", "there is something already", Place(str(path)), cure)
+        raise mistake("exists", "the output path exists and isn't empty", Place(str(path)), cure)
     for name in files:
         # Ids of sessions are whatever a program gave them.
         if "\\" in name or "\0" in name or {"", ".", ".."} & set(name.split("/")):
             raise mistake(
                 "unsafe-name",
-                f"`{name}` cannot name a file of a bundle",
+                f"`{name}` can't name a file of a bundle",
                 help="export a time in which this session has no part",
             )
     if path.suffix == ".zip":
@@ -76,7 +69,7 @@ def write_bundle(path: Path, files: Mapping[str, bytes]) -> None:
 
 @contextmanager
 def unpacked(path: Path) -> Iterator[Path]:
-    """The bundle as a folder, an archive for as long as it is looked at."""
+    """The bundle as a folder; an archive is unpacked for as long as it is used."""
     if path.is_dir():
         yield path
         return
@@ -85,7 +78,7 @@ def unpacked(path: Path) -> Iterator[Path]:
         "name the folder or the .zip that `sopilot records export` wrote",
     )
     if not path.is_file():
-        raise mistake("no-archive", "this is no file", place, ours)
+        raise mistake("no-archive", "there is no such file", place, ours)
     with tempfile.TemporaryDirectory() as room:
         try:
             with zipfile.ZipFile(path) as archive:
@@ -98,14 +91,13 @@ def unpacked(path: Path) -> Iterator[Path]:
                     raise mistake("no-room", f"unpacked it does not fit into {room}", place, cure)
                 archive.extractall(room)
         except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError) as error:
-            raise mistake("no-archive", f"it cannot be unpacked: {error}", place, ours) from error
+            raise mistake("no-archive", f"it can't be unpacked: {error}", place, ours) from error
         inside = list(Path(room).iterdir())
         yield inside[0] if len(inside) == 1 and inside[0].is_dir() else Path(room)
 
 
 async def disclosed(store: Store, subjects: Sequence[str], records: Sequence[SessionRecord]) -> str:
-    """The sessions in which a text of theirs stands: handbook, times and every event, without
-    the values of secret inputs."""
+    """JSON of the sessions that mention the person: handbook, times and events without secrets."""
     sessions, traces = [], Traces(store)
     for record in records:
         loaded = await traces.loaded(record.id)
@@ -139,7 +131,7 @@ class Releasable:
     text: str
     programs: dict[str, str]
     coverage: dict[str, Any] | None
-    """``None`` where there are no scenarios beside it."""
+    """``None`` without scenarios."""
 
 
 def releasable(name: str) -> Releasable:
@@ -177,7 +169,7 @@ def differences_between(before: Version, after: Version) -> dict[str, list[str]]
 
 
 def moments(begin: str | None, end: str | None) -> tuple[float, float | None]:
-    """From when to when, as people write it; from now on, and for good, where they do not."""
+    """Start and end as times; by default from now on, without an end."""
     start = SystemClock().now() if begin is None else read_moment(begin)
     return start, None if end is None else read_moment(end, whole_day=True)
 

@@ -16,7 +16,7 @@ from sopilot.protocols import ToolResult
 from sopilot.trace.redaction import MASK
 from sopilot.values.json import JSON
 from sopilot.values.text import visible
-from sopilot.views.questions import _questions, _quoted, _subject, _told
+from sopilot.views.questions import json_text, plain_text, question_steps, subject_name
 
 if TYPE_CHECKING:
     from sopilot.session.session import Session
@@ -65,23 +65,23 @@ def find_question(
     programs: Iterable[Program], name: str, arguments: Mapping[str, JSON]
 ) -> Question | None:
     """``None`` for something that no program asks."""
-    for program, function, act in _questions(programs):
+    for program, function, act in question_steps(programs):
         fixed = dict(act.arguments)
         subject = {key: term.value for key, term in act.arguments if isinstance(term, Literal)}
         if act.action != name or not arguments.keys() <= fixed.keys():
             continue
         # Two procedures may tell the user of one action in different words.
-        which = (_subject(name), PROCEDURE) if name == CONFIRM else (_subject(name),)
+        which = (subject_name(name), PROCEDURE) if name == CONFIRM else (subject_name(name),)
         if any(arguments.get(key) != subject.get(key) for key in which):
             continue
         value = values_asked_about(name, arguments)
         hidden = {key: MASK for key in value if key in program.secrets}
-        values = {key: visible(_told(item), keep="") for key, item in value.items()} | hidden
+        values = {key: visible(plain_text(item), keep="") for key, item in value.items()} | hidden
         reply = fill(function.question, {**values, **program.constants})
         if name == ASK_USER:
             return Question(reply, closed="said" not in (function.verdict or "said"))
         # Quoted: no value can pass for the machine's own words.
-        quoted = {key: visible(_quoted(item), keep="") for key, item in value.items()} | hidden
+        quoted = {key: visible(json_text(item), keep="") for key, item in value.items()} | hidden
         shown = ", ".join(f"{key}: {item}" for key, item in quoted.items())
         text = f"{reply}\n{arguments['action']} ({shown})\nyes / no?".strip()
         return Question(text, closed=True)
@@ -114,7 +114,7 @@ async def ask(
     text = question.text
     for _ in range(MOST_ATTEMPTS):
         try:
-            answer = await session.asker(text, str(arguments[_subject(name)]), question.closed)
+            answer = await session.asker(text, str(arguments[subject_name(name)]), question.closed)
         except CannotAsk:
             return ToolResult(False, {"error": WAITING.format(session=session.id)})
         if answer is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import TypedDict, Unpack
 
 from sopilot.agent.budgets import Budgets
 from sopilot.agent.loop import open_run, run_programs, run_session
@@ -36,23 +37,25 @@ class Conditions:
     watch: Watch = nobody_watches
 
 
+class Opening(TypedDict, total=False):
+    """``programs`` are prepared once for many runs."""
+
+    session_id: str | None
+    extra: Mapping[str, JSON] | None
+    programs: ProgramSet | None
+    requester: Principal | None
+
+
 async def run_task(
     task: Task,
     simulation: Simulation,
     conditions: Conditions,
     *,
     store: Store,
-    session_id: str | None = None,
-    extra: Mapping[str, JSON] | None = None,
-    programs: ProgramSet | None = None,
-    requester: Principal | None = None,
+    **opening: Unpack[Opening],
 ) -> Result:
-    """From the request to the audit. ``programs`` is for many runs: prepared once."""
-    session = await open_task(
-        task, simulation, conditions,
-        store=store, session_id=session_id, extra=extra, programs=programs, requester=requester,
-    )  # fmt: skip
-    async with session:
+    """From the request to the audit."""
+    async with await open_task(task, simulation, conditions, store=store, **opening) as session:
         return await finish_task(task, simulation, conditions, session)
 
 
@@ -62,10 +65,7 @@ async def open_task(
     conditions: Conditions,
     *,
     store: Store,
-    session_id: str | None = None,
-    extra: Mapping[str, JSON] | None = None,
-    programs: ProgramSet | None = None,
-    requester: Principal | None = None,
+    **opening: Unpack[Opening],
 ) -> Session:
     return await open_run(
         store,
@@ -73,11 +73,8 @@ async def open_task(
         conditions.view,
         tools=simulation.tools,
         model=conditions.model_name or conditions.model.name,
-        extra=extra,
         unguarded=task.simulated,
-        programs=programs,
-        session_id=session_id,
-        requester=requester,
+        **opening,
     )
 
 

@@ -33,9 +33,9 @@ from sopilot.views.refusals import Refusal
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """``audit`` judges the procedure, ``verdict`` (where there is an oracle) what was asked for;
-    ``expected`` is the ending that the task names. ``held`` are the calls that people have not
-    decided yet."""
+    """What a run came to. ``audit`` judges the procedure, ``verdict`` the task, where an oracle
+    exists. ``expected`` is the ending that the task names, ``held`` the calls that wait for people.
+    """
 
     run: SessionResult
     audit: Report
@@ -78,17 +78,17 @@ class Result:
 
     @property
     def passed(self) -> bool | None:
-        """Whether the task was; ``None`` where nobody can say."""
+        """Whether the task was passed; ``None`` without an oracle."""
         return None if self.verdict is None else bool(self.verdict["success"])
 
     @property
     def pending(self) -> bool:
-        """People have to decide first: what comes of the task is not known yet."""
+        """Whether people have to decide before the task can be judged."""
         return self.waiting and not self.passed
 
     @property
     def good(self) -> bool:
-        """A proper end, nothing found, and the task passed if there is one."""
+        """Whether the run ended properly, without findings, and passed its task if it has one."""
         proper = self.executed or self.refused or self.waiting
         return (
             proper and self.audit.clean is not False and (self.pending or self.passed is not False)
@@ -104,15 +104,15 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class FinishedRun:
-    """What a score may look at, where the run is at hand."""
+    """What a score may look at."""
 
     result: SessionResult
     session: Session
 
 
 class Score(Protocol):
-    """The oracle's verdict: ``success``, with ``reasons`` where there are any. ``messages`` is
-    how many there were. Without a ``run`` what reached the tools has to be enough."""
+    """The oracle's verdict: ``success``, and ``reasons``. ``messages`` is their number. Without a
+    ``run`` the oracle judges by what reached the tools."""
 
     def __call__(self, messages: int, run: FinishedRun | None = None) -> Mapping[str, JSON]: ...
 
@@ -126,9 +126,9 @@ async def nothing_to_close() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """``user`` is simulated; without one the served agent has its own. ``simulated`` simulators
-    can do no harm, so views without a machine may act in them. ``score`` judges the ``task``
-    with this ``goal``."""
+    """Tools, user and people around one run. Without ``user`` the served agent has its own.
+    ``simulated`` tools can do no harm, so views without a machine may act with them. ``score``
+    judges the ``task`` with this ``goal``."""
 
     tools: Tools
     user: User | None = None
@@ -150,9 +150,9 @@ class SimulationDiverged(RunEnded):
 
 
 class ReplayedTools:
-    """Simulated tools that live in a process: in another process they are rebuilt by making
-    the recorded calls again. Implements ``Tools``, ``RecallsOutcomes`` and, for
-    tools that do, ``KeepsUnmadeCalls``."""
+    """Simulated tools whose state lives in a process: another process rebuilds it by making the
+    recorded calls again. Implements ``Tools``, ``RecallsOutcomes`` and, for tools that do,
+    ``KeepsUnmadeCalls``."""
 
     def __init__(self, tools: Tools) -> None:
         self._tools = tools
@@ -173,7 +173,7 @@ class ReplayedTools:
         return self._made[key]
 
     async def recall(self, key: str) -> ToolResult | None:
-        """A call without a result in the trace was lost with the process that made it."""
+        """``None`` for a call that was lost with the process that made it."""
         return self._made.get(key)
 
     async def unmade(self, call: ToolCall, problem: str) -> bool:
@@ -183,8 +183,8 @@ class ReplayedTools:
         return stored
 
     async def catch_up(self, session_id: str, events: Iterable[Event]) -> None:
-        """Every answered call that this simulator has not seen, and every malformed one that it
-        keeps. ``events`` with their payloads."""
+        """Make every answered call that this simulator hasn't seen, and record every malformed one
+        that it keeps. ``events`` need their payloads."""
         called: dict[str, tuple[str, Mapping[str, JSON]]] = {}
         unmade = 0
         for event in events:
@@ -215,7 +215,7 @@ class ReplayedTools:
 
 
 class NoTools:
-    """Nothing can be called here."""
+    """Tools of a run in which nothing can be called."""
 
     def schemas(self) -> Sequence[ToolSchema]:
         return ()
@@ -237,12 +237,11 @@ class Surroundings:
 class Task:
     """``name`` is unique in its ``source``; ``goal`` is empty where the user has not said it.
 
-    ``request`` opens the dialog, ``inputs`` is what the user can tell when asked, ``late`` the
-    fields of it that are told only when asked again, ``follow_ups`` the lines the user adds,
-    one a turn. ``approvers`` are the roles that approve when they are asked, unless
-    ``operator`` decides. ``expected`` is the ending that must come of it, ``reader`` judges
-    evidence for the reference executor. ``surround`` makes the simulator; given a path, one that
-    outlives the process there.
+    ``request`` opens the dialog. ``inputs`` are the user's answers; fields in ``late`` are given
+    at the second question only. The user adds one of ``follow_ups`` per turn. ``approvers`` are the
+    roles that approve, unless ``operator`` decides. ``expected`` is the ending that must come of
+    it. ``reader`` judges evidence for the reference executor. ``surround`` makes the simulator;
+    with a path, one that outlives the process there.
     """
 
     source: str
@@ -263,7 +262,7 @@ class Task:
     names_goal: bool = True
     """Whether the user's answers name the goal."""
     answers: Mapping[str, str] = field(default_factory=dict)
-    """What the user says when the machine asks, by what it asks about; otherwise yes."""
+    """The user's answers to the runtime's questions, by subject; otherwise yes."""
     opening_goal: str | None = None
     """The goal of the opening message, where it changes midway."""
 
@@ -276,7 +275,7 @@ class Task:
         return self.briefing.handbook.procedures[self.goal].action
 
     def open(self, keep: Path | None = None) -> Simulation:
-        """A fresh simulator; or the one that was kept there."""
+        """A fresh simulator, or the one that is stored at ``keep``."""
         made = self.surround(keep)
         operator = self.operator
         if operator is None and self.approvers:
@@ -307,7 +306,8 @@ class Task:
         inputs: Mapping[str, JSON] | None = None,
         approvers: tuple[str, ...] = (),
     ) -> Task:
-        """With other words: what must come of those nobody wrote down."""
+        """The task with another request, inputs or approvers, and without an expectation for
+        them."""
         if approvers:
             self._known(approvers)
         if request is not None:
@@ -326,7 +326,7 @@ class Task:
         )
 
     def _known(self, approvers: tuple[str, ...]) -> None:
-        """A role that no action asks for would approve nothing, and the run would wait."""
+        """Raise for a role that no action asks for: the run would wait."""
         roles = {
             role
             for program in self.briefing.programs.values()

@@ -15,10 +15,10 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from sopilot.machine.layout import Position
+from sopilot.machine.state import Configuration
 from sopilot.program.model import Act, Check, Function, Kind, Program
-from sopilot.values.json import canonical
 from sopilot.views.frame import render_function
-from sopilot.views.moment import Done, Moment
+from sopilot.views.moment import Moment
 from sopilot.views.moves import FrameMessage
 from sopilot.views.sentences import check_saying
 from sopilot.views.state_text import no_process, state_message
@@ -30,7 +30,7 @@ def checklist_message(moment: Moment) -> FrameMessage:
         lines.append(f"{goal}:")
         used: Counter[str] = Counter()
         for check, function in required_checks(program):
-            ticked = _is_ticked(function, moment.done, used)
+            ticked = _is_ticked(function, moment.configuration, used)
             saying = check_saying(check, program, moment.briefing.language)
             says = saying.text if saying is not None else check.function
             lines.append(f"  [{'x' if ticked else ' '}] {says}")
@@ -53,17 +53,18 @@ def required_checks(program: Program) -> Iterator[tuple[Check, Function]]:
     yield from walk(program.functions[program.entry])
 
 
-def _is_ticked(function: Function, done: Sequence[Done], used: Counter[str]) -> bool:
+def _is_ticked(function: Function, configuration: Configuration, used: Counter[str]) -> bool:
     own = tuple(step for step in function.steps if isinstance(step, Act))
     recipes = [recipe for recipe in (own, *function.fallbacks) if recipe]
-    made: dict[str, set[bytes]] = {}
-    for item in done:
-        if item.ok:
-            made.setdefault(item.action, set()).add(canonical(dict(item.arguments)))
     # The n-th check with the same verifiers needs the n-th distinct call.
     number = used[function.name]
     used[function.name] += 1
-    return any(all(len(made.get(act.action, ())) > number for act in recipe) for recipe in recipes)
+
+    def succeeded(action: str) -> int:
+        answers = configuration.answers.get(action, {}).values()
+        return sum(answer.succeeded >= 0 for answer in answers)
+
+    return any(all(succeeded(act.action) > number for act in recipe) for recipe in recipes)
 
 
 def chunk_message(moment: Moment) -> FrameMessage:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from sopilot.machine.automation import Automation
@@ -15,18 +13,6 @@ from sopilot.messages.scaffold import LONG_TOOL, StepTool
 from sopilot.protocols import Message
 from sopilot.values.json import JSON, Judge
 from sopilot.views.briefing import Briefing
-from sopilot.views.dialog_folding import exchanges
-
-_RESULT = re.compile(r"#[0-9]+ \((ok|failed)\): ")
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """A domain call that was made in this run, in a process or not."""
-
-    action: str
-    arguments: Mapping[str, JSON]
-    ok: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,20 +27,6 @@ class Moment:
     automation: Automation = field(default_factory=Automation)
     judge: Judge | None = None
     step: StepTool = LONG_TOOL
-
-    @property
-    def done(self) -> list[Done]:
-        """The domain calls that were answered, for views without a machine; with one, the
-        configuration has them."""
-        results = []
-        for first, *answers in exchanges(self.dialog):
-            calls = {call.id: call for call in first.tool_calls}
-            for answer in answers:
-                result = _RESULT.match(answer.content)
-                if result is not None and answer.tool_call_id in calls:
-                    arguments = json.loads(calls[answer.tool_call_id].arguments or "{}")
-                    results.append(Done(answer.name or "", arguments, result[1] == "ok"))
-        return results
 
     @property
     def here(self) -> Position | None:

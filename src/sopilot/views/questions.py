@@ -16,7 +16,7 @@ _DESCRIPTIONS = {
 }
 
 
-def _questions(programs: Iterable[Program]) -> Iterable[tuple[Program, Function, Act]]:
+def question_steps(programs: Iterable[Program]) -> Iterable[tuple[Program, Function, Act]]:
     for program in programs:
         for function in program.functions.values():
             for step in function.steps:
@@ -27,7 +27,7 @@ def _questions(programs: Iterable[Program]) -> Iterable[tuple[Program, Function,
 def user_tools(programs: Iterable[Program]) -> tuple[ToolSchema, ...]:
     """The tools of these programs that ask the user."""
     inputs: dict[str, dict[str, JSON]] = {}
-    for _, _, act in _questions(programs):
+    for _, _, act in question_steps(programs):
         inputs.setdefault(act.action, {}).update({name: {} for name, _ in act.arguments})
     return tuple(
         ToolSchema(
@@ -35,8 +35,8 @@ def user_tools(programs: Iterable[Program]) -> tuple[ToolSchema, ...]:
             _DESCRIPTIONS[name],
             {
                 "type": "object",
-                "properties": {**result, _subject(name): {"type": "string"}},
-                "required": [_subject(name)],
+                "properties": {**result, subject_name(name): {"type": "string"}},
+                "required": [subject_name(name)],
                 "additionalProperties": False,
             },
         )
@@ -44,13 +44,13 @@ def user_tools(programs: Iterable[Program]) -> tuple[ToolSchema, ...]:
     )
 
 
-def _subject(name: str) -> str:
+def subject_name(name: str) -> str:
     return "action" if name == CONFIRM else "question"
 
 
-def _told(value: JSON) -> str:
-    return value if isinstance(value, str) else _quoted(value)
+def plain_text(value: JSON) -> str:
+    return value if isinstance(value, str) else json_text(value)
 
 
-def _quoted(value: JSON) -> str:
+def json_text(value: JSON) -> str:
     return json.dumps(value, ensure_ascii=False)

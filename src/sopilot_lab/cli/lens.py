@@ -92,7 +92,9 @@ def command(
     result = studies(weights, chosen, lambda text: None if as_json else say(text, err=True))
     summary = summarise(weights.name, result)
     if summary is None:
-        raise UserMistake("every request is longer than the model reads")
+        raise UserMistake(
+            "every request is longer than the model's context: choose a larger --model"
+        )
     if plot_file is not None:
         _write_plot(plot_file, draw(summary))
     cost = {

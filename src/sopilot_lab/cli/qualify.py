@@ -69,7 +69,9 @@ check_options = all_of(
         help="Seconds per answer; the check ends after twice that silence.",
     ),
     click.option("--money", type=float, help="Limit of cost. Needs --price."),
-    click.option("--price", type=(float, float), metavar="IN OUT", help="Per million tokens."),
+    click.option(
+        "--price", type=(float, float), metavar="IN OUT", help="Price per million tokens."
+    ),
     _option("--parallel", default=1, help="Cases to run in parallel."),
     click.option("--estimate", "only_estimate", is_flag=True, help="Print the estimate and stop."),
     click.option("--restart", is_flag=True, help="Discard the results of earlier calls."),

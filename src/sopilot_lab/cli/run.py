@@ -59,7 +59,9 @@ _one_of = functools.partial(click.option, show_default=True)
 @_one_of("--run", "number", default=1, type=click.IntRange(1), help="Number of this repetition.")
 @_one_of("--on", type=click.Choice(["local", "ray"]), default="local", help="Where workers run.")
 @click.option(
-    "--runner", type=click.Choice(["inspect", "plain"]), help="Default: inspect if installed."
+    "--runner",
+    type=click.Choice(["inspect", "plain"]),
+    help="Runner. Default: inspect if installed.",
 )
 @click.option("--workers", type=click.IntRange(min=1), help="Processes. Default: one per core.")
 @click.option(
