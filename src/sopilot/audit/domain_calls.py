@@ -450,7 +450,7 @@ def _was_said(run: AuditState, action: str, request: int, event: Event) -> bool:
 
 def assistant_said(run: AuditState, event: Event) -> None:
     message = event.payload.get("text")
-    run.said = message.lower() if isinstance(message, str) else None
+    run.last_words = message.lower() if isinstance(message, str) else None
 
 
 def user_said(run: AuditState, event: Event) -> None:
@@ -458,7 +458,7 @@ def user_said(run: AuditState, event: Event) -> None:
     run.user_messages[event.seq] = text if isinstance(text, str) else None
     process = run.process
     if process is not None:
-        process.unanswered.append((run.said, text.lower() if isinstance(text, str) else ""))
+        process.unanswered.append((run.last_words, text.lower() if isinstance(text, str) else ""))
         process.spoken_in.update(frame.opened for frame in process.frames)
 
 
