@@ -231,8 +231,12 @@ def _licence(here: Position | None, call: SessionCall) -> tuple[bool, str]:
         return True, ""
     if wrong:
         return False, sentence("audit.other-value", action=call.action, name=wrong[0])
-    place = {"function": here.layout.name, "step": here.frame.cursor}
-    return False, sentence("audit.not-asked-for", action=call.action, **place)
+    return False, sentence(
+        "audit.not-asked-for",
+        action=call.action,
+        function=here.layout.name,
+        step=here.frame.cursor,
+    )
 
 
 def _disagreement(here: Position, act: Act, arguments: Mapping[str, JSON]) -> str | None:
