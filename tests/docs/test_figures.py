@@ -58,7 +58,7 @@ def sentences() -> list[tuple[str, str]]:
         ("design/sessions.md", f"FULL {micro['FULL']:.0f} µs "
          f"({times['durable to its SQLite, both as shipped']:.1f} times"),
         ("design/sessions.md", f"commit took {micro['bare commit']:.0f} µs"),
-        ("design/fused.md", f"{growth['fused']['10']:,}, {growth['fused']['100']:,} and "
+        ("design/views.md", f"{growth['fused']['10']:,}, {growth['fused']['100']:,} and "
                             f"{growth['fused']['1000']:,} tokens with the fold"),
         ("design/benchmark.md", f"{wording['identical']} of {wording['tasks']}"),
         ("design/benchmark.md", f"{wording['sentences']:,} sentences"),
@@ -82,7 +82,7 @@ def sentences() -> list[tuple[str, str]]:
                 f"{one['fused_to_flat']['price']:.2f}",
             ]
         )
-        found.append(("design/fused.md", f"| {row} |"))
+        found.append(("design/views.md", f"| {row} |"))
     return found
 
 
