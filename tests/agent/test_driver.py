@@ -209,13 +209,13 @@ def test_a_call_that_was_rejected() -> None:
     assert any("was rejected" in message.content for message in result.messages)
 
 
-async def test_a_call_that_waits_is_answered_where_somebody_goes_on() -> None:
+def test_a_call_that_waits_is_answered_where_somebody_goes_on() -> None:
     """In the loop the run ends there; a player and another driver read the same answer."""
     result, session = run("it", "wipe-lost-tablet", VIEWS["pg"], operator=Undecided())
     assert result.ending is Ending.WAITING
     assert "1 of 2" in result.messages[-1].content
     other = Driver(session, briefing_of("it"), VIEWS["pg"])
-    await other.catch_up()
+    asyncio.run(other.catch_up())
     assert (other.first, *other.dialog) == tuple(result.messages)
 
 

@@ -84,7 +84,7 @@ def test_a_refusal_names_rule_evidence_and_remedy() -> None:
         played = asyncio.run(play(example, task, VIEWS["pg"]))
         first = played.result.refusals[0]
         assert first.rule in example.causes(task), task.id
-        assert first.remedy == example.handbook.predicates[first.rule].remedy
+        assert first.remedy == str(example.handbook.predicates[first.rule].remedy)
         if not example.handbook.predicates[first.rule].tool_free and first.rule not in (
             "second_factor",
             "logged_in",

@@ -27,20 +27,14 @@ BOOK = """
 handbook: payments
 actions:
   login: {input: {customer: string, password: {type: string, secret: true}}}
-  serve: {input: {customer: string}}
   read_balance: {input: {customer: string}, read_only: true, requires: logged_in(customer)}
   pay: {input: {customer: string, amount: number, note: {type: string, required: false}},
         irreversible: true, confirm: false}
   close: {input: {customer: string}, irreversible: true, confirm: "The account will be closed."}
-  hand_out: {input: {customer: string}, irreversible: true, confirm: false}
 predicates:
   logged_in(customer):
     says: The customer {customer} has logged in.
     established_by: login(customer, password)
-  served(customer):
-    says: The counter serves {customer}.
-    established_by: serve(customer)
-    principal: true
   covered(customer, amount):
     says: The account of {customer} covers {amount}.
     verify: read_balance(customer)
@@ -48,7 +42,6 @@ predicates:
 procedures:
   pay: {requires: covered(customer, amount)}
   close: {requires: logged_in(customer)}
-  hand_out: {requires: served(customer)}
 """
 
 
@@ -68,8 +61,7 @@ class Bank:
             return ToolResult(right, {"welcome": right})
         if name == "read_balance":
             return ToolResult(True, {"balance": self.balance})
-        if name != "serve":
-            self.done.append((name, dict(arguments)))
+        self.done.append((name, dict(arguments)))
         return ToolResult(True, {"done": True})
 
 
@@ -196,18 +188,3 @@ async def test_no_secret_shows_in_an_answer_or_in_the_trace(guard: str) -> None:
     assert not any("sesame" in text for text in texts[:-1])
     shown = [repr(sealed.event.payload) for sealed in session.events]
     assert not any("sesame" in text for text in shown[:-3])
-
-
-@pytest.mark.parametrize("guard", ["ask", "auto"])
-async def test_the_runtime_identifies_nobody_as_the_customer(guard: str) -> None:
-    bank = Bank()
-    session = await opened(bank, guard)
-    answer = await session.call_tool("hand_out", {"customer": "anna"})
-    assert answer.status is CallStatus.HELD
-    assert bank.calls == []
-    await call(session, "serve", customer="anna")
-    await call(session, "serve", customer="bob")
-    await call(session, "hand_out", customer="anna")  # the counter serves somebody else now
-    assert bank.done == []
-    await call(session, "hand_out", customer="bob")
-    assert bank.done == [("hand_out", {"customer": "bob"})]

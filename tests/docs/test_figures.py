@@ -60,8 +60,8 @@ def sentences() -> list[tuple[str, str]]:
         ("design/stores.md", f"commit took {micro['bare commit']:.0f} µs"),
         ("design/views.md", f"{growth['fused']['10']:,}, {growth['fused']['100']:,} and "
                             f"{growth['fused']['1000']:,} tokens with the fold"),
-        ("design/benchmark.md", f"{wording['identical']} of {wording['tasks']}"),
-        ("design/benchmark.md", f"{wording['sentences']:,} sentences"),
+        ("design/sopbench.md", f"{wording['identical']} of {wording['tasks']}"),
+        ("design/sopbench.md", f"{wording['sentences']:,} sentences"),
     ]  # fmt: skip
     ratios = [row["cost_planned_over_counted"] for row in figures_of("study/planned-cost")["cells"]]
     below, above = round(100 * (1 - min(ratios))), round(100 * (max(ratios) - 1))
@@ -93,7 +93,7 @@ def test_a_document_tells_the_figure_of_its_evidence(document: str, sentence: st
 
 def test_the_ceilings_are_those_of_the_sweeps() -> None:
     found = ceilings()
-    for document in ("design/benchmark.md", "docs/research/study.md"):
+    for document in ("design/sopbench.md", "docs/research/study.md"):
         text = told(document)
         for tools in ("official", "full-state"):
             passed = {count for (_, each), count in found.items() if each == tools}

@@ -334,6 +334,7 @@ procedures:
         ("login:1:y", True),
         ("login:1 login:1:y", True),
         ("login:1> login:1:y <login:1", None),  # with which password it was opened last
+        ("login:1:y> login:1> <login:1:y <login:1", None),
         ("login:1 login:1>", None),  # what it opens by now, nobody knows
         ("login:1 login:1:y>", None),
         ("login:1 login:2>", True),

@@ -345,7 +345,9 @@ async def test_a_run_waits_for_the_next_message_and_goes_on_in_another_process(
             )
         else:
             result = await runner.resume(session, tools=door, model=model, message=message)
-        assert (await runner.audit(result)).findings == ()
+        # A question that is open has no answer on record yet.
+        codes = {finding.code for finding in (await runner.audit(result)).findings}
+        assert codes <= ({"unknown-outcome"} if not door.opened else set())
         await runner.close()
         return result
 

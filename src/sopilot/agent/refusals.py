@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from sopilot.handbook.grammar import in_language
 from sopilot.handbook.wording import fill, named
 from sopilot.machine.state import Status
 from sopilot.program.model import Check, Function, Kind, Program
@@ -47,13 +48,14 @@ def refusals(session: Session, language: str = "en") -> tuple[Refusal, ...]:
         ):
             continue
         masked = session.secrets.masked
-        sentence = masked(_sentence(function, program, values, holds=bound["holds"]))
+        whole = _sentence(function, program, values, holds=bound["holds"])
+        sentence = masked(in_language(whole, language))
         evidence = tuple(masked(shown[seq]) for seq in bound["evidence"] if seq in shown)
         match[sentence] = Refusal(
             function.judges,
             sentence,
             evidence,
-            function.remedy,
+            in_language(function.remedy, language),
             " ".join(telling([function.name], program, language)),
         )
     return tuple(reversed(match.values()))

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +15,7 @@ import mcp_types as types
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.shared.exceptions import MCPError
+from over_http import serving
 from reference_client import texts
 from served import sopilot_command
 
@@ -25,8 +23,6 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "policies"))
 
 from policy_desk import ALL, HANDBOOK, PROGRAMS, AirTools
 
-from sopilot.integrations.mcp.http import listen, serve_http
-from sopilot.integrations.mcp.options import HttpSettings
 from sopilot.integrations.mcp.server import McpServer
 from sopilot.integrations.mcp.sessions import Service, SessionPool
 from sopilot.protocols import ToolSchema
@@ -75,19 +71,6 @@ def airline(tools: AirTools) -> McpServer:
     return McpServer(SessionPool(MemoryStore(), service))
 
 
-@asynccontextmanager
-async def over_http(server: McpServer, *, stateless: bool = False) -> AsyncIterator[str]:
-    settings, sockets = listen(HttpSettings("127.0.0.1", 0, stateless=stateless))
-    serving = asyncio.create_task(serve_http(server, settings, sockets))
-    try:
-        yield settings.url
-    finally:
-        serving.cancel()
-        await asyncio.gather(serving, return_exceptions=True)
-        for opened in sockets:
-            opened.close()
-
-
 async def cancel_booking(client: Client) -> list[str]:
     """Everything up to the irreversible call; the first line of every answer."""
     listed = {tool.name for tool in (await client.list_tools()).tools}
@@ -112,16 +95,6 @@ async def test_the_client_asks_its_user_in_both_eras(mode: Any) -> None:
     tools, user = Described(), User(YES)
     server = airline(tools)
     async with Client(server.protocol, elicitation_callback=user, mode=mode) as client:
-        await cancel_booking(client)
-    await server.close()
-    assert user.questions == [QUESTION]
-    assert tools.made("cancel") == [{"reservation_id": "R1"}]
-
-
-async def test_a_default_client_over_http_is_asked() -> None:
-    tools, user = Described(), User(YES)
-    server = airline(tools)
-    async with over_http(server) as url, Client(url, elicitation_callback=user) as client:
         await cancel_booking(client)
     await server.close()
     assert user.questions == [QUESTION]
@@ -182,7 +155,7 @@ async def test_a_client_that_cannot_be_asked_waits_for_a_person(stateless: bool)
     server = airline(tools)
     callback = user if stateless else None
     async with (
-        over_http(server, stateless=stateless) as url,
+        serving(server, stateless=stateless) as url,
         Client(url, elicitation_callback=callback) as client,
     ):
         answers = await cancel_booking(client)
