@@ -94,7 +94,7 @@ class Driver:
         self.unanswered = ""
         """What was said to the user, and not answered before an interruption."""
         self._since_refresh = 0
-        self._asked: Request | None = None
+        self._pending_request: Request | None = None
 
     async def begin(self) -> None:
         """Before the first request, and after every interruption."""
@@ -157,8 +157,8 @@ class Driver:
     def turn(self) -> Request:
         """The request, at the price of one turn: its reply is handled next."""
         self.spending.spend_agent_turn()
-        self._asked = self.request()
-        return self._asked
+        self._pending_request = self.request()
+        return self._pending_request
 
     # --- moves ----------------------------------------------------------------------
 
@@ -168,7 +168,7 @@ class Driver:
         """The model's whole message, done; the answers to its calls, or the user's."""
         content = reply.content if reply.content.strip() else ""
         calls = self._numbered(reply.tool_calls)
-        move = (self._asked or self.request()).shown.move
+        move = (self._pending_request or self.request()).shown.move
         self.calls.move, self.calls.words = lambda: move, content
         await self._note_request(reply, calls, attempts or Attempts(1), seconds)
         await self._said(content, calls)
@@ -297,7 +297,7 @@ class Driver:
     async def _note_request(
         self, reply: ModelReply, calls: Sequence[ToolCall], attempts: Attempts, seconds: float
     ) -> None:
-        sent, self._asked = (self._asked or self.request()).messages, None
+        sent, self._pending_request = (self._pending_request or self.request()).messages, None
         usage, served, lost = reply.usage, reply.served, attempts.discarded
         record = RequestRecord(
             prompt_tokens=usage.prompt_tokens,

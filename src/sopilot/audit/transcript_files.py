@@ -70,7 +70,7 @@ def calls_and_results(message: object, number: int) -> Iterator[AskedCall | Give
                 yield _item(part, number)
             else:
                 _refuse_unread(part, number)
-    yield from _asked(message, number)
+    yield from _calls_in(message, number)
     if _is_result(message):
         named = message.get("tool_call_id")
         tool = str(message.get("tool_name") or message.get("name") or "")
@@ -114,7 +114,7 @@ def unreadable(number: int, problem: str, cure: str = "") -> UserMistake:
     return mistake("transcript", f"message {number}: {problem}", help=cure)
 
 
-def _asked(message: Mapping[str, Any], number: int) -> Iterator[AskedCall]:
+def _calls_in(message: Mapping[str, Any], number: int) -> Iterator[AskedCall]:
     wanted = message.get("tool_calls") or ()
     if not isinstance(wanted, list | tuple):
         raise unreadable(number, "`tool_calls` must be a list")

@@ -92,20 +92,20 @@ def input_schema(item: Input) -> Schema:
     """The part of its JSON Schema that says what a value is."""
     if item.schema is None:
         return {"type": item.type}
-    stored = _kept(item.schema)
+    stored = _plain_schema(item.schema)
     return stored if "type" in stored or "enum" in stored else {"type": item.type, **stored}
 
 
-def _kept(schema: Schema) -> dict[str, object]:
+def _plain_schema(schema: Schema) -> dict[str, object]:
     values: dict[str, object] = {}
     for key, value in schema.items():
         if key not in READ:
             continue
         if key == "items" and isinstance(value, Mapping):
-            value = _kept(value)
+            value = _plain_schema(value)
         elif key == "properties" and isinstance(value, Mapping):
             value = {
-                name: _kept(item) if isinstance(item, Mapping) else item
+                name: _plain_schema(item) if isinstance(item, Mapping) else item
                 for name, item in value.items()
             }
         values[key] = list(value) if isinstance(value, tuple) else value

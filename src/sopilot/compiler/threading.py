@@ -162,7 +162,7 @@ class _Specialised:
                 then, otherwise = targets
                 if then == otherwise:
                     return then
-            return self._kept(index, targets)
+            return self._kept_target(index, targets)
         if_met, if_unmet = self._targets[index]
         may = facts.get(step.slot, _ANY)
         wanted = frozenset((step.wanted,))
@@ -175,9 +175,9 @@ class _Specialised:
         unmet = self.node(if_unmet, {**facts, step.slot: may - wanted})
         if met == unmet and step.slot in facts:
             return met
-        return self._kept(index, (met, unmet))
+        return self._kept_target(index, (met, unmet))
 
-    def _kept(self, index: int, targets: tuple[int, ...]) -> int:
+    def _kept_target(self, index: int, targets: tuple[int, ...]) -> int:
         key = (_bare(self._steps[index]), targets)
         result = self._same.setdefault(key, len(self.nodes))
         if result == len(self.nodes):

@@ -30,7 +30,7 @@ from sopilot.views.answers import CallAnswer
 
 __all__ = ["Conversations", "SopilotMiddleware"]
 
-Given = ToolMessage | Command[Any]
+ToolReply = ToolMessage | Command[Any]
 Using = AbstractAsyncContextManager[ProcedureHook]
 Pausing = Callable[[dict[str, JSON]], Awaitable[object]]
 
@@ -89,12 +89,12 @@ class SopilotMiddleware(AgentMiddleware[Any, Any, Any]):
     # --- around a tool call ---------------------------------------------------------
 
     def wrap_tool_call(
-        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Given]
-    ) -> Given:
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolReply]
+    ) -> ToolReply:
         # The tool itself runs here: the library keeps its configuration in this very thread.
         here = caller()
 
-        async def handle(tool_call_request: ToolCallRequest) -> Given:
+        async def handle(tool_call_request: ToolCallRequest) -> ToolReply:
             return await here.run(lambda: handler(tool_call_request))
 
         async def pause(value: dict[str, JSON]) -> object:
@@ -103,8 +103,8 @@ class SopilotMiddleware(AgentMiddleware[Any, Any, Any]):
         return here.wait(self._call(request, handle, self._using(), pause))
 
     async def awrap_tool_call(
-        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Given]]
-    ) -> Given:
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolReply]]
+    ) -> ToolReply:
         async def pause(value: dict[str, JSON]) -> object:
             return interrupt(value)
 
@@ -113,16 +113,16 @@ class SopilotMiddleware(AgentMiddleware[Any, Any, Any]):
     async def _call(
         self,
         request: ToolCallRequest,
-        handler: Callable[[ToolCallRequest], Awaitable[Given]],
+        handler: Callable[[ToolCallRequest], Awaitable[ToolReply]],
         using: Using,
         pause: Pausing,
-    ) -> Given:
+    ) -> ToolReply:
         call = request.tool_call
         if call["name"] in self._own:
             async with using as hook:
                 text = await hook.step(call["args"], call["name"])
             return ToolMessage(text, tool_call_id=call["id"] or "", name=call["name"])
-        givens: list[Given] = []
+        givens: list[ToolReply] = []
 
         async def execute(arguments: Mapping[str, JSON]) -> object:
             licensed = request.override(tool_call={**call, "args": dict(arguments)})

@@ -143,7 +143,7 @@ def _contradiction(made: Event, recorded: Event) -> str:
     if made.actor != recorded.actor:
         return f"`actor` would be `{made.actor}`, not `{recorded.actor}`"
     for key, value in made.payload.items():
-        if key in _GIVEN:
+        if key in _TAKEN_OVER:
             continue
         if key not in recorded.payload:
             return f"`{key}` is missing"
@@ -153,7 +153,7 @@ def _contradiction(made: Event, recorded: Event) -> str:
     return ""
 
 
-_GIVEN = frozenset({"arguments", "content", "details", "ground", "program", "text", "value"})
+_TAKEN_OVER = frozenset({"arguments", "content", "details", "ground", "program", "text", "value"})
 """Fields that the machine takes over from the operation; its words for a ground; and the program's
 hash, which is the store's to verify."""
 

@@ -53,7 +53,7 @@ _UNREAD = frozenset({"arguments", "problem"})
 """Of a call that could not be read, and that may have had a secret in it."""
 
 
-class _Given(NamedTuple):
+class _Supplied(NamedTuple):
     """The arguments of an event, the action or goal that they are for, and their declared names."""
 
     arguments: Mapping[str, JSON]
@@ -101,9 +101,9 @@ class SecretPlaces:
 
     def strange_in(self, event: Event) -> frozenset[str]:
         """The names of its arguments that nobody declared."""
-        return self._strange(self._given(event.kind, event.payload))
+        return self._strange(self._supplied(event.kind, event.payload))
 
-    def _strange(self, value: _Given | None) -> frozenset[str]:
+    def _strange(self, value: _Supplied | None) -> frozenset[str]:
         if value is None or value.declared is None or value.arguments.keys() <= value.declared:
             return _NONE
         return frozenset(value.arguments) - value.declared - self.names
@@ -124,27 +124,27 @@ class SecretPlaces:
         """The secrets that it shows, and what is strange in it."""
         meant = _as_meant(event)
         result = secrets_under(self.names, meant.payload)
-        value = self._given(meant.kind, meant.payload)
+        value = self._supplied(meant.kind, meant.payload)
         strange = self._strange(value)
         if strange and value is not None and value.declared is not None:
             left_out = (value.declared & self.names) - value.arguments.keys()
             result |= secrets_under(strange if left_out else strange - self._all, value.arguments)
         return result, strange if meant is event else self.strange_in(event)
 
-    def _given(self, kind: str, payload: Mapping[str, JSON]) -> _Given | None:
+    def _supplied(self, kind: str, payload: Mapping[str, JSON]) -> _Supplied | None:
         inner = payload.get("operation") if kind == "rejected" else payload.get("details")
         if kind == "rejected" and isinstance(inner, Mapping):
-            return self._given(str(inner.get("operation")), inner)
+            return self._supplied(str(inner.get("operation")), inner)
         if kind == "note" and isinstance(inner, Mapping):
             payload = inner
         arguments = payload.get("arguments")
         if not isinstance(arguments, Mapping) or not arguments:
             return None
         if kind == "start":
-            return _Given(arguments, self._goals.get(str(payload.get("goal")), frozenset()))
+            return _Supplied(arguments, self._goals.get(str(payload.get("goal")), frozenset()))
         if kind == "domain_call" or (kind == "note" and "action" in payload):
-            return _Given(arguments, self.inputs(str(payload.get("action"))))
-        return _Given(arguments, self._all)
+            return _Supplied(arguments, self.inputs(str(payload.get("action"))))
+        return _Supplied(arguments, self._all)
 
     def inputs(self, action: str) -> frozenset[str] | None:
         """``None`` where nothing tells: programs that guard nothing name no other actions than

@@ -16,7 +16,7 @@ from sopilot.values.json import JSON, MISSING, Missing, parts_of
 from sopilot.values.text import abbreviation_name, digest_of
 
 _OPEN = (Unknown, Path)
-_GIVEN = (Literal, Path)
+_FIXED = (Literal, Path)
 
 
 def value_of(
@@ -120,7 +120,7 @@ class Learning:
     ) -> None:
         """Learn names that had no value from a successful call of ``act``."""
         for parameter, term in act.arguments:
-            if isinstance(term, _GIVEN) or parameter not in arguments:
+            if isinstance(term, _FIXED) or parameter not in arguments:
                 continue
             have = value_of(term, layout, self.frames[-1], self._known)
             used = arguments[parameter]

@@ -94,7 +94,7 @@ class Positioned(Protocol):
 class DiagnosticCollector:
     def __init__(self, source: str) -> None:
         self.source = source
-        self._found: dict[Diagnostic, None] = {}
+        self._diagnostics: dict[Diagnostic, None] = {}
         self.errors = 0
         self._left_out = 0
 
@@ -115,16 +115,16 @@ class DiagnosticCollector:
     def _add(
         self, code: str, message: str, at: Positioned, help: str, offset: int, severity: Severity
     ) -> None:
-        if len(self._found) >= MOST:
+        if len(self._diagnostics) >= MOST:
             self._left_out += 1
             return
         place = Place(self.source, at.line, at.column + offset)
-        self._found.setdefault(Diagnostic(code, message, place, help, severity))
+        self._diagnostics.setdefault(Diagnostic(code, message, place, help, severity))
 
     def diagnostics(self) -> list[Diagnostic]:
         """Every diagnostic once, in the order of the source."""
         result = sorted(
-            self._found, key=lambda item: (item.place.line, item.place.column, item.code)
+            self._diagnostics, key=lambda item: (item.place.line, item.place.column, item.code)
         )
         if self._left_out:
             message = f"{self._left_out} more mistakes are not shown"

@@ -31,7 +31,7 @@ class PersonModel:
 
     def __init__(self, adviser: Model) -> None:
         self._adviser = adviser
-        self._told = 0
+        self._seen = 0
         self._made = 0
         self._helped = False
 
@@ -52,10 +52,10 @@ class PersonModel:
         if not self._helped:
             click.echo(HELP)
             self._helped = True
-        news = [m for m in request.messages[self._told :] if m.role in ("tool", "user")]
+        news = [m for m in request.messages[self._seen :] if m.role in ("tool", "user")]
         for message in news:
             click.echo(visible(f"{message.role}: {message.content}", LINES))
-        self._told = len(request.messages) - 1
+        self._seen = len(request.messages) - 1
         if request.messages and request.messages[-1].role == "system":
             click.secho(visible(request.messages[-1].content, LINES), dim=True)
 
@@ -89,7 +89,7 @@ PROMPT = "you> "
 ReadValue = Callable[[str, str], JSON]
 """The value that a text stands for under a name."""
 
-_ASKED = re.compile(re.escape(ASK) + r"((?:(?:, )?`\w+`)+)\?$", re.MULTILINE)
+_QUESTION = re.compile(re.escape(ASK) + r"((?:(?:, )?`\w+`)+)\?$", re.MULTILINE)
 
 
 class HumanUser:
@@ -113,7 +113,7 @@ class HumanUser:
 
     async def reply(self, message: str) -> str | None:
         text = await self._line(PROMPT)
-        question = _ASKED.search(message)
+        question = _QUESTION.search(message)
         if not text or question is None or STATED.match(text):
             return text or None
         stated = []

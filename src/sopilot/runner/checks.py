@@ -316,14 +316,14 @@ def never_proven(handbook: Handbook, *, text: str, source: str) -> list[Diagnost
     return diagnostics
 
 
-_Told = tuple[str, str, str]
+_Problem = tuple[str, str, str]
 """A predicate, why it cannot be proven, and the cure."""
 
 _Needed = Iterable[tuple[str, str, Term]]
 """A predicate, a parameter of it that must have a value, and what it is given."""
 
 
-def _nulls(handbook: Handbook, needed: _Needed) -> Iterator[_Told]:
+def _nulls(handbook: Handbook, needed: _Needed) -> Iterator[_Problem]:
     for predicate, name, term in needed:
         if term == Constant(None):
             why = f"`{predicate}` is required of `null`, which is no value for `{name}`"
@@ -343,7 +343,7 @@ def _nulls(handbook: Handbook, needed: _Needed) -> Iterator[_Told]:
 
 def _left_out(
     handbook: Handbook, action: Action, loose: Mapping[str, str], needed: _Needed
-) -> Iterator[_Told]:
+) -> Iterator[_Problem]:
     """Values that the guarded call may leave out."""
     for predicate, parameter, term in needed:
         entry = handbook.predicates[predicate]
@@ -364,7 +364,7 @@ _CONDITION = re.compile(r"[^?:]*\?")
 _COMPARED = re.compile(r"[<>=!]=|[<>]|\bin\b")
 
 
-def _moving(procedure: Procedure) -> Iterator[_Told]:
+def _moving(procedure: Procedure) -> Iterator[_Problem]:
     """Arguments computed from the time: a second later they differ."""
     for item in procedure.computed:
         if NOW not in free_names(item.value) or NOW in item.uses:

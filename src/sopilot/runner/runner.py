@@ -134,7 +134,7 @@ class Runner:
 
         @asynccontextmanager
         async def opened() -> AsyncIterator[RunnerSession]:
-            about = fields if resume is None else await self._asked(resume)
+            about = fields if resume is None else await self._request_of(resume)
             task = self._task(about, offered, decides)
             own = make_model(model, judge=task.reader) if isinstance(model, str) else model
             conditions = Conditions(
@@ -168,7 +168,7 @@ class Runner:
 
         return opened()
 
-    async def _asked(self, session_id: str) -> Fields:
+    async def _request_of(self, session_id: str) -> Fields:
         stored = (await self.store.record(session_id)).metadata.get("extra", {}).get(SERVED)
         if not isinstance(stored, Mapping):
             raise UserMistake(

@@ -475,14 +475,14 @@ def _kinds(handbook: Handbook, goal: str) -> dict[str, Mapping[str, object]]:
     if procedure is None or action is None:
         return {}
     renamed = dict(procedure.arguments)
-    return _asked(handbook) | {
+    return _questions_of(handbook) | {
         term.name: input_schema(item)
         for item in (*action.inputs, *procedure.inputs)
         if isinstance(term := renamed.get(item.name, Name(item.name)), Name)
     }
 
 
-def _asked(handbook: Handbook) -> dict[str, Mapping[str, object]]:
+def _questions_of(handbook: Handbook) -> dict[str, Mapping[str, object]]:
     """Of names that are different things in different calls nothing is said."""
     result: dict[str, list[Mapping[str, object]]] = {}
     for predicate in handbook.predicates.values():

@@ -12,7 +12,7 @@ from sopilot.trace.events import Operation, Return
 from sopilot.trace.redaction import is_reference
 from sopilot.values.json import JSON, plain, plain_mapping
 
-Given = Mapping[str, JSON]
+Fields = Mapping[str, JSON]
 
 
 class _Kind(NamedTuple):
@@ -180,7 +180,7 @@ def misshapen(operation: object) -> str | None:
     return None
 
 
-def decode_operation(value: Given, kind: str | None = None) -> Operation:
+def decode_operation(value: Fields, kind: str | None = None) -> Operation:
     """The operation in a JSON object; its name is ``kind`` or stands under ``operation``."""
     name = kind if kind is not None else value.get("operation")
     operation = _BY_NAME.get(name) if isinstance(name, str) else None

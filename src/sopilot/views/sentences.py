@@ -45,13 +45,13 @@ class _Decided:
     def __init__(self, steps: tuple[Step, ...]) -> None:
         self._below = {item.label: after for item, after in pairwise(steps)}
         self._by_label = {step.label: step for step in steps}
-        self._found: dict[str, Condition | None] = {}
+        self._conditions: dict[str, Condition | None] = {}
 
     def at(self, step: Step) -> Condition | None:
-        if step.label not in self._found:
-            self._found[step.label] = None
-            self._found[step.label] = self._reached(step)
-        return self._found[step.label]
+        if step.label not in self._conditions:
+            self._conditions[step.label] = None
+            self._conditions[step.label] = self._reached(step)
+        return self._conditions[step.label]
 
     def _after(self, label: str | None, step: Step) -> Condition | None:
         target = self._below.get(step.label) if label is None else self._by_label.get(label)

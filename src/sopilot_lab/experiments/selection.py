@@ -16,7 +16,7 @@ from sopilot_lab.sopbench.reference import TaskReference, task_references
 from sopilot_lab.sopbench.tasks import OwnReference
 
 KINDS: Final = ("execute", "refuse")
-One = TypeVar("One", TaskReference, OwnReference)
+Reference = TypeVar("Reference", TaskReference, OwnReference)
 
 
 def should_succeed(each: TaskReference, upstream: Upstream) -> bool:
@@ -54,8 +54,12 @@ def select_tasks(
 
 
 def narrowed(
-    chosen: Sequence[One], executes: Callable[[One], bool], *, kind: str | None, limit: int | None
-) -> tuple[One, ...]:
+    chosen: Sequence[Reference],
+    executes: Callable[[Reference], bool],
+    *,
+    kind: str | None,
+    limit: int | None,
+) -> tuple[Reference, ...]:
     if kind is not None:
         chosen = [each for each in chosen if executes(each) is (kind == KINDS[0])]
     if not chosen:
@@ -64,17 +68,17 @@ def narrowed(
 
 
 def stratified(
-    chosen: Sequence[One], executes: Callable[[One], bool], limit: int
-) -> tuple[One, ...]:
+    chosen: Sequence[Reference], executes: Callable[[Reference], bool], limit: int
+) -> tuple[Reference, ...]:
     """``limit`` tasks, the classes in their proportion, the goals of a class as evenly as their
     sizes allow, in the order of the selection. The same selection gives the same tasks."""
     if limit < 1:
         raise _mistake("bench-limit", "a limit must be at least 1", "leave it out for all tasks")
     classes = [[each for each in chosen if executes(each) is should] for should in (True, False)]
     sizes = [len(each) for each in classes]
-    taken: set[One] = set()
+    taken: set[Reference] = set()
     for of_class, share in zip(classes, _shares(sizes, limit), strict=True):
-        goals: dict[tuple[str, str], list[One]] = {}
+        goals: dict[tuple[str, str], list[Reference]] = {}
         for each in of_class:
             goals.setdefault((each.domain, each.goal), []).append(each)
         groups = list(goals.values())
@@ -84,12 +88,12 @@ def stratified(
 
 
 def drawn(
-    chosen: Sequence[One], executes: Callable[[One], bool], limit: int, seed: int
-) -> tuple[One, ...]:
+    chosen: Sequence[Reference], executes: Callable[[Reference], bool], limit: int, seed: int
+) -> tuple[Reference, ...]:
     """``limit`` tasks by lot, the classes in their proportion, in the order of the selection.
     The lot depends on the seed and on the names of the tasks alone."""
     classes = [[each for each in chosen if executes(each) is should] for should in (True, False)]
-    taken: set[One] = set()
+    taken: set[Reference] = set()
     for of_class, share in zip(classes, _shares([len(c) for c in classes], limit), strict=True):
         lots = {each: hashlib.sha256(f"{seed} {each}".encode()).digest() for each in of_class}
         taken.update(sorted(of_class, key=lots.__getitem__)[:share])

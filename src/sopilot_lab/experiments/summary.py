@@ -170,14 +170,14 @@ def _used(folder: RunFolder, judged: Sequence[BenchRecord]) -> dict[str, Any]:
         "discarded_tokens": sum(record.discarded_tokens for record in every)
         + sum(r.prompt_tokens + r.completion_tokens for r in every if r.discarded),
         "longest_prompt": max((request.get("prompt_tokens", 0) for request in requests), default=0),
-        "finish_reasons": _told(requests, "finish_reason"),
-        "served_models": _told(requests, "served_model"),
-        "fingerprints": _told(requests, "fingerprint"),
+        "finish_reasons": _counts(requests, "finish_reason"),
+        "served_models": _counts(requests, "served_model"),
+        "fingerprints": _counts(requests, "fingerprint"),
         "cost": round(sum(costs), 6) if costs else None,
     }
 
 
-def _told(requests: Sequence[Mapping[str, Any]], name: str) -> dict[str, int]:
+def _counts(requests: Sequence[Mapping[str, Any]], name: str) -> dict[str, int]:
     return dict(sorted(Counter(request[name] for request in requests if request.get(name)).items()))
 
 

@@ -280,7 +280,7 @@ class DisciplineCheck:
                     model, request, self.retries or Retries(), attempts=attempts
                 )
             except InfrastructureFailure as failure:
-                self._asked(number, None, Question(failure.usage, failure.attempts))
+                self._record_question(number, None, Question(failure.usage, failure.attempts))
                 self._tell(f"probe question {number + 1}: {failure}")
                 self._broke(str(failure))
                 if self.stopped is not None:
@@ -291,17 +291,17 @@ class DisciplineCheck:
             if is_empty(reply):
                 # No answer to grade; whether it says nothing at all, the runs will show.
                 empty += 1
-                self._asked(number, None, spent)
+                self._record_question(number, None, spent)
                 self._tell(f"probe question {number + 1}: an empty message")
                 if empty == IN_A_ROW:
                     return
                 continue
             empty = 0
             self._answered()
-            self._asked(number, grade(cursor, answer_text(reply)), spent)
+            self._record_question(number, grade(cursor, answer_text(reply)), spent)
             self._tell(f"probe question {number + 1} of {len(self.questions)}")
 
-    def _asked(self, number: int, grade: ProbeGrade | None, spent: Question) -> None:
+    def _record_question(self, number: int, grade: ProbeGrade | None, spent: Question) -> None:
         self.spending.add(spent)
         self.journal.add_question(number, grade, spent)
 

@@ -86,7 +86,7 @@ def _cursor(here: Position, events: Sequence[Event], case: str) -> Cursor:
         results={slot: bound.holds is True for slot, bound in here.frame.slots.items()},
         callers=tuple(frame.function for frame in frames[:-1]),
         licensed=frozenset(_licensed(here)),
-        history=tuple(line for event in events for line in _told(event)),
+        history=tuple(line for event in events for line in _event_lines(event)),
     )
 
 
@@ -117,7 +117,7 @@ def _licensed(here: Position) -> list[NextMove]:
     return [("complete" if isinstance(step, CompleteStep) else "fail", "")]
 
 
-def _told(event: Event) -> list[str]:
+def _event_lines(event: Event) -> list[str]:
     """The event as the executor saw it happen. Places, labels and slots stay out."""
     payload = event.payload
     match event.kind:
@@ -128,21 +128,22 @@ def _told(event: Event) -> list[str]:
         case "start":
             return [f"agent starts the process {payload['goal']}"]
         case "call":
-            return [
-                f"agent calls the function {payload['function']}({_given(payload['resolved'])})"
-            ]
+            values = _argument_text(payload["resolved"])
+            return [f"agent calls the function {payload['function']}({values})"]
         case "return":
             holds = payload["holds"]
             return ["agent returns" if holds is None else f"agent returns {_word(holds)}"]
         case "select_branch":
             return ["agent goes on at a branch"]
         case "domain_call":
-            return [f"agent calls the tool {payload['action']}({_given(payload['arguments'])})"]
+            return [
+                f"agent calls the tool {payload['action']}({_argument_text(payload['arguments'])})"
+            ]
         case "domain_result":
             outcome = "succeeds" if payload["ok"] else "fails"
             return [f"the tool {outcome}: {_value(payload['value'])}"]
         case "amend":
-            return [f"agent amends {_given(payload['arguments'])}"]
+            return [f"agent amends {_argument_text(payload['arguments'])}"]
         case "reuse" if "result" in payload:
             return []  # the tool call that it takes over is told already
         case "reuse":
@@ -156,7 +157,7 @@ def _line(text: object) -> str:
     return " / ".join(text.split("\n")) if isinstance(text, str) else "(not on record)"
 
 
-def _given(arguments: Mapping[str, object]) -> str:
+def _argument_text(arguments: Mapping[str, object]) -> str:
     return ", ".join(f"{name}={_value(value)}" for name, value in arguments.items())
 
 

@@ -143,7 +143,7 @@ class Upstream:
         self._readers: tuple[threading.Thread, ...] = ()
         self._sent = 0
         self._lock = threading.Lock()
-        self._kept: dict[tuple[str, str], Any] = {}
+        self._answers: dict[tuple[str, str], Any] = {}
 
     def another(self) -> Upstream:
         """A worker of its own on the same checkout."""
@@ -173,9 +173,9 @@ class Upstream:
         return graphs
 
     def _keep(self, verb: str, domain: str) -> Any:
-        if (verb, domain) not in self._kept:
-            self._kept[verb, domain] = self.request(verb, domain=domain)
-        return self._kept[verb, domain]
+        if (verb, domain) not in self._answers:
+            self._answers[verb, domain] = self.request(verb, domain=domain)
+        return self._answers[verb, domain]
 
     def official_text(
         self, domain: str, goal: str, index: int, *, tools: ToolList = "official"

@@ -458,7 +458,7 @@ class MachineExecutor:
         # Surplus values are harmless where the parameters are not shown.
         names = self._move.goals.get(goal) or self._tool_inputs(goal)
         known = {name: self._facts.values.get(name) for name in names}
-        value = _given(known)
+        value = _without_nothing(known)
         why = self._rejected("start", goal=goal, arguments=value)
         if why:
             return self._replies.say(f"I cannot do this: {why}.")
@@ -723,7 +723,7 @@ def _same(item: Seen, action: str, resolved: Resolved) -> bool:
     )
 
 
-def _given(values: Mapping[str, JSON]) -> dict[str, JSON]:
+def _without_nothing(values: Mapping[str, JSON]) -> dict[str, JSON]:
     return {name: value for name, value in values.items() if value is not None}
 
 

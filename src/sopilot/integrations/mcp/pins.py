@@ -223,7 +223,7 @@ def _broken(path: Path, message: str) -> UserMistake:
 # --- in the store ---------------------------------------------------------------------
 
 _JOURNAL = "pins"
-_ALL, _FIRST, _ONE = "tools_approved", "tools_approved_first", "tool_approved"
+_ALL, _FIRST, _SINGLE = "tools_approved", "tools_approved_first", "tool_approved"
 
 
 class StorePins(Pins):
@@ -258,7 +258,7 @@ class StorePins(Pins):
     def approve_one(self, upstream: str, name: str, tool: Definition | None) -> None:
         super().approve_one(upstream, name, tool)
         definition = None if tool is None else pinned(tool)
-        self._note(_ONE, upstream=upstream, tool=name, definition=definition)
+        self._note(_SINGLE, upstream=upstream, tool=name, definition=definition)
 
     def _note(self, name: str, **details: JSON) -> None:
         self._unwritten.append((name, details))
@@ -275,7 +275,7 @@ def _fold(entries: list[Entry]) -> dict[str, dict[str, Definition]]:
     approved: dict[str, dict[str, Definition]] = {}
     for entry in entries:
         upstream = str(entry.details["upstream"])
-        if entry.name == _ONE:
+        if entry.name == _SINGLE:
             tool = {str(entry.details["tool"]): entry.details["definition"]}
             approved[upstream] = _offered({**approved.get(upstream, {}), **tool})
         elif entry.name == _ALL or upstream not in approved:

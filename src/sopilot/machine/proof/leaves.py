@@ -311,7 +311,7 @@ class Prover:
         variables: dict[str, JSON] = {
             **({"now": clock} if clock else {}),
             **self.program.program.constants,
-            **self._asked(layout),
+            **self._learned(layout),
             **dict.fromkeys(layout.function.optional),
             **values,
             "results": dict(whole.answers),
@@ -323,7 +323,7 @@ class Prover:
             return sentence("answers-cannot-tell-because", problem=problem)
         return sentence("answers-cannot-tell") if holds is None else holds
 
-    def _asked(self, layout: FunctionLayout) -> dict[str, JSON]:
+    def _learned(self, layout: FunctionLayout) -> dict[str, JSON]:
         return {name: self.known[name] for name in layout.learnable if name in self.known}
 
     def covers(

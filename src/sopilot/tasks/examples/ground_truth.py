@@ -142,7 +142,9 @@ class Evidence:
         self._task = task
         self._calls = [call for call in calls if call.result.ok]
         self._attempted = {call.name for call in calls}
-        self._told = [value for value in task.inputs.values() if not isinstance(value, dict | list)]
+        self._known_values = [
+            value for value in task.inputs.values() if not isinstance(value, dict | list)
+        ]
 
     def missing(self, tree: Tree, truth: LeafTruth) -> tuple[Leaf, ...]:
         """The leaves without evidence that the tree's value rests on.
@@ -195,7 +197,7 @@ class Evidence:
             else:
                 # Nobody knows this value beforehand: the user or earlier evidence supplies it.
                 seen = any(value in _scalars(c.result.value) for c in self._calls[:position])
-                fits = seen or value in self._told
+                fits = seen or value in self._known_values
             if not fits:
                 return False
         return True
