@@ -11,9 +11,9 @@ import pytest
 from desk_runs import ScriptedModel, briefing_of, play, user_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from named_things import misnamed, refused_steps, shown_tools, told_starts, told_steps
 from rendered_handbooks import handbooks
 
-from named_things import misnamed, refused_steps, shown_tools, told_starts, told_steps
 from sopilot.agent.approvers import RoleApprovers
 from sopilot.agent.loop import open_run, run_session
 from sopilot.agent.reference.executor import Reference

@@ -31,7 +31,7 @@ procedures:
 COLUMNS = [
     ("sessions", "id"), ("sessions", "metadata"), ("heads", "owner"), ("heads", "summary"),
     ("heads", "hash"), ("events", "line"), ("actions", "call"), ("actions", "action"),
-    ("actions", "outcome"), ("actions", "grade"), ("actions", "arguments"), ("actions", "rest"),
+    ("actions", "outcome"), ("actions", "proof"), ("actions", "arguments"), ("actions", "rest"),
     ("log", "session"), ("log", "hash"), ("seals", "line"),
 ]  # fmt: skip
 

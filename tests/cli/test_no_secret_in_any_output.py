@@ -49,7 +49,7 @@ procedures:
   open_box: {requires: [known(user), healthy(user)]}
   close_box: {requires: known(user)}
 """
-GATEWAYS = {"chat", "demo", "serve", "gateway"}
+GATEWAYS = {"chat", "demo", "serve", "gateway", "guard"}
 """`chat` is a conversation: whoever types a secret there sees it on their own terminal. `demo` and
 `mcp` have tests of their own below."""
 AUTHORS = {"new", "compile", "check", "test", "format", "show", "handbooks"}

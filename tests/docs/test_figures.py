@@ -51,17 +51,17 @@ def sentences() -> list[tuple[str, str]]:
         (VIEWS, f"takes {pg['tokens']:.1f} times the tokens"),
         (VIEWS, f"and {pg['calls']:.1f} times the calls there under `pg`, and "
                           f"{fused['tokens']:.2f} times the tokens"),
-        ("design/sessions.md", f"in memory {micro['memory']:.0f} µs a step "
+        ("design/stores.md", f"in memory {micro['memory']:.0f} µs a step "
                                f"({times['memory to memory']:.1f} times cheaper"),
-        ("design/sessions.md", f"NORMAL {micro['NORMAL']:.0f} µs "
+        ("design/stores.md", f"NORMAL {micro['NORMAL']:.0f} µs "
                                f"({times['NORMAL to NORMAL']:.1f} times)"),
-        ("design/sessions.md", f"FULL {micro['FULL']:.0f} µs "
+        ("design/stores.md", f"FULL {micro['FULL']:.0f} µs "
          f"({times['durable to its SQLite, both as shipped']:.1f} times"),
-        ("design/sessions.md", f"commit took {micro['bare commit']:.0f} µs"),
-        ("design/fused.md", f"{growth['fused']['10']:,}, {growth['fused']['100']:,} and "
+        ("design/stores.md", f"commit took {micro['bare commit']:.0f} µs"),
+        ("design/views.md", f"{growth['fused']['10']:,}, {growth['fused']['100']:,} and "
                             f"{growth['fused']['1000']:,} tokens with the fold"),
-        ("design/benchmark.md", f"{wording['identical']} of {wording['tasks']}"),
-        ("design/benchmark.md", f"{wording['sentences']:,} sentences"),
+        ("design/sopbench.md", f"{wording['identical']} of {wording['tasks']}"),
+        ("design/sopbench.md", f"{wording['sentences']:,} sentences"),
     ]  # fmt: skip
     ratios = [row["cost_planned_over_counted"] for row in figures_of("study/planned-cost")["cells"]]
     below, above = round(100 * (1 - min(ratios))), round(100 * (max(ratios) - 1))
@@ -82,7 +82,7 @@ def sentences() -> list[tuple[str, str]]:
                 f"{one['fused_to_flat']['price']:.2f}",
             ]
         )
-        found.append(("design/fused.md", f"| {row} |"))
+        found.append(("design/views.md", f"| {row} |"))
     return found
 
 
@@ -93,7 +93,7 @@ def test_a_document_tells_the_figure_of_its_evidence(document: str, sentence: st
 
 def test_the_ceilings_are_those_of_the_sweeps() -> None:
     found = ceilings()
-    for document in ("design/benchmark.md", "docs/research/study.md"):
+    for document in ("design/sopbench.md", "docs/research/study.md"):
         text = told(document)
         for tools in ("official", "full-state"):
             passed = {count for (_, each), count in found.items() if each == tools}

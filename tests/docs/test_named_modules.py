@@ -15,6 +15,8 @@ DOCUMENTS = sorted(
 )
 FILE = re.compile(r"`((?:[\w-]+/)+[\w-]+\.py)`")
 DOTTED = re.compile(r"`(sopilot(?:_lab)?(?:\.(?!toml)\w+)+)`")
+NAME = re.compile(r"`([A-Za-z]\w*_\w+|(?:[A-Z][a-z]+){2,})(?:\([^`]*\))?`")
+"""Identifiers that can't be mistaken for words: snake case, and camel case with two parts."""
 
 
 def resolves(dotted: str) -> bool:
@@ -45,3 +47,23 @@ def test_what_a_document_names_exists(document: Path) -> None:
         name for name in FILE.findall(text) if not any((place / name).exists() for place in PLACES)
     ] + [name for name in DOTTED.findall(text) if not resolves(name)]
     assert missing == []
+
+
+@pytest.fixture(scope="module")
+def words() -> frozenset[str]:
+    """Every word of the source and of the benchmarks."""
+    files = (
+        file
+        for folder in ("src", "benchmarks")
+        for ending in ("py", "yaml", "json")
+        for file in (ROOT / folder).rglob(f"*.{ending}")
+    )
+    return frozenset(
+        word for file in files for word in re.findall(r"\w+", file.read_text(encoding="utf-8"))
+    )
+
+
+@pytest.mark.parametrize("page", sorted(ROOT.glob("design/*.md")), ids=lambda path: path.name)
+def test_a_design_page_names_only_what_the_source_has(page: Path, words: frozenset[str]) -> None:
+    named = set(NAME.findall(page.read_text(encoding="utf-8")))
+    assert sorted(named - words) == []

@@ -164,4 +164,4 @@ async def test_the_audit_finds_what_a_guard_without_the_clause_lets_through(
     await desk.done("withdraw", **GIVEN)
     bank.carry_out_late()
     assert bank.overdrawn
-    assert any("while nobody knew how `send`" in one for one in blamed(desk))
+    assert any("while the outcome of `send`" in sentence for sentence in blamed(desk))

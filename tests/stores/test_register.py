@@ -105,7 +105,7 @@ async def test_people_amend_approve_reject_and_let_time_run_out(open_store: Stor
     await session.decide("approve", held, by="Bob", role="auditor", reason="seen")
     await session.run_held(held)
     [row] = await rows_of(store, action="wire")
-    assert (row.outcome, row.arguments, row.asked) == ("carried out", other, ERRANDS["wire"])
+    assert (row.outcome, row.arguments, row.requested) == ("carried out", other, ERRANDS["wire"])
     assert row.approvers == (
         "Ann (supervisor, unauthenticated)",
         "Bob (auditor, unauthenticated)",

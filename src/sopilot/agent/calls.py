@@ -232,8 +232,8 @@ class CallHandler:
             return move
         frame = self._session.configuration.frame
         names = {"1": frame.function} if frame is not None else {}
-        asked = self.move()
-        ahead = asked.ahead.values() if asked is not None else ()
+        frame_move = self.move()
+        ahead = frame_move.ahead.values() if frame_move is not None else ()
         names |= {item.number: item.name for item in ahead if item.number}
         return move._replace(about=names.get(move.about, move.about))
 

@@ -231,8 +231,12 @@ def _licence(here: Position | None, call: SessionCall) -> tuple[bool, str]:
         return True, ""
     if wrong:
         return False, sentence("audit.other-value", action=call.action, name=wrong[0])
-    place = {"function": here.layout.name, "step": here.frame.cursor}
-    return False, sentence("audit.not-asked-for", action=call.action, **place)
+    return False, sentence(
+        "audit.not-asked-for",
+        action=call.action,
+        function=here.layout.name,
+        step=here.frame.cursor,
+    )
 
 
 def _disagreement(here: Position, act: Act, arguments: Mapping[str, JSON]) -> str | None:
@@ -450,7 +454,7 @@ def _was_said(run: AuditState, action: str, request: int, event: Event) -> bool:
 
 def assistant_said(run: AuditState, event: Event) -> None:
     message = event.payload.get("text")
-    run.said = message.lower() if isinstance(message, str) else None
+    run.last_words = message.lower() if isinstance(message, str) else None
 
 
 def user_said(run: AuditState, event: Event) -> None:
@@ -458,7 +462,7 @@ def user_said(run: AuditState, event: Event) -> None:
     run.user_messages[event.seq] = text if isinstance(text, str) else None
     process = run.process
     if process is not None:
-        process.unanswered.append((run.said, text.lower() if isinstance(text, str) else ""))
+        process.unanswered.append((run.last_words, text.lower() if isinstance(text, str) else ""))
         process.spoken_in.update(frame.opened for frame in process.frames)
 
 

@@ -688,8 +688,9 @@ def _unmade(
     ]
     if any(item.opened in frames for item in others) or (others and not begun):
         other = others[-1]
-        named = {"other": spelled_call(other.action, other.arguments), "seq": other.seq}
-        return Lack(OTHER, sentence("audit.other-called", call=call, **named))
+        shown = spelled_call(other.action, other.arguments)
+        why = sentence("audit.other-called", call=call, other=shown, seq=other.seq)
+        return Lack(OTHER, why)
     return Lack(PART if begun else NOTHING, sentence("audit.not-called", call=call))
 
 

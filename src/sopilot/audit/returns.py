@@ -244,11 +244,14 @@ class ReturnReview:
 
     def _problem(self, result: CallRecord) -> tuple[str, str] | None:
         acts, frame = self.here.layout.recipe_acts, self.here.frame
-        named = {"seq": result.seq, "action": result.action}
+        seq, action = result.seq, result.action
         if not any(act.action == result.action for act in acts):
-            return "evidence-wrong-call", sentence("audit.result-wrong-call", **named)
+            return "evidence-wrong-call", sentence(
+                "audit.result-wrong-call", seq=seq, action=action
+            )
         if not any(fits_result(self.here, act, result) for act in acts):
-            return "evidence-wrong-arguments", sentence("audit.result-other-values", **named)
+            why = sentence("audit.result-other-values", seq=seq, action=action)
+            return "evidence-wrong-arguments", why
         taken_fresh = result.opened == frame.opened or result.seq in frame.borrowed
         changed = self.here.configuration.goal_seq
         if not taken_fresh and result.seq <= changed:

@@ -405,7 +405,7 @@ class AuditState:
     late_look_ups: list[tuple[Event, str]] = field(default_factory=list)
     """Look-ups since a process reached its goal and ended, until another one starts."""
     refusals: list[RefusedGoal] = field(default_factory=list)
-    said: str | None = ""
+    last_words: str | None = ""
     """What the user was told last."""
     configuration: Configuration = field(init=False)
     """Before the event that is judged."""

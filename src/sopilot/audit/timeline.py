@@ -104,15 +104,15 @@ def about_session(events: Iterable[Event]) -> About:
 @dataclass(slots=True)
 class Entry:
     """Something that happened: a call with its answer and its decisions, a message, a start or an
-    end. ``state`` and ``kind`` are labels of ``messages.audit``; ``asked`` are the arguments that
-    people amended, ``events`` all events that belong to it."""
+    end. ``state`` and ``kind`` are labels of ``messages.audit``; ``original`` are the arguments
+    that people amended, ``events`` all events that belong to it."""
 
     seq: int
     kind: str
     title: str
     at: float | None = None
     arguments: JSON = None
-    asked: JSON = None
+    original: JSON = None
     state: str = ""
     answer: JSON = None
     answered: bool = False
@@ -123,7 +123,7 @@ class Entry:
     @property
     def requested(self) -> str:
         """The values that people changed, as they were requested."""
-        before, after = dict(pairs(self.asked)), dict(pairs(self.arguments))
+        before, after = dict(pairs(self.original)), dict(pairs(self.arguments))
         changed = {name: value for name, value in before.items() if after.get(name) != value}
         return ", ".join(f"{name} {value}" for name, value in changed.items())
 
@@ -179,8 +179,8 @@ def entries_of(events: Iterable[Event], guarded: Iterable[int] = ()) -> list[Ent
             arguments = payload.get("arguments")
             if call is None:
                 call = calls[call_id] = add(event, "call", str(payload.get("action")), arguments)
-            elif call.arguments != arguments and call.asked is None:
-                call.asked = call.arguments
+            elif call.arguments != arguments and call.original is None:
+                call.original = call.arguments
             call.seq, call.at, call.arguments, call.why = event.seq, event.at, arguments, ""
             call.state = "unanswered"
             call.events.append(event.seq)
@@ -195,7 +195,7 @@ def entries_of(events: Iterable[Event], guarded: Iterable[int] = ()) -> list[Ent
             call.decisions.append(decided(event))
             call.events.append(event.seq)
             if payload.get("decision") == "amend":
-                call.asked, call.arguments = call.arguments, payload.get("arguments")
+                call.original, call.arguments = call.arguments, payload.get("arguments")
             closed = {"reject": "rejected", "expire": "expired"}
             call.state = closed.get(str(payload.get("decision")), call.state)
     return entries

@@ -76,7 +76,7 @@ def _steps(handbook: Path, store: Store) -> list[Step]:
             sentences = " ".join(reason.sentence for reason in refused.reasons)
             answer = f"refused; not true: {sentences} {refused.remedy}"
         expected = done is carried_out
-        steps.append(_step(title, done, answer, expected=expected, call=shown, told=message))
+        steps.append(_step(title, done, answer, expected=expected, call=shown, message=message))
 
     small = 'refund(customer="anna", order="A-7", amount=120)'
     with conversation("demo") as talk:
@@ -112,7 +112,7 @@ def _steps(handbook: Path, store: Store) -> list[Step]:
 
 
 def _step(
-    title: str, done: bool, answer: str, *, expected: bool, call: str = "", told: str = ""
+    title: str, done: bool, answer: str, *, expected: bool, call: str = "", message: str = ""
 ) -> Step:
     return {
         "title": title,
@@ -120,7 +120,7 @@ def _step(
         "done": done,
         "answer": answer,
         "expected": expected,
-        "told_agent": told,
+        "told_agent": message,
     }
 
 

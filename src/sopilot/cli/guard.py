@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from sopilot.cli.options import LANGUAGE, STORE
-from sopilot.cli.output import say
+from sopilot.cli.output import print_json, say
 from sopilot.cli.serve import need_mcp
 from sopilot.integrations.mcp.options import (
     TOKEN_VARIABLE,
@@ -96,7 +96,7 @@ def hook(url: str, tokens: Path | None) -> None:
         raise UserMistake("standard input must be one JSON object")
     answer = answer_hook(event, url, _token(tokens))
     if answer is not None:
-        click.echo(json.dumps(answer, ensure_ascii=False))
+        print_json(answer, indent=None)
 
 
 def _token(token_file: Path | None) -> str:

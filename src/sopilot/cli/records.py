@@ -289,7 +289,7 @@ def prove(session_id: str | None, head: str, since: str | None, store: StoreAcce
         old = (await read_sealed(since)).heads[-1] if since is not None else None
         return prove_in(await opened.records.log(), sealed, session_id=session_id, since=old)
 
-    hand_out(json.dumps(store.read(use), ensure_ascii=False) + "\n")  # signed: byte for byte
+    hand_out(json.dumps(store.read(use)) + "\n")  # signed, so times stay numbers
 
 
 @command.command()

@@ -340,7 +340,7 @@ CHINESE: Final[Mapping[str, str]] = {
     "official_any": "必须满足以下至少一项条件：",
     "official_in_order": "必须按顺序完成以下步骤：",
     "official_first": "必须满足以下至少一项条件，按此顺序尝试：",
-    "official_otherwise": "若因此拒绝：{told}",
+    "official_otherwise": "若因此拒绝：{sentence}",
     "official_none": "无",
     # --- the same as code ---
     "code_intro": (

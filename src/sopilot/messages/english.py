@@ -387,7 +387,7 @@ ENGLISH: Final[Mapping[str, str]] = {
     "official_any": "ANY ONE of these conditions must be met:",
     "official_in_order": "These steps must be completed in order:",
     "official_first": "ANY ONE of these conditions must be met, tried in this order:",
-    "official_otherwise": "If you refuse for this: {told}",
+    "official_otherwise": "If you refuse for this: {sentence}",
     "official_none": "None",
     # --- the same as code ---
     "code_intro": (

@@ -68,7 +68,7 @@ class _KeepsItsRow:
 
 @dataclass(frozen=True, slots=True)
 class ActionEntry(_KeepsItsRow):
-    """``arguments`` are those that ran, or would: people may have amended them, ``asked`` are
+    """``arguments`` are those that ran, or would: people may have amended them, ``requested`` are
     the ones before. Values that the trace keeps by reference are references here, too.
     ``override`` is what people let through without proof."""
 
@@ -95,7 +95,7 @@ class ActionEntry(_KeepsItsRow):
     roles: tuple[str, ...] = ()
     needed: int = 0
     expires_at: float | None = None
-    asked: Mapping[str, JSON] | None = None
+    requested: Mapping[str, JSON] | None = None
     repeats: int = 0
     """How often the same call was asked for again while it waited."""
     findings: tuple[str, ...] = ()
@@ -123,7 +123,7 @@ class ActionEntry(_KeepsItsRow):
         rest: dict[str, JSON] = {"seq": self.seq}
         for name, value in zip(_REST, _rest_of(self), strict=True):
             # Arguments that were asked for may be none at all; anything else is left out then.
-            if value or (name == "asked" and value is not None):
+            if value or (name == "requested" and value is not None):
                 rest[name] = _plain(value) if type(value) is tuple else value
         row = ActionRow(
             spell(self.call_id),
@@ -163,7 +163,7 @@ class ActionEntry(_KeepsItsRow):
             "override": self.override or None,
             "awaits": self.awaits or None,
             "why": self.why or None,
-            "asked": None if self.asked is None else dict(self.asked),
+            "requested": None if self.requested is None else dict(self.requested),
             "repeats": self.repeats,
             "goal": self.goal or None,
             "program": self.program or None,
@@ -178,7 +178,7 @@ class ActionEntry(_KeepsItsRow):
 
 _REST = (
     "goal", "program", "handbook", "model", "view", "decisions", "override", "awaits",
-    "why", "roles", "needed", "asked", "repeats",
+    "why", "roles", "needed", "requested", "repeats",
 )  # fmt: skip
 
 _rest_of = attrgetter(*_REST)
@@ -390,7 +390,7 @@ def _decided(known: ActionEntry, event: Event) -> ActionEntry:
         return replace(
             entry,
             arguments=_mapping(payload.get("arguments")),
-            asked=known.asked or known.arguments,
+            requested=known.requested or known.arguments,
         )
     return entry
 

@@ -73,12 +73,11 @@ def unpacked(path: Path) -> Iterator[Path]:
     if path.is_dir():
         yield path
         return
-    place, ours = (
-        Place(str(path)),
-        "name the folder or the .zip that `sopilot records export` wrote",
-    )
+    place = Place(str(path))
+    ours = "name the folder or the .zip that `sopilot records export` wrote"
     if not path.is_file():
-        raise mistake("no-archive", "there is no such file", place, ours)
+        problem = "it is no file and no folder" if path.exists() else "there is no such file"
+        raise mistake("no-archive", problem, place, ours)
     with tempfile.TemporaryDirectory() as room:
         try:
             with zipfile.ZipFile(path) as archive:

@@ -176,14 +176,14 @@ class _Entry:
 
 
 class _Lines:
-    """What follows, as ``text`` and as data. ``told``: rules whose sentence is shown already."""
+    """What follows, as ``text`` and as data. ``shown``: rules whose sentence is shown already."""
 
-    def __init__(self, moment: Moment, told: set[str], edges: Sequence[Edge]) -> None:
+    def __init__(self, moment: Moment, shown: set[str], edges: Sequence[Edge]) -> None:
         self._language = moment.briefing.language
         self._table = words(self._language)
         self._enters = moment.automation.enter_calls
         self._tool = moment.step
-        self._told = told
+        self._shown_rules = shown
         self._entries: list[_Entry] = []
         self._index: dict[tuple[str, tuple[tuple[bool, int], ...]], int] = {}
         self.text: list[str] = []
@@ -245,9 +245,9 @@ class _Lines:
         if not entry.number:
             return text
         function = here.layout.function
-        if function.name in self._told or not function.says:
+        if function.name in self._shown_rules or not function.says:
             return text
-        self._told.add(function.name)
+        self._shown_rules.add(function.name)
         says = " ".join(" ".join(purpose(function, here.source, self._language)).split())
         return text + self._table["ahead_says"].format(says=says)
 

@@ -123,7 +123,7 @@ def _write(
         return
     if otherwise := otherwise_of(tree):
         _write(writer, handbook, without_otherwise(tree), action, language, indent)
-        writer.write(f"\n{indent}" + table["official_otherwise"].format(told=otherwise))
+        writer.write(f"\n{indent}" + table["official_otherwise"].format(sentence=otherwise))
         return
     writer.write(table[_HEADERS[type(tree)]])
     for number, child in enumerate(tree.children, 1):
@@ -182,7 +182,7 @@ def _write_official_code(
         writer.line()
         return
     if otherwise := otherwise_of(tree):
-        writer.line("# " + table["official_otherwise"].format(told=otherwise))
+        writer.line("# " + table["official_otherwise"].format(sentence=otherwise))
         _write_official_code(writer, texts, without_otherwise(tree), action, language, indent)
         return
     writer.line(table[_BLOCKS[type(tree)]])

@@ -318,11 +318,11 @@ class Mismatch:
     rendering: str
     position: int
     expected: str | None
-    found: str | None
+    actual: str | None
 
     def __str__(self) -> str:
         expected = "nothing" if self.expected is None else f"`{self.expected}`"
-        result = "nothing" if self.found is None else f"`{self.found}`"
+        result = "nothing" if self.actual is None else f"`{self.actual}`"
         return f"{self.rendering}, leaf {self.position + 1}: expected {expected}, found {result}"
 
 

@@ -85,7 +85,7 @@ check_options = all_of(
     "Runs the bundled handbooks, or --handbook with its scenarios, under every view on the same "
     "cases; asks the model where it is in a procedure; counts calls after the goal. The verdict is "
     "page, may page, do not page, too few (cases) or broken (the endpoint; exit code 1), by the "
-    "rule in design/discipline-check.md. The same command resumes an interrupted check. `sopilot "
+    "rule in design/qualification.md. The same command resumes an interrupted check. `sopilot "
     "run` takes its default view from the verdict."
 )
 @check_options

@@ -191,7 +191,7 @@ class PagingCondition:
 
     name: str
     met: bool
-    found: str
+    figures: str
     change: str = ""
     needed_for: tuple[str, ...] = _BOTH
 

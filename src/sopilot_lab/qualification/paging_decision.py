@@ -1,6 +1,6 @@
 """The verdict: representation, paging, every condition with its figures. Pure.
 
-The rule is ``design/discipline-check.md``; its numbers are in ``rule``.
+The rule is ``design/qualification.md``; its numbers are in ``rule``.
 """
 
 from __future__ import annotations

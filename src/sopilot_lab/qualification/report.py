@@ -220,9 +220,8 @@ def verdict_lines(document: Fields) -> Iterator[str]:
     yield ""
     for item in document["conditions"]:
         only = "" if len(item["needed_for"]) > 1 else f" (for *{item['needed_for'][0]}*)"
-        yield (
-            f"  {'met    ' if item['met'] else 'NOT MET'}  {item['name']:<16} {item['found']}{only}"
-        )
+        met = "met    " if item["met"] else "NOT MET"
+        yield f"  {met}  {item['name']:<16} {item['figures']}{only}"
     yield ""
     yield Heading(f"verdict for {document['model']}: {document['answer']}{_use(document)}")
     for line in document["reasons"]:

@@ -1,4 +1,4 @@
-"""The numbers of the verdict rule. See ``design/discipline-check.md``, where they are frozen."""
+"""The numbers of the verdict rule. See ``design/qualification.md``, where they are frozen."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def test_the_table_for_the_design_note() -> None:
 
 def test_the_design_note_says_which_rule_the_confusion_table_is_of() -> None:
     found = stored("qualification")
-    note = (EVIDENCE.parent / "design" / "discipline-check.md").read_text(encoding="utf-8")
+    note = (EVIDENCE.parent / "design" / "qualification.md").read_text(encoding="utf-8")
     measured = note.split("## Measured", 1)[1]
     assert measured.lstrip().startswith(
         f"Rule version {found['rule_version']} on scripted subjects"

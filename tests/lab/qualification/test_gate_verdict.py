@@ -222,7 +222,7 @@ def test_a_probe_that_could_not_fail_shows_nothing(questions: int, met: bool) ->
     assert oriented.met is met
     assert verdict.page is met
     said = f"only {questions} questions: it could not have excluded one half"
-    assert (said in oriented.found) is (0 < questions < 6)
+    assert (said in oriented.figures) is (0 < questions < 6)
 
 
 def test_undefined_conditions_are_not_met() -> None:
@@ -236,7 +236,7 @@ def test_undefined_conditions_are_not_met() -> None:
     verdict = decide("m", [*refusals, *broken], ORIENTED, planned=31)
     assert {"quiet", "sighted", "no-class-harmed"} <= names(verdict)
     (classes,) = (one for one in verdict.conditions if one.name == "no-class-harmed")
-    assert "execute undefined (no pairs)" in classes.found
+    assert "execute undefined (no pairs)" in classes.figures
     nothing = decide("m", [], planned=60, arms_planned=("prose", "flat", "pg"))
     assert all(not one.met for one in nothing.conditions)
     assert nothing.answer is Answer.TOO_FEW

@@ -473,7 +473,7 @@ class MachineExecutor:
         wanted = list(dict.fromkeys([*unknown, *missing]))
         if first is not None and not wanted:
             return self._with_next([started], f"start {goal}", [], started=value)
-        if wanted and not any(self._facts.asked[name] for name in wanted):
+        if wanted and not any(self._facts.questions[name] for name in wanted):
             return self._replies.ask(wanted)
         return ModelReply("", (started,))
 

@@ -97,7 +97,7 @@ class GuardedExecutor:
         schema = self._tools[goal]
         values = {name: self._facts.values.get(name) for name in inputs_of(schema)}
         missing = [name for name in required_of(schema) if values[name] is None]
-        unasked = [name for name in missing if not self._facts.asked[name]]
+        unasked = [name for name in missing if not self._facts.questions[name]]
         if unasked:
             return self._replies.ask(unasked)
         if missing:
@@ -119,7 +119,7 @@ class GuardedExecutor:
             return self._judged(call)
         values = {name: self._facts.values.get(name) for name in call.open}
         missing = [name for name, value in values.items() if value is None]
-        unasked = [name for name in missing if not self._facts.asked[name]]
+        unasked = [name for name in missing if not self._facts.questions[name]]
         if unasked:
             return self._replies.ask(unasked)
         if missing or call.name not in self._tools:

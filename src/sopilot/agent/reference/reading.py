@@ -57,7 +57,7 @@ class Facts:
     frame_text: str = ""
     request: str = ""
     values: dict[str, JSON] = field(default_factory=dict)
-    asked: Counter[str] = field(default_factory=Counter)
+    questions: Counter[str] = field(default_factory=Counter)
     told_everything: bool = False
     wants: str | None = None
     open: list[str] = field(default_factory=list)
@@ -84,7 +84,7 @@ class Facts:
         return None
 
     def is_unavailable(self, name: str) -> bool:
-        return self.asked[name] >= 2 or (self.told_everything and self.asked[name] >= 1)
+        return self.questions[name] >= 2 or (self.told_everything and self.questions[name] >= 1)
 
 
 def read_facts(request: ModelRequest) -> Facts:
@@ -101,7 +101,7 @@ def read_facts(request: ModelRequest) -> Facts:
         elif message.role == "assistant":
             for line in message.content.splitlines():
                 if line.startswith(ASK):
-                    facts.asked.update(_NAMES.findall(line))
+                    facts.questions.update(_NAMES.findall(line))
             calls.update({call.id: (call.name, call.arguments) for call in message.tool_calls})
             numbers = [_CALL_ID.match(call.id) for call in message.tool_calls]
             facts.last_call = max([facts.last_call, *(int(n.group(1)) for n in numbers if n)])
@@ -172,8 +172,8 @@ def _read_lifecycle(facts: Facts, arguments: Mapping[str, JSON]) -> None:
             facts.stack = []
             # A gate stays shut on the user's word only if the word was given to that gate: what
             # was asked before the process began and not told is asked for again in its frame.
-            facts.asked = Counter(
-                {name: n for name, n in facts.asked.items() if name in facts.values}
+            facts.questions = Counter(
+                {name: n for name, n in facts.questions.items() if name in facts.values}
             )
         elif isinstance(operation, Complete | Fail) and facts.open:
             facts.ended.add(facts.open.pop())
