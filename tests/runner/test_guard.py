@@ -526,3 +526,24 @@ def test_a_function_that_does_not_fit_is_an_error_at_once(book: Path, shop: Shop
         sopilot.guard(book, refund)
     with pytest.raises(sopilot.UserMistake, match="unnamed-function"):
         sopilot.guard(book, functools.partial(shop.refund, "anna"))
+
+
+def test_a_call_that_nothing_guards_is_no_deviation_before_the_first_guarded_one(
+    book: Path, shop: Shop, tmp_path: Path
+) -> None:
+    text = BOOK.replace("predicates:", "  write_note: {input: {text: string}}\npredicates:")
+    book.write_text(text, "utf-8")
+
+    def write_note(text: str) -> None: ...
+
+    kept = f"sqlite:{tmp_path}/sessions.db"
+    functions = (shop.login, shop.find_order, shop.refund, write_note)
+    login, find_order, refund, note = sopilot.guard(book, *functions, store=kept)
+    with sopilot.conversation("c-1") as conversation:
+        note("The customer is in a hurry.")
+        login("anna", "sesame")
+        find_order("anna", "o-1")
+        refund("anna", "o-1", 50)
+    runner = sopilot.load(book, store=kept)
+    report = runner.audit_sync(conversation.session_ids()["refunds"])
+    assert report.clean, report.findings
