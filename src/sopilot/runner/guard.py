@@ -111,7 +111,7 @@ class Guard:
             cure = "give the parameters the names of the handbook's inputs"
             raise mistake("tool-signature", message, help=cure) from None
         self._functions[name] = function
-        if inspect.iscoroutinefunction(inspect.unwrap(function)):
+        if inspect.iscoroutinefunction(function):
 
             @functools.wraps(function)
             async def guarded(*args: Any, **named: Any) -> Any:
