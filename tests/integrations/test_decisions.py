@@ -211,3 +211,30 @@ async def test_a_question_to_the_user_is_answered_by_the_next_request(tmp_path: 
         assert await reply("7", reply={"text": "yes"}) == "400"
         assert await reply("8", reply={**yes, "text": "no"}) != "carry_out"
         assert await reply("9", reply=yes) == "carry_out"
+
+
+async def test_a_reply_answers_no_other_call_at_the_same_time_or_later(tmp_path: Path) -> None:
+    async with served(tmp_path, confirm='"Pay {amount} back?"') as agent:
+        await agent.make("1", LOGIN)
+        await agent.make("2", LOOK)
+        yes = {"question": (await agent.before("3", REFUND))["question"], "text": "yes"}
+
+        async def look(number: str, **more: Any) -> dict[str, str]:
+            body = {"conversation": "c-1", "id": number, "tool": "find_order", **more}
+            arguments = {**LOOK.arguments, "order": "o-2"}
+            _, decided = await agent.post("/before", **body, arguments=arguments)
+            return {"conversation": "c-1", "id": number, "digest": decided["digest"]}
+
+        first = await look("4", reply=yes)
+        second = await look("5", reply={"question": "Another?", "text": "yes"})
+        assert await agent.make("6", REFUND) == "missing"
+        for call in (first, second):
+            await agent.post("/after", **call, ok=True, value=RESULTS["find_order"])
+        assert await agent.make("7", REFUND) == "missing"
+        assert agent.paid == []
+
+
+async def test_a_conversation_may_have_any_name(tmp_path: Path) -> None:
+    async with served(tmp_path) as agent:
+        body = b'{"conversation": "\\ud800", "id": "1", "tool": "login", "arguments": {}}'
+        assert (await agent.http.post("/before", content=body)).status_code == 200

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import inspect
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -411,3 +413,132 @@ async def test_fifty_conversations_at_once_in_one_process_are_not_mixed(
     assert sorted(shop.paid) == sorted(
         (f"customer-{number}", "o-1", number) for number in range(1, 50, 2)
     )
+
+
+def test_a_call_that_only_adds_a_value_is_another_attempt(book: Path) -> None:
+    text = BOOK.replace("amount: number}", "amount: number, note: {type: string, required: false}}")
+    book.write_text(text, "utf-8")
+    paid = []
+
+    def login(customer: str, password: str) -> dict[str, str]:
+        return {"customer": customer}
+
+    def find_order(customer: str, order: str) -> dict[str, str]:
+        return {"state": "delivered"}
+
+    def refund(customer: str, order: str, amount: float | None = None, note: str = "") -> str:
+        paid.append((order, amount, note))
+        return "paid"
+
+    for verify in ("ask", "auto"):
+        log_in, find, pay = sopilot.guard(book, login, find_order, refund, verify=verify)
+        with sopilot.conversation(verify):
+            log_in("anna", "sesame")
+            with pytest.raises(sopilot.NotCarriedOut, match="amount"):
+                pay("anna", "o-1")
+            if verify == "ask":
+                with pytest.raises(sopilot.Missing):
+                    pay("anna", "o-1", 50)
+                with pytest.raises(sopilot.Missing):
+                    pay("anna", "o-1", 50, "with a note")
+                find("anna", "o-1")
+            assert pay("anna", "o-1", 50, "with a note") == "paid"
+    assert paid == [("o-1", 50, "with a note")] * 2
+
+
+def test_defaults_that_the_handbook_does_not_know_keep_no_proof_away(
+    book: Path, shop: Shop
+) -> None:
+    def login(customer: str, password: str, remember: bool = False) -> dict[str, str]:
+        return shop.login(customer, password)
+
+    def find_order(customer: str, order: str, *, fields: str = "all") -> dict[str, str]:
+        return shop.find_order(customer, order)
+
+    def refund(customer: str, order: str, amount: float, currency: str = "EUR") -> str:
+        return shop.refund(customer, order, amount)
+
+    log_in, find, pay = sopilot.guard(book, login, find_order, refund)
+    with sopilot.conversation("c-1"):
+        log_in("anna", "sesame")
+        find("anna", "o-1")
+        with pytest.raises(sopilot.NotCarriedOut, match="currency"):
+            pay("anna", "o-1", 50, currency="BTC")
+        assert pay("anna", "o-1", 50) == "paid 50"
+    assert shop.paid == [("anna", "o-1", 50)]
+
+
+def test_values_of_a_function_with_any_names_are_judged_by_name(book: Path, shop: Shop) -> None:
+    def plainly(function: Function) -> Function:
+        def call(*values: Any, **named: Any) -> Any:
+            return function(*values, **named)
+
+        call.__name__ = function.__name__
+        return call
+
+    functions = [plainly(each) for each in (shop.login, shop.find_order, shop.refund)]
+    login, find_order, refund = sopilot.guard(book, *functions)
+    with sopilot.conversation("c-1"):
+        login(customer="anna", password="sesame")
+        find_order(customer="anna", order="o-1")
+        with pytest.raises(sopilot.UserMistake, match="unnamed-arguments"):
+            refund("anna", "o-1", 50)
+        with pytest.raises(sopilot.Refused):
+            refund(customer="anna", order="o-1", amount=500)
+        assert refund(customer="anna", order="o-1", amount=50) == "paid 50"
+    assert shop.paid == [("anna", "o-1", 50)]
+
+
+def test_an_amount_with_more_digits_than_a_float_is_not_rounded_for_the_guard(
+    book: Path, shop: Shop
+) -> None:
+    login, find_order, refund = shop.tools(book)
+    with sopilot.conversation("c-1"):
+        login("anna", "sesame")
+        find_order("anna", "o-1")
+        with pytest.raises(sopilot.NotCarriedOut, match="number"):
+            refund("anna", "o-1", Decimal("200.0000000000000000001"))
+        refund("anna", "o-1", Decimal("19.99"))
+    assert shop.paid == [("anna", "o-1", Decimal("19.99"))]
+
+
+async def test_an_asynchronous_wrapper_of_a_function_is_asynchronous(
+    book: Path, shop: Shop
+) -> None:
+    @functools.wraps(shop.login)
+    async def login(*values: Any) -> Any:
+        return shop.login(*values)
+
+    guarded = sopilot.guard(book, login)
+    async with sopilot.conversation("c-1"):
+        assert await guarded("anna", "sesame") == {"customer": "anna"}
+
+
+def test_a_function_that_does_not_fit_is_an_error_at_once(book: Path, shop: Shop) -> None:
+    def refund(customer: str, parcel: str, amount: float) -> None: ...
+
+    with pytest.raises(sopilot.UserMistake, match="tool-signature"):
+        sopilot.guard(book, refund)
+    with pytest.raises(sopilot.UserMistake, match="unnamed-function"):
+        sopilot.guard(book, functools.partial(shop.refund, "anna"))
+
+
+def test_a_call_that_nothing_guards_is_no_deviation_before_the_first_guarded_one(
+    book: Path, shop: Shop, tmp_path: Path
+) -> None:
+    text = BOOK.replace("predicates:", "  write_note: {input: {text: string}}\npredicates:")
+    book.write_text(text, "utf-8")
+
+    def write_note(text: str) -> None: ...
+
+    kept = f"sqlite:{tmp_path}/sessions.db"
+    functions = (shop.login, shop.find_order, shop.refund, write_note)
+    login, find_order, refund, note = sopilot.guard(book, *functions, store=kept)
+    with sopilot.conversation("c-1") as conversation:
+        note("The customer is in a hurry.")
+        login("anna", "sesame")
+        find_order("anna", "o-1")
+        refund("anna", "o-1", 50)
+    runner = sopilot.load(book, store=kept)
+    report = runner.audit_sync(conversation.session_ids()["refunds"])
+    assert report.clean, report.findings

@@ -268,8 +268,9 @@ class CallHandler:
         return sentence("no-result", cited=quote_value(cited))
 
     def completed(self, name: str, arguments: dict[str, JSON]) -> dict[str, JSON]:
+        """A guard has no program to show: what an agent left out there, it didn't ask for."""
         here = self._session.machine.position(self._session.configuration)
-        if here is None:
+        if here is None or self._session.settings.guard:
             return arguments
         return completed(
             here, name, arguments, enters=self._session.settings.automation.enter_calls

@@ -9,6 +9,7 @@ from sopilot.audit.disclosure import judge_told
 from sopilot.audit.findings import Finding
 from sopilot.audit.report import Report, report_of
 from sopilot.audit.state import AuditState, ProcessView
+from sopilot.audit.timeline import about_session
 from sopilot.handbook.model import BUILT_IN
 from sopilot.machine.layout import Position
 from sopilot.machine.replay import FOLLOWED, RECORDED, Replay, Step, end_process
@@ -64,6 +65,7 @@ def read_events(
 ) -> AuditState:
     """The run that the events describe, with what was found on the way."""
     run = AuditState(Replay(programs), judge)
+    run.unled = about_session(events[:1]).view in ("guard", "guard-auto")
     for index, event in enumerate(events):
         if changes and index in changes:
             run.go_on_with(changes[index])

@@ -147,7 +147,8 @@ def judge_call(run: AuditState, event: Event, call: SessionCall) -> bool:
     if process is not None and process.lost:
         return False
     licensed, why = _licence(here, call)
-    if process is not None and process.direct and call.action not in run.goal_actions:
+    unled = process.direct if process is not None else run.unled
+    if unled and call.action not in run.goal_actions:
         licensed = True  # an agent without a protocol calls its tools as it likes
     if here is not None and not licensed:
         licensed = _is_amended(run, here, call)

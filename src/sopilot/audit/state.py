@@ -369,6 +369,8 @@ class AuditState:
     judge: Judge | None = None
     clock: str = ""
     """What the clock showed when the runtime looked at it last."""
+    unled: bool = False
+    """The session was opened under a guard view: its agent follows no protocol."""
     processes: dict[str, ProcessView] = field(default_factory=dict)
     connected: dict[str, int] = field(default_factory=dict)
     """Action → since when it is called on its present connection."""

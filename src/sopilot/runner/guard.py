@@ -19,7 +19,6 @@ from sopilot.messages.errors import RunEnded, mistake
 from sopilot.records.store import Store
 from sopilot.runner.conversations import Conversations
 from sopilot.runner.hook import Failed
-from sopilot.runner.json_values import received
 from sopilot.runner.loop_thread import caller
 from sopilot.runner.sources import load_source
 from sopilot.runner.tools import PlainTools, ToolFailed
@@ -95,12 +94,23 @@ class Guard:
 
     def __call__(self, function: AnyFunction) -> AnyFunction:
         """Wrap a function whose name is an action of the handbook."""
-        name = function.__name__
+        name = getattr(function, "__name__", "")
+        if not callable(function) or not name:
+            message = f"{function!r} has no name that tells which action it carries out"
+            raise mistake("unnamed-function", message, help="wrap a function: `def ACTION(…):`")
         if name not in self._actions:
             message = f"`{name}` isn't an action of the handbook `{self.name}`"
             raise mistake("unknown-tool", message, help=did_you_mean(name, self._actions))
-        self._functions[name] = function
         signature = inspect.signature(function)
+        required = {each.name: None for each in self._actions[name].inputs if each.required}
+        try:
+            signature.bind(**required)
+        except TypeError as error:
+            wanted = ", ".join(required) or "nothing"
+            message = f"`{name}` takes {wanted} in the handbook: {error}"
+            cure = "give the parameters the names of the handbook's inputs"
+            raise mistake("tool-signature", message, help=cure) from None
+        self._functions[name] = function
         if inspect.iscoroutinefunction(function):
 
             @functools.wraps(function)
@@ -121,15 +131,17 @@ class Guard:
     async def _call(
         self, name: str, bound: inspect.BoundArguments, execute: Callable[[], Awaitable[Any]]
     ) -> Any:
+        written = {
+            each: value for each, value in _by_name(name, bound).items() if value is not None
+        }
         bound.apply_defaults()
-        written = received(bound.arguments, {}, bound.arguments)
         result: list[Any] = []
         failures: list[ToolFailed] = []
 
         async def dispatch(arguments: Mapping[str, JSON]) -> object:
             # The decision is bound to these arguments. If they were changed meanwhile, or a
             # person amended them, it is another call.
-            if not same(received(bound.arguments, {}, bound.arguments), dict(arguments)):
+            if not same(hook.received(name, _by_name(name, bound), written), dict(arguments)):
                 return await self._reader.call(name, arguments, key="")
             try:
                 result.append(await execute())
@@ -139,7 +151,8 @@ class Guard:
             return result[0]
 
         async with self._conversations.using() as hook:
-            answer = await hook.tool_call(name, written, secrets.token_hex(4), dispatch)
+            judged = hook.received(name, _by_name(name, bound), written)
+            answer = await hook.tool_call(name, judged, secrets.token_hex(4), dispatch)
         if failures:
             raise failures[0]
         if answer.status is CallStatus.DONE and answer.result is not None:
@@ -148,6 +161,22 @@ class Guard:
         if self._refusals == "raise":
             raise problem
         return str(problem)
+
+
+def _by_name(name: str, bound: inspect.BoundArguments) -> dict[str, Any]:
+    """The values that a function gets, by name: those of its `**` parameter, too."""
+    values: dict[str, Any] = {}
+    for parameter, value in bound.arguments.items():
+        kind = bound.signature.parameters[parameter].kind
+        if kind is inspect.Parameter.VAR_KEYWORD:
+            values.update(value)
+        elif kind is not inspect.Parameter.VAR_POSITIONAL:
+            values[parameter] = value
+        elif value:
+            message = f"`{name}` takes `*{parameter}`, so {len(value)} values have no name"
+            cure = f"call `{name}` with names, or use `functools.wraps` in its decorator"
+            raise mistake("unnamed-arguments", message, help=cure)
+    return values
 
 
 def not_carried_out(answer: CallAnswer, session: str) -> NotCarriedOut:

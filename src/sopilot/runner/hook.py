@@ -44,7 +44,7 @@ from sopilot.records.store import Settings, Store
 from sopilot.runner.json_values import Validate, as_json, received
 from sopilot.session.lease import when_free
 from sopilot.session.opening import resume_session
-from sopilot.session.questions import Asker, UserAnswer, find_question
+from sopilot.session.questions import Asker, UserAnswer, answering, find_question
 from sopilot.session.session import Session
 from sopilot.values.json import JSON, same
 from sopilot.views.answers import CallAnswer, CallStatus
@@ -456,20 +456,17 @@ class ProcedureHook:
 
     @contextmanager
     def replied(self, reply: Reply | None) -> Iterator[None]:
-        """Answer the question that was shown to the user, and no other."""
+        """Answer the question that was shown to the user, and no other, in this call alone."""
         if reply is None or not reply.question:
             yield
             return
         texts = [reply.text]
-        session, before = self.session, self.session.asker
-        session.asker = asker_of(
-            session,
+        asker = asker_of(
+            self.session,
             lambda question: texts.pop() if texts and question == reply.question else None,
         )
-        try:
+        with answering(self.session, asker):
             yield
-        finally:
-            session.asker = before
 
     async def _unmade(self, name: str, call_id: str, problem: str) -> CallAnswer:
         await self.ready()
@@ -519,7 +516,8 @@ def require_guardable(briefing: Briefing) -> None:
 
 def conversation_id(handbook: str, conversation: str) -> str:
     """The id of a conversation's session, the same in every process."""
-    return hashlib.sha256(f"{handbook}\n{conversation}".encode()).hexdigest()[:32]
+    named = f"{handbook}\n{conversation}"
+    return hashlib.sha256(named.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 async def _never(arguments: Mapping[str, JSON]) -> object:

@@ -81,7 +81,9 @@ def _argument(value: Any) -> JSON:
     if isinstance(value, Enum):
         return _argument(value.value)
     if isinstance(value, Decimal) and value.is_finite():
-        return int(value) if value == int(value) else float(value)
+        number = int(value) if value == int(value) else float(value)
+        # More digits than a float has: what is judged would not be what the tool receives.
+        return number if Decimal(repr(number)) == value else str(value)
     if isinstance(value, datetime):
         return value.isoformat().replace("+00:00", "Z")
     if isinstance(value, date | time):

@@ -22,6 +22,7 @@ from sopilot.program.model import Act, Guarded, Kind, Literal
 from sopilot.session import tool_calls
 from sopilot.session.admission import Admitted, admit, hold_call, under_way
 from sopilot.session.outcomes import connections, note_connections
+from sopilot.session.questions import asker_here
 from sopilot.trace.events import (
     AWAITS_PROOF,
     Actor,
@@ -235,8 +236,9 @@ def _position(session: Session, start: Start) -> Position | None:
     """Where the start leads: the running process if it is the same attempt."""
     if _runs(session, start):
         return session.machine.position(session.configuration)
-    at = session.clock.now()
-    supposed = session.machine.suppose(session.configuration, start, at=at)
+    # An attempt that runs is given up first, as ``_begin`` does: the start may only add to it.
+    idle = session.configuration._replace(active=None, suspended=())
+    supposed = session.machine.suppose(idle, start, at=session.clock.now())
     return None if supposed is None else session.machine.position(supposed)
 
 
@@ -280,7 +282,7 @@ def _filled(
 ) -> WantedCall | None:
     action = call.act.action
     if action in BUILT_IN:
-        return call if session.asker is not None else None
+        return call if asker_here(session) is not None else None
     if session.settings.guard != "auto":
         return None
     function = chosen.here.program.functions[need.function].function

@@ -4,7 +4,9 @@ exact values, and the user's next message is the answer.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, NamedTuple
 
 from sopilot.handbook.consent import reply_to
@@ -41,6 +43,26 @@ Asker = Callable[[str, str, bool], Awaitable[UserAnswer | None]]
 """Shows a text to the user and waits for the next message; ``None`` where there is none. The
 second argument is what it is about: an action, or a predicate. The third is whether only a yes or
 a no answers it: offer these two where the interface can. Raises ``CannotAsk``."""
+
+
+_REPLY: ContextVar[tuple[str, Asker] | None] = ContextVar("sopilot_reply", default=None)
+"""Who answers questions of one session in the call under way."""
+
+
+@contextmanager
+def answering(session: Session, asker: Asker) -> Iterator[None]:
+    """Let ``asker`` answer the questions of this call alone, not of others at the same time."""
+    token = _REPLY.set((session.id, asker))
+    try:
+        yield
+    finally:
+        _REPLY.reset(token)
+
+
+def asker_here(session: Session) -> Asker | None:
+    """Who answers the questions of the call under way."""
+    reply = _REPLY.get()
+    return reply[1] if reply is not None and reply[0] == session.id else session.asker
 
 
 class Question(NamedTuple):
@@ -109,12 +131,13 @@ async def ask(
     question = find_question(session.programs.programs.values(), name, arguments)
     if question is None:
         return ToolResult(False, {"error": "the handbook asks no such question"})
-    if session.asker is None:
+    asker = asker_here(session)
+    if asker is None:
         return ToolResult(False, {"error": UNASKED})
     text = question.text
     for _ in range(MOST_ATTEMPTS):
         try:
-            answer = await session.asker(text, str(arguments[subject_name(name)]), question.closed)
+            answer = await asker(text, str(arguments[subject_name(name)]), question.closed)
         except CannotAsk:
             return ToolResult(False, {"error": WAITING.format(session=session.id)})
         if answer is None:

@@ -97,6 +97,14 @@ async def test_clients_see_the_servers_tools_and_results_and_nothing_else(tmp_pa
     assert {finding["code"] for finding in report["findings"]} <= {"premature-goal"}
 
 
+async def test_what_a_client_leaves_out_is_not_taken_from_its_last_call(tmp_path: Path) -> None:
+    async with shop(tmp_path) as client:
+        assert (await called(client, "refund", **REFUND)).is_error
+        await called(client, "find_order", order="o-1")
+        assert "amount" in text(await called(client, "refund", order="o-1"))
+    assert paid(tmp_path) == ""
+
+
 async def test_auto_reads_by_itself_and_refuses_in_one_answer(tmp_path: Path) -> None:
     async with shop(tmp_path, "--view", "guard-auto") as client:
         lost = await called(client, "refund", order="o-2", amount=5.0)
