@@ -514,6 +514,22 @@ async def test_an_asynchronous_wrapper_of_a_function_is_asynchronous(
         assert await guarded("anna", "sesame") == {"customer": "anna"}
 
 
+def test_a_coroutine_of_a_plain_function_is_not_run_after_its_proof(book: Path, shop: Shop) -> None:
+    async def pay(customer: str, order: str, amount: float) -> None:
+        shop.refund(customer, order, amount)
+
+    def refund(customer: str, order: str, amount: float) -> object:
+        return pay(customer, order, amount)
+
+    login, find_order, guarded = sopilot.guard(book, shop.login, shop.find_order, refund)
+    with sopilot.conversation("c-1"):
+        login("anna", "sesame")
+        find_order("anna", "o-1")
+        with pytest.raises(sopilot.ToolFailed, match="async def"):
+            guarded("anna", "o-1", 120)
+    assert shop.paid == []
+
+
 def test_a_function_that_does_not_fit_is_an_error_at_once(book: Path, shop: Shop) -> None:
     def refund(customer: str, parcel: str, amount: float) -> None: ...
 

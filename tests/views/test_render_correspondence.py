@@ -92,9 +92,9 @@ def test_a_changed_byte_a_lost_and_an_added_leaf_are_found() -> None:
     third = rendered.quotes[2]
     changed = rendered.text[: third.start] + "t" + rendered.text[third.start + 1 :]
     found = compare("x", expected, Rendered(changed, rendered.quotes))
-    assert [(one.position, one.found) for one in found] == [(2, "t" + third.sentence[1:])]
+    assert [(one.position, one.actual) for one in found] == [(2, "t" + third.sentence[1:])]
     lost = compare("x", expected, Rendered(rendered.text, rendered.quotes[:-1]))
-    assert [(one.position, one.found) for one in lost] == [(len(expected) - 1, None)]
+    assert [(one.position, one.actual) for one in lost] == [(len(expected) - 1, None)]
     added = compare("x", expected[:-1], rendered)
     assert [(one.position, one.expected) for one in added] == [(len(expected) - 1, None)]
     moved = compare("x", [("other", expected[0][1]), *expected[1:]], rendered)

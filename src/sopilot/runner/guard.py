@@ -123,7 +123,14 @@ class Guard:
         @functools.wraps(function)
         def waiting(*args: Any, **named: Any) -> Any:
             bound, own = signature.bind(*args, **named), caller()
-            run = functools.partial(function, *bound.args, **bound.kwargs)
+
+            def run() -> Any:
+                result = function(*bound.args, **bound.kwargs)
+                if inspect.iscoroutine(result):
+                    result.close()
+                    raise ToolFailed(f"`{name}` returned a coroutine, which was not run: {_ASYNC}")
+                return result
+
             return own.wait(self._call(name, bound, lambda: own.run(run)))
 
         return cast(AnyFunction, waiting)
@@ -161,6 +168,9 @@ class Guard:
         if self._refusals == "raise":
             raise problem
         return str(problem)
+
+
+_ASYNC = "declare it, or the function that wraps it, with `async def`"
 
 
 def _by_name(name: str, bound: inspect.BoundArguments) -> dict[str, Any]:
