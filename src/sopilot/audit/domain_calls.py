@@ -7,7 +7,7 @@ for, or that the machine itself makes just before it lets a call through.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from sopilot.audit.call_reading import moment_of, values_at_the_act
 from sopilot.audit.endings import can_accept, remaining_checks
@@ -32,8 +32,8 @@ from sopilot.machine.state import NEVER, CallRecord
 from sopilot.machine.terms import value_of
 from sopilot.messages.catalogue import sentence
 from sopilot.messages.diagnostic import Severity
-from sopilot.program.model import Act, Check, Do, Emit, Kind, Local, Unknown
-from sopilot.program.walk import Activation, Flow, Walk
+from sopilot.program.model import Act, Check, Do, Kind, Local, Unknown
+from sopilot.program.walk import DEEPEST_CALL, passed_values
 from sopilot.trace.events import (
     ANSWERED_LATE,
     AWAITS_APPROVAL,
@@ -85,34 +85,36 @@ def _verifies(program: ProgramLayout, action: str) -> bool:
     )
 
 
-class _Leaves:
-    """Notes every rule and gate that a program may check, with the values of its parameters."""
-
-    def __init__(self) -> None:
-        self.noted: list[tuple[str, Mapping[str, JSON]]] = []
-
-    def judge(self, check: Check, callee: Flow, values: Mapping[str, JSON]) -> bool | None:
-        self.noted.append((callee.function.name, values))
-        return None
-
-    def was_done(self, within: Activation, step: Act | Do | Emit) -> bool:
-        return True
-
-
 def _is_asked_for(moment: Moment, call: SessionCall, values: Mapping[str, JSON]) -> bool:
     """Whether some leaf of the program, under these values, rests on exactly this call."""
-    program, leaves = moment.process.program, _Leaves()
-    walk = Walk(program.functions, leaves, values, exhaustive=True)
-    walk.enter(Activation(program.entry, values))
+    program = moment.process.program
     made = SessionCall(call.seq, call.action, call.arguments)
-    for name, passed in leaves.noted:
-        layout = program.functions[name]
+    for layout, passed in _leaves_below(program, program.entry, values, values):
         if layout.function.kind is Kind.GATE:
             if any(opens_gate(act, passed, made) for act in layout.recipes[0]):
                 return True
         elif any(_rests_on(moment, layout, recipe, passed, call) for recipe in layout.recipes):
             return True
     return False
+
+
+def _leaves_below(
+    program: ProgramLayout,
+    layout: FunctionLayout,
+    values: Mapping[str, JSON],
+    known: Mapping[str, JSON],
+    depth: int = 0,
+) -> Iterator[tuple[FunctionLayout, Mapping[str, JSON]]]:
+    """Every rule and gate that the function may check, reached or not, with its values."""
+    for step in layout.function.steps:
+        if not isinstance(step, Check):
+            continue
+        callee = program.functions[step.function]
+        passed = passed_values(step.arguments, values, known)
+        if callee.soft:
+            yield callee, passed
+        elif depth < DEEPEST_CALL:
+            yield from _leaves_below(program, callee, passed, known, depth + 1)
 
 
 def _rests_on(
