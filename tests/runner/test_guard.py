@@ -152,6 +152,63 @@ def test_one_request_is_carried_out_once(book: Path, shop: Shop) -> None:
     assert len(shop.paid) == 2
 
 
+def test_an_answer_from_before_the_act_is_read_again_and_the_guard_says_why(
+    book: Path, shop: Shop
+) -> None:
+    login, find_order, refund = shop.tools(book)
+    with sopilot.conversation("c-1"):
+        login("anna", "sesame")
+        find_order("anna", "o-1")
+        refund("anna", "o-1", 50)
+        again = (
+            r"First call `find_order\(.*\)` again, because `refund` \(#\d+\) may have changed it"
+        )
+        with pytest.raises(sopilot.Missing, match=again) as missing:
+            refund("anna", "o-1", 20)
+        assert missing.value.agenda == ('find_order(customer="anna", order="o-1")',)
+        find_order("anna", "o-1")
+        refund("anna", "o-1", 20)
+    assert shop.paid == [("anna", "o-1", 50), ("anna", "o-1", 20)]
+
+
+@pytest.mark.parametrize("slow", ["login", "find_order"])
+async def test_a_call_waits_while_what_it_rests_on_is_under_way(
+    book: Path, shop: Shop, slow: str
+) -> None:
+    guard = sopilot.guard(book)
+    answered = asyncio.Event()
+
+    @guard
+    async def login(customer: str, password: str) -> dict[str, str]:
+        if slow == "login":
+            await answered.wait()
+        return shop.login(customer, password)
+
+    @guard
+    async def find_order(customer: str, order: str) -> dict[str, str]:
+        await answered.wait()
+        return shop.find_order(customer, order)
+
+    @guard
+    async def refund(customer: str, order: str, amount: float) -> str:
+        return shop.refund(customer, order, amount)
+
+    async with sopilot.conversation("c-1"):
+        opening = asyncio.create_task(login("anna", "sesame"))
+        await asyncio.sleep(0.01)
+        reading = asyncio.create_task(find_order("anna", "o-1"))
+        await asyncio.sleep(0.01)
+        with pytest.raises(sopilot.Missing, match=f"wait for the answer to `{slow}`") as missing:
+            await refund("anna", "o-1", 50)
+        assert missing.value.agenda == ()
+        answered.set()
+        await asyncio.gather(opening, reading)
+        if slow == "login":
+            await find_order("anna", "o-1")
+        await refund("anna", "o-1", 50)
+    assert shop.paid == [("anna", "o-1", 50)]
+
+
 def test_auto_makes_the_missing_reads_itself(book: Path, shop: Shop) -> None:
     _, _, refund = shop.tools(book, verify="auto")
     with sopilot.conversation("c-1") as talk:

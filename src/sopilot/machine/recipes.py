@@ -17,13 +17,18 @@ from sopilot.values.json import JSON
 
 class Absent:
     """A value that is not there; ``why`` says what is missing. ``callable``: making the call
-    would bring it."""
+    would bring it; ``again`` then says why an earlier answer doesn't count. ``awaited``: the call
+    was made and isn't answered yet."""
 
-    __slots__ = ("callable", "why")
+    __slots__ = ("again", "awaited", "callable", "why")
 
-    def __init__(self, why: str, *, callable: bool = False) -> None:
+    def __init__(
+        self, why: str, *, callable: bool = False, again: str = "", awaited: bool = False
+    ) -> None:
         self.why = why
         self.callable = callable
+        self.again = again
+        self.awaited = awaited
 
 
 Values = Callable[[str], "JSON | Absent"]
@@ -34,11 +39,13 @@ MOST_ELEMENTS = 1_000
 
 
 class WantedCall(NamedTuple):
-    """``arguments`` without the ones in ``open``, which whoever calls may choose."""
+    """``arguments`` without the ones in ``open``, which the caller may choose. ``again`` says why
+    an earlier answer to the same call doesn't count."""
 
     act: Act
     arguments: Mapping[str, JSON]
     open: tuple[str, ...] = ()
+    again: str = ""
 
 
 def at_path(path: Path, answers: Mapping[str, JSON]) -> JSON | Absent:

@@ -12,6 +12,7 @@ from sopilot.handbook.wording import fill
 from sopilot.machine.proof.agenda import Need, Plan, Unmet
 from sopilot.machine.recipes import WantedCall
 from sopilot.machine.state import Configuration
+from sopilot.messages.catalogue import worded
 from sopilot.messages.scaffold import LANGUAGES, words
 from sopilot.program.model import Function, Kind, Program
 from sopilot.protocols import ToolSchema
@@ -33,8 +34,12 @@ class Say(Protocol):
 
 
 def guard_text(key: str, language: str = "en", **fields: object) -> str:
-    """A sentence of the guard's."""
-    return words(language)[f"guard_{key}"].format(**fields)
+    """A sentence of the guard. Reasons from the runtime are worded in the same language."""
+    values = {
+        name: worded(value, language) if isinstance(value, str) else value
+        for name, value in fields.items()
+    }
+    return words(language)[f"guard_{key}"].format(**values)
 
 
 def plan_text(
@@ -172,10 +177,14 @@ def _steps(needs: Sequence[Need], program: Program, say: Say) -> str:
             shown = {"check": function.judges, **need.values}
             tool = _spelled(JUDGE_TOOL, shown)
             steps[say("judge", sentence=sentence, tool=tool)] = None
+        for action in need.awaited:
+            steps[say("wait", action=action)] = None
         for call in need.calls:
             if call.act.action in BUILT_IN:
                 question = fill(function.question, {**program.constants, **need.values})
                 steps[say("ask", question=question or sentence)] = None
+            elif call.again:
+                steps[say("again", call=spelled(call), why=call.again)] = None
             else:
                 steps[say("call", call=spelled(call))] = None
     return say("and").join(steps)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from sopilot.handbook.model import BUILT_IN
 from sopilot.machine.layout import FunctionLayout, Position, Programs
-from sopilot.machine.proof.leaves import Prover, gate_call, names_the_same
+from sopilot.machine.proof.leaves import LeafVerdict, Prover, gate_call, names_the_same
 from sopilot.machine.proof.licence import argument_problem, values_at_the_act
 from sopilot.machine.recipes import Absent, WantedCall, wanted_calls
 from sopilot.machine.state import NEVER
@@ -43,9 +43,9 @@ _DEEPEST = 64
 
 
 class Need(NamedTuple):
-    """A check that isn't decided yet, with the calls that would decide it. ``judgement``: the
-    answers (``evidence``) are there, and a model must judge them. ``value`` names an input
-    without a value."""
+    """A check that isn't decided yet, with the calls that would decide it. ``awaited`` are calls
+    that were made and aren't answered yet. ``judgement``: the answers (``evidence``) are there,
+    and a model must judge them. ``value`` names an input without a value."""
 
     function: str
     values: Mapping[str, JSON]
@@ -53,6 +53,7 @@ class Need(NamedTuple):
     judgement: bool = False
     value: str = ""
     evidence: tuple[int, ...] = ()
+    awaited: tuple[str, ...] = ()
 
 
 class Unmet(NamedTuple):
@@ -266,13 +267,13 @@ class _Planner:
         if verdict.holds is True:
             return True
         if function.kind is Kind.GATE:
-            return self._gate(callee, values, verdict.holds)
+            return self._gate(callee, values, verdict)
         if verdict.holds is False and not self._asks_again(callee, verdict.evidence):
             return False
         for recipe in callee.recipes:
-            calls = self._missing(callee, recipe, values)
-            if calls:
-                return Need(callee.name, values, calls)
+            need = self._missing(callee, recipe, values)
+            if need is not None:
+                return need
         if function.question:
             calls = self._questions(callee, values)
             if calls:
@@ -299,11 +300,12 @@ class _Planner:
 
     def _missing(
         self, callee: FunctionLayout, recipe: tuple[Act, ...], values: Mapping[str, JSON]
-    ) -> tuple[WantedCall, ...]:
-        """The calls of a recipe that aren't answered, as far as they are known. None where one
-        of them can't be made, or failed."""
+    ) -> Need | None:
+        """The calls of a recipe that aren't answered, as far as they are known. ``None`` where
+        one of them can't be made, or failed, or where all are answered."""
         answers: dict[str, JSON] = {}
         missing: list[WantedCall] = []
+        awaited: list[str] = []
         value = self.prover.value_in(callee, values)
         for act in recipe:
             wanted = wanted_calls(act, value, answers, optional=callee.function.optional)
@@ -315,20 +317,25 @@ class _Planner:
                 if not isinstance(newest, Absent):
                     result.append(newest.value)
                 elif newest.callable:
-                    missing.append(call)
+                    missing.append(call._replace(again=newest.again))
+                elif newest.awaited and act.action not in BUILT_IN:
+                    awaited.append(act.action)
                 else:
-                    return ()
+                    return None
             if len(result) == len(wanted):
                 answers[act.answer] = result if act.each is not None else result[0]
-        return tuple(missing)
+        if not missing and not awaited:
+            return None
+        return Need(callee.name, values, tuple(missing), awaited=tuple(awaited))
 
     def _gate(
-        self, callee: FunctionLayout, values: Mapping[str, JSON], holds: bool | None
+        self, callee: FunctionLayout, values: Mapping[str, JSON], verdict: LeafVerdict
     ) -> Need | Unmet | bool:
         """A gate that was never tried is missing; one whose last try failed is refused."""
         if callee.function.is_fact:
-            return False if holds is False else Unmet(callee.name, values, holds)
+            return False if verdict.holds is False else Unmet(callee.name, values, verdict.holds)
         calls = []
+        awaited = []
         for act in callee.recipes[0]:
             call = gate_call(callee, act, values)
             if call is None:
@@ -343,5 +350,16 @@ class _Planner:
             if latest is not None and not latest.ok:
                 why = f"`{act.action}` failed"
                 return Unmet(callee.name, values, False, (latest.seq,), why)
-            calls.append(call)
-        return Need(callee.name, values, tuple(calls))
+            if self._is_awaited(call):
+                awaited.append(act.action)
+            else:
+                calls.append(call._replace(again=verdict.why if latest is not None else ""))
+        return Need(callee.name, values, tuple(calls), awaited=tuple(awaited))
+
+    def _is_awaited(self, call: WantedCall) -> bool:
+        return any(
+            pending.action == call.act.action
+            and pending.arguments.keys() >= call.arguments.keys()
+            and names_the_same(call, pending.arguments)
+            for pending in self.prover.configuration.pending.values()
+        )

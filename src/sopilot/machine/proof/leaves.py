@@ -269,7 +269,7 @@ class Prover:
             # who was asked twice may answer the first question last.
             later = newest is None or pending.call_seq > newest.call_seq or action in BUILT_IN
             if later and pending.action == action and key_of(pending.arguments) == key:
-                return Absent(sentence("not-answered", call=_spelled(call)))
+                return Absent(sentence("not-answered", call=_spelled(call)), awaited=True)
         if newest is None:
             return Absent(sentence("not-called", call=_spelled(call)), callable=True)
         if not self._answers(newest):
@@ -277,13 +277,14 @@ class Prover:
         again = asked_otherwise(self.programs, self.configuration, action, call.arguments, newest)
         if again:
             why = sentence("called-with-more", call=_spelled(call), seq=again)
-            return Absent(why, callable=True)
+            since = sentence("more-since", seq=again)
+            return Absent(why, callable=True, again=since)
         if may_disturb(self.programs, action, action):
             return Absent(sentence("changes-what-it-reads", action=action))
         changed = stale_since(self.programs, self.configuration, action, newest)
         if changed:
             why = sentence("call-again", call=_spelled(call), why=changed)
-            return Absent(why, callable=True)
+            return Absent(why, callable=True, again=changed)
         return newest
 
     def _answers(self, newest: Answered) -> bool:
