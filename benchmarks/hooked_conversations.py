@@ -43,7 +43,7 @@ from sopilot.runner.sources import open_source
 from sopilot.stores.postgres import PostgresStore
 from sopilot.views.catalogue import view_named
 
-MOST_RATIO = 1.33
+MOST_RATIO = 1.15
 THREADS = 20
 ROUNDS = 3
 POOL = 10

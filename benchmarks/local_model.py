@@ -1,4 +1,4 @@
-"""The small local model for real: the discipline check, and the lens on a recorded session.
+"""The small local model for real: the qualification, and the lens on a recorded session.
 
     python benchmarks/local_model.py [--minutes 25] [--moments 2] [--json FILE]
     python benchmarks/local_model.py --again evidence/local-model.json   # judge its figures anew

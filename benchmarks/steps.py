@@ -249,7 +249,7 @@ def _in_checkout(checkout: Path) -> dict[str, float]:
 
 # --- LangGraph ------------------------------------------------------------------------
 
-LEAST_IN_MEMORY, LEAST_DURABLE = 10.0, 3.5
+LEAST_IN_MEMORY, LEAST_DURABLE = 10.0, 5.0
 Synchronous = Literal["FULL", "NORMAL"]
 MODES: tuple[Synchronous, ...] = ("NORMAL", "FULL")
 WARMING = 3

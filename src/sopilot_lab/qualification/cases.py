@@ -139,7 +139,7 @@ def record_from_json(value: Fields) -> RunRecord:
     try:
         return RunRecord(**{**known, "reasons": tuple(known.get("reasons", ()))})
     except TypeError as error:
-        raise UserMistake("this is not a record of a discipline check") from error
+        raise UserMistake("this is not a record of a qualification") from error
 
 
 def by_arm(records: Iterable[RunRecord]) -> dict[str, list[RunRecord]]:

@@ -179,7 +179,7 @@ class CheckProgress:
 
 
 @dataclass(slots=True)
-class DisciplineCheck:
+class Qualification:
     """``stopped`` names what ended it early; ``problem`` what the endpoint did, if it was that.
     ``timeout`` is how many seconds one answer may take. ``probed`` answers the probe where there
     are no cases to run."""

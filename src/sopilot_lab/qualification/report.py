@@ -274,7 +274,7 @@ def render_page(document: Fields) -> str:
     """``document`` is what ``verdict_document`` makes."""
     answer = answer_of(document)
     return render(
-        "discipline.html",
+        "qualification.html",
         title=f"{document['model']}: {answer}",
         heading=f"Qualification of {document['model']}",
         under=[

@@ -14,7 +14,7 @@ from sopilot.stores.memory import MemoryStore
 from sopilot.stores.open import data_folder
 from sopilot.tasks.task import Task
 from sopilot.values.json import JSON
-from sopilot_lab.qualification.checking import CheckProgress, CheckSpending, DisciplineCheck
+from sopilot_lab.qualification.checking import CheckProgress, CheckSpending, Qualification
 from sopilot_lab.qualification.folder import CheckFolder, check_path
 from sopilot_lab.qualification.paging_decision import decide
 from sopilot_lab.qualification.prepared import PreparedCheck
@@ -38,7 +38,7 @@ def run_check(
     configuration = prepared.configuration
     path = check_path(data_folder(), model, configuration)
     folder = CheckFolder(path, configuration, restart=restart)
-    check = DisciplineCheck(
+    check = Qualification(
         cases=prepared.cases,
         arms=prepared.arms,
         model_for=_ModelFor(model),

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from discipline_check import CLASSES, good, table
 from local_model import judged
+from qualification import CLASSES, good, table
 from sopilot_lab.qualification.rule import LEAST_PAIRS, RULE_VERSION
 
 EVIDENCE = Path(__file__).parents[3] / "evidence"

@@ -23,9 +23,9 @@ from sopilot_lab.qualification.checking import (
     Allowance,
     CheckProgress,
     CheckSpending,
-    DisciplineCheck,
     Journal,
     Prices,
+    Qualification,
     Question,
 )
 from sopilot_lab.qualification.folder import CheckFolder, check_path
@@ -51,8 +51,8 @@ def make_check(
     watch: Callable[[CheckProgress], None] = lambda step: None,
     parallel: int = 1,
     timeout: float = 60.0,
-) -> DisciplineCheck:
-    return DisciplineCheck(
+) -> Qualification:
+    return Qualification(
         cases=cases,
         arms=("flat", "pg"),
         model_for=model_for or (lambda case, arm: Reference(case.reader)),

@@ -17,9 +17,9 @@ from sopilot_lab.experiments.run_folder import recorded_runs
 from sopilot_lab.qualification.checking import (
     Allowance,
     CheckSpending,
-    DisciplineCheck,
     Journal,
     Prices,
+    Qualification,
 )
 from sopilot_lab.qualification.paging_decision import decide
 from sopilot_lab.qualification.prepared import PreparedCheck, recorded_check
@@ -64,7 +64,7 @@ async def test_its_places_are_asked_about_and_its_runs_judged(sweeps: Path) -> N
     assert prepared.sessions == 6
     assert len({cursor.case for cursor, _ in prepared.questions}) > 1
     journal = Journal()
-    check = DisciplineCheck(
+    check = Qualification(
         cases=(),
         arms=prepared.arms,
         model_for=lambda case, arm: pytest.fail("nothing is run"),

@@ -1,6 +1,6 @@
-"""The discipline check tried on scripted subjects, whose truth is measured: the confusion table.
+"""The qualification tried on scripted subjects, whose truth is measured: the confusion table.
 
-python benchmarks/discipline_check.py [--checks 10] [--strong 25] [--cases 100] [--json FILE]
+python benchmarks/qualification.py [--checks 10] [--strong 25] [--cases 100] [--json FILE]
 
 Exits 1 unless every check of a harmed or lost subject says *do not page*, 95 of 100 of strong
 ones *may page* or *page*, and 80 of 100 of helped ones *page*.
