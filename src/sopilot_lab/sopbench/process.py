@@ -305,9 +305,13 @@ def _follow(stream: IO[str] | None, take: Callable[[str | None], None]) -> threa
     return thread
 
 
-@functools.cache
 def shared_upstream(hash_seed: int = 0) -> Upstream:
-    """This process's worker on the checkout that the environment names."""
-    upstream = Upstream(find_checkout(), hash_seed=hash_seed)
+    """This process's worker on the checkout that the environment names now."""
+    return _worker_on(find_checkout(), hash_seed)
+
+
+@functools.cache
+def _worker_on(checkout: Checkout, hash_seed: int) -> Upstream:
+    upstream = Upstream(checkout, hash_seed=hash_seed)
     atexit.register(upstream.close)
     return upstream

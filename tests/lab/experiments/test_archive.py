@@ -127,7 +127,6 @@ def test_without_a_checkout_nobody_can_tell_what_is_upstreams(
     folder: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SOPBENCH_HOME", str(tmp_path / "nowhere"))
-    monkeypatch.setattr(archive_command, "shared_upstream", shared_upstream.__wrapped__)
     target = tmp_path / "a.zip"
     done = CliRunner().invoke(archive_command.archive, [str(folder.path), "-o", str(target)])
     assert isinstance(done.exception, UserMistake)
