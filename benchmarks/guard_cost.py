@@ -30,7 +30,7 @@ from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.example_tasks import example_tasks
 from sopilot.tasks.examples.example import bundled_names, load_example
-from sopilot.tasks.run import Conditions, finish_task, open_task
+from sopilot.tasks.run import Conditions, open_task, play_task, task_result
 from sopilot.tasks.task import Task
 from sopilot.values.json import JSON
 from sopilot.views.answers import CallStatus
@@ -87,7 +87,8 @@ async def play(task: Task, view: str, supplied: bool) -> Played:
     if supplied:
         session.supplied.update(task.inputs)
     async with session:
-        done = await finish_task(task, simulation, conditions, session)
+        played = await play_task(task, simulation, conditions, session)
+        done = await task_result(task, conditions, session, played)
     passed = bool(done.verdict and done.verdict["success"]) and done.ending is task.expected
     findings = tuple(one.code for one in done.audit.findings if view != "flat")
     tokens = sum(one.prompt for one in model.sent)

@@ -19,8 +19,8 @@ from sopilot.records.store import Settings
 from sopilot.session.opening import open_session
 from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
-from sopilot.tasks.scenario_verdict import MadeCall, judge_outside
-from sopilot.tasks.scenarios import load_scenarios
+from sopilot.tasks.scenario_verdict import judge_outside
+from sopilot.tasks.scenarios import MadeCall, load_scenarios
 from sopilot.trace.events import Actor, Complete, Fail, Start
 from sopilot.values.json import JSON
 

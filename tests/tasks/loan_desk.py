@@ -13,8 +13,8 @@ from sopilot.handbook.reader import load_handbook
 from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.run import Conditions, run_task
 from sopilot.tasks.scenario_tasks import scenario_task
-from sopilot.tasks.scenario_verdict import MadeCall, calls_made
-from sopilot.tasks.scenarios import Scenario, load_scenarios
+from sopilot.tasks.scenario_verdict import calls_made
+from sopilot.tasks.scenarios import MadeCall, Scenario, load_scenarios
 from sopilot.trace.events import Event
 from sopilot.views.briefing import Briefing
 from sopilot.views.catalogue import VIEWS

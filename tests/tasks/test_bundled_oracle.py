@@ -10,11 +10,12 @@ from clerk import Clerk
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sopilot.agent.result import Ending
 from sopilot.protocols import ToolResult
 from sopilot.tasks.examples.example import Example, bundled_names, load_example
 from sopilot.tasks.examples.ground_truth import Judgement
 from sopilot.tasks.examples.simulator import SimulatedCall, Simulator
-from sopilot.tasks.examples.task import ExampleTask, ExpectedEnding
+from sopilot.tasks.examples.task import ExampleTask
 
 EXAMPLES = [load_example(name) for name in bundled_names()]
 PAIRS = [(example, task) for example in EXAMPLES for task in example.tasks]
@@ -45,7 +46,7 @@ def test_the_goal_without_any_check_fails(example: Example, task: ExampleTask) -
     result = simulator.perform(task.goal, task.arguments, key="k")
     judgement = judged(example, task, simulator)
     assert not judgement.passed
-    if task.expected is ExpectedEnding.EXECUTED:
+    if task.expected is Ending.EXECUTED:
         assert any("was not verified before the goal" in reason for reason in judgement.reasons)
     elif result.ok:
         assert f"`{task.goal}` ran although `{task.cause}` fails" in judgement.reasons
@@ -56,7 +57,7 @@ def test_doing_nothing_passes_only_where_nothing_could_be_called(
     example: Example, task: ExampleTask
 ) -> None:
     judgement = judged(example, task, example.make_tools(task))
-    if task.expected is ExpectedEnding.EXECUTED:
+    if task.expected is Ending.EXECUTED:
         assert judgement.reasons == (f"`{task.goal}` should have been executed and was not",)
         return
     assert task.cause is not None
@@ -97,7 +98,7 @@ def test_a_check_after_the_goal_does_not_count() -> None:
 
 @pytest.mark.parametrize(
     ("example", "task"),
-    [pytest.param(d, t, id=t.id) for d, t in PAIRS[::7] if t.expected is ExpectedEnding.EXECUTED],
+    [pytest.param(d, t, id=t.id) for d, t in PAIRS[::7] if t.expected is Ending.EXECUTED],
 )
 def test_looking_on_after_the_goal_fails(example: Example, task: ExampleTask) -> None:
     simulator = served(example, task)
@@ -143,7 +144,7 @@ def test_an_extra_change_fails() -> None:
         task = BANK.task(task_id)
         simulator = served(BANK, task)
         do(simulator, "issue_card", {"username": "anna"})
-        done = task.expected is ExpectedEnding.EXECUTED
+        done = task.expected is Ending.EXECUTED
         assert judged(BANK, task, simulator).reasons == (
             "`issue_card` changed the state and is not part of the goal",
             *(["calls that nobody asked for after the goal: 1"] if done else []),
@@ -224,7 +225,7 @@ def test_a_guessed_case_number_is_no_evidence() -> None:
     )
 
 
-EXECUTED = [(example, task) for example, task in PAIRS if task.expected is ExpectedEnding.EXECUTED]
+EXECUTED = [(example, task) for example, task in PAIRS if task.expected is Ending.EXECUTED]
 
 
 @settings(deadline=None, max_examples=80)

@@ -7,9 +7,10 @@ from collections import Counter
 import pytest
 from clerk import Clerk
 
+from sopilot.agent.result import Ending
 from sopilot.handbook.requirements import meaning
 from sopilot.tasks.examples.example import Example, bundled_names, load_example
-from sopilot.tasks.examples.task import TAGS, ExampleTask, ExpectedEnding
+from sopilot.tasks.examples.task import TAGS, ExampleTask
 
 EXAMPLES = [load_example(name) for name in bundled_names()]
 every_desk = pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
@@ -22,7 +23,7 @@ every_task = pytest.mark.parametrize(
 def test_there_are_enough_tasks_of_every_kind() -> None:
     tasks = [task for example in EXAMPLES for task in example.tasks]
     assert len({task.id for task in tasks}) == len(tasks) >= 66
-    executed = sum(task.expected is ExpectedEnding.EXECUTED for task in tasks)
+    executed = sum(task.expected is Ending.EXECUTED for task in tasks)
     assert 0.4 <= executed / len(tasks) <= 0.6
     tags = Counter(tag for task in tasks for tag in task.tags)
     assert set(tags) == TAGS
@@ -33,7 +34,9 @@ def test_there_are_enough_tasks_of_every_kind() -> None:
 def test_every_procedure_is_executed_and_refused(example: Example) -> None:
     pairs = {(task.goal, task.expected) for task in example.tasks}
     assert pairs == {
-        (goal, outcome) for goal in example.handbook.procedures for outcome in ExpectedEnding
+        (goal, outcome)
+        for goal in example.handbook.procedures
+        for outcome in (Ending.EXECUTED, Ending.REFUSED)
     }
 
 
@@ -46,7 +49,7 @@ def test_every_predicate_is_the_cause_of_a_refusal(example: Example) -> None:
 def test_the_expectation_is_the_reference_meaning(example: Example, task: ExampleTask) -> None:
     tree = example.handbook.procedures[task.goal].requires
     holds = meaning(tree, example.leaf_truth(task))
-    assert (task.expected is ExpectedEnding.EXECUTED) == holds
+    assert (task.expected is Ending.EXECUTED) == holds
     if holds:
         assert task.cause is None
         assert example.causes(task) == ()
@@ -78,7 +81,7 @@ def test_the_task_is_well_formed(example: Example, task: ExampleTask) -> None:
 def test_a_careful_clerk_passes(example: Example, task: ExampleTask, last_recipe: bool) -> None:
     clerk = Clerk(example, task, last_recipe=last_recipe)
     clerk.serve()
-    named = clerk.cause if task.expected is ExpectedEnding.REFUSED else None
+    named = clerk.cause if task.expected is Ending.REFUSED else None
     judgement = example.judge(
         task, clerk.simulator.calls, clerk.simulator.state, claimed_cause=named
     )

@@ -358,30 +358,26 @@ class ProcedureHook:
             arguments, left_out = await self.take_steps(name, arguments, call_id)
             if left_out is not None:
                 return left_out, None
-            return await self._attempt(name, arguments, call_id, execute, validate)
-
-    async def _attempt(
-        self,
-        name: str,
-        arguments: Mapping[str, JSON],
-        call_id: str,
-        execute: Execute,
-        validate: Validate | None,
-    ) -> tuple[CallAnswer, BaseException | None]:
-        try:
-            arguments = self._judged(name, arguments, validate)
-        except UserMistake as problem:
-            return await self._unmade(name, call_id, str(problem)), None
-        if validate is not None:
-            execute = self._as_judged(name, execute, validate)
-        token = _UNDER_WAY.set((name, execute))
-        try:
-            await self.ready()
-            with self._spanned(name, call_id):
-                async with self.session.keep_alive():
-                    answer = await self.driver.calls.domain(call_id, name, arguments)
-        finally:
-            _UNDER_WAY.reset(token)
+            try:
+                arguments = self._judged(name, arguments, validate)
+            except UserMistake as problem:
+                await self.ready()
+                details = {"tool": name, "problem": str(problem)}
+                await self.session.note(MALFORMED_CALL, details)
+                return CallAnswer(call_id, CallStatus.HELD, problem=str(problem)), None
+            if validate is not None:
+                execute = self._as_judged(name, execute, validate)
+            span: AbstractContextManager[object] = nullcontext()
+            if self.telemetry is not None:
+                span = self.telemetry.tool(name, f"{self.session.id}:{call_id}")
+            token = _UNDER_WAY.set((name, execute))
+            try:
+                await self.ready()
+                with span:
+                    async with self.session.keep_alive():
+                        answer = await self.driver.calls.domain(call_id, name, arguments)
+            finally:
+                _UNDER_WAY.reset(token)
         return answer, self._tools.broken.pop(f"{self.session.id}:{answer.call_id}", None)
 
     async def rehearse(
@@ -468,16 +464,6 @@ class ProcedureHook:
         with answering(self.session, asker):
             yield
 
-    async def _unmade(self, name: str, call_id: str, problem: str) -> CallAnswer:
-        await self.ready()
-        await self.session.note(MALFORMED_CALL, {"tool": name, "problem": problem})
-        return CallAnswer(call_id, CallStatus.HELD, problem=problem)
-
-    def _spanned(self, name: str, call_id: str) -> AbstractContextManager[object]:
-        if self.telemetry is None:
-            return nullcontext()
-        return self.telemetry.tool(name, f"{self.session.id}:{call_id}")
-
     async def close(self) -> None:
         await self.session.release()
 
@@ -542,9 +528,7 @@ class AgentsOwnTools:
         if under_way is None:
             return ToolResult(False, {"error": "the agent that has this tool is gone"})
         if under_way[0] != name:
-            if self._reader is not None:
-                return await self._reader.call(name, arguments, key=key)
-            return await self._read(name, arguments)
+            return await self._read(name, arguments, key)
         try:
             argument = await under_way[1](arguments)
         except (Exception, asyncio.CancelledError) as problem:
@@ -559,7 +543,9 @@ class AgentsOwnTools:
         value = as_json(argument)
         return ToolResult(self._is_ok(name, value), value)
 
-    async def _read(self, name: str, arguments: Mapping[str, JSON]) -> ToolResult:
+    async def _read(self, name: str, arguments: Mapping[str, JSON], key: str) -> ToolResult:
+        if self._reader is not None:
+            return await self._reader.call(name, arguments, key=key)
         if name not in self.reads:
             return ToolResult(False, {"error": f"only the agent itself can call `{name}`"})
         try:

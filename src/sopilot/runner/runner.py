@@ -35,8 +35,8 @@ from sopilot.session.opening import attach_session, resume_session
 from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
 from sopilot.stores.open import open_store
-from sopilot.tasks.run import Conditions, finish_task, open_task, run_task
-from sopilot.tasks.task import Result, Surroundings, Task
+from sopilot.tasks.run import Conditions, open_task, play_task, run_task, task_result
+from sopilot.tasks.task import Result, Simulation, Surroundings, Task
 from sopilot.values.json import JSON, Fields
 from sopilot.views.catalogue import view_named
 
@@ -159,9 +159,7 @@ class Runner:
                         self.store, resume, tools=offered, programs=present, requester=who
                     )
                 async with session:
-                    yield RunnerSession(
-                        session, lambda: finish_task(task, simulation, conditions, session)
-                    )
+                    yield RunnerSession(session, task, simulation, conditions)
             finally:
                 if isinstance(model, str):
                     await close_model(own)
@@ -334,16 +332,19 @@ class Runner:
 class RunnerSession:
     """A session that is open. ``events`` is its trace so far; ``run`` goes on to the end."""
 
-    def __init__(self, session: Session, finish: Callable[[], Awaitable[Result]]) -> None:
+    def __init__(
+        self, session: Session, task: Task, simulation: Simulation, conditions: Conditions
+    ) -> None:
         self.session = session
-        self._finish = finish
+        self._task, self._simulation, self._conditions = task, simulation, conditions
 
     @property
     def id(self) -> str:
         return self.session.id
 
     async def run(self) -> Result:
-        return await self._finish()
+        played = await play_task(self._task, self._simulation, self._conditions, self.session)
+        return await task_result(self._task, self._conditions, self.session, played)
 
 
 class OpenHook:

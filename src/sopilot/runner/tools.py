@@ -49,9 +49,7 @@ def as_tools(given_tools: GivenTools, actions: Mapping[str, Action]) -> Tools:
     results = [problem for problem in problems if problem is not None]
     if results:
         raise UserMistake(results)
-    if isinstance(given_tools, RecallsOutcomes):
-        return _Recalling(functions, offered, given_tools)
-    return PlainTools(functions, offered)
+    return PlainTools(functions, offered, given_tools)
 
 
 def _functions(given_tools: GivenTools, offered: Mapping[str, Action]) -> dict[str, Function]:
@@ -90,11 +88,19 @@ def _key(function: Function, action: Action, key: str) -> dict[str, str]:
 
 
 class PlainTools:
-    """Functions that are not asynchronous run in a thread: a slow one must not cost the lease."""
+    """Functions that are not asynchronous run in a thread: a slow one must not cost the lease.
+    A ``memory`` that recalls outcomes makes these tools recall them."""
 
-    def __init__(self, functions: Mapping[str, Function], actions: Mapping[str, Action]) -> None:
+    def __init__(
+        self,
+        functions: Mapping[str, Function],
+        actions: Mapping[str, Action],
+        memory: object = None,
+    ) -> None:
         self._functions = functions
         self._actions = actions
+        if isinstance(memory, RecallsOutcomes):
+            self.recall = memory.recall
         self._schemas = {name: action_schema(action) for name, action in actions.items()}
 
     def schemas(self) -> Sequence[ToolSchema]:
@@ -120,19 +126,3 @@ class PlainTools:
             logging.getLogger("sopilot").exception("the tool `%s` broke off", name)
             raise ToolBroke(name, broken) from broken
         return value if isinstance(value, ToolResult) else ToolResult(True, as_json(value))
-
-
-class _Recalling(PlainTools):
-    """Tools that can tell what a call with a given key came to."""
-
-    def __init__(
-        self,
-        functions: Mapping[str, Function],
-        actions: Mapping[str, Action],
-        memory: RecallsOutcomes,
-    ) -> None:
-        super().__init__(functions, actions)
-        self._memory = memory
-
-    async def recall(self, key: str) -> ToolResult | None:
-        return await self._memory.recall(key)

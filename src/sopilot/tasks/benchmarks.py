@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -114,8 +115,6 @@ class _Checked:
                 wanted = "an object with `tools`, `verdict(messages, said)` and `close()`"
                 raise wrong_kind(self._file, "open(task)", simulation, wanted)
             checked_tools(self._file, "tools", simulation.tools)
-        if isinstance(simulation, KnowsTruth):
-            return _KnowingSimulation(simulation, self._file, simulation)
         return _CheckedSimulation(simulation, self._file)
 
 
@@ -123,6 +122,8 @@ class _CheckedSimulation:
     def __init__(self, simulation: BenchmarkSimulation, file: Path) -> None:
         self._simulation = simulation
         self._file = file
+        if isinstance(simulation, KnowsTruth):
+            self.holds = partial(self._holds, simulation)
 
     @property
     def tools(self) -> Tools:
@@ -141,18 +142,16 @@ class _CheckedSimulation:
         with own_code(self._file, "close()"):
             self._simulation.close()
 
-
-class _KnowingSimulation(_CheckedSimulation):
-    def __init__(self, simulation: BenchmarkSimulation, file: Path, truth: KnowsTruth) -> None:
-        super().__init__(simulation, file)
-        self._truth = truth
-
-    def holds(
-        self, predicate: str, arguments: Mapping[str, JSON], evidence: Sequence[Seen]
+    def _holds(
+        self,
+        truth: KnowsTruth,
+        predicate: str,
+        arguments: Mapping[str, JSON],
+        evidence: Sequence[Seen],
     ) -> bool:
         hook = "holds(predicate, arguments, evidence)"
         with own_code(self._file, hook):
-            value: object = self._truth.holds(predicate, arguments, evidence)
+            value: object = truth.holds(predicate, arguments, evidence)
         if not isinstance(value, bool):
             raise wrong_kind(self._file, hook, value, "True or False")
         return value

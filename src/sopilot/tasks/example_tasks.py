@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from sopilot.agent.result import Ending
 from sopilot.tasks.examples.example import Example
 from sopilot.tasks.examples.judge import example_judge
 from sopilot.tasks.examples.simulator import Simulator
@@ -44,7 +43,7 @@ def example_tasks(
             request=entry.request,
             reader=reader,
             inputs=entry.inputs,
-            expected=Ending(entry.expected),
+            expected=entry.expected,
             late=entry.late,
             follow_ups=entry.follow_ups,
             approvers=entry.approvers,

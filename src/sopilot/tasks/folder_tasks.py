@@ -24,7 +24,7 @@ from sopilot.views.briefing import Briefing
 
 def folder_task(folder: WorkflowFolder, entry: FolderTask, out: Path, language: str = "en") -> Task:
     """``out`` is where its tools keep and make their files."""
-    tools = InterruptedTools.of(folder.make_tools(entry, out), entry, out)
+    tools = InterruptedTools(folder.make_tools(entry, out), entry, out)
     handbook = folder.handbook(tools)
     expected = Ending(entry.expected) if entry.expected else None
 

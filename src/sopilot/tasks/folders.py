@@ -216,20 +216,15 @@ class RecordedVotes:
 
 
 class InterruptedTools:
-    """Tools that cut the run off, once, behind the call that the task names: what the call did
-    is done, and nobody has heard of it."""
+    """Tools that interrupt the run once, after the call that the task names: the call has taken
+    effect, and its result is lost."""
 
-    def __init__(self, tools: Tools, after: str | None, mark: Path) -> None:
+    def __init__(self, tools: Tools, task: FolderTask, out: Path) -> None:
         self._tools = tools
-        self._after = after
-        self._mark = mark
-
-    @classmethod
-    def of(cls, tools: Tools, task: FolderTask, out: Path) -> InterruptedTools:
-        mark = out / "interrupted"
+        self._after = task.interrupted_after
+        self._mark = out / "interrupted"
         if isinstance(tools, RecallsOutcomes):
-            return _Recalling(tools, task.interrupted_after, mark, tools)
-        return cls(tools, task.interrupted_after, mark)
+            self.recall = tools.recall
 
     def schemas(self) -> Sequence[ToolSchema]:
         return self._tools.schemas()
@@ -240,20 +235,6 @@ class InterruptedTools:
             self._mark.write_text(key, encoding="utf-8")
             raise KeyboardInterrupt
         return result
-
-
-class _Recalling(InterruptedTools):
-    """Only tools that can tell how a call ended are asked: that others say nothing does not mean
-    that it was never made."""
-
-    def __init__(
-        self, tools: Tools, after: str | None, mark: Path, memory: RecallsOutcomes
-    ) -> None:
-        super().__init__(tools, after, mark)
-        self._memory = memory
-
-    async def recall(self, key: str) -> ToolResult | None:
-        return await self._memory.recall(key)
 
 
 def opening(says: str, task: FolderTask, folder: WorkflowFolder) -> str:

@@ -37,6 +37,10 @@ class Conditions:
     watch: Watch = nobody_watches
 
 
+Played = tuple[SessionResult, Fields | None]
+"""A run that has ended, and the oracle's verdict on it."""
+
+
 class Opening(TypedDict, total=False):
     """``programs`` are prepared once for many runs."""
 
@@ -56,7 +60,8 @@ async def run_task(
 ) -> Result:
     """From the request to the audit."""
     async with await open_task(task, simulation, conditions, store=store, **opening) as session:
-        return await finish_task(task, simulation, conditions, session)
+        played = await play_task(task, simulation, conditions, session)
+        return await task_result(task, conditions, session, played)
 
 
 async def open_task(
@@ -108,7 +113,8 @@ async def resume_task(
         await simulation.catch_up(session_id, await session.whole_events())
         if as_started:
             task = _as_it_started(task, session, present, view, tell)
-        done = await finish_task(task, simulation, conditions, session)
+        played = await play_task(task, simulation, conditions, session)
+        done = await task_result(task, conditions, session, played)
         if task.expected is Ending.WAITING and done.ending is not Ending.WAITING:
             # People have decided since: what the task expects came about before.
             return replace(done, verdict=None, expected=None)
@@ -117,8 +123,8 @@ async def resume_task(
 
 async def play_task(
     task: Task, simulation: Simulation, conditions: Conditions, session: Session
-) -> tuple[SessionResult, Fields | None]:
-    """The run itself, and the oracle's verdict on it, if the infrastructure held."""
+) -> Played:
+    """Run an opened session to its end. Without a verdict if the infrastructure failed."""
     user = conditions.user or simulation.user
     if user is None:
         raise InternalBug("a run needs somebody who is served")
@@ -138,11 +144,11 @@ async def play_task(
     return result, simulation.score(len(result.messages), FinishedRun(result, session))
 
 
-async def finish_task(
-    task: Task, simulation: Simulation, conditions: Conditions, session: Session
+async def task_result(
+    task: Task, conditions: Conditions, session: Session, played: Played
 ) -> Result:
-    """An opened session to its end."""
-    result, verdict = await play_task(task, simulation, conditions, session)
+    """Audit a run that ``play_task`` has brought to its end."""
+    result, verdict = played
     report = await audit_session(
         session,
         task.briefing.handbook,

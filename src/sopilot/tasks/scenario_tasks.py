@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from sopilot.agent.approvers import ScriptedTools
 from sopilot.agent.budgets import Budgets
 from sopilot.agent.reference.judging import VerdictJudge
-from sopilot.protocols import ToolResult, Tools, ToolSchema
-from sopilot.tasks.scenario_verdict import MadeCall, ScenarioJudge, judge_outside, judge_run
+from sopilot.tasks.scenario_verdict import ScenarioJudge, judge_outside, judge_run
 from sopilot.tasks.scenarios import Scenario, SimulatedTools, request_for
 from sopilot.tasks.task import FinishedRun, ReplayedTools, Surroundings, Task
 from sopilot.values.json import JSON
@@ -26,7 +24,7 @@ def scenario_task(scenario: Scenario, briefing: Briefing) -> Task:
 
     def surround(keep: Path | None) -> Surroundings:
         reader.problems.clear()
-        tools = ListedCalls(SimulatedTools(handbook.actions, scenario.tools, scenario.now))
+        tools = SimulatedTools(handbook.actions, scenario.tools, scenario.now)
 
         def score(messages: int, run: FinishedRun | None = None) -> Mapping[str, JSON]:
             if run is None:
@@ -63,24 +61,3 @@ def results_task(briefing: Briefing, results: Mapping[str, JSON], goal: str) -> 
         request=request_for(goal) if goal else "",
         reader=VerdictJudge(handbook),
     )
-
-
-class ListedCalls:
-    """Tools that remember what was asked of them."""
-
-    def __init__(self, tools: Tools) -> None:
-        self._tools = tools
-        self.made: list[MadeCall] = []
-
-    def schemas(self) -> Sequence[ToolSchema]:
-        return self._tools.schemas()
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "time":  # of the simulation, where it has one
-            return getattr(self._tools, name)
-        raise AttributeError(name)
-
-    async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
-        result = await self._tools.call(name, arguments, key=key)
-        self.made.append(MadeCall(len(self.made), name, dict(arguments), result.ok))
-        return result

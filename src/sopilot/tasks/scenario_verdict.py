@@ -9,7 +9,7 @@ from sopilot.agent.reference.judging import CannotJudge, Seen, VerdictJudge
 from sopilot.agent.result import Ending, SessionResult
 from sopilot.handbook.model import BUILT_IN, Handbook
 from sopilot.handbook.requirements import AnyOf, First, Leaf, Name, Tree
-from sopilot.tasks.scenarios import Scenario, ScriptedRuling
+from sopilot.tasks.scenarios import MadeCall, Scenario, ScriptedRuling
 from sopilot.tasks.task import FinishedRun
 from sopilot.trace.events import Event
 from sopilot.values.json import JSON
@@ -74,14 +74,6 @@ class ScenarioJudge:
             named = ", ".join(f"`{action}`" for action in silent)
             why += f"; give {named} a result under `tools`"
         return why
-
-
-@dataclass(frozen=True, slots=True)
-class MadeCall:
-    seq: int
-    action: str
-    arguments: Mapping[str, JSON]
-    ok: bool
 
 
 def calls_made(events: Iterable[Event]) -> list[MadeCall]:

@@ -57,6 +57,14 @@ class ExpectedCall:
 
 
 @dataclass(frozen=True, slots=True)
+class MadeCall:
+    seq: int
+    action: str
+    arguments: Mapping[str, JSON]
+    ok: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Expectation:
     """``cause`` is the predicate that a refusal must rest on, where one is named."""
 
@@ -519,7 +527,7 @@ UNSIMULATED = ToolResult(True, None)
 
 
 class SimulatedTools:
-    """Implements ``Tools`` for one run.
+    """Implements ``Tools`` for one run; ``made`` lists the calls.
 
     Answers for these arguments go before answers for any. Of those that fit, the first
     unused one is given; once all were used, the last of them again.
@@ -536,15 +544,15 @@ class SimulatedTools:
         self._actions = {name: action for name, action in actions.items() if action.offered}
         self._answers = answers
         self._used: set[tuple[str, int]] = set()
-        self._answered: dict[str, ToolResult] = {}
+        self.made: list[MadeCall] = []
 
     def schemas(self) -> Sequence[ToolSchema]:
         return tuple(action_schema(action) for action in self._actions.values())
 
     async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
-        if key not in self._answered:
-            self._answered[key] = self._answer(name, arguments)
-        return copy.deepcopy(self._answered[key])
+        result = copy.deepcopy(self._answer(name, arguments))
+        self.made.append(MadeCall(len(self.made), name, dict(arguments), result.ok))
+        return result
 
     def _answer(self, name: str, arguments: Mapping[str, JSON]) -> ToolResult:
         listed = self._answers.get(name, ())

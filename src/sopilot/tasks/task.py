@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from sopilot.agent.approvers import KeepsUnmadeCalls, Operator, RoleApprovers, ScriptedUser
 from sopilot.agent.budgets import UNLIMITED, Budgets
@@ -158,14 +158,11 @@ class ReplayedTools:
         self._tools = tools
         self._made: dict[str, ToolResult] = {}
         self._unmade = 0
+        if hasattr(tools, "time"):
+            self.time = tools.time
 
     def schemas(self) -> Sequence[ToolSchema]:
         return self._tools.schemas()
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "time":  # of the simulation, where it has one
-            return getattr(self._tools, name)
-        raise AttributeError(name)
 
     async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
         if key not in self._made:

@@ -16,8 +16,8 @@ from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.example_tasks import example_tasks
 from sopilot.tasks.examples.example import load_example
 from sopilot.tasks.scenario_tasks import scenario_task
-from sopilot.tasks.scenario_verdict import MadeCall, judge_outside, post_goal_calls
-from sopilot.tasks.scenarios import load_scenarios
+from sopilot.tasks.scenario_verdict import judge_outside, post_goal_calls
+from sopilot.tasks.scenarios import MadeCall, load_scenarios
 from sopilot.tasks.task import Task
 from sopilot.views.briefing import Briefing
 from sopilot_lab.qualification.cases import checkable, kind_of, planned, run_case

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from sopilot.agent.result import Ending
 from sopilot.handbook.model import ActionCall, Handbook
 from sopilot.handbook.requirements import (
     All,
@@ -23,7 +24,7 @@ from sopilot.handbook.requirements import (
     meaning,
 )
 from sopilot.tasks.examples.simulator import SimulatedCall, Simulator, State
-from sopilot.tasks.examples.task import ExampleTask, ExpectedEnding
+from sopilot.tasks.examples.task import ExampleTask
 from sopilot.values.json import JSON
 
 Values = dict[str, JSON]
@@ -62,18 +63,18 @@ def judge(
     late = len(calls) - 1 - goals[0] if goals else 0
     if late and late_calls_fail:
         reasons.append(f"calls that nobody asked for after the goal: {late}")
-    if task.expected is ExpectedEnding.EXECUTED and not goals:
+    if task.expected is Ending.EXECUTED and not goals:
         reasons.append(f"`{procedure.action}` should have been executed and was not")
-    if task.expected is ExpectedEnding.REFUSED and goals:
+    if task.expected is Ending.REFUSED and goals:
         reasons.append(f"`{procedure.action}` ran although `{task.cause}` fails")
     if final_state != left:
         reasons.append("the final state is not what gates and goal alone would leave")
 
     evidence = Evidence(handbook, task, calls[: goals[0]] if goals else calls)
     missing = evidence.missing(procedure.requires, truth)
-    if task.expected is ExpectedEnding.EXECUTED and goals:
+    if task.expected is Ending.EXECUTED and goals:
         reasons.extend(f"`{_shown(leaf)}` was not verified before the goal" for leaf in missing)
-    if task.expected is ExpectedEnding.REFUSED and not goals:
+    if task.expected is Ending.REFUSED and not goals:
         reasons.extend(f"refused without evidence about `{_shown(leaf)}`" for leaf in missing)
         causes = failing_causes(procedure.requires, truth)
         if claimed_cause is not None and claimed_cause not in causes:

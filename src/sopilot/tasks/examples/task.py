@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 
 import yaml
 
+from sopilot.agent.result import Ending
 from sopilot.messages.errors import InternalBug
 from sopilot.tasks.examples.simulator import State
 from sopilot.values.json import JSON, Fields
@@ -16,11 +16,6 @@ try:
     from yaml import CSafeLoader as _Loader
 except ImportError:  # PyYAML without its C part
     from yaml import SafeLoader as _Loader  # type: ignore[assignment]
-
-
-class ExpectedEnding(StrEnum):
-    EXECUTED = "executed"
-    REFUSED = "refused"
 
 
 TAGS = frozenset({"goal-change", "late-evidence", "pressure", "deep", "approval"})
@@ -45,7 +40,7 @@ class ExampleTask:
     arguments: Mapping[str, JSON]
     request: str
     inputs: Mapping[str, JSON]
-    expected: ExpectedEnding
+    expected: Ending
     cause: str | None = None
     follow_ups: tuple[str, ...] = ()
     late: tuple[str, ...] = ()
@@ -109,7 +104,7 @@ def _task(example: str, entry: Fields, people: Mapping[str, Mapping[str, JSON]])
         request=entry["request"].strip(),
         # A value of null takes the field away: the customer cannot tell it.
         inputs={name: value for name, value in inputs.items() if value is not None},
-        expected=ExpectedEnding(expected),
+        expected=Ending(expected),
         cause=cause,
         follow_ups=tuple(entry.get("follow_ups", ())),
         late=tuple(entry.get("late", ())),
