@@ -150,7 +150,10 @@ def unknown_call(call_id: str, known: Iterable[str]) -> UserMistake:
 
 async def connections(session: Session, name: str) -> Sequence[UpstreamConnection]:
     tools = session.tools
-    return await tools.connections(name) if isinstance(tools, ConnectedTools) else ()
+    # Every call comes here, and asking a protocol of plain tools costs more than the lookup.
+    if not hasattr(tools, "call_on") or not isinstance(tools, ConnectedTools):
+        return ()
+    return await tools.connections(name)
 
 
 async def note_connections(
