@@ -52,7 +52,8 @@ async def test_an_unproven_call_is_answered_with_its_agenda_and_a_proven_one_is_
     book: Path, run: Run
 ) -> None:
     shop, conversations = Shop(), Conversations.of(book)
-    answers = await run(shop, conversations, "c-1", [REFUND, LOGIN, LOOK, REFUND, REFUND])
+    moves = [REFUND, LOGIN, LOOK, REFUND, REFUND, LOGIN, LOOK]
+    answers = await run(shop, conversations, "c-1", moves)
     assert 'find_order(customer="anna", order="o-1")' in answers[0]
     assert "delivered" in answers[2]
     assert "#" not in answers[2]  # the tool's own result, unchanged
@@ -65,6 +66,8 @@ async def test_an_unproven_call_is_answered_with_its_agenda_and_a_proven_one_is_
         programs, events = hook.session.programs.programs, hook.session.events
         report = audit_trace(programs, events, session_id=hook.session.id)
     assert report.score_card.outcome == "completed"
+    # An agent without a protocol may log in and read again after the goal.
+    assert "calls-after-goal" not in {finding.code for finding in report.findings}
 
 
 async def test_auto_makes_the_reads_itself(book: Path, run: Run) -> None:

@@ -150,14 +150,16 @@ def judge_call(run: AuditState, event: Event, call: SessionCall) -> bool:
         return False
     licensed, why = _licence(here, call)
     unled = process.direct if process is not None else run.unled
-    if unled and call.action not in run.goal_actions:
-        licensed = True  # an agent without a protocol calls its tools as it likes
+    # An agent without a protocol calls its tools as it likes, also after the goal.
+    free = unled and call.action not in run.goal_actions
+    licensed = licensed or free
     if here is not None and not licensed:
         licensed = _is_amended(run, here, call)
     reread = not licensed and is_reread(run, event, call, process)
     looks_up = run.looks_up(call.action)
     harmless = run.only_reads(call.action) or (looks_up and process and _lacks_input(process))
-    if _after_goal(run, process):
+    guarded = any(call.action in program.guarded for program in run.programs.values())
+    if _after_goal(run, process) and (guarded or not free):
         if looks_up and process is None:
             # The next goal of the conversation may need it: the end tells.
             run.late_look_ups.append((event, call.action))
