@@ -20,10 +20,15 @@ pytest.importorskip("starlette", reason="needs the extra `mcp`")
 import httpx2
 from click.testing import CliRunner
 from guarded_shop import BOOK, LOGIN, LOOK, REFUND
+from scripted_moves import call
 
 from sopilot.cli.main import sopilot
 from sopilot.integrations.decisions import decision_app
+from sopilot.machine.replay import whole_events
 from sopilot.messages.errors import UserMistake
+from sopilot.records.store import Store
+from sopilot.runner.conversations import Conversations
+from sopilot.stores.memory import MemoryStore
 
 TOKEN = "a-token-of-the-test"
 LOOPBACK = "127.0.0.1:0"
@@ -65,10 +70,13 @@ class Agent:
 
 
 @asynccontextmanager
-async def served(folder: Path, *, confirm: str = "false", **options: Any) -> AsyncIterator[Agent]:
+async def served(
+    folder: Path, *, confirm: str = "false", store: Store | None = None, **options: Any
+) -> AsyncIterator[Agent]:
     path = folder / "refunds.yaml"
     path.write_text(BOOK.replace("CONFIRM", confirm), "utf-8")
-    transport = httpx2.ASGITransport(decision_app(path, token=TOKEN, **options))
+    conversations = Conversations.of(path, store=store)
+    transport = httpx2.ASGITransport(decision_app(conversations, token=TOKEN, **options))
     headers = {"authorization": f"Bearer {TOKEN}"}
     async with httpx2.AsyncClient(
         transport=transport, base_url="http://guard", headers=headers
@@ -135,10 +143,41 @@ async def test_strangers_and_nonsense_are_refused(tmp_path: Path) -> None:
         decision_app(tmp_path / "refunds.yaml", token="short")
 
 
+async def test_tools_that_the_handbook_does_not_name_are_refused(tmp_path: Path) -> None:
+    store = MemoryStore()
+    async with served(tmp_path, pass_through=["hours"], store=store) as agent:
+        refused = await agent.before("1", call("empty_till", sum=5))
+        assert refused["decision"] == "refused"
+        assert "--pass-through empty_till" in refused["text"]
+        assert (await agent.before("2", call("hours")))["decision"] == "carry_out"
+        for name in ("ask_user", "confirm_with_user"):
+            assert (await agent.before(name, call(name)))["decision"] == "refused"
+    (record,) = await store.sessions()
+    events = whole_events(await store.events(record.id), await store.payloads(record.id))
+    notes = [event.payload for event in events if event.kind == "note"]
+    assert {"tool": "empty_till", "arguments": {"sum": 5}} in [note["details"] for note in notes]
+
+
+def test_what_the_service_cannot_do_is_said_at_the_start(tmp_path: Path) -> None:
+    path = tmp_path / "refunds.yaml"
+    book = BOOK.replace("CONFIRM", "false")
+    path.write_text(book.replace("irreversible: true", "irreversible: true, recheck: true"))
+    with pytest.raises(UserMistake, match=r"no-reader[\s\S]*leave out `recheck`"):
+        decision_app(path, token=TOKEN)
+    path.write_text(book.replace("read_only: true", "read_only: true, offered: false"))
+    with pytest.raises(UserMistake, match="not-offered"):
+        decision_app(path, token=TOKEN, pass_through=["find_order"])
+
+
 @pytest.fixture
-def service(tmp_path: Path) -> Iterator[str]:
+def confirm() -> str:
+    return "false"
+
+
+@pytest.fixture
+def service(tmp_path: Path, confirm: str) -> Iterator[str]:
     """`sopilot guard serve`, as a process."""
-    book = BOOK.replace("CONFIRM", "false").replace(
+    book = BOOK.replace("CONFIRM", confirm).replace(
         "refund: {input", "refund: {tool: mcp__pay, input"
     )
     (tmp_path / "refunds.yaml").write_text(book, "utf-8")
@@ -160,7 +199,8 @@ def hooked(url: str, **event: Any) -> dict[str, Any]:
         sopilot, ["guard", "hook", "--url", url], input=json.dumps(event), catch_exceptions=False
     )
     assert made.exit_code == 0, made.output
-    return json.loads(made.output)["hookSpecificOutput"] if made.output else {}
+    answer: dict[str, Any] = json.loads(made.output) if made.output else {}
+    return answer.get("hookSpecificOutput", answer)
 
 
 def test_a_coding_agent_is_guarded_by_its_hooks(service: str) -> None:
@@ -182,6 +222,36 @@ def test_a_coding_agent_is_guarded_by_its_hooks(service: str) -> None:
     assert call("find_order", LOOK.arguments, RESULTS["find_order"]) == ""
     assert call("mcp__pay", REFUND.arguments, "paid") == "allow"
     assert "already" in call("mcp__pay", REFUND.arguments)
+
+
+@pytest.mark.parametrize("confirm", ['"Pay {amount} back?"'])
+def test_a_coding_agent_asks_its_user_to_confirm(service: str) -> None:
+    ids = count()
+
+    def event(tool: str, arguments: Any) -> dict[str, Any]:
+        own = {"session_id": "s", "tool_use_id": f"t{next(ids)}"}
+        return {**own, "tool_name": tool, "tool_input": dict(arguments)}
+
+    def before(own: dict[str, Any]) -> dict[str, Any]:
+        return hooked(service, hook_event_name="PreToolUse", **own)
+
+    def after(own: dict[str, Any], response: Any) -> dict[str, Any]:
+        return hooked(service, hook_event_name="PostToolUse", tool_response=response, **own)
+
+    hasty = event("mcp__pay", REFUND.arguments)
+    assert before(hasty)["permissionDecision"] == "deny"  # more is missing than the user's yes
+    assert after(hasty, "paid")["decision"] == "block"
+    for asked in (LOGIN, LOOK):
+        read = event(asked.tool, asked.arguments)
+        before(read)
+        assert after(read, RESULTS[asked.tool]) == {}
+    declined, accepted = (event("mcp__pay", REFUND.arguments) for _ in range(2))
+    for attempt in (declined, accepted):
+        said = before(attempt)
+        assert said["permissionDecision"] == "ask"
+        assert "Pay 50 back?" in said["permissionDecisionReason"]
+    assert after(accepted, "paid") == {}
+    assert "already" in before(event("mcp__pay", REFUND.arguments))["permissionDecisionReason"]
 
 
 def test_without_the_service_nothing_is_allowed() -> None:

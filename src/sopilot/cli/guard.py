@@ -40,10 +40,19 @@ def command() -> None:
     "--token-file", "tokens", type=click.Path(path_type=Path),
     help=f"File with one line `NAME TOKEN`. Default: the variable {TOKEN_VARIABLE}.",
 )  # fmt: skip
+@click.option(
+    "--pass-through", multiple=True, metavar="NAME",
+    help="Allow and record this tool although the handbook doesn't name it.",
+)  # fmt: skip
 @LANGUAGE
 @STORE
 def serve(
-    handbook: str, address: str, tokens: Path | None, language: str, store: StoreAccess
+    handbook: str,
+    address: str,
+    tokens: Path | None,
+    pass_through: tuple[str, ...],
+    language: str,
+    store: StoreAccess,
 ) -> None:
     """Serve decisions about calls of the tools in HANDBOOK over HTTP.
 
@@ -63,6 +72,7 @@ def serve(
     app = decision_app(
         Conversations.of(handbook, store=open_store(store.spec), language=language),
         token=_token(tokens),
+        pass_through=pass_through,
     )
     settings, sockets = listen(HttpSettings(host, port), protected=False)
     where = "" if is_loopback(host) else "; put a proxy with TLS in front"
@@ -83,8 +93,8 @@ def hook(url: str, tokens: Path | None) -> None:
     """Answer a coding agent's hook: its JSON on standard input, the decision on standard output.
 
     Configure this command for the events PreToolUse, PostToolUse and PostToolUseFailure. A call
-    that isn't proven is denied, with the calls to make first. Tools that the handbook doesn't
-    name are left to the agent.
+    that isn't proven is denied, with the calls to make first. For a confirmation the agent asks
+    its user. Tools that the handbook doesn't name are left to the agent, and noted.
     """
     from sopilot.integrations.pre_tool_hook import answer_hook
 

@@ -5,6 +5,9 @@
 ``POST /after``, which becomes evidence. A decision is bound to the conversation, the call's id,
 the tool and its arguments. Both requests can be repeated: they are answered as before.
 
+A tool that the handbook doesn't name could be an unguarded way to do what can't be undone. It is
+``refused`` and noted, unless ``pass_through`` names it: then its calls are recorded.
+
 ``missing`` with a ``question`` is for the user: show it and send the call again, under another id,
 with ``reply``. ``messages`` are what the user has said since, ``tell`` is what the application
 knows (inputs, secrets). The tool `judge_check` is ``answered`` by the service itself.
@@ -28,6 +31,7 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
+from sopilot.handbook.model import CONFIRM
 from sopilot.messages.errors import SopilotError, mistake
 from sopilot.runner.conversations import Conversations
 from sopilot.runner.guard import Missing, Refused, Waiting, not_carried_out
@@ -78,15 +82,25 @@ class Decisions:
     ``answer_seconds``: an answer that takes longer makes the outcome unknown.
     """
 
-    def __init__(self, conversations: Conversations, *, answer_seconds: float = 300.0) -> None:
+    def __init__(
+        self,
+        conversations: Conversations,
+        *,
+        pass_through: Sequence[str] = (),
+        answer_seconds: float = 300.0,
+    ) -> None:
         if not conversations.view.guard:
             message = f"the view `{conversations.view.name}` needs a bookkeeping tool"
             raise mistake("not-a-guard", message, help="use `guard`")
         if conversations.reads and not conversations.can_read:
             message = (
-                "the service can't make calls by itself, which `guard-auto` and `recheck` need"
+                "the decision service can't make calls by itself, and this handbook needs them"
             )
-            raise mistake("no-reader", message, help="pass `Conversations.of(…, reader=TOOLS)`")
+            cure = (
+                "leave out `recheck` and the view `guard-auto`; or use `sopilot gateway`, which "
+                "reads by itself; or in Python `Conversations.of(…, reader=TOOLS)`"
+            )
+            raise mistake("no-reader", message, help=cure)
         self._conversations = conversations
         self._own = {schema.name for schema in conversations.own_tools}
         self._actions = {
@@ -94,6 +108,11 @@ class Decisions:
             for name, action in conversations.handbook.actions.items()
             if action.offered
         }
+        for name, action in conversations.handbook.actions.items():
+            if not action.offered and {name, action.tool} & {*pass_through}:
+                message = f"the handbook says that `{name}` is not offered"
+                raise mistake("not-offered", message, help="leave out --pass-through for it")
+        self._actions = {**{name: name for name in pass_through}, **self._actions}
         self._answer_seconds = answer_seconds
         self._calls: dict[tuple[str, str], _Call] = {}
 
@@ -116,6 +135,8 @@ class Decisions:
         if call.digest != digest:
             raise _BadRequest(409, "the digest belongs to another call")
         if not call.decided.done() or call.decided.result()["decision"] != "carry_out":
+            async with self._conversations.using(conversation) as hook:
+                await hook.session.note("unlicensed_call", {"id": call_id, "digest": digest})
             raise _BadRequest(409, "this call must not be made")
         if not call.answer.done():
             call.answer.set_result((ok, value))
@@ -124,9 +145,12 @@ class Decisions:
         return {"recorded": answer.status is CallStatus.DONE, "text": answer.text}
 
     def tools(self) -> dict[str, JSON]:
-        """The tools that the handbook names, and whether it guards them."""
+        """The tools that are decided about, and whether the handbook guards them."""
         actions = self._conversations.handbook.actions
-        return {tool: actions[name].is_guarded for tool, name in self._actions.items()}
+        return {
+            tool: name in actions and actions[name].is_guarded
+            for tool, name in self._actions.items()
+        }
 
     def _begin(self, request: Request, digest: str) -> _Call:
         while len(self._calls) >= MOST_CALLS:
@@ -159,8 +183,19 @@ class Decisions:
                     {"decision": "answered", "text": text, "digest": call.digest}
                 )
                 return None
+            if request.tool not in self._actions:
+                details = {"tool": request.tool, "arguments": dict(request.arguments)}
+                await session.note("unnamed_tool", details)
+                text = (
+                    f"Refused: the handbook doesn't name the tool `{request.tool}`. An operator "
+                    f"can allow it with --pass-through {request.tool}."
+                )
+                call.decided.set_result(
+                    {"decision": "refused", "text": text, "digest": call.digest}
+                )
+                return None
             with hook.replied(request.reply):
-                action = self._actions.get(request.tool, request.tool)
+                action = self._actions[request.tool]
                 answer, _ = await hook.attempt(action, request.arguments, request.id, dispatch)
             waiting = hook.pause(answer)
         if call.decided.done():
@@ -175,10 +210,17 @@ class Decisions:
             decided["agenda"] = list(problem.agenda)
         if waiting is not None and waiting.question:
             decided["question"] = waiting.question
+            decided["only_confirm"] = _is_only_confirmation(answer)
         if isinstance(problem, Waiting):
             decided |= {"session": problem.session, "call": problem.call_id}
         call.decided.set_result(decided)
         return answer
+
+
+def _is_only_confirmation(answer: CallAnswer) -> bool:
+    """Whether the call is proven but for the user's yes to this very call."""
+    needs = answer.plan.needs if answer.plan is not None else ()
+    return [call.act.action for need in needs for call in need.calls] == [CONFIRM]
 
 
 def _is_over(call: _Call) -> bool:
@@ -192,7 +234,11 @@ def _fail(call: _Call, task: asyncio.Task[CallAnswer | None]) -> None:
 
 
 def decision_app(
-    handbook: str | PathLike[str] | Conversations, *, token: str, answer_seconds: float = 300.0
+    handbook: str | PathLike[str] | Conversations,
+    *,
+    token: str,
+    pass_through: Sequence[str] = (),
+    answer_seconds: float = 300.0,
 ) -> Starlette:
     """The service as an ASGI application. Clients send ``Authorization: Bearer TOKEN``."""
     if len(token) < SHORTEST_TOKEN:
@@ -200,7 +246,7 @@ def decision_app(
         cure = "make one with: python -c 'import secrets; print(secrets.token_hex(32))'"
         raise mistake("short-token", message, help=cure)
     own = handbook if isinstance(handbook, Conversations) else Conversations.of(handbook)
-    decisions = Decisions(own, answer_seconds=answer_seconds)
+    decisions = Decisions(own, pass_through=pass_through, answer_seconds=answer_seconds)
 
     async def before(http: HttpRequest) -> JSONResponse:
         return JSONResponse(await decisions.before(await _wanted(http, token)))

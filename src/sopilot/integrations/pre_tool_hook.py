@@ -1,8 +1,12 @@
 """The guard for coding agents: answers the JSON of their hooks before and after a tool call.
 
 The agent starts a process per event, so the sessions are in the decision service
-(`sopilot guard serve`), and this asks it. The hook says nothing about tools that the handbook
-doesn't name. If the service can't be reached, every call is denied.
+(`sopilot guard serve`), and this asks it. Tools that the handbook doesn't name are left to the
+agent's own permissions and noted in the session. If the service can't be reached, every call is
+denied.
+
+A call that lacks nothing but the user's confirmation is answered with ``ask``: the agent shows
+the question. Its report of the call is the user's yes, since the agent makes no call without it.
 """
 
 from __future__ import annotations
@@ -22,32 +26,39 @@ BEFORE, AFTER, FAILED = "PreToolUse", "PostToolUse", "PostToolUseFailure"
 def answer_hook(event: Mapping[str, Any], url: str, token: str) -> dict[str, JSON] | None:
     """The answer to one event of the agent; ``None`` if the guard has nothing to say."""
     kind = event.get("hook_event_name")
+    if kind not in (BEFORE, AFTER, FAILED):
+        return None
     try:
+        tool, arguments = event["tool_name"], event["tool_input"]
         known = _ask(url, token, "/tools")["tools"]
-        if kind not in (BEFORE, AFTER, FAILED) or event.get("tool_name") not in known:
-            return None
         bound = {"conversation": event["session_id"], "id": event["tool_use_id"]}
-        call = {"tool": event["tool_name"], "arguments": event["tool_input"]}
+        call = {"tool": tool, "arguments": arguments}
         # Asked again under its id, the service answers as before.
         decided = _ask(url, token, "/before", {**bound, **call})
+        if tool not in known:
+            return None
         if kind != BEFORE:
-            if decided["decision"] == "carry_out":
-                report = {"ok": kind == AFTER, "value": event.get("tool_response")}
-                _ask(url, token, "/after", {**bound, "digest": decided["digest"], **report})
+            if decided.get("only_confirm"):
+                bound["id"] += " confirmed"
+                reply = {"question": decided["question"], "text": "yes"}
+                decided = _ask(url, token, "/before", {**bound, **call, "reply": reply})
+            report = {"ok": kind == AFTER, "value": event.get("tool_response")}
+            _ask(url, token, "/after", {**bound, "digest": decided["digest"], **report})
             return None
     except KeyError as missing:
-        return _denied(f"the event has no {missing}") if kind == BEFORE else None
+        return _decision("deny", f"the event has no {missing}") if kind == BEFORE else None
     except (OSError, ValueError) as problem:
-        return _denied(f"the guard can't be asked: {problem}") if kind == BEFORE else None
+        if kind == BEFORE:
+            return _decision("deny", f"the guard can't be asked: {problem}")
+        return {"decision": "block", "reason": f"The guard didn't record this call: {problem}"}
+    if decided.get("only_confirm"):
+        return _decision("ask", decided["question"])
     if decided["decision"] != "carry_out":
-        return _denied(decided["text"])
-    if decided["arguments"] != event["tool_input"]:
-        return _denied(f"Call it with these arguments: {json.dumps(decided['arguments'])}")
-    return _decision("allow", "proven") if known[event["tool_name"]] else None
-
-
-def _denied(why: str) -> dict[str, JSON]:
-    return _decision("deny", why)
+        return _decision("deny", decided["text"])
+    if decided["arguments"] != arguments:
+        wanted = json.dumps(decided["arguments"])
+        return _decision("deny", f"Call it with these arguments: {wanted}")
+    return _decision("allow", "proven") if known[tool] else None
 
 
 def _decision(decision: str, why: str) -> dict[str, JSON]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ pytest.importorskip("mcp", reason="needs the extra `mcp`")
 import mcp_types as types
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
-from served import sopilot_command
+from served import free_port, process, sopilot_command
 
 from warm import warm_python
 
@@ -124,6 +124,45 @@ async def test_a_check_that_is_left_to_the_model_has_one_small_tool(tmp_path: Pa
         assert not judged.is_error
         assert not (await called(client, "refund", **REFUND)).is_error
     assert paid(tmp_path) == "o-1 5\n"
+
+
+@pytest.mark.parametrize(
+    # Over HTTP the server offers only versions that have connections.
+    ("over", "mode"),
+    [("stdio", "legacy"), ("stdio", "2026-07-28"), ("http", "legacy"), ("http", "auto")],
+)
+@pytest.mark.parametrize("answer", ["yes", "no"])
+async def test_the_user_confirms_in_both_eras(
+    over: str, mode: Any, answer: str, tmp_path: Path
+) -> None:
+    questions: list[str] = []
+
+    async def user(context: Any, params: Any) -> types.ElicitResult:
+        questions.append(params.message)
+        return types.ElicitResult(action="accept", content={"answer": answer})
+
+    book = BOOK.replace("confirm: false", 'confirm: "Pay {amount} back?"')
+    async with AsyncExitStack() as stack:
+        server: Any
+        if over == "http":
+            address = f"127.0.0.1:{free_port()}"
+            server = f"http://{address}/mcp"
+            started = command(tmp_path, book, "--http", address)
+            await stack.enter_async_context(process(started, server))
+        else:
+            program, *arguments = command(tmp_path, book)
+            server = StdioServerParameters(command=program, args=arguments)
+        client = await stack.enter_async_context(
+            Client(server, elicitation_callback=user, mode=mode)
+        )
+        assert (await called(client, "refund", **REFUND)).is_error
+        assert questions == []  # the order comes first
+        await called(client, "find_order", order="o-1")
+        made = await called(client, "refund", **REFUND)
+    assert len(questions) == 1
+    assert questions[0].startswith("Pay 5")
+    assert made.is_error == (answer == "no")
+    assert paid(tmp_path) == ("o-1 5\n" if answer == "yes" else "")
 
 
 @pytest.mark.parametrize(
