@@ -184,7 +184,10 @@ class Decisions:
                 )
                 return None
             if request.tool not in self._actions:
-                details = {"tool": request.tool, "arguments": dict(request.arguments)}
+                details: dict[str, JSON] = {
+                    "tool": request.tool,
+                    "arguments": dict(request.arguments),
+                }
                 await session.note("unnamed_tool", details)
                 text = (
                     f"Refused: the handbook doesn't name the tool `{request.tool}`. An operator "
