@@ -228,8 +228,8 @@ def _handbook_seeds() -> Iterator[bytes]:
 
 
 def _program_seeds() -> Iterator[bytes]:
-    yield from _files(*sorted((ROOT / "tests/program/mistakes").glob("*.yaml")))
-    yield from _files(*sorted((ROOT / "tests" / "program" / "listings").glob("*.yaml")))
+    yield from _files(ROOT / "tests/program/fine.yaml", ROOT / "tests/program/mistakes.txt")
+    yield from _files(*sorted((ROOT / "tests/program/listings").glob("*.yaml")))
 
 
 def _scenario_seeds() -> Iterator[bytes]:

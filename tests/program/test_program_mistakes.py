@@ -1,6 +1,7 @@
 """Hand-broken programs: each is refused with its place, what is wrong and what would help.
 
-``SOPILOT_REGOLD=1`` rewrites the expected listings.
+`mistakes.txt` has them as changes of `fine.yaml`, each with the diagnostics that it must give.
+``SOPILOT_REGOLD=1`` rewrites the diagnostics.
 """
 
 from __future__ import annotations
@@ -29,32 +30,44 @@ from sopilot.program.model import (
 )
 from sopilot.program.verifier import require_valid, verify_program
 
-CASES = sorted((Path(__file__).parent / "mistakes").glob("*.yaml"))
+HERE = Path(__file__).parent
+MISTAKES = HERE / "mistakes.txt"
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda path: path.stem)
-def test_mistakes_read_as_expected(case: Path) -> None:
-    try:
-        program_from_yaml(case.read_text(encoding="utf-8"), case.name)
-        found = "no mistakes"
-    except UserMistake as mistake:
-        found = render_diagnostics(mistake.diagnostics)
-    golden = case.with_suffix(".txt")
-    if os.environ.get("SOPILOT_REGOLD"):
-        golden.write_text(found + "\n", encoding="utf-8")
-    assert found + "\n" == golden.read_text(encoding="utf-8")
-    assert (found == "no mistakes") is (case.stem == "fine")
+def broken(change: str) -> str:
+    """`fine.yaml` with the hunks of ``change``; without hunks ``change`` is the program itself."""
+    if not change.startswith("@@\n"):
+        return change
+    text = (HERE / "fine.yaml").read_text(encoding="utf-8")
+    for hunk in change.split("@@\n")[1:]:
+        lines = hunk.splitlines(keepends=True)
+        before = "".join(line[1:] for line in lines if line[0] in " -")
+        assert text.count(before) == 1, hunk
+        text = text.replace(before, "".join(line[1:] for line in lines if line[0] in " +"))
+    return text
 
 
-def test_every_mistake_has_place_and_help() -> None:
-    for case in CASES:
-        if case.stem == "fine":
-            continue
+def test_mistakes_read_as_expected() -> None:
+    golden = MISTAKES.read_text(encoding="utf-8")
+    written = []
+    for case in golden.removeprefix("=== ").split("\n=== "):
+        name, _, rest = case.partition("\n")
+        change, _, _ = rest.partition("---\n")
         with pytest.raises(UserMistake) as caught:
-            program_from_yaml(case.read_text(encoding="utf-8"), case.name)
-        for one in caught.value.diagnostics:
-            assert one.place.line, one
-            assert one.message[:1] in "`" or one.message[:1].islower(), one
+            program_from_yaml(broken(change), f"{name}.yaml")
+        for item in caught.value.diagnostics:
+            assert item.place.line, item
+            assert item.message[:1] == "`" or item.message[:1].islower(), item
+        diagnostics = render_diagnostics(caught.value.diagnostics)
+        written.append(f"=== {name}\n{change}---\n{diagnostics}\n")
+    text = "\n".join(written)
+    if os.environ.get("SOPILOT_REGOLD"):
+        MISTAKES.write_text(text, encoding="utf-8")
+    assert text == golden
+
+
+def test_the_program_that_the_mistakes_start_from_is_fine() -> None:
+    program_from_yaml((HERE / "fine.yaml").read_text(encoding="utf-8"))
 
 
 def _rule(name: str = "rule", *, parameters: tuple[str, ...] = ()) -> Function:
