@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -18,12 +19,13 @@ import pytest
 pytest.importorskip("starlette", reason="needs the extra `mcp`")
 
 import httpx2
+import jsonschema
 from click.testing import CliRunner
 from guarded_shop import BOOK, LOGIN, LOOK, REFUND
 from scripted_moves import call
 
 from sopilot.cli.main import sopilot
-from sopilot.integrations.decisions import decision_app
+from sopilot.integrations.decisions import OPENAPI, decision_app
 from sopilot.machine.replay import whole_events
 from sopilot.messages.errors import UserMistake
 from sopilot.records.store import Store
@@ -39,6 +41,14 @@ RESULTS: dict[str, Any] = {
 }
 
 
+def require_described(path: str, method: str, answer: httpx2.Response) -> None:
+    """Hold an answer against the OpenAPI document, which must name each of its fields."""
+    document: Any = OPENAPI
+    described = document["paths"][path][method]["responses"][str(answer.status_code)]
+    schema = described["content"]["application/json"]["schema"]
+    jsonschema.validate(answer.json(), {**schema, "additionalProperties": False})
+
+
 class Agent:
     """An agent in another language: it asks before every call and reports the answer."""
 
@@ -48,6 +58,7 @@ class Agent:
 
     async def post(self, path: str, **body: Any) -> tuple[int, dict[str, Any]]:
         answer = await self.http.post(path, json=body)
+        require_described(path, "post", answer)
         return answer.status_code, answer.json()
 
     async def before(self, id: str, call: Any, conversation: str = "c-1") -> dict[str, Any]:
@@ -137,8 +148,10 @@ async def test_strangers_and_nonsense_are_refused(tmp_path: Path) -> None:
         assert (await agent.post("/before", conversation="c-1"))[0] == 400
         assert (await agent.http.post("/before", content=b"[")).status_code == 400
         assert (await agent.http.post("/before", content=b"x" * 1_000_001)).status_code == 413
-        described = (await agent.http.get("/openapi.json")).json()
-        assert set(described["paths"]) == {"/before", "/after"}
+        assert (await agent.http.get("/openapi.json")).json() == OPENAPI
+        listed = await agent.http.get("/tools")
+        require_described("/tools", "get", listed)
+        assert listed.json()["tools"] == {"login": False, "find_order": False, "refund": True}
     with pytest.raises(UserMistake, match="short-token"):
         decision_app(tmp_path / "refunds.yaml", token="short")
 
@@ -146,7 +159,7 @@ async def test_strangers_and_nonsense_are_refused(tmp_path: Path) -> None:
 async def test_tools_that_the_handbook_does_not_name_are_refused(tmp_path: Path) -> None:
     store = MemoryStore()
     async with served(tmp_path, pass_through=["hours"], store=store) as agent:
-        refused = await agent.before("1", call("empty_till", sum=5))
+        refused = await agent.before("1", call("empty_till", sum=4711))
         assert refused["decision"] == "refused"
         assert "--pass-through empty_till" in refused["text"]
         assert (await agent.before("2", call("hours")))["decision"] == "carry_out"
@@ -155,7 +168,8 @@ async def test_tools_that_the_handbook_does_not_name_are_refused(tmp_path: Path)
     (record,) = await store.sessions()
     events = whole_events(await store.events(record.id), await store.payloads(record.id))
     notes = [event.payload for event in events if event.kind == "note"]
-    assert {"tool": "empty_till", "arguments": {"sum": 5}} in [note["details"] for note in notes]
+    assert {"tool": "empty_till", "inputs": ["sum"]} in [note["details"] for note in notes]
+    assert "4711" not in json.dumps(notes)
 
 
 def test_what_the_service_cannot_do_is_said_at_the_start(tmp_path: Path) -> None:
@@ -203,55 +217,59 @@ def hooked(url: str, **event: Any) -> dict[str, Any]:
     return answer.get("hookSpecificOutput", answer)
 
 
+@dataclass
+class CodingAgent:
+    """Runs the hook before each tool call, and after it unless the call was denied."""
+
+    url: str
+    ids: Iterator[int] = field(default_factory=count)
+
+    def event(self, call: Any) -> dict[str, Any]:
+        named = {"tool_name": call.tool, "tool_input": dict(call.arguments)}
+        return {"session_id": "s", "tool_use_id": f"t{next(self.ids)}", **named}
+
+    def before(self, event: dict[str, Any]) -> dict[str, Any]:
+        return hooked(self.url, hook_event_name="PreToolUse", **event)
+
+    def after(self, event: dict[str, Any], response: Any) -> dict[str, Any]:
+        return hooked(self.url, hook_event_name="PostToolUse", tool_response=response, **event)
+
+    def call(self, call: Any, response: Any = None) -> str:
+        """The guard's decision, or why it denies the call."""
+        event = self.event(call)
+        decided = self.before(event)
+        if decided.get("permissionDecision") == "deny":
+            return str(decided["permissionDecisionReason"])
+        assert self.after(event, response) == {}
+        return str(decided.get("permissionDecision", ""))
+
+
+PAY = call("mcp__pay", **REFUND.arguments)
+
+
 def test_a_coding_agent_is_guarded_by_its_hooks(service: str) -> None:
-    ids = count()
-
-    def call(tool: str, arguments: Any, response: Any = None) -> str:
-        event = {"session_id": "s", "tool_name": tool, "tool_input": dict(arguments)}
-        event["tool_use_id"] = f"t{next(ids)}"
-        said = hooked(service, hook_event_name="PreToolUse", **event)
-        if said.get("permissionDecision") == "deny":
-            return str(said["permissionDecisionReason"])
-        after = {**event, "hook_event_name": "PostToolUse", "tool_response": response}
-        assert hooked(service, **after) == {}
-        return str(said.get("permissionDecision", ""))
-
-    assert call("Bash", {"command": "ls"}) == ""  # the handbook doesn't name it
-    assert "find_order" in call("mcp__pay", REFUND.arguments)
-    call("login", LOGIN.arguments, RESULTS["login"])
-    assert call("find_order", LOOK.arguments, RESULTS["find_order"]) == ""
-    assert call("mcp__pay", REFUND.arguments, "paid") == "allow"
-    assert "already" in call("mcp__pay", REFUND.arguments)
+    agent = CodingAgent(service)
+    assert agent.call(call("Bash", command="ls")) == ""  # the handbook doesn't name it
+    assert "find_order" in agent.call(PAY)
+    assert agent.call(LOGIN, RESULTS["login"]) == ""
+    assert agent.call(LOOK, RESULTS["find_order"]) == ""
+    assert agent.call(PAY, "paid") == "allow"
+    assert "already" in agent.call(PAY)
 
 
 @pytest.mark.parametrize("confirm", ['"Pay {amount} back?"'])
-def test_a_coding_agent_asks_its_user_to_confirm(service: str) -> None:
-    ids = count()
-
-    def event(tool: str, arguments: Any) -> dict[str, Any]:
-        own = {"session_id": "s", "tool_use_id": f"t{next(ids)}"}
-        return {**own, "tool_name": tool, "tool_input": dict(arguments)}
-
-    def before(own: dict[str, Any]) -> dict[str, Any]:
-        return hooked(service, hook_event_name="PreToolUse", **own)
-
-    def after(own: dict[str, Any], response: Any) -> dict[str, Any]:
-        return hooked(service, hook_event_name="PostToolUse", tool_response=response, **own)
-
-    hasty = event("mcp__pay", REFUND.arguments)
-    assert before(hasty)["permissionDecision"] == "deny"  # more is missing than the user's yes
-    assert after(hasty, "paid")["decision"] == "block"
-    for asked in (LOGIN, LOOK):
-        read = event(asked.tool, asked.arguments)
-        before(read)
-        assert after(read, RESULTS[asked.tool]) == {}
-    declined, accepted = (event("mcp__pay", REFUND.arguments) for _ in range(2))
-    for attempt in (declined, accepted):
-        said = before(attempt)
-        assert said["permissionDecision"] == "ask"
-        assert "Pay 50 back?" in said["permissionDecisionReason"]
-    assert after(accepted, "paid") == {}
-    assert "already" in before(event("mcp__pay", REFUND.arguments))["permissionDecisionReason"]
+def test_a_coding_agent_cannot_confirm_by_its_own_prompt(service: str) -> None:
+    agent = CodingAgent(service)
+    agent.call(LOGIN, RESULTS["login"])
+    agent.call(LOOK, RESULTS["find_order"])
+    attempt = agent.event(PAY)
+    decided = agent.before(attempt)
+    assert decided["permissionDecision"] == "deny"
+    assert "Pay 50 back?" in decided["permissionDecisionReason"]
+    assert "sopilot gateway" in decided["permissionDecisionReason"]
+    # What the agent did nevertheless is neither evidence nor the user's yes.
+    assert agent.after(attempt, "paid")["decision"] == "block"
+    assert agent.before(agent.event(PAY))["permissionDecision"] == "deny"
 
 
 def test_without_the_service_nothing_is_allowed() -> None:

@@ -93,8 +93,8 @@ def hook(url: str, tokens: Path | None) -> None:
     """Answer a coding agent's hook: its JSON on standard input, the decision on standard output.
 
     Configure this command for the events PreToolUse, PostToolUse and PostToolUseFailure. A call
-    that isn't proven is denied, with the calls to make first. For a confirmation the agent asks
-    its user. Tools that the handbook doesn't name are left to the agent, and noted.
+    that isn't proven is denied, with the calls to make first; so is a call that the user must
+    confirm. Tools that the handbook doesn't name are left to the agent, and noted.
     """
     from sopilot.integrations.pre_tool_hook import answer_hook
 

@@ -31,7 +31,7 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from sopilot.handbook.model import CONFIRM
+from sopilot.integrations.mcp.options import require_long_token
 from sopilot.messages.errors import SopilotError, mistake
 from sopilot.runner.conversations import Conversations
 from sopilot.runner.guard import Missing, Refused, Waiting, not_carried_out
@@ -41,10 +41,7 @@ from sopilot.views.answers import CallAnswer, CallStatus
 
 MOST_BYTES = 1_000_000
 MOST_CALLS = 10_000
-SHORTEST_TOKEN = 16
 _KINDS: Mapping[type, str] = {Refused: "refused", Missing: "missing", Waiting: "waiting"}
-_TEXT: Mapping[str, JSON] = {"type": "string"}
-_DECISIONS = ("carry_out", "refused", "missing", "waiting", "unknown", "answered")
 
 
 class _BadRequest(Exception):
@@ -73,7 +70,10 @@ class _Call:
     digest: str
     decided: asyncio.Future[dict[str, JSON]]
     answer: asyncio.Future[tuple[bool, JSON]]
-    task: asyncio.Task[CallAnswer | None] | None = None
+    task: asyncio.Task[CallAnswer | None] = field(init=False)
+
+    def decide(self, decision: str, **details: JSON) -> None:
+        self.decided.set_result({"decision": decision, "digest": self.digest, **details})
 
 
 class Decisions:
@@ -130,7 +130,7 @@ class Decisions:
         self, conversation: str, call_id: str, digest: str, ok: bool, value: JSON
     ) -> dict[str, JSON]:
         call = self._calls.get((conversation, call_id))
-        if call is None or call.task is None:
+        if call is None:
             raise _BadRequest(404, "there is no such call")
         if call.digest != digest:
             raise _BadRequest(409, "the digest belongs to another call")
@@ -154,7 +154,7 @@ class Decisions:
 
     def _begin(self, request: Request, digest: str) -> _Call:
         while len(self._calls) >= MOST_CALLS:
-            ended = next((key for key, item in self._calls.items() if _is_over(item)), None)
+            ended = next((key for key, item in self._calls.items() if item.task.done()), None)
             if ended is None:
                 raise _BadRequest(503, "too many calls wait for their answers")
             del self._calls[ended]
@@ -167,8 +167,7 @@ class Decisions:
 
     async def _run(self, call: _Call, request: Request) -> CallAnswer | None:
         async def dispatch(licensed: Mapping[str, JSON]) -> object:
-            decided: dict[str, JSON] = {"decision": "carry_out", "arguments": dict(licensed)}
-            call.decided.set_result({**decided, "digest": call.digest})
+            call.decide("carry_out", arguments=dict(licensed))
             ok, value = await asyncio.wait_for(call.answer, self._answer_seconds)
             return value if ok else Failed(value)
 
@@ -178,24 +177,17 @@ class Decisions:
             for text in request.messages:
                 await session.user_said(text)
             if request.tool in self._own:
-                text = await hook.step(request.arguments, request.tool)
-                call.decided.set_result(
-                    {"decision": "answered", "text": text, "digest": call.digest}
-                )
+                call.decide("answered", text=await hook.step(request.arguments, request.tool))
                 return None
             if request.tool not in self._actions:
-                details: dict[str, JSON] = {
-                    "tool": request.tool,
-                    "arguments": dict(request.arguments),
-                }
-                await session.note("unnamed_tool", details)
+                # Without the values: only the handbook could say which of them are secret.
+                inputs = sorted(request.arguments)
+                await session.note("unnamed_tool", {"tool": request.tool, "inputs": inputs})
                 text = (
                     f"Refused: the handbook doesn't name the tool `{request.tool}`. An operator "
                     f"can allow it with --pass-through {request.tool}."
                 )
-                call.decided.set_result(
-                    {"decision": "refused", "text": text, "digest": call.digest}
-                )
+                call.decide("refused", text=text)
                 return None
             with hook.replied(request.reply):
                 action = self._actions[request.tool]
@@ -204,30 +196,15 @@ class Decisions:
         if call.decided.done():
             return answer
         problem = not_carried_out(answer, session.id)
-        decided: dict[str, JSON] = {
-            "decision": _KINDS.get(type(problem), "unknown"),
-            "text": str(problem),
-            "digest": call.digest,
-        }
+        details: dict[str, JSON] = {"text": str(problem)}
         if isinstance(problem, Missing):
-            decided["agenda"] = list(problem.agenda)
+            details["agenda"] = list(problem.agenda)
         if waiting is not None and waiting.question:
-            decided["question"] = waiting.question
-            decided["only_confirm"] = _is_only_confirmation(answer)
+            details["question"] = waiting.question
         if isinstance(problem, Waiting):
-            decided |= {"session": problem.session, "call": problem.call_id}
-        call.decided.set_result(decided)
+            details |= {"session": problem.session, "call": problem.call_id}
+        call.decide(_KINDS.get(type(problem), "unknown"), **details)
         return answer
-
-
-def _is_only_confirmation(answer: CallAnswer) -> bool:
-    """Whether the call is proven but for the user's yes to this very call."""
-    needs = answer.plan.needs if answer.plan is not None else ()
-    return [call.act.action for need in needs for call in need.calls] == [CONFIRM]
-
-
-def _is_over(call: _Call) -> bool:
-    return call.task is not None and call.task.done()
 
 
 def _fail(call: _Call, task: asyncio.Task[CallAnswer | None]) -> None:
@@ -244,10 +221,7 @@ def decision_app(
     answer_seconds: float = 300.0,
 ) -> Starlette:
     """The service as an ASGI application. Clients send ``Authorization: Bearer TOKEN``."""
-    if len(token) < SHORTEST_TOKEN:
-        message = f"the token has fewer than {SHORTEST_TOKEN} characters"
-        cure = "make one with: python -c 'import secrets; print(secrets.token_hex(32))'"
-        raise mistake("short-token", message, help=cure)
+    require_long_token("the token", token)
     own = handbook if isinstance(handbook, Conversations) else Conversations.of(handbook)
     decisions = Decisions(own, pass_through=pass_through, answer_seconds=answer_seconds)
 
@@ -324,50 +298,126 @@ async def _body(http: HttpRequest, token: str, **fields: type) -> dict[str, Any]
     return body
 
 
-def _operation(summary: str, properties: Mapping[str, JSON], required: list[str]) -> JSON:
-    schema: JSON = {"type": "object", "properties": properties, "required": required}
-    content: JSON = {"application/json": {"schema": {"type": "object"}}}
-    answer: JSON = {"description": "The decision or the record.", "content": content}
+# --- the description of the service ---------------------------------------------------
+
+_PROBLEMS = {
+    400: "The body can't be read.",
+    401: "The token is missing or wrong.",
+    404: "There is no such call.",
+    409: "The id or the digest belongs to another call, or the call must not be made.",
+    413: "The body is too long.",
+    503: "The store can't be reached, or too many calls wait for their answers.",
+}
+
+
+def _object(required: Mapping[str, JSON], optional: Mapping[str, JSON] | None = None) -> JSON:
     return {
-        "post": {
-            "summary": summary,
-            "security": [{"token": []}],
-            "requestBody": {"required": True, "content": {"application/json": {"schema": schema}}},
-            "responses": {
-                "200": answer,
-                "400": {"description": "The body can't be read."},
-                "401": {"description": "The token is missing or wrong."},
-                "409": {"description": "The id or the digest belongs to another call."},
-            },
-        }
+        "type": "object",
+        "properties": {**required, **(optional or {})},
+        "required": list(required),
     }
 
 
-_NAMES: Mapping[str, JSON] = {"conversation": _TEXT, "id": _TEXT}
+def _text(meaning: str = "") -> JSON:
+    return {"type": "string", **({"description": meaning} if meaning else {})}
+
+
+def _content(schema: JSON) -> dict[str, JSON]:
+    return {"content": {"application/json": {"schema": schema}}}
+
+
+def _operation(summary: str, answer: JSON, body: JSON = None) -> JSON:
+    problem = _content(_object({"error": _text()}))
+    statuses = (401, 503) if body is None else tuple(_PROBLEMS)
+    operation: dict[str, JSON] = {
+        "summary": summary,
+        "security": [{"token": []}],
+        "responses": {
+            "200": {"description": "The answer.", **_content(answer)},
+            **{str(code): {"description": _PROBLEMS[code], **problem} for code in statuses},
+        },
+    }
+    if body is None:
+        return {"get": operation}
+    return {"post": {**operation, "requestBody": {"required": True, **_content(body)}}}
+
+
+_CALL: Mapping[str, JSON] = {
+    "conversation": _text("One session of the guard."),
+    "id": _text("The call's own id; a repeated request has the same one."),
+}
+_KINDS_OF_DECISION = ["carry_out", "refused", "missing", "waiting", "unknown", "answered"]
 OPENAPI: JSON = {
     "openapi": "3.1.0",
     "info": {"title": "sopilot decisions", "version": "1"},
     "paths": {
         "/before": _operation(
-            f"Decide about a call: {', '.join(_DECISIONS)}.",
-            {
-                **_NAMES,
-                "tool": _TEXT,
-                "arguments": {"type": "object"},
-                "reply": {
-                    "type": "object",
-                    "properties": {"question": _TEXT, "text": _TEXT},
-                    "required": ["question", "text"],
+            "Decide about a call.",
+            _object(
+                {
+                    "decision": {"enum": _KINDS_OF_DECISION},
+                    "digest": _text("Binds the decision to the tool and its arguments."),
                 },
-                "messages": {"type": "array", "items": _TEXT},
-                "tell": {"type": "object"},
-            },
-            ["conversation", "id", "tool", "arguments"],
+                {
+                    "arguments": {
+                        "type": "object",
+                        "description": "With `carry_out`: call the tool with exactly these.",
+                    },
+                    "text": _text("For the model; with every other decision."),
+                    "agenda": {
+                        "type": "array",
+                        "items": _text(),
+                        "description": "With `missing`: the calls to make first.",
+                    },
+                    "question": _text("With `missing`: show it to the user and send `reply`."),
+                    "session": _text("With `waiting`: for `sopilot approvals`."),
+                    "call": _text("With `waiting`: for `sopilot approvals`."),
+                },
+            ),
+            _object(
+                {**_CALL, "tool": _text(), "arguments": {"type": "object"}},
+                {
+                    "reply": _object({"question": _text(), "text": _text("The user's answer.")}),
+                    "messages": {
+                        "type": "array",
+                        "items": _text(),
+                        "description": "What the user has said since the last request.",
+                    },
+                    "tell": {"type": "object", "description": "Values of the application."},
+                },
+            ),
         ),
         "/after": _operation(
             "Record the answer to a call that was carried out.",
-            {**_NAMES, "digest": _TEXT, "ok": {"type": "boolean"}, "value": {}},
-            ["conversation", "id", "digest", "ok"],
+            _object(
+                {
+                    "recorded": {
+                        "type": "boolean",
+                        "description": "Whether the answer is evidence now.",
+                    },
+                    "text": _text("For the model."),
+                }
+            ),
+            _object(
+                {
+                    **_CALL,
+                    "digest": _text("Of the decision."),
+                    "ok": {"type": "boolean", "description": "Whether the tool succeeded."},
+                },
+                {"value": {"description": "The tool's answer."}},
+            ),
+        ),
+        "/tools": _operation(
+            "List the tools that are decided about.",
+            _object(
+                {
+                    "tools": {
+                        "type": "object",
+                        "additionalProperties": {"type": "boolean"},
+                        "description": "Whether the handbook guards the tool, by name.",
+                    }
+                }
+            ),
         ),
     },
     "components": {"securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},

@@ -5,8 +5,8 @@ The agent starts a process per event, so the sessions are in the decision servic
 agent's own permissions and noted in the session. If the service can't be reached, every call is
 denied.
 
-A call that lacks nothing but the user's confirmation is answered with ``ask``: the agent shows
-the question. Its report of the call is the user's yes, since the agent makes no call without it.
+A call that needs the user's answer is denied. The agent's own prompt can't stand for the answer:
+after it, the agent makes the call without asking the hook again, and the proof may be void by then.
 """
 
 from __future__ import annotations
@@ -20,6 +20,11 @@ from typing import Any
 from sopilot.messages.errors import UserMistake
 from sopilot.values.json import JSON
 
+_CANNOT_ASK = (
+    "A hook can't ask the user. Serve this tool with `sopilot gateway`: the gateway asks the user "
+    "and makes the call itself. Or write `confirm: false` in the handbook, and rely on the prompt "
+    "of the agent."
+)
 BEFORE, AFTER, FAILED = "PreToolUse", "PostToolUse", "PostToolUseFailure"
 
 
@@ -32,16 +37,12 @@ def answer_hook(event: Mapping[str, Any], url: str, token: str) -> dict[str, JSO
         tool, arguments = event["tool_name"], event["tool_input"]
         known = _ask(url, token, "/tools")["tools"]
         bound = {"conversation": event["session_id"], "id": event["tool_use_id"]}
-        call = {"tool": tool, "arguments": arguments}
         # Asked again under its id, the service answers as before.
-        decided = _ask(url, token, "/before", {**bound, **call})
+        call = {**bound, "tool": tool, "arguments": arguments}
+        decided = _ask(url, token, "/before", call)
         if tool not in known:
             return None
         if kind != BEFORE:
-            if decided.get("only_confirm"):
-                bound["id"] += " confirmed"
-                reply = {"question": decided["question"], "text": "yes"}
-                decided = _ask(url, token, "/before", {**bound, **call, "reply": reply})
             report = {"ok": kind == AFTER, "value": event.get("tool_response")}
             _ask(url, token, "/after", {**bound, "digest": decided["digest"], **report})
             return None
@@ -51,10 +52,9 @@ def answer_hook(event: Mapping[str, Any], url: str, token: str) -> dict[str, JSO
         if kind == BEFORE:
             return _decision("deny", f"the guard can't be asked: {problem}")
         return {"decision": "block", "reason": f"The guard didn't record this call: {problem}"}
-    if decided.get("only_confirm"):
-        return _decision("ask", decided["question"])
     if decided["decision"] != "carry_out":
-        return _decision("deny", decided["text"])
+        cure = f" {_CANNOT_ASK}" if "question" in decided else ""
+        return _decision("deny", decided["text"] + cure)
     if decided["arguments"] != arguments:
         wanted = json.dumps(decided["arguments"])
         return _decision("deny", f"Call it with these arguments: {wanted}")

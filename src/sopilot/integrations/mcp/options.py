@@ -200,12 +200,7 @@ class HttpSettings:
                 help="say under which names it is reached: --allow-host NAME",
             )
         for owner, token in self.tokens.items():
-            if len(token) < SHORTEST_TOKEN:
-                raise mistake(
-                    "short-token",
-                    f"the token of `{owner}` has fewer than {SHORTEST_TOKEN} characters",
-                    help="make one with: python -c 'import secrets; print(secrets.token_hex(32))'",
-                )
+            require_long_token(f"the token of `{owner}`", token)
 
     @property
     def allowed_hosts(self) -> list[str]:
@@ -230,6 +225,15 @@ class HttpSettings:
         if self.host in _ALL_ADDRESSES:
             return ()
         return (in_url(self.host), *(_LOOPBACK if is_loopback(self.host) else ()))
+
+
+def require_long_token(name: str, token: str) -> None:
+    if len(token) < SHORTEST_TOKEN:
+        raise mistake(
+            "short-token",
+            f"{name} has fewer than {SHORTEST_TOKEN} characters",
+            help="make one with: python -c 'import secrets; print(secrets.token_hex(32))'",
+        )
 
 
 def in_url(host: str) -> str:
