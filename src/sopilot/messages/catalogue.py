@@ -10,41 +10,36 @@ from collections.abc import Mapping
 from typing import Final
 
 from sopilot.messages.audit import EXPLANATIONS
-from sopilot.messages.chinese import CHINESE_SENTENCES
-from sopilot.messages.english import ENGLISH_SENTENCES
+from sopilot.messages.runtime import RUNTIME_SENTENCES
 from sopilot.values.json import JSON
 from sopilot.values.text import CodedText
 
-SENTENCES: Final[Mapping[str, Mapping[str, str]]] = {
-    "en": {**ENGLISH_SENTENCES, **{code: pair[0] for code, pair in EXPLANATIONS.items()}},
-    "zh": {**CHINESE_SENTENCES, **{code: pair[1] for code, pair in EXPLANATIONS.items()}},
-}
+SENTENCES: Final[Mapping[str, tuple[str, str]]] = {**RUNTIME_SENTENCES, **EXPLANATIONS}
 
 _LIST: Final = "list"
 
 
 def sentence(code: str, **fields: object) -> CodedText:
     """The message with this code. A field may be a message itself."""
-    return CodedText(SENTENCES["en"][code].format(**fields), code, fields)
+    return CodedText(SENTENCES[code][0].format(**fields), code, fields)
 
 
 def listed(parts: list[str]) -> CodedText:
     """Several messages in a row."""
-    return CodedText(ENGLISH_SENTENCES["separator"].join(parts), _LIST, dict(enumerate(parts)))
+    return CodedText(SENTENCES["separator"][0].join(parts), _LIST, dict(enumerate(parts)))
 
 
 def worded(text: str, language: str) -> str:
     """A message in this language; text without a code as it is."""
     if not isinstance(text, CodedText) or language == "en":
         return str(text)
-    fields = {str(name): _field(value, language) for name, value in text.fields.items()}
+    fields = {
+        str(name): worded(value, language) if isinstance(value, str) else str(value)
+        for name, value in text.fields.items()
+    }
     if text.code == _LIST:
-        return SENTENCES[language]["separator"].join(fields.values())
-    return SENTENCES[language][text.code].format(**fields)
-
-
-def _field(value: object, language: str) -> str:
-    return worded(value, language) if isinstance(value, str) else str(value)
+        return SENTENCES["separator"][1].join(fields.values())
+    return SENTENCES[text.code][1].format(**fields)
 
 
 def message_json(text: str) -> JSON:
@@ -63,7 +58,7 @@ def kept_message(value: JSON) -> str:
     if not isinstance(value, Mapping):
         return str(value or "")
     parts, code = value.get("fields"), str(value.get("code"))
-    if not isinstance(parts, Mapping) or code not in (_LIST, *SENTENCES["en"]):
+    if not isinstance(parts, Mapping) or code not in (_LIST, *SENTENCES):
         return ""
     fields = {str(name): kept_message(part) for name, part in parts.items()}
     try:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from sopilot.messages.chinese import CHINESE, CHINESE_ANSWERS
 from sopilot.messages.diagnostic import did_you_mean
-from sopilot.messages.english import ENGLISH, ENGLISH_ANSWERS
 from sopilot.messages.errors import mistake
+from sopilot.messages.texts import TEXTS
 
 TOOL: Final = "pg_program_step"
 """The one bookkeeping tool, unless a view offers it under another name."""
@@ -27,8 +26,8 @@ class StepTool(NamedTuple):
 LONG_TOOL: Final = StepTool()
 
 LANGUAGES: Final[Mapping[str, Mapping[str, str]]] = {
-    "en": {**ENGLISH, **ENGLISH_ANSWERS},
-    "zh": {**CHINESE, **CHINESE_ANSWERS},
+    "en": {key: english for key, (english, _) in TEXTS.items()},
+    "zh": {key: chinese for key, (_, chinese) in TEXTS.items()},
 }
 
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from sopilot.compiler.action_facts import action_facts
 from sopilot.handbook.grammar import in_language
 from sopilot.handbook.model import Handbook
-from sopilot.messages.chinese import CHINESE_INSTRUCTIONS
-from sopilot.messages.english import ENGLISH_INSTRUCTIONS
-from sopilot.messages.errors import InternalBug
+from sopilot.messages.scaffold import words
 from sopilot.program.model import Act, ActionFacts, Guarded, Kind, Program
 from sopilot.protocols import ToolSchema
 from sopilot.views.frame import frame_bound
@@ -121,50 +119,42 @@ def _with_guarded_goals(program: Program, facts: Mapping[str, ActionFacts]) -> P
     )
 
 
-INSTRUCTIONS: Final = {"en": ENGLISH_INSTRUCTIONS, "zh": CHINESE_INSTRUCTIONS}
-
-
 def instructions(briefing: Briefing, *, guidance: str, resident: str, amend: bool = True) -> str:
     """The first message: the same bytes in every request of a run."""
-    table = _table(briefing)
-    lines = [table["role"].format(handbook=briefing.handbook.name)]
+    table = words(briefing.language)
+    lines = [table["instructions_role"].format(handbook=briefing.handbook.name)]
     if briefing.handbook.says:
         lines.append(in_language(briefing.handbook.says, briefing.language).strip())
-    lines += ["", table["work"], "", _guidance(table, guidance, amend=amend)]
-    lines += ["", table["goals"]]
+    lines += ["", table["instructions_work"], "", _guidance(table, guidance, amend=amend)]
+    lines += ["", table["instructions_goals"]]
     for goal, program in briefing.programs.items():
         entry = program.functions[program.entry]
         takes = ", ".join(_parameter(name, program) for name in entry.parameters)
-        line = table["goal"].format(goal=goal, parameters=takes)
+        line = table["instructions_goal"].format(goal=goal, parameters=takes)
         procedure = briefing.handbook.procedures.get(goal)
         action = briefing.handbook.actions.get(procedure.action) if procedure else None
         if action is not None and not action.offered:
             by_steps = guidance not in ("no_machine", "guard")
-            line += table["not_offered_machine" if by_steps else "not_offered"]
+            line += table[f"instructions_not_offered{'_machine' if by_steps else ''}"]
         says = in_language(entry.says, briefing.language)
-        lines.append(line + (table["says"].format(says=says) if says else ""))
+        lines.append(line + (table["instructions_says"].format(says=says) if says else ""))
     if resident:
-        lines += ["", table["resident"], "", resident.rstrip()]
+        lines += ["", table["instructions_resident"], "", resident.rstrip()]
     return "\n".join(lines)
 
 
 def source_instructions(briefing: Briefing, *, guidance: str, resident: str) -> str:
     """The same where the source brings its own text: how the loop works, then that text, not a
     byte of it changed. It says itself whom to serve and what can be asked."""
-    table = _table(briefing)
+    table = words(briefing.language)
     how = _guidance(table, guidance)
-    return "\n".join([table["work"], "", how, "", table["resident"], "", resident])
+    return "\n".join(
+        [table["instructions_work"], "", how, "", table["instructions_resident"], "", resident]
+    )
 
 
 def _guidance(table: Mapping[str, str], key: str, *, amend: bool = True) -> str:
-    return table[key].format(amend=table["amend"] if amend else "")
-
-
-def _table(briefing: Briefing) -> Mapping[str, str]:
-    table = INSTRUCTIONS.get(briefing.language)
-    if table is None:
-        raise InternalBug(f"no instructions in `{briefing.language}`")
-    return table
+    return table[f"instructions_{key}"].format(amend=table["instructions_amend"] if amend else "")
 
 
 def _parameter(name: str, program: Program) -> str:

@@ -1,0 +1,375 @@
+"""The runtime's sentences by code, in English and Chinese: refused steps, held calls, doubts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
+    "separator": ("; ", "；"),
+    # --- names that nobody knows ---
+    "did-you-mean": ("did you mean `{name}`?", "是否想用 `{name}`？"),
+    "known-names": ("known names: {names}", "已知名称：{names}"),
+    # --- handbooks ---
+    "no-lower-bound": (
+        "`{goal}` limits `{name}` from above only, in `{predicate}`: a negative value passes",
+        "`{goal}` 只限制了 `{name}` 的上限（见 `{predicate}`）：负数也能通过",
+    ),
+    "add-lower-bound": (
+        "write `schema: {{minimum: 0}}` at the input, or add `{name} > 0` to the verdict",
+        "在该输入中写 `schema: {{minimum: 0}}`，或在 verdict 中加上 `{name} > 0`",
+    ),
+    # --- steps that do not fit ---
+    "unknown-goal": ("no program is called {goal}; {hint}", "没有名为 {goal} 的请求；{hint}"),
+    "unknown-parameter": ("`{goal}` takes no {name}; {hint}", "`{goal}` 没有参数 {name}；{hint}"),
+    "already-active": ("`{goal}` is running already", "`{goal}` 已在办理中"),
+    "processes-exceeded": ("{limit} processes were started already", "已开始 {limit} 个流程"),
+    "suspended-exceeded": ("{limit} processes are suspended already", "已有 {limit} 个流程暂停"),
+    "not-accepting": (
+        "the program does not accept at {place}: the goal is not reached yet",
+        "流程引擎在 {place} 处不能结束：目标尚未达成",
+    ),
+    "call-pending": ("call {call} has no result yet", "调用 {call} 还没有结果"),
+    "no-such-call": ("no call {call} waits for a result", "没有等待结果的调用 {call}"),
+    "steps-exceeded": (
+        "this process took {limit} steps; only `fail` is left",
+        "本流程已执行 {limit} 步，只能用 `fail`",
+    ),
+    "wrong-function": (
+        "the step calls `{wanted}`, not {function}",
+        "当前步骤进入函数 `{wanted}`，而不是 {function}",
+    ),
+    "depth-exceeded": ("the stack is {limit} frames deep already", "已嵌套 {limit} 层"),
+    "unknown-argument": ("nothing here is called {name}", "此处没有名为 {name} 的值"),
+    "contradiction": ("{name} is {have} here, not {value}", "{name} 在此为 {have}，而不是 {value}"),
+    "return-from-process": (
+        "a process ends with `complete` or `fail`, not `return`",
+        "流程以 `complete` 或 `fail` 结束，而不是 `return`",
+    ),
+    "missing-verdict": (
+        "say whether it holds: `holds` is true or false",
+        "请说明是否成立：`holds` 为 true 或 false",
+    ),
+    "verdict-contradicts": (
+        "the bound results make `holds` {holds}",
+        "已有结果使 `holds` 为 {holds}",
+    ),
+    "unknown-option": ("the options are {names}", "可选项为 {names}"),
+    "only-option": ("the only option is `{name}`", "唯一的选项是 `{name}`"),
+    "two-options": ("the options are `then` and `otherwise`", "可选项为 `then` 和 `otherwise`"),
+    "branch-contradicts": ("the bound results take `{option}`", "已有结果应选 `{option}`"),
+    "wrong-artifact": ("the step hands over `{name}`", "当前步骤交付 `{name}`"),
+    "bad-artifact": (
+        "`{name}` does not fit its schema: {problem}",
+        "`{name}` 不符合其格式：{problem}",
+    ),
+    "nothing-amended": ("`{goal}` has these values already", "`{goal}` 已是这些值"),
+    "already-carried-out": (
+        "the goal of `{goal}` was carried out with the values that it had; complete it, and "
+        "start it again for the others",
+        "`{goal}` 已按原有的值办理；请先 complete，再用其他值 start",
+    ),
+    "no-process": ("no process is running; start one first", "没有正在办理的流程；请先用 start"),
+    "wrong-step": (
+        "`{operation}` does not fit at {place}, which is a {kind} step",
+        "`{operation}` 不适用于 {place}",
+    ),
+    "unknown-decision": ("a decision is one of {names}", "决定须为以下之一：{names}"),
+    "no-such-result": ("#{seq} is no result of this process", "#{seq} 不是本流程的结果"),
+    "stale-result": ("#{seq} is a failure, or stale", "#{seq} 已失败或已过期"),
+    "other-call": ("#{seq} is not what the step asks for", "#{seq} 不是当前步骤所需的结果"),
+    # --- values that do not fit a schema ---
+    "wrong-type": ("{where} must be of type {types}", "{where} 的类型必须是 {types}"),
+    "nul-character": ("{where} has a NUL character in it", "{where} 含有 NUL 字符"),
+    "wrong-value": ("{where} has the wrong value", "{where} 的值不对"),
+    "not-in-enum": ("{where} is not one of the values it may have", "{where} 不在可用的取值之中"),
+    "minimum": ("{where} must be at least {limit}", "{where} 不得小于 {limit}"),
+    "maximum": ("{where} must be at most {limit}", "{where} 不得大于 {limit}"),
+    "exclusiveMinimum": ("{where} must be greater than {limit}", "{where} 必须大于 {limit}"),
+    "exclusiveMaximum": ("{where} must be less than {limit}", "{where} 必须小于 {limit}"),
+    "minLength": (
+        "{where} must have at least {limit} characters",
+        "{where} 至少要有 {limit} 个字符",
+    ),
+    "maxLength": ("{where} must have at most {limit} characters", "{where} 最多 {limit} 个字符"),
+    "minItems": ("{where} must have at least {limit} items", "{where} 至少要有 {limit} 项"),
+    "maxItems": ("{where} must have at most {limit} items", "{where} 最多 {limit} 项"),
+    "wrong-form": ("{where} does not have the form that it must have", "{where} 的格式不对"),
+    "missing-key": ("`{name}` is missing", "缺少 `{name}`"),
+    "missing-key-in": ("`{name}` is missing in {where}", "{where} 中缺少 `{name}`"),
+    "unexpected-key": ("`{name}` is not expected", "`{name}` 是多余的"),
+    "unexpected-key-in": ("`{name}` is not expected in {where}", "{where} 中的 `{name}` 是多余的"),
+    # --- calls of the step tool that cannot be read ---
+    "not-json": ("the arguments are not JSON", "参数不是 JSON"),
+    "not-json-because": ("the arguments are not JSON ({error})", "参数不是 JSON（{error}）"),
+    "not-an-object": ("the arguments must be a JSON object", "参数必须是 JSON 对象"),
+    "no-operation": (
+        "the arguments must be an object with `operation`",
+        "参数必须是带有 `operation` 的对象",
+    ),
+    "unknown-operation": (
+        "`operation` must be one of {names}",
+        "`operation` 必须是以下之一：{names}",
+    ),
+    "in-operation": ("{operation}: {problem}", "{operation}：{problem}"),
+    "not-a-string": ("`{name}` must be a string", "`{name}` 必须是字符串"),
+    "arguments-not-an-object": ("`arguments` must be an object", "`arguments` 必须是对象"),
+    "holds-not-a-truth": ("`holds` must be true or false", "`holds` 必须是 true 或 false"),
+    "holds-and-undecided": (
+        "give `holds` or `undecided`, not both",
+        "`holds` 和 `undecided` 只给一个",
+    ),
+    "evidence-not-a-list": (
+        "`evidence` must be a list of strings such as `#12`",
+        "`evidence` 必须是字符串列表，如 `#12`",
+    ),
+    "evidence-not-cited": (
+        "`evidence` must cite results as `#12`, not {text}",
+        "`evidence` 须以 `#12` 的形式引用结果，而不是 {text}",
+    ),
+    "not-numbers": (
+        "`{name}` must be the numbers of `judge`, such as `1 2`",
+        "`{name}` 须为判断的编号，如 `1 2`",
+    ),
+    "says-nothing": (
+        "say what to do: `start`, `true`, `false`, `complete` or `fail`",
+        "请说明要做什么：`start`、`true`、`false`、`complete` 或 `fail`",
+    ),
+    "not-in-this-tool": ("`{name}` isn't an operation of this tool", "此工具没有 `{name}` 操作"),
+    "no-undecided": (
+        "`undecided` isn't a verdict here: `holds` is true or false",
+        "此处没有 `undecided`：`holds` 为 true 或 false",
+    ),
+    "other-rule": (
+        "this verdict is on `{rule}`, but the program stands in `{function}`",
+        "这一判断针对 `{rule}`，但流程引擎位于 `{function}`",
+    ),
+    "result-of-another": (
+        "{cited} is no result of this `{goal}`: make the call again here, and cite that",
+        "{cited} 不是本次 `{goal}` 的结果：请在此重新调用并引用新的结果",
+    ),
+    "no-result": (
+        "there is no result {cited} here; cite results as `#12`",
+        "此处没有结果 {cited}；请以 `#12` 的形式引用结果",
+    ),
+    "step-before": ("the step before it did not fit", "前一步未被接受"),
+    "empty-message": ("an empty message", "空消息"),
+    # --- calls of tools that cannot be made ---
+    "unknown-tool": ("there is no tool `{name}`; {hint}", "没有工具 `{name}`；{hint}"),
+    "no-such-argument": (
+        "`{tool}` has no argument `{name}`; {hint}",
+        "`{tool}` 没有参数 `{name}`；{hint}",
+    ),
+    "argument-type": (
+        "the argument `{name}` of `{tool}` must be {wanted}",
+        "`{tool}` 的参数 `{name}` 必须是 {wanted}",
+    ),
+    "argument-type-of": ("of type {types}", "{types} 类型"),
+    "argument-one-of": ("one of {names}", "以下之一：{names}"),
+    "also-needs": ("`{tool}` also needs {names}", "`{tool}` 还需要 {names}"),
+    # --- guarded calls that must wait ---
+    "not-evaluated": (
+        "the guard of `{action}` could not be evaluated: {problem}",
+        "无法核验 `{action}`：{problem}",
+    ),
+    "proof-not-evaluated": (
+        "its proof could not be evaluated ({kind})",
+        "无法核验其依据（{kind}）",
+    ),
+    "outcome-open": (
+        "nobody knows yet how call `{call}` of `{action}` ended; it must not be made twice",
+        "`{action}` 的调用 `{call}` 结果未知；不得再次调用",
+    ),
+    "no-procedure": (
+        "no procedure of the handbook that runs here carries out `{action}`, so it is never "
+        "called: tell the user that it cannot be done here",
+        "此处没有流程执行 `{action}`，因此它从不被调用：请告知用户此处无法办理",
+    ),
+    "start-first": (
+        "`{action}` is part of a request: `start` {goals} first",
+        "`{action}` 属于一项请求：请先 `start` {goals}",
+    ),
+    "no-request": (
+        "`{action}` is part of a request: no request leads to it",
+        "`{action}` 不属于任何请求",
+    ),
+    "checks-first": (
+        "`{action}` comes after its checks, and `{function}` is still open: {first} first",
+        "`{action}` 须在其检查之后，`{function}` 尚未完成：请先{first}",
+    ),
+    "unmet": (
+        "`{action}` must not be called, because {names} is not met: refuse with `fail`, "
+        "unless the user corrects a value",
+        "不得调用 `{action}`，因为 {names} 与要求不符：用 `fail` 拒绝，除非用户更正",
+    ),
+    "what-it-requires": ("what it requires", "其要求"),
+    "not-asked-for": (
+        "`{goal}` does not ask for `{action}` now: {first} first",
+        "`{goal}` 现在不需要 `{action}`：请先{first}",
+    ),
+    "first-call": ("call `{call}`", "调用 `{call}`"),
+    "first-ask": ("ask the user for {names}", "向用户询问 {names}"),
+    "first-check": ("check `{function}`", "检查 `{function}`"),
+    "first-verdict": ("give your verdict on `{function}`", "给出对 `{function}` 的判断"),
+    "first-complete": ("`complete`", "用 `complete`"),
+    "first-step": ("take the step `{label}`", "完成步骤 `{label}`"),
+    "no-input": (
+        "`{name}` is no input of `{action}` in the handbook, so nobody checked it: call it "
+        "without; it takes {names}",
+        "`{name}` 不是 `{action}` 的参数，未经核验：请去掉它再调用；它的参数为 {names}",
+    ),
+    "nothing": ("nothing", "无"),
+    "stand-in": (
+        "`{name}` holds something that no tool may be given as it was sent: a value that "
+        "JSON cannot say, or that has the form of a withheld one; call it with a plain one",
+        "`{name}` 的值无法原样交给工具：请改用普通的值",
+    ),
+    "checked-for-another": (
+        "`{action}` was checked for another `{name}`: call it with the value that was "
+        "checked, or correct it in the running request first",
+        "`{action}` 核验时的 `{name}` 是另一个值：请用核验过的值调用，或先在办理中的请求里更正",
+    ),
+    "checked-for-others": (
+        "`{action}` was checked for other arguments",
+        "`{action}` 核验时的参数不同",
+    ),
+    "must-be-the-same": (
+        "`{name}` of `{action}` must be the same as another input of it: amend it so, or reject it",
+        "`{action}` 的 `{name}` 必须与另一参数相同：请改正或驳回",
+    ),
+    "blocked": (
+        "`{action}` is blocked: {missing}. Make the calls that are missing and call it "
+        "again, or refuse with `fail`; an operator may also decide",
+        "`{action}` 已拦截：{missing}。请补上缺少的调用后再次调用，或用 `fail` 拒绝；"
+        "也可由操作员决定",
+    ),
+    "fenced": ("`{action}` is held: {why}", "`{action}` 已暂停：{why}"),
+    "being-carried-out": (
+        "`{guarded}` is being carried out; call `{action}` again when it is answered",
+        "`{guarded}` 正在执行；待其有结果后再调用 `{action}`",
+    ),
+    "outcome-needed": (
+        "nobody knows yet how call `{call}` of `{guarded}` ended, and `{action}` may change "
+        "what it rests on; a person must say how it ended first",
+        "`{guarded}` 的调用 `{call}` 结果未知，而 `{action}` 可能改变其依据；须先由人确认其结果",
+    ),
+    "broke-off": (
+        "`{action}` broke off, and may have been carried out",
+        "`{action}` 中断，可能已经执行",
+    ),
+    "waits": (
+        "`{action}` waits for approval: {approvals} of {needed} from {roles} (call `{call}`)",
+        "`{action}` 等待批准：需要 {roles} 批准 {needed} 次，已有 {approvals} 次（调用 `{call}`）",
+    ),
+    "waits-amended": (
+        "`{action}` waits for approval with other arguments, for which its goal must be "
+        "started: {approvals} of {needed} from {roles} (call `{call}`)",
+        "`{action}` 以其他参数等待批准，须为其 start：需要 {roles} 批准 {needed} 次，"
+        "已有 {approvals} 次（调用 `{call}`）",
+    ),
+    "approved": ("`{action}` is approved", "`{action}` 已获批准"),
+    "approved-amended": (
+        "`{action}` is approved with other arguments, for which its goal must be started",
+        "`{action}` 已以其他参数获批，须为其 start",
+    ),
+    "rejected": (
+        "`{action}` was rejected; refuse the request or change it",
+        "`{action}` 被驳回；请拒绝该请求或更改它",
+    ),
+    "rejected-by": (
+        "`{action}` was rejected by {role}; refuse the request or change it",
+        "`{action}` 被 {role} 驳回；请拒绝该请求或更改它",
+    ),
+    # --- checks that are not proven ---
+    "fixed-input": ("`{name}` is fixed to {value} here", "`{name}` 在此固定为 {value}"),
+    "two-values": ("two inputs are `{name}`, and they differ", "`{name}` 有两个不同的值"),
+    "action-needs": ("`{action}` needs `{name}`", "`{action}` 需要 `{name}`"),
+    "no-path": (
+        "the program does not lead to `{action}` by what was checked",
+        "按已核验的内容，流程不通向 `{action}`",
+    ),
+    "model-only": (
+        "only a model has judged it, and the handbook does not let it",
+        "只有模型作出判断，而手册不允许",
+    ),
+    "not-done-at": ("`{place}` was not done", "`{place}` 尚未完成"),
+    "computed-otherwise": (
+        "`{name}` would be computed otherwise now: start the goal again, which does",
+        "`{name}` 现在的计算结果会不同：请重新 start",
+    ),
+    "undecided": (
+        "`{predicate}` must be {wanted} and is undecided: {why}",
+        "`{predicate}` 须为 {wanted}，但尚未判定：{why}",
+    ),
+    "not-so": (
+        "`{predicate}` must be {wanted} and is {holds}",
+        "`{predicate}` 须为 {wanted}，实为 {holds}",
+    ),
+    "not-so-by": (
+        "`{predicate}` must be {wanted} and is {holds} by {evidence}",
+        "`{predicate}` 须为 {wanted}，实为 {holds}（{evidence}）",
+    ),
+    "no-value": ("`{name}` has no value", "`{name}` 没有值"),
+    "cannot-be-asked": ("`{action}` cannot be asked: {problem}", "无法调用 `{action}`：{problem}"),
+    "not-answered": ("`{call}` is not answered yet", "`{call}` 尚无结果"),
+    "not-called": ("`{call}` has not been called", "尚未调用 `{call}`"),
+    "failed-last": ("`{call}` failed when it was called last", "最近一次调用 `{call}` 失败"),
+    "failed-last-at": (
+        "`{call}` failed when it was called last (#{seq})",
+        "最近一次调用 `{call}` 失败（#{seq}）",
+    ),
+    "called-with-more": (
+        "`{call}` was called again with more than it takes (#{seq})",
+        "`{call}` 又以多余的参数被调用（#{seq}）",
+    ),
+    "more-since": (
+        "it was called since with more than it takes (#{seq})",
+        "此后它又以多余的参数被调用（#{seq}）",
+    ),
+    "changes-what-it-reads": (
+        "`{action}` changes what it reads, so it proves nothing",
+        "`{action}` 会改变它所读取的内容，因此不能作为证明",
+    ),
+    "call-again": ("`{call}` must be called again: {why}", "须再次调用 `{call}`：{why}"),
+    "needs": ("it needs `{name}`", "缺少 `{name}`"),
+    "answers-cannot-tell": ("its verdict cannot be told from the answers", "结果不足以作出判断"),
+    "answers-cannot-tell-because": (
+        "its verdict cannot be told from the answers: {problem}",
+        "结果不足以作出判断：{problem}",
+    ),
+    "calls-overlap": ("calls of `{action}` overlap", "`{action}` 的调用相互重叠"),
+    "order-unknown": (
+        "nobody knows whether `{action}` or its end came last",
+        "无法确定 `{action}` 与其结束的先后",
+    ),
+    "judged-undecided": ("it was judged undecided", "判断为 undecided"),
+    "not-judged": ("nobody has judged it for these values", "尚未对这些值作出判断"),
+    "earlier-connection": (
+        "`{action}` was called on an earlier connection to its server: call it again",
+        "`{action}` 是在先前的连接上调用的：请再次调用",
+    ),
+    "connection-changed": (
+        "the connection to its server is another one since (#{seq})",
+        "此后与服务器的连接已更换（#{seq}）",
+    ),
+    "may-change": (
+        "`{action}` broke off, and may change it at any time",
+        "`{action}` 中断，可能随时改变它",
+    ),
+    "may-have-changed": (
+        "`{action}` (#{seq}) may have changed it since",
+        "此后 `{action}`（#{seq}）可能已改变它",
+    ),
+    "may-be-changing": (
+        "`{action}` (#{seq}) may be changing it, its outcome is unknown",
+        "`{action}`（#{seq}）可能正在改变它，结果未知",
+    ),
+    "used-already": (
+        "a call rested on it already, and an answer of the user serves one call",
+        "已有调用以它为依据，用户的一次答复只用于一次调用",
+    ),
+    # --- checks that the runtime passed by itself ---
+    "bound-already": ("slot already bound in this frame", "此处已有结果"),
+    "judged-already": ("judged for the same values already (#{seq})", "相同的值已判断过（#{seq}）"),
+    "gate-open": ("gate already established in this process", "验证环节已在本流程中通过"),
+}
