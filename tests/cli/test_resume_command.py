@@ -126,5 +126,5 @@ def test_a_session_that_a_budget_ended_can_go_on() -> None:
     ended = call("run", "bank", "--goal", "transfer", "--budget", "agent_turns=3", "--json")
     assert ended.exit_code == 1
     assert '"ending": "budget"' in call("resume", "last", "--json").stdout
-    document = as_json("resume", "last", "--budget", "agent_turns=150", "--deep")
+    document = as_json("resume", "last", "--budget", "agent_turns=150")
     assert document["ending"] == "executed"

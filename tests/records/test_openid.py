@@ -128,8 +128,8 @@ def test_a_providers_token_is_believed_by_its_keys_alone(
 
     def approve(key: str = "own", **claims: Any) -> tuple[object, ...]:
         (tmp_path / "token").write_text(desk.token(key, **{"sub": "u-17", **claims}))
-        role = ("--role", "supervisor", "--token-file", tmp_path / "token")
-        return ("approvals", "approve", session, "w", *role)
+        token = ("--token-file", tmp_path / "token")
+        return (*token, "approvals", "approve", session, "w", "--role", "supervisor")
 
     assert refused(*approve()) == "unknown-provider"
     ran("people", "provider", desk.issuer, "--audience", "sopilot")

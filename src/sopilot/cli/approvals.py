@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from sopilot.cli.options import BY, SESSION, SIGNED, all_of, json_option
+from sopilot.cli.options import BY, SESSION, STORE, all_of, json_option
 from sopilot.cli.output import Exit, give, say
 from sopilot.records.reminders import due_calls, due_lines
 from sopilot.runner.options import json_object
@@ -22,7 +22,7 @@ DECISION = all_of(
     click.option("--role", required=True, help="Role in which you decide."),
     BY,
     click.option("--reason", default="", help="Reason to record with the decision."),
-    SIGNED,
+    STORE,
     json_option,
 )
 
@@ -46,7 +46,7 @@ def command() -> None:
     help="List only calls that expire within this time.",
 )
 @click.option("--once", is_flag=True, help="Leave out calls listed before; use it for reminders.")
-@SIGNED
+@STORE
 @json_option
 def list_calls(
     session_id: str, minutes: float | None, once: bool, store: StoreAccess, as_json: bool
@@ -77,7 +77,7 @@ def list_calls(
 @click.option(
     "--happened/--did-not-happen", "ok", required=True, help="Whether the call took effect."
 )
-@SIGNED
+@STORE
 @json_option
 def resolve(session_id: str, call_id: str, store: StoreAccess, as_json: bool, **value: Any) -> None:
     """Record how CALL ended when its outcome is unknown."""

@@ -13,7 +13,7 @@ import click
 from sopilot.audit.report import batch
 from sopilot.audit.text import about_lines, render_batch_text, render_text
 from sopilot.audit.timeline import about_session
-from sopilot.cli.options import FILE, GOAL, LANGUAGE, NEW_FILE, SIGNED, json_option, period
+from sopilot.cli.options import FILE, GOAL, LANGUAGE, NEW_FILE, STORE, json_option, period
 from sopilot.cli.output import Exit, give, progress, say
 from sopilot.files.processes import On
 from sopilot.files.text import write_whole
@@ -63,7 +63,7 @@ from sopilot.web.audit_page import render_audit
 @click.option("--html", "page", type=NEW_FILE, help="Also write a self-contained HTML page.")
 @click.option("--keep", is_flag=True, help="Record the result; findings open deviations.")
 @click.option("--key", "key_file", type=FILE, help="Sign the record (`sopilot trace keygen`).")
-@SIGNED
+@STORE
 @json_option
 def command(
     what: str,

@@ -18,6 +18,8 @@ NAME = "sopilot.toml"
 VARIABLE = "SOPILOT_CONFIG"
 SHARED = ("store", "model", "view", "language")
 """Keys that apply to every command with such an option. Every other key is a command's table."""
+TOKEN_FILE = "sopilot.token_file"
+"""Where the click context holds the file with the caller's access token."""
 
 _LOCAL_STORE = "sqlite:"
 

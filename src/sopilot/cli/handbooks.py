@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from sopilot.cli.journal_commands import EntryCommands
-from sopilot.cli.options import BY, SIGNED, STORE, json_option, period
+from sopilot.cli.options import BY, STORE, json_option, period
 from sopilot.cli.output import give
 from sopilot.records.versions import load_versions, sign_off, version_lines, withdraw
 from sopilot.runner.store_access import StoreAccess
@@ -32,7 +32,7 @@ def command() -> None:
 @click.argument("source")
 @period("First day in force; default: now", "Last day in force")
 @BY
-@SIGNED
+@STORE
 @json_option
 def release(
     source: str, begin: str | None, end: str | None, by: str, store: StoreAccess, as_json: bool

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from sopilot.cli.options import SIGNED, Decorator, all_of, json_option
+from sopilot.cli.options import STORE, Decorator, all_of, json_option
 from sopilot.cli.output import give
 from sopilot.protocols import SystemClock
 from sopilot.runner.store_access import StoreAccess
@@ -37,7 +37,7 @@ class EntryCommands:
             report = {"recorded": entry, "message": message or None}
             give(as_json, report, [message or "recorded"], indent=None)
 
-        decorate = all_of(*self._shared, *params, SIGNED, json_option)
+        decorate = all_of(*self._shared, *params, STORE, json_option)
         self._group.command(name, help=help)(decorate(run))
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from sopilot import __version__
-from sopilot.cli.configuration import load_configuration
+from sopilot.cli.configuration import TOKEN_FILE, load_configuration
 from sopilot.cli.lazy_group import LazyGroup
 from sopilot.cli.output import Exit, flushed, lost, open_streams, print_json, say
 from sopilot.messages.diagnostic import Diagnostic, Place, render_diagnostics
@@ -68,14 +68,20 @@ GROUPS: dict[str, dict[str, str | tuple[str, str]]] = {
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Configuration file. Default: the nearest sopilot.toml.",
 )
+@click.option(
+    "--token-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File with your access token. Default: $SOPILOT_TOKEN.",
+)
 @click.pass_context
-def sopilot(ctx: click.Context, config: Path | None) -> None:
-    """Compile handbooks into programs, run them, prove what was checked.
-
+def sopilot(ctx: click.Context, config: Path | None, token_file: Path | None) -> None:
+    """\b
+    Compile handbooks into programs, run them, prove what was checked.
     Exit codes: 0 done, 1 findings, 2 misuse, 3 refused, 4 waiting, 5 not judged, 130 interrupted.
     """
     if os.environ.get("NO_COLOR"):
         ctx.color = False
+    ctx.meta[TOKEN_FILE] = token_file
     group, name = ctx.command, ctx.invoked_subcommand or ""
     assert isinstance(group, click.Group)
     ctx.obj = load_configuration(config, group.list_commands(ctx))
@@ -101,7 +107,7 @@ def run(texts: Sequence[str]) -> int:
         say("\nstopped", err=True)
         return Exit.INTERRUPTED
     except click.ClickException as misuse:
-        return _failed(texts, [Diagnostic("usage", misuse.format_message())], 2, _usage(misuse))
+        return _failed(texts, [Diagnostic("usage", _misuse(misuse))], 2, _usage(misuse))
     except UserMistake as mistake:
         return _failed(texts, mistake.diagnostics, 2)
     except SopilotError as ended:
@@ -123,8 +129,17 @@ def _check_text(texts: Sequence[str]) -> None:
             raise mistake("not-text", message, help=help) from None
 
 
+def _misuse(misuse: click.ClickException) -> str:
+    """The message; for an option of ``sopilot`` itself, where to write it."""
+    if isinstance(misuse, click.NoSuchOption) and misuse.ctx is not None:
+        name, command = misuse.option_name, misuse.ctx.command_path.removeprefix("sopilot ")
+        if any(name in param.opts for param in sopilot.params):
+            return f"write `{name}` before the command: `sopilot {name} … {command}`"
+    return misuse.format_message()
+
+
 def _usage(misuse: click.ClickException) -> str:
-    text = f"Error: {misuse.format_message()}"
+    text = f"Error: {_misuse(misuse)}"
     ctx = misuse.ctx if isinstance(misuse, click.UsageError) else None
     if ctx is None:
         return text

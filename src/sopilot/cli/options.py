@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from sopilot.cli.configuration import Configuration
+from sopilot.cli.configuration import TOKEN_FILE, Configuration
 from sopilot.runner.store_access import StoreAccess
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -78,9 +78,6 @@ _STORE = _configured(
     "--store", "store_spec", metavar="sqlite:PATH|postgres:DSN",
     help="Session store. Default: sessions.db in your data folder.",
 )  # fmt: skip
-_TOKEN_FILE = click.option(
-    "--token-file", type=NEW_FILE, help="File with your access token. Default: $SOPILOT_TOKEN."
-)
 
 
 def period(since: str, until: str, *, required: bool = False) -> Decorator:
@@ -91,24 +88,15 @@ def period(since: str, until: str, *, required: bool = False) -> Decorator:
     )
 
 
-def _with_access(*options: Decorator) -> Decorator:
-    """Pass ``store``, a ``StoreAccess``, and the full id of a session that the user names."""
+def STORE(command: Function) -> Function:
+    """Pass ``store``, a ``StoreAccess`` with the caller's token, and the full id of a session
+    that the user names."""
 
-    def decorate(command: Function) -> Function:
-        @functools.wraps(command)
-        def run(
-            *value: Any, store_spec: str | None, token_file: Path | None = None, **named: Any
-        ) -> Any:
-            store = StoreAccess(store_spec, token_file)
-            if named.get("session_id"):
-                named["session_id"] = store.session_id(named["session_id"])
-            return command(*value, store=store, **named)
+    @functools.wraps(command)
+    def run(*value: Any, store_spec: str | None, **named: Any) -> Any:
+        store = StoreAccess(store_spec, click.get_current_context().meta.get(TOKEN_FILE))
+        if named.get("session_id"):
+            named["session_id"] = store.session_id(named["session_id"])
+        return command(*value, store=store, **named)
 
-        return all_of(*options)(run)
-
-    return decorate
-
-
-STORE = _with_access(_STORE)
-SIGNED = _with_access(_TOKEN_FILE, _STORE)
-"""The store and the caller's token."""
+    return _STORE(run)

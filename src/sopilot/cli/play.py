@@ -52,7 +52,7 @@ def command() -> None:
 def start(task: str, tools: str | None, store: StoreAccess, as_json: bool, **how: str) -> None:
     """Begin TASK; print the session's id and everything a model would receive."""
     begin = {"tools": tools or "official", **how}
-    _print_screen(store.write(lambda opened: on_play(opened, task, screen, begin)), as_json)
+    _print_screen(_with_play(store, task, screen, begin), as_json)
 
 
 @command.command()
@@ -106,9 +106,14 @@ def finish(session_id: str, store: StoreAccess, as_json: bool) -> None:
 
 
 def _with_play(
-    store: StoreAccess, session_id: str, use: Callable[[Play], Awaitable[Answer]]
+    store: StoreAccess,
+    name: str,
+    use: Callable[[Play], Awaitable[Answer]],
+    begin: dict[str, str] | None = None,
 ) -> Answer:
-    return store.write(lambda opened: on_play(opened, session_id, use))
+    return store.write(
+        lambda opened: on_play(opened, name, use, begin, token_file=store.token_file)
+    )
 
 
 def _move(move: ModelReply, session_id: str, store: StoreAccess, as_json: bool) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from sopilot.cli.journal_commands import EntryCommands
-from sopilot.cli.options import NEW_FILE, SIGNED, STORE, WHY, json_option
+from sopilot.cli.options import NEW_FILE, STORE, WHY, json_option
 from sopilot.cli.output import Exit, give
 from sopilot.files.text import write_whole
 from sopilot.protocols import SystemClock
@@ -75,7 +75,7 @@ policy.add("lift", "hold_lifted", "Lift a legal hold.", WHAT)
 @click.option("--due", is_flag=True, help="Everything kept longer than its period.")
 @click.option("--unfinished", is_flag=True, help="Include sessions whose calls wait for people.")
 @WHY
-@SIGNED
+@STORE
 @json_option
 def erase(store: StoreAccess, as_json: bool, **wanted: Any) -> None:
     """Erase the contents of sessions. Exit 1 if some couldn't be erased."""
@@ -91,7 +91,7 @@ def erase(store: StoreAccess, as_json: bool, **wanted: Any) -> None:
 @command.command()
 @click.option("--subject", "subjects", required=True, **_SUBJECT)
 @click.option("-o", "--output", type=NEW_FILE, required=True, help="JSON file to write.")
-@SIGNED
+@STORE
 @json_option
 def disclose(subjects: Sequence[str], output: Path, store: StoreAccess, as_json: bool) -> None:
     """Write everything stored about a person, session by session, as JSON."""

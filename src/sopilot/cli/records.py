@@ -19,7 +19,6 @@ from sopilot.cli.options import (
     EITHER,
     FILE,
     NEW,
-    SIGNED,
     STORE,
     WHY,
     json_option,
@@ -90,7 +89,7 @@ def command() -> None:
 )
 @click.option("--rebuild", is_flag=True, help="Rebuild the rows from the traces first.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
-@SIGNED
+@STORE
 @json_option
 def actions(
     begin: str | None,
@@ -296,7 +295,7 @@ def prove(session_id: str | None, head: str, since: str | None, store: StoreAcce
 @period("First day or time", "Last day, inclusive", required=True)
 @click.option("-o", "--output", type=NEW, required=True, help="A new or empty folder, or NAME.zip.")
 @click.option("--payloads", is_flag=True, help="Include contents stored beside the traces.")
-@SIGNED
+@STORE
 @json_option
 def export(
     begin: str, end: str, output: Path, payloads: bool, store: StoreAccess, as_json: bool

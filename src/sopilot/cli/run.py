@@ -16,7 +16,6 @@ from sopilot.cli.options import (
     LANGUAGE,
     MODEL,
     SESSION,
-    SIGNED,
     STORE,
     VIEW,
     all_of,
@@ -58,9 +57,8 @@ TRUST = click.option(
     help="Let the Python of a workflow folder run, until one of its files changes.",
 )
 FRAMES = click.option("--frames", is_flag=True, help="Show what the model sees.")
-BUDGETS = all_of(
-    click.option("--deep", is_flag=True, help="Use larger budgets: 1,800 s and 5 user turns."),
-    click.option("--budget", multiple=True, metavar="NAME=N", help="Set a budget (repeatable)."),
+BUDGETS = click.option(
+    "--budget", multiple=True, metavar="NAME=N", help="Set a budget (repeatable)."
 )
 _session_options = all_of(
     click.argument("source"),
@@ -115,7 +113,6 @@ def command(
     task: str | None,
     out: str | None,
     inputs: tuple[str, ...],
-    deep: bool,
     budget: tuple[str, ...],
     frames: bool,
     trust: bool,
@@ -123,7 +120,7 @@ def command(
     as_json: bool,
     **value: Any,
 ) -> None:
-    budgets = chosen_budgets(budget, deep=deep)
+    budgets = chosen_budgets(budget)
     opened = open_source(source, out=run_folder(source, task, out))
     allow_code(opened, trust=trust)
     typed = inputs and not isinstance(opened, FolderSource)
@@ -176,11 +173,10 @@ def chat(
 @BUDGETS
 @FRAMES
 @TRUST
-@SIGNED
+@STORE
 @json_option
 def resume(
     session_id: str,
-    deep: bool,
     budget: tuple[str, ...],
     frames: bool,
     trust: bool,
@@ -194,7 +190,7 @@ def resume(
     """
     if how["as_started"] and how["accept_changed"]:
         raise UserMistake("use either --as-started or --accept-changed")
-    budgets = chosen_budgets(budget, deep=deep)
+    budgets = chosen_budgets(budget)
     options = store.read(lambda opened: kept_options(opened, session_id))
     if options is None:
         _tidy(session_id, store, take_over=how["take_over"], as_json=as_json)
@@ -247,9 +243,9 @@ def perform_here(
     opened = source or open_source(options.source, out=options.out)
     watch = Watcher(quiet=quiet, frames=frames, person=options.person)
     try:
-        return store.write(
-            lambda used: perform(
-                used, options, opened, session,
+        return store.as_person(
+            lambda used, who: perform(
+                used, who, options, opened, session,
                 watch=watch, tell=warn, store_spec=store.spec, resume=resume,
             )
         )  # fmt: skip

@@ -145,7 +145,7 @@ def _serve(log_format: str, store: StoreAccess, **options: Any) -> None:
 
     log_to_stderr(log_format)
     # The operator reads stderr; stdout belongs to the protocol.
-    served = ServerOptions(store_spec=store.spec, token_file=store.token_file, **options)
+    served = ServerOptions(store_spec=store.spec, **options)
     serve(served, lambda text: LOG.warning("%s", text))
 
 

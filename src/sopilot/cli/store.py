@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from sopilot.cli.options import BY, FILE, NEW_FILE, SIGNED, STORE, WHY, json_option
+from sopilot.cli.options import BY, FILE, NEW_FILE, STORE, WHY, json_option
 from sopilot.cli.output import give
 from sopilot.messages.errors import UserMistake, mistake
 from sopilot.protocols import SystemClock
@@ -58,7 +58,7 @@ def migrate(
 
 @command.command()
 @click.argument("file", type=NEW_FILE)
-@SIGNED
+@STORE
 @json_option
 def backup(file: Path, store: StoreAccess, as_json: bool) -> None:
     """Copy the store, as it is now, into a new FILE, a SQLite store."""
@@ -85,7 +85,7 @@ def restore_command(file: Path, store: StoreAccess, as_json: bool) -> None:
 
 @command.command()
 @WHY
-@SIGNED
+@STORE
 @json_option
 def fence(why: str, store: StoreAccess, as_json: bool) -> None:
     """Block the irreversible calls of every session that the store has now.
@@ -107,7 +107,7 @@ def fence(why: str, store: StoreAccess, as_json: bool) -> None:
 @click.option("--all", "every", is_flag=True, help="Release every fenced session.")
 @click.option("--why", required=True, help="What you checked, to record.")
 @BY
-@SIGNED
+@STORE
 @json_option
 def release(
     session_ids: tuple[str, ...], every: bool, why: str, by: str, store: StoreAccess, as_json: bool
@@ -148,7 +148,7 @@ def size(store: StoreAccess, as_json: bool) -> None:
 @click.option("--archive", type=NEW_FILE, help="Copy them into this new SQLite store first.")
 @click.option("--why", default="", help="Reason to record.")
 @click.option("--dry-run", "dry", is_flag=True, help="Only print what would be pruned.")
-@SIGNED
+@STORE
 @json_option
 def prune_command(archive: Path | None, store: StoreAccess, as_json: bool, **how: Any) -> None:
     """Delete the events of sessions that ended long ago, on record.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from sopilot.cli.options import FILE, NEW_FILE, SESSION, SIGNED, STORE, json_option
+from sopilot.cli.options import FILE, NEW_FILE, SESSION, STORE, json_option
 from sopilot.cli.output import Exit, give, hand_out, warn
 from sopilot.files.text import write_whole
 from sopilot.messages.errors import TraceError
@@ -29,7 +29,7 @@ def command() -> None:
 @click.option("-o", "--output", type=NEW_FILE, help="File to write. Default: standard output.")
 @click.option("--payloads", is_flag=True, help="Include contents stored beside the trace.")
 @click.option("--without-programs", is_flag=True, help="Name the programs only by their hashes.")
-@SIGNED
+@STORE
 def export(
     session_id: str,
     output: Path | None,

@@ -405,7 +405,7 @@ def no_witness(
 
 
 _PROVE = "this store takes decisions only from people who prove who they are"
-_TOKEN = "give --token-file"
+_TOKEN = "give a token: sopilot --token-file"
 
 _NO_MACHINE = (
     "approve with `sopilot approvals approve` and a token; neither `--approve` nor a scenario's "
@@ -596,7 +596,7 @@ async def change_people(
             raise mistake(
                 "not-administrator",
                 "only an administrator changes the people of this store",
-                help="give an administrator's token: --token-file",
+                help="give an administrator's token: sopilot --token-file",
             )
     entry = person_details(people, details) if name == ADDED else details
     problem = why_not(people, name, entry)
@@ -641,7 +641,7 @@ async def required_writer(store: Store, who: Principal | None, by: str) -> dict[
     """As ``written_by``; raise for a person who isn't named, or must prove who they are."""
     if who is None and "identity" in (await load_people(store)).demands:
         message = "this store asks people to prove who they are"
-        raise mistake("unauthenticated", message, help="give --token-file")
+        raise mistake("unauthenticated", message, help=_TOKEN)
     writer = written_by(who, by)
     if not same_name(str(writer["by"])):
         raise mistake("nobody", "whoever does this must be named: --as, or a token")

@@ -178,7 +178,7 @@ async def require_entitled(store: Store, who: Principal | None) -> None:
             raise mistake(
                 "not-entitled",
                 "only the role `privacy` or an administrator does this",
-                help="give the token of one of them: --token-file",
+                help="give the token of one of them: sopilot --token-file",
             )
 
 

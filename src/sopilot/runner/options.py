@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from sopilot.agent.budgets import DEEP_BUDGETS, Budgets
+from sopilot.agent.budgets import Budgets
 from sopilot.files.text import read_text
 from sopilot.messages.diagnostic import Diagnostic, Place, did_you_mean
 from sopilot.messages.errors import UserMistake, mistake
@@ -107,13 +107,9 @@ def pairs(option: str, written: tuple[str, ...]) -> dict[str, Any]:
     return values
 
 
-def chosen_budgets(written: tuple[str, ...], *, deep: bool) -> dict[str, Any]:
-    known = set(type(DEEP_BUDGETS).__dataclass_fields__)
-    chosen: dict[str, Any] = (
-        {"wall_seconds": DEEP_BUDGETS.wall_seconds, "user_turns": DEEP_BUDGETS.user_turns}
-        if deep
-        else {}
-    )
+def chosen_budgets(written: tuple[str, ...]) -> dict[str, Any]:
+    """The values of ``--budget``; ``none`` leaves a value out of requests."""
+    known = {item.name for item in fields(Budgets)}
     values = pairs("--budget", written)
     unknown = sorted(set(values) - known)
     if unknown:
@@ -123,13 +119,13 @@ def chosen_budgets(written: tuple[str, ...], *, deep: bool) -> dict[str, Any]:
     values = {name: None if value == "none" else value for name, value in values.items()}
     Budgets(**values)
     for name, value in values.items():
-        whole = isinstance(getattr(DEEP_BUDGETS, name), int)
+        whole = isinstance(getattr(Budgets(), name), int)
         if whole and value is not None and not isinstance(value, int):
             raise UserMistake(f"the budget `{name}` is a whole number, not {value}")
     for name, value in values.items():
         if value is not None and value > LARGEST_BUDGET:
             raise UserMistake(f"the budget `{name}` is at most {LARGEST_BUDGET}")
-    return chosen | values
+    return values
 
 
 def read_results(path: str) -> dict[str, Any]:

@@ -8,12 +8,12 @@ from dataclasses import replace
 from sopilot.agent.budgets import Budgets
 from sopilot.agent.reference.executor import Reference
 from sopilot.agent.result import Watch
-from sopilot.files.sign_in import who_asks
 from sopilot.messages.diagnostic import Place
 from sopilot.messages.errors import ProgramChanged, UserMistake
 from sopilot.models.open import close_model, make_model
 from sopilot.models.person import PERSON, HumanUser, PersonModel
 from sopilot.protocols import Model
+from sopilot.records.people import Principal
 from sopilot.records.store import Store
 from sopilot.runner.options import RunOptions, chosen_task, simulator_file, typed_value
 from sopilot.runner.sources import BenchmarkSource, TaskSource
@@ -29,6 +29,7 @@ _CHANGED = (
 
 async def perform(
     store: Store,
+    who: Principal | None,
     options: RunOptions,
     source: TaskSource,
     session_id: str,
@@ -38,8 +39,8 @@ async def perform(
     store_spec: str | None = None,
     resume: Mapping[str, bool] | None = None,
 ) -> Result:
-    """Run a new session, or ``resume`` one: ``take_over`` its lease, and, if the handbook has
-    changed, go on ``as_started`` or ``accept_changed``."""
+    """Run a new session, requested by ``who``, or ``resume`` one: ``take_over`` its lease, and,
+    if the handbook has changed, go on ``as_started`` or ``accept_changed``."""
     task = chosen_task(options, source)
     simulation = task.open(simulator_file(session_id, store_spec) if source.bundled else None)
     model = _model(options, task, session_id)
@@ -53,7 +54,6 @@ async def perform(
         watch=watch,
     )
     try:
-        who = await who_asks(store, None)
         if resume is not None:
             return await resume_task(
                 task, simulation, conditions, store=store, session_id=session_id, tell=tell,

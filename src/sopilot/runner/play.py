@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import TypeVar
 
 from sopilot.agent.budgets import BudgetSpent
@@ -292,6 +293,7 @@ async def start_play(
     tools: str = "official",
     language: str = "en",
     model: str = "played",
+    token_file: Path | None = None,
 ) -> Play:
     """Open a session on a fresh simulator of the task, with the user's request on record."""
     chosen = view_named(view)
@@ -306,7 +308,7 @@ async def start_play(
             model=model,
             extra=extra,
             unguarded=True,
-            requester=await who_asks(store, None),
+            requester=await who_asks(store, token_file),
         )
         player = Player(session, task.briefing, chosen, task.simulation)
         await player.driver.begin()
@@ -321,7 +323,7 @@ def play_record(task: PlayableTask, *, tools: str, language: str) -> dict[str, J
     return {"task": task.simulation.task, "tools": tools, "language": language}
 
 
-async def resume_play(store: Store, session_id: str) -> Play:
+async def resume_play(store: Store, session_id: str, *, token_file: Path | None = None) -> Play:
     """Continue a play; its simulator is rebuilt from the trace."""
     record = await store.record(session_id)
     about = record.metadata.get("extra", {}).get(PLAY)
@@ -333,7 +335,10 @@ async def resume_play(store: Store, session_id: str) -> Play:
     try:
         await task.simulation.catch_up(session_id, await whole_trace(store, session_id))
         session = await resume_session(
-            store, session_id, tools=task.simulation.tools, requester=await who_asks(store, None)
+            store,
+            session_id,
+            tools=task.simulation.tools,
+            requester=await who_asks(store, token_file),
         )
         player = Player(session, task.briefing, view, task.simulation)
         await player.driver.begin()
@@ -348,12 +353,14 @@ async def on_play(
     name: str,
     use: Callable[[Play], Awaitable[Answer]],
     begin: Mapping[str, str] | None = None,
+    *,
+    token_file: Path | None = None,
 ) -> Answer:
     """Use the session of that id, or ``begin`` one with the task of that name."""
     if begin is None:
-        play = await resume_play(store, name)
+        play = await resume_play(store, name, token_file=token_file)
     else:
-        play = await start_play(store, name, **begin)
+        play = await start_play(store, name, token_file=token_file, **begin)
     try:
         return await use(play)
     finally:

@@ -107,7 +107,7 @@ async def release_sessions(
     if who is None and "identity" in people.demands:
         raise mistake(
             "unauthenticated", "this store takes releases only from people who prove who they are",
-            help="give --token-file",
+            help="give a token: sopilot --token-file",
         )  # fmt: skip
     every = await store.sessions(limit=EVERY) if not session_ids else []
     chosen = [await store.record(session_id) for session_id in session_ids]

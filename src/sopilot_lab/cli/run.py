@@ -118,7 +118,7 @@ def run(
     configuration = make_configuration(
         upstream, arm=arm, model=who.label, tools=tools, user=Contestant(user).label,
         language=language, run=number, own=own.values(),
-        budgets=chosen_budgets(value["budget"], deep=False),
+        budgets=chosen_budgets(value["budget"]),
     )  # fmt: skip
     sweep_watcher = SweepWatcher(len(references))
     with tempfile.TemporaryDirectory(prefix="sopilot-bench-") as scratch:
