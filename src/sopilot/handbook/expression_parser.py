@@ -12,8 +12,10 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from sopilot.handbook.operators import Undecided, within_range
+
 LONGEST = 10_000
-"""Characters in an expression. The parser is linear, but nobody audits more than that."""
+"""Characters in an expression. The parser is linear, but people can't audit more than that."""
 
 DEEPEST = 120
 """Nested parts in an expression, which the evaluator walks recursively."""
@@ -297,12 +299,10 @@ def _number(token: _Token, negative: bool) -> int | float:
         number: int | float = int(text, 16)
     else:
         number = int(text) if text.isdigit() else float(text)
-    number = -number if negative else number
-    if number in (float("inf"), float("-inf")) or (
-        isinstance(number, int) and not -(2**63) <= number < 2**63
-    ):
-        raise SyntaxProblem("a number is too large", token.at)
-    return number
+    try:
+        return within_range(-number if negative else number)
+    except Undecided as problem:
+        raise SyntaxProblem(str(problem), token.at) from None
 
 
 def _text(token: _Token) -> str:

@@ -20,13 +20,16 @@ from sopilot.handbook.nodes import Node as YamlNode
 from sopilot.handbook.nodes import ScalarNode, Spot
 from sopilot.handbook.operators import (
     FUNCTIONS,
-    METHODS,
+    INT64,
     OPERATORS,
     WRITTEN_NULL,
     Undecided,
     at,
     contains,
+    settle,
     subtract,
+    truth,
+    whole,
 )
 from sopilot.handbook.read_calls import call_offset
 from sopilot.messages.diagnostic import DiagnosticCollector, did_you_mean
@@ -38,13 +41,8 @@ FUEL = 1_000_000
 DEEPEST = 64
 """Nesting of a value that an expression reads."""
 
-_INT64 = 2**63
-
 _STAND_INS = frozenset({"$dropped", "$ref"})
 """Keys of values that a trace withholds or that JSON can't express."""
-
-_COSTLY = "it takes too much time or memory"
-_NO_FIELDS = "a field is read of a value that has none: a list, a text, a number"
 
 
 class VerdictError(SopilotError):
@@ -124,13 +122,6 @@ def _limits(node: Node, name: str, true: bool) -> set[str]:
 
 # --- problems that don't depend on values -------------------------------------------------
 
-_RESULTS = {
-    **dict.fromkeys(("==", "!=", "<", "<=", ">", ">=", "in", "!", "&&", "||", "has"), "truth"),
-    **dict.fromkeys(("all", "exists", "exists_one"), "truth"),
-    **dict.fromkeys(("-", "*", "/", "%", "negate"), "number"),
-    **dict.fromkeys(("list", "map_of", "null"), None),
-}
-
 
 class _Checker:
     """Collects calls of unknown functions and operands that can never fit their operator."""
@@ -142,31 +133,34 @@ class _Checker:
     def kind(self, node: Node) -> str | None:
         """``truth``, ``number`` or ``text``; ``None`` where the values decide."""
         kinds = [self.kind(part) for part in node.parts]
-        if node.kind == "literal":
-            value = node.value
-            if isinstance(value, bool):
+        match node.kind:
+            case "literal":
+                if isinstance(node.value, bool):
+                    return "truth"
+                return "text" if isinstance(node.value, str) else "number"
+            case "call":
+                return self._check_call(node)
+            case "?":
+                self._need(node, kinds[:1], "truth")
+                return kinds[1] if kinds[1] == kinds[2] else None
+            case "!" | "&&" | "||":
+                self._need(node, kinds, "truth")
                 return "truth"
-            return "text" if isinstance(value, str) else "number"
-        if node.kind == "call":
-            self._check_call(node)
-            return _call_kind(str(node.value))
-        if node.kind in ("!", "&&", "||"):
-            self._need(node, kinds, "truth")
-        elif node.kind == "?":
-            self._need(node, kinds[:1], "truth")
-            return kinds[1] if kinds[1] == kinds[2] else None
-        elif node.kind in ("-", "*", "/", "%", "negate"):
-            self._need(node, kinds, "number")
-        elif node.kind in ("<", "<=", ">", ">=", "+", "==", "!="):
-            known = {kind for kind in kinds if kind}
-            ordered = node.kind not in ("==", "!=")
-            if len(known) > 1 or (ordered and "truth" in known):
-                self._report(node, f"`{node.kind}` needs two values of one kind")
-            if node.kind == "+":
-                return min(known, default=None)
-        elif node.kind in MACROS and node.kind != "map":
-            self._need(node, kinds[1:], "truth")
-        return _RESULTS.get(node.kind)
+            case "-" | "*" | "/" | "%" | "negate":
+                self._need(node, kinds, "number")
+                return "number"
+            case "<" | "<=" | ">" | ">=" | "==" | "!=" | "+":
+                known = {kind for kind in kinds if kind}
+                ordered = node.kind not in ("==", "!=")
+                if len(known) > 1 or (ordered and "truth" in known):
+                    self._report(node, f"`{node.kind}` needs two values of one kind")
+                return min(known, default=None) if node.kind == "+" else "truth"
+            case "all" | "exists" | "exists_one" | "filter":
+                self._need(node, kinds[1:], "truth")
+                return None if node.kind == "filter" else "truth"
+            case "in" | "has":
+                return "truth"
+        return None
 
     def _need(self, node: Node, kinds: Iterable[str | None], wanted: str) -> None:
         if any(kind not in (None, wanted) for kind in kinds):
@@ -174,32 +168,22 @@ class _Checker:
             sign = "-" if node.kind == "negate" else node.kind
             self._report(node, f"`{sign}` needs {words}")
 
-    def _check_call(self, node: Node) -> None:
+    def _check_call(self, node: Node) -> str | None:
         name = str(node.value)
-        arity = _arity(name)
-        if arity is None:
-            plain = name.removeprefix(".")
-            known = {*FUNCTIONS, *MACROS, "has", *(item.removeprefix(".") for item in METHODS)}
-            help = did_you_mean(plain, known)
-            self._report(node, f"unknown function `{plain}`", help)
-        elif arity != len(node.parts):
-            count = arity - name.startswith(".")
+        plain = name.removeprefix(".")
+        function = FUNCTIONS.get(name)
+        if function is None:
+            known = {*MACROS, "has", *(item.removeprefix(".") for item in FUNCTIONS)}
+            self._report(node, f"unknown function `{plain}`", did_you_mean(plain, known))
+            return None
+        if function.arity != len(node.parts):
+            count = function.arity - name.startswith(".")
             plural = "" if count == 1 else "s"
-            self._report(node, f"`{name.removeprefix('.')}` takes {count} argument{plural}")
+            self._report(node, f"`{plain}` takes {count} argument{plural}")
+        return function.kind
 
     def _report(self, node: Node, message: str, help: str = "") -> None:
         self.problems.append(_problem(self.text, message, node.at, help))
-
-
-def _arity(name: str) -> int | None:
-    if name in FUNCTIONS:
-        return FUNCTIONS[name].arity
-    return METHODS[name].arity if name in METHODS else None
-
-
-def _call_kind(name: str) -> str | None:
-    function = FUNCTIONS.get(name) or METHODS.get(name)
-    return function.kind if function else None
 
 
 @lru_cache(maxsize=4096)
@@ -270,24 +254,10 @@ class _Evaluation:
             self._weigh(right)
             return OPERATORS[kind](left, right)
         if kind in ("&&", "||"):
-            return self._decide((partial(self.value, part, names) for part in parts), kind)
+            return settle((partial(self.value, part, names) for part in parts), kind == "||")
         if kind in MACROS:
             return self._macro(node, names)
         return self._KINDS[kind](self, node, names)
-
-    def _decide(self, parts: Iterable[Callable[[], object]], kind: str) -> bool:
-        """True or false by the first part that settles it, whatever is undecided."""
-        settling = kind == "||"
-        doubt: Undecided | None = None
-        for part in parts:
-            try:
-                if _truth(part()) is settling:
-                    return settling
-            except Undecided as problem:
-                doubt = problem
-        if doubt is not None:
-            raise doubt
-        return not settling
 
     def _macro(self, node: Node, names: Mapping[str, object]) -> object:
         items = self.value(node.parts[0], names)
@@ -296,23 +266,23 @@ class _Evaluation:
         scopes = ({**names, str(node.value): item} for item in items)
         body, kind = node.parts[-1], node.kind
         if kind in ("all", "exists"):
-            sign = "&&" if kind == "all" else "||"
-            return self._decide((partial(self.value, body, scope) for scope in scopes), sign)
+            decisions = (partial(self.value, body, scope) for scope in scopes)
+            return settle(decisions, kind == "exists")
         if kind == "exists_one":
-            return sum([_truth(self.value(body, scope)) for scope in scopes]) == 1
+            return sum([truth(self.value(body, scope)) for scope in scopes]) == 1
         if kind == "filter":
             name = str(node.value)
-            return [scope[name] for scope in scopes if _truth(self.value(body, scope))]
+            return [scope[name] for scope in scopes if truth(self.value(body, scope))]
         if len(node.parts) == 3:
-            scopes = (scope for scope in scopes if _truth(self.value(node.parts[1], scope)))
+            scopes = (scope for scope in scopes if truth(self.value(node.parts[1], scope)))
         return [self.value(body, scope) for scope in scopes]
 
     def _conditional(self, node: Node, names: Mapping[str, object]) -> object:
         condition, then, otherwise = node.parts
-        return self.value(then if _truth(self.value(condition, names)) else otherwise, names)
+        return self.value(then if truth(self.value(condition, names)) else otherwise, names)
 
     def _not(self, node: Node, names: Mapping[str, object]) -> object:
-        return not _truth(self.value(node.parts[0], names))
+        return not truth(self.value(node.parts[0], names))
 
     def _negate(self, node: Node, names: Mapping[str, object]) -> object:
         return subtract(0, self.value(node.parts[0], names))
@@ -320,19 +290,18 @@ class _Evaluation:
     def _null(self, node: Node, names: Mapping[str, object]) -> object:
         return WRITTEN_NULL
 
-    def _field(self, node: Node, names: Mapping[str, object]) -> object:
+    def _fields(self, node: Node, names: Mapping[str, object]) -> dict[str, object]:
         target = self.value(node.parts[0], names)
         if not isinstance(target, dict):
-            raise Undecided(_NO_FIELDS)
+            raise Undecided("a field is read of a value that has none: a list, a text, a number")
         self.spend(len(target))
-        return at(target, node.value)
+        return target
+
+    def _field(self, node: Node, names: Mapping[str, object]) -> object:
+        return at(self._fields(node, names), node.value)
 
     def _has(self, node: Node, names: Mapping[str, object]) -> object:
-        target = self.value(node.parts[0], names)
-        if not isinstance(target, dict):
-            raise Undecided(_NO_FIELDS)
-        self.spend(len(target))
-        return contains(node.value, target)
+        return contains(node.value, self._fields(node, names))
 
     def _index(self, node: Node, names: Mapping[str, object]) -> object:
         target, key = (self.value(part, names) for part in node.parts)
@@ -355,7 +324,7 @@ class _Evaluation:
     def _call(self, node: Node, names: Mapping[str, object]) -> object:
         name = str(node.value)
         arguments = [self.value(part, names) for part in node.parts]
-        function = FUNCTIONS.get(name) or METHODS.get(name)
+        function = FUNCTIONS.get(name)
         if function is None or function.arity != len(arguments):
             raise Undecided(f"unknown function `{name.removeprefix('.')}`")
         for argument in arguments:
@@ -374,12 +343,6 @@ class _Evaluation:
         "map_of": _map,
         "call": _call,
     }
-
-
-def _truth(value: object) -> bool:
-    if not isinstance(value, bool):
-        raise Undecided("true or false was expected")
-    return value
 
 
 def judge(text: str, variables: Mapping[str, object]) -> bool:
@@ -411,7 +374,7 @@ def _evaluate(text: str, variables: Mapping[str, object]) -> object:
     except Undecided as problem:
         raise VerdictError(f"`{text}` failed: {problem}") from None
     except _OutOfFuel:
-        raise VerdictError(f"`{text}` failed: {_COSTLY}") from None
+        raise VerdictError(f"`{text}` failed: it takes too much time or memory") from None
     except RecursionError:
         raise VerdictError(f"`{text}` failed: a value is nested too deeply") from None
 
@@ -426,7 +389,7 @@ def _value(value: object, depth: int) -> object:
             raise VerdictError("a text has a NUL character in it")
         return value.encode("utf-8", "replace").decode() if not value.isascii() else value
     if isinstance(value, int):
-        if not -_INT64 <= value < _INT64:
+        if not -INT64 <= value < INT64:
             raise VerdictError("a number is too large")
         return value
     if isinstance(value, float):
@@ -452,7 +415,7 @@ def _json(value: object, depth: int) -> object:
     if isinstance(value, bool | str | int):
         return value
     if isinstance(value, float) and math.isfinite(value):
-        return int(value) if value == int(value) and abs(value) < _INT64 else value
+        return whole(value)
     if isinstance(value, list) and depth < DEEPEST:
         return [_json(item, depth + 1) for item in value]
     if isinstance(value, dict) and depth < DEEPEST:

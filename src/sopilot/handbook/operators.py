@@ -17,7 +17,8 @@ import re
 from collections.abc import Callable, Iterable
 from datetime import date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal, localcontext
-from typing import Final, NamedTuple
+from functools import partial
+from typing import Any, Final, NamedTuple
 
 from sopilot.values.json import as_seen, look_the_same
 from sopilot.values.patterns import UnreadablePattern, has_form
@@ -25,7 +26,7 @@ from sopilot.values.patterns import UnreadablePattern, has_form
 WRITTEN_NULL: Final = object()
 """A ``null`` that the author wrote; one in the data is ``None``."""
 
-_INT64 = 2**63
+INT64 = 2**63
 _DECIMALS = Context(prec=60)
 
 _WRITTEN = 15
@@ -37,6 +38,26 @@ _SPELLED = "two times are spelled differently: compare `timestamp(…)`"
 
 class Undecided(ValueError):
     """The values don't decide it; `&&` and `||` treat it as unknown."""
+
+
+def settle(parts: Iterable[Callable[[], object]], settling: bool) -> bool:
+    """``settling`` if a part says so, even if others are undecided; else the opposite."""
+    doubt: Undecided | None = None
+    for part in parts:
+        try:
+            if truth(part()) is settling:
+                return settling
+        except Undecided as problem:
+            doubt = problem
+    if doubt is not None:
+        raise doubt
+    return not settling
+
+
+def truth(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise Undecided("true or false was expected")
+    return value
 
 
 def equal(left: object, right: object) -> bool:
@@ -97,29 +118,11 @@ def _compared(left: str, right: str) -> int | None:
     item, other = time_of(left), time_of(right)
     if item is None or other is None:
         return None
-    item, other = on_one_clock(item, other)
-    return (item > other) - (item < other)
-
-
-def _in_order(left: str, right: str) -> None:
-    """Texts are ordered by their signs: `02-01T00:30+14:00` is after `01-31T11:00Z`, and before."""
-    clock = _compared(left, right)
-    if clock is not None and clock != _order(left, right):
-        raise Undecided(_SPELLED)
+    return _order(*on_one_clock(item, other))
 
 
 def _all_equal(pairs: Iterable[tuple[object, object]]) -> bool:
-    """One pair that differs settles it, whatever cannot be told of the others."""
-    doubt: Undecided | None = None
-    for left, right in pairs:
-        try:
-            if not equal(left, right):
-                return False
-        except Undecided as problem:
-            doubt = problem
-    if doubt is not None:
-        raise doubt
-    return True
+    return settle((partial(equal, *pair) for pair in pairs), False)
 
 
 def unequal(left: object, right: object) -> bool:
@@ -136,16 +139,7 @@ def contains(item: object, among: object) -> bool:
         return item in among
     if not isinstance(among, list):
         raise Undecided("`in` needs a list or a map")
-    doubt: Undecided | None = None
-    for entry in among:
-        try:
-            if equal(item, entry):
-                return True
-        except Undecided as problem:
-            doubt = problem
-    if doubt is not None:
-        raise doubt
-    return False
+    return settle((partial(equal, item, entry) for entry in among), True)
 
 
 def at(among: object, key: object) -> object:
@@ -193,14 +187,9 @@ def size(value: object) -> int:
 def add(left: object, right: object) -> object:
     if _is_number(left) and _is_number(right):
         return _calculated(_DECIMALS.add, operator.add, numeric(left), numeric(right))
-    if isinstance(left, str) and isinstance(right, str):
-        return _short(left + right)
-    if isinstance(left, list) and isinstance(right, list):
-        return _short(left + right)
-    raise Undecided("`+` needs two numbers, two texts or two lists")
-
-
-def _short(joined: str | list[object]) -> object:
+    if type(left) is not type(right) or not isinstance(left, str | list):
+        raise Undecided("`+` needs two numbers, two texts or two lists")
+    joined = left + right  # type: ignore[operator]  # checked above
     if len(joined) > 1_000_000:
         raise Undecided("a value is too large")
     return joined
@@ -215,40 +204,38 @@ def multiply(left: object, right: object) -> object:
 
 
 def divide(left: object, right: object) -> object:
-    over, under = numeric(left), numeric(right)
-    if under == 0:
-        raise Undecided("division by zero")
+    over, under = numeric(left), _divisor(right)
     if isinstance(over, int) and isinstance(under, int) and over % under == 0:
         return over // under
     return _calculated(_DECIMALS.divide, operator.truediv, over, under)
 
 
 def remainder(left: object, right: object) -> object:
-    over, under = numeric(left), numeric(right)
-    if under == 0:
-        raise Undecided("division by zero")
+    """The sign is the dividend's."""
+    over, under = numeric(left), _divisor(right)
     if isinstance(over, int) and isinstance(under, int):
         rest = abs(over) % abs(under)
         return rest if over >= 0 else -rest
     return _calculated(_DECIMALS.remainder, math.fmod, over, under)
 
 
-def less(left: object, right: object) -> bool:
-    _comparable(left, right)
-    return bool(left < right)  # type: ignore[operator]  # told above
+def _divisor(value: object) -> int | float:
+    number = numeric(value)
+    if number == 0:
+        raise Undecided("division by zero")
+    return number
 
 
-def at_most(left: object, right: object) -> bool:
-    _comparable(left, right)
-    return bool(left <= right)  # type: ignore[operator]  # told above
+def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[object, object], bool]:
+    def decided(left: object, right: object) -> bool:
+        _comparable(left, right)
+        return compare(left, right)
+
+    return decided
 
 
-def greater(left: object, right: object) -> bool:
-    return less(right, left)
-
-
-def at_least(left: object, right: object) -> bool:
-    return at_most(right, left)
+less = _ordered(operator.lt)
+greater = _ordered(operator.gt)
 
 
 def _comparable(left: object, right: object) -> None:
@@ -258,25 +245,25 @@ def _comparable(left: object, right: object) -> None:
     if type(left) is not type(right) or not isinstance(left, str | datetime | timedelta):
         raise Undecided(f"{_kind(left)} and {_kind(right)} have no order")
     if isinstance(left, str) and isinstance(right, str):
-        _in_order(left, right)
-        seen, other = as_seen(left), as_seen(right)
-        if _order(seen, other) != _order(left, right):
+        order = _order(left, right)
+        # By its characters, `02-01T00:30+14:00` is after `01-31T11:00Z`; by the clock, before.
+        if _compared(left, right) not in (None, order):
+            raise Undecided(_SPELLED)
+        if _order(as_seen(left), as_seen(right)) != order:
             raise Undecided(_LOOKS)
 
 
-def _order(left: str, right: str) -> int:
-    return (left > right) - (left < right)
+def _order(left: Any, right: Any) -> int:
+    return int(left > right) - int(left < right)
 
 
 def _kind(value: object) -> str:
     if _is_number(value):
         return "a number"
+    if value is None or value is WRITTEN_NULL:
+        return "null"
     kinds = {bool: "true or false", str: "a text", list: "a list", dict: "an object"}
-    return (
-        "null"
-        if value is None or value is WRITTEN_NULL
-        else kinds.get(type(value), "a value of another kind")
-    )
+    return kinds.get(type(value), "a value of another kind")
 
 
 def _is_number(value: object) -> bool:
@@ -289,7 +276,7 @@ def _is_number(value: object) -> bool:
 def numeric(value: object) -> int | float:
     if not _is_number(value):
         raise Undecided("a number was expected")
-    return value  # type: ignore[return-value]  # told above
+    return value  # type: ignore[return-value]  # checked above
 
 
 def _calculated(
@@ -309,7 +296,7 @@ def _calculated(
     except ArithmeticError as problem:
         raise Undecided("a number is too large") from problem
     whole = result.to_integral_value()
-    return within_range(int(whole) if whole == result and abs(whole) < _INT64 else float(result))
+    return within_range(int(whole) if whole == result and abs(whole) < INT64 else float(result))
 
 
 def _written(value: float) -> Decimal | None:
@@ -323,7 +310,7 @@ def within_range(value: int | float) -> int | float:
     if isinstance(value, float):
         if not math.isfinite(value):
             raise Undecided("a number is too large")
-    elif not -_INT64 <= value < _INT64:
+    elif not -INT64 <= value < INT64:
         raise Undecided("a number is too large")
     return value
 
@@ -338,18 +325,17 @@ OPERATORS: dict[str, Callable[[object, object], object]] = {
     "/": divide,
     "%": remainder,
     "<": less,
-    "<=": at_most,
+    "<=": _ordered(operator.le),
     ">": greater,
-    ">=": at_least,
+    ">=": _ordered(operator.ge),
 }
 
 
 class Function(NamedTuple):
-    """``arity`` is how many arguments it takes; ``kind`` the kind of its result, if fixed."""
+    """``arity`` counts the value before a method's point; ``kind`` is the result's, if fixed."""
 
     run: Callable[..., object]
     arity: int
-    says: str
     kind: str | None = None
 
 
@@ -366,24 +352,14 @@ def _sum(values: object) -> object:
     return total
 
 
-def _least(values: object) -> object:
+def _best(values: object, is_better: Callable[[object, object], bool]) -> object:
     items = _items(values)
     if not items:
         raise Undecided("the list is empty")
-    least = items[0]
+    best = items[0]
     for item in items:
-        least = least if at_most(least, item) else item
-    return least
-
-
-def _most(values: object) -> object:
-    items = _items(values)
-    if not items:
-        raise Undecided("the list is empty")
-    most = items[0]
-    for item in items:
-        most = item if at_most(most, item) else most
-    return most
+        best = item if is_better(item, best) else best
+    return best
 
 
 def _round(value: object, digits: object) -> object:
@@ -412,12 +388,13 @@ def _between(earlier: object, later: object) -> timedelta:
     return second - first
 
 
-def _seconds(earlier: object, later: object) -> object:
-    return _whole(_between(earlier, later).total_seconds())
+def _length(unit: int, earlier: object, later: object) -> object:
+    return whole(_between(earlier, later).total_seconds() / unit)
 
 
-def _hours(earlier: object, later: object) -> object:
-    return _whole(_between(earlier, later).total_seconds() / 3600)
+def whole(value: int | float) -> int | float:
+    """A whole number of 64 bits as such: 5.0 is 5."""
+    return int(value) if value == int(value) and abs(value) < INT64 else value
 
 
 def _days(earlier: object, later: object) -> object:
@@ -432,31 +409,22 @@ def _day(time: object) -> str:
     return _time(time).date().isoformat()
 
 
-def _year(time: object) -> object:
-    """Text, as a key of a table is."""
-    return _day(time)[:4]
-
-
-def _years(earlier: object, later: object) -> object:
-    """Birthdays passed: who was born on the 29th of February has theirs on the 1st of March."""
+def _years(earlier: object, later: object) -> int:
+    """Birthdays passed: people born on the 29th of February have theirs on the 1st of March."""
     if _between(earlier, later) < timedelta(0):
-        return -_whole_years(_time(later), _time(earlier))
-    return _whole_years(_time(earlier), _time(later))
-
-
-def _whole_years(first: datetime, second: datetime) -> int:
+        return -_years(later, earlier)
+    first, second = _time(earlier), _time(later)
     if first.tzinfo and second.tzinfo:
         second = second.astimezone(first.tzinfo)
-    before = (second.month, second.day) < (first.month, first.day)
-    return second.year - first.year - before
+    return second.year - first.year - ((second.month, second.day) < (first.month, first.day))
 
 
 def _pairs(first: object, second: object) -> object:
-    """Lists that belong together have one length; of others nobody knows what belongs to what."""
-    ones, others = _items(first), _items(second)
-    if len(ones) != len(others):
+    """Lists that belong together have the same length; others can't be paired."""
+    left, right = _items(first), _items(second)
+    if len(left) != len(right):
         raise Undecided("the lists have different lengths")
-    return [[item, other] for item, other in zip(ones, others, strict=True)]
+    return [list(pair) for pair in zip(left, right, strict=True)]
 
 
 def _lookup(table: object, key: object, otherwise: object) -> object:
@@ -522,37 +490,36 @@ def _string(value: object) -> str:
         return "true" if value else "false"
     if isinstance(value, str):
         return value
-    number = numeric(value)
-    return str(int(number)) if number == int(number) and abs(number) < _INT64 else repr(number)
+    return repr(whole(numeric(value)))
 
+
+_MATCHES = Function(seen_alike(_matches, "matches"), 2, "truth")
+_SIZE = Function(size, 1, "number")
 
 FUNCTIONS: dict[str, Function] = {
-    "sum": Function(_sum, 1, "the sum of a list of numbers; 0 of an empty one"),
-    "min": Function(_least, 1, "the least of a list of numbers, texts or times"),
-    "max": Function(_most, 1, "the greatest of a list"),
-    "round": Function(_round, 2, "a number to so many digits, half away from zero"),
-    "seconds_between": Function(_seconds, 2, "from the first time to the second, in seconds"),
-    "hours_between": Function(_hours, 2, "the same in hours"),
-    "days_between": Function(_days, 2, "the same in days of 24 hours"),
-    "years_between": Function(_years, 2, "whole years from the first day to the second, as an age"),
-    "day": Function(_day, 1, "the date of a time, as text"),
-    "year": Function(_year, 1, "the year of a time, as text: a key of a table"),
-    "zip": Function(_pairs, 2, "two lists of one length as a list of pairs"),
-    "lookup": Function(_lookup, 3, "the value under a key of a table, or else the third"),
-    "size": Function(size, 1, "the length of a text, a list or a map", "number"),
-    "matches": Function(seen_alike(_matches, "matches"), 2, "whether a text has a form", "truth"),
-    "int": Function(_int, 1, "a whole number, cut off or read from a text", "number"),
-    "double": Function(_double, 1, "a number, read from a text", "number"),
-    "string": Function(_string, 1, "the text of a number or a truth", "text"),
-    "timestamp": Function(_timestamp, 1, "a time with an offset, to compare"),
-    "duration": Function(_duration, 1, "a length of time, to compare"),
+    "sum": Function(_sum, 1),
+    "min": Function(partial(_best, is_better=less), 1),
+    "max": Function(partial(_best, is_better=greater), 1),
+    "round": Function(_round, 2),
+    "seconds_between": Function(partial(_length, 1), 2),
+    "hours_between": Function(partial(_length, 3600), 2),
+    "days_between": Function(partial(_length, 86_400), 2),
+    "years_between": Function(_years, 2),
+    "day": Function(_day, 1),
+    "year": Function(lambda time: _day(time)[:4], 1),
+    "zip": Function(_pairs, 2),
+    "lookup": Function(_lookup, 3),
+    "size": _SIZE,
+    "matches": _MATCHES,
+    "int": Function(_int, 1, "number"),
+    "double": Function(_double, 1, "number"),
+    "string": Function(_string, 1, "text"),
+    "timestamp": Function(_timestamp, 1),
+    "duration": Function(_duration, 1),
+    ".contains": Function(seen_alike(lambda text, part: part in text, "contains"), 2, "truth"),
+    ".startsWith": Function(seen_alike(str.startswith, "startsWith"), 2, "truth"),
+    ".endsWith": Function(seen_alike(str.endswith, "endsWith"), 2, "truth"),
+    ".matches": _MATCHES,
+    ".size": _SIZE,
 }
-
-METHODS: dict[str, Function] = {
-    ".contains": Function(seen_alike(lambda text, part: part in text, "contains"), 2, "", "truth"),
-    ".startsWith": Function(seen_alike(str.startswith, "startsWith"), 2, "", "truth"),
-    ".endsWith": Function(seen_alike(str.endswith, "endsWith"), 2, "", "truth"),
-    ".matches": FUNCTIONS["matches"],
-    ".size": FUNCTIONS["size"],
-}
-"""Functions that are written behind a value: `text.contains(part)`."""
+"""A name that starts with a point is a method, written behind a value: `text.contains(part)`."""
