@@ -20,7 +20,7 @@ LONGEST = 10_000
 DEEPEST = 120
 """Nested parts in an expression, which the evaluator walks recursively."""
 
-MACROS = {"all": 2, "exists": 2, "exists_one": 2, "map": 2, "filter": 2}
+MACROS = frozenset({"all", "exists", "exists_one", "map", "filter"})
 
 BINARY = (
     ("==", "!=", "<", "<=", ">", ">=", "in"),
@@ -242,6 +242,9 @@ class _Parser:
         arguments: list[Node] = []
         while not self._is(end):
             arguments.append(self.expression())
+            if end == "}":
+                self.expect(":")
+                arguments.append(self.expression())
             if not self._is(","):
                 break
             self._take()
@@ -262,7 +265,7 @@ class _Parser:
         if self._is("["):
             return self._node("list", token.at, *self._arguments("]"))
         if self._is("{"):
-            return self._mapping()
+            return self._node("map_of", token.at, *self._arguments("}"))
         if token.kind != "word" or token.text in ("in", *_WORDS):
             raise self._unexpected()
         self._take()
@@ -278,19 +281,6 @@ class _Parser:
         if len(arguments) != 1 or arguments[0].kind != "field":
             raise SyntaxProblem("`has` takes a field", token.at, "write `has(result.field)`")
         return self._node("has", token.at, *arguments[0].parts, value=arguments[0].value)
-
-    def _mapping(self) -> Node:
-        at = self._take().at
-        parts: list[Node] = []
-        while not self._is("}"):
-            parts.append(self.expression())
-            self.expect(":")
-            parts.append(self.expression())
-            if not self._is(","):
-                break
-            self._take()
-        self.expect("}")
-        return self._node("map_of", at, *parts)
 
 
 def _number(token: _Token, negative: bool) -> int | float:
