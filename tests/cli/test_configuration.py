@@ -49,7 +49,13 @@ def test_store_and_view_come_from_the_nearest_file(
         ('language = "fr"', "`language`: 'fr' is not one of 'en', 'zh'"),
         ("store = ", "can't be read"),
         ('store = "postgres://elsewhere/db"', "`store` isn't a local file"),
+        ('store = "sqlite:../../x/s.db"', "`store` is outside the folder"),
+        ('store = "sqlite:inner/../../s.db"', "`store` is outside the folder"),
+        ('store = "sqlite:/tmp/s.db"', "`store` is outside the folder"),
+        ('store = "sqlite:~/s.db"', "`store` is outside the folder"),
+        ('store = "sqlite:link/s.db"', "`store` is outside the folder"),
         ('model = "http://elsewhere/v1#m"', "`model` is an address"),
+        ('model = "mailbox:../../../box"', "`model` is outside the folder"),
         ('[gateway]\nupstream = ["sh"]', "`[gateway]` sets options of a command"),
         ("[nonsense]", "`nonsense` isn't a setting"),
     ],
@@ -57,11 +63,13 @@ def test_store_and_view_come_from_the_nearest_file(
 def test_a_wrong_file_is_named_with_the_cure(
     here: Path, capfd: pytest.CaptureFixture[str], text: str, problem: str
 ) -> None:
+    (here / "link").symlink_to(here.parent)
     (here / "sopilot.toml").write_text(text)
     assert run(["run", "bank"]) == 2
     told = capfd.readouterr().err
     assert problem in told
     assert str(here / "sopilot.toml") in told
+    assert not (here.parent / "s.db").exists()
     assert "isn't a setting" not in problem or "known keys: store, model, view, language" in told
 
 
@@ -72,8 +80,8 @@ def test_a_named_file_sets_any_option_of_a_command(
     monkeypatch: pytest.MonkeyPatch,
     by_variable: bool,
 ) -> None:
-    file = here / "my.toml"
-    file.write_text('store = "${WHERE:-sqlite:s.db}"\n[sessions.list]\nlimit = 1\n')
+    file = here / "inner" / "my.toml"
+    file.write_text('store = "${WHERE:-sqlite:../s.db}"\n[sessions.list]\nlimit = 1\n')
     named = [] if by_variable else ["--config", str(file)]
     if by_variable:
         monkeypatch.setenv("SOPILOT_CONFIG", str(file))

@@ -99,10 +99,10 @@ def bench_document(word: str) -> Document:
         grouped_bars(
             word,
             {word: {word: Bar(50.0, (40.0, 60.0), 9), "flat": Bar(0.0, None, 9)}},
-            {word: "#111", "flat": "#222"},
+            {word: "#111111", "flat": "#eeeeee"},
             axis=word,
         ),
-        diverging_bars(word, [(word, 3, 0)], (word, "#111"), ("b", "#222")),
+        diverging_bars(word, [(word, 3, 0)], (word, "#111111"), ("b", "#eeeeee")),
     ]
     return Document(word, [word], [word], [table], plots)
 
@@ -211,14 +211,31 @@ def test_bars_are_as_long_as_their_values() -> None:
         "m": {"pg": Bar(100.0, (90.0, 100.0), 8), "flat": Bar(50.0, None, 8)},
         "n": {"pg": Bar(0.0, None, 3)},
     }
-    colours = {"pg": "#111", "flat": "#222"}
+    colours = {"pg": "#111111", "flat": "#eeeeee"}
     picture = grouped_bars("p", bars, colours, highest=100.0, axis="% passed").__html__()
     whole, half, none = [float(each["width"]) for each in shapes(picture, "rect")]
     assert (whole, none) == (2 * half, 0.0)
     assert "<title>m, flat: 50.0, n = 8</title>" in picture
     assert "100.0 (n = 8)" in picture
     assert "% passed" in picture
-    assert [each["fill"] for each in shapes(picture, "rect")] == ["#111", "#222", "#111"]
+    assert [each["fill"] for each in shapes(picture, "rect")] == ["#111111", "#eeeeee", "#111111"]
+
+
+@pytest.mark.parametrize(("bar", "inside"), [("#1b3a6b", "#fff"), ("#ccb974", "#000")])
+def test_an_interval_can_be_seen_on_its_bar(bar: str, inside: str) -> None:
+    bars = {"m": {"fused": Bar(50.0, (40.0, 60.0), 8)}}
+    picture = grouped_bars("p", bars, {"fused": bar}, highest=100.0, axis="").__html__()
+    [rect] = shapes(picture, "rect")
+    end = float(rect["x"]) + float(rect["width"])
+    lines = [
+        (line["stroke"], float(line["x1"]), float(line["x2"]))
+        for line in shapes(picture, "line")
+        if line["y1"] == line["y2"]
+    ][:2]
+    (low_colour, low_from, low_to), (high_colour, high_from, high_to) = lines
+    assert (low_colour, high_colour) == (inside, "currentColor")
+    assert low_from == high_from == pytest.approx(end)
+    assert low_to < end < high_to
 
 
 def test_a_view_has_one_colour_and_no_other_view_has_it() -> None:

@@ -22,6 +22,7 @@ TOKEN_FILE = "sopilot.token_file"
 """Where the click context holds the file with the caller's access token."""
 
 _LOCAL_STORE = "sqlite:"
+_LOCAL_MODEL = "mailbox:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +113,12 @@ def _stays_here(path: Path, key: str, value: str) -> None:
         raise _needs_naming(path, "`store` isn't a local file")
     if key == "model" and "://" in value:
         raise _needs_naming(path, "`model` is an address")
+    kind, _, inner = value.partition(":")
+    if f"{kind}:" in (_LOCAL_STORE, _LOCAL_MODEL):
+        base = path.parent if key == "store" else Path.cwd()
+        target = (base / Path(inner).expanduser()).resolve()  # a link may lead elsewhere, too
+        if not target.is_relative_to(path.parent.resolve()):
+            raise _needs_naming(path, f"`{key}` is outside the folder of the file")
 
 
 def _needs_naming(path: Path, why: str) -> UserMistake:

@@ -62,7 +62,7 @@ PALETTE: Final = (
     "#da8bc3", "#8c8c8c", "#ccb974", "#1b3a6b", "#0b7a75", "#8f2d56", "#b5651d", "#6b6ecf",
     "#2f7d32", "#a05195",
 )  # fmt: skip
-"""As many as there are views; readable on light and on dark ground."""
+"""A colour per view, for a white ground."""
 
 
 def view_colour(name: str) -> str:
@@ -71,9 +71,19 @@ def view_colour(name: str) -> str:
     return PALETTE[views.index(name) % len(PALETTE)] if name in views else "#8c8c8c"
 
 
+def _contrasting(colour: str) -> str:
+    """Return black or white, whichever is easier to see on ``colour`` (``#rrggbb``)."""
+    channels = [int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5)]
+    red, green, blue = (value**2.2 for value in channels)
+    luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue
+    return "#fff" if luminance < 0.18 else "#000"  # both contrast alike at 0.18
+
+
 COLUMN_POINTS: Final = 8.5 / 2.54 * 72
 """The width of a column in print."""
 
+
+_INK: Final = "currentColor"
 
 _LETTER: Final = 6.2
 """About the width of one, for what must not run out of the picture."""
@@ -138,8 +148,10 @@ class Drawing:
     ) -> None:
         self.add("rect", hint=hint, x=x, y=y, width=max(width, 0.0), height=height, fill=colour)
 
-    def upright(self, x: float, top: float, bottom: float, opacity: float = 1.0) -> None:
-        self.add("line", x1=x, x2=x, y1=top, y2=bottom, stroke="currentColor", opacity=opacity)
+    def upright(
+        self, x: float, top: float, bottom: float, opacity: float = 1.0, colour: str = _INK
+    ) -> None:
+        self.add("line", x1=x, x2=x, y1=top, y2=bottom, stroke=colour, opacity=opacity)
 
     def legend(self, y: float, colours: Mapping[str, str]) -> None:
         """In as many lines as it takes, at the foot of the picture."""
@@ -158,7 +170,6 @@ _WIDTH, _LINE = 360, 15
 """A column of a two-column page: at 8.5 cm, letters of 11 are 7.4 points high."""
 
 
-_INK: Final = "currentColor"
 _NAMES, _FIGURES = 104, 82
 """Room for the names at the left of bars, and for the figures at their right."""
 
@@ -274,19 +285,23 @@ def grouped_bars(
     for group, bars in groups.items():
         drawing.text(0, y + 11, group)
         y += _LINE + 2
-        drawing.upright(x(0), y - 2, y + (_LINE - 1) * len(bars))
+        top = y - 2
         for name, bar in bars.items():
             hint = f"{group}, {name}: {bar.value:.1f}, n = {bar.n}"
             drawing.text(_NAMES - 5, y + 9.5, name, anchor="end", size=10)
             drawing.bar(x(0), y, x(bar.value) - x(0), 11, colours[name], hint)
             if bar.interval is not None:
                 low, high = bar.interval
-                drawing.add("line", x1=x(low), x2=x(high), y1=y + 5.5, y2=y + 5.5, stroke=_INK)
-                for end in bar.interval:
-                    drawing.upright(x(end), y + 3, y + 8)
+                # Ink can't be seen on a dark bar: the half inside the bar has its own colour.
+                for end, colour in ((low, _contrasting(colours[name])), (high, _INK)):
+                    drawing.add(
+                        "line", x1=x(bar.value), x2=x(end), y1=y + 5.5, y2=y + 5.5, stroke=colour
+                    )
+                    drawing.upright(x(end), y + 3, y + 8, colour=colour)
             shown = f"{bar.value:.1f}" if highest >= 10 else f"{bar.value:.2f}"
             drawing.text(_WIDTH, y + 9.5, f"{shown} (n = {bar.n})", anchor="end", size=10)
             y += _LINE - 1
+        drawing.upright(x(0), top, y)
         y += 4
     draw_axis(drawing, y, ticks, x, axis)
     return drawing
