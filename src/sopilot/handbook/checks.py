@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from sopilot.handbook.expressions import free_names, limits
 from sopilot.handbook.model import (
@@ -34,56 +35,76 @@ from sopilot.messages.catalogue import sentence
 from sopilot.messages.diagnostic import DiagnosticCollector, Positioned, did_you_mean
 
 
+class _Problem(NamedTuple):
+    """``about`` is the predicate or the action to blame."""
+
+    code: str
+    message: str
+    about: str
+    help: str = ""
+
+
+_Problems = Iterator[_Problem]
+
+
 def check_handbook(
     report: DiagnosticCollector,
     handbook: Handbook,
-    places: Mapping[str, Positioned],
-    action_places: Mapping[str, Positioned],
+    predicates: Mapping[str, Positioned],
+    actions: Mapping[str, Positioned],
     root: Positioned,
 ) -> None:
-    """``places`` is where each predicate is declared, ``action_places`` each action."""
-    _check_circles(report, handbook, places)
-    _check_use(report, handbook, places)
-    _check_inputs(report, handbook, places)
-    _check_parameters(report, handbook, places)
-    _check_effects(report, handbook, action_places)
-    _check_shadows(report, handbook, action_places)
-    _check_confirmations(report, handbook, action_places)
-    _check_principals(report, handbook, places)
-    _check_limits(report, handbook, places)
-    if not handbook.procedures and not report.failed:
+    """Report problems of the whole handbook at the places of its predicates and actions."""
+    for check, places in (
+        (_circles, predicates),
+        (_missing_inputs, predicates),
+        (_effects, actions),
+        (_failures_as_answers, actions),
+        (_shadows, actions),
+        (_confirmations, actions),
+    ):
+        for code, message, about, help in check(handbook):
+            report.error(code, message, places[about], help)
+    for code, message, about, help in _principals(handbook):
+        report.warning(code, message, predicates[about], help)
+    if report.failed:
+        return  # a part that could not be read may be what these checks would miss
+    for check, places in (
+        (_unused, predicates),
+        (_unread_parameters, predicates),
+        (_unlicensed, actions),
+        (_unlimited, predicates),
+    ):
+        for code, message, about, help in check(handbook):
+            report.warning(code, message, places[about], help)
+    if not handbook.procedures:
         report.warning("no-procedures", "the handbook has no procedure, so it serves nobody", root)
 
 
-def _check_use(
-    report: DiagnosticCollector, handbook: Handbook, places: Mapping[str, Positioned]
-) -> None:
+def _unused(handbook: Handbook) -> _Problems:
     trees = [action.requires for action in handbook.actions.values()]
     for procedure in handbook.procedures.values():
         trees.append(procedure.requires)
         if procedure.worded is not None:
             trees.append(procedure.worded)
     used = {leaf.predicate for tree in trees for leaf in leaves(tree)}
-    if report.failed:
-        return  # a requirement that could not be read may be where the predicate is used
     for name, predicate in handbook.predicates.items():
         if name not in used and not predicate.made:
-            message = f"nothing requires the predicate `{name}`"
-            report.warning("unused-predicate", message, places[name])
+            yield _Problem("unused-predicate", f"nothing requires the predicate `{name}`", name)
 
 
-def _check_effects(
-    report: DiagnosticCollector, handbook: Handbook, places: Mapping[str, Positioned]
-) -> None:
+def _effects(handbook: Handbook) -> _Problems:
     for name, action in handbook.actions.items():
         if action.read_only and (action.changes or action.is_guarded):
             otherwise = "that it changes something" if action.changes else "that it is guarded"
             message = f"the action `{name}` is `read_only`, and says {otherwise}"
-            report.error("not-read-only", message, places[name], "drop one of the two")
-        _check_licence(report, handbook, action, places[name])
+            yield _Problem("not-read-only", message, name, "drop one of the two")
+
+
+def _failures_as_answers(handbook: Handbook) -> _Problems:
     for predicate in handbook.predicates.values():
         for call in (predicate.established_by, predicate.closed_by, predicate.done):
-            if call is None or call.action not in places:
+            if call is None or call.action not in handbook.actions:
                 continue
             if handbook.actions[call.action].not_found is not None:
                 message = (
@@ -91,27 +112,23 @@ def _check_effects(
                     "`not_found` takes a failure for an answer"
                 )
                 help = "leave `not_found` out, or verify with another action"
-                report.error("gate-not-found", message, places[call.action], help)
+                yield _Problem("gate-not-found", message, call.action, help)
 
 
-def _check_licence(
-    report: DiagnosticCollector, handbook: Handbook, action: Action, place: Positioned
-) -> None:
+def _unlicensed(handbook: Handbook) -> _Problems:
     """A guarded action without a procedure is never called, in any view."""
-    if report.failed or not handbook.procedures or not action.is_guarded:
-        return
-    if all(procedure.action != action.name for procedure in handbook.procedures.values()):
-        message = f"`{action.name}` is guarded, and no procedure carries it out: it is never called"
-        help = f"write a procedure with `action: {action.name}`, or drop the guard"
-        report.warning("no-procedure-for-action", message, place, help)
+    goals = {procedure.action for procedure in handbook.procedures.values()}
+    for name, action in handbook.actions.items() if goals else ():
+        if action.is_guarded and name not in goals:
+            message = f"`{name}` is guarded, and no procedure carries it out: it is never called"
+            help = f"write a procedure with `action: {name}`, or drop the guard"
+            yield _Problem("no-procedure-for-action", message, name, help)
 
 
-def _check_shadows(
-    report: DiagnosticCollector, handbook: Handbook, places: Mapping[str, Positioned]
-) -> None:
-    """An input that is named like a parameter of the handbook: whoever calls would set it."""
+def _shadows(handbook: Handbook) -> _Problems:
+    """Inputs that are named like a parameter of the handbook: a caller would set it."""
     for procedure in handbook.procedures.values():
-        if procedure.action not in places:
+        if procedure.action not in handbook.actions:
             continue
         of_action = f"the action `{procedure.action}`"
         named = dict.fromkeys(handbook.actions[procedure.action].input_names(), of_action)
@@ -122,28 +139,23 @@ def _check_shadows(
                 "a model that calls it would set it"
             )
             help = "give one of the two another name"
-            report.error("shadowed-parameter", message, places[procedure.action], help)
+            yield _Problem("shadowed-parameter", message, procedure.action, help)
 
 
-def _check_confirmations(
-    report: DiagnosticCollector, handbook: Handbook, places: Mapping[str, Positioned]
-) -> None:
+def _confirmations(handbook: Handbook) -> _Problems:
     for name, action in handbook.actions.items():
         known = {*action.input_names(), *handbook.parameters}
-        for unknown in dict.fromkeys(placeholders(str(action.confirm or ""))):
+        for unknown in placeholders(str(action.confirm or "")):
             if unknown not in known:
                 message = (
                     f"`{{{unknown}}}` in `confirm` is neither an input of `{name}` nor a parameter "
                     "of the handbook"
                 )
-                help = did_you_mean(unknown, known)
-                report.error("unbound-placeholder", message, places[name], help)
+                yield _Problem("unbound-placeholder", message, name, did_you_mean(unknown, known))
 
 
-def _check_principals(
-    report: DiagnosticCollector, handbook: Handbook, places: Mapping[str, Positioned]
-) -> None:
-    """Whether two openings identify one customer can be told by equal names alone."""
+def _principals(handbook: Handbook) -> _Problems:
+    """Only equal names tell that two gates identify the same customer."""
     gates = [predicate for predicate in handbook.predicates.values() if predicate.principal]
     for gate in gates[1:]:
         if gate.parameters != gates[0].parameters:
@@ -152,17 +164,15 @@ def _check_principals(
                 f"({', '.join(gates[0].parameters)})` identify the customer by different parameters"
             )
             help = "give both the same ones, such as a customer number that the action answers"
-            report.warning("principal-parameters", message, places[gate.name], help)
+            yield _Problem("principal-parameters", message, gate.name, help)
 
 
 _LOWER = frozenset({"minimum", "exclusiveMinimum", "enum", "const"})
 
 
-def _check_limits(
-    report: DiagnosticCollector, handbook: Handbook, places: Mapping[str, Positioned]
-) -> None:
+def _unlimited(handbook: Handbook) -> _Problems:
     """A number of a guarded action that is limited from above alone may be negative."""
-    for procedure in handbook.procedures.values() if not report.failed else ():
+    for procedure in handbook.procedures.values():
         action = handbook.actions[procedure.action]
         if not action.is_guarded and not procedure.confirm:
             continue
@@ -183,11 +193,12 @@ def _check_limits(
                         limited[term.name].setdefault(side, predicate.name)
         for name, sides in limited.items():
             if sides.keys() == {"upper"}:
+                upper = sides["upper"]
                 message = sentence(
-                    "no-lower-bound", goal=procedure.name, name=name, predicate=sides["upper"]
+                    "no-lower-bound", goal=procedure.name, name=name, predicate=upper
                 )
                 help = sentence("add-lower-bound", name=name)
-                report.warning("no-lower-bound", message, places[sides["upper"]], help)
+                yield _Problem("no-lower-bound", message, upper, help)
 
 
 def _limits(predicate: Predicate, parameter: str, wanted: bool) -> set[str]:
@@ -197,9 +208,7 @@ def _limits(predicate: Predicate, parameter: str, wanted: bool) -> set[str]:
     return limits(predicate.verdict, parameter, true=wanted) if predicate.verdict else set()
 
 
-def _check_inputs(
-    report: DiagnosticCollector, handbook: Handbook, places: Mapping[str, Positioned]
-) -> None:
+def _missing_inputs(handbook: Handbook) -> _Problems:
     for name, predicate in handbook.predicates.items():
         for call, missing in missing_inputs(predicate, handbook.actions):
             message = f"`{call.action}` needs `{missing}`, and the recipe of `{name}` gives it none"
@@ -208,21 +217,17 @@ def _check_inputs(
                 help = f"write `{call.action}({missing}={missing})`"
                 if len(handbook.actions[call.action].inputs) == 1:
                     help = f"write `{call.action}({missing})`"
-            report.error("missing-input", message, places[name], help)
+            yield _Problem("missing-input", message, name, help)
 
 
-def _check_parameters(
-    report: DiagnosticCollector, handbook: Handbook, places: Mapping[str, Positioned]
-) -> None:
-    """Warn of parameters that neither a call nor the verdict reads."""
-    if report.failed:
-        return  # a call that could not be read may be what reads it
+def _unread_parameters(handbook: Handbook) -> _Problems:
+    """Parameters that neither a call nor the verdict reads."""
     for name, predicate in handbook.predicates.items():
         by_success = [
             item for item in (predicate.established_by, predicate.done) if item is not None
         ]
         if predicate.question or not (by_success or predicate.verdict):
-            continue  # what was said, or a model on the sentence
+            continue  # the user's answer decides, or a model by the sentence
         calls = [*by_success, *(call for recipe in predicate.recipes for call in recipe)]
         terms = [term for call in calls for term in (call.each, *dict(call.arguments).values())]
         read = {term.name for term in terms if isinstance(term, Name)}
@@ -232,15 +237,14 @@ def _check_parameters(
             if parameter not in read:
                 message = f"`{name}` does not depend on `{parameter}`: it is the same for every one"
                 help = f"pass it to a call, or compare it in a verdict: `result.… == {parameter}`"
-                report.warning("unread-parameter", message, places[name], help)
+                yield _Problem("unread-parameter", message, name, help)
 
 
 def decidable(handbook: Handbook) -> frozenset[str]:
     """The predicates that an executor can come to know, as a least fixed point.
 
-    A gate needs what its establishing action requires; a verified predicate
-    needs one recipe whose calls are all allowed. What is missing from the
-    result waits, in the end, for itself.
+    A gate needs what its establishing action requires; a verified predicate needs one recipe
+    whose calls are all allowed. The other predicates wait, in the end, for themselves.
     """
     known: set[str] = set()
     waiting = dict(handbook.predicates)
@@ -290,25 +294,21 @@ def _waits_for(handbook: Handbook, tree: Tree, known: set[str]) -> list[str]:
     return [name for part in parts for name in part]
 
 
-def _check_circles(
-    report: DiagnosticCollector, handbook: Handbook, places: Mapping[str, Positioned]
-) -> None:
+def _circles(handbook: Handbook) -> _Problems:
     known = set(decidable(handbook))
-    text: set[frozenset[str]] = set()
-    for name in handbook.predicates:
-        if name in known:
-            continue
+    reported: set[frozenset[str]] = set()
+    for name in (item for item in handbook.predicates if item not in known):
         circle = _circle(handbook, name, known)
         members = frozenset(needed for _, needed in circle)
-        if members in text:
+        if members in reported:
             continue
-        text.add(members)
+        reported.add(members)
         start = circle[-1][1]
         steps = [f"`{action}`, which requires `{needed}`" for action, needed in circle]
         verb = "established" if handbook.predicates[start].is_gate else "verified"
         message = f"`{start}` can never be {verb}: it needs " + ", which needs ".join(steps)
         help = "drop one of these `requires`, or give a recipe that does not need it"
-        report.error("circular-guard", message, places[start], help)
+        yield _Problem("circular-guard", message, start, help)
 
 
 def _circle(handbook: Handbook, name: str, known: set[str]) -> list[tuple[str, str]]:
@@ -331,8 +331,7 @@ def obligations(handbook: Handbook, procedure: Procedure) -> Tree:
     An action's requirement binds every call of it, so a procedure that leaves it
     out does not lift it.
     """
-    action = handbook.actions[procedure.action]
-    tree = _required(action, procedure)
+    tree = _required(handbook.actions[procedure.action], procedure)
     return with_made(handbook, procedure, tree)
 
 

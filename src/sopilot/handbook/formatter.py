@@ -1,11 +1,8 @@
-"""The new place of every line and gap of a YAML text.
+"""Normalise the layout of a handbook's YAML; comments, key order and meaning stay.
 
-A handbook's layout, normalised; comments, key order and meaning stay.
-
-Works on the scanner's tokens rather than on a tree, so everything that is not
-layout is copied, never rebuilt: block collections are indented by two, gaps
-between tokens on one line become what the language's own examples use, runs
-of blank lines become one.
+Works on the scanner's tokens rather than on a tree, so everything that isn't layout is copied,
+never rebuilt. Block collections are indented by two, gaps between tokens on one line become
+those of the language's own examples, and runs of blank lines become one.
 """
 
 from __future__ import annotations
@@ -189,7 +186,7 @@ class Layout:
 
     def _comment_indent(self, at: int) -> int:
         """With the line below it, or with the block above that it closes."""
-        column = len(self._lines[at]) - len(self._lines[at].lstrip(" \t"))
+        column = self._old_indent(at)
         below = next((item for item in range(at + 1, len(self._lines)) if self._starts(item)), None)
         above = next((item for item in range(at - 1, -1, -1) if self._starts(item)), None)
         if below is None:
