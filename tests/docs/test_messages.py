@@ -35,13 +35,13 @@ def listed(heading: str) -> list[str]:
 
 
 def codes_in(tree: ast.AST) -> Iterator[str]:
-    """The codes of ``Diagnostic``, ``mistake``, ``OriginProblem`` and ``report.error`` calls."""
+    """The codes of ``Diagnostic``, ``mistake``, ``HandbookProblem`` and ``report.error`` calls."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call) or not node.args:
             continue
         name = getattr(node.func, "attr", getattr(node.func, "id", ""))
         first = node.args[0]
-        if name in ("Diagnostic", "mistake", "OriginProblem", "error", "warning"):
+        if name in ("Diagnostic", "mistake", "HandbookProblem", "error", "warning"):
             for part in (first.body, first.orelse) if isinstance(first, ast.IfExp) else (first,):
                 if isinstance(part, ast.Constant) and isinstance(part.value, str):
                     yield part.value

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from sopilot.handbook.expressions import free_names, limits
 from sopilot.handbook.model import (
@@ -15,7 +14,7 @@ from sopilot.handbook.model import (
     confirmation,
     confirmed_name,
 )
-from sopilot.handbook.read_recipes import missing_inputs, no_origin
+from sopilot.handbook.read_recipes import HandbookProblem, missing_inputs, no_origin
 from sopilot.handbook.requirements import (
     NOTHING,
     All,
@@ -34,17 +33,7 @@ from sopilot.handbook.wording import placeholders
 from sopilot.messages.catalogue import sentence
 from sopilot.messages.diagnostic import DiagnosticCollector, Positioned, did_you_mean
 
-
-class _Problem(NamedTuple):
-    """``about`` is the predicate or the action to blame."""
-
-    code: str
-    message: str
-    about: str
-    help: str = ""
-
-
-_Problems = Iterator[_Problem]
+_Problems = Iterator[HandbookProblem]
 
 
 def check_handbook(
@@ -63,10 +52,10 @@ def check_handbook(
         (_shadows, actions),
         (_confirmations, actions),
     ):
-        for code, message, about, help in check(handbook):
-            report.error(code, message, places[about], help)
-    for code, message, about, help in _principals(handbook):
-        report.warning(code, message, predicates[about], help)
+        for problem in check(handbook):
+            report.error(problem.code, problem.message, places[problem.about], problem.help)
+    for problem in _principals(handbook):
+        report.warning(problem.code, problem.message, predicates[problem.about], problem.help)
     if report.failed:
         return  # a part that could not be read may be what these checks would miss
     for check, places in (
@@ -75,8 +64,8 @@ def check_handbook(
         (_unlicensed, actions),
         (_unlimited, predicates),
     ):
-        for code, message, about, help in check(handbook):
-            report.warning(code, message, places[about], help)
+        for problem in check(handbook):
+            report.warning(problem.code, problem.message, places[problem.about], problem.help)
     if not handbook.procedures:
         report.warning("no-procedures", "the handbook has no procedure, so it serves nobody", root)
 
@@ -90,7 +79,9 @@ def _unused(handbook: Handbook) -> _Problems:
     used = {leaf.predicate for tree in trees for leaf in leaves(tree)}
     for name, predicate in handbook.predicates.items():
         if name not in used and not predicate.made:
-            yield _Problem("unused-predicate", f"nothing requires the predicate `{name}`", name)
+            yield HandbookProblem(
+                "unused-predicate", f"nothing requires the predicate `{name}`", about=name
+            )
 
 
 def _effects(handbook: Handbook) -> _Problems:
@@ -98,7 +89,7 @@ def _effects(handbook: Handbook) -> _Problems:
         if action.read_only and (action.changes or action.is_guarded):
             otherwise = "that it changes something" if action.changes else "that it is guarded"
             message = f"the action `{name}` is `read_only`, and says {otherwise}"
-            yield _Problem("not-read-only", message, name, "drop one of the two")
+            yield HandbookProblem("not-read-only", message, "drop one of the two", name)
 
 
 def _failures_as_answers(handbook: Handbook) -> _Problems:
@@ -112,7 +103,7 @@ def _failures_as_answers(handbook: Handbook) -> _Problems:
                     "`not_found` takes a failure for an answer"
                 )
                 help = "leave `not_found` out, or verify with another action"
-                yield _Problem("gate-not-found", message, call.action, help)
+                yield HandbookProblem("gate-not-found", message, help, call.action)
 
 
 def _unlicensed(handbook: Handbook) -> _Problems:
@@ -122,7 +113,7 @@ def _unlicensed(handbook: Handbook) -> _Problems:
         if action.is_guarded and name not in goals:
             message = f"`{name}` is guarded, and no procedure carries it out: it is never called"
             help = f"write a procedure with `action: {name}`, or drop the guard"
-            yield _Problem("no-procedure-for-action", message, name, help)
+            yield HandbookProblem("no-procedure-for-action", message, help, name)
 
 
 def _shadows(handbook: Handbook) -> _Problems:
@@ -139,7 +130,7 @@ def _shadows(handbook: Handbook) -> _Problems:
                 "a model that calls it would set it"
             )
             help = "give one of the two another name"
-            yield _Problem("shadowed-parameter", message, procedure.action, help)
+            yield HandbookProblem("shadowed-parameter", message, help, procedure.action)
 
 
 def _confirmations(handbook: Handbook) -> _Problems:
@@ -151,7 +142,9 @@ def _confirmations(handbook: Handbook) -> _Problems:
                     f"`{{{unknown}}}` in `confirm` is neither an input of `{name}` nor a parameter "
                     "of the handbook"
                 )
-                yield _Problem("unbound-placeholder", message, name, did_you_mean(unknown, known))
+                yield HandbookProblem(
+                    "unbound-placeholder", message, did_you_mean(unknown, known), name
+                )
 
 
 def _principals(handbook: Handbook) -> _Problems:
@@ -164,7 +157,7 @@ def _principals(handbook: Handbook) -> _Problems:
                 f"({', '.join(gates[0].parameters)})` identify the customer by different parameters"
             )
             help = "give both the same ones, such as a customer number that the action answers"
-            yield _Problem("principal-parameters", message, gate.name, help)
+            yield HandbookProblem("principal-parameters", message, help, gate.name)
 
 
 _LOWER = frozenset({"minimum", "exclusiveMinimum", "enum", "const"})
@@ -198,7 +191,7 @@ def _unlimited(handbook: Handbook) -> _Problems:
                     "no-lower-bound", goal=procedure.name, name=name, predicate=upper
                 )
                 help = sentence("add-lower-bound", name=name)
-                yield _Problem("no-lower-bound", message, upper, help)
+                yield HandbookProblem("no-lower-bound", message, help, upper)
 
 
 def _limits(predicate: Predicate, parameter: str, wanted: bool) -> set[str]:
@@ -217,7 +210,7 @@ def _missing_inputs(handbook: Handbook) -> _Problems:
                 help = f"write `{call.action}({missing}={missing})`"
                 if len(handbook.actions[call.action].inputs) == 1:
                     help = f"write `{call.action}({missing})`"
-            yield _Problem("missing-input", message, name, help)
+            yield HandbookProblem("missing-input", message, help, name)
 
 
 def _unread_parameters(handbook: Handbook) -> _Problems:
@@ -237,7 +230,7 @@ def _unread_parameters(handbook: Handbook) -> _Problems:
             if parameter not in read:
                 message = f"`{name}` does not depend on `{parameter}`: it is the same for every one"
                 help = f"pass it to a call, or compare it in a verdict: `result.… == {parameter}`"
-                yield _Problem("unread-parameter", message, name, help)
+                yield HandbookProblem("unread-parameter", message, help, name)
 
 
 def decidable(handbook: Handbook) -> frozenset[str]:
@@ -308,7 +301,7 @@ def _circles(handbook: Handbook) -> _Problems:
         verb = "established" if handbook.predicates[start].is_gate else "verified"
         message = f"`{start}` can never be {verb}: it needs " + ", which needs ".join(steps)
         help = "drop one of these `requires`, or give a recipe that does not need it"
-        yield _Problem("circular-guard", message, start, help)
+        yield HandbookProblem("circular-guard", message, help, start)
 
 
 def _circle(handbook: Handbook, name: str, known: set[str]) -> list[tuple[str, str]]:

@@ -123,7 +123,9 @@ def _operator(node: MapNode, scope: Scope) -> tuple[Recipe, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class OriginProblem:
+class HandbookProblem:
+    """``about`` is the name to blame."""
+
     code: str
     message: str
     help: str = ""
@@ -136,13 +138,13 @@ def resolved_recipe(
     asks: Collection[str],
     what: str,
     constants: Collection[str] = (),
-) -> tuple[Recipe, list[OriginProblem]]:
+) -> tuple[Recipe, list[HandbookProblem]]:
     """The recipe with every bare name that means an answer written as a path.
 
     ``constants`` are the handbook's parameters, which the reader has put in already.
     """
     taken = {*parameters, *asks, *constants}
-    problems: list[OriginProblem] = []
+    problems: list[HandbookProblem] = []
     answers: dict[str, None] = {}
     calls: list[ActionCall] = []
     for call in recipe:
@@ -152,18 +154,18 @@ def resolved_recipe(
         if call.element and (call.element in taken or call.element in answers):
             message = f"`{call.element}` names something else already in {what}"
             help = "call the element otherwise"
-            problems.append(OriginProblem("two-meanings", message, help, call.element))
+            problems.append(HandbookProblem("two-meanings", message, help, call.element))
         if call.name in taken:
             message = f"`{call.name}` names something else already in {what}"
             problems.append(
-                OriginProblem("two-meanings", message, "call the answer otherwise", call.name)
+                HandbookProblem("two-meanings", message, "call the answer otherwise", call.name)
             )
         elif call.answer in constants:
             message = (
                 f"`{call.answer}` is a parameter of the handbook and names an answer in {what}"
             )
             help = f"name the answer otherwise: `{{call: {call.action}(…), name: …}}`"
-            problems.append(OriginProblem("shadowed-parameter", message, help, call.answer))
+            problems.append(HandbookProblem("shadowed-parameter", message, help, call.answer))
         arguments: list[tuple[str, Origin]] = []
         for name, term in call.arguments:
             origin, problem = _origin(term, parameters, asks, known, what)
@@ -173,7 +175,7 @@ def resolved_recipe(
         if call.answer in answers:
             message = f"two answers of the recipe are called `{call.answer}`"
             help = f"give each a name: `{{call: {call.action}(…), name: first}}`"
-            problems.append(OriginProblem("two-answers", message, help, call.answer))
+            problems.append(HandbookProblem("two-answers", message, help, call.answer))
         answers[call.answer] = None
         resolved = tuple(arguments)
         calls.append(call if resolved == call.arguments else replace(call, arguments=resolved))
@@ -186,7 +188,7 @@ def _origin(
     asks: Collection[str],
     known: Mapping[str, None],
     what: str,
-) -> tuple[Origin, OriginProblem | None]:
+) -> tuple[Origin, HandbookProblem | None]:
     if isinstance(term, Constant):
         return term, None
     if isinstance(term, Path):
@@ -199,11 +201,11 @@ def _origin(
     return term, no_origin(term.name, what, known)
 
 
-def no_origin(name: str, what: str, answers: Collection[str]) -> OriginProblem:
+def no_origin(name: str, what: str, answers: Collection[str]) -> HandbookProblem:
     message = f"`{name}` has no origin: nothing says where {what} takes it from"
     last = next(reversed(list(answers)), None)
     path = f"write `{last}.{name}` if `{last}` answers it, " if last else ""
-    return OriginProblem(
+    return HandbookProblem(
         "no-origin",
         message,
         f"make it a parameter of the predicate, {path}or list it under `ask` if the user says it",
@@ -211,9 +213,9 @@ def no_origin(name: str, what: str, answers: Collection[str]) -> OriginProblem:
     )
 
 
-def _no_answer(root: str, answers: Collection[str]) -> OriginProblem:
+def _no_answer(root: str, answers: Collection[str]) -> HandbookProblem:
     known = ", ".join(f"`{answer}`" for answer in answers)
-    return OriginProblem(
+    return HandbookProblem(
         "no-origin",
         f"`{root}` is neither an earlier answer of this recipe nor a parameter",
         f"known here: {known}" if known else "a path leads into an earlier call's answer",
