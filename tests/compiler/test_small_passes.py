@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from sopilot.compiler.action_facts import (
-    HandbookFacts,
     handbook_facts,
     input_schema,
 )
@@ -91,36 +90,6 @@ PLAIN = Handbook(
     predicates=SHARED,
     procedures={"goal": Procedure("goal", "goal", A)},
 )
-
-
-def acting(*actions: Action) -> Handbook:
-    return replace(PLAIN, actions={one.name: one for one in actions})
-
-
-def test_secrets_of_actions_and_procedures() -> None:
-    secret = Action("look", (Input("user", secret=True),))
-    assert handbook_facts(acting(GOAL, secret)).secrets == ("user",)
-    own = Procedure("goal", "goal", A, inputs=(Input("code", secret=True),))
-    assert handbook_facts(PLAIN).secrets == ()
-    assert handbook_facts(replace(PLAIN, procedures={"goal": own})).secrets == ("code",)
-
-
-def test_what_the_facts_of_a_handbook_are() -> None:
-    found = handbook_facts(acting(GOAL, replace(LOOK, not_found="result == null")))
-    assert isinstance(found, HandbookFacts)
-    assert [one.action for one in found.guarded] == ["goal"]
-    assert (list(found.actions), found.read_only) == (["goal", "look"], ())
-    assert (found.secrets, found.not_found) == ((), {"look": "result == null"})
-    free = handbook_facts(acting(replace(GOAL, irreversible=False), LOOK))
-    assert (free.guarded, dict(free.actions), free.read_only) == ((), {}, ("look",))
-    asking = Procedure("goal", "goal", A, confirm="Really?")
-    asked = handbook_facts(
-        replace(
-            acting(replace(GOAL, irreversible=False), LOOK),
-            procedures={"goal": asking},
-        )
-    )
-    assert [one.action for one in asked.guarded] == ["goal"]
 
 
 LOOKING = Predicate("a", recipes=((ActionCall("look"),),))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-
 import pytest
 
 from sopilot.handbook.consent import assent, reply_to
@@ -50,7 +48,7 @@ I don't agree|That's wrong.|No, that's wrong|incorrect|不要|不行|不同意|�
 
 @pytest.mark.parametrize("said", ORDERS.split("|"))
 def test_an_order_answers_a_call_and_no_question(said: str) -> None:
-    """Who is asked "Do you object?" and says "Don't do it!" hasn't said no."""
+    """A user who answers "Do you object?" with "Don't do it!" hasn't said no."""
     assert reply_to(CONFIRM, said) == assent(said) is not None
     assert reply_to(ASK_USER, said) is None
 
@@ -62,21 +60,14 @@ def test_a_plain_answer_answers_both(said: str) -> None:
     assert reply_to(ASK_USER, said) == reply_to(CONFIRM, said) == assent(said) is not None
 
 
-@pytest.mark.parametrize("said", YES.split("|"))
-def test_a_yes(said: str) -> None:
-    assert assent(said) == "yes"
-
-
-@pytest.mark.parametrize("said", NO.split("|"))
-def test_a_no(said: str) -> None:
-    assert assent(said) == "no"
-
-
-@pytest.mark.parametrize("said", [*CORRECTIONS.split("|"), *NEITHER.split("|"), *HIDDEN], ids=ascii)
-def test_neither(said: str) -> None:
-    assert assent(said) is None
-
-
-def test_the_question_has_no_say() -> None:
-    """A model may write words of the reply into an argument, so the reader never sees it."""
-    assert len(inspect.signature(assent).parameters) == 1
+@pytest.mark.parametrize(
+    ("said", "reply"),
+    [
+        *((said, "yes") for said in YES.split("|")),
+        *((said, "no") for said in NO.split("|")),
+        *((said, None) for said in [*CORRECTIONS.split("|"), *NEITHER.split("|"), *HIDDEN]),
+    ],
+    ids=ascii,
+)
+def test_a_reply_is_a_yes_a_no_or_neither(said: str, reply: str | None) -> None:
+    assert assent(said) == reply

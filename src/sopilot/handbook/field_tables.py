@@ -34,8 +34,8 @@ from sopilot.handbook.grammar import (
     Translated,
     is_identifier,
 )
-from sopilot.handbook.model import Action, ActionCall, Handbook, Input, Predicate, Procedure, Recipe
-from sopilot.handbook.nodes import ListNode, MapNode, Node, ScalarNode
+from sopilot.handbook.model import ActionCall, Handbook, Input, Predicate, Procedure, Recipe
+from sopilot.handbook.nodes import MapNode, Node, ScalarNode
 from sopilot.handbook.requirements import (
     All,
     AnyOf,
@@ -82,7 +82,7 @@ def _written(value: object, handbook: Handbook) -> Value:
 def _read_names(report: DiagnosticCollector, node: Node, what: str) -> tuple[str, ...]:
     """Words of the author's: one, or a list."""
     names: list[str] = []
-    for item in node.items if isinstance(node, ListNode) else (node,):
+    for item in fields.one_or_more(node):
         name = fields.text(report, item, f"a topic of {what}")
         if name and not is_identifier(name):
             fields.bad_identifier(report, item, name, "a topic")
@@ -117,7 +117,7 @@ def _read_count(report: DiagnosticCollector, node: Node, what: str) -> int:
 
 
 def _read_roles(report: DiagnosticCollector, node: Node, what: str) -> tuple[str, ...]:
-    items = node.items if isinstance(node, ListNode) else (node,)
+    items = fields.one_or_more(node)
     if not items:
         report.error("empty-roles", "an approval needs at least one role", node)
     roles: list[str] = []
@@ -145,7 +145,7 @@ def _read_seconds(report: DiagnosticCollector, node: Node, what: str) -> int | N
 
 def _read_examples(report: DiagnosticCollector, node: Node, what: str) -> tuple[Json, ...]:
     examples: list[Json] = []
-    for item in node.items if isinstance(node, ListNode) else (node,):
+    for item in fields.one_or_more(node):
         value = json_value(report, item, "an example's value")
         if isinstance(value, dict):
             examples.append(value)
@@ -395,7 +395,7 @@ def closed_object(shapes: Mapping[str, Schema], required: list[str] | None = Non
 def written(
     part: Any, table: Table, handbook: Handbook, values: Mapping[str, Value | None] | None = None
 ) -> dict[str, Value]:
-    """The part's fields that are not at their default; ``given`` says otherwise for some keys."""
+    """The fields that aren't at their default; ``values`` replaces some, or leaves them out."""
     values = values or {}
     defaults = _defaults(type(part))
     data: dict[str, Value] = {}
@@ -459,17 +459,13 @@ def _write_input(item: Input, handbook: Handbook) -> Value:
     return item.type if plain else written(item, INPUT, handbook, {"type": item.type})
 
 
-def _write_inputs(inputs: tuple[Input, ...], handbook: Handbook) -> Value:
-    return {item.name: _write_input(item, handbook) for item in inputs}
-
-
 INPUTS = Kind(
     {
         "type": "object",
         "patternProperties": {f"^{NOT_CONSTANT}{IDENTIFIER}$": ref("input")},
         "additionalProperties": False,
     },
-    _write_inputs,
+    lambda inputs, handbook: {item.name: _write_input(item, handbook) for item in inputs},
     lambda inputs: [as_json(item, INPUT) for item in inputs],
 )
 
@@ -567,10 +563,6 @@ def predicate_to_yaml(predicate: Predicate, handbook: Handbook) -> Value:
     return written(predicate, PREDICATE, handbook, values)
 
 
-def action_to_yaml(action: Action, handbook: Handbook) -> Value:
-    return written(action, ACTION, handbook)
-
-
 def procedure_to_yaml(procedure: Procedure, handbook: Handbook) -> Value:
     goal: Value | None = None
     if procedure.action != procedure.name or procedure.arguments:
@@ -609,8 +601,6 @@ _REFUSED = closed_object(
     {"requires": ref("requirement"), "otherwise": TEXT.schema}, ["requires", "otherwise"]
 )
 
-_ROLE_SCHEMA = next(iter(ROLES.schema["anyOf"]))  # type: ignore[call-overload]  # a list of schemas
-
 
 def handbook_schema() -> Schema:
     """JSON Schema, draft 2020-12."""
@@ -632,7 +622,7 @@ def handbook_schema() -> Schema:
         "$defs": {
             "action": _or_nothing(closed(ACTION)),
             "input": {"anyOf": [TYPE.schema, closed(INPUT)]},
-            "approval": {"anyOf": [_ROLE_SCHEMA, closed(APPROVAL, ["roles"])]},
+            "approval": {"anyOf": [_ROLE, closed(APPROVAL, ["roles"])]},
             "predicate": closed(PREDICATE, ["says"]) | _ONE_WAY,
             "procedure": _or_nothing(closed(PROCEDURE)),
             "requirement": {"anyOf": [ref("tree"), {"type": "array", "items": ref("tree")}]},

@@ -65,6 +65,11 @@ def entries(report: DiagnosticCollector, node: Node, what: str) -> list[Field]:
     return []
 
 
+def one_or_more(node: Node) -> Sequence[Node]:
+    """The items of a list; a value that stands alone is its own list."""
+    return node.items if isinstance(node, ListNode) else (node,)
+
+
 def missing(report: DiagnosticCollector, at: Positioned, key: str, what: str) -> None:
     report.error("missing-key", f"{what} needs `{key}`", at)
 

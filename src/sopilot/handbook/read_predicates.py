@@ -255,9 +255,8 @@ def _asks(
     """Values that only the user has."""
     if "ask" not in result:
         return ()
-    node = result["ask"].value
     names: list[str] = []
-    for item in node.items if isinstance(node, ListNode) else (node,):
+    for item in fields.one_or_more(result["ask"].value):
         name = fields.text(report, item, "`ask`")
         if name and not is_identifier(name):
             fields.bad_identifier(report, item, name, "a value to ask for")

@@ -14,12 +14,12 @@ from sopilot.handbook.field_tables import (
     PREDICATE,
     PROCEDURE,
     Json,
-    action_to_yaml,
     as_json,
     predicate_to_yaml,
     procedure_to_yaml,
     wording_to_json,
     write_wording,
+    written,
 )
 from sopilot.handbook.model import Handbook
 from sopilot.handbook.yaml import Value, emit, flow, scalar
@@ -40,7 +40,7 @@ def write_handbook(handbook: Handbook) -> str:
         for name, item in handbook.parameters.items()
     }
     sections["actions"] = {
-        name: action_to_yaml(item, handbook) for name, item in handbook.actions.items()
+        name: written(item, ACTION, handbook) for name, item in handbook.actions.items()
     }
     sections["predicates"] = {
         signature(predicate.name, predicate.parameters): predicate_to_yaml(predicate, handbook)
