@@ -18,15 +18,14 @@ from sopilot.records.loading import Traces
 from sopilot.records.log import (
     SealFile,
     check_proof,
-    prove_consistency,
-    prove_inclusion,
+    prove,
     read_seals,
     write_seals,
 )
 from sopilot.records.merkle_tree import (
     consistency_proof,
     inclusion_proof,
-    leaf_hash,
+    leaf_hashes,
     proves_consistency,
     proves_inclusion,
     root_hash,
@@ -55,14 +54,14 @@ def by_definition(leaves: list[bytes]) -> bytes:
 def test_the_published_trees() -> None:
     """The leaves and roots that the reference implementation of the RFC is tested with."""
     data = ["", "00", "10", "2021", "3031", "40414243", "5051525354555657"]
-    leaves = [leaf_hash(bytes.fromhex(one)) for one in data]
+    leaves = leaf_hashes(map(bytes.fromhex, data))
     assert root_hash([]).hex().startswith("e3b0c44298fc1c14")
     assert leaves[0].hex().startswith("6e340b9cffb37a98")
     assert root_hash(leaves[:2]).hex().startswith("fac54203e7cc696c")
 
 
 def test_proofs_of_every_small_tree_hold_and_no_other() -> None:
-    leaves = [leaf_hash(bytes([n])) for n in range(20)]
+    leaves = leaf_hashes(bytes([n]) for n in range(20))
     for size in range(1, 20):
         root = root_hash(leaves[:size])
         assert root == by_definition(leaves[:size])
@@ -155,10 +154,9 @@ async def test_a_store_that_is_whole_is_complete_and_may_go_on(open_store: Store
     foreign = await verify_store(store, seals, [generate_key().public])
     assert [gap.code for gap in foreign.gaps] == ["foreign-key"]
     later = await seal_store(store, KEY, at=7.0)
-    proof = prove_consistency(later.entries, sealing.seal, later.seal)
+    proof = prove(later.entries, later.seal, since=sealing.seal)
     assert check_proof(proof, [KEY.public]).startswith("proven: the log of 9")
-    entry = next(one for one in reversed(later.entries) if one.session_id == ids[1])
-    inclusion = prove_inclusion(later.entries, entry, later.seal)
+    inclusion = prove(later.entries, later.seal, session_id=ids[1])
     assert ids[1] in check_proof(inclusion, [KEY.public])
     moved = {**inclusion["entry"], "seq": 1}  # type: ignore[dict-item]
     with pytest.raises(TraceError, match="not in the log"):

@@ -53,10 +53,6 @@ class LogEntry(NamedTuple):
     def as_json(self) -> dict[str, JSON]:
         return dict(zip(("entry", "at", "session", "seq", "hash", "actions"), self, strict=True))
 
-    @property
-    def leaf(self) -> bytes:
-        return leaves_of(lines_of([self]))[0]
-
 
 def lines_of(entries: Iterable[LogEntry]) -> list[str]:
     """The canonical spelling of each, written out: a log may have very many."""
@@ -217,36 +213,16 @@ def write_seals(entries: Iterable[LogEntry], head: SealedHead) -> str:
     return "".join(f"{line}\n" for line in (*lines_of(entries), spell(head.as_json())))
 
 
-def prove_inclusion(log: Sequence[LogEntry], entry: LogEntry, seal: SealedHead) -> dict[str, JSON]:
-    path = inclusion_proof(leaves_of(lines_of(log[: seal.head.size])), entry.number)
-    return {
-        "sopilot_proof": "inclusion",
-        "entry": entry.as_json(),
-        "path": [item.hex() for item in path],
-        "head": seal.as_json(),
-    }
-
-
-def prove_consistency(log: Sequence[LogEntry], old: SealedHead, new: SealedHead) -> dict[str, JSON]:
-    path = consistency_proof(leaves_of(lines_of(log[: new.head.size])), old.head.size)
-    return {
-        "sopilot_proof": "consistency",
-        "old": old.as_json(),
-        "path": [item.hex() for item in path],
-        "head": new.as_json(),
-    }
-
-
 def check_proof(proof: JSON, keys: Collection[str]) -> str:
-    """What it proves, in words. Raises ``TraceError`` with what is wrong."""
-    if not isinstance(proof, Mapping):
-        raise TraceError("a proof must be an object")
+    """Say in words what the proof shows. Raise ``TraceError`` for a wrong one."""
+    proof = _object(proof, "a proof")
     head = _sealed(proof.get("head"), keys)
     path = _path(proof.get("path"))
     root = bytes.fromhex(head.head.root)
     if proof.get("sopilot_proof") == "inclusion":
         entry = entry_from_json(proof.get("entry"))
-        if not proves_inclusion(entry.leaf, entry.number, head.head.size, path, root):
+        [leaf] = leaves_of(lines_of([entry]))
+        if not proves_inclusion(leaf, entry.number, head.head.size, path, root):
             raise TraceError(f"entry {entry.number} is not in the log that was sealed")
         return (
             f"proven: session {entry.session_id} stood at event {entry.seq} with hash "
@@ -277,7 +253,7 @@ def _path(value: JSON) -> list[bytes]:
     try:
         return [bytes.fromhex(item) for item in value]
     except ValueError:
-        raise TraceError("the path of a proof has a hash that is none") from None
+        raise TraceError("the path of a proof has an invalid hash") from None
 
 
 def prove(
@@ -287,14 +263,20 @@ def prove(
     session_id: str | None = None,
     since: SealedHead | None = None,
 ) -> dict[str, JSON]:
-    """That the session stands in the log under the head, or that it only grew since another."""
+    """Prove that the session stands in the log under the head, or that the log only grew since
+    another head."""
     if len(log) < seal.head.size:
         raise RunEnded("the log is shorter than the head says: see `sopilot records verify`")
+    covered = log[: seal.head.size]
     if since is not None:
         if since.head.size > seal.head.size:
             raise RunEnded("the earlier head covers more entries than the later one")
-        return prove_consistency(log, since, seal)
-    named = [item for item in log[: seal.head.size] if item.session_id == session_id]
-    if not named:
-        raise RunEnded(f"session {session_id} is in no entry that the head covers")
-    return prove_inclusion(log, named[-1], seal)
+        path = consistency_proof(leaves_of(lines_of(covered)), since.head.size)
+        about: dict[str, JSON] = {"sopilot_proof": "consistency", "old": since.as_json()}
+    else:
+        named = [item for item in covered if item.session_id == session_id]
+        if not named:
+            raise RunEnded(f"session {session_id} is in no entry that the head covers")
+        path = inclusion_proof(leaves_of(lines_of(covered)), named[-1].number)
+        about = {"sopilot_proof": "inclusion", "entry": named[-1].as_json()}
+    return {**about, "path": [item.hex() for item in path], "head": seal.as_json()}
