@@ -46,8 +46,14 @@ from sopilot.views.catalogue import VIEWS
 GUARDS = ("guard", "guard-auto")
 # The scripts move the program with the long bookkeeping tool, which other views don't have.
 HOOKED = [name for name, view in VIEWS.items() if view.has_steps and not view.short_step]
+# These have the machine of `pg-paper`, and differ in the text that the model reads.
+SAME_MACHINE = ("flat-state", "full-cursor", "chunk", "state-only")
 PLACES = [
-    *(("loop", view, case) for view in VIEWS_WITH_A_MACHINE for case in cases(view)),
+    *(
+        ("loop", view, case)
+        for view in VIEWS_WITH_A_MACHINE
+        for case in cases(view, classes=view in SAME_MACHINE)
+    ),
     *(("play", view, case) for view in ("pg", "fused") for case in CASES),
     *(("plain", view, case) for view in GUARDS for case in GUARD_CASES),
     *(("decisions", view, case) for view in GUARDS for case in GUARD_CASES),
