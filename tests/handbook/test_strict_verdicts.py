@@ -96,6 +96,14 @@ CASES: list[tuple[str, object, bool | None]] = [
     ("years_between(x, '2026-03-01') == -3", "2029-04-01", True),
     ("years_between(x, '2026-01-01T00:30:00+02:00') == 17", "2008-01-01T00:00:00Z", True),
     ("years_between(x, '2026-03-01') > 0", None, UNDECIDED),
+    # lists of numbers, lengths of time
+    ("min(x) == 1 && max(x) == 3 && sum(x) == 6", [2, 1, 3], True),
+    ("max(x) == 3", [], UNDECIDED),
+    ("max(x) == 3", [3, "4"], UNDECIDED),
+    ("round(x, 2) == 1.01", 1.005, True),
+    ("seconds_between(x, '2026-01-02T00:00:00Z') == 5400", "2026-01-01T22:30:00Z", True),
+    ("hours_between(x, '2026-01-02T00:00:00Z') == 1.5", "2026-01-01T22:30:00Z", True),
+    ("days_between(x, '2026-01-02T00:00:00Z') == -2", "2026-01-04T00:00:00Z", True),
     # lists
     ("'123' in x", [123], UNDECIDED),
     ("'a' in x", [1, None, "a"], True),
