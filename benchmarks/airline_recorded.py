@@ -116,8 +116,8 @@ def judgement(shown: dict[str, bool | None], ok: bool, codes: list[str]) -> str:
 
 def last_word(messages: list[dict[str, Any]], before: int) -> str:
     """The user's last message before the call, read as a confirmation."""
-    said = read_messages(messages[:before]).said
-    return str(assent(said[-1].text)) if said else "nothing"
+    words = read_messages(messages[:before]).user_messages
+    return str(assent(words[-1].text)) if words else "nothing"
 
 
 def read_by_hand() -> dict[tuple[str, int], tuple[str, str, str]]:

@@ -87,12 +87,15 @@ def test_a_smaller_run_never_replaces_a_larger_one(
     assert figures_of("audit/agreement") == {"domains": ["bank"]}
 
 
-def test_a_failure_is_recorded_with_its_explanation(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("name", evidence.EXPLAINED)
+def test_a_failure_is_explained_in_its_own_figures(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    figures = {**figures_of(name), "passed": False}
+    assert figures.pop("explanation") == evidence.EXPLAINED[name](figures)
     monkeypatch.setattr(evidence, "EVIDENCE", tmp_path)
-    assert keep("hooks", {"conversations": 3, "passed": False})
-    assert figures_of("hooks")["explanation"] == evidence.EXPLAINED["hooks"]
+    assert keep(name, figures)
+    assert figures_of(name)["explanation"] == evidence.EXPLAINED[name](figures)
 
 
 def test_a_check_of_one_pair_is_no_passed_check() -> None:
