@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 import yaml
+from click.testing import CliRunner
 from sopbench_checkout import MISSING
 from tiny import bench, bench_command, run_bench
 
 from sopilot.messages.errors import UserMistake
-from sopilot_lab.experiments.study.cells import study_cells
-from sopilot_lab.experiments.study.plan import Study, holm, load_study, preset
-from sopilot_lab.sopbench.process import shared_upstream
+from sopilot_lab.cli.study import study as study_command
+from sopilot_lab.experiments.study import estimate
+from sopilot_lab.experiments.study.plan import holm, load_study, preset
 from sopilot_lab.sopbench.reference import DOMAINS
 
 STUDY = """
@@ -218,54 +219,42 @@ COUNTS = {("DeepSeek-V4-Flash", "flat"): 819, ("DeepSeek-V4-Flash", "pg-paper"):
           ("Qwen3.7-Plus", "pg-paper"): 821, ("GPT-4o-mini", "pg-paper"): 125}  # fmt: skip
 
 
-def paper_study(folder: Path) -> Study:
-    (folder / "paper.yaml").write_text(preset("paper"))
-    return load_study(folder / "paper.yaml")
-
-
-def test_the_papers_study_has_the_papers_design_model_by_model_arm_by_arm(tmp_path: Path) -> None:
-    study = paper_study(tmp_path)
+@pytest.mark.skipif(bool(MISSING), reason=MISSING)
+def test_the_dry_run_of_the_papers_study_has_the_papers_design(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Model by model and arm by arm, in the JSON that `study new` and `study plan` lead to."""
+    monkeypatch.setattr(estimate, "REHEARSED", 1)  # the design, not its cost
+    file, cli = str(tmp_path / "paper.yaml"), CliRunner()
+    assert cli.invoke(study_command, ["new", file, "--preset", "paper"]).exit_code == 0
+    plan = json.loads(cli.invoke(study_command, ["plan", file, "--json"]).stdout)
     design: dict[str, dict[str, frozenset[str]]] = {}
     english: dict[str, set[str]] = {}
-    conditions: dict[str, tuple[str, ...]] = {}
-    for entrant in study.entrants:
-        arms = design.setdefault(entrant.who.label, {})
-        for block in entrant.blocks:
-            if block.condition:
-                conditions[block.condition] = block.arms
-                assert (entrant.who.label, block.domains) == ("DeepSeek-V4-Flash", ("bank",))
-            elif block.language == "en":
-                english.setdefault(entrant.who.label, set()).update(block.arms)
-            else:
-                for arm in block.arms:
-                    arms[arm] = arms.get(arm, frozenset()) | frozenset(block.domains)
-        again = [block for block in entrant.blocks if block.repetitions > 1]
-        assert [(b.arms, b.domains, b.repetitions) for b in again] == [
-            (("flat", "pg-paper"), ("bank",), 3)
-        ]
-    assert design == PAPER
-    assert english == ENGLISH
-    assert conditions == {
-        "ten user turns": ("flat", "pg-paper"), "another user": ("official", "flat", "pg-paper"),
-    }  # fmt: skip
-    assert study.varies == ("budgets", "user")
-
-
-@pytest.mark.skipif(bool(MISSING), reason=MISSING)
-def test_the_papers_study_asks_for_the_papers_tasks(tmp_path: Path) -> None:
-    cells = study_cells(paper_study(tmp_path), tmp_path, shared_upstream())
-    first = [
-        cell
-        for cell in cells
-        if cell.configuration.run == 1
-        and cell.configuration.language == "zh"
-        and not cell.condition
-    ]
-    counts = {(cell.configuration.model, cell.arm): len(cell.tasks) for cell in first}
+    counts: dict[tuple[str, str], int] = {}
+    others: dict[str, set[tuple[str, str]]] = {}
+    for cell in plan["cells"]:
+        model, arm, tools, *rest = cell["cell"].split(" / ")
+        assert tools == "official"
+        if rest == ["zh"]:
+            design.setdefault(model, {})[arm] = frozenset(cell["domains"])
+            counts[model, arm] = cell["tasks"]
+            continue
+        assert (cell["domains"], cell["tasks"]) == (["bank"], 125)
+        if rest:
+            others.setdefault(rest[1], set()).add((model, arm))
+        else:
+            english.setdefault(model, set()).add(arm)
+    assert (len(plan["cells"]), plan["tasks"], plan["goals"]) == (60, 821, 70)
+    assert (design, english) == (PAPER, ENGLISH)
     assert counts == counts | COUNTS
-    only_bank = [arms for arms in PAPER.items() for arm in arms[1].values() if arm == BANK]
-    assert sum(count == 125 for count in counts.values()) == len(only_bank)
-    assert len({cell.folder for cell in cells}) == len(cells)
+    assert all(counts[model, arm] == 125 for model, arms in PAPER.items()
+               for arm, domains in arms.items() if domains == BANK)  # fmt: skip
+    again = {(model, arm) for model in PAPER for arm in ("flat", "pg-paper")}
+    asked = {("DeepSeek-V4-Flash", arm) for arm in ("official", "flat", "pg-paper")}
+    assert others == {
+        "run 2": again, "run 3": again, "another user": asked,
+        "ten user turns": asked - {("DeepSeek-V4-Flash", "official")},
+    }  # fmt: skip
 
 
 def test_arms_domains_and_language_differ_from_model_to_model(tmp_path: Path) -> None:

@@ -40,6 +40,7 @@ class Estimate:
     ``user_tokens`` are those of a model in the user's place."""
 
     cell: str
+    domains: tuple[str, ...]
     tasks: int
     requests: int
     prompt_tokens: int
@@ -92,17 +93,20 @@ def estimate(study: Study, cells: Sequence[Cell], upstream: Upstream) -> list[Es
                 measured[key] = _rehearsed(cell, few, upstream)
             spent, like = measured[key]
             total += spent.times(len(tasks))
-        results.append(_estimate(study, cell, total, like))
+        results.append(_estimate(study, cell, tuple(domains), total, like))
     return results
 
 
-def _estimate(study: Study, cell: Cell, total: Spent, like: str) -> Estimate:
+def _estimate(
+    study: Study, cell: Cell, domains: tuple[str, ...], total: Spent, like: str
+) -> Estimate:
     user = cell.user or study.user
     played = total.user if user.name != DEFAULT_USER else 0.0
     cost = cell.entrant.who.cost(Usage(round(total.prompt), 0, round(total.completion)))
     users = user.cost(Usage(round(played)))
     return Estimate(
         cell.label,
+        domains,
         len(cell.tasks),
         round(total.requests),
         round(total.prompt),
