@@ -124,14 +124,17 @@ CAMPAIGNS: dict[str, Campaign] = {
 
 
 def _hooks_reason(figures: Figures) -> str:
-    without, idle, hooked = (
-        figures[f"{agent}_cpu_milliseconds_each"]
-        for agent in ("unhooked", "idle_middleware", "hooked")
+    without = figures["unhooked_cpu_milliseconds_each"]
+    views = figures["views"].items()
+    times = ", ".join(f"{row['ratio']:.2f} ({view})" for view, row in views)
+    more = ", ".join(
+        f"{row['cpu_milliseconds_each'] - without:.2f} ({view})" for view, row in views
     )
+    idle = figures["idle_middleware_cpu_milliseconds_each"] - without
     return (
         "The hooked agent may take 1.15 times as long as the unhooked agent, and took "
-        f"{figures['ratio']:.2f} times as long. It needs {hooked - without:.2f} ms more CPU time "
-        f"per conversation; a middleware that does nothing needs {idle - without:.2f} ms of that."
+        f"{times}. It needs more CPU time per conversation, in ms: {more}; a middleware "
+        f"that does nothing needs {idle:.2f}."
     )
 
 
