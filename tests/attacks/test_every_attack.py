@@ -46,8 +46,9 @@ from sopilot.views.catalogue import VIEWS
 GUARDS = ("guard", "guard-auto")
 # The scripts move the program with the long bookkeeping tool, which other views don't have.
 HOOKED = [name for name, view in VIEWS.items() if view.has_steps and not view.short_step]
-# These have the machine of `pg-paper`, and differ in the text that the model reads.
-SAME_MACHINE = ("flat-state", "full-cursor", "chunk", "state-only")
+# It takes the steps of `pg-paper`, and differs in the text that the model reads. The other views
+# of the loop have steps that `pg-paper` doesn't have (`amend`), so they play every case.
+SAME_MACHINE = ("full-cursor",)
 PLACES = [
     *(
         ("loop", view, case)
