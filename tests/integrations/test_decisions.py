@@ -24,10 +24,15 @@ from click.testing import CliRunner
 from guarded_shop import BOOK, LOGIN, LOOK, REFUND
 from scripted_moves import call
 
+from sopilot.audit.audit import audit_trace
 from sopilot.cli.main import sopilot
+from sopilot.handbook.expressions import judge
 from sopilot.integrations.decisions import OPENAPI, decision_app
 from sopilot.machine.replay import whole_events
+from sopilot.messages.catalogue import worded
+from sopilot.messages.diagnostic import Severity
 from sopilot.messages.errors import UserMistake
+from sopilot.records.loading import load
 from sopilot.records.store import Store
 from sopilot.runner.conversations import Conversations
 from sopilot.stores.memory import MemoryStore
@@ -126,6 +131,26 @@ async def test_requests_can_be_repeated_and_are_bound_to_their_call(tmp_path: Pa
         own = {"conversation": "c-1", "id": "2", "digest": missing["digest"]}
         assert (await agent.post("/after", **own, ok=True, value="paid"))[0] == 409
         assert (await agent.post("/after", **{**report, "id": "9"}))[0] == 404
+
+
+async def test_the_audit_reports_a_guarded_call_that_was_made_although_denied(
+    tmp_path: Path,
+) -> None:
+    store = MemoryStore()
+    async with served(tmp_path, store=store) as agent:
+        denied = await agent.before("1", REFUND)
+        assert denied["decision"] == "missing"
+        # The agent pays nevertheless, and reports it.
+        own = {"conversation": "c-1", "id": "1", "digest": denied["digest"]}
+        assert (await agent.post("/after", **own, ok=True, value="paid"))[0] == 409
+    (record,) = await store.sessions()
+    session = await load(store, record.id)
+    report = audit_trace(session.programs.programs, session.whole, judge=judge, ended=False)
+    assert report.clean is False
+    (finding,) = [found for found in report.findings if found.severity is Severity.ERROR]
+    assert (finding.code, finding.details["action"]) == ("unlicensed-call", "refund")
+    for language in ("en", "zh"):
+        assert "`refund`" in worded(finding.explanation, language)
 
 
 async def test_an_answer_that_never_comes_is_an_unknown_outcome(tmp_path: Path) -> None:

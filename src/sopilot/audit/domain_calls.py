@@ -42,6 +42,7 @@ from sopilot.trace.events import (
     CONNECTED,
     HELD_CALL,
     OUTCOME_UNKNOWN,
+    UNLICENSED_CALL,
     Actor,
     Event,
 )
@@ -497,6 +498,9 @@ def note(run: AuditState, event: Event) -> None:
         outcome = "took effect" if details.get("ok") is True else "failed"
         message = sentence("audit.answered-late", call=call_id, outcome=outcome)
         run.find("unknown-outcome", event, message, severity=Severity.WARNING)
+    if name == UNLICENSED_CALL:
+        tool = str(details.get("tool", ""))
+        run.find("unlicensed-call", event, sentence("audit.made-although-denied", action=tool))
     if name != OUTCOME_UNKNOWN:
         return
     call = run.awaiting.get(call_id)

@@ -36,6 +36,7 @@ from sopilot.messages.errors import SopilotError, mistake
 from sopilot.runner.conversations import Conversations
 from sopilot.runner.guard import Missing, Refused, Waiting, not_carried_out
 from sopilot.runner.hook import Failed, Reply
+from sopilot.trace.events import UNLICENSED_CALL
 from sopilot.values.json import JSON, canonical, plain
 from sopilot.views.answers import CallAnswer, CallStatus
 
@@ -67,6 +68,7 @@ class Request:
 class _Call:
     """A call that the service decided about, until the agent reports its answer."""
 
+    tool: str
     digest: str
     decided: asyncio.Future[dict[str, JSON]]
     answer: asyncio.Future[tuple[bool, JSON]]
@@ -136,7 +138,8 @@ class Decisions:
             raise _BadRequest(409, "the digest belongs to another call")
         if not call.decided.done() or call.decided.result()["decision"] != "carry_out":
             async with self._conversations.using(conversation) as hook:
-                await hook.session.note("unlicensed_call", {"id": call_id, "digest": digest})
+                details: dict[str, JSON] = {"tool": call.tool, "id": call_id, "digest": digest}
+                await hook.session.note(UNLICENSED_CALL, details)
             raise _BadRequest(409, "this call must not be made")
         if not call.answer.done():
             call.answer.set_result((ok, value))
@@ -159,7 +162,7 @@ class Decisions:
                 raise _BadRequest(503, "too many calls wait for their answers")
             del self._calls[ended]
         loop = asyncio.get_running_loop()
-        call = _Call(digest, loop.create_future(), loop.create_future())
+        call = _Call(request.tool, digest, loop.create_future(), loop.create_future())
         self._calls[request.conversation, request.id] = call
         call.task = loop.create_task(self._run(call, request))
         call.task.add_done_callback(lambda task: _fail(call, task))

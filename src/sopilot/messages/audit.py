@@ -276,6 +276,10 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "`{function}` does not ask for `{action}` at `{step}`",
         "`{function}` 在 `{step}` 处不要求调用 `{action}`",
     ),
+    "audit.made-although-denied": (
+        "the guard denied `{action}`, and the agent reported that it made the call",
+        "拦截器拒绝了 `{action}`，智能体却报告已调用",
+    ),
     "audit.after-goal": (
         "`{action}` was called although the goal had succeeded already",
         "目标已完成，仍调用了 `{action}`",

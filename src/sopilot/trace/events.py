@@ -252,6 +252,9 @@ OUTCOME_UNKNOWN = "outcome_unknown"
 ANSWERED_LATE = "answered_late"
 """A tool said how a call ended after a person had said otherwise."""
 
+UNLICENSED_CALL = "unlicensed_call"
+"""An agent reported a call that the guard had denied."""
+
 DECISION_REFUSED = "decision_refused"
 """Somebody tried to decide who may not."""
 
