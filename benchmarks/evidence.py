@@ -4,7 +4,8 @@
     python benchmarks/evidence.py --stale    # list those, and mark them in the documents
     python benchmarks/evidence.py tamper crashes/duels
 
-Results are small JSON files under evidence/; the parts of a campaign share a file. A campaign that
+Results are small JSON files under evidence/; the parts of a campaign share a file. Documents that
+quote a figure get the new one. A campaign that
 fails is recorded with `passed: false` and the sentence from ``EXPLAINED``, and this command exits
 1. A smaller run never replaces a larger one. Ctrl-C ends the running campaign, whose figures are
 kept if it wrote some.
@@ -25,6 +26,7 @@ from typing import Any
 
 from campaign import Figures, write
 from depends import Sources
+from document_figures import write_figures
 
 ROOT = Path(__file__).resolve().parent.parent
 EVIDENCE = ROOT / "evidence"
@@ -270,6 +272,7 @@ def main() -> None:
         mark_documents(sources)
         return
     failed = [name for name in wanted if not run(name)]
+    write_figures(figures_of)
     mark_documents(Sources())
     if failed:
         print(f"failed: {', '.join(failed)}", file=sys.stderr)
