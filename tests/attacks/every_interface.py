@@ -26,8 +26,8 @@ import sopilot
 from sopilot.agent.budgets import Budgets
 from sopilot.agent.loop import open_run, run_session
 from sopilot.integrations.decisions import decision_app
-from sopilot.integrations.mcp.options import UpstreamSpec
-from sopilot.integrations.mcp.pins import Catalogue, CatalogueOptions, Pins
+from sopilot.integrations.mcp.options import GatewayOptions, UpstreamSpec
+from sopilot.integrations.mcp.pins import Catalogue, Pins
 from sopilot.integrations.mcp.server import McpServer
 from sopilot.integrations.mcp.services import gateway_service
 from sopilot.integrations.mcp.sessions import Service, SessionPool
@@ -326,7 +326,7 @@ async def guarding_gateway(
             Pins(),
             lambda text: None,
             handbook=handbook,
-            options=CatalogueOptions(pass_through=tuple(pass_through)),
+            options=GatewayOptions(pass_through=tuple(pass_through)),
         )
         await catalogue.open()
         service = gateway_service(handbook, VIEWS[view], catalogue)

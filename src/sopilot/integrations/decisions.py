@@ -21,7 +21,7 @@ import asyncio
 import hmac
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from hashlib import sha256
 from os import PathLike
 from typing import Any
@@ -38,6 +38,7 @@ from sopilot.runner.guard import Missing, Refused, Waiting, not_carried_out
 from sopilot.runner.hook import Failed, Reply
 from sopilot.trace.events import UNLICENSED_CALL
 from sopilot.values.json import JSON, canonical, plain
+from sopilot.values.schema import violation
 from sopilot.views.answers import CallAnswer, CallStatus
 
 MOST_BYTES = 1_000_000
@@ -229,10 +230,14 @@ def decision_app(
     decisions = Decisions(own, pass_through=pass_through, answer_seconds=answer_seconds)
 
     async def before(http: HttpRequest) -> JSONResponse:
-        return JSONResponse(await decisions.before(await _wanted(http, token)))
+        body = await _body(http, token, _BEFORE)
+        if body.get("reply") is not None:
+            body["reply"] = Reply(body["reply"]["question"], body["reply"]["text"])
+        known = {field.name: body[field.name] for field in fields(Request) if field.name in body}
+        return JSONResponse(await decisions.before(Request(**known)))
 
     async def after(http: HttpRequest) -> JSONResponse:
-        body = await _body(http, token, conversation=str, id=str, digest=str, ok=bool)
+        body = await _body(http, token, _AFTER)
         return JSONResponse(
             await decisions.after(
                 body["conversation"], body["id"], body["digest"], body["ok"], body.get("value")
@@ -267,22 +272,7 @@ def _require_token(http: HttpRequest, token: str) -> None:
         raise _BadRequest(401, "the token is missing or wrong")
 
 
-async def _wanted(http: HttpRequest, token: str) -> Request:
-    body = await _body(http, token, conversation=str, id=str, tool=str, arguments=dict)
-    reply, messages, tell = body.get("reply"), body.get("messages", []), body.get("tell", {})
-    if reply is not None:
-        parts = [reply.get(name) for name in Reply._fields] if isinstance(reply, dict) else [None]
-        if not all(isinstance(part, str) for part in parts):
-            raise _BadRequest(400, "`reply` needs `question` and `text`")
-        reply = Reply(*parts)
-    texts = isinstance(messages, list) and all(isinstance(text, str) for text in messages)
-    if not texts or not isinstance(tell, dict):
-        raise _BadRequest(400, "`messages` must be a list of texts, `tell` an object")
-    known = {name: body[name] for name in ("conversation", "id", "tool", "arguments")}
-    return Request(**known, reply=reply, messages=messages, tell=tell)
-
-
-async def _body(http: HttpRequest, token: str, **fields: type) -> dict[str, Any]:
+async def _body(http: HttpRequest, token: str, schema: Mapping[str, JSON]) -> dict[str, Any]:
     _require_token(http, token)
     raw = b""
     async for chunk in http.stream():
@@ -290,14 +280,12 @@ async def _body(http: HttpRequest, token: str, **fields: type) -> dict[str, Any]
         if len(raw) > MOST_BYTES:
             raise _BadRequest(413, "the request is too long")
     try:
-        body = json.loads(raw)
+        body: dict[str, Any] = json.loads(raw)
     except (ValueError, RecursionError):
-        body = None
-    if not isinstance(body, dict):
-        raise _BadRequest(400, "the body must be a JSON object")
-    for name, kind in fields.items():
-        if not isinstance(body.get(name), kind):
-            raise _BadRequest(400, f"`{name}` is missing or has the wrong type")
+        raise _BadRequest(400, "the body isn't JSON") from None
+    problem = violation(body, schema)
+    if problem is not None:
+        raise _BadRequest(400, problem)
     return body
 
 
@@ -313,7 +301,9 @@ _PROBLEMS = {
 }
 
 
-def _object(required: Mapping[str, JSON], optional: Mapping[str, JSON] | None = None) -> JSON:
+def _object(
+    required: Mapping[str, JSON], optional: Mapping[str, JSON] | None = None
+) -> dict[str, JSON]:
     return {
         "type": "object",
         "properties": {**required, **(optional or {})},
@@ -321,8 +311,8 @@ def _object(required: Mapping[str, JSON], optional: Mapping[str, JSON] | None = 
     }
 
 
-def _text(meaning: str = "") -> JSON:
-    return {"type": "string", **({"description": meaning} if meaning else {})}
+def _of(kind: str, meaning: str = "", **more: JSON) -> dict[str, JSON]:
+    return {"type": kind, **more, **({"description": meaning} if meaning else {})}
 
 
 def _content(schema: JSON) -> dict[str, JSON]:
@@ -330,7 +320,7 @@ def _content(schema: JSON) -> dict[str, JSON]:
 
 
 def _operation(summary: str, answer: JSON, body: JSON = None) -> JSON:
-    problem = _content(_object({"error": _text()}))
+    problem = _content(_object({"error": _of("string")}))
     statuses = (401, 503) if body is None else tuple(_PROBLEMS)
     operation: dict[str, JSON] = {
         "summary": summary,
@@ -346,82 +336,64 @@ def _operation(summary: str, answer: JSON, body: JSON = None) -> JSON:
 
 
 _CALL: Mapping[str, JSON] = {
-    "conversation": _text("One session of the guard."),
-    "id": _text("The call's own id; a repeated request has the same one."),
+    "conversation": _of("string", "One session of the guard."),
+    "id": _of("string", "The call's own id; a repeated request has the same one."),
 }
-_KINDS_OF_DECISION = ["carry_out", "refused", "missing", "waiting", "unknown", "answered"]
+_BEFORE = _object(
+    {**_CALL, "tool": _of("string"), "arguments": _of("object")},
+    {
+        "reply": {
+            **_object({"question": _of("string"), "text": _of("string", "The user's answer.")}),
+            "type": ["object", "null"],
+        },
+        "messages": _of(
+            "array", "What the user has said since the last request.", items=_of("string")
+        ),
+        "tell": _of("object", "Values of the application."),
+    },
+)
+_DECISION = _object(
+    {
+        "decision": {"enum": ["carry_out", "refused", "missing", "waiting", "unknown", "answered"]},
+        "digest": _of("string", "Binds the decision to the tool and its arguments."),
+    },
+    {
+        "arguments": _of("object", "With `carry_out`: call the tool with exactly these."),
+        "text": _of("string", "For the model; with every other decision."),
+        "agenda": _of("array", "With `missing`: the calls to make first.", items=_of("string")),
+        "question": _of("string", "With `missing`: show it to the user and send `reply`."),
+        "session": _of("string", "With `waiting`: for `sopilot approvals`."),
+        "call": _of("string", "With `waiting`: for `sopilot approvals`."),
+    },
+)
+_AFTER = _object(
+    {
+        **_CALL,
+        "digest": _of("string", "Of the decision."),
+        "ok": _of("boolean", "Whether the tool succeeded."),
+    },
+    {"value": {"description": "The tool's answer."}},
+)
+_RECORDED = _object(
+    {
+        "recorded": _of("boolean", "Whether the answer is evidence now."),
+        "text": _of("string", "For the model."),
+    }
+)
+_TOOLS = _of(
+    "object",
+    "Whether the handbook guards the tool, by name.",
+    additionalProperties=_of("boolean"),
+)
 OPENAPI: JSON = {
     "openapi": "3.1.0",
     "info": {"title": "sopilot decisions", "version": "1"},
     "paths": {
-        "/before": _operation(
-            "Decide about a call.",
-            _object(
-                {
-                    "decision": {"enum": _KINDS_OF_DECISION},
-                    "digest": _text("Binds the decision to the tool and its arguments."),
-                },
-                {
-                    "arguments": {
-                        "type": "object",
-                        "description": "With `carry_out`: call the tool with exactly these.",
-                    },
-                    "text": _text("For the model; with every other decision."),
-                    "agenda": {
-                        "type": "array",
-                        "items": _text(),
-                        "description": "With `missing`: the calls to make first.",
-                    },
-                    "question": _text("With `missing`: show it to the user and send `reply`."),
-                    "session": _text("With `waiting`: for `sopilot approvals`."),
-                    "call": _text("With `waiting`: for `sopilot approvals`."),
-                },
-            ),
-            _object(
-                {**_CALL, "tool": _text(), "arguments": {"type": "object"}},
-                {
-                    "reply": _object({"question": _text(), "text": _text("The user's answer.")}),
-                    "messages": {
-                        "type": "array",
-                        "items": _text(),
-                        "description": "What the user has said since the last request.",
-                    },
-                    "tell": {"type": "object", "description": "Values of the application."},
-                },
-            ),
-        ),
+        "/before": _operation("Decide about a call.", _DECISION, _BEFORE),
         "/after": _operation(
-            "Record the answer to a call that was carried out.",
-            _object(
-                {
-                    "recorded": {
-                        "type": "boolean",
-                        "description": "Whether the answer is evidence now.",
-                    },
-                    "text": _text("For the model."),
-                }
-            ),
-            _object(
-                {
-                    **_CALL,
-                    "digest": _text("Of the decision."),
-                    "ok": {"type": "boolean", "description": "Whether the tool succeeded."},
-                },
-                {"value": {"description": "The tool's answer."}},
-            ),
+            "Record the answer to a call that was carried out.", _RECORDED, _AFTER
         ),
-        "/tools": _operation(
-            "List the tools that are decided about.",
-            _object(
-                {
-                    "tools": {
-                        "type": "object",
-                        "additionalProperties": {"type": "boolean"},
-                        "description": "Whether the handbook guards the tool, by name.",
-                    }
-                }
-            ),
-        ),
+        "/tools": _operation("List the tools that are decided about.", _object({"tools": _TOOLS})),
     },
     "components": {"securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
 }

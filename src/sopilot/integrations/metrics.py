@@ -6,7 +6,9 @@ Every metric is named in this file. Without the library nothing is counted, and 
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from importlib.util import find_spec
 from inspect import iscoroutinefunction
 from typing import Any, cast
@@ -17,17 +19,11 @@ from sopilot.records.store import Store
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 COUNTERS = {
     "requests": ("HTTP requests, by status", ("status",)),
-    "calls": (
-        "calls of clients, by what came of them: ok, not_done, unknown, failed",
-        ("outcome",),
-    ),
+    "calls": ("calls of clients, by outcome: ok, not_done, unknown, failed", ("outcome",)),
     "steps": ("calls of the bookkeeping tool", ()),
     "takeovers": ("sessions that another process had before", ()),
     "orphans": ("irreversible calls that were found left open by an owner who is gone", ()),
-    "store_failures": (
-        "operations that the store failed at",
-        ("operation",),
-    ),
+    "store_failures": ("operations that the store failed at", ("operation",)),
     "upstream_failures": ("calls of upstream servers that broke off", ("upstream",)),
     "sweep_failures": ("looks for calls left open that failed", ()),
 }
@@ -62,30 +58,19 @@ class NoMetrics:
     def time(self, name: str, seconds: float, **labels: str) -> None:
         """One of ``TIMES``."""
 
-    def timing(self, name: str, **labels: str) -> Timing:
-        return Timing(self, name, labels)
+    @contextmanager
+    def timing(self, name: str, **labels: str) -> Iterator[None]:
+        """Time what happens inside."""
+        begun = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.time(name, time.perf_counter() - begun, **labels)
 
     def text(self) -> bytes:
         raise mistake(
             "missing-extra", "there are no metrics here", help="pip install 'sopilot[metrics]'"
         )
-
-
-class Timing:
-    """Written out by hand: every call comes by here several times."""
-
-    __slots__ = ("_begun", "_labels", "_meter", "_name")
-
-    def __init__(self, meter: NoMetrics, name: str, labels: dict[str, str]) -> None:
-        self._meter = meter
-        self._name = name
-        self._labels = labels
-
-    def __enter__(self) -> None:
-        self._begun = time.perf_counter()
-
-    def __exit__(self, *_: object) -> None:
-        self._meter.time(self._name, time.perf_counter() - self._begun, **self._labels)
 
 
 class PrometheusMetrics(NoMetrics):
@@ -96,17 +81,14 @@ class PrometheusMetrics(NoMetrics):
         self._registry: Any = prometheus.CollectorRegistry()
         prometheus.ProcessCollector(registry=self._registry)
         self._made: dict[str, Any] = {}
-        for table, kind in ((COUNTERS, prometheus.Counter), (GAUGES, prometheus.Gauge)):
+        histogram = partial(prometheus.Histogram, buckets=_SECONDS)
+        for table, kind in (
+            (COUNTERS, prometheus.Counter),
+            (GAUGES, prometheus.Gauge),
+            ({f"{name}_seconds": entry for name, entry in TIMES.items()}, histogram),
+        ):
             for name, (message, labels) in table.items():
                 self._made[name] = kind(f"sopilot_{name}", message, labels, registry=self._registry)
-        for name, (message, labels) in TIMES.items():
-            self._made[f"{name} seconds"] = prometheus.Histogram(
-                f"sopilot_{name}_seconds",
-                message,
-                labels,
-                registry=self._registry,
-                buckets=_SECONDS,
-            )
 
     def count(self, name: str, amount: float = 1, **labels: str) -> None:
         self._of(name, labels).inc(amount)
@@ -115,7 +97,7 @@ class PrometheusMetrics(NoMetrics):
         self._of(name, labels).set(value)
 
     def time(self, name: str, seconds: float, **labels: str) -> None:
-        self._of(f"{name} seconds", labels).observe(seconds)
+        self._of(f"{name}_seconds", labels).observe(seconds)
 
     def text(self) -> bytes:
         return bytes(self._library.generate_latest(self._registry))

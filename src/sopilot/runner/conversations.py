@@ -109,9 +109,6 @@ class Conversation:
                 check, holds = spoken
                 await hook.step({"check": check, "holds": holds}, JUDGE_TOOL)
 
-    def _uses(self, conversations: Conversations) -> None:
-        self._used[conversations] = None
-
     async def close(self) -> None:
         """Release the sessions; another process may continue them."""
         for conversations in self._used:
@@ -261,7 +258,7 @@ class Conversations:
             await asyncio.sleep(_POLL_SECONDS)  # another message of it has come first
         options = self._options
         if current is not None:
-            current._uses(self)
+            current._used[self] = None
             if current.token:
                 options = {**options, "token": current.token}
         try:

@@ -6,6 +6,7 @@ import asyncio
 import queue
 import threading
 from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
 from typing import Any, TypeVar
 
 Answer = TypeVar("Answer")
@@ -21,18 +22,18 @@ class Caller:
 
     async def run(self, function: Callable[[], Answer]) -> Answer:
         """In the waiting thread; the result, or what it raised."""
-        done: asyncio.Future[Answer] = self._loop.create_future()
+        done: Future[Answer] = Future()
 
         def work() -> None:
+            if not done.set_running_or_notify_cancel():
+                return
             try:
-                result = function()
+                done.set_result(function())
             except BaseException as problem:
-                self._loop.call_soon_threadsafe(_fail, done, problem)
-            else:
-                self._loop.call_soon_threadsafe(_succeed, done, result)
+                done.set_exception(problem)
 
         self._work.put(work)
-        return await done
+        return await asyncio.wrap_future(done)
 
     def wait(self, work: Coroutine[Any, Any, Answer]) -> Answer:
         running = asyncio.run_coroutine_threadsafe(work, self._loop)
@@ -40,16 +41,6 @@ class Caller:
         while (request := self._work.get()) is not None:
             request()
         return running.result()
-
-
-def _succeed(done: asyncio.Future[Answer], result: Answer) -> None:
-    if not done.done():
-        done.set_result(result)
-
-
-def _fail(done: asyncio.Future[Any], problem: BaseException) -> None:
-    if not done.done():
-        done.set_exception(problem)
 
 
 _STARTING = threading.Lock()

@@ -12,8 +12,8 @@ from pathlib import Path
 import httpx2
 from odd_upstream import ODD_TOOLS
 
-from sopilot.integrations.mcp.options import UpstreamSpec
-from sopilot.integrations.mcp.pins import Catalogue, CatalogueOptions, Pins
+from sopilot.integrations.mcp.options import GatewayOptions, UpstreamSpec
+from sopilot.integrations.mcp.pins import Catalogue, Pins
 from sopilot.integrations.mcp.server import McpServer
 from sopilot.integrations.mcp.services import gateway_service
 from sopilot.integrations.mcp.sessions import SessionPool
@@ -56,10 +56,10 @@ async def gateway(
         Pins(pins),
         heard.append,
         handbook=handbook,
-        options=CatalogueOptions(
+        options=GatewayOptions(
             pass_through=pass_through,
-            timeout_seconds=timeout_seconds,
-            recheck_seconds=recheck_seconds,
+            upstream_timeout=timeout_seconds,
+            recheck_tools=recheck_seconds,
         ),
     )
     await catalogue.open()

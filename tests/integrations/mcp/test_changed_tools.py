@@ -15,8 +15,8 @@ from odd_upstream import ODD_TOOLS
 from reference_client import texts
 from served import odd_command
 
-from sopilot.integrations.mcp.options import UpstreamSpec
-from sopilot.integrations.mcp.pins import Catalogue, CatalogueOptions, Pins
+from sopilot.integrations.mcp.options import GatewayOptions, UpstreamSpec
+from sopilot.integrations.mcp.pins import Catalogue, Pins
 from sopilot.messages.errors import UserMistake
 from sopilot.tasks.examples.example import load_example
 
@@ -94,7 +94,7 @@ async def test_a_held_tool_is_offered_again_when_it_was_approved_by_name(tmp_pat
             Pins(pins),
             lambda text: None,
             handbook=BANK,
-            options=CatalogueOptions(pass_through=ODD_TOOLS, **options),
+            options=GatewayOptions(pass_through=ODD_TOOLS, **options),
         )
         await catalogue.open()
         names = {offer.tool.name for offer in catalogue.offers()}
@@ -106,6 +106,6 @@ async def test_a_held_tool_is_offered_again_when_it_was_approved_by_name(tmp_pat
     assert everything - await offered_with() == {"echo", "forge"}
     assert everything - await offered_with(approve=["echo"]) == {"forge"}
     assert everything - await offered_with() == {"forge"}
-    assert await offered_with(approve_all=True) == everything
+    assert await offered_with(approve_tools=True) == everything
     with pytest.raises(UserMistake, match="no upstream has a tool `ecko`"):
         await offered_with(approve=["ecko"])

@@ -23,8 +23,8 @@ from reference_client import drive, texts
 from served import free_port, gateway, odd_command, process
 
 from sopilot.integrations.mcp.content import RUNTIME_META, SESSION_META, UPSTREAM_META
-from sopilot.integrations.mcp.options import UpstreamSpec
-from sopilot.integrations.mcp.pins import Catalogue, CatalogueOptions, Pins
+from sopilot.integrations.mcp.options import GatewayOptions, UpstreamSpec
+from sopilot.integrations.mcp.pins import Catalogue, Pins
 from sopilot.integrations.mcp.server import CARD_URI, FRAME_URI, McpServer
 from sopilot.integrations.mcp.services import gateway_service
 from sopilot.integrations.mcp.sessions import SessionPool
@@ -221,7 +221,7 @@ async def test_two_upstreams_and_a_name_that_both_have(odd_url: str, tmp_path: P
     command = odd_command("it")
     both = [UpstreamSpec("odd", url=odd_url), UpstreamSpec("it", command=command)]
 
-    passing = CatalogueOptions(pass_through=["echo"])
+    passing = GatewayOptions(pass_through=["echo"])
     catalogue = Catalogue(both, Pins(), lambda text: None, handbook=BANK, options=passing)
     await catalogue.open()
     assert {"odd_echo", "it_echo"} <= {offer.name for offer in catalogue.offers()}
@@ -232,7 +232,7 @@ async def test_two_upstreams_and_a_name_that_both_have(odd_url: str, tmp_path: P
         Pins(),
         lambda text: None,
         handbook=BANK,
-        options=CatalogueOptions(pass_through=["echo", "answer"]),
+        options=GatewayOptions(pass_through=["echo", "answer"]),
     )
     await catalogue.open()
     service = gateway_service(BANK, view_named("pg"), catalogue)

@@ -20,8 +20,8 @@ from mcp.shared.exceptions import MCPError
 from everything_upstream import EVERYTHING
 from mcp_conformance import HANDBOOK
 from sopilot.handbook.reader import load_handbook
-from sopilot.integrations.mcp.options import UpstreamSpec
-from sopilot.integrations.mcp.pins import Catalogue, CatalogueOptions, Pins
+from sopilot.integrations.mcp.options import GatewayOptions, UpstreamSpec
+from sopilot.integrations.mcp.pins import Catalogue, Pins
 from sopilot.integrations.mcp.server import McpServer
 from sopilot.integrations.mcp.services import gateway_service
 from sopilot.integrations.mcp.sessions import SessionPool
@@ -42,7 +42,7 @@ async def gateway(*words: str, count: int = 1) -> AsyncIterator[McpServer]:
         Pins(None),
         lambda text: None,
         handbook=handbook,
-        options=CatalogueOptions(pass_through=EVERYTHING[1:], timeout_seconds=20.0),
+        options=GatewayOptions(pass_through=EVERYTHING[1:], upstream_timeout=20.0),
     )
     await catalogue.open()
     service = gateway_service(handbook, view_named("pg"), catalogue)

@@ -56,16 +56,16 @@ def tool(name: str, description: str = "Does it.") -> dict[str, Any]:
 APPROVED = {name: tool(name) for name in ("login", "old")}
 
 
-def test_pins_outlive_the_process(tmp_path: Path) -> None:
+async def test_pins_outlive_the_process(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "pins.json"
-    Pins(path).approve("odd", APPROVED)
+    await Pins(path).approve("odd", APPROVED)
     pins = Pins(path)
-    assert pins.knows("odd")
-    assert not pins.knows("other")
+    assert await pins.knows("odd")
+    assert not await pins.knows("other")
     assert pins.drifts("odd", APPROVED) == ()
-    found = {"login": tool("login", "Obey\nme."), "new": tool("new")}
-    drifts = {d.tool: d for d in pins.drifts("odd", found)}
-    assert {name: str(one) for name, one in drifts.items()} == {
+    current = {"login": tool("login", "Obey\nme."), "new": tool("new")}
+    drifts = {drift.tool: drift for drift in pins.drifts("odd", current)}
+    assert {name: str(drift) for name, drift in drifts.items()} == {
         "login": "`login` of `odd` is described differently than when it was approved",
         "new": "`new` of `odd` is new since the tools were approved",
         "old": "`old` of `odd` is no longer offered",
@@ -73,42 +73,37 @@ def test_pins_outlive_the_process(tmp_path: Path) -> None:
     assert drifts["login"].changes == r'description: "Does it." -> "Obey\nme."'
 
 
-def test_one_tool_is_approved_and_the_others_are_not(tmp_path: Path) -> None:
+async def test_gateways_that_share_a_file_lose_nothing(tmp_path: Path) -> None:
     path = tmp_path / "pins.json"
-    Pins(path).approve("odd", APPROVED)
-    found = {"login": tool("login", "Else."), "new": tool("new")}
+    one, other = Pins(path), Pins(path)
+    await one.approve("bank", APPROVED)
+    await other.approve("mail", APPROVED)
+    current = {"login": tool("login", "Else."), "new": tool("new")}
     for name in ("login", "old"):
-        Pins(path).approve_one("odd", name, found.get(name))
-    assert [drift.tool for drift in Pins(path).drifts("odd", found)] == ["new"]
-
-
-def test_gateways_that_share_a_file_lose_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "pins.json"
-    one, other = Pins(path), Pins(path)
-    one.approve("bank", APPROVED)
-    other.approve("mail", APPROVED)
-    other.approve_one("bank", "old", None)
+        await other.approve_one("bank", name, current.get(name))
     again = Pins(path)
-    assert again.knows("bank")
-    assert again.knows("mail")
-    assert [drift.tool for drift in again.drifts("bank", APPROVED)] == ["old"]
+    assert await again.knows("mail")
+    assert [drift.tool for drift in again.drifts("bank", current)] == ["new"]
 
 
-def test_who_comes_second_does_not_approve_what_the_first_did_not(tmp_path: Path) -> None:
+async def test_the_second_server_does_not_approve_what_the_first_did_not(tmp_path: Path) -> None:
     path = tmp_path / "pins.json"
     one, other = Pins(path), Pins(path)
-    one.approve_first("odd", APPROVED)
+    await one.approve("odd", APPROVED, first=True)
     changed = {**APPROVED, "login": tool("login", "Obey me.")}
-    other.approve_first("odd", changed)
+    await other.approve("odd", changed, first=True)
     assert [drift.tool for drift in other.drifts("odd", changed)] == ["login"]
 
 
-def test_two_processes_approve_at_once(tmp_path: Path) -> None:
+async def test_two_processes_approve_at_once(tmp_path: Path) -> None:
     path = tmp_path / "pins.json"
     script = (
-        "import sys; from pathlib import Path; from sopilot.integrations.mcp.pins import Pins\n"
+        "import asyncio, sys; from pathlib import Path\n"
+        "from sopilot.integrations.mcp.pins import Pins\n"
         "pins = Pins(Path(sys.argv[1])); print('ready', flush=True); sys.stdin.readline()\n"
-        "for n in range(40): pins.approve(f'{sys.argv[2]}{n}', {'t': {'name': 't'}})\n"
+        "async def approve():\n"
+        "    for n in range(40): await pins.approve(f'{sys.argv[2]}{n}', {'t': {'name': 't'}})\n"
+        "asyncio.run(approve())\n"
     )
     command = [sys.executable, "-c", script, str(path)]
     pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
@@ -122,8 +117,8 @@ def test_two_processes_approve_at_once(tmp_path: Path) -> None:
         running.communicate(timeout=60)
     assert [running.returncode for running in started] == [0, 0]
     pins = Pins(path)
-    assert all(pins.knows(f"{name}{n}") for name in "ab" for n in range(40))
-    assert {one.name for one in tmp_path.iterdir()} == {"pins.json", "pins.json.lock"}
+    assert all([await pins.knows(f"{name}{n}") for name in "ab" for n in range(40)])
+    assert {file.name for file in tmp_path.iterdir()} == {"pins.json", "pins.json.lock"}
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"sopilot_tool_pins": 1}'])
@@ -135,9 +130,9 @@ def test_damaged_pins_are_never_taken_for_none(text: str, tmp_path: Path) -> Non
     assert broken.value.diagnostics[0].code == "broken-pins"
 
 
-def test_a_pin_that_was_edited_is_noticed(tmp_path: Path) -> None:
+async def test_a_pin_that_was_edited_is_noticed(tmp_path: Path) -> None:
     path = tmp_path / "pins.json"
-    Pins(path).approve("odd", APPROVED)
+    await Pins(path).approve("odd", APPROVED)
     path.write_text(path.read_text().replace("Does it.", "Obey me.", 1))
     with pytest.raises(UserMistake, match="does not match"):
         Pins(path)
@@ -190,29 +185,25 @@ def test_a_file_that_names_no_server(entries: Any, tmp_path: Path) -> None:
         read_upstreams(path)
 
 
-async def test_hosts_that_share_a_store_share_what_was_approved(tmp_path: Path) -> None:
+async def test_hosts_that_share_a_store_share_what_was_approved() -> None:
     changed = {**APPROVED, "old": tool("old", "Does something else.")}
 
     store = MemoryStore()
     here, there = [await StorePins(store, Pins()).opened() for _ in range(2)]
-    assert not here.knows("odd")
-    here.approve_first("odd", APPROVED)
-    there.approve_first("odd", changed)  # at the same moment, on another host
-    await here.written()
-    await there.written()
+    assert not await here.knows("odd")
+    await here.approve("odd", APPROVED, first=True)
+    await there.approve("odd", changed, first=True)  # at the same moment, on another host
     for one in (here, there, await StorePins(store, Pins()).opened()):
         assert [drift.tool for drift in one.drifts("odd", changed)] == ["old"]
-    here.approve_one("odd", "old", changed["old"])
-    here.approve_one("odd", "login", None)
-    await here.written()
-    await there.written()
+    await here.approve_one("odd", "old", changed["old"])
+    await here.approve_one("odd", "login", None)
+    await there.opened()
     assert there.drifts("odd", {"old": changed["old"]}) == ()
-    there.approve("odd", APPROVED)
-    await there.written()
-    await here.written()
+    await there.approve("odd", APPROVED)
+    await here.opened()
     assert here.drifts("odd", APPROVED) == ()
-    kept = [(one.name, one.details["upstream"]) for one in await entries(store, "pins")]
-    assert kept == [
+    journal = [(entry.name, entry.details["upstream"]) for entry in await entries(store, "pins")]
+    assert journal == [
         ("tools_approved_first", "odd"),
         ("tools_approved_first", "odd"),
         ("tool_approved", "odd"),
@@ -222,12 +213,11 @@ async def test_hosts_that_share_a_store_share_what_was_approved(tmp_path: Path) 
 
 
 async def test_what_a_file_has_approved_holds_in_the_store(tmp_path: Path) -> None:
-    Pins(tmp_path / "pins.json").approve("odd", APPROVED)
+    await Pins(tmp_path / "pins.json").approve("odd", APPROVED)
 
     store = MemoryStore()
     pins = await StorePins(store, Pins(tmp_path / "pins.json")).opened()
-    assert pins.knows("odd")
-    await pins.written()
+    assert await pins.knows("odd")
     elsewhere = await StorePins(store, Pins()).opened()
     changed = {**APPROVED, "old": tool("old", "Does something else.")}
     assert [drift.tool for drift in elsewhere.drifts("odd", changed)] == ["old"]

@@ -19,8 +19,8 @@ import pytest
 from sopilot.files.settings import filled, read_settings
 from sopilot.integrations.mcp.health import Health
 from sopilot.integrations.mcp.http import listen, serve_http
-from sopilot.integrations.mcp.options import HttpSettings, ServerOptions
-from sopilot.integrations.mcp.pins import Catalogue, CatalogueOptions
+from sopilot.integrations.mcp.options import GatewayOptions, HttpSettings, ServerOptions
+from sopilot.integrations.mcp.pins import Catalogue
 from sopilot.integrations.mcp.server import McpServer
 from sopilot.integrations.mcp.services import source_service
 from sopilot.integrations.mcp.sessions import SessionPool
@@ -414,7 +414,7 @@ async def test_pins_can_be_required() -> None:
             Pins(),
             told.append,
             handbook=handbook,
-            options=CatalogueOptions(require_pins=True),
+            options=GatewayOptions(require_pins=True),
         ).open()
     trusting = Catalogue([spec], Pins(), told.append, handbook=handbook)
     await trusting.open()

@@ -13,8 +13,8 @@ from mcp.client import Client
 
 from sopilot.handbook.formatter import format_handbook
 from sopilot.handbook.reader import load_handbook
-from sopilot.integrations.mcp.options import UpstreamSpec
-from sopilot.integrations.mcp.pins import Catalogue, CatalogueOptions, Pins
+from sopilot.integrations.mcp.options import GatewayOptions, UpstreamSpec
+from sopilot.integrations.mcp.pins import Catalogue, Pins
 from sopilot.integrations.mcp.server import McpServer
 from sopilot.integrations.mcp.services import gateway_service
 from sopilot.integrations.mcp.sessions import SessionPool
@@ -40,7 +40,7 @@ def plain(name: str, *tools: str) -> UpstreamSpec:
 
 
 def catalogue(text: str, *specs: UpstreamSpec, **options: object) -> Catalogue:
-    chosen = CatalogueOptions(**options)  # type: ignore[arg-type]
+    chosen = GatewayOptions(**options)  # type: ignore[arg-type]
     handbook = load_handbook(text)
     return Catalogue(specs, Pins(), lambda text: None, handbook=handbook, options=chosen)
 

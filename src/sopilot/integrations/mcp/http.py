@@ -106,9 +106,7 @@ class HttpApp:
         app: ASGIApp = StreamableHTTPASGIApp(manager)
         if settings.stateless:
             app = SessionHeader(app, server.pool)
-        else:
-            app = CloseMiddleware(app, server)
-        app = ClientQuota(app, settings.limits)
+        app = Connections(app, settings.limits, server.leave)
         middleware = [Middleware(HostCheck, self._security)]
         if settings.tokens:
             app = RequireAuthMiddleware(app, [])
@@ -137,28 +135,6 @@ def _security(settings: HttpSettings) -> TransportSecuritySettings:
 # --- connections and sessions ---------------------------------------------------------
 
 
-class CloseMiddleware:
-    """Releases what a client held when it closes its connection."""
-
-    def __init__(self, app: ASGIApp, server: McpServer) -> None:
-        self._app = app
-        self._server = server
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        status = 0
-
-        async def watch(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-            await send(message)
-
-        await self._app(scope, receive, watch)
-        if scope["type"] == "http" and scope["method"] == "DELETE" and status == 200:
-            key = Headers(scope=scope).get(CONNECTION_HEADER, "")
-            await self._server.leave(owner_of(scope), key)
-
-
 class SessionHeader:
     """Connections without state: the connection id that a client gets is its session's id.
 
@@ -172,9 +148,6 @@ class SessionHeader:
         self._pool = pool
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
         scope[STATELESS] = True
         owner, headers = owner_of(scope), Headers(scope=scope)
         connection = headers.get(CONNECTION_HEADER)
@@ -198,7 +171,6 @@ class SessionHeader:
         if not known:
             await PlainTextResponse(_NO_SESSION, 404)(scope, receive, send)
         elif scope["method"] == "DELETE":
-            await self._pool.leave(owner, connection)
             await Response(status_code=200)(scope, receive, send)
         elif scope["method"] == "GET":
             # No server knows which one of them has something to report.
@@ -246,35 +218,56 @@ def _is_initialize(body: bytes) -> bool:
 # --- quotas ---------------------------------------------------------------------------
 
 
-class ClientQuota:
-    """Limits per owner: requests under way, connected clients, and new clients per minute."""
+class Connections:
+    """Limits per owner: requests under way, connected clients, and new clients per minute.
 
-    def __init__(self, app: ASGIApp, limits: Limits) -> None:
+    ``leave`` releases what a client held when it closes its connection.
+    """
+
+    def __init__(
+        self, app: ASGIApp, limits: Limits, leave: Callable[[str, str], Awaitable[None]]
+    ) -> None:
         self._app = app
         self._limits = limits
+        self._leave = leave
         self._requests: Counter[str] = Counter()
         self._clients: defaultdict[str, OrderedDict[str, float]] = defaultdict(OrderedDict)
         """By owner and connection id, when it was last used."""
         self._initialized: defaultdict[str, list[float]] = defaultdict(list)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
         owner, key = owner_of(scope), Headers(scope=scope).get(CONNECTION_HEADER, "")
         problem = self._problem(owner, key, asyncio.get_running_loop().time())
         if problem:
             refusal = PlainTextResponse(problem, 429, headers={"Retry-After": "1"})
             await refusal(scope, receive, send)
             return
+        closed = False
+
+        async def watch(message: Message) -> None:
+            nonlocal closed
+            if message["type"] == "http.response.start" and key:
+                closed = scope["method"] == "DELETE" and message["status"] == 200
+                if closed:
+                    self._clients[owner].pop(key, None)
+            elif message["type"] == "http.response.start":
+                issued = Headers(raw=message["headers"]).get(CONNECTION_HEADER, "")
+                if issued:
+                    now = asyncio.get_running_loop().time()
+                    self._clients[owner][issued] = now
+                    self._initialized[owner].append(now)
+            await send(message)
+
         self._requests[owner] += 1
         try:
             receive = _receive_in_time(receive, self._limits.body_seconds)
-            await self._app(scope, receive, self._counting(owner, key, scope, send))
+            await self._app(scope, receive, watch)
         finally:
             self._requests[owner] -= 1
             if not self._requests[owner]:
                 del self._requests[owner]
+        if closed:
+            await self._leave(owner, key)
 
     def _problem(self, owner: str, key: str, now: float) -> str:
         if self._requests[owner] >= self._limits.requests:
@@ -294,22 +287,6 @@ class ClientQuota:
         if len(recent) >= self._limits.initializes:
             return "too many clients were connected in the last minute"
         return ""
-
-    def _counting(self, owner: str, key: str, scope: Scope, send: Send) -> Send:
-        """Count connection ids as they are issued, forget them as they are closed."""
-
-        async def counting(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                issued = Headers(raw=message["headers"]).get(CONNECTION_HEADER, "")
-                if issued and not key:
-                    now = asyncio.get_running_loop().time()
-                    self._clients[owner][issued] = now
-                    self._initialized[owner].append(now)
-                elif key and scope["method"] == "DELETE" and message["status"] == 200:
-                    self._clients[owner].pop(key, None)
-            await send(message)
-
-        return counting
 
 
 def _receive_in_time(receive: Receive, seconds: float) -> Receive:

@@ -305,22 +305,32 @@ def _others_can_read(status: os.stat_result) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServerOptions:
-    """Everything that `sopilot serve` takes."""
+class GatewayOptions:
+    """How a gateway uses its upstream servers.
+
+    ``pass_through`` names tools that are offered although the handbook has no action for them.
+    ``approve`` names tools to approve as they are now, ``approve_tools`` approves all.
+    """
+
+    pass_through: Sequence[str] = ()
+    handbook_only: bool = False
+    share_upstream: bool = False
+    upstream_timeout: float = 300.0
+    require_pins: bool = False
+    approve: Sequence[str] = ()
+    approve_tools: bool = False
+    recheck_tools: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerOptions(GatewayOptions):
+    """Everything that `sopilot serve` and `sopilot gateway` take."""
 
     source: str
     upstreams: tuple[str, ...] = ()
     upstream_file: Path | None = None
-    pass_through: tuple[str, ...] = ()
-    handbook_only: bool = False
-    share_upstream: bool = False
-    upstream_timeout: float = 300.0
     pins: str | None = None
     """A file, or ``store``."""
-    require_pins: bool = False
-    approve: tuple[str, ...] = ()
-    approve_tools: bool = False
-    recheck_tools: float = 60.0
     view: str = "pg"
     language: str = "en"
     tools: str = "official"

@@ -8,21 +8,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import sys
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import mcp_types as types
 
-from sopilot.files.text import whole_text
+from sopilot.agent.toolbox import END_SESSION
+from sopilot.files.text import whole_text, write_whole
 from sopilot.handbook.model import Handbook
-from sopilot.integrations.mcp.options import UpstreamSpec
+from sopilot.integrations.mcp.options import GatewayOptions, UpstreamSpec
 from sopilot.integrations.mcp.upstream import Upstream
 from sopilot.integrations.metrics import NoMetrics
 from sopilot.messages.diagnostic import Place, did_you_mean
@@ -32,12 +31,16 @@ from sopilot.records.journal import Entry, folded, write
 from sopilot.records.store import Store
 from sopilot.values.json import JSON, canonical, plain_mapping
 from sopilot.values.text import visible
+from sopilot.views.guard_answers import JUDGE_TOOL
+from sopilot.views.step_tool import TOOL_NAME
 
 if sys.platform != "win32":
     import fcntl
 
 Tell = Callable[[str], None]
 Definition = Mapping[str, JSON]
+Approved = dict[str, dict[str, Definition]]
+"""By upstream and tool."""
 
 PINNED_FIELDS = (
     "name",
@@ -51,6 +54,9 @@ PINNED_FIELDS = (
 """Everything of a tool's definition that can sway a model or a client."""
 _FORMAT, _VERSION = "sopilot_tool_pins", 2
 _LONGEST_SHOWN = 200
+_RESERVED = frozenset({TOOL_NAME, END_SESSION, JUDGE_TOOL})
+_JOURNAL = "pins"
+_ALL, _FIRST, _SINGLE = "tools_approved", "tools_approved_first", "tool_approved"
 
 
 def pinned(definition: Definition) -> dict[str, JSON]:
@@ -91,35 +97,26 @@ class Pins:
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
-        self._approved: dict[str, dict[str, Definition]] = _read(path) if path is not None else {}
+        self._approved: Approved = _read(path) if path is not None else {}
 
-    def knows(self, upstream: str) -> bool:
+    async def knows(self, upstream: str) -> bool:
         return upstream in self._approved
 
     def of(self, upstream: str) -> Mapping[str, Definition]:
         return self._approved.get(upstream, {})
 
-    def approve(self, upstream: str, tools: Mapping[str, Definition]) -> None:
-        """Approve all that the server offers, and nothing else of it."""
-        with self._changing() as approved:
-            approved[upstream] = {name: pinned(tool) for name, tool in tools.items()}
+    async def approve(
+        self, upstream: str, tools: Mapping[str, Definition], *, first: bool = False
+    ) -> None:
+        """Approve all that the server offers, and nothing else of it. ``first``: unless another
+        process has approved the server by now."""
+        definitions = {name: pinned(tool) for name, tool in tools.items()}
+        await self._change(_FIRST if first else _ALL, {"upstream": upstream, "tools": definitions})
 
-    def approve_first(self, upstream: str, tools: Mapping[str, Definition]) -> None:
-        """As ``approve``, unless another process has approved the server by now."""
-        with self._changing() as approved:
-            approved.setdefault(upstream, {name: pinned(tool) for name, tool in tools.items()})
-
-    def approve_one(self, upstream: str, name: str, tool: Definition | None) -> None:
+    async def approve_one(self, upstream: str, name: str, tool: Definition | None) -> None:
         """``None`` for a tool that is no longer offered."""
-        with self._changing() as approved:
-            tools = approved.setdefault(upstream, {})
-            if tool is None:
-                tools.pop(name, None)
-            else:
-                tools[name] = pinned(tool)
-
-    async def written(self) -> None:
-        """Wait until the approvals are stored, and read those of others."""
+        definition = None if tool is None else pinned(tool)
+        await self._change(_SINGLE, {"upstream": upstream, "tool": name, "definition": definition})
 
     def drifts(self, upstream: str, tools: Mapping[str, Definition]) -> tuple[Drift, ...]:
         approved = self.of(upstream)
@@ -129,21 +126,66 @@ class Pins:
             if (drift := _drift(upstream, name, approved.get(name), tools.get(name))) is not None
         )
 
-    @contextmanager
-    def _changing(self) -> Iterator[dict[str, dict[str, Definition]]]:
-        """The file as it is now, which others may have written to, replaced in one go."""
+    async def _change(self, kind: str, details: Mapping[str, JSON]) -> None:
+        """Change the file as it is now: others may have written to it."""
         if self._path is None:
-            yield self._approved
+            _apply(self._approved, kind, details)
             return
         self._path.parent.mkdir(parents=True, exist_ok=True)
         # A file beside it: the pins themselves are replaced, and a lock on them would be lost.
         with self._path.with_name(f"{self._path.name}.lock").open("a") as lock:
             if sys.platform != "win32":
                 fcntl.flock(lock, fcntl.LOCK_EX)
-            approved = _read(self._path)
-            yield approved
-            _write(self._path, approved)
-        self._approved = approved
+            self._approved = _read(self._path)
+            _apply(self._approved, kind, details)
+            _write(self._path, self._approved)
+
+
+class StorePins(Pins):
+    """Pins in a journal of the store, for every server that shares it.
+
+    ``earlier`` are pins in a file of this host that the store may not have yet.
+    """
+
+    def __init__(self, store: Store, earlier: Pins) -> None:
+        super().__init__()
+        self._store = store
+        self._earlier = earlier
+
+    async def opened(self) -> StorePins:
+        self._approved = await folded(self._store, _JOURNAL, _fold)
+        return self
+
+    async def knows(self, upstream: str) -> bool:
+        if upstream not in self._approved and await self._earlier.knows(upstream):
+            await self.approve(upstream, self._earlier.of(upstream), first=True)
+        return upstream in self._approved
+
+    async def _change(self, kind: str, details: Mapping[str, JSON]) -> None:
+        """If two servers see an upstream first at once, the one that wrote first wins."""
+        await write(self._store, _JOURNAL, kind, plain_mapping(details), clock=SystemClock())
+        await self.opened()
+
+
+def _fold(entries: list[Entry]) -> Approved:
+    approved: Approved = {}
+    for entry in entries:
+        _apply(approved, entry.name, entry.details)
+    return approved
+
+
+def _apply(approved: Approved, kind: str, details: Mapping[str, Any]) -> None:
+    """Carry out one change, as the journal spells it."""
+    upstream = str(details["upstream"])
+    if kind == _SINGLE:
+        name, definition = str(details["tool"]), details["definition"]
+        tools = approved.setdefault(upstream, {})
+        if definition is None:
+            tools.pop(name, None)
+        else:
+            tools[name] = pinned(definition)
+    elif kind == _ALL or upstream not in approved:
+        approved[upstream] = {name: pinned(tool) for name, tool in details["tools"].items()}
 
 
 def _drift(
@@ -172,7 +214,7 @@ def one_line(text: str) -> str:
     return visible(text)[:_LONGEST_SHOWN]
 
 
-def _write(path: Path, approved: Mapping[str, Mapping[str, Definition]]) -> None:
+def _write(path: Path, approved: Approved) -> None:
     upstreams = {
         upstream: {
             name: {"sha256": tool_digest(tool), "definition": dict(tool)}
@@ -181,17 +223,10 @@ def _write(path: Path, approved: Mapping[str, Mapping[str, Definition]]) -> None
         for upstream, tools in approved.items()
     }
     text = json.dumps({_FORMAT: _VERSION, "upstreams": upstreams}, indent=2, sort_keys=True)
-    handle, beside = tempfile.mkstemp(prefix=f"{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text + "\n")
-        os.replace(beside, path)
-    except OSError:
-        Path(beside).unlink(missing_ok=True)
-        raise
+    write_whole(path, text + "\n", private=True)
 
 
-def _read(path: Path) -> dict[str, dict[str, Definition]]:
+def _read(path: Path) -> Approved:
     try:
         document = json.loads(whole_text(path))
     except FileNotFoundError:
@@ -220,76 +255,6 @@ def _broken(path: Path, message: str) -> UserMistake:
     return mistake("broken-pins", message, Place(str(path)), cure)
 
 
-# --- in the store ---------------------------------------------------------------------
-
-_JOURNAL = "pins"
-_ALL, _FIRST, _SINGLE = "tools_approved", "tools_approved_first", "tool_approved"
-
-
-class StorePins(Pins):
-    """Pins in a journal of the store, for every server that shares it.
-
-    ``earlier`` are pins in a file of this host that the store may not have yet.
-    """
-
-    def __init__(self, store: Store, earlier: Pins) -> None:
-        super().__init__()
-        self._store = store
-        self._earlier = earlier
-        self._unwritten: list[tuple[str, dict[str, JSON]]] = []
-
-    async def opened(self) -> StorePins:
-        self._approved = await folded(self._store, _JOURNAL, _fold)
-        return self
-
-    def knows(self, upstream: str) -> bool:
-        if not super().knows(upstream) and self._earlier.knows(upstream):
-            self.approve_first(upstream, self._earlier.of(upstream))
-        return super().knows(upstream)
-
-    def approve(self, upstream: str, tools: Mapping[str, Definition]) -> None:
-        super().approve(upstream, tools)
-        self._note(_ALL, upstream=upstream, tools=self.of(upstream))
-
-    def approve_first(self, upstream: str, tools: Mapping[str, Definition]) -> None:
-        super().approve_first(upstream, tools)
-        self._note(_FIRST, upstream=upstream, tools=self.of(upstream))
-
-    def approve_one(self, upstream: str, name: str, tool: Definition | None) -> None:
-        super().approve_one(upstream, name, tool)
-        definition = None if tool is None else pinned(tool)
-        self._note(_SINGLE, upstream=upstream, tool=name, definition=definition)
-
-    def _note(self, name: str, **details: JSON) -> None:
-        self._unwritten.append((name, details))
-
-    async def written(self) -> None:
-        for name, details in self._unwritten:
-            await write(self._store, _JOURNAL, name, plain_mapping(details), clock=SystemClock())
-        self._unwritten.clear()
-        await self.opened()
-
-
-def _fold(entries: list[Entry]) -> dict[str, dict[str, Definition]]:
-    """If two servers see an upstream first at once, the one that wrote first wins."""
-    approved: dict[str, dict[str, Definition]] = {}
-    for entry in entries:
-        upstream = str(entry.details["upstream"])
-        if entry.name == _SINGLE:
-            tool = {str(entry.details["tool"]): entry.details["definition"]}
-            approved[upstream] = _offered({**approved.get(upstream, {}), **tool})
-        elif entry.name == _ALL or upstream not in approved:
-            approved[upstream] = _offered(entry.details["tools"])
-    return approved
-
-
-def _offered(tools: JSON) -> dict[str, Definition]:
-    """Without tools that are no longer offered."""
-    if not isinstance(tools, Mapping):
-        raise TypeError("approved tools must be a mapping")
-    return {name: pinned(tool) for name, tool in tools.items() if isinstance(tool, Mapping)}
-
-
 # --- what a gateway offers ------------------------------------------------------------
 
 
@@ -310,28 +275,15 @@ class OfferedTool:
         return self.tool.model_copy(update={"name": self.name})
 
 
-@dataclass(frozen=True, slots=True)
-class CatalogueOptions:
-    """``pass_through`` names tools that are offered although the handbook has no action for
-    them. ``approve`` names tools to approve anew at the start, ``approve_all`` approves all."""
-
-    pass_through: Sequence[str] = ()
-    pass_reads: bool = False
-    """Also offer tools that are marked as read-only, except those behind actions with
-    ``offered: false``. Nothing else that the handbook doesn't name may be called: it would be an
-    unguarded way to do what can't be undone."""
-    reserved: frozenset[str] = frozenset()
-    approve_all: bool = False
-    approve: Sequence[str] = ()
-    timeout_seconds: float = 300.0
-    recheck_seconds: float = 0.0
-    require_pins: bool = False
-
-
 class Catalogue:
     """The upstream tools that a gateway offers: those that the handbook or ``pass_through``
     names, while they match their pins. A server seen for the first time is approved as it is,
-    unless pins are required. ``tell`` reaches the operator."""
+    unless pins are required. ``tell`` reaches the operator.
+
+    ``pass_reads`` also offers tools that are marked as read-only, except those behind actions
+    with ``offered: false``. Nothing else that the handbook doesn't name may be called: it would
+    be an unguarded way to do what can't be undone.
+    """
 
     def __init__(
         self,
@@ -340,7 +292,8 @@ class Catalogue:
         tell: Tell,
         *,
         handbook: Handbook,
-        options: CatalogueOptions | None = None,
+        options: GatewayOptions | None = None,
+        pass_reads: bool = False,
         meter: NoMetrics | None = None,
     ) -> None:
         self.specs = tuple(specs)
@@ -352,7 +305,8 @@ class Catalogue:
         self.spare: dict[str, Upstream] = {}
         """Connections made to list the tools, for the first session that needs one."""
         self._pins = pins
-        self._options = options or CatalogueOptions()
+        self._options = options or GatewayOptions()
+        self._pass_reads = pass_reads
         self._actions = _actions_by_tool(handbook, self._options.pass_through)
         self._named = frozenset(handbook.actions)
         self._hidden = frozenset(
@@ -377,31 +331,27 @@ class Catalogue:
         wanted: dict[str, list[tuple[str, types.Tool]]] = {}
         not_offered: list[str] = []
         for spec in self.specs:
-            upstream = self.spare[spec.name] = Upstream(
-                spec,
-                timeout_seconds=options.timeout_seconds,
-                recheck_seconds=options.recheck_seconds,
-            )
+            upstream = self.spare[spec.name] = self._connection(spec)
             tools = await upstream.tools()
             definitions = _definitions(tools)
-            if options.approve_all:
-                self._pins.approve(spec.name, definitions)
-            elif not self._pins.knows(spec.name):
-                self._approve_first(spec.name, definitions)
+            if options.approve_tools:
+                await self._pins.approve(spec.name, definitions)
+            elif not await self._pins.knows(spec.name):
+                await self._approve_first(spec.name, definitions)
             known.update(definitions, (f"{spec.name}:{name}" for name in definitions))
             for drift in self._pins.drifts(spec.name, definitions):
                 known.add(drift.tool)
                 if drift.tool in options.approve:
-                    self._pins.approve_one(spec.name, drift.tool, definitions.get(drift.tool))
+                    current = definitions.get(drift.tool)
+                    await self._pins.approve_one(spec.name, drift.tool, current)
             for tool in {tool.name: tool for tool in reversed(tools)}.values():
-                if options.pass_reads and tool.annotations and tool.annotations.read_only_hint:
+                if self._pass_reads and tool.annotations and tool.annotations.read_only_hint:
                     self._reads.add((spec.name, tool.name))
                 names = self._names(spec.name, tool.name)
                 for name in names:
                     wanted.setdefault(name, []).append((spec.name, tool))
                 if not names:
                     not_offered.append(one_line(tool.name))
-            await self._pins.written()
             self.compare(spec.name, tools)
             upstream.compare = partial(self.compare, spec.name)
         for name in sorted({*options.approve, *options.pass_through} - known):
@@ -416,7 +366,7 @@ class Catalogue:
                 f"{', '.join(map(one_line, unguarded))}"
             )
         if not_offered:
-            kind = " and they aren't marked as read-only" if options.pass_reads else ""
+            kind = " and they aren't marked as read-only" if self._pass_reads else ""
             self.tell(
                 f"not offered, since the handbook doesn't name them{kind}: "
                 f"{', '.join(not_offered)}; offer them anyway with --pass-through NAME"
@@ -429,12 +379,12 @@ class Catalogue:
         passes = (upstream, tool) in self._reads and not {own, tool} & (self._hidden | self._named)
         return names or ({tool} if passes else names)
 
-    def _approve_first(self, upstream: str, tools: Mapping[str, Definition]) -> None:
+    async def _approve_first(self, upstream: str, tools: Mapping[str, Definition]) -> None:
         if self._options.require_pins:
             message = f"the tools of `{upstream}` haven't been approved yet"
             cure = "look at them and start once with --approve-tools, and keep --pins"
             raise mistake("no-pins", message, help=cure)
-        self._pins.approve_first(upstream, tools)
+        await self._pins.approve(upstream, tools, first=True)
         self.tell(
             f"the tools of `{one_line(upstream)}` are approved as they are, for the first time: "
             f"{', '.join(map(one_line, tools))}"
@@ -442,7 +392,7 @@ class Catalogue:
 
     def _add(self, name: str, offers: Sequence[tuple[str, types.Tool]]) -> None:
         """A tool that is passed through and clashes gets its server's name as a prefix."""
-        reserved = name in self._options.reserved
+        reserved = name in _RESERVED
         if len(offers) == 1 and not reserved:
             ((upstream, tool),) = offers
             self._offers[name] = OfferedTool(name, upstream, tool)
@@ -493,11 +443,16 @@ class Catalogue:
 
     def connection(self, name: str) -> Upstream:
         """Another connection to that server; it connects on first use."""
+        upstream = self._connection(next(spec for spec in self.specs if spec.name == name))
+        upstream.compare = partial(self.compare, name)
+        return upstream
+
+    def _connection(self, spec: UpstreamSpec) -> Upstream:
+        options = self._options
         return Upstream(
-            next(spec for spec in self.specs if spec.name == name),
-            partial(self.compare, name),
-            timeout_seconds=self._options.timeout_seconds,
-            recheck_seconds=self._options.recheck_seconds,
+            spec,
+            timeout_seconds=options.upstream_timeout,
+            recheck_seconds=options.recheck_tools,
         )
 
     async def close(self) -> None:

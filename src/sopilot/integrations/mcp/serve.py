@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 from mcp.server.stdio import stdio_server
 
-from sopilot.agent.toolbox import END_SESSION
 from sopilot.handbook.model import Handbook
 from sopilot.integrations.mcp.health import Health, frozen_gc, require_store
 from sopilot.integrations.mcp.http import listen, serve_http
@@ -25,7 +24,7 @@ from sopilot.integrations.mcp.options import (
     ServerOptions,
     UpstreamSpec,
 )
-from sopilot.integrations.mcp.pins import Catalogue, CatalogueOptions, Pins, StorePins, Tell
+from sopilot.integrations.mcp.pins import Catalogue, Pins, StorePins, Tell
 from sopilot.integrations.mcp.schemas import require_same_inputs
 from sopilot.integrations.mcp.server import McpServer
 from sopilot.integrations.mcp.services import gateway_service, source_service, task_service
@@ -35,8 +34,6 @@ from sopilot.records.store import Settings, Store
 from sopilot.runner.sources import is_task, load_source, open_source
 from sopilot.stores.open import data_folder, is_shared, open_store
 from sopilot.views.catalogue import view_named
-from sopilot.views.guard_answers import JUDGE_TOOL
-from sopilot.views.step_tool import TOOL_NAME
 
 if TYPE_CHECKING:
     from sopilot.integrations.telemetry import Telemetry
@@ -66,7 +63,8 @@ async def _serve(
                 await _pins(options, store),
                 tell,
                 handbook=handbook,
-                options=_catalogue_options(options),
+                options=options,
+                pass_reads=bool(view_named(options.view).guard) and not options.handbook_only,
                 meter=meter,
             )
             await catalogue.open()
@@ -167,19 +165,6 @@ async def _pins(options: ServerOptions, store: Store) -> Pins:
     if options.pins == PINS_IN_STORE or (options.pins is None and is_shared(options.store_spec)):
         return await StorePins(store, Pins(local)).opened()
     return Pins(Path(options.pins) if options.pins else local)
-
-
-def _catalogue_options(options: ServerOptions) -> CatalogueOptions:
-    return CatalogueOptions(
-        pass_through=options.pass_through,
-        pass_reads=bool(view_named(options.view).guard) and not options.handbook_only,
-        reserved=frozenset({TOOL_NAME, END_SESSION, JUDGE_TOOL}),
-        approve_all=options.approve_tools,
-        approve=options.approve,
-        timeout_seconds=options.upstream_timeout,
-        recheck_seconds=options.recheck_tools,
-        require_pins=options.require_pins,
-    )
 
 
 def _gateway(

@@ -49,6 +49,7 @@ from sopilot.runner.play import FINISH_TOOL, SAY_TOOL, score_play, session_repor
 from sopilot.values.text import quote_value
 from sopilot.views.briefing import Briefing
 from sopilot.views.guard_answers import JUDGE_TOOL
+from sopilot.views.moves import Shown
 from sopilot.views.step_tool import TOOL_NAME
 from sopilot.views.view import Offer
 
@@ -73,6 +74,9 @@ _OWN_RESOURCES = (
         mime_type="application/json",
     ),
 )
+_OWN_URIS = (FRAME_URI, CARD_URI)
+_LED_BY_PROGRAM = frozenset({*BUILT_IN, END_SESSION})
+"""A guard asks the user and ends the conversation without the model."""
 
 
 @dataclass(slots=True)
@@ -186,7 +190,7 @@ class McpServer:
         live = await self._live(ctx)
         try:
             async with live.using() as player:
-                shown = self._shown_tools(player.driver.shown().tools)
+                shown = self._shown_tools(player.driver.shown())
         except SopilotError as problem:
             raise MCPError(types.INVALID_REQUEST, problem_text(problem)) from None
         live.offered = [tool.name for tool in shown]
@@ -208,19 +212,19 @@ class McpServer:
             own = [schema for schema in shown if schema.name == JUDGE_TOOL]
         return types.ListToolsResult(tools=[*map(_tool, own[:1]), *offered, *map(_tool, own[1:])])
 
-    def _shown_tools(self, tools: Sequence[ToolSchema]) -> Sequence[ToolSchema]:
-        """A guard asks the user and ends the conversation without the model."""
-        hidden = {*BUILT_IN, END_SESSION} if self._silent else set[str]()
-        return [tool for tool in tools if tool.name not in hidden]
+    def _shown_tools(self, shown: Shown) -> Sequence[ToolSchema]:
+        if not self._silent:
+            return shown.tools
+        return [tool for tool in shown.tools if tool.name not in _LED_BY_PROGRAM]
 
     async def _call_tool(
         self, ctx: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
         """Run the call in its own task: it is recorded to its end even if the client leaves."""
-        caller = self._caller(ctx)
         if params.request_state is not None:
-            return await self._parked.answer(self._parked.resume(caller, params, ctx))
-        call = self._client_call(ctx, caller)
+            parked = self._parked.resume(self._caller(ctx), params, ctx)
+            return await self._parked.answer(parked)
+        call = self._client_call(ctx)
         token = CURRENT_CALL.set(call)
         task = asyncio.create_task(self._handle(call, params))
         CURRENT_CALL.reset(token)
@@ -273,7 +277,7 @@ class McpServer:
             # The user's words stand as one line of JSON, as a tool's result does.
             text = f"The user: {json.dumps(turn.answer)}" if turn.ending is None else turn.answer
             return answered(text, turn.frame_text, ok=turn.ok, session_id=session.id)
-        if self._silent and name in (*BUILT_IN, END_SESSION):
+        if self._silent and name in _LED_BY_PROGRAM:
             return answered(f"There is no tool `{name}`.", "", ok=False, session_id=session.id)
         call.tool = name
         call.irreversible = name in session.programs.guarded
@@ -332,8 +336,8 @@ class McpServer:
     async def _read_resource(
         self, ctx: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        uri = str(params.uri)
-        if uri not in (FRAME_URI, CARD_URI):
+        uri = params.uri
+        if uri not in _OWN_URIS:
             request = types.ReadResourceRequest(params=params)
             return await self._pass_on(ctx, uri, request, types.ReadResourceResult)
         live = await self._live(ctx)
@@ -353,25 +357,24 @@ class McpServer:
     async def _subscribe(
         self, ctx: Context, params: types.SubscribeRequestParams
     ) -> types.EmptyResult:
-        uri = str(params.uri)
-        if uri not in (FRAME_URI, CARD_URI):
-            request = types.SubscribeRequest(params=params)
-            return await self._pass_on(ctx, uri, request, types.EmptyResult)
-        live = await self._live(ctx)
-        subscriber = self._subscribers.see(self._caller(ctx), ctx.session)
-        subscriber.watched.add((live.session.id, uri))
-        return types.EmptyResult()
+        return await self._watch(ctx, params.uri, types.SubscribeRequest(params=params))
 
     async def _unsubscribe(
         self, ctx: Context, params: types.UnsubscribeRequestParams
     ) -> types.EmptyResult:
-        uri = str(params.uri)
-        if uri not in (FRAME_URI, CARD_URI):
-            request = types.UnsubscribeRequest(params=params)
+        return await self._watch(ctx, params.uri, types.UnsubscribeRequest(params=params))
+
+    async def _watch(
+        self, ctx: Context, uri: str, request: types.SubscribeRequest | types.UnsubscribeRequest
+    ) -> types.EmptyResult:
+        if uri not in _OWN_URIS:
             return await self._pass_on(ctx, uri, request, types.EmptyResult)
         live = await self._live(ctx)
-        subscriber = self._subscribers.see(self._caller(ctx), ctx.session)
-        subscriber.watched.discard((live.session.id, uri))
+        watched = self._subscriber(ctx).watched
+        if isinstance(request, types.SubscribeRequest):
+            watched.add((live.session.id, uri))
+        else:
+            watched.discard((live.session.id, uri))
         return types.EmptyResult()
 
     async def _listen(
@@ -389,7 +392,7 @@ class McpServer:
         if shown.frame_text != live.shown:
             live.shown = shown.frame_text
             uris.insert(0, FRAME_URI)
-        if live.offered and live.offered != [tool.name for tool in shown.tools]:
+        if live.offered and live.offered != [tool.name for tool in self._shown_tools(shown)]:
             await self._subscribers.tools_changed()
         await self._subscribers.resources_changed(live.session.id, uris)
 
@@ -433,7 +436,7 @@ class McpServer:
     async def _set_level(
         self, ctx: Context, params: types.SetLevelRequestParams
     ) -> types.EmptyResult:
-        self._subscribers.see(self._caller(ctx), ctx.session).log_level = params.level
+        self._subscriber(ctx).log_level = params.level
         upstreams, _ = await self._upstreams(ctx)
         if upstreams is not None:
             await upstreams.set_log_level(params.level)
@@ -458,13 +461,15 @@ class McpServer:
     def _caller(self, ctx: Context) -> Caller:
         return identify(ctx, self._session_id)
 
-    def _client_call(self, ctx: Context, caller: Caller) -> ClientCall:
-        subscriber = self._subscribers.see(caller, ctx.session)
-        return ClientCall(ctx, caller, subscriber.log_level)
+    def _subscriber(self, ctx: Context) -> Subscriber:
+        return self._subscribers.see(self._caller(ctx), ctx.session)
+
+    def _client_call(self, ctx: Context) -> ClientCall:
+        return ClientCall(ctx, self._caller(ctx), self._subscriber(ctx).log_level)
 
     async def _live(self, ctx: Context) -> LiveSession:
         caller = self._caller(ctx)
-        self._subscribers.see(caller, ctx.session)
+        self._subscriber(ctx)
         try:
             return await self.pool.get(caller.owner, caller.key, caller.session_id)
         except SopilotError as problem:
@@ -472,7 +477,7 @@ class McpServer:
             raise MCPError(types.INVALID_REQUEST, problem_text(problem)) from None
 
     async def _upstreams(self, ctx: Context) -> tuple[GatewayTools | None, ClientCall]:
-        call = self._client_call(ctx, self._caller(ctx))
+        call = self._client_call(ctx)
         call.in_rounds = False  # only calls of tools are parked
         if self._catalogue is None:
             return None, call
