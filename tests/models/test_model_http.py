@@ -11,7 +11,7 @@ from chat_server import Plan, calling, saying, serving
 
 from sopilot.agent.approvers import ScriptedUser
 from sopilot.agent.loop import open_run, run_session
-from sopilot.agent.providers import ProviderError, Retries, complete_with_retries
+from sopilot.agent.providers import Attempts, ProviderError, Retries, complete_with_retries
 from sopilot.agent.result import Ending, SessionResult
 from sopilot.compiler.pipeline import compile_handbook
 from sopilot.models.http import HttpModel
@@ -37,15 +37,17 @@ QUICK = Retries(attempts=3, first_seconds=0.01)
 
 
 def ask(plans: Sequence[Plan], *, retries: Retries = QUICK) -> tuple[ModelReply, int]:
-    async def run() -> tuple[ModelReply, int]:
+    attempts = Attempts()
+
+    async def run() -> ModelReply:
         async with serving(*plans) as server:
             model = HttpModel(server.url, "m", key="secret")
             try:
-                return await complete_with_retries(model, HELLO, retries)
+                return await complete_with_retries(model, HELLO, retries, attempts=attempts)
             finally:
                 await model.close()
 
-    return asyncio.run(run())
+    return asyncio.run(run()), attempts.made
 
 
 def test_a_plain_reply() -> None:

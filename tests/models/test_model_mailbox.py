@@ -62,7 +62,7 @@ def answering(box: Path, answer: Callable[[dict[str, Any]], object], count: int 
 
 def ask(model: MailboxModel, request: ModelRequest = HELLO, retries: Retries = QUICK) -> ModelReply:
     async def run() -> ModelReply:
-        return (await complete_with_retries(model, request, retries))[0]
+        return await complete_with_retries(model, request, retries)
 
     return asyncio.run(run())
 

@@ -179,7 +179,7 @@ class ModelUser:
         )
         attempts = Attempts()
         try:
-            reply, _ = await complete_with_retries(self, request, self._retries, attempts=attempts)
+            reply = await complete_with_retries(self, request, self._retries, attempts=attempts)
         finally:
             self.usage += attempts.discarded
         self.usage += reply.usage

@@ -100,22 +100,16 @@ class CallHandler:
 
     async def handle(self, call: ToolCall) -> Answered:
         """Do what a call asks for, and answer it."""
-        answer = await self._handle(call)
-        if isinstance(answer, str):
-            return Answered(answer)
-        return Answered(answer.wording(self._language), answer.seq)
-
-    async def _handle(self, call: ToolCall) -> str | CallAnswer:
         taken: list[str] = []
         call, problem = await self.take_steps(call, taken)
         if problem is not None:
-            return problem
+            return Answered(problem)
         parsed = self._toolbox.parse(call, self._session.configuration, self.completed)
         self.fitted = not (isinstance(parsed, Malformed) and self._is_step(parsed.tool))
         if isinstance(parsed, Malformed):
             kept_by_tools = await self._kept_by_tools(call, parsed)
             text = await self._malformed(call, parsed, logged=kept_by_tools)
-            return after_steps(taken, text, self._language)
+            return Answered(after_steps(taken, text, self._language))
         if isinstance(parsed, EndCall):
             details = {"outcome": parsed.outcome, "reason": parsed.reason}
             await self._session.note(END_SESSION, details)
@@ -123,18 +117,19 @@ class CallHandler:
             raise self._ended_by_model(parsed)
         if isinstance(parsed, StepCall):
             self._insisted = []
-            return await self._steps(call, parsed)
+            return Answered(await self._steps(call, parsed))
         if parsed.name == JUDGE_TOOL and self._session.settings.guard:
             check, holds = parsed.arguments["check"], parsed.arguments["holds"]
-            return await self._session.judge_check(str(check), holds is True)
+            return Answered(await self._session.judge_check(str(check), holds is True))
         answer = await self.domain(call.id, parsed.name, parsed.arguments)
         undecided = answer.held is not None and answer.held.state in _UNDECIDED
         # Others than guarded ones leave the model something to do.
         guarded = parsed.name in self._session.programs.guarded
         lost = answer.status is CallStatus.UNKNOWN and guarded
+        text = answer.wording(self._language)
         if lost or undecided or self._insists(answer):
-            raise Waiting(answer.problem, answer.wording(self._language))
-        return answer
+            raise Waiting(answer.problem, text)
+        return Answered(text, answer.seq)
 
     async def take_steps(self, call: ToolCall, taken: list[str]) -> tuple[ToolCall, str | None]:
         """Take the steps that a tool call carries among its arguments. Return the call without

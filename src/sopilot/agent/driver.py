@@ -13,7 +13,7 @@ from typing import Protocol, runtime_checkable
 
 from sopilot.agent.approvers import Operator
 from sopilot.agent.budgets import Budgets, BudgetSpent, Spending
-from sopilot.agent.calls import Answered, CallHandler, Ended, Waiting
+from sopilot.agent.calls import CallHandler, Ended, Waiting
 from sopilot.agent.dialog import (
     ANSWERS,
     MALFORMED_CALL,
@@ -30,7 +30,6 @@ from sopilot.agent.result import Ending, Progress, RequestRecord, Watch, nobody_
 from sopilot.agent.resume import SkipsTurns, recover
 from sopilot.agent.toolbox import Toolbox
 from sopilot.messages.catalogue import sentence
-from sopilot.messages.errors import RunEnded
 from sopilot.protocols import Message, ModelReply, ToolCall, ToolSchema, User
 from sopilot.session.questions import UserAnswer
 from sopilot.session.session import Session
@@ -84,13 +83,11 @@ class Driver:
         self._shown = 0
         """Calls in the dialog."""
         self.first = Message("system", view.first_message(briefing))
+        self.watch = without_secrets(session, watch)
         self.calls = CallHandler(
-            session, self.toolbox, self.spending, operator, without_secrets(session, watch),
-            briefing.goal_actions(),
-            answers=view.answers, in_order=view.in_order,
-            language=briefing.language,
+            session, self.toolbox, self.spending, operator, self.watch, briefing.goal_actions(),
+            answers=view.answers, in_order=view.in_order, language=briefing.language,
         )  # fmt: skip
-        self._watch = without_secrets(session, watch)
         self.unanswered = ""
         """What was said to the user, and not answered before an interruption."""
         self._since_refresh = 0
@@ -108,7 +105,7 @@ class Driver:
             if not reply:
                 opening = self.user.opening()
                 await session.user_said(opening)
-                self._watch(Progress("user", opening))
+                self.watch(Progress("user", opening))
             elif isinstance(self.user, SkipsTurns):
                 self.user.skip(self.spending.user_turns)
         if session.retryable or session.unknown_outcomes:
@@ -172,10 +169,32 @@ class Driver:
         self.calls.move, self.calls.words = lambda: move, content
         await self._note_request(reply, calls, attempts or Attempts(1), seconds)
         await self._said(content, calls)
-        if calls:
-            answers = await self._called(calls)
-        else:
+        if not calls:
             answers = [await (self.user_turn(content) if content else self._empty_reply())]
+        else:
+            answers = []
+            noted: list[JSON] = []
+            broken, ended = False, None
+            try:
+                for call in calls:
+                    answer = await (
+                        self.calls.leave_out(call) if broken else self.calls.handle(call)
+                    )
+                    self._show_answer(call, answer.text)
+                    answers.append(answer.text)
+                    noted.append(answer.text if answer.seq is None else answer.seq)
+                    broken = broken or (self.view.in_order and not self.calls.fitted)
+                    self._since_refresh += 1
+                    self.calls.raise_if_over()
+            except (Ended, BudgetSpent, Waiting) as problem:
+                ended = problem
+                if isinstance(problem, Waiting):
+                    self._show_answer(call, problem.text)
+                    noted.append(problem.text)
+            waits = {"waits": True} if isinstance(ended, Waiting) else {}
+            await self.session.note(ANSWERS, {"answers": noted, **waits})
+            if ended is not None:
+                raise ended
         if self._since_refresh >= self.spending.budgets.refresh_actions:
             self._since_refresh = 0
             await self.session.note(REFRESH, {"messages": len(self.dialog)})
@@ -187,7 +206,13 @@ class Driver:
         calls = self._numbered((call,))
         self.calls.move, self.calls.words = lambda: self.shown().move, text
         await self._said(text if text.strip() else "", calls)
-        return (await self._answered(calls[0])).text
+        try:
+            text = (await self.calls.handle(calls[0])).text
+        except Waiting as problem:
+            self._show_answer(calls[0], problem.text)
+            raise
+        self._show_answer(calls[0], text)
+        return text
 
     async def say(self, text: str) -> str:
         await self._said(text, ())
@@ -201,7 +226,7 @@ class Driver:
             return await self._silence()
         self.spending.spend_user_turn()
         await self.session.user_said(answer)
-        self._watch(Progress("user", answer))
+        self.watch(Progress("user", answer))
         self.dialog.append(Message("user", answer))
         return answer
 
@@ -209,7 +234,7 @@ class Driver:
         """The machine's own question, in the middle of a call."""
         assert self.user is not None
         await self.session.assistant_said(question)
-        self._watch(Progress("assistant", question))
+        self.watch(Progress("assistant", question))
         if isinstance(self.user, AnswersQuestions):
             answer = await self.user.answer(about, question)
         else:
@@ -218,7 +243,7 @@ class Driver:
             return None
         self.spending.spend_user_turn()
         outcome = await self.session.user_said(answer)
-        self._watch(Progress("user", answer))
+        self.watch(Progress("user", answer))
         return UserAnswer(answer, outcome.events[0].seq)
 
     async def _silence(self) -> str:
@@ -236,41 +261,7 @@ class Driver:
         self._shown += len(calls)
         if content:
             await self.session.assistant_said(content)
-            self._watch(Progress("assistant", content))
-
-    async def _called(self, calls: Sequence[ToolCall]) -> list[str]:
-        answers: list[Answered] = []
-        broken = False
-        ended: RunEnded | None = None
-        try:
-            for call in calls:
-                answers.append(await self._answered(call, leave_out=broken))
-                broken = broken or (self.view.in_order and not self.calls.fitted)
-                self._since_refresh += 1
-                self.calls.raise_if_over()
-        except (Ended, BudgetSpent) as problem:
-            ended = problem
-        except Waiting as problem:
-            answers.append(Answered(problem.text))
-            ended = problem
-        texts = [answer.text for answer in answers]
-        details: dict[str, JSON] = {
-            "answers": [text if seq is None else seq for text, seq in answers],
-            **({"waits": True} if isinstance(ended, Waiting) else {}),
-        }
-        await self.session.note(ANSWERS, details)
-        if ended is not None:
-            raise ended
-        return texts
-
-    async def _answered(self, call: ToolCall, *, leave_out: bool = False) -> Answered:
-        try:
-            answer = await (self.calls.leave_out(call) if leave_out else self.calls.handle(call))
-        except Waiting as problem:
-            self._show_answer(call, problem.text)
-            raise
-        self._show_answer(call, answer.text)
-        return answer
+            self.watch(Progress("assistant", content))
 
     def _show_answer(self, call: ToolCall, text: str) -> None:
         self.dialog.append(Message("tool", text, tool_call_id=call.id, name=call.name))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from time import monotonic
 from typing import Unpack
 
@@ -12,7 +13,7 @@ from sopilot.agent.approvers import Operator
 from sopilot.agent.budgets import Budgets, BudgetSpent, Spending
 from sopilot.agent.calls import Ended, Waiting
 from sopilot.agent.dialog import BUDGET, RUN_RESUMED
-from sopilot.agent.driver import Driver, without_secrets
+from sopilot.agent.driver import Driver
 from sopilot.agent.providers import (
     CONTEXT,
     Attempts,
@@ -33,7 +34,7 @@ from sopilot.agent.resume import must_start_again, recover
 from sopilot.machine.program_set import ProgramSet
 from sopilot.messages.errors import InternalBug, RunEnded, mistake
 from sopilot.program.model import Program
-from sopilot.protocols import Model, ModelRequest, Usage, User
+from sopilot.protocols import Model, ModelReply, ModelRequest, Usage, User
 from sopilot.records.store import Settings, Store
 from sopilot.session.opening import SessionOptions, open_session
 from sopilot.session.session import Session
@@ -64,62 +65,60 @@ async def run_session(
     driver = Driver(
         session, briefing, view, user=user, budgets=budgets, operator=operator, watch=watch
     )
-    run = Run(driver, model, retries or Retries(), without_secrets(session, watch))
+    requests = _Requests(driver, model, retries or Retries())
+    ended: Callable[..., SessionResult] = partial(_result, driver, requests)
     async with session.keep_alive():
-        return await run.to_the_end()
-
-
-class Run:
-    """One run in one process; the session outlives it."""
-
-    def __init__(self, driver: Driver, model: Model, retries: Retries, watch: Watch) -> None:
-        self._driver = driver
-        self._session = driver.session
-        self._model = model
-        self._retries = retries
-        self._watch = watch
-        self._answering_seconds = 0.0
-        self._lost = Usage()
-
-    async def to_the_end(self) -> SessionResult:
         try:
-            await self._begin()
+            await _begin(driver)
             while True:
-                await self._turn()
-        except Ended as ended:
-            return self._result(ended.ending, ended.reason)
+                reply, attempts, seconds = await requests.next_reply()
+                await driver.handle(reply, attempts, seconds=seconds)
+        except Ended as end:
+            return ended(end.ending, end.reason)
         except Waiting as waiting:
-            return self._result(Ending.WAITING, str(waiting))
+            return ended(Ending.WAITING, str(waiting))
         except BudgetSpent as spent:
-            await self._session.note(BUDGET, {"budget": spent.budget, "limit": spent.limit})
-            self._watch(Progress("note", f"the budget {spent.budget} is spent"))
-            return self._result(Ending.BUDGET, str(spent), budget=spent.budget)
+            await session.note(BUDGET, {"budget": spent.budget, "limit": spent.limit})
+            driver.watch(Progress("note", f"the budget {spent.budget} is spent"))
+            return ended(Ending.BUDGET, str(spent), budget=spent.budget)
         except InfrastructureFailure as failure:
             details: dict[str, JSON] = {"problem": str(failure), "attempts": failure.attempts}
-            await self._session.note("infrastructure_failure", details)
-            return self._result(Ending.INFRASTRUCTURE_FAILURE, str(failure), fault=failure.kind)
+            await session.note("infrastructure_failure", details)
+            return ended(Ending.INFRASTRUCTURE_FAILURE, str(failure), fault=failure.kind)
 
-    async def _begin(self) -> None:
-        driver, session = self._driver, self._session
-        resumed = any(sealed.event.kind == "user_said" for sealed in session.events)
-        if resumed:
-            await session.note(RUN_RESUMED, {"events": len(session.events)})
-            await recover(session, self._watch)
-            # An approved call may have been made, which is one more.
-            counted = Spending.of(session, driver.spending.budgets)
-            driver.spending.domain_calls = counted.domain_calls
-        await driver.begin()
-        if not resumed:
-            return
-        if session.open_guarded:
-            raise Waiting(f"nobody knows how call {session.open_guarded[0]} ended")
-        if not must_start_again(session):
-            driver.calls.raise_if_over()
-        if driver.unanswered:
-            await driver.user_turn(driver.unanswered)
 
-    async def _turn(self) -> None:
-        """One request, within what is left of the wall clock, and what comes of it."""
+async def _begin(driver: Driver) -> None:
+    session = driver.session
+    resumed = any(sealed.event.kind == "user_said" for sealed in session.events)
+    if resumed:
+        await session.note(RUN_RESUMED, {"events": len(session.events)})
+        await recover(session, driver.watch)
+        # An approved call may have been made, which is one more.
+        counted = Spending.of(session, driver.spending.budgets)
+        driver.spending.domain_calls = counted.domain_calls
+    await driver.begin()
+    if not resumed:
+        return
+    if session.open_guarded:
+        raise Waiting(f"nobody knows how call {session.open_guarded[0]} ended")
+    if not must_start_again(session):
+        driver.calls.raise_if_over()
+    if driver.unanswered:
+        await driver.user_turn(driver.unanswered)
+
+
+class _Requests:
+    """The requests of one run in one process; the session outlives it."""
+
+    def __init__(self, driver: Driver, model: Model, retries: Retries) -> None:
+        self._driver = driver
+        self._model = model
+        self._retries = retries
+        self._answering_seconds = 0.0
+        self.lost = Usage()
+
+    async def next_reply(self) -> tuple[ModelReply, Attempts, float]:
+        """The reply to one request, within what is left of the wall clock; what it took."""
         driver = self._driver
         turn = driver.turn()
         budgets = driver.spending.budgets
@@ -134,31 +133,31 @@ class Run:
             reply_tokens=budgets.reply_tokens,
             shown=turn.shown,
         )
-        self._watch(Progress("request", self._model.name, turn.frame_text))
+        driver.watch(Progress("request", self._model.name, turn.frame_text))
         attempts = Attempts()
         begun = monotonic()
 
         async def pause(seconds: float) -> None:
             why = f"{self._model.name}: {attempts.problem}; retrying in {seconds:g} s"
-            self._watch(Progress(RETRY, why))
+            driver.watch(Progress(RETRY, why))
             await asyncio.sleep(seconds)
 
         try:
             async with asyncio.timeout(left):
-                reply, _ = await complete_with_retries(
+                reply = await complete_with_retries(
                     self._model, request, self._retries, sleep=pause, attempts=attempts
                 )
         except TimeoutError:
-            self._lost = attempts.discarded
+            self.lost = attempts.discarded
             raise self._out_of_time(attempts, monotonic() - begun) from None
         except InfrastructureFailure as failure:
-            self._lost = failure.usage
+            self.lost = failure.usage
             if failure.kind == CONTEXT:  # the model's limit, whoever enforces it
                 raise driver.spending.spent("context_tokens") from failure
             raise
         seconds = monotonic() - begun
         self._answering_seconds += seconds
-        await driver.handle(reply, attempts, seconds=seconds)
+        return reply, attempts, seconds
 
     def _out_of_time(self, attempts: Attempts, silent: float) -> RunEnded:
         """Whose failure it is that the wall clock fired during a request.
@@ -178,26 +177,32 @@ class Run:
             kind="timeout" if problem is None else problem.kind,
         )
 
-    def _result(
-        self, ending: Ending, reason: str, *, budget: str | None = None, fault: str = ""
-    ) -> SessionResult:
-        driver, spending = self._driver, self._driver.spending
-        return SessionResult(
-            session_id=self._session.id,
-            ending=ending,
-            reason=self._session.secrets.masked(reason),
-            budget=budget,
-            messages=(driver.first, *driver.dialog),
-            requests=tuple(spending.requests),
-            domain_calls=spending.domain_calls,
-            agent_turns=spending.agent_turns,
-            user_turns=spending.user_turns,
-            refusals=refusals(self._session, driver.briefing.language)
-            if ending is Ending.REFUSED
-            else (),
-            fault=fault,
-            lost=self._lost,
-        )
+
+def _result(
+    driver: Driver,
+    requests: _Requests,
+    ending: Ending,
+    reason: str,
+    *,
+    budget: str | None = None,
+    fault: str = "",
+) -> SessionResult:
+    session, spending = driver.session, driver.spending
+    refused = ending is Ending.REFUSED
+    return SessionResult(
+        session_id=session.id,
+        ending=ending,
+        reason=session.secrets.masked(reason),
+        budget=budget,
+        messages=(driver.first, *driver.dialog),
+        requests=tuple(spending.requests),
+        domain_calls=spending.domain_calls,
+        agent_turns=spending.agent_turns,
+        user_turns=spending.user_turns,
+        refusals=refusals(session, driver.briefing.language) if refused else (),
+        fault=fault,
+        lost=requests.lost,
+    )
 
 
 async def open_run(

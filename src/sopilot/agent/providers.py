@@ -92,8 +92,8 @@ async def complete_with_retries(
     *,
     sleep: Sleep = asyncio.sleep,
     attempts: Attempts | None = None,
-) -> tuple[ModelReply, int]:
-    """The reply and how many attempts it took, or ``InfrastructureFailure``.
+) -> ModelReply:
+    """The reply, or ``InfrastructureFailure``.
 
     A request that takes longer than ``timeout_seconds`` is given up and counts
     as a failure of the provider. ``attempts`` is kept up to date meanwhile.
@@ -103,7 +103,7 @@ async def complete_with_retries(
         seen.made = attempt
         try:
             async with asyncio.timeout(request.timeout_seconds):
-                return _reply(model, await model.complete(request)), attempt
+                return _reply(model, await model.complete(request))
         except TimeoutError:
             problem = ProviderError(
                 f"no answer within {request.timeout_seconds:g} s", kind="timeout"

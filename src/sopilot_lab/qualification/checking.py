@@ -276,7 +276,7 @@ class Qualification:
             request = replace(probe_request(cursor, program), timeout_seconds=self.timeout)
             attempts = Attempts()
             try:
-                reply, _ = await complete_with_retries(
+                reply = await complete_with_retries(
                     model, request, self.retries or Retries(), attempts=attempts
                 )
             except InfrastructureFailure as failure:
