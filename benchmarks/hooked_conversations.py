@@ -223,7 +223,7 @@ def figures(dsn: str, conversations: int, views: list[str]) -> dict[str, Any]:
         "idle_middleware_cpu_milliseconds_each": round(taken["idle"][1] / conversations * 1000, 2),
         "views": rows,
         "rounds": ROUNDS,
-        "connections": store.driver.pool.opened,
+        "connections": store.pool.opened,
         "threads": THREADS,
         "cores": os.cpu_count(),
         "load_average": round(os.getloadavg()[0], 1),

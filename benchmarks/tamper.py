@@ -221,7 +221,7 @@ async def prepare(folder: Path, source: random.Random) -> tuple[SQLiteStore, Sea
         await write(store, "privacy", "columns_named", {"columns": []}, clock=HandClock())
         sealing = await seal_store(store, key, at=5.0)
         if count == 3:
-            db = (await store.driver.open()).connection
+            db = (await store.open()).connection
             with sqlite3.connect(folder / "old.db") as old:
                 db.backup(old)
             old.close()
@@ -241,7 +241,7 @@ async def manipulate(manipulations: int, seconds: float, seed: int) -> dict[str,
     with tempfile.TemporaryDirectory(dir=memory) as folder:
         store, seals, key = await prepare(Path(folder), source)
         assert (await verify_store(store, seals, [key])).complete
-        db = (await store.driver.open()).connection
+        db = (await store.open()).connection
         db.execute("ATTACH ? AS old", (str(Path(folder) / "old.db"),))
         names, whole = list(MANIPULATIONS), bytes_of(db)
         for number in itertools.count():

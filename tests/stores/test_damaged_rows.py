@@ -28,7 +28,7 @@ async def test_a_damaged_row_is_listed_as_damaged(
         first = Batch(head, events(head, 1), {}, {"open": ["t"], "status": "running"})
         await store.create(NewSession(name, {"handbook": "h"}, {}, first), owner=name, **LEASE)
     table, key = ("heads", "session") if column == "summary" else ("sessions", "number")
-    async with store.driver.write() as db:
+    async with store.write() as db:
         own = f"{key} = (SELECT number FROM {{sessions}} WHERE id = 'b')"
         raw = text.encode("utf-8", "surrogateescape")
         await db.execute(f"UPDATE {{{table}}} SET {column} = ? WHERE {own}", (raw,))

@@ -87,7 +87,7 @@ async def test_a_deletion_that_fails_is_not_recorded(open_durable: OpenDurable) 
     store, clock = open_durable(), HandClock()
     await fill(store, clock)
     assert isinstance(store, SqlStore)
-    async with store.driver.write() as db:
+    async with store.write() as db:
         if isinstance(store, SQLiteStore):
             await db.execute(
                 "CREATE TRIGGER kept BEFORE DELETE ON payloads"

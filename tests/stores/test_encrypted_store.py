@@ -81,7 +81,7 @@ async def test_a_database_server_writes_no_byte_of_the_contents(
                 clock=HandClock())  # fmt: skip
     bare = PostgresStore(postgres.dsn, schema="unlocked")
     await talked(bare, HandClock(), "wilma-seen")
-    async with bare.driver.read() as db:
+    async with bare.read() as db:
         await db.execute("CHECKPOINT")
     await store.close()
     await bare.close()

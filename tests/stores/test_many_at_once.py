@@ -187,7 +187,7 @@ async def test_what_many_write_to_a_file_at_once_is_flushed_together(tmp_path: P
         await store.create(NewSession(f"s{number}", {}, {}), owner="o", **LEASE)
         for number in range(40)
     ]
-    db = await store.driver.open()
+    db = await store.open()
     db.connection.set_trace_callback(
         lambda text: commits.append(text) if text == "COMMIT" else None
     )

@@ -276,7 +276,7 @@ def test_whoever_owns_the_tables_keeps_its_rights(postgres: PostgresHere) -> Non
 async def test_a_host_that_vanished_is_given_up(postgres: PostgresHere) -> None:
     for more, idle in (("", "10"), ("&keepalives_idle=77", "77")):
         store = PostgresStore(postgres.dsn + more, schema="vanished")
-        async with store.driver.pool.connection() as db:
+        async with store.pool.connection() as db:
             found = db.info.get_parameters()
         assert found["keepalives_idle"] == idle
         assert found["tcp_user_timeout"] == "20000"

@@ -223,7 +223,7 @@ async def test_broken_off_anywhere_trace_and_register_agree(tmp_path: Path) -> N
     db: sqlite3.Connection
     for point in range(1, 400, 3):
         session = await opened(store)
-        db = (await store.driver.open()).connection
+        db = (await store.open()).connection
         left = [point]
 
         def stop(left: list[int] = left) -> int:

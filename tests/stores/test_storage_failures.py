@@ -54,7 +54,7 @@ async def check_intact(store: Store, session: Session) -> None:
 async def test_a_full_disk(tmp_path: Path) -> None:
     store = SQLiteStore(tmp_path / "s.db")
     session = await opened(store)
-    connection = (await store.driver.open()).connection
+    connection = (await store.open()).connection
     pages = connection.execute("PRAGMA page_count").fetchone()[0]
     connection.execute(f"PRAGMA max_page_count = {pages + 20}")
     with pytest.raises(StoreUnavailable, match="no space is left"):
@@ -114,7 +114,7 @@ async def test_another_writer_of_ours_takes_its_turn(tmp_path: Path) -> None:
     first = SQLiteStore(tmp_path / "s.db", busy_seconds=0.2)
     second = SQLiteStore(tmp_path / "s.db", busy_seconds=0.2)
     session = await opened(second)
-    async with first.driver.write():
+    async with first.write():
         with pytest.raises(StoreUnavailable, match="another writer kept it"):
             await session.user_said("hello")
     await check_intact(second, session)
@@ -133,7 +133,7 @@ async def test_files_are_their_owners_alone(tmp_path: Path) -> None:
 async def test_promised_sync_modes(tmp_path: Path) -> None:
     for mode, number in (("FULL", 2), ("NORMAL", 1)):
         store = SQLiteStore(tmp_path / f"{mode}.db", synchronous=mode)  # type: ignore[arg-type]
-        connection = (await store.driver.open()).connection
+        connection = (await store.open()).connection
         assert connection.execute("PRAGMA synchronous").fetchone()[0] == number
         assert connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
         assert connection.execute("PRAGMA mmap_size").fetchone()[0] == 0
@@ -266,6 +266,6 @@ async def test_a_server_that_never_was() -> None:
 async def test_commits_are_durable_whatever_the_server_says(postgres: PostgresHere) -> None:
     dsn = postgres.dsn + "&options=-c%20synchronous_commit%3Doff"
     store = PostgresStore(dsn, schema="durable")
-    async with store.driver.write() as db:
+    async with store.write() as db:
         assert await db.rows("SELECT current_setting('synchronous_commit')") == [("on",)]
     await store.close()

@@ -18,18 +18,18 @@ from sopilot.protocols import Clock, SystemClock
 from sopilot.records.store import Store
 from sopilot.session.fence import fence_store
 from sopilot.stores.schema import TABLES
-from sopilot.stores.sql import Driver, Row, Transaction, own_rows
+from sopilot.stores.sql import Row, SqlStore, Transaction, own_rows
 from sopilot.stores.sqlite import SQLiteStore
 
 _BESIDE_SESSIONS = frozenset({"meta", "log", "seals"})
 """Tables that belong to no session: no part of a copy of some sessions."""
 
 
-def _driver(store: Store) -> Driver:
-    driver = getattr(store, "driver", None)
-    if driver is None:
+def _database(store: Store) -> SqlStore:
+    database = getattr(store, "without_keys", store)
+    if not isinstance(database, SqlStore):
         raise mistake("not-copied", "a store in memory can't be copied", help="use a file")
-    return cast(Driver, driver)
+    return database
 
 
 async def copy_rows(
@@ -44,8 +44,8 @@ async def copy_rows(
             help="name a new file, or an empty database",
         )
     counts = dict.fromkeys(TABLES, 0)
-    driver = _driver(target)
-    async with _driver(source).read(snapshot=True) as origin, driver.write() as copy:
+    database = _database(target)
+    async with _database(source).read(snapshot=True) as origin, database.write() as copy:
         numbers = await _numbers(origin, session_ids)
         for table, definition in TABLES.items():
             if table == "meta" or (numbers is not None and table in _BESIDE_SESSIONS):
@@ -58,7 +58,7 @@ async def copy_rows(
                 counts[table] += len(rows)
                 await copy.execute_many(insert, rows)
         await copy.execute("UPDATE {heads} SET owner = '', lease_expires_at = 0, token = token + 1")
-        await driver.count_on(copy)
+        await database.count_on(copy)
     return counts
 
 
@@ -128,7 +128,7 @@ async def restore(store: Store, file: Path, *, clock: Clock | None = None) -> di
 
 async def sizes(store: Store) -> dict[str, tuple[int, int | None]]:
     """Table → rows and bytes, where they are known; ``total``: sessions and bytes."""
-    return await _driver(store).sizes()
+    return await _database(store).sizes()
 
 
 def size_lines(result: dict[str, tuple[int, int | None]]) -> list[str]:

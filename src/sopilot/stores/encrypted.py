@@ -129,7 +129,7 @@ class _EncryptedStore:
     encrypts = True
 
     def __init__(self, store: Store, keys: KeyFolder) -> None:
-        self._store = store
+        self.without_keys = store
         self._keys = keys
         self._ciphers: dict[str, AESGCM] = {}
         """Of sessions that are being written here."""
@@ -137,7 +137,7 @@ class _EncryptedStore:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        return getattr(self._store, name)
+        return getattr(self.without_keys, name)
 
     async def create(
         self, session: NewSession, *, owner: str, now: float, lease_seconds: float
@@ -147,7 +147,9 @@ class _EncryptedStore:
             first = session.first and _lock_batch(cipher, session.id, session.first)
             about = _lock_about(cipher, session.id, session.metadata)
             session = replace(session, metadata=about, first=first)
-        return await self._store.create(session, owner=owner, now=now, lease_seconds=lease_seconds)
+        return await self.without_keys.create(
+            session, owner=owner, now=now, lease_seconds=lease_seconds
+        )
 
     async def append(
         self, lease: Lease, batch: Batch, *, now: float, lease_seconds: float
@@ -155,28 +157,28 @@ class _EncryptedStore:
         cipher = self._cipher_of(lease.session_id) if batch.payloads else None
         if cipher is not None:
             batch = _lock_batch(cipher, lease.session_id, batch)
-        return await self._store.append(lease, batch, now=now, lease_seconds=lease_seconds)
+        return await self.without_keys.append(lease, batch, now=now, lease_seconds=lease_seconds)
 
     async def release(self, lease: Lease) -> None:
         self._ciphers.pop(lease.session_id, None)
-        await self._store.release(lease)
+        await self.without_keys.release(lease)
 
     async def payloads(self, session_id: str) -> dict[str, JSON]:
-        result = await self._store.payloads(session_id)
+        result = await self.without_keys.payloads(session_id)
         if self._cipher_of(session_id) is not None:
             return {ref: self._plain(session_id, value) for ref, value in result.items()}
         # A tool's own answer may look like ciphertext, in a session from before the keys.
-        return {} if (await self._store.record(session_id)).is_locked else result
+        return {} if (await self.without_keys.record(session_id)).is_locked else result
 
     async def record(self, session_id: str) -> SessionRecord:
-        return self._whole(await self._store.record(session_id))
+        return self._whole(await self.without_keys.record(session_id))
 
     async def sessions(self, *, limit: int = 100) -> list[SessionRecord]:
-        return [self._whole(session) for session in await self._store.sessions(limit=limit)]
+        return [self._whole(session) for session in await self.without_keys.sessions(limit=limit)]
 
     async def unresolved(self, *, now: float) -> list[SessionRecord]:
         results = []
-        for whole in await self._store.unresolved(now=now):
+        for whole in await self.without_keys.unresolved(now=now):
             with suppress(StoreCorrupt):  # what is open in it stands in no content
                 whole = self._whole(whole)
             results.append(whole)
@@ -188,20 +190,20 @@ class _EncryptedStore:
         cipher = self._cipher_of(session_id)
         if cipher is not None:
             decision = _lock(cipher, session_id, dict(decision))
-        await self._store.queue_decision(session_id, decision, at=at)
+        await self.without_keys.queue_decision(session_id, decision, at=at)
 
     async def pending_decisions(self, session_id: str) -> list[tuple[int, JSON]]:
-        pending = await self._store.pending_decisions(session_id)
+        pending = await self.without_keys.pending_decisions(session_id)
         return [(number, self._plain(session_id, decision)) for number, decision in pending]
 
     async def erase(self, metadata: Mapping[str, Fields], recorded: Append | None = None) -> None:
         """The keys go once the erasure is on record: a refused one leaves the contents readable."""
-        await self._store.erase(metadata, recorded)
+        await self.without_keys.erase(metadata, recorded)
         self._throw_away(metadata)
 
     async def prune(self, metadata: Mapping[str, Fields], recorded: Append | None = None) -> None:
         """What goes with the events needs no key any more."""
-        await self._store.prune(metadata, recorded)
+        await self.without_keys.prune(metadata, recorded)
         self._throw_away(metadata)
 
     def _throw_away(self, session_ids: Iterable[str]) -> None:

@@ -9,7 +9,6 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from sopilot.messages.diagnostic import Diagnostic
 from sopilot.messages.errors import StoreCorrupt, StoreUnavailable, UserMistake, mistake
 from sopilot.records.log import NO_ACTIONS
 from sopilot.records.store import Append, Batch
@@ -24,6 +23,7 @@ from sopilot.stores.schema import (
     require_readable,
 )
 from sopilot.stores.sql import (
+    PRUNED_TABLES,
     Create,
     Row,
     Scope,
@@ -157,16 +157,42 @@ _CREATE = (
 """Log entries are numbered without a gap, so the log is locked before this."""
 
 
-class PostgresStore(SqlStore):
-    """At most ``pool_size`` connections, opened on use and again after a loss, for any number of
-    threads and event loops. With ``reading`` the store makes no tables and renews none.
+class PostgresTransaction:
+    __slots__ = ("_store", "connection")
 
-    Documents hold canonical JSON: ``jsonb`` would rewrite numbers and refuses
+    def __init__(self, store: PostgresStore, connection: AsyncConnection) -> None:
+        self._store = store
+        self.connection = connection
+
+    async def rows(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
+        cursor = await self.connection.execute(self._store.sql(sql), values, binary=True)
+        return await cursor.fetchall()
+
+    async def execute(self, sql: str, values: Sequence[Any] = ()) -> int:
+        return (await self.connection.execute(self._store.sql(sql), values)).rowcount
+
+    async def execute_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        async with self.connection.cursor() as cursor:
+            await cursor.executemany(self._store.sql(sql), rows)
+
+    async def batches(self, sql: str, values: Sequence[Any] = ()) -> AsyncIterator[list[Row]]:
+        async with self.connection.cursor(name="batches", binary=True) as cursor:
+            await cursor.execute(self._store.sql(sql), values)
+            while rows := await cursor.fetchmany(_BATCH):
+                yield rows
+
+
+class PostgresStore(SqlStore):
+    """The tables of a store in their own ``schema``. At most ``pool_size`` connections, opened on
+    use and again after a loss, for any number of threads and event loops; a task waits
+    ``connect_seconds`` for one. With ``reading`` the store makes no tables and renews none.
+
+    Documents hold canonical JSON: ``jsonb`` would rewrite numbers and refuse
     what hashes were taken over. An append is one statement, and so one round trip
     and one transaction.
     """
 
-    driver: PostgresDriver
+    concurrent = 4
 
     def __init__(
         self,
@@ -177,57 +203,7 @@ class PostgresStore(SqlStore):
         pool_size: int = 10,
         reading: bool = False,
     ) -> None:
-        super().__init__(
-            PostgresDriver(
-                dsn, schema=schema, wait=connect_seconds, pool_size=pool_size, reading=reading
-            )
-        )
-
-    async def grant(
-        self,
-        *,
-        runtime: Sequence[str] = (),
-        auditors: Sequence[str] = (),
-        keepers: Sequence[str] = (),
-    ) -> None:
-        """Grant roles the right to run sessions, to read them, or to delete as well."""
-        await self.driver.grant(runtime=runtime, auditors=auditors, keepers=keepers)
-
-
-class PostgresTransaction:
-    __slots__ = ("_driver", "connection")
-
-    def __init__(self, driver: PostgresDriver, connection: AsyncConnection) -> None:
-        self._driver = driver
-        self.connection = connection
-
-    async def rows(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
-        cursor = await self.connection.execute(self._driver.sql(sql), values, binary=True)
-        return await cursor.fetchall()
-
-    async def execute(self, sql: str, values: Sequence[Any] = ()) -> int:
-        return (await self.connection.execute(self._driver.sql(sql), values)).rowcount
-
-    async def execute_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
-        async with self.connection.cursor() as cursor:
-            await cursor.executemany(self._driver.sql(sql), rows)
-
-    async def batches(self, sql: str, values: Sequence[Any] = ()) -> AsyncIterator[list[Row]]:
-        async with self.connection.cursor(name="batches", binary=True) as cursor:
-            await cursor.execute(self._driver.sql(sql), values)
-            while rows := await cursor.fetchmany(_BATCH):
-                yield rows
-
-
-class PostgresDriver:
-    """The tables of a store in their own ``schema``, over a pool of connections. A task waits
-    ``wait`` seconds for one."""
-
-    concurrent = 4
-
-    def __init__(
-        self, dsn: str, *, schema: str, wait: float, pool_size: int, reading: bool
-    ) -> None:
+        super().__init__()
         if not _NAME.fullmatch(schema):
             raise UserMistake(f"`{schema}` cannot name a schema: use letters, digits and _")
         if pool_size < 1:
@@ -235,14 +211,14 @@ class PostgresDriver:
         _psycopg()  # report a missing package before the first use
         self._dsn = dsn
         self._schema = schema
-        self._wait = wait
+        self._wait = connect_seconds
         self._names = {table: f"{schema}.{table}" for table in TABLES}
         self._statements: dict[str, bytes] = {}
         self._known: WeakKeyDictionary[AsyncConnection, set[str]] = WeakKeyDictionary()
         """Programs that each connection has stored. A restored database has new connections."""
         self._checked = False
         self._reading = reading
-        self.pool = ConnectionPool(self._connect, size=pool_size, wait_seconds=wait)
+        self.pool = ConnectionPool(self._connect, size=pool_size, wait_seconds=connect_seconds)
 
     def sql(self, text: str) -> bytes:
         """The statement with its table names filled in. Values never go this way."""
@@ -293,7 +269,7 @@ class PostgresDriver:
 
     # --- writes -----------------------------------------------------------------------
 
-    async def create(self, items: Sequence[Create]) -> list[bool]:
+    async def create_many(self, items: Sequence[Create]) -> list[bool]:
         async with self._connection() as db:
             known = self._known.setdefault(db.connection, set())
             values = _created(items, known)
@@ -305,7 +281,7 @@ class PostgresDriver:
             known.update(*(item.session.programs for item in items))
         return [item.session.id in created for item in items]
 
-    async def append(self, db: Transaction, items: Sequence[Append]) -> list[bool]:
+    async def append_many(self, db: Transaction, items: Sequence[Append]) -> list[bool]:
         rows = await db.rows(_APPEND, _appended(items))
         written = {row[0] for row in rows}
         return [item.lease.session_id in written for item in items]
@@ -313,9 +289,9 @@ class PostgresDriver:
     async def lock_log(self, db: Transaction) -> None:
         await db.execute("LOCK TABLE {log} IN EXCLUSIVE MODE")
 
-    async def require_deletion(self, tables: Collection[str]) -> None:
+    async def require_deletion(self) -> None:
         async with self._connection() as db:
-            for table in tables:
+            for table in PRUNED_TABLES:
                 name = self._names[table]
                 [(allowed, role)] = await db.rows(
                     "SELECT has_table_privilege(?, 'DELETE'), current_user::text", (name,)
@@ -361,10 +337,14 @@ class PostgresDriver:
         return SCHEMA_VERSION
 
     async def grant(
-        self, *, runtime: Sequence[str], auditors: Sequence[str], keepers: Sequence[str]
+        self,
+        *,
+        runtime: Sequence[str] = (),
+        auditors: Sequence[str] = (),
+        keepers: Sequence[str] = (),
     ) -> None:
-        """Set what each role may do, and nothing beyond it. The owner of the tables may do
-        everything."""
+        """Set what each role may do, and nothing beyond it: run sessions, read them, or delete as
+        well. The owner of the tables may do everything."""
         psycopg = _psycopg()
         rights = [
             *((role, "SELECT, INSERT, UPDATE") for role in runtime),
@@ -396,16 +376,14 @@ class PostgresDriver:
             client_encoding="utf8",
             **{name: value for name, value in _TIMEOUTS.items() if name not in named},
         )
-        ready = False
         try:
             await connection.execute("; ".join(_SETTINGS).encode())
             if not self._checked:
                 await self._check(PostgresTransaction(self, connection))
                 self._checked = True
-            ready = True
-        finally:
-            if not ready:
-                connection.pgconn.finish()
+        except BaseException:
+            connection.pgconn.finish()
+            raise
         return connection
 
     async def _check(self, db: PostgresTransaction) -> None:
@@ -430,16 +408,12 @@ class PostgresDriver:
                 await self._migrate(db)
         except psycopg.errors.InsufficientPrivilege as problem:
             state = "cannot be read" if version < 0 else "are missing"
-            raise UserMistake(
-                [
-                    Diagnostic(
-                        "store-not-migrated",
-                        f"the tables of this store {state}, and this role may not change that: "
-                        f"{_first_line(problem)}",
-                        help="`sopilot store migrate` with the role that owns them; "
-                        "--runtime, --auditor and --keeper name who may use them",
-                    )
-                ]
+            raise mistake(
+                "store-not-migrated",
+                f"the tables of this store {state}, and this role may not change that: "
+                f"{_first_line(problem)}",
+                help="`sopilot store migrate` with the role that owns them; "
+                "--runtime, --auditor and --keeper name who may use them",
             ) from None
 
     async def _require_plain(self, db: PostgresTransaction) -> None:

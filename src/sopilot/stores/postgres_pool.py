@@ -73,30 +73,26 @@ class ConnectionPool:
                 free = loop.create_future()
                 self._waiting.append((loop, free))
             await self._until(free, deadline - loop.time())
-        made = False
         try:
-            connection = await self._connect()
-            made = True
-        finally:
-            if not made:
-                with self._lock:
-                    self.opened -= 1
-                self._wake()
-        return connection
+            return await self._connect()
+        except BaseException:
+            with self._lock:
+                self.opened -= 1
+            self._wake()
+            raise
 
     async def _until(self, free: asyncio.Future[None], seconds: float) -> None:
-        woken = False
         try:
             await asyncio.wait_for(free, max(0.0, seconds))
-            woken = True
-        except TimeoutError:
+        except BaseException as problem:
+            if free.done() and not free.cancelled():
+                self._wake()  # what came too late for this one is somebody else's
+            if not isinstance(problem, TimeoutError):
+                raise
             raise StoreUnavailable(
                 f"all {self.size} connections to PostgreSQL are in use for "
                 f"{self._wait_seconds:g} s; nothing was written"
             ) from None
-        finally:
-            if not woken and free.done() and not free.cancelled():
-                self._wake()  # what came too late for this one is somebody else's
 
     def _give_back(self, connection: AsyncConnection) -> None:
         whole = not connection.closed and connection.pgconn.transaction_status == _IDLE

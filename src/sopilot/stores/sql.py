@@ -1,16 +1,16 @@
 """Sessions and records in a SQL database: the statements that SQLite and PostgreSQL share.
 
-Statements name tables in braces and write values as ``?``; a driver puts in its own spelling.
+Statements name tables in braces and write values as ``?``; a transaction puts in its own spelling.
 """
 
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
-    Collection,
     Iterable,
     Mapping,
     Sequence,
@@ -71,54 +71,6 @@ class Transaction(Protocol):
 Scope = AbstractAsyncContextManager[Transaction]
 
 
-class Driver(Protocol):
-    """One database: connections, transactions and the writes that need its own dialect. Every
-    method may raise ``StoreUnavailable``."""
-
-    concurrent: int
-    """How many appends are in flight before further ones share a transaction."""
-
-    def read(self, *, snapshot: bool = False) -> Scope:
-        """``snapshot``: every statement sees the same moment."""
-        ...
-
-    def write(self, *, snapshot: bool = False) -> Scope:
-        """A transaction that is durable when the block ends. Await nothing else in it."""
-        ...
-
-    def write_once(self) -> Scope:
-        """As ``write``, for one statement: one round trip."""
-        ...
-
-    async def create(self, items: Sequence[Create]) -> Sequence[bool]:
-        """Write sessions with what they begin with; False where the id is taken."""
-        ...
-
-    async def append(self, db: Transaction, items: Sequence[Append]) -> Sequence[bool]:
-        """Write batches; False, and nothing of it, where token or head is another."""
-        ...
-
-    async def lock_log(self, db: Transaction) -> None:
-        """Keep others from numbering entries until the transaction ends."""
-        ...
-
-    async def migrate(self) -> int: ...
-
-    async def require_deletion(self, tables: Collection[str]) -> None: ...
-
-    async def compact(self) -> None:
-        """Leave no byte of deleted rows in files of ours."""
-        ...
-
-    async def count_on(self, db: Transaction) -> None:
-        """Count on behind rows that were copied with their numbers."""
-        ...
-
-    async def sizes(self) -> dict[str, tuple[int, int | None]]: ...
-
-    async def close(self) -> None: ...
-
-
 _RECORD = (
     "SELECT id, created_at, updated_at, metadata, summary, seq, hash, owner, lease_expires_at,"
     " status, unresolved FROM {heads} JOIN {sessions} ON session = number"
@@ -132,29 +84,73 @@ ADD_ACTION = (
 )
 _NO_JOURNAL = "substr(id, 1, 8) <> 'journal.'"
 _ERASED_TABLES = ("payloads", "decisions")
-_PRUNED_TABLES = ("events", *_ERASED_TABLES, "signatures")
+PRUNED_TABLES = ("events", *_ERASED_TABLES, "signatures")
 _AT_ONCE = 500
 """Values in one ``IN`` list."""
 
 
-class SqlStore:
-    """A store over one database. ``driver`` is also what copies use."""
+class SqlStore(ABC):
+    """A store over one database. A subclass adds connections, transactions and the writes that need
+    its own dialect."""
 
     external_head: Callable[[], Awaitable[SealFile]] | None = None
 
-    def __init__(self, driver: Driver) -> None:
-        self.driver = driver
-        self.records = SqlRecords(driver)
-        self._creates: GroupCommit[Create, bool] = GroupCommit(driver.create, concurrent=1)
+    concurrent: int
+    """How many appends are in flight before further ones share a transaction."""
+
+    def __init__(self) -> None:
+        self.records = SqlRecords(self)
+        self._creates: GroupCommit[Create, bool] = GroupCommit(self.create_many, concurrent=1)
         self._appends: GroupCommit[Append, bool] = GroupCommit(
-            self._append_many, concurrent=driver.concurrent
+            self._append_many, concurrent=self.concurrent
         )
 
-    async def migrate(self) -> int:
-        return await self.driver.migrate()
+    # --- what a database does in its own way ------------------------------------------
 
-    async def close(self) -> None:
-        await self.driver.close()
+    @abstractmethod
+    def read(self, *, snapshot: bool = False) -> Scope:
+        """``snapshot``: every statement sees the same moment."""
+
+    @abstractmethod
+    def write(self, *, snapshot: bool = False) -> Scope:
+        """A transaction that is durable when the block ends. Await nothing else in it."""
+
+    @abstractmethod
+    def write_once(self) -> Scope:
+        """As ``write``, for one statement: one round trip."""
+
+    @abstractmethod
+    async def create_many(self, items: Sequence[Create]) -> Sequence[bool]:
+        """Write sessions with what they begin with; False where the id is taken."""
+
+    @abstractmethod
+    async def append_many(self, db: Transaction, items: Sequence[Append]) -> Sequence[bool]:
+        """Write batches; False, and nothing of it, where token or head is another."""
+
+    @abstractmethod
+    async def lock_log(self, db: Transaction) -> None:
+        """Keep others from numbering entries until the transaction ends."""
+
+    @abstractmethod
+    async def migrate(self) -> int: ...
+
+    @abstractmethod
+    async def require_deletion(self) -> None: ...
+
+    @abstractmethod
+    async def compact(self) -> None:
+        """Leave no byte of deleted rows in files of ours."""
+
+    @abstractmethod
+    async def count_on(self, db: Transaction) -> None:
+        """Count on behind rows that were copied with their numbers."""
+
+    @abstractmethod
+    async def sizes(self) -> dict[str, tuple[int, int | None]]:
+        """Table → rows and bytes, where they are known; ``total``: sessions and bytes."""
+
+    @abstractmethod
+    async def close(self) -> None: ...
 
     # --- writing a session ------------------------------------------------------------
 
@@ -172,13 +168,13 @@ class SqlStore:
         expires = now + lease_seconds
         item = made(Append, (lease, batch, now, expires))
         if not await self._appends.write(lease.session_id, item):
-            async with self.driver.read() as db:
+            async with self.read() as db:
                 raise await self._refusal(db, item)
         return made(Lease, (*lease[:3], expires))
 
     async def _append_many(self, items: Sequence[Append]) -> Sequence[bool]:
-        async with self.driver.write_once() as db:
-            return await self.driver.append(db, items)
+        async with self.write_once() as db:
+            return await self.append_many(db, items)
 
     async def _refusal(self, db: Transaction, item: Append) -> SopilotError:
         lease, batch, _, _ = item
@@ -201,7 +197,7 @@ class SqlStore:
     ) -> Lease:
         expires = now + lease_seconds
         # A damaged token that isn't a number differs from itself plus 0.
-        async with self.driver.write_once() as db:
+        async with self.write_once() as db:
             rows = await db.rows(
                 "UPDATE {heads} SET owner = ?, token = token + 1, lease_expires_at = ?"
                 f" WHERE {_ITS} AND token = token + 0"
@@ -210,7 +206,7 @@ class SqlStore:
             )
         if rows and isinstance(rows[0][0], int):
             return Lease(session_id, owner, rows[0][0], expires)
-        async with self.driver.read() as db:
+        async with self.read() as db:
             rows = await db.rows(
                 f"SELECT owner, token, lease_expires_at FROM {{heads}} WHERE {_ITS}", (session_id,)
             )
@@ -223,7 +219,7 @@ class SqlStore:
 
     async def renew(self, lease: Lease, *, now: float, lease_seconds: float) -> Lease:
         expires = now + lease_seconds
-        async with self.driver.write_once() as db:
+        async with self.write_once() as db:
             changed = await db.execute(
                 f"UPDATE {{heads}} SET lease_expires_at = ? WHERE {_ITS} AND token = ?",
                 (expires, lease.session_id, lease.token),
@@ -233,7 +229,7 @@ class SqlStore:
         return lease._replace(expires_at=expires)
 
     async def release(self, lease: Lease) -> None:
-        async with self.driver.write_once() as db:
+        async with self.write_once() as db:
             await db.execute(
                 "UPDATE {heads} SET owner = '', token = token + 1, lease_expires_at = 0"
                 f" WHERE {_ITS} AND token = ?",
@@ -245,21 +241,21 @@ class SqlStore:
     async def record(self, session_id: str) -> SessionRecord:
         if "\0" in session_id:
             raise UnknownSession(session_id)  # PostgreSQL can't even ask for it
-        async with self.driver.read() as db:
+        async with self.read() as db:
             rows = await db.rows(f"{_RECORD} WHERE id = ?", (session_id,))
         if not rows:
             raise UnknownSession(session_id)
         return _read_record(rows[0])
 
     async def sessions(self, *, limit: int = 100) -> list[SessionRecord]:
-        async with self.driver.read() as db:
+        async with self.read() as db:
             rows = await db.rows(
                 f"{_RECORD} WHERE {_NO_JOURNAL} ORDER BY number DESC LIMIT ?", (limit,)
             )
         return [_read_record(row) for row in rows]
 
     async def states(self) -> dict[str, int]:
-        async with self.driver.read() as db:
+        async with self.read() as db:
             return {
                 str(status): count
                 for status, count in await db.rows(
@@ -268,7 +264,7 @@ class SqlStore:
             }
 
     async def unresolved(self, *, now: float) -> list[SessionRecord]:
-        async with self.driver.read() as db:
+        async with self.read() as db:
             rows = await db.rows(
                 f"{_RECORD} WHERE unresolved = 1 AND (status = 'unknown' OR lease_expires_at <= ?)"
                 " ORDER BY session DESC",
@@ -309,7 +305,7 @@ class SqlStore:
             raise StoreCorrupt(f"a signature of session {session_id} is damaged") from problem
 
     async def program(self, sha256: str) -> str:
-        async with self.driver.read() as db:
+        async with self.read() as db:
             rows = await db.rows("SELECT artifact FROM {programs} WHERE sha256 = ?", (sha256,))
         if not rows:
             raise StoreCorrupt(f"program {sha256[:12]} is not in this store")
@@ -319,7 +315,7 @@ class SqlStore:
         self, session_id: str, query: str, values: Sequence[Any] | None = None
     ) -> list[Row]:
         """Rows of an outer join: one without a key stands for a session that has none."""
-        async with self.driver.read() as db:
+        async with self.read() as db:
             rows = await db.rows(query, (session_id,) if values is None else values)
         if not rows:
             raise UnknownSession(session_id)
@@ -330,7 +326,7 @@ class SqlStore:
     async def queue_decision(
         self, session_id: str, decision: Mapping[str, JSON], *, at: float
     ) -> None:
-        async with self.driver.write_once() as db:
+        async with self.write_once() as db:
             added = await db.execute(
                 "INSERT INTO {decisions} (session, at, line, acknowledged)"
                 " SELECT number, ?, ?, 0 FROM {sessions} WHERE id = ?",
@@ -349,14 +345,14 @@ class SqlStore:
         return [(number, _value_of(line)) for number, line in rows]
 
     async def acknowledge_decisions(self, session_id: str, numbers: Sequence[int]) -> None:
-        async with self.driver.write() as db:
+        async with self.write() as db:
             await db.execute_many(
                 "UPDATE {decisions} SET acknowledged = 1 WHERE number = ?",
                 [(number,) for number in numbers],
             )
 
     async def add_signature(self, signed: SignedHead) -> None:
-        async with self.driver.write() as db:
+        async with self.write() as db:
             number = await _number(db, signed.head.session_id)
             await db.execute(
                 "INSERT INTO {signatures} (session, seq, key, line) VALUES (?, ?, ?, ?)"
@@ -365,7 +361,7 @@ class SqlStore:
             )
 
     async def erase_payloads(self, session_id: str, refs: Sequence[str]) -> int:
-        async with self.driver.write() as db:
+        async with self.write() as db:
             number = await _number(db, session_id)
             erased = 0
             for ref in set(refs):
@@ -374,20 +370,17 @@ class SqlStore:
                 )
         return erased
 
-    async def require_deletion(self) -> None:
-        await self.driver.require_deletion(_PRUNED_TABLES)
-
     async def erase(self, metadata: Mapping[str, Fields], recorded: Append | None = None) -> None:
         await self._delete(metadata, recorded, _ERASED_TABLES)
 
     async def prune(self, metadata: Mapping[str, Fields], recorded: Append | None = None) -> None:
-        await self._delete(metadata, recorded, _PRUNED_TABLES)
+        await self._delete(metadata, recorded, PRUNED_TABLES)
 
     async def _delete(
         self, metadata: Mapping[str, Fields], recorded: Append | None, tables: Sequence[str]
     ) -> None:
-        async with self.driver.write() as db:
-            if recorded is not None and not all(await self.driver.append(db, [recorded])):
+        async with self.write() as db:
+            if recorded is not None and not all(await self.append_many(db, [recorded])):
                 raise await self._refusal(db, recorded)
             for session_id, about in metadata.items():
                 number = await _number(db, session_id)
@@ -398,18 +391,18 @@ class SqlStore:
                     "UPDATE {sessions} SET metadata = ? WHERE number = ?",
                     (canonical(dict(about)), number),
                 )
-        await self.driver.compact()
+        await self.compact()
 
 
 class SqlRecords:
     """The register of actions and the log of sessions."""
 
-    def __init__(self, driver: Driver) -> None:
-        self._driver = driver
+    def __init__(self, store: SqlStore) -> None:
+        self._store = store
 
     async def actions(self, wanted: Wanted) -> list[tuple[str, ActionRow]]:
         where, values = _filters(wanted)
-        async with self._driver.read() as db:
+        async with self._store.read() as db:
             rows = await db.rows(
                 f"SELECT id, {_ROW} FROM {{actions}} JOIN {{sessions}} ON session = number{where}"
                 " ORDER BY at DESC, session DESC, call",
@@ -424,12 +417,12 @@ class SqlRecords:
         return await self._count(f"SELECT count(*) FROM {{sessions}} WHERE {_NO_JOURNAL}")
 
     async def _count(self, query: str) -> int:
-        async with self._driver.read() as db:
+        async with self._store.read() as db:
             [(count,)] = await db.rows(query)
         return int(count)
 
     async def replace_actions(self, head: Head, rows: Sequence[ActionRow]) -> bool:
-        async with self._driver.write() as db:
+        async with self._store.write() as db:
             # An update that changes nothing locks the head until the transaction ends.
             locked = await db.rows(
                 f"UPDATE {{heads}} SET token = token WHERE {_ITS} AND hash = ? RETURNING session",
@@ -441,19 +434,19 @@ class SqlRecords:
         return bool(locked)
 
     async def heads(self) -> list[Head]:
-        async with self._driver.read() as db:
+        async with self._store.read() as db:
             rows = await db.rows("SELECT session, seq, hash FROM {heads} ORDER BY session")
             ids = await _ids(db)
         return [Head(ids[number], seq, digest) for number, seq, digest in rows if number in ids]
 
     async def digests(self) -> dict[str, str]:
-        async with self._driver.read() as db:
+        async with self._store.read() as db:
             rows = await db.rows(f"SELECT session, {_ROW} FROM {{actions}}")
             ids = await _ids(db)
         return {ids.get(number, ""): digest for number, digest in _digests(rows).items()}
 
     async def log(self, *, after: int = -1) -> list[LogEntry]:
-        async with self._driver.read() as db:
+        async with self._store.read() as db:
             rows = await db.rows(
                 "SELECT number, at, session, seq, hash, actions FROM {log} WHERE number > ?"
                 " ORDER BY number",
@@ -463,8 +456,8 @@ class SqlRecords:
 
     async def log_heads(self, session_ids: Sequence[str], *, at: float) -> None:
         # Head and rows of a session change together, so both are read from one snapshot.
-        async with self._driver.write(snapshot=True) as db:
-            await self._driver.lock_log(db)
+        async with self._store.write(snapshot=True) as db:
+            await self._store.lock_log(db)
             [(first,)] = await db.rows("SELECT coalesce(max(number) + 1, 0) FROM {log}")
             heads: list[Row] = []
             for some in _parts(session_ids):
@@ -491,11 +484,11 @@ class SqlRecords:
             )
 
     async def add_seal(self, seal: SealedHead) -> None:
-        async with self._driver.write_once() as db:
+        async with self._store.write_once() as db:
             await db.execute("INSERT INTO {seals} (line) VALUES (?)", (canonical(seal.as_json()),))
 
     async def seals(self) -> list[SealedHead]:
-        async with self._driver.read() as db:
+        async with self._store.read() as db:
             rows = await db.rows("SELECT line FROM {seals} ORDER BY number")
         try:
             return [sealed_from_json(_value_of(line)) for (line,) in rows]

@@ -11,7 +11,6 @@ import time
 from collections.abc import (
     AsyncIterator,
     Callable,
-    Collection,
     Iterable,
     Iterator,
     Mapping,
@@ -65,6 +64,7 @@ _LONGEST_WAIT = 0.05
 _BLOCKING_WAIT_MS = 50
 _BATCH = 1000
 _MOST_NUMBERS = 10_000
+_BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _NEEDS_A_WRITER = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 _OPENING = threading.Lock()
 
@@ -81,28 +81,6 @@ _WRITE_HEAD = (
     " unresolved = ?, summary = ? WHERE session = ? AND token = ? AND hash = ?"
 )
 _ADD_ACTION = ADD_ACTION.format_map(_NAMES)
-
-
-class SQLiteStore(SqlStore):
-    """``synchronous`` FULL survives a power cut after every append; NORMAL survives crashes
-    of the process, and does not wait for the disk."""
-
-    driver: SQLiteDriver
-
-    def __init__(
-        self,
-        path: str | Path,
-        *,
-        synchronous: Literal["FULL", "NORMAL"] = "FULL",
-        busy_seconds: float = 5.0,
-    ) -> None:
-        super().__init__(
-            SQLiteDriver(Path(path), synchronous=synchronous, busy_seconds=busy_seconds)
-        )
-
-    @property
-    def path(self) -> Path:
-        return self.driver.path
 
 
 class SQLiteTransaction:
@@ -135,8 +113,11 @@ class SQLiteTransaction:
             yield rows
 
 
-class SQLiteDriver:
+class SQLiteStore(SqlStore):
     """A file that is opened on first use. Its writers take turns through ``<file>.lock``.
+
+    ``synchronous`` FULL survives a power cut after every append; NORMAL survives crashes of the
+    process, and doesn't wait for the disk.
 
     SQLite has its own write lock. The second one also covers checkpoints: the
     system's library may be one in which a checkpoint can race with another
@@ -146,8 +127,15 @@ class SQLiteDriver:
 
     concurrent = 1
 
-    def __init__(self, path: Path, *, synchronous: str, busy_seconds: float) -> None:
-        self.path = path
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        synchronous: Literal["FULL", "NORMAL"] = "FULL",
+        busy_seconds: float = 5.0,
+    ) -> None:
+        super().__init__()
+        self.path = Path(path)
         self._synchronous = synchronous
         self._busy_seconds = busy_seconds
         self.opened: SQLiteTransaction | None = None
@@ -197,11 +185,11 @@ class SQLiteDriver:
 
     # --- writes -----------------------------------------------------------------------
 
-    async def create(self, items: Sequence[Create]) -> list[bool]:
+    async def create_many(self, items: Sequence[Create]) -> list[bool]:
         async with WriteTransaction(self) as transaction:
-            return [self._create(transaction.connection, item) for item in items]
+            return [self._create_session(transaction.connection, item) for item in items]
 
-    def _create(self, db: sqlite3.Connection, item: Create) -> bool:
+    def _create_session(self, db: sqlite3.Connection, item: Create) -> bool:
         session, owner, now, expires = item
         added = db.execute(
             "INSERT INTO sessions (id, created_at, metadata) VALUES (?, ?, ?)"
@@ -219,11 +207,11 @@ class SQLiteDriver:
             _append(db, number, 1, session.first, now, expires)
         return True
 
-    async def append(self, db: Transaction, items: Sequence[Append]) -> list[bool]:
+    async def append_many(self, db: Transaction, items: Sequence[Append]) -> list[bool]:
         assert isinstance(db, SQLiteTransaction)
-        return [self._append(db.connection, item) for item in items]
+        return [self._append_batch(db.connection, item) for item in items]
 
-    def _append(self, db: sqlite3.Connection, item: Append) -> bool:
+    def _append_batch(self, db: sqlite3.Connection, item: Append) -> bool:
         session_id = item.lease.session_id
         number = self._numbers.get(session_id)
         if number is None:
@@ -243,7 +231,7 @@ class SQLiteDriver:
         await self.open()
         return SCHEMA_VERSION
 
-    async def require_deletion(self, tables: Collection[str]) -> None:
+    async def require_deletion(self) -> None:
         """A process that may write to the file may delete from it."""
 
     async def compact(self) -> None:
@@ -305,13 +293,11 @@ class SQLiteDriver:
                     timeout=self._busy_seconds,
                     check_same_thread=False,
                 )
-                ready = False
                 try:
                     self._prepare(connection)
-                    ready = True
-                finally:
-                    if not ready:
-                        connection.close()
+                except BaseException:
+                    connection.close()
+                    raise
             self.opened = SQLiteTransaction(connection)
         return self.opened
 
@@ -321,26 +307,24 @@ class SQLiteDriver:
         connection.execute(f"PRAGMA synchronous = {self._synchronous}")
         if not _has_tables(connection, self.path):
             connection.execute(_BEGIN)
-            try:
+            with connection:
                 _make_tables(connection)
-                connection.execute("COMMIT")
-            finally:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
         # From here on waiting is ours: SQLite's blocks the event loop.
         connection.execute(f"PRAGMA busy_timeout = {_BLOCKING_WAIT_MS:d}")
 
     async def begin(self, connection: sqlite3.Connection) -> None:
         """Begin a transaction; wait while another program writes."""
-        waits: _Waits | None = None
-        while True:
-            try:
-                connection.execute(_BEGIN)
-                return
-            except sqlite3.OperationalError as problem:
-                waits = waits or _Waits(self._busy_seconds)
-                if not _is_busy(problem) or not await waits.again():
-                    raise unavailable(self.path, problem) from problem
+        if not await self._succeeds(lambda: self._try_begin(connection)):
+            raise StoreUnavailable(f"{self.path} is locked by another program; nothing was written")
+
+    def _try_begin(self, connection: sqlite3.Connection) -> bool:
+        try:
+            connection.execute(_BEGIN)
+        except sqlite3.OperationalError as problem:
+            if _code(problem) not in _BUSY:
+                raise unavailable(self.path, problem) from problem
+            return False
+        return True
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
@@ -354,13 +338,22 @@ class SQLiteDriver:
         await self._wait_for(self.try_turn)
 
     async def _wait_for(self, attempt: Callable[[], bool]) -> None:
-        waits = _Waits(self._busy_seconds)
+        if not await self._succeeds(attempt):
+            raise StoreUnavailable(
+                f"{self.path} is locked: another writer kept it for "
+                f"{self._busy_seconds:g} s; nothing was written"
+            )
+
+    async def _succeeds(self, attempt: Callable[[], bool]) -> bool:
+        """Try until it works or the time is over, with growing pauses."""
+        deadline, pause = time.monotonic() + self._busy_seconds, _FIRST_WAIT
         while not attempt():
-            if not await waits.again():
-                raise StoreUnavailable(
-                    f"{self.path} is locked: another writer kept it for "
-                    f"{self._busy_seconds:g} s; nothing was written"
-                )
+            remaining = deadline - time.monotonic()
+            if remaining <= 0:
+                return False
+            await asyncio.sleep(min(pause, remaining))
+            pause = min(pause * 2, _LONGEST_WAIT)
+        return True
 
     def try_turn(self) -> bool:
         if not self._in_use.acquire(blocking=False):
@@ -382,26 +375,24 @@ class SQLiteDriver:
 class WriteTransaction:
     """Written out by hand: generators would cost as much as the transaction itself."""
 
-    __slots__ = ("_driver", "_transaction")
+    __slots__ = ("_store", "_transaction")
 
-    def __init__(self, driver: SQLiteDriver) -> None:
-        self._driver = driver
+    def __init__(self, store: SQLiteStore) -> None:
+        self._store = store
 
     async def __aenter__(self) -> SQLiteTransaction:
-        driver = self._driver
-        transaction = self._transaction = driver.opened or await driver.open()
-        if not driver.try_turn():
-            await driver.take_turn()
-        begun = False
+        store = self._store
+        transaction = self._transaction = store.opened or await store.open()
+        if not store.try_turn():
+            await store.take_turn()
         try:
             try:
                 transaction.connection.execute(_BEGIN)
             except sqlite3.OperationalError:
-                await driver.begin(transaction.connection)
-            begun = True
-        finally:
-            if not begun:
-                driver.end_turn()
+                await store.begin(transaction.connection)
+        except BaseException:
+            store.end_turn()
+            raise
         return transaction
 
     async def __aexit__(
@@ -415,16 +406,16 @@ class WriteTransaction:
             if kind is None:
                 connection.execute("COMMIT")
         except sqlite3.Error as refused:
-            raise unavailable(self._driver.path, refused) from refused
+            raise unavailable(self._store.path, refused) from refused
         finally:
             try:
                 if connection.in_transaction:
-                    with translated(self._driver.path):
+                    with translated(self._store.path):
                         connection.execute("ROLLBACK")
             finally:
-                self._driver.end_turn()
+                self._store.end_turn()
         if isinstance(problem, sqlite3.Error | UnicodeDecodeError):
-            raise unavailable(self._driver.path, problem) from problem
+            raise unavailable(self._store.path, problem) from problem
 
 
 def _append(
@@ -577,22 +568,6 @@ def _shared_lock(path: Path, stack: ExitStack) -> bool:
 # --- waiting and errors ---------------------------------------------------------------
 
 
-class _Waits:
-    """Growing pauses up to a deadline."""
-
-    def __init__(self, seconds: float) -> None:
-        self._deadline = time.monotonic() + seconds
-        self._next = _FIRST_WAIT
-
-    async def again(self) -> bool:
-        remaining = self._deadline - time.monotonic()
-        if remaining <= 0:
-            return False
-        await asyncio.sleep(min(self._next, remaining))
-        self._next = min(self._next * 2, _LONGEST_WAIT)
-        return True
-
-
 @contextmanager
 def translated(path: Path) -> Iterator[None]:
     """Raise what SQLite and the system raise as ``StoreUnavailable``."""
@@ -613,13 +588,9 @@ def unavailable(path: Path, problem: sqlite3.Error | UnicodeDecodeError) -> Stor
         return StoreCorrupt(f"{path} is damaged or not a store ({problem}); restore a copy of it")
     if code == sqlite3.SQLITE_FULL:
         return StoreUnavailable(f"{path}: no space is left; the session is as it was before")
-    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+    if code in _BUSY:
         return StoreUnavailable(f"{path} is locked by another program; nothing was written")
     return StoreUnavailable(f"{path}: {problem}; the session is as it was before")
-
-
-def _is_busy(problem: sqlite3.Error) -> bool:
-    return _code(problem) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 def _code(problem: sqlite3.Error) -> int:
