@@ -152,7 +152,7 @@ async def test_a_store_held_against_an_earlier_seal(
     assert [(one.code, one.session_id, one.entry) for one in result.gaps] == gaps
     assert result.complete is (gaps == [])
     assert result.erased_since == (["a"] if happens is contents_erased else [])
-    seen = (result.events_read, result.moved, result.later, result.pruned, result.unsealed)
+    seen = (result.events_read, result.moved, result.compared.later, result.pruned, result.unsealed)
     assert seen == counts
     assert (result.sessions, result.journals, quick.sessions) == (3, 0, 3)
     assert (quick.events_read, *(one.code for one in quick.gaps)) == tuple(

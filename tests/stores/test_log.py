@@ -147,7 +147,7 @@ async def test_a_store_that_is_whole_is_complete_and_may_go_on(open_store: Store
     for events in (True, False):
         found = await verify_store(store, seals, [KEY.public], events=events)
         assert (found.gaps, found.sessions, found.moved) == ([], 3, 1)
-        assert (found.later, len(found.unsealed)) == (1, 1)
+        assert (found.compared.later, len(found.unsealed)) == (1, 1)
         assert found.events_read == (3 if events else 1)
     alone = SealFile((sealing.seal,))
     assert (await verify_store(store, alone, [KEY.public])).complete

@@ -41,6 +41,10 @@ class Gap(NamedTuple):
         }
 
 
+def gap_at(entry: LogEntry, code: str, message: str) -> Gap:
+    return Gap(code, message, entry.session_id, entry.number)
+
+
 class StoreView(NamedTuple):
     """What the store says now. ``digests`` gives those of each session's rows in the register,
     where it has any; they are asked for last, since another process may still be reading them."""
@@ -156,31 +160,18 @@ def _entries(known: Sequence[LogEntry], log: Sequence[LogEntry]) -> Iterator[Gap
         if result == entry:
             continue
         instead = "nothing" if result is None else f"session {result.session_id} at {result.seq}"
-        yield Gap(
-            REWRITTEN_ENTRY,
-            f"entry {entry.number} was session {entry.session_id} at {entry.seq}; "
-            f"{instead} stands there now",
-            entry.session_id,
-            entry.number,
-        )
+        was = f"entry {entry.number} was session {entry.session_id} at {entry.seq}"
+        yield gap_at(entry, REWRITTEN_ENTRY, f"{was}; {instead} stands there now")
 
 
 def _session(entry: LogEntry, head: Head | None, digests: Mapping[str, str]) -> Gap | None:
     session_id = entry.session_id
     if head is None:
-        return Gap(
-            DELETED,
-            f"session {session_id} is gone; it had {entry.seq + 1} events (entry {entry.number})",
-            session_id,
-            entry.number,
-        )
+        had = f"it had {entry.seq + 1} events (entry {entry.number})"
+        return gap_at(entry, DELETED, f"session {session_id} is gone; {had}")
     if head.seq < entry.seq:
-        return Gap(
-            CUT,
-            f"session {session_id} has {head.seq + 1} events and had {entry.seq + 1}",
-            session_id,
-            entry.number,
-        )
+        message = f"session {session_id} has {head.seq + 1} events and had {entry.seq + 1}"
+        return gap_at(entry, CUT, message)
     if head.seq == entry.seq and head.hash != entry.hash:
         return rewritten(entry)
     if head.seq == entry.seq and digests.get(session_id, NO_ACTIONS) != entry.actions:
@@ -189,12 +180,11 @@ def _session(entry: LogEntry, head: Head | None, digests: Mapping[str, str]) -> 
 
 
 def rewritten(entry: LogEntry) -> Gap:
-    return Gap(
+    return gap_at(
+        entry,
         REWRITTEN,
         f"session {entry.session_id} is not the one that was sealed: "
         f"an event up to number {entry.seq} is another",
-        entry.session_id,
-        entry.number,
     )
 
 

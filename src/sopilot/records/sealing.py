@@ -17,6 +17,7 @@ from sopilot.records.completeness import (
     StoreView,
     check_seals,
     compare,
+    gap_at,
     register_differs,
     rewritten,
 )
@@ -64,29 +65,42 @@ class Sealing:
 
 @dataclass(slots=True)
 class Verified:
-    """``complete``: nothing that the head covers is missing or altered, as far as was read."""
+    """What of the store the head covers, and what of that was read."""
 
-    gaps: list[Gap]
     seal: SealedHead
-    sessions: int = 0
-    """With the journals, which are kept as sessions are."""
+    compared: Compared = field(default_factory=Compared)
     events_read: int = 0
     """Sessions whose events were read, and not their heads alone."""
-    moved: int = 0
-    later: int = 0
     pruned: int = 0
     """Sessions whose events were deleted on record."""
     unsealed: list[str] = field(default_factory=list)
     """Sessions that only entries behind the head know."""
-    journals: int = 0
     erased_since: list[str] = field(default_factory=list)
     """Sessions whose contents were erased on a record that the head does not cover."""
     locked: int = 0
     """Sessions whose contents are under keys that are not at hand."""
 
     @property
+    def gaps(self) -> list[Gap]:
+        return self.compared.gaps
+
+    @property
     def complete(self) -> bool:
+        """Whether nothing that the head covers is missing or altered, as far as was read."""
         return not self.gaps
+
+    @property
+    def moved(self) -> int:
+        return len(self.compared.moved)
+
+    @property
+    def sessions(self) -> int:
+        """With the journals, which are kept as sessions are."""
+        return len(self.compared.covered)
+
+    @property
+    def journals(self) -> int:
+        return sum(map(is_journal, self.compared.covered))
 
 
 Elsewhere = Callable[[], Mapping[str, str] | None]
@@ -125,11 +139,11 @@ async def seal_store(
     before = Policy()
     if earlier is not None:
         seals = SealFile((earlier,))
-        gaps = check_seals(seals, {key.public, *earlier_keys})
         compared = compare(seals, now)
+        gaps = check_seals(seals, {key.public, *earlier_keys})
         if not gaps:
-            result = await _read(store, compared, compared.moved)
-            gaps = [*compared.gaps, *result.gaps]
+            gaps = compared.gaps
+            await _read(store, Verified(earlier, compared), compared.moved)
         if gaps:
             more = f", and {len(gaps) - 1} more" if len(gaps) > 1 else ""
             raise RunEnded(
@@ -182,7 +196,7 @@ async def verify_store(
     finally:
         gaps = await checking
     if gaps:
-        return Verified(gaps, seal)
+        return Verified(seal, Compared(gaps))
     compared = compare(seals, now)
     if elsewhere is not None and compared.gaps:
         now = await view(store)  # perhaps somebody wrote between the two readings
@@ -193,21 +207,12 @@ async def verify_store(
         for session_id in (compared.covered if events else compared.moved)
         if session_id not in named
     ]
+    verified = Verified(seal, compared)
+    verified.unsealed = [head for head in now.heads if head not in compared.covered]
     vouched = _Vouched(store, now.log, seal, keys, set(reading))
-    read = await _read(store, compared, reading, vouched)
-    return Verified(
-        [*compared.gaps, *read.gaps],
-        seal,
-        len(compared.covered),
-        len(reading) - read.pruned,
-        len(compared.moved),
-        compared.later,
-        pruned=read.pruned,
-        unsealed=[head for head in now.heads if head not in compared.covered],
-        journals=sum(map(is_journal, compared.covered)),
-        erased_since=read.erased_since,
-        locked=read.locked,
-    )
+    await _read(store, verified, reading, vouched)
+    verified.events_read = len(reading) - verified.pruned
+    return verified
 
 
 async def _policy(store: Store, *, up_to: int | None = None) -> Policy:
@@ -271,80 +276,97 @@ class _Vouched:
         return least
 
 
-@dataclass(slots=True)
-class _Reading:
-    gaps: list[Gap] = field(default_factory=list)
-    pruned: int = 0
-    erased_since: list[str] = field(default_factory=list)
-    locked: int = 0
-
-
 async def _read(
     store: Store,
-    compared: Compared,
+    verified: Verified,
     session_ids: Collection[str],
     vouched: _Vouched | None = None,
-) -> _Reading:
-    """Compare the events of these sessions with their entries and their rows in the register.
-    Without ``vouched``, what was erased or pruned on record is about to be sealed."""
-    traces, result = Traces(store), _Reading()
-    gaps = result.gaps
-    policy = await _policy(store) if session_ids else Policy()
-    digests = await store.records.digests() if session_ids else {}
-    for session_id in session_ids:
-        entry = compared.covered[session_id]
+) -> None:
+    """Compare the events of these sessions with their entries and their rows in the register; add
+    what was found to ``verified``. Without ``vouched``, what was erased or pruned on record is
+    about to be sealed."""
+    if session_ids:
+        digests = await store.records.digests()
+        reader = _Reader(store, verified, vouched, Traces(store), await _policy(store), digests)
+        for session_id in session_ids:
+            gap = await reader.gap(session_id)
+            if gap is not None:
+                verified.gaps.append(gap)
 
-        def gap(code: str, message: str, entry: LogEntry = entry) -> None:
-            gaps.append(Gap(code, message, entry.session_id, entry.number))
 
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    store: Store
+    verified: Verified
+    vouched: _Vouched | None
+    traces: Traces
+    policy: Policy
+    digests: Mapping[str, str]
+
+    async def gap(self, session_id: str) -> Gap | None:
+        entry = self.verified.compared.covered[session_id]
         try:
-            loaded = await traces.loaded(session_id)
+            loaded = await self.traces.loaded(session_id)
             if session_id == PREFIX + JOURNAL:
-                await load_policy(store)  # a hold whose words are gone is one that is gone
+                await load_policy(self.store)  # a hold whose words are gone is one that is gone
         except Pruned:
-            result.pruned += 1
-            head = (await store.record(session_id)).head
-            if policy.pruned.get(session_id) != (head.seq, head.hash):
-                gap(ERASED, f"the events of session {session_id} are gone, and nobody pruned them")
-            elif vouched and not await vouched.has_pruned(
-                head, digests.get(session_id, NO_ACTIONS)
-            ):
-                gap(
-                    PRUNED_SINCE,
-                    f"the events of session {session_id} were deleted after the seal; the store "
-                    "says that they were pruned, and no seal covers that: if it is right, seal",
-                )
-            continue
+            return await self._pruned(entry)
         except SopilotError as problem:
             raise_if_refused(problem)
-            gap(UNREADABLE, f"session {session_id} cannot be read: {problem}")
-            continue
-        record = loaded.record
-        if record.is_erased and session_id not in policy.erased:
-            gap(ERASED, f"the contents of session {session_id} are gone, and nobody erased them")
-            continue
-        if record.is_locked:
-            result.locked += 1
-            if session_id not in policy.erased and not await _is_under_key(store, loaded):
-                gap(ERASED, f"contents of session {session_id} are gone, and nobody erased them")
-                continue
-        elif vouched and record.is_erased and session_id not in (await vouched.policy()).erased:
-            result.erased_since.append(session_id)
+            return gap_at(entry, UNREADABLE, f"session {session_id} cannot be read: {problem}")
+        erased, vouched = loaded.record.is_erased, self.vouched
+        on_record = session_id in self.policy.erased
+        gone = f"contents of session {session_id} are gone, and nobody erased them"
+        if erased and not on_record:
+            return gap_at(entry, ERASED, f"the {gone}")
+        if loaded.record.is_locked:
+            self.verified.locked += 1
+            if not on_record and not await _is_under_key(self.store, loaded):
+                return gap_at(entry, ERASED, gone)
+        elif vouched and erased and session_id not in (await vouched.policy()).erased:
+            self.verified.erased_since.append(session_id)
         known = vouched.history.get(session_id, []) if vouched else []
         if any(
             item.seq > entry.seq or (item.seq >= 0 and loaded.events[item.seq].hash != item.hash)
             for item in (*known, entry)
         ):
-            gaps.append(rewritten(entry))
-        elif digest_of(traces.rows_of(loaded)) != digests.get(
-            session_id, NO_ACTIONS
-        ) and await _differ(store, traces, session_id):
-            gaps.append(register_differs(session_id))
-        elif wrong := _beside(loaded, known):
-            gap(
-                UNREADABLE, f"the store says another {wrong} of session {session_id} than its trace"
+            return rewritten(entry)
+        rows = self.digests.get(session_id, NO_ACTIONS)
+        if digest_of(self.traces.rows_of(loaded)) != rows and await self._differ(session_id):
+            return register_differs(session_id)
+        if wrong := _beside(loaded, known):
+            message = f"the store says another {wrong} of session {session_id} than its trace"
+            return gap_at(entry, UNREADABLE, message)
+        return None
+
+    async def _pruned(self, entry: LogEntry) -> Gap | None:
+        session_id = entry.session_id
+        self.verified.pruned += 1
+        head = (await self.store.record(session_id)).head
+        if self.policy.pruned.get(session_id) != (head.seq, head.hash):
+            message = f"the events of session {session_id} are gone, and nobody pruned them"
+            return gap_at(entry, ERASED, message)
+        rows = self.digests.get(session_id, NO_ACTIONS)
+        if self.vouched and not await self.vouched.has_pruned(head, rows):
+            return gap_at(
+                entry,
+                PRUNED_SINCE,
+                f"the events of session {session_id} were deleted after the seal; the store "
+                "says that they were pruned, and no seal covers that: if it is right, seal",
             )
-    return result
+        return None
+
+    async def _differ(self, session_id: str) -> bool:
+        """Whether trace and register differ at one head of the session: rows that were read before
+        the trace may be those of an earlier step."""
+        differ = True
+        for _ in range(_TRIES):
+            loaded = await self.traces.loaded(session_id)
+            result = (await self.store.records.digests()).get(session_id, NO_ACTIONS)
+            differ = digest_of(self.traces.rows_of(loaded)) != result
+            if not differ or (await self.store.record(session_id)).head == loaded.record.head:
+                break
+        return differ
 
 
 def _beside(loaded: Loaded, known: Sequence[LogEntry]) -> str:
@@ -369,19 +391,6 @@ async def _is_under_key(store: Store, loaded: Loaded) -> bool:
     return named <= {ref for ref, value in payloads.items() if is_locked(value)}
 
 
-async def _differ(store: Store, traces: Traces, session_id: str) -> bool:
-    """Whether trace and register differ at one head of the session: rows that were read before the
-    trace may be those of an earlier step."""
-    differ = True
-    for _ in range(_TRIES):
-        loaded = await traces.loaded(session_id)
-        result = (await store.records.digests()).get(session_id, NO_ACTIONS)
-        differ = digest_of(traces.rows_of(loaded)) != result
-        if not differ or (await store.record(session_id)).head == loaded.record.head:
-            break
-    return differ
-
-
 def verified_json(verified: Verified, without_events: bool) -> dict[str, object]:
     head = verified.seal.head
     return {
@@ -394,7 +403,7 @@ def verified_json(verified: Verified, without_events: bool) -> dict[str, object]
         "erased_since": verified.erased_since,
         "under_keys": verified.locked,
         "gone_on": verified.moved,
-        "not_covered": {"entries": verified.later, "sessions": len(verified.unsealed)},
+        "not_covered": {"entries": verified.compared.later, "sessions": len(verified.unsealed)},
         "without_events": without_events,
         "gaps": [gap.as_json() for gap in verified.gaps],
     }
