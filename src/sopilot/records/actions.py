@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -22,7 +22,7 @@ from sopilot.trace.events import (
     identity_of,
 )
 from sopilot.trace.redaction import words_of
-from sopilot.values.json import JSON, made, spell
+from sopilot.values.json import JSON, spell
 
 
 class ActionOutcome(StrEnum):
@@ -59,15 +59,8 @@ class ActionRow(NamedTuple):
     rest: str
 
 
-class _KeepsItsRow:
-    """Room beside an entry for its row, once it was spelled: neither compared nor copied."""
-
-    __slots__ = ("_row",)
-    _row: ActionRow
-
-
 @dataclass(frozen=True, slots=True)
-class ActionEntry(_KeepsItsRow):
+class ActionEntry:
     """``arguments`` are those that ran, or would: people may have amended them, ``requested`` are
     the ones before. Values that the trace keeps by reference are references here, too.
     ``override`` is what people let through without proof."""
@@ -116,16 +109,12 @@ class ActionEntry(_KeepsItsRow):
         return tuple(names)
 
     def row(self) -> ActionRow:
-        try:
-            return self._row
-        except AttributeError:
-            pass
         rest: dict[str, JSON] = {"seq": self.seq}
         for name, value in zip(_REST, _rest_of(self), strict=True):
             # Arguments that were asked for may be none at all; anything else is left out then.
             if value or (name == "requested" and value is not None):
                 rest[name] = _plain(value) if type(value) is tuple else value
-        row = ActionRow(
+        return ActionRow(
             spell(self.call_id),
             float(self.at),
             spell(self.action),
@@ -135,18 +124,6 @@ class ActionEntry(_KeepsItsRow):
             spell(self.arguments),
             spell(rest),
         )
-        _set_row(self, row)
-        return row
-
-    def turned(self, outcome: ActionOutcome) -> ActionEntry:
-        """The same with another outcome, which most answers bring and nothing else: what its row
-        says beside that is not spelled again."""
-        values: list[Any] = [*_all_of(self)]
-        values[_OUTCOME] = outcome
-        entry = ActionEntry(*values)
-        row = self.row()
-        _set_row(entry, made(ActionRow, (*row[:3], outcome.value, *row[4:])))
-        return entry
 
     def as_json(self) -> dict[str, JSON]:
         return {
@@ -182,10 +159,6 @@ _REST = (
 )  # fmt: skip
 
 _rest_of = attrgetter(*_REST)
-_FIELDS = [field.name for field in fields(ActionEntry)]
-_OUTCOME = _FIELDS.index("outcome")
-_all_of = attrgetter(*_FIELDS)
-_set_row = vars(_KeepsItsRow)["_row"].__set__
 
 
 def _plain(values: tuple[JSON, ...]) -> JSON:
@@ -288,7 +261,7 @@ class Register:
         call_id = details.get("call_id")
         if name == OUTCOME_UNKNOWN:
             known = self.entries.get(str(call_id))
-            return known and known.turned(ActionOutcome.UNKNOWN)
+            return known and replace(known, outcome=ActionOutcome.UNKNOWN)
         if name != HELD_CALL:
             return None
         if details.get("awaits") == AWAITS_DECISION:
@@ -353,17 +326,14 @@ def _answered(known: ActionEntry, event: Event) -> ActionEntry:
         outcome = ActionOutcome.UNKNOWN
     elif payload.get("ok") is True:
         outcome = ActionOutcome.CARRIED_OUT
-    value = payload.get("value")
+    decisions, value = known.decisions, payload.get("value")
     if event.actor == Actor.OPERATOR and isinstance(value, Mapping) and "settled_by" in value:
         reason = "it happened" if payload.get("ok") is True else "it did not happen"
         settled = {"decision": "settle", "by": str(value["settled_by"]), "role": ""}
         if value.get("principal"):
             settled["principal"] = value["principal"]
-        known = replace(
-            known,
-            decisions=(*known.decisions, {**settled, "at": event.at, "reason": reason}),
-        )
-    return known.turned(outcome)
+        decisions = (*decisions, {**settled, "at": event.at, "reason": reason})
+    return replace(known, outcome=outcome, decisions=decisions)
 
 
 def _decided(known: ActionEntry, event: Event) -> ActionEntry:
@@ -383,16 +353,13 @@ def _decided(known: ActionEntry, event: Event) -> ActionEntry:
         values["reason"] = payload["reason"]
     if payload.get("principal"):
         values["principal"] = payload["principal"]
-    entry = replace(known, decisions=(*known.decisions, values))
+    changed: dict[str, Any] = {}
     if decision == "reject":
-        return entry.turned(ActionOutcome.REJECTED)
+        changed["outcome"] = ActionOutcome.REJECTED
     if decision == "amend":
-        return replace(
-            entry,
-            arguments=_mapping(payload.get("arguments")),
-            requested=known.requested or known.arguments,
-        )
-    return entry
+        changed["arguments"] = _mapping(payload.get("arguments"))
+        changed["requested"] = known.requested or known.arguments
+    return replace(known, decisions=(*known.decisions, values), **changed)
 
 
 def _mapping(value: JSON) -> dict[str, JSON]:
