@@ -38,7 +38,7 @@ class People:
             await asyncio.sleep(min(5.0, 0.05 * self._hour))
             try:
                 for call in await due_calls(self._store):
-                    await self._decide(call.session_id, call.call_id)
+                    await self._decide(call.session, call.call_id)
                 await self._settle()
             except SopilotError:
                 self.decided["tried again"] += not self.away

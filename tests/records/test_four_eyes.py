@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -17,16 +18,14 @@ from sopilot.files.sign_in import sign_in
 from sopilot.machine.approvals import HeldState
 from sopilot.machine.state import CallRecord, Configuration
 from sopilot.messages.errors import UserMistake
+from sopilot.records.entitlements import REFUSED, Entitlements, Vote
 from sopilot.records.loading import register
 from sopilot.records.people import (
-    REFUSED,
     THE_MACHINE,
     People,
     change_people,
     issue_token,
     load_people,
-    no_witness,
-    objection,
 )
 from sopilot.records.reminders import due_calls, due_lines
 from sopilot.records.selection import Wanted
@@ -264,15 +263,11 @@ async def test_a_customer_is_named_anywhere_however_it_is_written(
     await here.add("Nora", "supervisor", aliases=("4711",))
     await here.add("Lee", "supervisor")
     people, held = await load_people(here.store), wire.ledger.held["w"]
-    found = []
+    rules = Entitlements(people, wire.metadata, wire.configuration)
     for by in ("Nora", "Lee"):
-        problem, _ = objection(
-            people, wire.metadata, wire.configuration, replace(held, arguments=arguments),
-            "approve", by=by, role="supervisor", arguments=None, who=None, at=0.0,
-        )  # fmt: skip
-        if problem is not None and problem.code == "party":
-            found.append(by)
-    assert found == parties
+        vote = Vote("approve", by, "supervisor")
+        with pytest.raises(UserMistake, match="party") if by in parties else nullcontext():
+            rules.require(vote, replace(held, arguments=arguments), 0.0)
 
 
 async def test_an_approval_that_was_left_is_for_the_arguments_that_were_seen() -> None:
@@ -356,9 +351,10 @@ async def test_people_are_reminded_once_and_again_when_it_escalates() -> None:
 
 def test_who_wrote_the_rules_does_not_say_how_a_call_ended() -> None:
     pending = CallRecord(3, "c", "wire", {"to": "una"})
-    found = no_witness(People(), {}, Configuration(), pending, "ＡＤＡ", None, {"ada"})
-    assert found is not None
-    assert found.code == "party"
+    with pytest.raises(UserMistake, match="party"):
+        Entitlements(People(), {}, Configuration(), {"ada"}).require_witness(
+            pending, "ＡＤＡ", None
+        )
 
 
 def test_capitals_forms_and_hidden_signs_make_no_other_name() -> None:

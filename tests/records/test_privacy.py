@@ -13,7 +13,7 @@ from records_cli import ran, refused, run, shown
 
 from sopilot.messages.errors import RunEnded, StoreCorrupt, UserMistake
 from sopilot.protocols import SystemClock
-from sopilot.records.log import SealFile
+from sopilot.records.log import Entry, SealFile
 from sopilot.records.privacy import (
     change_policy,
     erase_wanted,
@@ -208,8 +208,9 @@ async def test_a_person_is_found_however_their_name_is_spelled(name: str) -> Non
 
 def test_the_narrowest_class_says_how_long_contents_are_kept() -> None:
     days = {"*": 9, "till": 5, "till@refused": 1, "till/pay": 7, "*@refused": 2}
-    entries: list[tuple[str, dict[str, Any]]] = [
-        ("period_set", {"handbook": name, "seconds": float(n)}) for name, n in days.items()
+    entries = [
+        Entry(n, 0.0, "period_set", {"handbook": name, "seconds": float(n)})
+        for name, n in days.items()
     ]
     policy = fold_policy(entries)
 

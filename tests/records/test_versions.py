@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from records_cli import WAITING, ran, refused, shown
 
-from sopilot.records.versions import fold_versions
+from sopilot.messages.errors import UserMistake
+from sopilot.records.log import Entry
+from sopilot.records.versions import RELEASED, SIGNED_OFF, fold_versions
 
 BOOK = """handbook: till
 actions:
@@ -110,31 +111,31 @@ def test_who_starts_a_run_asks_for_it_and_does_not_decide(book: Path) -> None:
 FIRST, SECOND = {"pay": "hash 1"}, {"pay": "hash 2"}
 
 
-def released(version: int, at: float, begin: float) -> tuple[float, str, dict[str, Any]]:
+def released(version: int, at: float, begin: float) -> Entry:
     programs = {"pay": f"hash {version}"}
     details = {"handbook": "till", "by": "Ada", "text": "", "programs": programs, "from": begin}
-    return at, "version_released", details
+    return Entry(0, at, RELEASED, details)
 
 
-def signed(version: int, at: float) -> tuple[float, str, dict[str, Any]]:
-    return at, "version_signed_off", {"handbook": "till", "version": version, "by": "Bo"}
+def signed(version: int, at: float) -> Entry:
+    return Entry(0, at, SIGNED_OFF, {"handbook": "till", "version": version, "by": "Bo"})
 
 
 def test_a_session_without_programs_is_no_version() -> None:
     versions = fold_versions([released(1, 0, 0), signed(1, 1)])
-    assert versions.objection("till", FIRST, 2) is None
-    problem = versions.objection("till", {}, 2)
-    assert problem is not None
-    assert problem.code == "not-released"
+    versions.require_in_force("till", FIRST, 2)
+    with pytest.raises(UserMistake, match="not-released"):
+        versions.require_in_force("till", {}, 2)
 
 
 def test_a_release_that_nobody_signed_stops_nothing() -> None:
     entries = [released(1, 0, 0), signed(1, 1), released(2, 10, 5)]
-    assert fold_versions(entries).objection("till", FIRST, 20) is None
+    fold_versions(entries).require_in_force("till", FIRST, 20)
     versions = fold_versions([*entries, signed(2, 30)])
     assert versions.of["till"][0].end == 30  # it held until the other was signed off
-    assert versions.objection("till", FIRST, 31) is not None
-    assert versions.objection("till", SECOND, 31) is None
+    versions.require_in_force("till", SECOND, 31)
+    with pytest.raises(UserMistake, match="not-in-force"):
+        versions.require_in_force("till", FIRST, 31)
 
 
 def test_an_older_version_signed_late_ends_where_the_newer_begins() -> None:

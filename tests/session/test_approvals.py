@@ -350,7 +350,7 @@ async def test_a_call_that_expires_within_so_many_minutes_is_due(
     clock = clock_of(session)
     clock.advance(later)
     calls = await due_calls(store, minutes, clock=clock)
-    assert [(call.session_id, call.call_id) for call in calls] == [(session.id, "w")] * due
+    assert [(call.session, call.call_id) for call in calls] == [(session.id, "w")] * due
     if due:
         assert (calls[0].approvals, calls[0].needed, calls[0].escalated) == (0, 2, {})
         assert (await due_calls(store, minutes, once=True, clock=clock)) == calls

@@ -33,7 +33,14 @@ from sopilot.records.privacy import (
 )
 from sopilot.records.pruning import prune
 from sopilot.records.store import Settings
-from sopilot.records.versions import authors_of, release, require_released, sign_off, withdraw
+from sopilot.records.versions import (
+    SIGNED_OFF,
+    WITHDRAWN,
+    authors_of,
+    continue_version,
+    release,
+    require_released,
+)
 from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
 from sopilot.trace.chain import Head, genesis, seal_all
@@ -180,11 +187,11 @@ async def test_a_version_ends_with_its_period_or_its_withdrawal(
     await release(store, "bank", programs=programs, begin=0.0, end=None, **version)
     await require(store, "sign-off")
     people = await load_people(store)
-    await sign_off(store, "version_signed_off", first, **options)
+    await continue_version(store, SIGNED_OFF, first, **options)
     await require_released(store, people, "bank", programs, 1.0)
     assert await authors_of(store, {"handbook": "bank", "programs": programs}) == {"ann"}
     assert await authors_of(store, {}) == frozenset()
-    await withdraw(store, "version_withdrawn", first, **options)
+    await continue_version(store, WITHDRAWN, first, **options)
     with pytest.raises(UserMistake):
         await require_released(store, people, "bank", programs, 2000.0)
 
@@ -201,7 +208,7 @@ async def test_where_identity_is_required_nobody_writes_without_a_token(
     first = {"handbook": "bank", "number": 1, "by": "Cy"}
     for attempt in (
         deviation_step(store, "judged", {"number": number, "by": "Cy"}, who=None, clock=clock),
-        withdraw(store, "version_withdrawn", first, who=None, clock=clock),
+        continue_version(store, WITHDRAWN, first, who=None, clock=clock),
     ):
         with pytest.raises(UserMistake) as refused:
             await attempt
@@ -305,7 +312,11 @@ async def test_sessions_that_are_not_erased_are_named_with_the_reason(
     names = ["a", "kept", "bare", "running", "waits", "a"]
     result = await erase(store, clock, session_ids=names)
     assert (result.erased, result.held) == (("a",), {"kept": "suit"})
-    assert (result.bare, result.running, result.unfinished) == (("bare",), ("running",), ("waits",))
+    assert (result.inside_the_chain, result.running, result.unfinished) == (
+        ("bare",),
+        ("running",),
+        ("waits",),
+    )
     assert result.all_erased is False
     assert [line.partition(" ")[0] for line in result.lines()[1:]] == [
         "kept", "bare", "running", "waits",
@@ -391,7 +402,7 @@ async def test_sessions_are_archived_before_they_are_pruned_on_record(
         archived.append(tuple(ids))
 
     dry = await prune(store, days=0, clock=clock, archive=archive, dry=True)
-    assert (archived, dry.pruned, dry.held, dry.dry) == ([], ("a",), {"kept": "suit"}, True)
+    assert (archived, dry.pruned, dry.held, dry.dry_run) == ([], ("a",), {"kept": "suit"}, True)
     head = (await store.record("a")).head
     result = await prune(store, days=0, why="old", clock=clock, archive=archive)
     assert (archived, result.pruned, result.events) == ([("a",)], ("a",), head.seq + 1)

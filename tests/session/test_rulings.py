@@ -13,16 +13,8 @@ from sopilot.machine.proof.guard import guarded_actions
 from sopilot.machine.state import CallRecord, Configuration
 from sopilot.messages.errors import UserMistake
 from sopilot.program.model import ActionFacts, Guarded, Program, Source
-from sopilot.records.people import (
-    THE_MACHINE,
-    Deputy,
-    People,
-    Person,
-    Principal,
-    named,
-    no_witness,
-    objection,
-)
+from sopilot.records.entitlements import Entitlements, Vote
+from sopilot.records.people import THE_MACHINE, Deputy, People, Person, Principal
 from sopilot.trace.events import Event
 from sopilot.values.json import JSON
 
@@ -130,11 +122,11 @@ def objected(
     arguments: Mapping[str, JSON] | None = None,
     **options: Any,
 ) -> tuple[str | None, Mapping[str, JSON]]:
-    problem, principal = objection(
-        people or People(), metadata or {}, Configuration(), held, decision, by=by, role=role,
-        arguments=arguments, who=who, at=at, **options,
-    )  # fmt: skip
-    return (problem.code if problem else None), principal
+    rules = Entitlements(people or People(), metadata or {}, Configuration(), **options)
+    try:
+        return None, rules.require(Vote(decision, by, role, arguments, who), held, at)
+    except UserMistake as refused:
+        return refused.diagnostics[0].code, {}
 
 
 @pytest.mark.parametrize(
@@ -255,10 +247,13 @@ def test_where_identity_is_required_nobody_decides_without_it(
     assert objected(people=people, who=who, metadata={"requester": "zoe"})[0] == code
     assert objected(people=people, who=who)[0] == (code or "no-requester")
     assert objected(people=people, who=who, decision="reject")[0] == code
-    wanted = "unauthenticated" if who is None else None
     pending = CallRecord(3, "c", "wire", {"to": "una"}, "p1", 1)
-    witness = no_witness(people, {}, Configuration(), pending, "ann", who)
-    assert (witness.code if witness else None) == wanted
+    rules = Entitlements(people, {}, Configuration())
+    if who is None:
+        with pytest.raises(UserMistake, match="unauthenticated"):
+            rules.require_witness(pending, "ann", who)
+    else:
+        rules.require_witness(pending, "ann", who)
 
 
 @pytest.mark.parametrize(
@@ -275,9 +270,9 @@ def test_where_identity_is_required_nobody_decides_without_it(
 def test_an_alias_is_no_second_person(by: str, who: Principal | None, name: str | None) -> None:
     if name is None:
         with pytest.raises(UserMistake, match="this is Ann's token"):
-            named(EVERYBODY, by, who)
+            EVERYBODY.name_of(by, who)
     else:
-        assert named(EVERYBODY, by, who) == name
+        assert EVERYBODY.name_of(by, who) == name
 
 
 # --- guards of several programs, and the ledger ---------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -65,9 +66,9 @@ def list_calls(
         return
     access = store.write if once else store.read
     calls = access(lambda opened: due_calls(opened, minutes, once))
-    sessions = list(dict.fromkeys(call.session_id for call in calls))
+    sessions = list(dict.fromkeys(call.session for call in calls))
     store.may_see("approvals list", sessions, to_all=True)
-    give(as_json, {"due": [call.as_json() for call in calls]}, due_lines(calls))
+    give(as_json, {"due": [asdict(call) for call in calls]}, due_lines(calls))
 
 
 @command.command()

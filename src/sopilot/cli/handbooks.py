@@ -7,7 +7,13 @@ import click
 from sopilot.cli.journal_commands import EntryCommands
 from sopilot.cli.options import BY, STORE, json_option, period
 from sopilot.cli.output import give
-from sopilot.records.versions import load_versions, sign_off, version_lines, withdraw
+from sopilot.records.versions import (
+    SIGNED_OFF,
+    WITHDRAWN,
+    continue_version,
+    load_versions,
+    version_lines,
+)
 from sopilot.runner.store_access import StoreAccess
 from sopilot.runner.versions import (
     difference_lines,
@@ -51,14 +57,9 @@ def release(
     give(as_json, report, [message, *difference_lines(changed)])
 
 
-EntryCommands(command, sign_off, HANDBOOK, NUMBER, BY).add(
-    "sign-off", "version_signed_off", "Sign off VERSION. Its author can't."
-)
-EntryCommands(command, withdraw, HANDBOOK, NUMBER, BY).add(
-    "withdraw",
-    "version_withdrawn",
-    "Withdraw VERSION. Sessions that began with it continue.",
-)
+steps = EntryCommands(command, continue_version, HANDBOOK, NUMBER, BY)
+steps.add("sign-off", SIGNED_OFF, "Sign off VERSION. Its author can't.")
+steps.add("withdraw", WITHDRAWN, "Withdraw VERSION. Sessions that began with it continue.")
 
 
 @command.command()

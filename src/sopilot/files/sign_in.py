@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from sopilot.messages.diagnostic import Diagnostic, Place
+from sopilot.messages.diagnostic import Place
 from sopilot.messages.errors import RunEnded, UserMistake, mistake
 from sopilot.protocols import Clock, SystemClock
 from sopilot.records.people import TOKEN_PREFIX, Principal, Provider, load_people
@@ -132,13 +132,9 @@ async def sign_in(store: Store, token: str, *, clock: Clock | None = None) -> Pr
     """By a named token of this store, or a signed one of a provider that it believes."""
     people = await load_people(store)
     if token.startswith(TOKEN_PREFIX):
-        who = people.of_token(token, (clock or SystemClock()).now())
-    else:
-        issuer, subject = await asyncio.to_thread(subject_of, token, people.providers)
-        who = people.of_subject(issuer, subject)
-    if isinstance(who, Diagnostic):
-        raise UserMistake([who])
-    return who
+        return people.of_token(token, (clock or SystemClock()).now())
+    issuer, subject = await asyncio.to_thread(subject_of, token, people.providers)
+    return people.of_subject(issuer, subject)
 
 
 async def who_asks(store: Store, token_file: Path | None, token: str = "") -> Principal | None:

@@ -10,10 +10,11 @@ from sopilot.audit.findings import TITLES, Finding
 from sopilot.audit.report import Report, kept_report
 from sopilot.audit.state import Override
 from sopilot.messages.diagnostic import Severity
-from sopilot.messages.errors import UserMistake, mistake
+from sopilot.messages.errors import mistake
 from sopilot.protocols import Clock
-from sopilot.records.deviations import DEVIATIONS, Deviation, fold_deviations, why_not
-from sopilot.records.journal import Entry, folded, write
+from sopilot.records.deviations import DEVIATIONS, Deviation, fold_deviations, require_step
+from sopilot.records.journal import folded, write
+from sopilot.records.log import Entry
 from sopilot.records.people import Principal, load_people, required_writer, written_by
 from sopilot.records.store import SessionRecord, Store
 from sopilot.trace.redaction import reference
@@ -195,9 +196,7 @@ async def deviation_step(
         cure = "`sopilot records deviations list` has their numbers"
         raise mistake("unknown-deviation", f"there is no deviation {number}", help=cure)
     writer = await required_writer(store, who, by)
-    names = (await load_people(store)).names_of(str(writer["by"]))
-    if problem := why_not(item, step, names):
-        raise UserMistake([problem])
+    require_step(item, step, (await load_people(store)).names_of(str(writer["by"])))
     rest = {name: value for name, value in details.items() if name not in ("number", "by")}
     entry: dict[str, JSON] = {"deviation": number, **rest, **writer}
     await write(store, DEVIATIONS, f"deviation_{step}", entry, clock=clock)

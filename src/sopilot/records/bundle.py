@@ -23,7 +23,15 @@ from sopilot.messages.errors import SopilotError
 from sopilot.records.actions import ActionEntry, ActionRow
 from sopilot.records.completeness import check_seals, missing_entries
 from sopilot.records.deviations import DEVIATIONS, Deviation, findings_of, fold_deviations
-from sopilot.records.log import PREFIX, LogEntry, SealedHead, digest_of, is_journal, read_seals
+from sopilot.records.log import (
+    PREFIX,
+    Entry,
+    LogEntry,
+    SealedHead,
+    digest_of,
+    is_journal,
+    read_seals,
+)
 from sopilot.records.selection import register_csv, register_json, select
 from sopilot.trace.events import MACHINE, UNAUTHENTICATED
 from sopilot.trace.files import TraceFile, read_trace, verify_trace
@@ -33,9 +41,6 @@ from sopilot.values.text import moment, visible
 CONTENTS, HEADS, ROWS, VERIFIER = "bundle.json", "heads.jsonl", "rows.jsonl", "verify.pyz"
 HANDBOOKS = "handbooks"
 """The journal of versions."""
-
-Note = tuple[int, float, str, Mapping[str, JSON]]
-"""An entry of a journal: number, time, name, details."""
 
 
 @dataclass(slots=True)
@@ -47,13 +52,13 @@ class Sealed:
     made_at: float
     heads: Sequence[SealedHead] = ()
     rows: dict[str, list[ActionRow]] = field(default_factory=dict)
-    journals: dict[str, list[Note]] = field(default_factory=dict)
+    journals: dict[str, list[Entry]] = field(default_factory=dict)
 
     def add(self, trace: TraceFile, rows: Iterable[Sequence[Any]]) -> None:
         self.rows[trace.session_id] = [ActionRow(*row) for row in rows]
         if is_journal(trace.session_id):
             self.journals[trace.session_id.removeprefix(PREFIX)] = [
-                (sealed.event.seq, sealed.event.at, str(note["name"]), dict(note["details"]))
+                Entry(sealed.event.seq, sealed.event.at, str(note["name"]), dict(note["details"]))
                 for sealed in trace.events
                 if (note := sealed.event.payload)
             ]
@@ -98,11 +103,11 @@ def derived_files(sealed: Sealed) -> dict[str, str]:
         "SUMMARY.txt": "\n".join(_summary(sealed, selected.entries(), selected.counts, deviations)),
     }
     numbers: Counter[JSON] = Counter()
-    for _, _, name, details in sealed.journals.get(HANDBOOKS, ()):
-        if name == "version_released":
-            handbook = details["handbook"]
+    for entry in sealed.journals.get(HANDBOOKS, ()):
+        if entry.name == "version_released":
+            handbook = entry.details["handbook"]
             numbers[handbook] += 1
-            files[f"handbooks/{handbook}-{numbers[handbook]}.yaml"] = str(details["text"])
+            files[f"handbooks/{handbook}-{numbers[handbook]}.yaml"] = str(entry.details["text"])
     return files
 
 

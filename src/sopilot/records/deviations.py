@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 
-from sopilot.messages.diagnostic import Diagnostic
+from sopilot.messages.errors import mistake
+from sopilot.records.log import Entry
 from sopilot.values.json import JSON, same_name
 from sopilot.values.text import moment, table
 
@@ -56,10 +57,8 @@ class Deviation:
         return {item.name: getattr(self, item.name) for item in fields(self)}
 
 
-def fold_deviations(
-    entries: Iterable[tuple[int, float, str, Mapping[str, JSON]]],
-) -> dict[int, Deviation]:
-    """Number → deviation, from entries with their number, time, name and details."""
+def fold_deviations(entries: Iterable[Entry]) -> dict[int, Deviation]:
+    """Number → deviation."""
     deviations: dict[int, Deviation] = {}
     for number, at, name, it in entries:
         if name == "deviation_opened":
@@ -106,21 +105,19 @@ def findings_of(deviations: Iterable[Deviation]) -> dict[str, tuple[str, ...]]:
     return result
 
 
-def why_not(deviation: Deviation, step: str, by: set[str]) -> Diagnostic | None:
-    """Return what keeps a person, known by any of these names, from taking this step."""
+def require_step(deviation: Deviation, step: str, by: set[str]) -> None:
+    """Raise unless a person, known by any of these names, may take this step."""
     number = deviation.deviation
     if not by - {""}:
-        return Diagnostic("nobody", "whoever does this must be named")
+        raise mistake("nobody", "the person who does this must be named")
     if deviation.state == CLOSED and step not in ("commented", "reopened"):
-        return Diagnostic("closed", f"deviation {number} is closed: reopen it first")
-    if step == "closed":
-        if deviation.state != JUDGED:
-            return Diagnostic("not-judged", f"deviation {number} has no disposition yet")
-        involved = {same_name(name or "") for name in (deviation.judged_by, deviation.owner)}
-        if involved & (by - {""}):
-            message = f"deviation {number} is closed by a second person: not who judged or owns it"
-            return Diagnostic("same-person", message)
-    return None
+        raise mistake("closed", f"deviation {number} is closed: reopen it first")
+    if step == "closed" and deviation.state != JUDGED:
+        raise mistake("not-judged", f"deviation {number} has no disposition yet")
+    involved = {same_name(name or "") for name in (deviation.judged_by, deviation.owner)}
+    if step == "closed" and involved & (by - {""}):
+        message = f"deviation {number} is closed by a second person: not who judged or owns it"
+        raise mistake("same-person", message)
 
 
 def deviation_lines(deviations: Sequence[Deviation], known: int, now: float) -> Iterator[str]:

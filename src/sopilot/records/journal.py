@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from sopilot.messages.errors import (
     Conflict,
@@ -22,7 +22,7 @@ from sopilot.messages.errors import (
     UnknownSession,
 )
 from sopilot.protocols import Clock
-from sopilot.records.log import PREFIX
+from sopilot.records.log import PREFIX, Entry
 from sopilot.records.store import Append, Batch, NewSession, Settings, Store, read_session
 from sopilot.trace.chain import SealedEvent, seal_line, verify_chain
 from sopilot.trace.events import Actor, Event
@@ -37,15 +37,6 @@ _LEASE_SECONDS = 5.0
 _TRIES = 200
 _PAUSE_SECONDS = 0.05
 Folded = TypeVar("Folded")
-
-
-class Entry(NamedTuple):
-    """``number`` is that of its event in the journal."""
-
-    number: int
-    at: float
-    name: str
-    details: Mapping[str, JSON]
 
 
 async def entries(store: Store, journal: str) -> list[Entry]:

@@ -39,6 +39,15 @@ def is_journal(session_id: str) -> bool:
     return session_id.startswith(PREFIX)
 
 
+class Entry(NamedTuple):
+    """An entry of a journal. ``number`` is that of its event."""
+
+    number: int
+    at: float
+    name: str
+    details: Mapping[str, Any]
+
+
 class LogEntry(NamedTuple):
     """A session stood at ``seq`` with ``hash``; ``actions`` is the digest of its rows in the
     register. One when it is created, then one at each sealing after it has moved."""

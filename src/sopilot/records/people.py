@@ -7,30 +7,18 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from sopilot.machine.approvals import HeldCall, HeldState
-from sopilot.machine.state import CallRecord, Configuration
-from sopilot.messages.diagnostic import Diagnostic, did_you_mean
-from sopilot.messages.errors import UserMistake, mistake
-from sopilot.program.model import Program
+from sopilot.messages.errors import mistake
 from sopilot.protocols import Clock
 from sopilot.records.journal import folded, write
+from sopilot.records.log import Entry
 from sopilot.records.selection import read_condition, read_moment, value_at
 from sopilot.records.store import Store
-from sopilot.trace.events import (
-    DECISION_REFUSED,
-    DECISIONS,
-    MACHINE,
-    UNAUTHENTICATED,
-    Actor,
-    Note,
-    identity_of,
-)
-from sopilot.values.json import JSON, Fields, same_name, spell
-from sopilot.values.schema import violation
+from sopilot.trace.events import MACHINE, identity_of
+from sopilot.values.json import JSON, same_name
 from sopilot.values.text import moment, table
 
 ADMINISTRATOR = "administrator"
@@ -38,6 +26,8 @@ ADMINISTRATOR = "administrator"
 
 TOKEN, OPENID = "token", "openid"
 ADDED = "person_added"
+_LISTS = ("roles", "aliases", "subjects")
+TOKEN_HELP = "give a token: sopilot --token-file"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +41,13 @@ class Principal:
     def as_json(self, through: str = "") -> dict[str, JSON]:
         values = {"method": self.method, "proof": self.proof, "through": through}
         return {name: value for name, value in values.items() if value}
+
+
+def principal_from_json(value: JSON) -> Principal | None:
+    """The identity in a decision that was queued."""
+    if not isinstance(value, Mapping):
+        return None
+    return Principal(*(str(value.get(name) or "") for name in ("name", "method", "proof")))
 
 
 THE_MACHINE = Principal("", MACHINE)
@@ -77,6 +74,9 @@ class Token:
     person: str
     expires_at: float | None = None
     revoked: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.name} (revoked)" if self.revoked else self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ class People:
         """Apply an entry of the journal. Unknown entries are a later release's, and ignored."""
         match name:
             case "person_added":
-                lists = (_texts(it[key]) for key in ("roles", "aliases", "subjects"))
+                lists = (_texts(it[key]) for key in _LISTS)
                 self.persons[same_name(str(it["person"]))] = Person(str(it["person"]), *lists)
             case "person_removed":
                 gone = same_name(str(it["person"]))
@@ -163,26 +163,48 @@ class People:
             for key, item in self.persons.items()
         )
 
+    def roles_of(self, who: Principal | None) -> frozenset[str]:
+        person = self.person(who.name) if who is not None else None
+        return frozenset(person.roles if person is not None else ())
+
+    def may_manage(self, who: Principal | None, *roles: str) -> bool:
+        """Whether they are an administrator or in one of the roles. Everybody may before there is
+        an administrator who could prove it."""
+        wanted = {ADMINISTRATOR, *roles}
+        return not self.has_administrator() or bool(wanted & self.roles_of(who))
+
+    def name_of(self, by: str, who: Principal | None) -> str:
+        """The one name of the person who acts: an alias is no second person."""
+        if who is not None and who.name:
+            if by and same_name(by) not in self.names_of(who.name):
+                raise mistake("another-name", f"this is {who.name}'s token, and not `{by}`'s")
+            return who.name
+        known = self.person(by)
+        return by if known is None else known.name
+
+    def tokens_of(self, person: Person) -> list[Token]:
+        return [token for token in self.tokens.values() if token.person == person.name]
+
     def names_of(self, name: str) -> set[str]:
         result = self.person(name)
         return {same_name(name)} | (result.names if result else set())
 
-    def of_token(self, token: str, at: float) -> Principal | Diagnostic:
+    def of_token(self, token: str, at: float) -> Principal:
         result = self.tokens.get(token_digest(token))
         if result is None:
-            return Diagnostic("unknown-token", "nobody has this token")
+            raise mistake("unknown-token", "nobody has this token")
         if result.revoked or same_name(result.person) not in self.persons:
-            return Diagnostic("revoked-token", f"the token `{result.name}` was revoked")
+            raise mistake("revoked-token", f"the token `{result.name}` was revoked")
         if result.expires_at is not None and at >= result.expires_at:
-            return Diagnostic("expired-token", f"the token `{result.name}` is out of date")
+            raise mistake("expired-token", f"the token `{result.name}` is out of date")
         return Principal(result.person, TOKEN, result.name)
 
-    def of_subject(self, issuer: str, subject: str) -> Principal | Diagnostic:
+    def of_subject(self, issuer: str, subject: str) -> Principal:
         wanted = f"{issuer}#{subject}"
         # As it is spelled, unlike people's names: a provider's `ABC` and `abc` are two people.
         result = next((item for item in self.persons.values() if wanted in item.subjects), None)
         if result is None:
-            return Diagnostic(
+            raise mistake(
                 "unknown-subject",
                 f"`{subject}` of {issuer} is nobody here",
                 help=f"an administrator adds them: `sopilot people add NAME --openid {wanted}`",
@@ -223,8 +245,16 @@ def token_digest(token: str) -> str:
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def why_not(people: People, name: str, details: Mapping[str, JSON]) -> Diagnostic | None:
-    """Apply the entry to ``people``; return what speaks against it."""
+def fold_people(entries: Iterable[Entry]) -> People:
+    people = People()
+    for entry in entries:
+        people.apply(entry.name, entry.details)
+    return people
+
+
+def _require_consistent(people: People, name: str, details: Mapping[str, JSON]) -> None:
+    """Apply the entry to ``people``; raise where that makes one name two people's, or leaves
+    nobody who could change them."""
     had = people.has_administrator()
     people.apply(name, details)
     new = people.persons.get(same_name(str(details.get("person")))) if name == ADDED else None
@@ -232,18 +262,10 @@ def why_not(people: People, name: str, details: Mapping[str, JSON]) -> Diagnosti
         if new is not None and person is not new and (shared := new.names & person.names):
             cure = f"choose another, or say anew who {person.name} is: `sopilot people add --anew`"
             message = f"`{min(shared)}` is a name of {person.name}: nobody is two people"
-            return Diagnostic("name-taken", message, help=cure)
+            raise mistake("name-taken", message, help=cure)
     if had and not people.has_administrator():
         message = "without this administrator anybody could change the people of this store"
-        return Diagnostic("last-administrator", message, help="give another one a token first")
-    return None
-
-
-def fold_people(entries: Iterable[tuple[str, Mapping[str, JSON]]]) -> People:
-    people = People()
-    for name, details in entries:
-        people.apply(name, details)
-    return people
+        raise mistake("last-administrator", message, help="give another one a token first")
 
 
 def _texts(value: JSON) -> tuple[str, ...]:
@@ -259,11 +281,11 @@ def person_details(people: People, values: Mapping[str, JSON]) -> dict[str, JSON
     name = str(values["person"])
     own = people.persons.get(same_name(name))
     reply: dict[str, JSON] = {"person": own.name if own is not None else name}
-    for field_name in ("roles", "aliases", "subjects"):
+    for field_name in _LISTS:
         known = () if own is None or values.get("anew") else getattr(own, field_name)
         reply[field_name] = list(dict.fromkeys((*known, *_texts(values.get(field_name)))))
-    names = (name, *_texts(reply["roles"]), *_texts(reply["aliases"]), *_texts(reply["subjects"]))
-    if not all(map(same_name, names)):
+    names = [name for field_name in _LISTS for name in _texts(reply[field_name])]
+    if not all(map(same_name, (name, *names))):
         raise mistake("empty-name", "a person, a role and another name must not be empty")
     return reply
 
@@ -294,7 +316,7 @@ def people_lines(people: People) -> Iterator[str]:
             person.name,
             ", ".join(person.aliases) or "-",
             ", ".join(person.roles) or "-",
-            _tokens(people, person.name) or "-",
+            ", ".join(map(str, people.tokens_of(person))) or "-",
         )
         for person in people.persons.values()
     ]
@@ -312,11 +334,6 @@ def people_lines(people: People) -> Iterator[str]:
         yield f"demanded: {demand}"
 
 
-def _tokens(people: People, person: str) -> str:
-    own = [token for token in people.tokens.values() if token.person == person]
-    return ", ".join(f"{item.name} (revoked)" if item.revoked else item.name for item in own)
-
-
 def people_json(people: People) -> dict[str, Any]:
     return {
         "people": [
@@ -326,253 +343,16 @@ def people_json(people: People) -> dict[str, Any]:
                 "aliases": list(person.aliases),
                 "openid": list(person.subjects),
                 "tokens": [
-                    {"name": t.name, "expires_at": t.expires_at, "revoked": t.revoked}
-                    for t in people.tokens.values()
-                    if t.person == person.name
+                    {"name": item.name, "expires_at": item.expires_at, "revoked": item.revoked}
+                    for item in people.tokens_of(person)
                 ],
             }
             for person in people.persons.values()
         ],
         "limits": {role: list(texts) for role, texts in people.limits.items()},
-        "providers": [
-            {"issuer": p.issuer, "audience": p.audience} for p in people.providers.values()
-        ],
+        "providers": [asdict(provider) for provider in people.providers.values()],
         "demands": sorted(people.demands),
     }
-
-
-def named(people: People, by: str, who: Principal | None) -> str:
-    """The one name of whoever decides: an alias is no second person."""
-    if who is not None and who.name:
-        if by and same_name(by) not in people.names_of(who.name):
-            raise mistake("another-name", f"this is {who.name}'s token, and not `{by}`'s")
-        return who.name
-    known = people.person(by)
-    return by if known is None else known.name
-
-
-def objection(
-    people: People,
-    metadata: Fields,
-    configuration: Configuration,
-    held: HeldCall,
-    decision: str,
-    *,
-    by: str,
-    role: str,
-    arguments: Mapping[str, JSON] | None,
-    who: Principal | None,
-    at: float,
-    authors: Collection[str] = (),
-    requesters: Collection[str] = (),
-    programs: Mapping[str, Program] | None = None,
-) -> tuple[Diagnostic | None, Mapping[str, JSON]]:
-    """What speaks against the decision, and how whoever makes it proved who they are."""
-    problem = _problem(held, decision, by, role, arguments)
-    if problem is None and arguments is not None:
-        problem = _misfit(held.action, arguments, programs or {})
-    value = held.arguments if arguments is None else arguments
-    if problem is None and decision != "expire":
-        names, both = people.names_of(by), (held.arguments, value)
-        problem = _party(
-            metadata, configuration, both, held.process, names, by, authors, requesters
-        )
-    if problem is not None or decision == "expire":
-        return problem, {}
-    # A limit is how much may be let happen: who says no lets nothing happen.
-    within = None if decision == "reject" else value
-    entitlement = _entitlement(people, who, by, role, within, at, held.expires_at)
-    if isinstance(entitlement, Diagnostic):
-        return entitlement, {}
-    if decision != "reject" and "identity" in people.demands:
-        problem = _without_requester(metadata, requesters)
-    return problem, {} if problem is not None else entitlement
-
-
-def no_witness(
-    people: People, metadata: Fields, configuration: Configuration, pending: CallRecord, by: str,
-    who: Principal | None, authors: Collection[str] = (), requesters: Collection[str] = (),
-) -> Diagnostic | None:  # fmt: skip
-    """What keeps somebody from saying how a call ended: who has a part in it could have it made
-    twice."""
-    if not same_name(by):
-        return Diagnostic("nobody", "say who found out how the call ended")
-    if who is None and "identity" in people.demands:
-        return Diagnostic(UNAUTHENTICATED, _PROVE, help=_TOKEN)
-    value = (pending.arguments,)
-    names = people.names_of(by)
-    return _party(metadata, configuration, value, pending.process, names, by, authors, requesters)
-
-
-_PROVE = "this store takes decisions only from people who prove who they are"
-_TOKEN = "give a token: sopilot --token-file"
-
-_NO_MACHINE = (
-    "approve with `sopilot approvals approve` and a token; neither `--approve` nor a scenario's "
-    "`approvals` can"
-)
-
-
-def principal_from_json(value: JSON) -> Principal | None:
-    """As a decision that was left says it."""
-    if not isinstance(value, Mapping):
-        return None
-    return Principal(*(str(value.get(name) or "") for name in ("name", "method", "proof")))
-
-
-REFUSED = {"approved-twice", "beyond-limit", "not-entitled", "party", "unauthenticated"}
-"""Attempts to decide that stand in the trace: somebody tried what they may not."""
-
-
-def refusal(
-    decision: str, call_id: str, by: str, role: str, who: Principal | None, problem: Diagnostic
-) -> Note:
-    details: dict[str, JSON] = {
-        "call_id": call_id,
-        "decision": decision,
-        "by": by,
-        "role": role,
-        "identity": identity_of(who.as_json() if who is not None else None),
-        "code": problem.code,
-        "why": problem.message,
-    }
-    return Note(DECISION_REFUSED, details)
-
-
-def _entitlement(
-    people: People,
-    who: Principal | None,
-    by: str,
-    role: str,
-    arguments: Mapping[str, JSON] | None,
-    at: float,
-    expires_at: float | None,
-) -> Mapping[str, JSON] | Diagnostic:
-    """How they proved who they are and through what they decide in this role. ``arguments`` are
-    held against its limits, where there are any."""
-    through, own = "", role
-    if "identity" in people.demands and (who is None or who.method == MACHINE):
-        return Diagnostic(UNAUTHENTICATED, _PROVE, help=_TOKEN if who is None else _NO_MACHINE)
-    if who is not None and who.method != MACHINE:
-        entitled = people.entitled(by, role, at, expires_at)
-        if entitled is None:
-            cure = "`sopilot people list` shows who has which role, and when"
-            return Diagnostic("not-entitled", f"{by} has no part as {role} now", help=cure)
-        own, through = entitled
-    beyond = None if arguments is None else people.beyond(own, arguments)
-    if beyond is not None:
-        return Diagnostic("beyond-limit", f"{own} decides within `{beyond}`, and this is not")
-    return {} if who is None else who.as_json(through)
-
-
-def _problem(
-    held: HeldCall, decision: str, by: str, role: str, arguments: Mapping[str, JSON] | None
-) -> Diagnostic | None:
-    if decision not in DECISIONS:
-        return Diagnostic(
-            "unknown-decision",
-            f"`{decision}` is not a decision",
-            help=did_you_mean(decision, DECISIONS),
-        )
-    if held.state not in (HeldState.WAITING, HeldState.APPROVED):
-        return Diagnostic("decided", f"call `{held.call_id}` is {held.state} already")
-    if decision == "expire":
-        return None
-    if not same_name(by):
-        return Diagnostic("nobody", "a decision needs the name of whoever makes it")
-    if role not in held.roles:
-        return Diagnostic(
-            "wrong-role",
-            f"`{role}` has no say in call `{held.call_id}`",
-            help=did_you_mean(role, held.roles),
-        )
-    if (decision == "amend") != (arguments is not None):
-        return Diagnostic("amendment", "`amend` needs arguments, and nothing else takes them")
-    if decision == "approve" and any(
-        same_name(ruling.by) == same_name(by)
-        and ruling.role == role
-        and ruling.decision in ("approve", "amend")
-        for ruling in held.rulings
-    ):
-        return Diagnostic("approved-twice", f"{by} has approved as {role} already")
-    return None
-
-
-def _misfit(
-    action: str, arguments: Mapping[str, JSON], programs: Mapping[str, Program]
-) -> Diagnostic | None:
-    """Whether the action takes such arguments, as far as its handbook says what it takes."""
-    facts = next(
-        (program.actions[action] for program in programs.values() if action in program.actions),
-        None,
-    )
-    if facts is None or not facts.inputs:
-        return None
-    for name, value in arguments.items():
-        if name not in facts.inputs:
-            return Diagnostic(
-                "unknown-argument",
-                f"`{action}` takes no `{name}`",
-                help=did_you_mean(name, facts.inputs),
-            )
-        if problem := violation(value, facts.inputs[name], f"`{name}`"):
-            return Diagnostic("wrong-type", f"{problem}, not {spell(value)}")
-    missing = [name for name in facts.required if name not in arguments]
-    if missing:
-        return Diagnostic("missing-argument", f"`{action}` needs `{missing[0]}` as well")
-    return None
-
-
-_NO_PERSON = {*(str(item) for item in Actor if item is not Actor.OPERATOR), "agent", "assistant"}
-
-
-def _party(
-    metadata: Fields, configuration: Configuration, arguments: Sequence[Mapping[str, JSON]],
-    process: str | None, names: set[str], by: str, authors: Collection[str],
-    requesters: Collection[str],
-) -> Diagnostic | None:  # fmt: skip
-    """Who asks for the call, is meant in it, or wrote the rules cannot decide on it: in it as it
-    was asked for, and as they would have it."""
-    whose = ""
-    if names & _NO_PERSON or same_name(str(metadata.get("model") or "")) in names:
-        whose = "the name of the model or of a part of the run, and no person's"
-    elif {same_name(str(metadata.get("requester") or "")), *requesters} & (names - {""}):
-        whose = "who asked for it"
-    elif names & set(authors):
-        whose = "who wrote the handbook"
-    else:
-        started = configuration.processes.get(process or "")
-        for argument in (*arguments, started.known if started is not None else {}):
-            for field, value in argument.items():
-                if any(same_name(item) in names for item in _names_in(value)):
-                    whose = f"a party to this call (its `{field}`)"
-    cure = "somebody who has no part in it must decide"
-    return Diagnostic("party", f"`{by}` is {whose}", help=cure) if whose else None
-
-
-def _without_requester(metadata: Fields, requesters: Collection[str]) -> Diagnostic | None:
-    if metadata.get("requester") or requesters:
-        return None
-    return Diagnostic(
-        "no-requester",
-        "nobody knows who asked for this session, so nobody can approve a call of it",
-        help="reject the call and start the session again, with the requester's token",
-    )
-
-
-def _names_in(value: JSON) -> Iterator[str]:
-    """Wherever in a value somebody can be named; customers have numbers, too."""
-    if isinstance(value, Mapping):
-        for key, item in value.items():
-            yield key
-            yield from _names_in(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _names_in(item)
-    elif isinstance(value, float) and value.is_integer():
-        yield str(int(value))
-    elif isinstance(value, str | int) and not isinstance(value, bool):
-        yield str(value)
 
 
 JOURNAL = "people"
@@ -580,41 +360,34 @@ TOKEN_PREFIX = "sop_"
 
 
 async def load_people(store: Store) -> People:
-    return await folded(
-        store, JOURNAL, lambda result: fold_people((item.name, item.details) for item in result)
-    )
+    return await folded(store, JOURNAL, fold_people)
 
 
 async def change_people(
     store: Store, name: str, details: Mapping[str, JSON], *, who: Principal | None, clock: Clock
 ) -> None:
-    """Written with whoever did it. Once an administrator can prove who they are, only one may."""
+    """Record a change with the person who makes it. Once an administrator can prove who they are,
+    only an administrator may."""
     people = await load_people(store)
-    if people.has_administrator():
-        person = people.person(who.name) if who is not None else None
-        if person is None or ADMINISTRATOR not in person.roles:
-            raise mistake(
-                "not-administrator",
-                "only an administrator changes the people of this store",
-                help="give an administrator's token: sopilot --token-file",
-            )
+    if not people.may_manage(who):
+        raise mistake(
+            "not-administrator",
+            "only an administrator changes the people of this store",
+            help="give an administrator's token: sopilot --token-file",
+        )
     entry = person_details(people, details) if name == ADDED else details
-    problem = why_not(people, name, entry)
-    if problem is not None:
-        raise UserMistake([problem])
+    _require_consistent(people, name, entry)
     await write(store, JOURNAL, name, {**entry, **written_by(who)}, clock=clock)
 
 
 def requester_name(people: People, requester: Principal | str | None) -> str:
     """The name of a session's requester. Where the store requires identity, raise unless it is a
     person of this store who proved who they are: only a known person can be kept from approving."""
-    if not isinstance(requester, Principal):
-        name, proven = requester or "", False
-    else:
-        name, proven = requester.name, requester.method not in ("", MACHINE)
+    principal = requester if isinstance(requester, Principal) else Principal(requester or "", "")
+    name = principal.name
     if "identity" not in people.demands:
         return name
-    if not name or not proven:
+    if not name or principal.method in ("", MACHINE):
         raise mistake(
             "no-requester",
             "this store requires identity: a session needs a requester who proves who they are",
@@ -641,7 +414,7 @@ async def required_writer(store: Store, who: Principal | None, by: str) -> dict[
     """As ``written_by``; raise for a person who isn't named, or must prove who they are."""
     if who is None and "identity" in (await load_people(store)).demands:
         message = "this store asks people to prove who they are"
-        raise mistake("unauthenticated", message, help=_TOKEN)
+        raise mistake("unauthenticated", message, help=TOKEN_HELP)
     writer = written_by(who, by)
     if not same_name(str(writer["by"])):
         raise mistake("nobody", "whoever does this must be named: --as, or a token")

@@ -7,18 +7,26 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import asynccontextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
 from sopilot.messages.errors import LeaseHeld, StoreCorrupt, UserMistake, mistake
 from sopilot.protocols import Clock
-from sopilot.records.journal import Entry, folded, write
-from sopilot.records.log import PREFIX, is_journal
+from sopilot.records.journal import folded, write
+from sopilot.records.log import PREFIX, Entry, is_journal
 from sopilot.records.people import People, Principal, load_people, written_by
-from sopilot.records.store import Append, SessionRecord, Settings, Store
+from sopilot.records.store import Append, Lease, SessionRecord, Settings, Store
 from sopilot.values.json import JSON, Fields
 from sopilot.values.text import counted, moment
 
@@ -50,8 +58,6 @@ class Policy:
     are kept after the last event."""
     readers: frozenset[str] = frozenset()
     """Roles that may read contents; empty: everybody."""
-    holds: dict[str, str] = field(default_factory=dict)
-    """Session, or a text that is searched for → why it must not be erased."""
     hold_entries: dict[int, Hold] = field(default_factory=dict)
     """Entry of the journal → a hold that was not lifted."""
     lifted: list[Hold] = field(default_factory=list)
@@ -59,6 +65,12 @@ class Policy:
     """Session → the head that it had when its events were deleted."""
     erased: set[str] = field(default_factory=set)
     """Sessions whose contents somebody erased, on record."""
+
+    @property
+    def holds(self) -> dict[str, str]:
+        """Session, or a text that is searched for → why it must not be erased."""
+        every = self.hold_entries.values()
+        return {hold.what: hold.why for hold in every if hold.what is not None}
 
     def due(
         self, handbook: str, updated_at: float, now: float, *, goal: str = "", status: str = ""
@@ -84,37 +96,30 @@ def period_details(values: Mapping[str, Any]) -> dict[str, Any]:
     return {"handbook": values["kind"], "seconds": values["days"] * 86_400}
 
 
-def fold_policy(entries: Iterable[tuple[str, Mapping[str, JSON]]]) -> Policy:
+def fold_policy(entries: Iterable[Entry]) -> Policy:
     policy = Policy()
-    for number, (name, it) in enumerate(entries):
-        if name == "columns_named":
-            policy.columns = _texts(it.get("columns"))
-        elif name == "period_set":
-            seconds = it.get("seconds")
-            if isinstance(seconds, int | float):
-                policy.periods[str(it["handbook"])] = float(seconds)
-            else:
+    for number, _, name, it in entries:
+        match name:
+            case "columns_named":
+                policy.columns = _texts(it.get("columns"))
+            case "period_set":
                 policy.periods.pop(str(it["handbook"]), None)
-        elif name == "readers_named":
-            policy.readers = _texts(it.get("roles"))
-        elif name == HOLD_SET:
-            words: Any = it["beside"]
-            policy.hold_entries[number] = Hold(
-                words.get("what"), str(words.get("why")), words["ref"]
-            )
-        elif name == PRUNED:
-            heads: Any = it["sessions"]
-            for session_id, (seq, digest) in heads.items():
-                policy.pruned[session_id] = (int(seq), str(digest))
-        elif name == HOLD_LIFTED:
-            numbers: Any = it["holds"]
-            held = policy.hold_entries
-            policy.lifted += [held.pop(item) for item in numbers if item in held]
-        elif name == ERASED:
-            policy.erased |= _texts(it.get("sessions"))
-    for hold in policy.hold_entries.values():
-        if hold.what is not None:
-            policy.holds[hold.what] = hold.why
+                if isinstance(seconds := it.get("seconds"), int | float):
+                    policy.periods[str(it["handbook"])] = float(seconds)
+            case "readers_named":
+                policy.readers = _texts(it.get("roles"))
+            case "hold_set":
+                words = it["beside"]
+                hold = Hold(words.get("what"), str(words.get("why")), words["ref"])
+                policy.hold_entries[number] = hold
+            case "hold_lifted":
+                held = policy.hold_entries
+                policy.lifted += [held.pop(item) for item in it["holds"] if item in held]
+            case "pruned":
+                for session_id, (seq, digest) in it["sessions"].items():
+                    policy.pruned[session_id] = (int(seq), str(digest))
+            case "erased":
+                policy.erased |= _texts(it.get("sessions"))
     return policy
 
 
@@ -124,6 +129,7 @@ def _texts(value: JSON) -> frozenset[str]:
 
 JOURNAL = "privacy"
 READING = "reading"
+_LEASE_SECONDS = 600.0
 
 EVERY = 1 << 62
 """How many sessions are listed where none is left out."""
@@ -135,11 +141,8 @@ _DEMANDS = frozenset({"privacy", _KEYS})
 async def load_policy(store: Store, *, up_to: int | None = None) -> Policy:
     """The policy now, or with the journal up to that entry."""
 
-    def fold(entries: list[Entry]) -> Policy:
-        last = len(entries) if up_to is None else up_to + 1
-        return fold_policy((item.name, item.details) for item in entries[:last])
-
-    policy = await folded(store, JOURNAL, fold)
+    last = None if up_to is None else up_to + 1
+    policy = await folded(store, JOURNAL, lambda entries: fold_policy(entries[:last]))
     if up_to is None and any(hold.what is None for hold in policy.hold_entries.values()):
         raise StoreCorrupt("a legal hold has lost its words, and nobody lifted it")
     return policy
@@ -171,15 +174,12 @@ async def change_policy(
 
 
 async def require_entitled(store: Store, who: Principal | None) -> None:
-    people = await load_people(store)
-    if people.has_administrator():
-        person = people.person(who.name) if who is not None else None
-        if person is None or not {"administrator", "privacy"} & set(person.roles):
-            raise mistake(
-                "not-entitled",
-                "only the role `privacy` or an administrator does this",
-                help="give the token of one of them: sopilot --token-file",
-            )
+    if not (await load_people(store)).may_manage(who, "privacy"):
+        raise mistake(
+            "not-entitled",
+            "only the role `privacy` or an administrator does this",
+            help="give the token of one of them: sopilot --token-file",
+        )
 
 
 async def settings_here(store: Store, people: People, settings: Settings) -> Settings:
@@ -195,11 +195,8 @@ async def settings_here(store: Store, people: People, settings: Settings) -> Set
 
 async def may_read(store: Store, who: Principal | None) -> bool:
     """Whether contents are shown to them, or only that there were some."""
-    policy = await load_policy(store)
-    if not policy.readers:
-        return True
-    person = (await load_people(store)).person(who.name) if who is not None else None
-    return person is not None and bool(policy.readers & set(person.roles))
+    readers = (await load_policy(store)).readers
+    return not readers or bool(readers & (await load_people(store)).roles_of(who))
 
 
 async def is_demanded(store: Store) -> bool:
@@ -275,50 +272,40 @@ def _texts_in(value: JSON) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Erasure:
-    """``held``: session → why it is not erased; ``bare``: its contents stand in its chain;
-    ``unfinished``: a call of it waits for people, or nobody knows how it ended."""
+    """The sessions that were erased, and those that were not: each field but the first is a reason
+    to leave a session as it is. The fields are those of its JSON."""
 
     erased: tuple[str, ...]
     held: Mapping[str, str]
-    bare: tuple[str, ...]
+    """Session → why it is on legal hold."""
+    inside_the_chain: tuple[str, ...]
     running: tuple[str, ...]
-    unfinished: tuple[str, ...] = ()
+    unfinished: tuple[str, ...]
     noted: tuple[str, ...] = ()
     """Journals with a subject's name in what people wrote there."""
 
     @property
     def all_erased(self) -> bool:
-        return not (self.held or self.bare or self.running or self.unfinished or self.noted)
+        return not any((self.held, *(getattr(self, name) for name in _LEFT)))
 
     def as_json(self) -> dict[str, JSON]:
-        return {
-            "erased": list(self.erased),
-            "held": dict(self.held),
-            "inside_the_chain": list(self.bare),
-            "running": list(self.running),
-            "unfinished": list(self.unfinished),
-            "noted": list(self.noted),
-        }
+        return asdict(self)
 
     def lines(self) -> list[str]:
         return [
             f"the contents of {counted(len(self.erased), 'session')} were erased",
             *(f"{item} is on hold: {why}" for item, why in self.held.items()),
-            *(
-                f"{item} was opened without privacy: its contents are part of its chain"
-                for item in self.bare
-            ),
-            *(f"{item} is running: try again when it has ended" for item in self.running),
-            *(
-                f"{item} has a call that waits for people, or whose outcome nobody knows; erased, "
-                "nobody can decide or settle it: --unfinished does so"
-                for item in self.unfinished
-            ),
-            *(
-                f"{item} names it in what people wrote there: part of its chain"
-                for item in self.noted
-            ),
+            *(f"{item} {why}" for name, why in _LEFT.items() for item in getattr(self, name)),
         ]
+
+
+_LEFT = {
+    "inside_the_chain": "was opened without privacy: its contents are part of its chain",
+    "running": "is running: try again when it has ended",
+    "unfinished": "has a call that waits for people, or whose outcome nobody knows; erased, "
+    "nobody can decide or settle it: --unfinished does so",
+    "noted": "names it in what people wrote there: part of its chain",
+}
 
 
 async def erase_wanted(
@@ -343,27 +330,28 @@ async def erase_wanted(
             "the reason stays on record, and names who is to be erased",
             help="name the request, not the person",
         )
-    records: dict[str, SessionRecord] = {}
-    for item in [
+    every = [
         *(await sessions_with(store, subjects) if subjects else ()),
         *[await store.record(session_id) for session_id in session_ids],
         *(await due_sessions(store, clock.now()) if due else ()),
-    ]:
-        records[item.id] = item
-    holds = [
-        entry.ref for entry in (await load_policy(store)).lifted if _names([*entry[:2]], subjects)
     ]
-    if subjects and holds:
+    records = list({record.id: record for record in every}.values())
+    holds = [
+        hold.ref for hold in (await load_policy(store)).lifted if _names([*hold[:2]], subjects)
+    ]
+    if holds:
         await store.erase_payloads(PREFIX + JOURNAL, holds)
-    done = await erase_contents(
-        store, list(records.values()), why, unfinished=unfinished, who=who, clock=clock
-    )
+    done = await erase_contents(store, records, why, unfinished=unfinished, who=who, clock=clock)
     if holds and not done.erased:
         await store.erase({})  # a file keeps no byte of what was forgotten, either
-    named = [head.session_id for head in await store.records.heads() if is_journal(head.session_id)]
-    journals = [await store.record(entry) for entry in named] if subjects else []
+    if not subjects:
+        return done
+    heads = await store.records.heads()
+    journals = [
+        await store.record(head.session_id) for head in heads if is_journal(head.session_id)
+    ]
     noted = await sessions_with(store, subjects, journals)
-    return replace(done, noted=tuple(entry.id for entry in noted))
+    return replace(done, noted=tuple(record.id for record in noted))
 
 
 def reading_lines(readings: Sequence[Entry]) -> list[str]:
@@ -389,40 +377,61 @@ async def erase_contents(
 ) -> Erasure:
     """Erase contents. Chains, heads and register stay, and verify. Sessions with a call that waits
     are left alone unless ``unfinished``."""
-    policy = await load_policy(store)
-    held = await on_hold(store, policy, records)
-    bare, running, waiting, erased = [], [], [], {}
-    now = clock.now()
+    held = await on_hold(store, records)
+    bare, waiting, wanted = [], [], []
     for record in records:
         if record.id in held or is_journal(record.id) or record.is_erased:
             continue
         if record.metadata.get("settings", {}).get("private") is not True:
             bare.append(record.id)
-            continue
-        if record.is_unfinished and not unfinished:
+        elif record.is_unfinished and not unfinished:
             waiting.append(record.id)
-            continue
-        try:
-            lease = await store.acquire(record.id, owner="erasing", now=now, lease_seconds=60)
-        except LeaseHeld:
-            running.append(record.id)
-            continue
-        erased[record.id] = record.metadata_when_erased(now)
-        await store.release(lease)
-    if erased:
-        values: dict[str, JSON] = {"sessions": list(erased), "why": why}
-        await change_policy(
-            store, ERASED, values, who=who, clock=clock,
-            commit=partial(store.erase, erased),
-        )  # fmt: skip
+        else:
+            wanted.append(record.id)
+    async with stopped_sessions(store, wanted, clock=clock) as (stopped, running):
+        erased = {record.id: record.metadata_when_erased(clock.now()) for record in stopped}
+        if erased:
+            values: dict[str, JSON] = {"sessions": list(erased), "why": why}
+            await change_policy(
+                store, ERASED, values, who=who, clock=clock,
+                commit=partial(store.erase, erased),
+            )  # fmt: skip
     return Erasure(tuple(erased), held, tuple(bare), tuple(running), tuple(waiting))
 
 
-async def on_hold(store: Store, policy: Policy, records: Sequence[SessionRecord]) -> dict[str, str]:
-    results = {item.id: policy.holds[item.id] for item in records if item.id in policy.holds}
-    for what, why in policy.holds.items():
+@asynccontextmanager
+async def stopped_sessions(
+    store: Store, session_ids: Iterable[str], *, clock: Clock
+) -> AsyncIterator[tuple[list[SessionRecord], list[str]]]:
+    """Take the lease of each session, so that nobody continues it inside the block. Yield those
+    that were free, as they stand, and the ids of those that somebody runs."""
+    stopped, running = [], []
+    leases: list[Lease] = []
+    try:
+        for session_id in session_ids:
+            try:
+                leases.append(
+                    await store.acquire(
+                        session_id, owner="deleting", now=clock.now(), lease_seconds=_LEASE_SECONDS
+                    )
+                )
+            except LeaseHeld:
+                running.append(session_id)
+                continue
+            stopped.append(await store.record(session_id))
+        yield stopped, running
+    finally:
+        for lease in leases:
+            await store.release(lease)
+
+
+async def on_hold(store: Store, records: Sequence[SessionRecord]) -> dict[str, str]:
+    """Session → why it must not be deleted."""
+    holds, among = (await load_policy(store)).holds, {record.id for record in records}
+    results = {session_id: why for session_id, why in holds.items() if session_id in among}
+    for what, why in holds.items():
         for record in await sessions_with(store, [what]):
-            if record.id in {item.id for item in records}:
+            if record.id in among:
                 results.setdefault(record.id, why)
     return results
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 
-from sopilot.messages.errors import LeaseHeld, mistake
+from sopilot.messages.errors import mistake
 from sopilot.protocols import Clock
 from sopilot.records.log import is_journal
 from sopilot.records.people import Principal
@@ -14,43 +14,36 @@ from sopilot.records.privacy import (
     EVERY,
     PRUNED,
     change_policy,
-    load_policy,
     on_hold,
     require_entitled,
+    stopped_sessions,
 )
-from sopilot.records.store import Lease, SessionRecord, Store
+from sopilot.records.store import SessionRecord, Store
 from sopilot.values.json import JSON
 from sopilot.values.text import counted
 
 ENDED = ("completed", "refused", "abandoned", "ended")
 _AT_A_TIME = 500
-_LEASE_SECONDS = 600.0
 Archive = Callable[[Collection[str]], Awaitable[object]]
 
 
 @dataclass(frozen=True, slots=True)
 class Pruning:
-    """``held``: session → why it stays; ``running``: somebody has it."""
+    """The fields are those of its JSON. ``held``: session → why it stays."""
 
     pruned: tuple[str, ...]
+    events: int
     held: Mapping[str, str]
     running: tuple[str, ...]
-    events: int
-    dry: bool = False
+    dry_run: bool
 
     def as_json(self) -> dict[str, JSON]:
-        return {
-            "pruned": list(self.pruned),
-            "events": self.events,
-            "held": dict(self.held),
-            "running": list(self.running),
-            "dry_run": self.dry,
-        }
+        return asdict(self)
 
     def lines(self) -> list[str]:
         what = f"{counted(self.events, 'event')} of {counted(len(self.pruned), 'session')}"
         return [
-            f"{what} {'would be' if self.dry else 'were'} deleted",
+            f"{what} {'would be' if self.dry_run else 'were'} deleted",
             *(f"{item} is on hold: {why}" for item, why in self.held.items()),
             *(f"{item} is running" for item in self.running),
         ]
@@ -82,33 +75,15 @@ async def prune(
         for session in await store.sessions(limit=EVERY)
         if _is_old(session, states, now, days)
     ]
-    held = await on_hold(store, await load_policy(store), old)
-    going: dict[str, SessionRecord] = {}
-    running: list[str] = []
-    leases: list[Lease] = []
-    try:
-        for record in old:
-            if record.id in held:
-                continue
-            try:  # from here on nobody goes on with it
-                leases.append(
-                    await store.acquire(
-                        record.id, owner="pruning", now=now, lease_seconds=_LEASE_SECONDS
-                    )
-                )
-            except LeaseHeld:
-                running.append(record.id)
-                continue
-            going[record.id] = await store.record(record.id)
-        if going and not dry:
+    held = await on_hold(store, old)
+    wanted = [record.id for record in old if record.id not in held]
+    async with stopped_sessions(store, wanted, clock=clock) as (stopped, running):
+        if stopped and not dry:
             if archive is not None:
-                await archive(tuple(going))
-            await _delete(store, list(going.values()), why, who=who, clock=clock)
-    finally:
-        for lease in leases:
-            await store.release(lease)
-    events = sum(item.head.seq + 1 for item in going.values())
-    return Pruning(tuple(going), held, tuple(running), events, dry)
+                await archive([record.id for record in stopped])
+            await _delete(store, stopped, why, who=who, clock=clock)
+    events = sum(record.head.seq + 1 for record in stopped)
+    return Pruning(tuple(record.id for record in stopped), events, held, tuple(running), dry)
 
 
 async def _delete(

@@ -10,11 +10,10 @@ from sopilot.protocols import Clock, SystemClock
 from sopilot.records.actions import ActionOutcome
 from sopilot.records.journal import entries, write
 from sopilot.records.loading import register
-from sopilot.records.people import People, load_people
+from sopilot.records.people import load_people
 from sopilot.records.selection import Wanted
 from sopilot.records.store import Store
 from sopilot.trace.events import AWAITS_APPROVAL
-from sopilot.values.json import JSON
 from sopilot.values.text import moment
 
 JOURNAL = "reminders"
@@ -22,10 +21,10 @@ JOURNAL = "reminders"
 
 @dataclass(frozen=True, slots=True)
 class DueCall:
-    """``people`` maps each role to who may decide in it now; ``escalated`` are roles whose
-    place another may take by now."""
+    """The fields are those of its JSON. ``people`` maps each role to those who may decide in it
+    now; ``escalated`` maps roles to those that may decide in their place by now."""
 
-    session_id: str
+    session: str
     call_id: str
     action: str
     approvals: int
@@ -36,19 +35,7 @@ class DueCall:
 
     @property
     def noted_as(self) -> str:
-        return f"{self.session_id} {self.call_id} {','.join(sorted(self.escalated))}"
-
-    def as_json(self) -> dict[str, JSON]:
-        return {
-            "session": self.session_id,
-            "call_id": self.call_id,
-            "action": self.action,
-            "approvals": self.approvals,
-            "needed": self.needed,
-            "expires_at": self.expires_at,
-            "people": dict(self.people),
-            "escalated": dict(self.escalated),
-        }
+        return f"{self.session} {self.call_id} {','.join(sorted(self.escalated))}"
 
 
 async def due_calls(
@@ -58,10 +45,9 @@ async def due_calls(
     when it escalates."""
     clock = clock or SystemClock()
     now, people = clock.now(), await load_people(store)
+    selected = await register(store, Wanted(outcome=str(ActionOutcome.HELD), now=now))
     results = []
-    for entry in (await register(store, Wanted(outcome=str(ActionOutcome.HELD), now=now))).entries(
-        None
-    ):
+    for entry in selected.entries():
         left = math.inf if entry.expires_at is None else entry.expires_at - now
         if entry.awaits != AWAITS_APPROVAL or (minutes is not None and left > minutes * 60):
             continue
@@ -73,10 +59,15 @@ async def due_calls(
             )
             for role in entry.roles
         }
+        escalated = {
+            role: people.escalations[role][0]
+            for role in entry.roles
+            if role in people.escalations and left <= people.escalations[role][1]
+        }
         results.append(
             DueCall(
                 entry.session_id, entry.call_id, entry.action, len(entry.approvers), entry.needed,
-                entry.expires_at, may, _escalated(people, entry.roles, left),
+                entry.expires_at, may, escalated,
             )
         )  # fmt: skip
     results.sort(key=lambda call: call.expires_at or math.inf)
@@ -88,19 +79,11 @@ async def due_calls(
     return results
 
 
-def _escalated(people: People, roles: Sequence[str], left: float) -> dict[str, str]:
-    return {
-        role: people.escalations[role][0]
-        for role in roles
-        if role in people.escalations and left <= people.escalations[role][1]
-    }
-
-
 def due_lines(calls: Sequence[DueCall]) -> Iterator[str]:
     for call in calls:
         until = "without an end" if call.expires_at is None else f"until {moment(call.expires_at)}"
         yield (
-            f"{call.session_id} {call.call_id}  {call.action}  "
+            f"{call.session} {call.call_id}  {call.action}  "
             f"{call.approvals} of {call.needed} {until}"
         )
         for role, names in call.people.items():

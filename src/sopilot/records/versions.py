@@ -7,17 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any
 
 from sopilot.handbook.model import Handbook
-from sopilot.messages.diagnostic import Diagnostic
-from sopilot.messages.errors import UserMistake, mistake
+from sopilot.messages.errors import mistake
 from sopilot.protocols import Clock
 from sopilot.records.journal import folded, write
+from sopilot.records.log import Entry
 from sopilot.records.people import People, Principal, load_people, required_writer
 from sopilot.records.store import Store
 from sopilot.values.json import JSON, Fields, same_name
 from sopilot.values.text import moment, table
+
+RELEASED, SIGNED_OFF, WITHDRAWN = "version_released", "version_signed_off", "version_withdrawn"
 
 SIGNATURES_NEEDED = 1
 """By somebody else than the author."""
@@ -86,34 +87,32 @@ class Versions:
             if all(item.programs.get(goal) == digest for goal, digest in programs.items())
         ]
 
-    def objection(self, handbook: str, programs: Mapping[str, str], at: float) -> Diagnostic | None:
-        """What keeps these programs from running where only what was signed off runs."""
+    def require_in_force(self, handbook: str, programs: Mapping[str, str], at: float) -> None:
+        """Raise unless these programs are a version that was signed off and is in force."""
         result = self.that_run(handbook, programs) if programs else []
         if not result:
-            return Diagnostic(
+            raise mistake(
                 "not-released",
                 f"these programs of `{handbook}` are no version that was released here",
                 help="`sopilot handbooks release`, then somebody else `sign-off`",
             )
         signed = [item for item in result if item.is_signed]
         if not signed:
-            return Diagnostic(
+            raise mistake(
                 "not-signed-off",
                 f"version {result[0].number} of `{handbook}` was not signed off",
                 help="somebody else than its author: `sopilot handbooks sign-off`",
             )
         if not any(item.holds_at(at) for item in signed):
-            return Diagnostic(
-                "not-in-force", f"version {signed[0].number} of `{handbook}` is not in force now"
-            )
-        return None
+            message = f"version {signed[0].number} of `{handbook}` is not in force now"
+            raise mistake("not-in-force", message)
 
 
-def fold_versions(entries: Iterable[tuple[float, str, Mapping[str, Any]]]) -> Versions:
+def fold_versions(entries: Iterable[Entry]) -> Versions:
     versions = Versions()
-    for at, name, it in entries:
+    for _, at, name, it in entries:
         handbook = str(it.get("handbook"))
-        if name == "version_released":
+        if name == RELEASED:
             known = versions.of.setdefault(handbook, [])
             known.append(
                 Version(
@@ -122,16 +121,18 @@ def fold_versions(entries: Iterable[tuple[float, str, Mapping[str, Any]]]) -> Ve
                     str(it.get("identity")),
                 )
             )  # fmt: skip
-        elif name == "version_signed_off":
-            item = versions.find(handbook, it["version"])
-            if item is not None:
-                item.signed[str(it["by"])] = str(it.get("identity"))
-                if len(item.signed) == SIGNATURES_NEEDED:
-                    _takes_over(versions.of[handbook], item, at)
-        elif name == "version_withdrawn":
-            item = versions.find(handbook, it["version"])
-            if item is not None:
-                item.end = at if item.end is None else min(item.end, at)
+            continue
+        if name not in (SIGNED_OFF, WITHDRAWN):
+            continue
+        version = versions.find(handbook, it["version"])
+        if version is None:
+            continue
+        if name == WITHDRAWN:
+            version.end = at if version.end is None else min(version.end, at)
+            continue
+        version.signed[str(it["by"])] = str(it.get("identity"))
+        if len(version.signed) == SIGNATURES_NEEDED:
+            _takes_over(versions.of[handbook], version, at)
     return versions
 
 
@@ -190,22 +191,15 @@ JOURNAL = "handbooks"
 
 
 async def load_versions(store: Store) -> Versions:
-    return await folded(
-        store,
-        JOURNAL,
-        lambda result: fold_versions((item.at, item.name, item.details) for item in result),
-    )
+    return await folded(store, JOURNAL, fold_versions)
 
 
 async def require_released(
     store: Store, people: People, handbook: str, programs: Mapping[str, str], at: float
 ) -> None:
     """Nothing runs unsigned where the store demands sign-off."""
-    if "sign-off" not in people.demands:
-        return
-    problem = (await load_versions(store)).objection(handbook, programs, at)
-    if problem is not None:
-        raise UserMistake([problem])
+    if "sign-off" in people.demands:
+        (await load_versions(store)).require_in_force(handbook, programs, at)
 
 
 async def authors_of(store: Store, metadata: Fields) -> frozenset[str]:
@@ -240,34 +234,24 @@ async def release(
         "coverage": coverage,
         **writer,
     }
-    await write(store, JOURNAL, "version_released", values, clock=clock)
+    await write(store, JOURNAL, RELEASED, values, clock=clock)
     return (await load_versions(store)).of[handbook][-1]
 
 
-async def sign_off(
+async def continue_version(
     store: Store, entry: str, details: Fields, *, who: Principal | None, clock: Clock
 ) -> str:
-    """``details``: handbook, number, and ``by`` for a person without a token."""
+    """Sign a version off, or withdraw it. ``details``: handbook, number, and ``by`` for a person
+    without a token."""
     writer = await required_writer(store, who, details["by"])
-    item = (await load_versions(store)).known(details["handbook"], details["number"])
-    if same_name(item.author) in (await load_people(store)).names_of(str(writer["by"])):
-        raise mistake("author", f"{item.author} wrote it: somebody else signs it off")
-    await _continue(store, entry, item, writer, clock)
-    signed = (await load_versions(store)).known(item.handbook, item.number).signed
-    return f"version {item.number} of {item.handbook}: signed off by {', '.join(signed)}"
-
-
-async def withdraw(
-    store: Store, entry: str, details: Fields, *, who: Principal | None, clock: Clock
-) -> str:
-    writer = await required_writer(store, who, details["by"])
-    item = (await load_versions(store)).known(details["handbook"], details["number"])
-    await _continue(store, entry, item, writer, clock)
-    return f"version {item.number} of {item.handbook}: withdrawn"
-
-
-async def _continue(
-    store: Store, entry: str, version: Version, writer: Mapping[str, JSON], clock: Clock
-) -> None:
-    details = {"handbook": version.handbook, "version": version.number, **writer}
-    await write(store, JOURNAL, entry, details, clock=clock)
+    version = (await load_versions(store)).known(details["handbook"], details["number"])
+    signs_off = entry == SIGNED_OFF
+    if signs_off:
+        names = (await load_people(store)).names_of(str(writer["by"]))
+        if same_name(version.author) in names:
+            raise mistake("author", f"{version.author} wrote it: somebody else signs it off")
+    values = {"handbook": version.handbook, "version": version.number, **writer}
+    await write(store, JOURNAL, entry, values, clock=clock)
+    signed = (await load_versions(store)).known(version.handbook, version.number).signed
+    done = f"signed off by {', '.join(signed)}" if signs_off else "withdrawn"
+    return f"version {version.number} of {version.handbook}: {done}"

@@ -10,17 +10,9 @@ from typing import TYPE_CHECKING
 from sopilot.machine.approvals import HeldCall, HeldState
 from sopilot.messages.diagnostic import Diagnostic
 from sopilot.messages.errors import LeaseHeld, UserMistake
-from sopilot.records.people import (
-    REFUSED,
-    Principal,
-    load_people,
-    named,
-    objection,
-    principal_from_json,
-    refusal,
-)
+from sopilot.records.entitlements import REFUSED, Vote, load_entitlements
+from sopilot.records.people import Principal, principal_from_json
 from sopilot.records.store import Store
-from sopilot.records.versions import authors_of
 from sopilot.session.admission import expire_due
 from sopilot.session.outcomes import unknown_call
 from sopilot.trace.events import Decision
@@ -44,7 +36,8 @@ async def take_left(session: Session, store: Store) -> None:
         seen = value.get("seen")  # nothing, where an earlier release left it
         if decision == "approve" and held is not None and seen not in (None, held.version):
             async with session.writing():
-                await session.step(refusal(decision, call_id, by, role, who, _AMENDED))
+                vote = Vote(decision, by, role, who=who)
+                await session.step(vote.refused(call_id, _AMENDED))
             continue
         with suppress(UserMistake):
             await session.decide(
@@ -75,26 +68,26 @@ async def decide(
     who: Principal | None = None,
 ) -> HeldCall:
     """Record a decision. ``who`` proved who they are; without, the trace says that nobody did."""
-    people = await load_people(session._store)
-    by = named(people, by, who)
     async with session.writing():
         held = session.ledger.held.get(call_id)
         if held is None:
             raise unknown_call(call_id, session.ledger.held)
         await expire_due(session)
         held = session.ledger.held[call_id]
-        problem, principal = objection(
-            people, session.metadata, session.configuration, held, decision,
-            by=by, role=role, arguments=arguments, who=who, at=session.clock.now(),
-            authors=await authors_of(session._store, session.metadata),
-            requesters=session.ledger.requesters, programs=session.programs.programs,
+        rules = await load_entitlements(
+            session._store, session.metadata, session.configuration, session.ledger,
+            session.programs,
         )  # fmt: skip
-        if problem is not None:
-            if by and problem.code in REFUSED:
-                await session.step(refusal(decision, call_id, by, role, who, problem))
-            raise UserMistake([problem])
+        vote = Vote(decision, rules.people.name_of(by, who), role, arguments, who)
+        try:
+            principal = rules.require(vote, held, session.clock.now())
+        except UserMistake as refused:
+            [problem] = refused.diagnostics
+            if vote.by and problem.code in REFUSED:
+                await session.step(vote.refused(call_id, problem))
+            raise
         changed = without_references(plain_mapping(arguments or {}))
-        await session.step(Decision(decision, call_id, by, role, changed, reason, principal))
+        await session.step(Decision(decision, call_id, vote.by, role, changed, reason, principal))
         return session.ledger.held[call_id]
 
 

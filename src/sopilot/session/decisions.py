@@ -7,12 +7,12 @@ from dataclasses import asdict
 
 from sopilot.machine.approvals import HeldCall
 from sopilot.machine.secrets import Secrets
-from sopilot.messages.errors import LeaseHeld, UserMistake
+from sopilot.messages.errors import LeaseHeld
 from sopilot.protocols import Clock, SystemClock
+from sopilot.records.entitlements import Vote, load_entitlements
 from sopilot.records.loading import load
-from sopilot.records.people import Principal, load_people, named, objection
+from sopilot.records.people import Principal
 from sopilot.records.store import Store
-from sopilot.records.versions import authors_of
 from sopilot.session.lease import when_free
 from sopilot.session.opening import attach_session
 from sopilot.session.outcomes import unknown_call
@@ -48,16 +48,12 @@ async def decide_or_leave(
     except LeaseHeld:
         loaded = await load(store, session_id)
         held = _held(loaded.ledger.held, call_id)
-        people, now = await load_people(store), (clock or SystemClock()).now()
-        by = named(people, by, who)
-        problem, _ = objection(
-            people, loaded.record.metadata, loaded.configuration, held, decision,
-            by=by, role=role, arguments=arguments, who=who, at=now,
-            authors=await authors_of(store, loaded.record.metadata),
-            requesters=loaded.ledger.requesters, programs=loaded.programs.programs,
-        )  # fmt: skip
-        if problem is not None:
-            raise UserMistake([problem]) from None
+        now = (clock or SystemClock()).now()
+        rules = await load_entitlements(
+            store, loaded.record.metadata, loaded.configuration, loaded.ledger, loaded.programs
+        )
+        by = rules.people.name_of(by, who)
+        rules.require(Vote(decision, by, role, arguments, who), held, now)
         left = {"decision": decision, "call_id": call_id, "by": by, "role": role}
         values = {
             **left,

@@ -17,9 +17,9 @@ from sopilot.machine.approvals import CallLedger
 from sopilot.machine.replay import whole_events
 from sopilot.messages.errors import SopilotError, mistake
 from sopilot.protocols import Clock
-from sopilot.records.journal import Entry, folded, write
-from sopilot.records.log import SealFile, head_of, lines_of
-from sopilot.records.people import Principal, load_people, named, written_by
+from sopilot.records.journal import folded, write
+from sopilot.records.log import Entry, SealFile, head_of, lines_of
+from sopilot.records.people import Principal, load_people, written_by
 from sopilot.records.privacy import EVERY
 from sopilot.records.pruning import ENDED
 from sopilot.records.store import SessionRecord, Store
@@ -101,7 +101,7 @@ async def release_sessions(
     A release may let a call be made twice, so nobody who asked for a session can give it. A
     session that has ended in an old copy may have gone on since, so it counts among all."""
     people, fence = await load_people(store), await load_fence(store)
-    by = named(people, by, who)
+    by = people.name_of(by, who)
     if not same_name(by):
         raise mistake("nobody", "a release needs the name of the person who gives it")
     if who is None and "identity" in people.demands:

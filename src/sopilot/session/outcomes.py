@@ -13,8 +13,8 @@ from sopilot.machine.machine import Outcome
 from sopilot.messages.diagnostic import did_you_mean
 from sopilot.messages.errors import RunEnded, SopilotError, UserMistake, mistake
 from sopilot.protocols import ConnectedTools, ToolResult, Tools, UpstreamConnection
-from sopilot.records.people import Principal, load_people, named, no_witness
-from sopilot.records.versions import authors_of
+from sopilot.records.entitlements import load_entitlements
+from sopilot.records.people import Principal
 from sopilot.trace.events import (
     ANSWERED_LATE,
     CONNECTED,
@@ -50,8 +50,6 @@ async def resolve_outcome(
 ) -> Outcome:
     """Record how an irreversible call ended. ``ok=False`` lets it be made again, so this takes
     the same people as an approval."""
-    people = await load_people(session._store)
-    by = named(people, by, who)
     async with session.writing():
         await note_unknown_outcomes(session)  # a tool that broke off in any way left none
         stands = session.configuration
@@ -61,12 +59,11 @@ async def resolve_outcome(
         if call_id not in session.ledger.unknown:
             raise unknown_call(call_id, session.ledger.unknown)
         stands = session.configuration
-        problem = no_witness(
-            people, session.metadata, stands, stands.pending[call_id], by, who,
-            await authors_of(session._store, session.metadata), session.ledger.requesters,
-        )  # fmt: skip
-        if problem is not None:
-            raise UserMistake([problem])
+        rules = await load_entitlements(
+            session._store, session.metadata, stands, session.ledger, session.programs
+        )
+        by = rules.people.name_of(by, who)
+        rules.require_witness(stands.pending[call_id], by, who)
         replies = {
             "settled_by": by,
             **({"principal": who.as_json()} if who else {}),

@@ -27,7 +27,8 @@ from sopilot.integrations.metrics import NoMetrics
 from sopilot.messages.diagnostic import Place, did_you_mean
 from sopilot.messages.errors import SopilotError, UserMistake, mistake
 from sopilot.protocols import SystemClock, ToolSchema
-from sopilot.records.journal import Entry, folded, write
+from sopilot.records.journal import folded, write
+from sopilot.records.log import Entry
 from sopilot.records.store import Store
 from sopilot.values.json import JSON, canonical, plain_mapping
 from sopilot.values.text import visible

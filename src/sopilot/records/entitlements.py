@@ -1,0 +1,220 @@
+"""Who may decide on a held call, or say how a call ended: a person with no part in it, who proved
+who they are where the store requires that, in a role and within its limits."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from sopilot.machine.approvals import CallLedger, HeldCall, HeldState
+from sopilot.machine.program_set import ProgramSet
+from sopilot.machine.state import CallRecord, Configuration
+from sopilot.messages.diagnostic import Diagnostic, did_you_mean
+from sopilot.messages.errors import mistake
+from sopilot.program.model import Program
+from sopilot.records.people import TOKEN_HELP, People, Principal, load_people
+from sopilot.records.store import Store
+from sopilot.records.versions import authors_of
+from sopilot.trace.events import (
+    DECISION_REFUSED,
+    DECISIONS,
+    MACHINE,
+    UNAUTHENTICATED,
+    Actor,
+    Note,
+    identity_of,
+)
+from sopilot.values.json import JSON, Fields, same_name, spell
+from sopilot.values.schema import violation
+
+REFUSED = {"approved-twice", "beyond-limit", "not-entitled", "party", "unauthenticated"}
+"""Attempts to decide that stand in the trace: somebody tried what they may not."""
+
+_PROVE = "this store takes decisions only from people who prove who they are"
+
+_NO_MACHINE = (
+    "approve with `sopilot approvals approve` and a token; neither `--approve` nor a scenario's "
+    "`approvals` can"
+)
+_NO_PERSON = {*(str(item) for item in Actor if item is not Actor.OPERATOR), "agent", "assistant"}
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """A decision on a held call. Only an amendment has ``arguments``; ``who`` is the proof of
+    identity, if there is one."""
+
+    decision: str
+    by: str
+    role: str
+    arguments: Mapping[str, JSON] | None = None
+    who: Principal | None = None
+
+    def refused(self, call_id: str, problem: Diagnostic) -> Note:
+        details: dict[str, JSON] = {
+            "call_id": call_id,
+            "decision": self.decision,
+            "by": self.by,
+            "role": self.role,
+            "identity": identity_of(self.who.as_json() if self.who is not None else None),
+            "code": problem.code,
+            "why": problem.message,
+        }
+        return Note(DECISION_REFUSED, details)
+
+
+@dataclass(frozen=True, slots=True)
+class Entitlements:
+    """The people of a store, and a session of it. Names in ``authors`` and ``requesters`` are
+    spelled as ``same_name`` does."""
+
+    people: People
+    metadata: Fields
+    configuration: Configuration
+    authors: Collection[str] = ()
+    requesters: Collection[str] = ()
+    programs: Mapping[str, Program] = field(default_factory=dict)
+
+    def require(self, vote: Vote, held: HeldCall, at: float) -> Mapping[str, JSON]:
+        """Return how the voter proved who they are and through what they decide. Raise
+        ``UserMistake`` where something speaks against the decision."""
+        _require_open(vote, held)
+        if vote.arguments is not None:
+            self._require_fit(held.action, vote.arguments)
+        if vote.decision == "expire":
+            return {}
+        arguments = held.arguments if vote.arguments is None else vote.arguments
+        self._require_no_part(vote.by, held.process, held.arguments, arguments)
+        # A limit is the most that may be let happen: a rejection lets nothing happen.
+        rejects = vote.decision == "reject"
+        principal = self._role(vote, held, at, None if rejects else arguments)
+        known = self.metadata.get("requester") or self.requesters
+        if not rejects and not known and "identity" in self.people.demands:
+            raise mistake(
+                "no-requester",
+                "nobody knows who asked for this session, so nobody can approve a call of it",
+                help="reject the call and start the session again, with the requester's token",
+            )
+        return principal
+
+    def require_witness(self, pending: CallRecord, by: str, who: Principal | None) -> None:
+        """Raise for a person who can't say how a call ended: one who has a part in it could have
+        it made twice."""
+        if not same_name(by):
+            raise mistake("nobody", "say who found out how the call ended")
+        if who is None and "identity" in self.people.demands:
+            raise mistake(UNAUTHENTICATED, _PROVE, help=TOKEN_HELP)
+        self._require_no_part(by, pending.process, pending.arguments)
+
+    def _role(
+        self, vote: Vote, held: HeldCall, at: float, arguments: Mapping[str, JSON] | None
+    ) -> Mapping[str, JSON]:
+        """``arguments`` are held against the limits of the role, where there are any."""
+        who, role, through = vote.who, vote.role, ""
+        is_person = who is not None and who.method != MACHINE
+        if "identity" in self.people.demands and not is_person:
+            raise mistake(UNAUTHENTICATED, _PROVE, help=TOKEN_HELP if who is None else _NO_MACHINE)
+        if is_person:
+            entitled = self.people.entitled(vote.by, role, at, held.expires_at)
+            if entitled is None:
+                cure = "`sopilot people list` shows who has which role, and when"
+                raise mistake("not-entitled", f"{vote.by} has no part as {role} now", help=cure)
+            role, through = entitled
+        beyond = None if arguments is None else self.people.beyond(role, arguments)
+        if beyond is not None:
+            raise mistake("beyond-limit", f"{role} decides within `{beyond}`, and this is not")
+        return {} if who is None else who.as_json(through)
+
+    def _require_fit(self, action: str, arguments: Mapping[str, JSON]) -> None:
+        """Raise unless the action takes such arguments, as far as its handbook says what it
+        takes."""
+        every = (program.actions.get(action) for program in self.programs.values())
+        facts = next((item for item in every if item is not None), None)
+        if facts is None or not facts.inputs:
+            return
+        for name, value in arguments.items():
+            if name not in facts.inputs:
+                cure = did_you_mean(name, facts.inputs)
+                raise mistake("unknown-argument", f"`{action}` takes no `{name}`", help=cure)
+            if problem := violation(value, facts.inputs[name], f"`{name}`"):
+                raise mistake("wrong-type", f"{problem}, not {spell(value)}")
+        missing = [name for name in facts.required if name not in arguments]
+        if missing:
+            raise mistake("missing-argument", f"`{action}` needs `{missing[0]}` as well")
+
+    def _require_no_part(
+        self, by: str, process: str | None, *arguments: Mapping[str, JSON]
+    ) -> None:
+        """Raise for a person who asks for the call, is meant in it, or wrote the rules: in the call
+        as it was asked for, and as they would have it."""
+        whose, names = "", self.people.names_of(by)
+        model = same_name(str(self.metadata.get("model") or ""))
+        requester = same_name(str(self.metadata.get("requester") or ""))
+        if names & _NO_PERSON or model in names:
+            whose = "the name of the model or of a part of the run, and no person's"
+        elif {requester, *self.requesters} & (names - {""}):
+            whose = "who asked for it"
+        elif names & set(self.authors):
+            whose = "who wrote the handbook"
+        else:
+            started = self.configuration.processes.get(process or "")
+            for values in (*arguments, started.known if started is not None else {}):
+                for name, value in values.items():
+                    if any(same_name(item) in names for item in _names_in(value)):
+                        whose = f"a party to this call (its `{name}`)"
+        if whose:
+            cure = "somebody who has no part in it must decide"
+            raise mistake("party", f"`{by}` is {whose}", help=cure)
+
+
+async def load_entitlements(
+    store: Store,
+    metadata: Fields,
+    configuration: Configuration,
+    ledger: CallLedger,
+    programs: ProgramSet,
+) -> Entitlements:
+    return Entitlements(
+        await load_people(store), metadata, configuration, await authors_of(store, metadata),
+        ledger.requesters, programs.programs,
+    )  # fmt: skip
+
+
+def _require_open(vote: Vote, held: HeldCall) -> None:
+    decision, by, role = vote.decision, vote.by, vote.role
+    if decision not in DECISIONS:
+        cure = did_you_mean(decision, DECISIONS)
+        raise mistake("unknown-decision", f"`{decision}` is not a decision", help=cure)
+    if held.state not in (HeldState.WAITING, HeldState.APPROVED):
+        raise mistake("decided", f"call `{held.call_id}` is {held.state} already")
+    if decision == "expire":
+        return
+    if not same_name(by):
+        raise mistake("nobody", "a decision needs the name of the person who makes it")
+    if role not in held.roles:
+        cure = did_you_mean(role, held.roles)
+        raise mistake("wrong-role", f"`{role}` has no say in call `{held.call_id}`", help=cure)
+    if (decision == "amend") != (vote.arguments is not None):
+        raise mistake("amendment", "`amend` needs arguments, and nothing else takes them")
+    if decision == "approve" and any(
+        same_name(ruling.by) == same_name(by)
+        and ruling.role == role
+        and ruling.decision in ("approve", "amend")
+        for ruling in held.rulings
+    ):
+        raise mistake("approved-twice", f"{by} has approved as {role} already")
+
+
+def _names_in(value: JSON) -> Iterator[str]:
+    """Wherever in a value somebody can be named; customers have numbers, too."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield key
+            yield from _names_in(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _names_in(item)
+    elif isinstance(value, float) and value.is_integer():
+        yield str(int(value))
+    elif isinstance(value, str | int) and not isinstance(value, bool):
+        yield str(value)
