@@ -111,20 +111,20 @@ async def test_a_hook_is_one_conversation_and_refuses_a_second() -> None:
 
 async def test_another_process_goes_on_with_the_conversation() -> None:
     store = MemoryStore()
-    first = await ProcedureHook.for_conversation(store, "anna", briefing(), VIEW)
+    first = await ProcedureHook.open(store, briefing(), VIEW, conversation="anna")
     await first.step({"op": "start", "goal": "close_account", "arguments": {}})
     stood = first.frame_message()
     await first.close()
-    second = await ProcedureHook.for_conversation(store, "anna", briefing(), VIEW)
+    second = await ProcedureHook.open(store, briefing(), VIEW, conversation="anna")
     assert second.session.id == first.session.id
     assert second.frame_message() == stood
-    other = await ProcedureHook.for_conversation(store, "bert", briefing(), VIEW)
+    other = await ProcedureHook.open(store, briefing(), VIEW, conversation="bert")
     assert other.session.id != first.session.id
 
 
 async def test_a_slot_is_never_an_old_one() -> None:
     store = MemoryStore()
-    hook = await ProcedureHook.for_conversation(store, "anna", briefing(), VIEW)
+    hook = await ProcedureHook.open(store, briefing(), VIEW, conversation="anna")
     taken = await resume_session(store, hook.session.id, take_over=True)
     await taken.user_said("somebody else is here")
     with pytest.raises(LeaseLost):

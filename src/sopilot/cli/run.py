@@ -284,7 +284,7 @@ def _tidy(session_id: str, store: StoreAccess, *, take_over: bool, as_json: bool
     state = "a process is running it" if result.running else "it is free"
     message = (
         f"{session_id} belongs to a server or to your own agent, which resumes it (MCP: the "
-        f"header `sopilot-session`; Python: `for_conversation`). Now {state}."
+        f"header `sopilot-session`; Python: `Conversations`). Now {state}."
     )
     report = {"session": session_id, "door": "other", **result.as_json()}
     give(as_json, report, [message, *unknown_lines(result.unknown)], indent=None)

@@ -146,7 +146,7 @@ def conversation(
 
 
 class ConversationOptions(HookOptions, total=False):
-    """Options of ``ProcedureHook.for_conversation``."""
+    """Options of ``ProcedureHook.open``."""
 
     model: str
     settings: Settings | None
@@ -262,9 +262,9 @@ class Conversations:
             if current.token:
                 options = {**options, "token": current.token}
         try:
-            hook = await ProcedureHook.for_conversation(
-                self._store_of(current), key[1], self._briefing, self.view,
-                programs=self._programs, **options,
+            hook = await ProcedureHook.open(
+                self._store_of(current), self._briefing, self.view,
+                conversation=key[1], programs=self._programs, **options,
             )  # fmt: skip
             hook.telemetry = self._telemetry
             with self._lock:

@@ -16,6 +16,7 @@ from contextlib import (
 )
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
 from sopilot.agent.approvers import Operator, action_schema
@@ -64,6 +65,8 @@ JudgeResult = Callable[[str, JSON], bool]
 AskUser = Callable[[str], "str | Awaitable[str | None] | None"]
 """Shows a question to the user and returns the reply; ``None`` if there is none."""
 
+PATIENCE_SECONDS = 15.0
+"""How long to wait for a session that another process holds."""
 YES = "yes"
 """The reply of a user who approves a call in the framework's own way."""
 _UNDER_WAY: ContextVar[tuple[str, Execute] | None] = ContextVar("sopilot_execute", default=None)
@@ -178,67 +181,43 @@ class ProcedureHook:
         briefing: Briefing,
         view: View,
         *,
-        model: str = "hooked",
-        settings: Settings | None = None,
-        extra: Mapping[str, JSON] | None = None,
-        token: str = "",
-        **options: Unpack[HookOptions],
-    ) -> ProcedureHook:
-        """Open a hook on a new session."""
-        session = await open_run(
-            store, briefing, view, tools=None, model=model, settings=settings, extra=extra,
-            requester=await who_asks(store, None, token),
-        )  # fmt: skip
-        try:
-            return cls(session, briefing, view, **options)
-        except UserMistake:
-            await session.release()
-            raise
-
-    @classmethod
-    async def for_conversation(
-        cls,
-        store: Store,
-        conversation: str,
-        briefing: Briefing,
-        view: View,
-        *,
+        conversation: str | None = None,
         model: str = "hooked",
         settings: Settings | None = None,
         accept_changed: bool = False,
         programs: ProgramSet | None = None,
-        patience_seconds: float = 15.0,
         token: str = "",
         **options: Unpack[HookOptions],
     ) -> ProcedureHook:
-        """Open or resume the session of this conversation, in whichever process the next message
-        reaches. Wait if another process is using it. ``token`` proves who asks; without one,
-        ``SOPILOT_TOKEN`` does."""
+        """Open a hook on a new session, or on the one of ``conversation``, in whichever process
+        its next message reaches. Wait if another process is using it. ``token`` proves who asks;
+        without one, ``SOPILOT_TOKEN`` does."""
         requester = await who_asks(store, None, token)
         programs = programs or run_programs(briefing, view)
-        session_id = conversation_id(briefing.handbook.name, conversation)
-
-        async def resume() -> Session:
-            return await resume_session(
-                store, session_id, programs=programs, accept_changed=accept_changed,
-                requester=requester,
-            )  # fmt: skip
-
+        begin = partial(
+            open_run, store, briefing, view, tools=None, model=model, settings=settings,
+            programs=programs, requester=requester,
+        )  # fmt: skip
         session: Session | None = None
-        with suppress(UnknownSession):
-            session = await when_free(resume, patience_seconds=patience_seconds)
-        if session is None:
-            with suppress(SessionExists):  # another process was first
-                session = await open_run(
-                    store, briefing, view, tools=None, model=model, settings=settings,
-                    extra={"conversation": conversation}, programs=programs,
-                    session_id=session_id, requester=requester,
-                )  # fmt: skip
-        if session is None:
-            session = await when_free(resume, patience_seconds=patience_seconds)
+        if conversation is None:
+            session = await begin()
+        else:
+            session_id = conversation_id(briefing.handbook.name, conversation)
+            resume = partial(
+                resume_session, store, session_id, programs=programs,
+                accept_changed=accept_changed, requester=requester,
+            )  # fmt: skip
+            with suppress(UnknownSession):
+                session = await when_free(resume, patience_seconds=PATIENCE_SECONDS)
+            if session is None:
+                with suppress(SessionExists):  # another process was first
+                    extra = {"conversation": conversation}
+                    session = await begin(extra=extra, session_id=session_id)
+            if session is None:
+                session = await when_free(resume, patience_seconds=PATIENCE_SECONDS)
         try:
             hook = cls(session, briefing, view, **options)
-            hook.belongs_to(conversation)
+            hook.conversation = conversation
             for call_id in session.retryable:  # the agent that made them is gone: they failed
                 await session.retry(call_id)
         except SopilotError:

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from weakref import WeakValueDictionary
 
 from sopilot.agent.loop import open_run, run_programs
@@ -20,7 +21,7 @@ from sopilot.integrations.metrics import NoMetrics
 from sopilot.machine.program_set import ProgramSet
 from sopilot.messages.errors import LeaseLost, RunEnded, SopilotError, UnknownSession
 from sopilot.records.people import TOKEN, Principal
-from sopilot.records.store import SessionRecord, Settings, Store
+from sopilot.records.store import Settings, Store
 from sopilot.runner.play import Player
 from sopilot.session.lease import when_free
 from sopilot.session.opening import resume_session
@@ -209,7 +210,7 @@ class SessionPool:
             wanted = session_id or self._by_key.get((owner, key))
             live = self._live.get(wanted or "")
             if live is None and wanted is not None:
-                live = await self._resume(owner, wanted)
+                live = await self._open(owner, wanted)
             if live is None:
                 live = await self._open(owner)
                 self._by_key[owner, key] = live.session.id
@@ -227,9 +228,12 @@ class SessionPool:
         if (owner, session_id) in self._owned:
             return True
         try:
-            owned = self._serves(await self.store.record(session_id), owner)
+            record = await self.store.record(session_id)
         except UnknownSession:
             return False
+        extra = record.metadata.get("extra", {})
+        wanted = {OWNER: owner, **self.service.extra}
+        owned = all(extra.get(name) == value for name, value in wanted.items())
         if owned:
             if len(self._owned) >= _MOST_KNOWN:
                 self._owned.clear()
@@ -255,77 +259,59 @@ class SessionPool:
         for live in self.live:
             await self._drop(live)
 
-    async def _open(self, owner: str) -> LiveSession:
+    async def _open(self, owner: str, session_id: str | None = None) -> LiveSession:
+        """A new session, or the owner's session of that id."""
+        if session_id is not None and not await self.owns(owner, session_id):
+            raise UnknownSession(session_id)
         service = self.service
         await self._make_room(owner)
         simulation = await service.open_simulation()
-        try:
-            session = await open_run(
-                self.store,
-                service.briefing,
-                service.view,
-                tools=simulation.tools,
-                model=service.model,
-                settings=service.settings,
-                extra={OWNER: owner, **service.extra},
-                programs=self._programs,
-                requester=await self._requester(owner),
-            )
-        except SopilotError:
-            await simulation.close()
-            raise
-        return await self._add(session, simulation, owner)
-
-    async def _resume(self, owner: str, session_id: str) -> LiveSession:
-        if not await self.owns(owner, session_id):
-            raise UnknownSession(session_id)
-        await self._make_room(owner)
-        simulation = await self.service.open_simulation()
-        requester = await self._requester(owner)
 
         async def catch_up(session: Session) -> None:
-            await simulation.catch_up(session_id, session.own_events)
-
-        async def resume() -> Session:
-            return await resume_session(
-                self.store,
-                session_id,
-                tools=simulation.tools,
-                programs=self._programs,
-                before=catch_up,
-                requester=requester,
-            )
+            await simulation.catch_up(session.id, session.own_events)
 
         try:
-            session = await when_free(resume, patience_seconds=PATIENCE_SECONDS)
+            # Without clients' tokens, the person who runs the server asks.
+            requester = (
+                await who_asks(self.store, None)
+                if owner == LOCAL
+                else Principal(owner, TOKEN, "mcp")
+            )
+            if session_id is None:
+                session = await open_run(
+                    self.store,
+                    service.briefing,
+                    service.view,
+                    tools=simulation.tools,
+                    model=service.model,
+                    settings=service.settings,
+                    extra={OWNER: owner, **service.extra},
+                    programs=self._programs,
+                    requester=requester,
+                )
+            else:
+                resume = partial(
+                    resume_session,
+                    self.store,
+                    session_id,
+                    tools=simulation.tools,
+                    programs=self._programs,
+                    before=catch_up,
+                    requester=requester,
+                )
+                session = await when_free(resume, patience_seconds=PATIENCE_SECONDS)
+                self._meter.count("takeovers")
         except SopilotError:
             await simulation.close()
             raise
-        self._meter.count("takeovers")
-        return await self._add(session, simulation, owner, awaited=True)
-
-    async def _requester(self, owner: str) -> Principal | None:
-        """The owner of the client's token; without tokens, the person who runs the server."""
-        if owner == LOCAL:
-            return await who_asks(self.store, None)
-        return Principal(owner, TOKEN, "mcp")
-
-    async def _add(
-        self, session: Session, simulation: Simulation, owner: str, *, awaited: bool = False
-    ) -> LiveSession:
-        player = Player(session, self.service.briefing, self.service.view, simulation)
+        player = Player(session, service.briefing, service.view, simulation)
         await player.driver.begin()
         if session.asker is None:
             session.asker = AskThroughClient(session)
         live = LiveSession(player, owner, linger_seconds=self._linger_seconds)
-        await live.begin(awaited=awaited)
+        await live.begin(awaited=session_id is not None)
         self._live[session.id] = live
         return live
-
-    def _serves(self, record: SessionRecord, owner: str) -> bool:
-        extra = record.metadata.get("extra", {})
-        wanted = {OWNER: owner, **self.service.extra}
-        return all(extra.get(name) == value for name, value in wanted.items())
 
     async def _make_room(self, owner: str) -> None:
         """Drop idle sessions, the owner's own first. If all are in use, raise."""
