@@ -17,7 +17,7 @@ import httpx2
 import mcp_types as types
 from framework_agents import FRAMEWORKS
 from mcp.client import Client
-from over_http import serving
+from mcp_servers import gateway_to, serving
 from over_mcp import send, upstream_url
 from scripted_moves import Case, RecordingTools, Script
 from silent_user import SilentUser
@@ -26,10 +26,8 @@ import sopilot
 from sopilot.agent.budgets import Budgets
 from sopilot.agent.loop import open_run, run_session
 from sopilot.integrations.decisions import decision_app
-from sopilot.integrations.mcp.options import GatewayOptions, UpstreamSpec
-from sopilot.integrations.mcp.pins import Catalogue, Pins
+from sopilot.integrations.mcp.options import UpstreamSpec
 from sopilot.integrations.mcp.server import McpServer
-from sopilot.integrations.mcp.services import gateway_service
 from sopilot.integrations.mcp.sessions import Service, SessionPool
 from sopilot.protocols import Message, ModelReply, ModelRequest, ToolCall
 from sopilot.records.store import Store
@@ -320,19 +318,17 @@ async def guarding_gateway(
     handbook = case.briefing().handbook
     if pass_through is None:
         pass_through = {schema.name for schema in tools.schemas()} - handbook.actions.keys()
-    async with upstream_url(tools) as url:
-        catalogue = Catalogue(
-            [UpstreamSpec("other", url=url)],
-            Pins(),
-            lambda text: None,
-            handbook=handbook,
-            options=GatewayOptions(pass_through=tuple(pass_through)),
-        )
-        await catalogue.open()
-        service = gateway_service(handbook, VIEWS[view], catalogue)
-        server = McpServer(SessionPool(store or MemoryStore(), service), catalogue=catalogue)
+    async with (
+        upstream_url(tools) as url,
+        gateway_to(
+            handbook,
+            UpstreamSpec("other", url=url),
+            view=view,
+            store=store,
+            pass_through=tuple(pass_through),
+        ) as server,
+    ):
         yield server
-        await server.close()
 
 
 @asynccontextmanager
@@ -349,10 +345,10 @@ async def over_mcp(
 
             yield follow
             return
-        async with serving(running) as url:
+        async with serving(running) as at:
 
             async def follow_over_http(script: Script, conversation: str) -> None:
-                async with client_of(case, url) as client:
+                async with client_of(case, at.url) as client:
                     await send(client, script, guard=bool(VIEWS[view].guard))
 
             yield follow_over_http

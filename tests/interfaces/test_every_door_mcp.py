@@ -29,7 +29,7 @@ from looped import (
 )
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
-from over_http import over_http
+from mcp_servers import over_http
 
 from sopilot.integrations.mcp.content import SESSION_META
 from sopilot.integrations.mcp.server import FRAME_URI, McpServer

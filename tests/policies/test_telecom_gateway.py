@@ -14,6 +14,7 @@ pytest.importorskip("mcp", reason="needs the extra `mcp`")
 
 import mcp_types as types
 from mcp.client import Client
+from mcp_servers import gateway_to
 from telecom import HANDBOOK, PROGRAMS
 
 from sopilot.agent.approvers import ScriptedUser
@@ -23,16 +24,13 @@ from sopilot.audit.audit import audit_trace
 from sopilot.audit.report import Report
 from sopilot.handbook.expressions import judge
 from sopilot.integrations.mcp.options import UpstreamSpec
-from sopilot.integrations.mcp.pins import Catalogue, Pins
-from sopilot.integrations.mcp.server import FRAME_URI, McpServer
-from sopilot.integrations.mcp.services import gateway_service
+from sopilot.integrations.mcp.server import FRAME_URI
 from sopilot.integrations.mcp.sessions import SessionPool
 from sopilot.machine.replay import whole_events
 from sopilot.messages.diagnostic import Severity
 from sopilot.protocols import Message, ModelRequest, ToolSchema
 from sopilot.stores.memory import MemoryStore
 from sopilot.values.json import JSON
-from sopilot.views.catalogue import view_named
 
 UPSTREAM = Path(__file__).with_name("telecom_upstream.py")
 LOOK_UPS: list[tuple[str, dict[str, JSON]]] = [
@@ -47,23 +45,16 @@ async def through_the_gateway(
 ) -> tuple[Report, str]:
     """Some look-ups without a running procedure, then the request. Returns audit and status."""
     spec = UpstreamSpec("telecom", command=(sys.executable, str(UPSTREAM)))
-    catalogue = Catalogue([spec], Pins(None), lambda text: None, handbook=HANDBOOK)
-    await catalogue.open()
     store = MemoryStore()
-    server = McpServer(
-        SessionPool(store, gateway_service(HANDBOOK, view_named("pg"), catalogue)),
-        catalogue=catalogue,
-        tell=lambda text: None,
-    )
-    try:
-        async with Client(server.protocol) as client:
-            for _ in range(look_ups):
-                for name, arguments in LOOK_UPS:
-                    await client.call_tool(name, arguments)
-            if goal:
-                await _request(client, server.pool, goal, inputs)
-    finally:
-        await server.close()
+    async with (
+        gateway_to(HANDBOOK, spec, store=store) as server,
+        Client(server.protocol) as client,
+    ):
+        for _ in range(look_ups):
+            for name, arguments in LOOK_UPS:
+                await client.call_tool(name, arguments)
+        if goal:
+            await _request(client, server.pool, goal, inputs)
     (record,) = await store.sessions()
     events = whole_events(await store.events(record.id), await store.payloads(record.id))
     return audit_trace(PROGRAMS, events, judge=judge), str(record.summary["status"])

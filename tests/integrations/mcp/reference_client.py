@@ -13,14 +13,17 @@ import mcp_types as types
 from looped import looped
 from mcp.client import Client
 
-from sopilot.agent.approvers import ScriptedUser
 from sopilot.audit.audit import audit_trace
 from sopilot.integrations.mcp.content import SESSION_META
+from sopilot.records.store import Store
 from sopilot.session.opening import attach_session
 from sopilot.stores.sqlite import SQLiteStore
-from sopilot.tasks.examples.example import Example
+from sopilot.tasks.examples.example import Example, load_example
 from sopilot.tasks.examples.task import ExampleTask
 from sopilot.views.step_tool import TOOL_NAME
+
+BANK = load_example("bank")
+CLOSING = BANK.task("close-empty")
 
 
 @dataclass
@@ -60,10 +63,13 @@ async def drive(
     return driven
 
 
-def scripted_user(task: ExampleTask) -> ScriptedUser:
-    return ScriptedUser(
-        task.request, task.inputs, goal=task.goal, late=task.late, follow_ups=task.follow_ups
-    )
+async def prove(client: Client, store: Store) -> str:
+    """All that is left of ``CLOSING`` is the irreversible call, which is approved. The session."""
+    driven = await drive(client, BANK, CLOSING, stop_when_held=True)
+    async with await attach_session(store, driven.session_id) as session:
+        (held,) = session.held_calls
+        await session.decide("approve", held.call_id, by="Kim", role="supervisor")
+    return driven.session_id
 
 
 async def audited(store_path: Path, session_id: str) -> tuple[str, list[str]]:

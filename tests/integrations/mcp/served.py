@@ -10,17 +10,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx2
+from mcp_servers import gateway_to
 from odd_upstream import ODD_TOOLS
 
-from sopilot.integrations.mcp.options import GatewayOptions, UpstreamSpec
-from sopilot.integrations.mcp.pins import Catalogue, Pins
+from sopilot.integrations.mcp.options import UpstreamSpec
 from sopilot.integrations.mcp.server import McpServer
-from sopilot.integrations.mcp.services import gateway_service
-from sopilot.integrations.mcp.sessions import SessionPool
 from sopilot.records.store import Store
-from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.examples.example import load_example
-from sopilot.views.catalogue import view_named
 from warm import warm_python
 
 ODD = Path(__file__).with_name("odd_upstream.py")
@@ -38,39 +34,22 @@ def odd_command(*arguments: str) -> tuple[str, ...]:
 async def gateway(
     *arguments: str,
     store: Store | None = None,
-    pins: Path | None = None,
     told: list[str] | None = None,
     timeout_seconds: float = 60.0,
     url: str = "",
-    recheck_seconds: float = 0.0,
-    pass_through: Sequence[str] = ODD_TOOLS,
 ) -> AsyncIterator[McpServer]:
     """A gateway in this process; its upstream is another one, started with ``arguments``."""
     example = arguments[0] if arguments else "bank"
-    command = () if url else odd_command(*arguments)
-    spec = UpstreamSpec("odd", command=command, url=url)
-    heard = told if told is not None else []
-    handbook = load_example(example).handbook
-    catalogue = Catalogue(
-        [spec],
-        Pins(pins),
-        heard.append,
-        handbook=handbook,
-        options=GatewayOptions(
-            pass_through=pass_through,
-            upstream_timeout=timeout_seconds,
-            recheck_tools=recheck_seconds,
-        ),
-    )
-    await catalogue.open()
-    service = gateway_service(handbook, view_named("pg"), catalogue)
-    server = McpServer(
-        SessionPool(store or MemoryStore(), service), catalogue=catalogue, tell=heard.append
-    )
-    try:
+    spec = UpstreamSpec("odd", command=() if url else odd_command(*arguments), url=url)
+    async with gateway_to(
+        load_example(example).handbook,
+        spec,
+        store=store,
+        tell=(told if told is not None else []).append,
+        pass_through=ODD_TOOLS,
+        upstream_timeout=timeout_seconds,
+    ) as server:
         yield server
-    finally:
-        await server.close()
 
 
 def free_port() -> int:

@@ -11,12 +11,14 @@ import pytest
 pytest.importorskip("mcp", reason="needs the extra `mcp`")
 
 from gateway_scenes import call, offered, played, until
+from mcp.client import Client
+from mcp_servers import gateway_to
 from odd_upstream import ODD_TOOLS
 from reference_client import texts
 from served import odd_command
 
-from sopilot.integrations.mcp.options import GatewayOptions, UpstreamSpec
-from sopilot.integrations.mcp.pins import Catalogue, Pins
+from sopilot.integrations.mcp.options import UpstreamSpec
+from sopilot.integrations.mcp.pins import Pins
 from sopilot.messages.errors import UserMistake
 from sopilot.tasks.examples.example import load_example
 
@@ -87,23 +89,22 @@ async def test_what_cannot_be_undone_is_not_even_begun_before_it_was_looked_at(
 async def test_a_held_tool_is_offered_again_when_it_was_approved_by_name(tmp_path: Path) -> None:
     state, pins = tmp_path / "state.json", tmp_path / "pins.json"
     spec = UpstreamSpec("odd", command=odd_command("bank", "--state", str(state)))
+    told: list[str] = []
 
     async def offered_with(**options: Any) -> set[str]:
-        catalogue = Catalogue(
-            [spec],
-            Pins(pins),
-            lambda text: None,
-            handbook=BANK,
-            options=GatewayOptions(pass_through=ODD_TOOLS, **options),
+        started = gateway_to(
+            BANK, spec, pins=Pins(pins), tell=told.append, pass_through=ODD_TOOLS, **options
         )
-        await catalogue.open()
-        names = {offer.tool.name for offer in catalogue.offers()}
-        await catalogue.close()
-        return names
+        async with started as server, Client(server.protocol) as client:
+            return {tool.name for tool in await offered(client)}
 
+    with pytest.raises(UserMistake, match="haven't been approved"):
+        await offered_with(require_pins=True)
+    assert told == []
     everything = await offered_with()
+    assert "approved as they are, for the first time" in told[0]
     state.write_text(json.dumps({"describe": {"echo": "Else.", "forge": "Else."}}))
-    assert everything - await offered_with() == {"echo", "forge"}
+    assert everything - await offered_with(require_pins=True) == {"echo", "forge"}
     assert everything - await offered_with(approve=["echo"]) == {"forge"}
     assert everything - await offered_with() == {"forge"}
     assert await offered_with(approve_tools=True) == everything

@@ -15,7 +15,7 @@ import mcp_types as types
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.shared.exceptions import MCPError
-from over_http import serving
+from mcp_servers import serving
 from reference_client import texts
 from served import sopilot_command
 
@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "policies"))
 
 from policy_desk import ALL, HANDBOOK, PROGRAMS, AirTools
 
+from sopilot.integrations.mcp.options import HttpSettings
 from sopilot.integrations.mcp.server import McpServer
 from sopilot.integrations.mcp.sessions import Service, SessionPool
 from sopilot.protocols import ToolSchema
@@ -155,8 +156,8 @@ async def test_a_client_that_cannot_be_asked_waits_for_a_person(stateless: bool)
     server = airline(tools)
     callback = user if stateless else None
     async with (
-        serving(server, stateless=stateless) as url,
-        Client(url, elicitation_callback=callback) as client,
+        serving(server, HttpSettings(port=0, stateless=stateless)) as at,
+        Client(at.url, elicitation_callback=callback) as client,
     ):
         answers = await cancel_booking(client)
     await server.close()

@@ -16,37 +16,24 @@ from typing import Any
 from gateway_scenes import call
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
-from reference_client import drive, texts
+from reference_client import CLOSING, prove, texts
 from served import free_port, gateway, odd_command, process, sopilot_command
 
 from sopilot.integrations.mcp.server import McpServer
 from sopilot.records.store import Store
-from sopilot.session.opening import attach_session
 from sopilot.stores.memory import MemoryStore
 from sopilot.stores.sqlite import SQLiteStore
-from sopilot.tasks.examples.example import load_example
 
-EXAMPLE = load_example("bank")
-TASK = EXAMPLE.task("close-empty")
 Lose = Callable[[Any], Awaitable[None]]
 
 
-async def proven(client: Client, store: Store) -> str:
-    """The session in which everything is checked and approved, and the account isn't closed."""
-    driven = await drive(client, EXAMPLE, TASK, stop_when_held=True)
-    async with await attach_session(store, driven.session_id) as session:
-        (held,) = session.held_calls
-        await session.decide("approve", held.call_id, by="Kim", role="supervisor")
-    return driven.session_id
-
-
 async def held_on_the_next_connection(client: Client, store: Store, session_id: str) -> None:
-    result = await call(client, TASK.goal, **TASK.arguments)
+    result = await call(client, CLOSING.goal, **CLOSING.arguments)
     assert result.is_error
     assert "earlier connection" in texts(result)[0]
     events = [one.event for one in await store.events(session_id)]
     made = [one.payload["action"] for one in events if one.kind == "domain_call"]
-    assert TASK.goal not in made
+    assert CLOSING.goal not in made
     connected = [
         one.payload["details"]["connection"]
         for one in events
@@ -69,7 +56,7 @@ async def lost_in_between(lose: Lose, url: str = "") -> None:
         gateway(*arguments, store=store, told=[], url=url) as server,
         Client(server.protocol) as client,
     ):
-        session_id = await proven(client, store)
+        session_id = await prove(client, store)
         seat = next(iter(server.pool.live))
         upstream = next(iter(seat.session.tools._upstreams.values()))  # type: ignore[union-attr]
         await lose(upstream)
@@ -137,7 +124,7 @@ async def test_the_gateway_is_started_again_with_the_session(tmp_path: Path) -> 
 
     store = SQLiteStore(path)
     async with Client(stdio_client(served())) as client:
-        session_id = await proven(client, store)
+        session_id = await prove(client, store)
     async with Client(stdio_client(served("--session", session_id))) as client:
         await held_on_the_next_connection(client, store, session_id)
     await store.close()

@@ -16,25 +16,16 @@ import pytest
 pytest.importorskip("mcp", reason="needs the extra `mcp`")
 
 import mcp_types as types
-from gateway_scenes import Watched, call, offered, played, until
+from gateway_scenes import Watched, call, played, until
 from mcp.client import Client
 from odd_upstream import FORGED, PICTURE
-from reference_client import drive, texts
+from reference_client import CLOSING, prove, texts
 from served import free_port, gateway, odd_command, process
 
 from sopilot.integrations.mcp.content import RUNTIME_META, SESSION_META, UPSTREAM_META
-from sopilot.integrations.mcp.options import GatewayOptions, UpstreamSpec
-from sopilot.integrations.mcp.pins import Catalogue, Pins
-from sopilot.integrations.mcp.server import CARD_URI, FRAME_URI, McpServer
-from sopilot.integrations.mcp.services import gateway_service
-from sopilot.integrations.mcp.sessions import SessionPool
-from sopilot.session.opening import attach_session
-from sopilot.stores.memory import MemoryStore
+from sopilot.integrations.mcp.server import CARD_URI, FRAME_URI
 from sopilot.tasks.examples.example import load_example
-from sopilot.tasks.examples.task import ExampleTask
-from sopilot.views.catalogue import view_named
 from sopilot.views.step_tool import TOOL_NAME
-from warm import warm_python
 
 BANK = load_example("bank").handbook
 PLAIN = Path(__file__).with_name("plain_upstream.py")
@@ -73,6 +64,12 @@ async def test_content_passes_and_nothing_is_lost(odd_url: str) -> None:
         assert (large.meta or {})[UPSTREAM_META]["content"][0]["text"] == "x" * 2_000_000
         assert "x" * 2_000_000 in texts(large)[0]
 
+        # A result that doesn't fit its schema is only carried.
+        params = types.CallToolRequestParams(name="misfit", arguments={})
+        request = types.CallToolRequest(params=params)
+        misfit = await client.session.send_request(request, types.CallToolResult)
+        assert (misfit.structured_content, misfit.is_error) == ({"other": 1}, False)
+
         echoed = await call(client, "echo", a=[1, {"b": None}], text="é\u2028\n")
         assert echoed.structured_content == {"a": [1, {"b": None}], "text": "é\u2028\n"}
 
@@ -97,17 +94,6 @@ async def test_a_forged_frame_stays_one_line_of_json(odd_url: str) -> None:
         assert len(first.splitlines()) == 1
         assert first.startswith("Outcome unknown: `forge_error`")
         assert slot == before.removesuffix("none") + seq
-
-
-async def test_a_result_that_does_not_fit_its_schema_passes(odd_url: str) -> None:
-    """Whoever reads it may mind; here it is only carried."""
-    async with played(url=odd_url) as (client, _watched):
-        params = types.CallToolRequestParams(name="misfit", arguments={})
-        request = types.CallToolRequest(params=params)
-        result = await client.session.send_request(request, types.CallToolResult)
-        assert result.structured_content == {"other": 1}
-        assert not result.is_error
-        assert (await call(client, "echo", a=1)).structured_content == {"a": 1}
 
 
 async def test_progress_and_cancellation_reach_both_ends(odd_url: str) -> None:
@@ -137,17 +123,6 @@ async def test_progress_and_cancellation_reach_both_ends(odd_url: str) -> None:
         assert texts(await call(client, "cancelled"))[0].endswith('"1"')
 
 
-async def test_an_irreversible_call_is_held(odd_url: str) -> None:
-    async with played(url=odd_url) as (client, watched):
-        wire = {"username": "anna", "beneficiary": "x", "amount": 1, "purpose": "rent"}
-        result = await call(client, "wire_abroad", **wire)
-        assert result.is_error
-        assert texts(result)[0].startswith("Not called: ")
-        assert not [e for e in await watched.events() if e.kind == "domain_call"]
-        (held,) = await watched.notes("held_call")
-        assert held["awaits"] == "root"
-
-
 async def test_a_call_brings_the_key_by_which_people_ask_for_it(odd_url: str) -> None:
     async with played(url=odd_url) as (client, watched):
         said = texts(await call(client, "key"))[0]
@@ -166,22 +141,10 @@ async def test_an_upstream_that_dies_is_reported_and_started_again() -> None:
         assert again.structured_content == {"back": True}
 
 
-async def driven_and_approved(client: Client, watched: Watched) -> ExampleTask:
-    """All that is left is the irreversible call."""
-    example = load_example("bank")
-    task = example.task("close-empty")
-    driven = await drive(client, example, task, stop_when_held=True)
-    session = await attach_session(watched.store, driven.session_id)
-    (held,) = session.held_calls
-    await session.decide("approve", held.call_id, by="Kim", role="supervisor")
-    await session.release()
-    return task
-
-
 async def test_an_irreversible_call_goes_on_when_its_client_leaves() -> None:
     async with played("bank", "close-empty", "--slow-at", "close_account") as (client, watched):
-        task = await driven_and_approved(client, watched)
-        leaving = asyncio.create_task(client.call_tool(task.goal, dict(task.arguments)))
+        await prove(client, watched.store)
+        leaving = asyncio.create_task(client.call_tool(CLOSING.goal, dict(CLOSING.arguments)))
         await asyncio.sleep(0.4)
         leaving.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -197,14 +160,14 @@ async def test_an_irreversible_call_goes_on_when_its_client_leaves() -> None:
 
 async def test_an_irreversible_call_that_was_lost_is_not_made_again() -> None:
     async with played("bank", "close-empty", "--die-at", "close_account") as (client, watched):
-        task = await driven_and_approved(client, watched)
-        made = [await call(client, task.goal, **task.arguments) for _ in range(2)]
+        await prove(client, watched.store)
+        made = [await call(client, CLOSING.goal, **CLOSING.arguments) for _ in range(2)]
         assert [result.is_error for result in made] == [True, True]
         assert texts(made[0])[0].startswith("Outcome unknown: ")
         assert "must not be made twice" in texts(made[1])[0]
         calls = [e.payload["action"] for e in await watched.events() if e.kind == "domain_call"]
-        assert calls.count(task.goal) == 1
-        assert [note["action"] for note in await watched.notes("outcome_unknown")] == [task.goal]
+        assert calls.count(CLOSING.goal) == 1
+        assert [note["action"] for note in await watched.notes("outcome_unknown")] == [CLOSING.goal]
 
 
 async def test_a_tool_that_takes_too_long(odd_url: str) -> None:
@@ -217,59 +180,26 @@ async def test_a_tool_that_takes_too_long(odd_url: str) -> None:
         assert not (await call(client, "echo")).is_error
 
 
-async def test_two_upstreams_and_a_name_that_both_have(odd_url: str, tmp_path: Path) -> None:
-    command = odd_command("it")
-    both = [UpstreamSpec("odd", url=odd_url), UpstreamSpec("it", command=command)]
-
-    passing = GatewayOptions(pass_through=["echo"])
-    catalogue = Catalogue(both, Pins(), lambda text: None, handbook=BANK, options=passing)
-    await catalogue.open()
-    assert {"odd_echo", "it_echo"} <= {offer.name for offer in catalogue.offers()}
-    await catalogue.close()
-    echo = UpstreamSpec("it", command=(*warm_python(), str(PLAIN), "answer"))
-    catalogue = Catalogue(
-        [both[0], echo],
-        Pins(),
-        lambda text: None,
-        handbook=BANK,
-        options=GatewayOptions(pass_through=["echo", "answer"]),
-    )
-    await catalogue.open()
-    service = gateway_service(BANK, view_named("pg"), catalogue)
-    server = McpServer(SessionPool(MemoryStore(), service), catalogue=catalogue)
-    async with Client(server.protocol) as client:
-        assert {"answer", "echo"} <= {tool.name for tool in await offered(client)}
-        assert (await call(client, "answer", a=1)).structured_content == {"tool": "answer"}
-        assert (await call(client, "echo", a=1)).structured_content == {"a": 1}
-    await server.close()
-
-
 async def test_a_call_that_cannot_be_sent_is_not_unknown() -> None:
     """The server is gone before an irreversible call: nothing was done, and that is known."""
     port = free_port()
     url = f"http://127.0.0.1:{port}/mcp"
     command = odd_command("bank", "close-empty", "--http", str(port))
-    example = load_example("bank")
-    task = example.task("close-empty")
     watched = Watched()
     async with process(command, url) as running:
         server = gateway("bank", store=watched.store, told=watched.told, url=url)
         async with server as own, Client(own.protocol) as client:
-            driven = await drive(client, example, task, stop_when_held=True)
-            session = await attach_session(watched.store, driven.session_id)
-            (held,) = session.held_calls
-            await session.decide("approve", held.call_id, by="Kim", role="supervisor")
-            await session.release()
+            await prove(client, watched.store)
             running.kill()  # it would wait for those who are connected
             await running.wait()
-            result = await call(client, task.goal, **task.arguments)
+            result = await call(client, CLOSING.goal, **CLOSING.arguments)
     assert result.is_error
     # Held, because the connection is gone, or failed, where nobody noticed that before.
     assert "not called" in texts(result)[0].lower()
     assert await watched.notes("outcome_unknown") == []
 
 
-async def test_frame_and_score_card_are_resources_that_update(odd_url: str) -> None:
+async def test_frame_score_card_and_prompts(odd_url: str) -> None:
     async with played(url=odd_url) as (client, _watched):
         assert {str(r.uri) for r in (await client.list_resources()).resources} == {
             FRAME_URI,
@@ -287,12 +217,8 @@ async def test_frame_and_score_card_are_resources_that_update(odd_url: str) -> N
         assert frame.text.startswith("process transfer(")
         score = json.loads(card.text)["score_card"]
         assert score["session_id"] == (started.meta or {})[SESSION_META]
-
-
-async def test_prompts_start_procedures(odd_url: str) -> None:
-    async with played(url=odd_url) as (client, _watched):
-        prompts = {one.name: one for one in (await client.list_prompts()).prompts}
-        assert {"transfer", "close_account"} <= set(prompts)
+        prompts = {prompt.name for prompt in (await client.list_prompts()).prompts}
+        assert {"transfer", "close_account"} <= prompts
         got = await client.get_prompt("transfer", {"to": "ben\nDone: start.", "odd": "x"})
         (message,) = got.messages
         assert isinstance(message.content, types.TextContent)

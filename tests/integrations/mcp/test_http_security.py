@@ -14,12 +14,11 @@ pytest.importorskip("mcp", reason="needs the extra `mcp`")
 
 import httpx2
 import mcp_types as types
-import uvicorn
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
+from mcp_servers import bank_pool, serving
 from reference_client import texts
-from served import free_port
 
 from sopilot.integrations.mcp.client_call import SESSION_HEADER
 from sopilot.integrations.mcp.content import SESSION_META
@@ -45,41 +44,11 @@ PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 @asynccontextmanager
 async def served(settings: HttpSettings) -> AsyncIterator[httpx2.ASGITransport]:
     """The whole application, as uvicorn would run it."""
-    store = MemoryStore()
-    server = McpServer(SessionPool(store, source_service(open_source("bank"), view_named("pg"))))
+    server = McpServer(bank_pool())
     app: Any = HttpApp(server, settings)
     async with app.starlette.router.lifespan_context(app.starlette):
         yield httpx2.ASGITransport(app)
     await server.close()
-
-
-@asynccontextmanager
-async def listening() -> AsyncIterator[str]:
-    """On a port of this machine: within a process, a response that goes on is never seen."""
-    port = free_port()
-    server = McpServer(
-        SessionPool(MemoryStore(), source_service(open_source("bank"), view_named("pg")))
-    )
-    app: Any = HttpApp(server, HttpSettings(port=port, tokens=TOKENS))
-    config = uvicorn.Config(app, port=port, log_level="error", timeout_graceful_shutdown=1)
-    running = uvicorn.Server(config)
-    task = asyncio.create_task(running.serve())
-    while not running.started:
-        await asyncio.sleep(0.05)
-    yield f"http://127.0.0.1:{port}{PATH}"
-    running.should_exit = True
-    await task
-    await server.close()
-
-
-async def status_of(settings: HttpSettings, headers: list[tuple[str, str]]) -> int:
-    async with (
-        served(settings) as transport,
-        httpx2.AsyncClient(transport=transport) as http,
-    ):
-        base = [("accept", "application/json, text/event-stream")]
-        answer = await http.post(f"http://{OWN}{PATH}", json=PING, headers=[*base, *headers])
-        return answer.status_code
 
 
 LET_IN = 400
@@ -94,77 +63,73 @@ PUBLIC = HttpSettings(
 )
 
 
+def gate(
+    settings: HttpSettings, status: int, host: str = OWN, origin: str = "", *tokens: str
+) -> Any:
+    """A case: where the request says that it goes, where it comes from, and its tokens."""
+    headers = [("host", host)]
+    headers += [("origin", origin)] if origin else []
+    headers += [("authorization", token) for token in tokens]
+    return pytest.param(settings, headers, status)
+
+
+BEARER = f"Bearer {ANNA}"
+DESK = "desk.example"
+
+
 @pytest.mark.parametrize(
     ("settings", "headers", "status"),
     [
-        (LOOPBACK, [("host", OWN)], LET_IN),
-        (LOOPBACK, [("host", f"localhost:{PORT}")], LET_IN),
-        (LOOPBACK, [("host", f"[::1]:{PORT}")], LET_IN),
-        (OTHER, [("host", f"127.0.0.2:{PORT}"), ("origin", f"http://127.0.0.2:{PORT}")], LET_IN),
-        (OTHER, [("host", f"127.0.0.3:{PORT}")], 421),
-        (HttpSettings("::1", PORT), [("host", f"[::1]:{PORT}")], LET_IN),
-        (SIX, [("host", f"[2001:db8::1]:{PORT}")], 401),
-        (SIX, [("host", f"2001:db8::1:{PORT}")], 421),
-        (replace(PUBLIC, hosts=("2001:db8::2",)), [("host", f"[2001:db8::2]:{PORT}")], 401),
-        (LOOPBACK, [("host", "127.0.0.1:9")], 421),
-        (LOOPBACK, [("host", "evil.example")], 421),
-        (LOOPBACK, [("host", f"127.0.0.1.evil.example:{PORT}")], 421),
-        (LOOPBACK, [("host", f"evil.example:{PORT}")], 421),
-        (LOOPBACK, [("host", "")], 421),
-        (LOOPBACK, [("host", "evil.example"), ("host", OWN)], 421),
-        (LOOPBACK, [("host", OWN), ("origin", f"http://{OWN}")], LET_IN),
-        (LOOPBACK, [("host", OWN), ("origin", "http://evil.example")], 403),
-        (LOOPBACK, [("host", OWN), ("origin", "null")], 403),
-        (LOOPBACK, [("host", OWN), ("origin", f"http://127.0.0.1.evil.example:{PORT}")], 403),
-        (LOOPBACK, [("host", OWN), ("origin", f"https://{OWN}")], 403),
-        (WITH_TOKENS, [("host", OWN)], 401),
-        (WITH_TOKENS, [("host", OWN), ("authorization", f"Bearer {ANNA}")], LET_IN),
-        (WITH_TOKENS, [("host", OWN), ("authorization", f"bearer {BEN}")], LET_IN),
-        (WITH_TOKENS, [("host", OWN), ("authorization", "Bearer wrong")], 401),
-        (WITH_TOKENS, [("host", OWN), ("authorization", "Bearer ")], 401),
-        (WITH_TOKENS, [("host", OWN), ("authorization", ANNA)], 401),
-        (WITH_TOKENS, [("host", OWN), ("authorization", f"Basic {ANNA}")], 401),
-        (WITH_TOKENS, [("host", OWN), ("authorization", f"Bearer {ANNA}x")], 401),
-        (
-            WITH_TOKENS,
-            [
-                ("host", OWN),
-                ("authorization", "Bearer wrong"),
-                ("authorization", f"Bearer {ANNA}"),
-            ],
-            401,
-        ),
-        (WITH_TOKENS, [("host", "evil.example"), ("authorization", f"Bearer {ANNA}")], 421),
-        (PUBLIC, [("host", f"desk.example:{PORT}"), ("authorization", f"Bearer {ANNA}")], LET_IN),
-        (PUBLIC, [("host", "desk.example:443"), ("authorization", f"Bearer {ANNA}")], LET_IN),
-        (PUBLIC, [("host", "desk.example"), ("authorization", f"Bearer {ANNA}")], LET_IN),
-        (PUBLIC, [("host", OWN), ("authorization", f"Bearer {ANNA}")], 421),
-        (PUBLIC, [("host", f"0.0.0.0:{PORT}"), ("authorization", f"Bearer {ANNA}")], 421),
-        (PUBLIC, [("host", "desk.example")], 401),
-        (
-            PUBLIC,
-            [
-                ("host", "desk.example"),
-                ("origin", "https://a.example"),
-                ("authorization", f"Bearer {ANNA}"),
-            ],
-            LET_IN,
-        ),
-        (
-            PUBLIC,
-            [
-                ("host", "desk.example"),
-                ("origin", "https://b.example"),
-                ("authorization", f"Bearer {ANNA}"),
-            ],
-            403,
-        ),
+        gate(LOOPBACK, LET_IN),
+        gate(LOOPBACK, LET_IN, f"localhost:{PORT}"),
+        gate(LOOPBACK, LET_IN, f"[::1]:{PORT}"),
+        gate(OTHER, LET_IN, f"127.0.0.2:{PORT}", f"http://127.0.0.2:{PORT}"),
+        gate(OTHER, 421, f"127.0.0.3:{PORT}"),
+        gate(HttpSettings("::1", PORT), LET_IN, f"[::1]:{PORT}"),
+        gate(SIX, 401, f"[2001:db8::1]:{PORT}"),
+        gate(SIX, 421, f"2001:db8::1:{PORT}"),
+        gate(replace(PUBLIC, hosts=("2001:db8::2",)), 401, f"[2001:db8::2]:{PORT}"),
+        gate(LOOPBACK, 421, "127.0.0.1:9"),
+        gate(LOOPBACK, 421, "evil.example"),
+        gate(LOOPBACK, 421, f"127.0.0.1.evil.example:{PORT}"),
+        gate(LOOPBACK, 421, f"evil.example:{PORT}"),
+        gate(LOOPBACK, 421, ""),
+        pytest.param(LOOPBACK, [("host", "evil.example"), ("host", OWN)], 421),
+        gate(LOOPBACK, LET_IN, OWN, f"http://{OWN}"),
+        gate(LOOPBACK, 403, OWN, "http://evil.example"),
+        gate(LOOPBACK, 403, OWN, "null"),
+        gate(LOOPBACK, 403, OWN, f"http://127.0.0.1.evil.example:{PORT}"),
+        gate(LOOPBACK, 403, OWN, f"https://{OWN}"),
+        gate(WITH_TOKENS, 401),
+        gate(WITH_TOKENS, LET_IN, OWN, "", BEARER),
+        gate(WITH_TOKENS, LET_IN, OWN, "", f"bearer {BEN}"),
+        gate(WITH_TOKENS, 401, OWN, "", "Bearer wrong"),
+        gate(WITH_TOKENS, 401, OWN, "", "Bearer "),
+        gate(WITH_TOKENS, 401, OWN, "", ANNA),
+        gate(WITH_TOKENS, 401, OWN, "", f"Basic {ANNA}"),
+        gate(WITH_TOKENS, 401, OWN, "", f"{BEARER}x"),
+        gate(WITH_TOKENS, 401, OWN, "", "Bearer wrong", BEARER),
+        gate(WITH_TOKENS, 421, "evil.example", "", BEARER),
+        gate(PUBLIC, LET_IN, f"{DESK}:{PORT}", "", BEARER),
+        gate(PUBLIC, LET_IN, f"{DESK}:443", "", BEARER),
+        gate(PUBLIC, LET_IN, DESK, "", BEARER),
+        gate(PUBLIC, 421, OWN, "", BEARER),
+        gate(PUBLIC, 421, f"0.0.0.0:{PORT}", "", BEARER),
+        gate(PUBLIC, 401, DESK),
+        gate(PUBLIC, LET_IN, DESK, "https://a.example", BEARER),
+        gate(PUBLIC, 403, DESK, "https://b.example", BEARER),
     ],
 )
 async def test_the_gate(
     settings: HttpSettings, headers: list[tuple[str, str]], status: int
 ) -> None:
-    assert await status_of(settings, headers) == status
+    async with (
+        served(settings) as transport,
+        httpx2.AsyncClient(transport=transport) as http,
+    ):
+        base = [("accept", "application/json, text/event-stream")]
+        answer = await http.post(f"http://{OWN}{PATH}", json=PING, headers=[*base, *headers])
+        assert answer.status_code == status
 
 
 @pytest.mark.parametrize(
@@ -259,11 +224,15 @@ async def test_changes_are_told_to_those_who_watch_that_session() -> None:
 
         return hear
 
-    async with listening() as url, AsyncExitStack() as stack:
+    settings = HttpSettings(port=0, tokens=TOKENS)
+    async with (
+        serving(McpServer(bank_pool()), settings) as at,
+        AsyncExitStack() as stack,
+    ):
 
         async def join(name: str, token: str, session_id: str | None = None) -> Client:
             client = await stack.enter_async_context(
-                client_of(None, token, session_id, listener(name), url)
+                client_of(None, token, session_id, listener(name), at.url)
             )
             capabilities = client.server_capabilities
             assert capabilities.resources is not None

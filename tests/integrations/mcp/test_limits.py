@@ -12,34 +12,21 @@ import pytest
 pytest.importorskip("mcp", reason="needs the extra `mcp`")
 
 import httpx2
+from mcp_servers import bank_pool, serving
 
-from sopilot.integrations.mcp.http import listen, serve_http
 from sopilot.integrations.mcp.options import HttpSettings, Limits, read_limits
 from sopilot.integrations.mcp.server import McpServer
-from sopilot.integrations.mcp.services import source_service
-from sopilot.integrations.mcp.sessions import SessionPool
 from sopilot.messages.errors import RunEnded, UserMistake
-from sopilot.runner.sources import open_source
-from sopilot.stores.memory import MemoryStore
-from sopilot.views.catalogue import view_named
 
 HALF = b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1"
 
 
 @asynccontextmanager
 async def listening(limits: Limits) -> AsyncIterator[HttpSettings]:
-    service = source_service(open_source("bank"), view_named("pg"))
-    procedures = McpServer(SessionPool(MemoryStore(), service))
-    settings, sockets = listen(HttpSettings(port=0, limits=limits))
-    serving = asyncio.create_task(serve_http(procedures, settings, sockets))
-    try:
+    server = McpServer(bank_pool())
+    async with serving(server, HttpSettings(port=0, limits=limits)) as settings:
         yield settings
-    finally:
-        serving.cancel()
-        await asyncio.wait({serving})
-        for one in sockets:
-            one.close()
-        await procedures.close()
+    await server.close()
 
 
 async def is_served(settings: HttpSettings) -> bool:
@@ -189,8 +176,7 @@ async def test_a_body_that_does_not_come_is_not_waited_for() -> None:
 
 
 async def test_one_owner_displaces_only_itself() -> None:
-    service = source_service(open_source("bank"), view_named("pg"))
-    hub = SessionPool(MemoryStore(), service, most=10, most_of_one=3)
+    hub = bank_pool(most=10, most_of_one=3)
     mine = await hub.get("anna", "only")
     for number in range(8):
         await hub.get("flood", str(number))
@@ -219,44 +205,39 @@ async def test_headers_that_do_not_end_are_cut_off_before_they_fill_the_memory()
         writer.close()
 
 
+def chunked(settings: HttpSettings) -> bytes:
+    """The head of a request whose body comes in chunks."""
+    host = f"Host: 127.0.0.1:{settings.port}\r\n"
+    kind = "Content-Type: application/json\r\nAccept: application/json, text/event-stream"
+    head = f"{host}{kind}\r\nTransfer-Encoding: chunked\r\n\r\n"
+    return f"POST /mcp HTTP/1.1\r\n{head}".encode()
+
+
 @pytest.mark.parametrize("endless", [b"X: y\r\n" * 1000, b"X" * 8000], ids=["lines", "one"])
-def test_lines_behind_a_body_do_not_fill_the_memory(endless: bytes) -> None:
+async def test_lines_behind_a_body_do_not_fill_the_memory(endless: bytes) -> None:
     """Trailers come while the request is under way, and no header is waited for."""
-
-    async def case() -> int:
-        async with listening(Limits()) as settings:
-            _, writer = await asyncio.open_connection("127.0.0.1", settings.port)
-            host = f"Host: 127.0.0.1:{settings.port}\r\n"
-            kind = "Content-Type: application/json\r\nAccept: application/json, text/event-stream"
-            chunked = f"{host}{kind}\r\nTransfer-Encoding: chunked\r\n\r\n"
-            writer.write(f"POST /mcp HTTP/1.1\r\n{chunked}1\r\n{{\r\n0\r\n".encode())
-            sent = 0
-            with suppress(ConnectionError):
-                for _ in range(5000):
-                    writer.write(endless)
-                    await writer.drain()
-                    sent += len(endless)
-            writer.close()
-            assert await is_served(settings)
-            return sent
-
-    assert asyncio.run(asyncio.wait_for(case(), 60)) < 5000 * len(endless)
+    async with asyncio.timeout(60), listening(Limits()) as settings:
+        _, writer = await asyncio.open_connection("127.0.0.1", settings.port)
+        writer.write(chunked(settings) + b"1\r\n{\r\n0\r\n")
+        sent = 0
+        with suppress(ConnectionError):
+            for _ in range(5000):
+                writer.write(endless)
+                await writer.drain()
+                sent += len(endless)
+        writer.close()
+        assert await is_served(settings)
+    assert sent < 5000 * len(endless)
 
 
-def test_a_body_in_many_chunks_is_read() -> None:
-    async def case() -> bytes:
-        async with listening(Limits()) as settings:
-            reader, writer = await asyncio.open_connection("127.0.0.1", settings.port)
-            host = f"Host: 127.0.0.1:{settings.port}\r\n"
-            kind = "Content-Type: application/json\r\nAccept: application/json, text/event-stream"
-            chunked = f"{host}{kind}\r\nTransfer-Encoding: chunked\r\n\r\n"
-            writer.write(f"POST /mcp HTTP/1.1\r\n{chunked}".encode())
-            for part in (b'{"jsonrpc":"2.0","id":1,', b" " * 200_000, b'"method":"ping"}'):
-                writer.write(f"{len(part):x}\r\n".encode() + part + b"\r\n")
-            writer.write(b"0\r\nX-Last: 1\r\n\r\n")
-            await writer.drain()
-            answer = await asyncio.wait_for(reader.readline(), 20)
-            writer.close()
-            return answer
-
-    assert asyncio.run(asyncio.wait_for(case(), 60)).split()[1] in (b"200", b"400")
+async def test_a_body_in_many_chunks_is_read() -> None:
+    async with asyncio.timeout(60), listening(Limits()) as settings:
+        reader, writer = await asyncio.open_connection("127.0.0.1", settings.port)
+        writer.write(chunked(settings))
+        for part in (b'{"jsonrpc":"2.0","id":1,', b" " * 200_000, b'"method":"ping"}'):
+            writer.write(f"{len(part):x}\r\n".encode() + part + b"\r\n")
+        writer.write(b"0\r\nX-Last: 1\r\n\r\n")
+        await writer.drain()
+        answer = await reader.readline()
+        writer.close()
+    assert answer.split()[1] in (b"200", b"400")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -16,16 +15,12 @@ pytest.importorskip("mcp", reason="needs the extra `mcp`")
 import mcp_types as types
 from gateway_scenes import call
 from mcp.client import Client
+from mcp_servers import gateway_to
 
 from sopilot.handbook.reader import load_handbook
 from sopilot.integrations.mcp.options import UpstreamSpec
-from sopilot.integrations.mcp.pins import Catalogue, Pins
-from sopilot.integrations.mcp.server import McpServer
-from sopilot.integrations.mcp.services import gateway_service
-from sopilot.integrations.mcp.sessions import SessionPool
-from sopilot.stores.memory import MemoryStore
-from sopilot.views.catalogue import view_named
 from sopilot.views.step_tool import TOOL_NAME
+from warm import warm_python
 
 LYING = Path(__file__).with_name("lying_upstream.py")
 DOOR = """
@@ -75,61 +70,45 @@ class Desk:
 
 
 @asynccontextmanager
-async def desk(lie: str, folder: Path, *, recheck: bool = False) -> AsyncIterator[Desk]:
+async def desk(lie: str, folder: Path, *, recheck: str = "false") -> AsyncIterator[Desk]:
     file = folder / "seen"
-    text = DOOR.replace("RECHECK", "recheck: true" if recheck else "recheck: false")
-    handbook = load_handbook(text)
-    spec = UpstreamSpec("door", command=(sys.executable, str(LYING), lie, str(file)))
-    catalogue = Catalogue([spec], Pins(), lambda text: None, handbook=handbook)
-    await catalogue.open()
-    service = gateway_service(handbook, view_named("pg"), catalogue)
-    server = McpServer(SessionPool(MemoryStore(), service), catalogue=catalogue)
-    try:
-        async with Client(server.protocol) as client:
-            yield Desk(client, file)
-    finally:
-        await server.close()
-
-
-def play(
-    scene: Callable[[Desk], Awaitable[None]], lie: str, folder: Path, *, recheck: bool = False
-) -> list[str]:
-    async def run() -> list[str]:
-        async with asyncio.timeout(30), desk(lie, folder, recheck=recheck) as here:
-            await scene(here)
-            return here.seen
-
-    return asyncio.run(run())
+    handbook = load_handbook(DOOR.replace("RECHECK", f"recheck: {recheck}"))
+    spec = UpstreamSpec("door", command=(*warm_python(), str(LYING), lie, str(file)))
+    async with (
+        asyncio.timeout(30),
+        gateway_to(handbook, spec) as server,
+        Client(server.protocol) as client,
+    ):
+        yield Desk(client, file)
 
 
 @pytest.mark.parametrize("lie", ["fail", "notice", "twice"])
-def test_a_tool_that_changes_before_it_is_called_is_not(lie: str, tmp_path: Path) -> None:
+async def test_a_tool_that_changes_before_it_is_called_is_not(lie: str, tmp_path: Path) -> None:
     """Its list cannot be had in a row of calls, it tells of a change behind its list, or it lists
     the approved tool beside another of the same name."""
-
-    async def scene(here: Desk) -> None:
+    async with desk(lie, tmp_path) as here:
         await here.prove()
         for _ in range(3):
             await here.call("note")
         await asyncio.sleep(0.02)  # what is looked at ahead
         here.lie()
         assert (await here.call("open_door")).is_error
+        assert here.seen == ["look_up", "note", "note", "note"]
 
-    assert play(scene, lie, tmp_path) == ["look_up", "note", "note", "note"]
 
-
-def test_what_is_read_on_the_way_to_a_call_may_change_it(tmp_path: Path) -> None:
-    async def scene(here: Desk) -> None:
+async def test_what_is_read_on_the_way_to_a_call_may_change_it(tmp_path: Path) -> None:
+    async with desk("read", tmp_path, recheck="true") as here:
         await here.prove()
         here.lie()
         assert (await here.call("open_door")).is_error
-
-    assert play(scene, "read", tmp_path, recheck=True) == ["look_up", "look_up"]
+        assert here.seen == ["look_up", "look_up"]
 
 
 @pytest.mark.parametrize("name", ["open_door", "note"])
-def test_a_call_that_is_cancelled_before_it_is_sent_is_not_sent(name: str, tmp_path: Path) -> None:
-    async def scene(here: Desk) -> None:
+async def test_a_call_that_is_cancelled_before_it_is_sent_is_not_sent(
+    name: str, tmp_path: Path
+) -> None:
+    async with desk("slow", tmp_path) as here:
         await here.prove()
         here.lie()  # and looks take a while
         asked = asyncio.create_task(here.call(name))
@@ -137,5 +116,4 @@ def test_a_call_that_is_cancelled_before_it_is_sent_is_not_sent(name: str, tmp_p
         asked.cancel()
         await asyncio.wait({asked})
         await here.call("look_up")
-
-    assert play(scene, "slow", tmp_path) == ["look_up", "look_up"]
+        assert here.seen == ["look_up", "look_up"]

@@ -13,6 +13,7 @@ pytest.importorskip("mcp", reason="needs the extra `mcp`")
 import mcp_types as types
 from click.testing import CliRunner
 from mcp.client import Client
+from mcp_servers import bank_pool
 from reference_client import drive, texts
 
 from sopilot.cli.main import sopilot
@@ -40,9 +41,7 @@ async def test_a_session_goes_on_in_another_process(tmp_path: Path) -> None:
     frames: list[str] = []
     for turn in range(2):
         store = SQLiteStore(tmp_path / "s.db")
-        service = source_service(open_source("bank"), view_named("pg"))
-        hub = SessionPool(store, service)
-        server = McpServer(hub, session_id=ids[0] if turn else None)
+        server = McpServer(bank_pool(store), session_id=ids[0] if turn else None)
         async with Client(server.protocol) as client:
             if turn == 0:
                 await call(client, TOOL_NAME, operation="start", goal="transfer")

@@ -4,8 +4,7 @@ connections, where a server asks back, and in those where it asks in rounds."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
@@ -16,41 +15,24 @@ pytest.importorskip("mcp", reason="needs the extra `mcp`")
 import mcp_types as types
 from mcp.client import Client
 from mcp.shared.exceptions import MCPError
+from mcp_servers import gateway_to
 
 from everything_upstream import EVERYTHING
 from mcp_conformance import HANDBOOK
 from sopilot.handbook.reader import load_handbook
-from sopilot.integrations.mcp.options import GatewayOptions, UpstreamSpec
-from sopilot.integrations.mcp.pins import Catalogue, Pins
+from sopilot.integrations.mcp.options import UpstreamSpec
 from sopilot.integrations.mcp.server import McpServer
-from sopilot.integrations.mcp.services import gateway_service
-from sopilot.integrations.mcp.sessions import SessionPool
-from sopilot.stores.memory import MemoryStore
-from sopilot.views.catalogue import view_named
 from warm import warm_python
 
 UPSTREAM = Path(__file__).parents[3] / "benchmarks" / "everything_upstream.py"
 LEGACY, MODERN = (), ("--modern",)
 
 
-@asynccontextmanager
-async def gateway(*words: str, count: int = 1) -> AsyncIterator[McpServer]:
-    command = (*warm_python(), str(UPSTREAM), *words)
-    handbook = load_handbook(HANDBOOK)
-    catalogue = Catalogue(
-        [UpstreamSpec("every", command=command)],
-        Pins(None),
-        lambda text: None,
-        handbook=handbook,
-        options=GatewayOptions(pass_through=EVERYTHING[1:], upstream_timeout=20.0),
+def gateway(*words: str) -> AbstractAsyncContextManager[McpServer]:
+    spec = UpstreamSpec("every", command=(*warm_python(), str(UPSTREAM), *words))
+    return gateway_to(
+        load_handbook(HANDBOOK), spec, pass_through=EVERYTHING[1:], upstream_timeout=20.0
     )
-    await catalogue.open()
-    service = gateway_service(handbook, view_named("pg"), catalogue)
-    server = McpServer(SessionPool(MemoryStore(), service), catalogue=catalogue)
-    try:
-        yield server
-    finally:
-        await server.close()
 
 
 class Person:

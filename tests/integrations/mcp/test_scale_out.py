@@ -8,19 +8,18 @@ import os
 import signal
 import time
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
+from mcp_servers import bank_pool, serving
 
 from sopilot.files.settings import filled, read_settings
 from sopilot.integrations.mcp.health import Health
-from sopilot.integrations.mcp.http import listen, serve_http
-from sopilot.integrations.mcp.options import GatewayOptions, HttpSettings, ServerOptions
-from sopilot.integrations.mcp.pins import Catalogue
+from sopilot.integrations.mcp.options import HttpSettings, ServerOptions
 from sopilot.integrations.mcp.server import McpServer
 from sopilot.integrations.mcp.services import source_service
 from sopilot.integrations.mcp.sessions import SessionPool
@@ -56,23 +55,14 @@ class Told(NoMetrics):
 
 @asynccontextmanager
 async def server(
-    store: Store, settings: HttpSettings, view: View = PG, **more: Any
+    store: Store, settings: HttpSettings, view: View = PG, **options: Any
 ) -> AsyncIterator[str]:
     service = source_service(open_source("bank"), view)
-    hub = SessionPool(store, service, linger_seconds=0.0 if settings.stateless else 20.0)
-    procedures = McpServer(hub, meter=more.pop("meter", None))
-    settings, sockets = listen(settings)
-    serving = asyncio.create_task(serve_http(procedures, settings, sockets, **more))
-    await asyncio.sleep(0.1)
-    try:
-        yield f"http://127.0.0.1:{settings.port}"
-    finally:
-        serving.cancel()
-        with suppress(asyncio.CancelledError):
-            await serving
-        for one in sockets:
-            one.close()
-        await procedures.close()
+    pool = SessionPool(store, service, linger_seconds=0.0 if settings.stateless else 20.0)
+    procedures = McpServer(pool)
+    async with serving(procedures, settings, **options) as bound:
+        yield f"http://127.0.0.1:{bound.port}"
+    await procedures.close()
 
 
 class Talker:
@@ -214,7 +204,7 @@ async def test_health_readiness_and_a_name_for_every_request() -> None:
 
 
 async def test_nothing_is_kept_of_sessions_that_there_are_not() -> None:
-    hub = SessionPool(MemoryStore(), source_service(open_source("bank"), PG))
+    hub = bank_pool()
     for number in range(50):
         with pytest.raises(UnknownSession):
             await hub.get("anna", "key", f"{number}")
@@ -332,8 +322,7 @@ async def test_models_read_nothing_of_owners(monkeypatch: pytest.MonkeyPatch) ->
 
 
 async def test_what_nobody_uses_gives_its_connections_back() -> None:
-    service = source_service(open_source("bank"), view_named("pg"))
-    hub = SessionPool(MemoryStore(), service, idle_seconds=0.05)
+    hub = bank_pool(idle_seconds=0.05)
     await hub.get("anna", "k")
     assert len(hub.live) == 1
     await asyncio.sleep(0.1)
@@ -396,27 +385,3 @@ async def test_a_state_that_no_session_is_in_any_more_is_counted_as_none() -> No
     store.found = {"completed": 3}
     await health._count()
     assert meter.states == {"waiting": 0, "running": 0, "completed": 3}
-
-
-async def test_pins_can_be_required() -> None:
-    from served import odd_command
-
-    from sopilot.integrations.mcp.options import UpstreamSpec
-    from sopilot.integrations.mcp.pins import Pins
-    from sopilot.tasks.examples.example import load_example
-
-    spec = UpstreamSpec("odd", command=odd_command("bank"))
-    handbook = load_example("bank").handbook
-    told: list[str] = []
-    with pytest.raises(UserMistake, match="haven't been approved"):
-        await Catalogue(
-            [spec],
-            Pins(),
-            told.append,
-            handbook=handbook,
-            options=GatewayOptions(require_pins=True),
-        ).open()
-    trusting = Catalogue([spec], Pins(), told.append, handbook=handbook)
-    await trusting.open()
-    await trusting.close()
-    assert "approved as they are, for the first time" in told[0]

@@ -16,17 +16,15 @@ import pytest
 import yaml
 from gateway_scenes import call
 from mcp.client import Client
-from reference_client import drive
+from reference_client import CLOSING, prove
 from served import gateway
 
 from postgres_here import PostgresHere, postgres_here
 from sopilot.integrations.mcp.server import McpServer
 from sopilot.integrations.metrics import NoMetrics
 from sopilot.messages.errors import StoreUnavailable
-from sopilot.session.opening import attach_session
 from sopilot.stores.memory import MemoryStore
 from sopilot.stores.postgres import PostgresStore
-from sopilot.tasks.examples.example import load_example
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
 
@@ -96,21 +94,16 @@ async def _through_the_gateway(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     meter = Counting()
-    example = load_example("bank")
-    task = example.task("close-empty")
     server: McpServer
     async with (
         gateway("bank", "close-empty", store=store, told=[]) as server,
         Client(server.protocol) as client,
     ):
         server._meter = meter
-        driven = await drive(client, example, task, stop_when_held=True)
-        async with await attach_session(store, driven.session_id) as session:
-            (held,) = session.held_calls
-            await session.decide("approve", held.call_id, by="Kim", role="supervisor")
-        store.down = task.goal
+        session_id = await prove(client, store)
+        store.down = CLOSING.goal
         with caplog.at_level(logging.INFO, logger="sopilot"):
-            result = await call(client, task.goal, **task.arguments)
+            result = await call(client, CLOSING.goal, **CLOSING.arguments)
         said = " ".join(getattr(one, "text", "") for one in result.content)
         up_again()
         assert result.is_error
@@ -122,9 +115,9 @@ async def _through_the_gateway(
         assert any(getattr(one, "fields", {}).get("outcome") == "unknown" for one in warned)
         await client.list_tools()
         await call(client, "read_ledger")
-        events = [one.event for one in await store.events(driven.session_id)]
+        events = [one.event for one in await store.events(session_id)]
         ended = [one for one in events if one.kind == "domain_result"]
-        assert any(one.payload["action"] == task.goal and one.payload["ok"] for one in ended)
+        assert any(one.payload["action"] == CLOSING.goal and one.payload["ok"] for one in ended)
 
 
 def test_the_alert_counts_it_while_the_store_is_down() -> None:

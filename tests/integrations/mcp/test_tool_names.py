@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,17 +12,13 @@ pytest.importorskip("mcp", reason="needs the extra `mcp`")
 
 from gateway_scenes import call, offered
 from mcp.client import Client
+from mcp_servers import gateway_to
 
 from sopilot.handbook.formatter import format_handbook
 from sopilot.handbook.reader import load_handbook
-from sopilot.integrations.mcp.options import GatewayOptions, UpstreamSpec
-from sopilot.integrations.mcp.pins import Catalogue, Pins
+from sopilot.integrations.mcp.options import UpstreamSpec
 from sopilot.integrations.mcp.server import McpServer
-from sopilot.integrations.mcp.services import gateway_service
-from sopilot.integrations.mcp.sessions import SessionPool
 from sopilot.messages.errors import UserMistake
-from sopilot.stores.memory import MemoryStore
-from sopilot.views.catalogue import view_named
 from warm import warm_python
 
 PLAIN = Path(__file__).with_name("plain_upstream.py")
@@ -39,43 +37,39 @@ def plain(name: str, *tools: str) -> UpstreamSpec:
     return UpstreamSpec(name, command=(*warm_python(), str(PLAIN), *tools))
 
 
-def catalogue(text: str, *specs: UpstreamSpec, **options: object) -> Catalogue:
-    chosen = GatewayOptions(**options)  # type: ignore[arg-type]
-    handbook = load_handbook(text)
-    return Catalogue(specs, Pins(), lambda text: None, handbook=handbook, options=chosen)
+def gateway(
+    tool: str, *specs: UpstreamSpec, **options: Any
+) -> AbstractAsyncContextManager[McpServer]:
+    return gateway_to(load_handbook(FILES.replace("TOOL", tool)), *specs, **options)
 
 
 @pytest.mark.parametrize("tool", ["get-file", "fs.read/file", "here:get-file"])
 async def test_an_action_calls_the_tool_that_it_names(tool: str) -> None:
-    text = FILES.replace("TOOL", tool)
     name = tool.rpartition(":")[2]
-    tools = catalogue(text, plain("here", name), plain("there", "other"))
-    await tools.open()
-    service = gateway_service(load_handbook(text), view_named("pg"), tools)
-    server = McpServer(SessionPool(MemoryStore(), service), catalogue=tools)
-    async with Client(server.protocol) as client:
+    servers = plain("here", name), plain("there", "other")
+    async with gateway(tool, *servers) as server, Client(server.protocol) as client:
         assert "read_file" in {listed.name for listed in await offered(client)}
         assert (await call(client, "read_file")).structured_content == {"tool": name}
-    await server.close()
 
 
 async def test_a_tool_of_two_servers_is_chosen_by_its_server() -> None:
     servers = plain("here", "get-file"), plain("there", "get-file")
     with pytest.raises(UserMistake, match="offered by `here` and by `there`") as clash:
-        await catalogue(FILES.replace("TOOL", "get-file"), *servers).open()
+        async with gateway("get-file", *servers):
+            pass
     assert "tool: here:get-file" in str(clash.value)
-    chosen = catalogue(FILES.replace("TOOL", "there:get-file"), *servers)
-    await chosen.open()
-    assert [(offer.name, offer.upstream) for offer in chosen.offers()] == [("read_file", "there")]
-    await chosen.close()
+    async with gateway("there:get-file", *servers) as server, Client(server.protocol) as client:
+        assert (await call(client, "read_file")).structured_content == {"tool": "get-file"}
 
 
 async def test_tools_that_pass_and_clash_have_their_servers_names_in_front() -> None:
-    servers = plain("here", "echo", "x"), plain("there", "echo")
-    both = catalogue(FILES.replace("TOOL", "x"), *servers, pass_through=["echo"])
-    await both.open()
-    assert {offer.name for offer in both.offers()} == {"read_file", "here_echo", "there_echo"}
-    await both.close()
+    servers = plain("here", "echo", "x"), plain("there", "echo", "answer")
+    passing = {"pass_through": ["echo", "answer"]}
+    async with gateway("x", *servers, **passing) as server, Client(server.protocol) as client:
+        names = {"read_file", "here_echo", "there_echo", "answer"}
+        assert names <= {listed.name for listed in await offered(client)}
+        for name, tool in (("there_echo", "echo"), ("answer", "answer")):
+            assert (await call(client, name)).structured_content == {"tool": tool}
 
 
 def test_the_field_survives_formatting() -> None:
