@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -82,32 +81,29 @@ async def paying(answer: types.ElicitResult) -> tuple[Bank, list[Any]]:
     return bank, [one.payload["text"] for one in events if one.kind == "user_said"]
 
 
-def test_a_plain_no_to_the_objection_pays() -> None:
-    no = types.ElicitResult(action="accept", content={"answer": "no"})
-    bank, said = asyncio.run(paying(no))
-    assert (bank.paid, said) == (["ann"], ["no"])
+def accepted(text: str) -> types.ElicitResult:
+    return types.ElicitResult(action="accept", content={"answer": text})
 
 
 @pytest.mark.parametrize(
-    "answer",
+    ("answer", "paid", "heard"),
     [
-        types.ElicitResult(action="decline"),
-        types.ElicitResult(action="cancel"),
-        types.ElicitResult(action="accept"),
-        types.ElicitResult(action="accept", content={"other": "no"}),
-        types.ElicitResult(action="decline", content={"answer": "no"}),
-        types.ElicitResult(action="cancel", content={"answer": "no"}),
+        (accepted("no"), ["ann"], ["no"]),
+        (types.ElicitResult(action="decline"), [], []),
+        (types.ElicitResult(action="cancel"), [], []),
+        (types.ElicitResult(action="accept"), [], []),
+        (types.ElicitResult(action="accept", content={"other": "no"}), [], []),
+        (types.ElicitResult(action="decline", content={"answer": "no"}), [], []),
+        (types.ElicitResult(action="cancel", content={"answer": "no"}), [], []),
+        *(
+            (accepted(order), [], [order] * 3)
+            for order in ("Don't do it!", "I refuse.", "No, don't!", "That's wrong.", "不要")
+        ),
     ],
 )
-def test_who_answers_nothing_has_not_said_no(answer: types.ElicitResult) -> None:
-    bank, said = asyncio.run(paying(answer))
-    assert (bank.paid, said) == ([], [])
-
-
-@pytest.mark.parametrize(
-    "said", ["Don't do it!", "I refuse.", "No, don't!", "That's wrong.", "不要"]
-)
-def test_who_answers_with_an_order_has_not_said_no(said: str) -> None:
-    answer = types.ElicitResult(action="accept", content={"answer": said})
-    bank, heard = asyncio.run(paying(answer))
-    assert (bank.paid, heard) == ([], [said] * 3)
+async def test_only_a_plain_no_to_the_objection_pays(
+    answer: types.ElicitResult, paid: list[str], heard: list[str]
+) -> None:
+    """Somebody who answers nothing, or with an order, hasn't said no."""
+    bank, said = await paying(answer)
+    assert (bank.paid, said) == (paid, heard)

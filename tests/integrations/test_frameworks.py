@@ -52,14 +52,6 @@ BOTH_ENDINGS = pytest.mark.parametrize("case", [EXECUTED, REFUSED], ids=["execut
 
 
 @EVERY_FRAMEWORK
-@BOTH_ENDINGS
-async def test_a_task(framework: type[FrameworkAgent], case: tuple[str, str, str]) -> None:
-    hooked = await opened(case)
-    await converse(hooked, desk_agent(framework, hooked).say)
-    check_run(hooked, case[2])
-
-
-@EVERY_FRAMEWORK
 async def test_a_stream(framework: type[FrameworkAgent]) -> None:
     hooked = await opened(REFUSED)
     options = {"slot_last": False} if framework is LangChainAgent else {}

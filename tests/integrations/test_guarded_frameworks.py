@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 from agents import Runner
@@ -17,7 +16,7 @@ from guarded_shop import run as play
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 from pydantic_ai import DeferredToolRequests, DeferredToolResults
-from scripted_moves import Move, Script, call, judge
+from scripted_moves import Move, Script, call
 
 import sopilot
 from sopilot.audit.audit import audit_trace
@@ -26,7 +25,6 @@ from sopilot.stores.memory import MemoryStore
 
 CONFIRM = '"Pay {amount} back?"'
 PAID = ("anna", "o-1", 50.0)
-JUDGED = BOOK.replace("    verdict: result.state == 'delivered'\n", "    judged_by: model\n")
 
 
 @pytest.fixture
@@ -70,155 +68,83 @@ async def test_an_unproven_call_is_answered_with_its_agenda_and_a_proven_one_is_
     assert "calls-after-goal" not in {finding.code for finding in report.findings}
 
 
-async def test_auto_makes_the_reads_itself(book: Path, run: Run) -> None:
-    shop = Shop()
-    conversations = Conversations.of(book, view="guard-auto")
-    answers = await run(shop, conversations, "c-1", [LOGIN, REFUND])
-    assert answers[1] == "paid 50 to anna"
-    assert (shop.paid, shop.reads) == ([PAID], 1)
+APPROVAL = "false, approval: {roles: [boss]}"
+THREAD = {"configurable": {"thread_id": "c-1"}}
 
 
-async def test_values_that_the_application_supplies_open_a_gate(book: Path, run: Run) -> None:
-    shop = Shop()
-    conversations = Conversations.of(book, view="guard-auto")
-    async with sopilot.conversation("c-1") as conversation:
-        conversation.tell(password="sesame")
-        await run(shop, conversations, "c-1", [REFUND])
-    assert shop.paid == [PAID]
+class Pausing:
+    """An agent whose refund waits for people, as its framework spells that."""
 
+    def __init__(self, kind: Any, folder: Path, confirm: str, **options: Any) -> None:
+        self.shop, self.store = Shop(), MemoryStore()
+        self.path = written(folder, confirm=confirm)
+        self.conversations = Conversations.of(self.path, store=self.store)
+        script = Script([LOGIN, LOOK, REFUND])
+        self.own = shop_agent(kind, self.shop, self.conversations, script, pauses=True, **options)
+        self.agent = self.own.agent
 
-async def test_a_check_that_is_left_to_the_model_has_one_small_tool(
-    tmp_path: Path, run: Run
-) -> None:
-    shop, conversations = Shop(), Conversations.of(written(tmp_path, text=JUDGED))
-    judged = judge("delivered", True)
-    answers = await run(shop, conversations, "c-1", [LOGIN, LOOK, REFUND, judged, REFUND])
-    assert "judge_check" in answers[2]
-    assert shop.paid == [PAID]
-    assert {len(tools) for _, tools in shop.shown} == {4}
-
-
-async def test_the_user_of_the_conversation_is_asked(tmp_path: Path, run: Run) -> None:
-    for reply, paid in (("no", []), ("yes", [PAID])):
-        shop, user = Shop(), Mock(return_value=reply)
-        conversations = Conversations.of(written(tmp_path, confirm=CONFIRM))
-        async with sopilot.conversation("c-1", user=user):
-            await run(shop, conversations, "c-1", [LOGIN, LOOK, REFUND])
-        questions = [call.args[0] for call in user.call_args_list]
-        assert shop.paid == paid
-        assert len(questions) == 1
-        assert "50" in questions[0]
-
-
-async def test_without_a_user_nothing_is_confirmed(tmp_path: Path, run: Run) -> None:
-    shop = Shop()
-    conversations = Conversations.of(written(tmp_path, confirm=CONFIRM))
-    answers = await run(shop, conversations, "c-1", [LOGIN, LOOK, REFUND, REFUND])
-    assert "the user must answer" in answers[2]
-    assert shop.paid == []
+    async def approve(self) -> None:
+        (session,) = await self.store.sessions()
+        runner = sopilot.load(self.path, store=self.store)
+        await runner.decide(session.id, by="Mia", role="boss")
 
 
 @pytest.mark.parametrize("reply", ["yes", "no"])
 async def test_langgraph_pauses_for_the_answer_to_the_question(tmp_path: Path, reply: str) -> None:
-    shop, conversations = Shop(), Conversations.of(written(tmp_path, confirm=CONFIRM))
-    agent = shop_agent(
-        LangChainAgent,
-        shop,
-        conversations,
-        Script([LOGIN, LOOK, REFUND]),
-        pauses=True,
-        checkpointer=InMemorySaver(),
-    ).agent
-    config = {"configurable": {"thread_id": "c-1"}}
-    paused = await agent.ainvoke({"messages": [("user", "hello")]}, config)
+    desk = Pausing(LangChainAgent, tmp_path, CONFIRM, checkpointer=InMemorySaver())
+    paused = await desk.agent.ainvoke({"messages": [("user", "hello")]}, THREAD)
     (pause,) = paused["__interrupt__"]
     assert pause.value["kind"] == "question"
     assert "50" in pause.value["text"]
-    assert shop.paid == []
-    await agent.ainvoke(Command(resume=reply), config)
-    assert shop.paid == ([PAID] if reply == "yes" else [])
+    assert desk.shop.paid == []
+    await desk.agent.ainvoke(Command(resume=reply), THREAD)
+    assert desk.shop.paid == ([PAID] if reply == "yes" else [])
 
 
 async def test_langgraph_pauses_for_an_approval(tmp_path: Path) -> None:
-    store = MemoryStore()
-    path = written(tmp_path, confirm="false, approval: {roles: [boss]}")
-    shop, conversations = Shop(), Conversations.of(path, store=store)
-    agent = shop_agent(
-        LangChainAgent,
-        shop,
-        conversations,
-        Script([LOGIN, LOOK, REFUND]),
-        pauses=True,
-        checkpointer=InMemorySaver(),
-    ).agent
-    config = {"configurable": {"thread_id": "c-1"}}
-    paused = await agent.ainvoke({"messages": [("user", "hello")]}, config)
-    waiting = paused["__interrupt__"][0].value
-    assert waiting["kind"] == "approval"
-    again = await agent.ainvoke(Command(resume="go on"), config)  # nobody has approved it
+    desk = Pausing(LangChainAgent, tmp_path, APPROVAL, checkpointer=InMemorySaver())
+    paused = await desk.agent.ainvoke({"messages": [("user", "hello")]}, THREAD)
+    assert paused["__interrupt__"][0].value["kind"] == "approval"
+    again = await desk.agent.ainvoke(Command(resume="go on"), THREAD)  # nobody has approved it
     assert again["__interrupt__"]
-    assert shop.paid == []
-    await sopilot.load(path, store=store).decide(waiting["session"], by="Mia", role="boss")
-    await agent.ainvoke(Command(resume="go on"), config)
-    assert shop.paid == [PAID]
+    assert desk.shop.paid == []
+    await desk.approve()
+    await desk.agent.ainvoke(Command(resume="go on"), THREAD)
+    assert desk.shop.paid == [PAID]
 
 
 @pytest.mark.parametrize("approved", [True, False])
 async def test_pydantic_ai_defers_a_call_that_waits_for_the_user(
     tmp_path: Path, approved: bool
 ) -> None:
-    shop, conversations = Shop(), Conversations.of(written(tmp_path, confirm=CONFIRM))
-    agent = shop_agent(
-        PydanticAIAgent,
-        shop,
-        conversations,
-        Script([LOGIN, LOOK, REFUND]),
-        pauses=True,
-        output_type=[str, DeferredToolRequests],
-    ).agent
-    paused = await agent.run("hello", conversation_id="c-1")
+    output = [str, DeferredToolRequests]
+    desk = Pausing(PydanticAIAgent, tmp_path, CONFIRM, output_type=output)
+    paused = await desk.agent.run("hello", conversation_id="c-1")
     assert isinstance(paused.output, DeferredToolRequests)
     (call,) = paused.output.approvals
-    assert shop.paid == []
+    assert desk.shop.paid == []
     results = DeferredToolResults(approvals={call.tool_call_id: approved})
-    await agent.run(message_history=paused.all_messages(), deferred_tool_results=results)
-    assert shop.paid == ([PAID] if approved else [])
-
-
-def interrupted(folder: Path, confirm: str) -> tuple[Shop, Any, Path, MemoryStore]:
-    store, path = MemoryStore(), written(folder, confirm=confirm)
-    shop, script = Shop(), Script([LOGIN, LOOK, REFUND])
-    conversations = Conversations.of(path, store=store)
-    agent = shop_agent(OpenAIAgentsAgent, shop, conversations, script, pauses=True)
-    return shop, agent, path, store
+    await desk.agent.run(message_history=paused.all_messages(), deferred_tool_results=results)
+    assert desk.shop.paid == ([PAID] if approved else [])
 
 
 @pytest.mark.parametrize("approved", [True, False])
-async def test_openai_agents_interrupts_for_the_answer_to_the_question(
-    tmp_path: Path, approved: bool
-) -> None:
-    shop, agent, *_ = interrupted(tmp_path, CONFIRM)
-    await agent.say("hello", "c-1")
-    (item,) = agent.result.interruptions
-    assert shop.paid == []
-    state = agent.result.to_state()
+@pytest.mark.parametrize("confirm", [CONFIRM, APPROVAL], ids=["question", "approval"])
+async def test_openai_agents_interrupts(tmp_path: Path, confirm: str, approved: bool) -> None:
+    desk = Pausing(OpenAIAgentsAgent, tmp_path, confirm)
+    await desk.own.say("hello", "c-1")
+    (item,) = desk.own.result.interruptions
+    assert desk.shop.paid == []
+    state = desk.own.result.to_state()
     (state.approve if approved else state.reject)(item)
-    await Runner.run(agent.agent, state, run_config=agent.config("c-1"))
-    assert shop.paid == ([PAID] if approved else [])
-
-
-async def test_openai_agents_interrupts_for_an_approval(tmp_path: Path) -> None:
-    shop, agent, path, store = interrupted(tmp_path, "false, approval: {roles: [boss]}")
-    await agent.say("hello", "c-1")
-    (item,) = agent.result.interruptions
-    state = agent.result.to_state()
-    state.approve(item)  # the framework's word is not the boss's
-    await Runner.run(agent.agent, state, run_config=agent.config("c-1"))
-    assert shop.paid == []
-    (session,) = await store.sessions()
-    await sopilot.load(path, store=store).decide(session.id, by="Mia", role="boss")
-    await play(OpenAIAgentsAgent, shop, Conversations.of(path, store=store), "c-1", [REFUND])
-    assert shop.paid == [PAID]
+    await Runner.run(desk.agent, state, run_config=desk.own.config("c-1"))
+    # The framework's word answers the question. It is not the boss's.
+    assert desk.shop.paid == ([PAID] if approved and confirm == CONFIRM else [])
+    if confirm == APPROVAL:
+        await desk.approve()
+        again = Conversations.of(desk.path, store=desk.store)
+        await play(OpenAIAgentsAgent, desk.shop, again, "c-1", [REFUND])
+        assert desk.shop.paid == [PAID]
 
 
 @pytest.mark.parametrize("kind", [LangChainAgent, OpenAIAgentsAgent])
@@ -246,13 +172,6 @@ async def test_fifty_conversations_at_once_are_not_mixed(book: Path, run: Run) -
     assert sorted(shop.paid) == sorted(
         (f"customer-{number}", "o-1", float(number)) for number in range(1, 50, 2)
     )
-
-
-async def test_a_run_outside_of_a_conversation_is_refused(book: Path) -> None:
-    shop, conversations = Shop(), Conversations.of(book)
-    with pytest.raises(sopilot.UserMistake, match="outside of a conversation"):
-        conversations.using(None)
-    assert shop.paid == []
 
 
 Sabotage = Callable[[Shop, Conversations, dict[str, Any]], Awaitable[None]]

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
 import os
 import subprocess
 import traceback
 from collections.abc import Callable, Coroutine
 from dataclasses import asdict
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +19,6 @@ from sopilot.machine.replay import whole_events
 from sopilot.protocols import Message, ModelReply, ModelRequest
 from sopilot.records.store import Store
 from sopilot.runner.play import playable_task, resume_play, start_play
-from sopilot.stores.memory import MemoryStore
 from sopilot.stores.sqlite import SQLiteStore
 from sopilot.views.catalogue import VIEWS, view_named
 from sopilot_lab.lens.moments import moments_of
@@ -33,9 +30,11 @@ MOST = [
     for view in VIEWS
     for far in [view not in ("pg", "fused", "flat", "chunk")]
 ]
+FORKED = ("pg", "fused")
+"""Views that a process of its own plays for every message; the others open the store anew."""
 
 
-def in_a_process_of_its_own(path: Path, work: Callable[[Store], Coroutine[Any, Any, Any]]) -> Any:
+def anew(path: Path, work: Callable[[Store], Coroutine[Any, Any, Any]]) -> Any:
     """Nothing comes over from one to the next but what stands in the store."""
 
     async def use() -> Any:
@@ -45,13 +44,17 @@ def in_a_process_of_its_own(path: Path, work: Callable[[Store], Coroutine[Any, A
         finally:
             await store.close()
 
+    return asyncio.run(use())
+
+
+def in_a_process_of_its_own(path: Path, work: Callable[[Store], Coroutine[Any, Any, Any]]) -> Any:
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
         code = 1
         try:
             with os.fdopen(write, "w") as out:
-                json.dump(asyncio.run(use()), out)
+                json.dump(anew(path, work), out)
             code = 0
         except BaseException:
             traceback.print_exc()
@@ -78,36 +81,22 @@ async def moved(store: Store, session_id: str, request: ModelRequest, reply: Mod
         await play.close()
 
 
-@cache
-def ready_to_fork() -> None:
-    """What a process loads and reads once is there before it forks: they are hundreds."""
-
-    async def use() -> None:
-        store = MemoryStore()
-        play = await start_play(store, REFUSED, view="pg")
-        await play.close()
-        await (await resume_play(store, play.id)).close()
-
-    asyncio.run(use())
-    gc.freeze()
-
-
 @pytest.mark.parametrize(("task", "view"), MOST)
 def test_play(task: str, view: str, tmp_path: Path) -> None:
     loop = looped(task, view)
-    ready_to_fork()
     path = tmp_path / "s.db"
+    play_in = in_a_process_of_its_own if view in FORKED else anew
 
     async def begin(store: Store) -> str:
         play = await start_play(store, task, view=view)
         await play.close()
         return play.id
 
-    session_id = in_a_process_of_its_own(path, begin)
+    session_id = play_in(path, begin)
     came_back: list[str] = []
     ending = None
     for request, reply in zip(loop.requests, loop.replies, strict=True):
-        answer, ending = in_a_process_of_its_own(
+        answer, ending = play_in(
             path, lambda store, asked=request, reply=reply: moved(store, session_id, asked, reply)
         )
         came_back.append(answer)
@@ -122,7 +111,7 @@ def test_play(task: str, view: str, tmp_path: Path) -> None:
         await play.close()
         assert play.player.driver.dialog == loop.dialog
 
-    in_a_process_of_its_own(path, end)
+    anew(path, end)
 
 
 @pytest.mark.parametrize("view", ["fused"])

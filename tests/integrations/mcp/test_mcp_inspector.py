@@ -21,10 +21,10 @@ import pytest
 
 pytest.importorskip("mcp", reason="needs the extra `mcp`")
 
+from looped import looped
 from reference_client import audited
 from replayed_moves import Move, Renumbered, moves_of
 from served import free_port, odd_command, process, sopilot_command
-from test_play import whole_run
 
 from sopilot.integrations.mcp.client_call import SESSION_HEADER
 from sopilot.integrations.mcp.content import SESSION_META
@@ -88,7 +88,7 @@ class Inspector:
     ],
 )
 async def test_a_whole_session(task: str, outcome: str, inspector: str, tmp_path: Path) -> None:
-    messages = whole_run(f"bank/{task}", "pg").messages
+    messages = looped(f"bank/{task}", "pg").result.messages
     moves = [move for move in moves_of(messages) if move.tool]
     renumbered = Renumbered()
 

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+from looped import looped
 from replayed_moves import Move, in_pieces, moves_of
 
-from sopilot.agent.loop import open_run, run_session
-from sopilot.agent.reference.executor import Reference
-from sopilot.agent.result import SessionResult
 from sopilot.messages.errors import UserMistake
 from sopilot.protocols import SystemClock
 from sopilot.records.people import change_people
 from sopilot.runner.play import playable_task, resume_play, start_play
 from sopilot.stores.memory import MemoryStore
 from sopilot.stores.sqlite import SQLiteStore
-from sopilot.tasks.examples.example import load_example
-from sopilot.tasks.examples.judge import example_judge
-from sopilot.views.catalogue import view_named
 from sopilot_lab.experiments.sweep import make_configuration
 from sopilot_lab.experiments.trial import Trial, TrialRunner
 from sopilot_lab.sopbench.checkout import checkout_home, fetch_command, find_checkout
@@ -37,31 +31,6 @@ def sopbench_is_missing() -> str:
     return ""
 
 
-def whole_run(reference: str, view: str) -> SessionResult:
-    """The same task in one process, by the agent loop."""
-    task = playable_task(reference)
-    chosen = view_named(view)
-    example = load_example(reference.partition("/")[0])
-    assert task.simulation.user is not None
-    user = task.simulation.user
-
-    async def run() -> SessionResult:
-        session = await open_run(
-            MemoryStore(), task.briefing, chosen, tools=task.simulation.tools, unguarded=True
-        )
-        return await run_session(
-            session,
-            task.briefing,
-            view=chosen,
-            model=Reference(example_judge(example)),
-            user=user,
-            operator=task.simulation.operator,
-        )
-
-    with ThreadPoolExecutor(1) as thread:  # asynchronous tests use it, too
-        return thread.submit(asyncio.run, run()).result()
-
-
 @pytest.mark.parametrize("view", ["pg", "flat"])
 def test_a_play_ends_in_a_store_that_requires_privacy(view: str, tmp_path: Path) -> None:
     async def require_privacy() -> None:
@@ -72,7 +41,9 @@ def test_a_play_ends_in_a_store_that_requires_privacy(view: str, tmp_path: Path)
 
     asyncio.run(require_privacy())
     task = "bank/transfer-wrong-password"
-    score = in_pieces(tmp_path / "s.db", task, moves_of(whole_run(task, view).messages), view=view)
+    score = in_pieces(
+        tmp_path / "s.db", task, moves_of(looped(task, view).result.messages), view=view
+    )
     assert (score.passed, score.ending) == (True, "refused")
 
 
